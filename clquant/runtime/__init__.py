@@ -1,1 +1,74 @@
-"""clquant.runtime."""
+"""The only place that knows OpenCL's mechanics: devices, programs and their variants, memory, limits, errors."""
+
+from pyopencl import Buffer, CommandQueue, Event
+from pyopencl.array import Array
+
+from clquant.runtime.devices import (
+    default_device,
+    default_queue,
+    describe,
+    find_device,
+    list_devices,
+    profiling_queue,
+)
+from clquant.runtime.errors import (
+    BuildError,
+    ClquantError,
+    DeviceError,
+    DeviceMemoryError,
+    FileError,
+    FormatError,
+    InvalidArgument,
+    InvalidType,
+    NoDeviceError,
+    NotFittedError,
+    StoppedError,
+)
+from clquant.runtime.limits import Limits
+from clquant.runtime.memory import Scope
+from clquant.runtime.philox import philox4x32, seed_key
+from clquant.runtime.profiling import Profile, profile
+from clquant.runtime.programs import Kernel, Program, full_source
+from clquant.runtime.progress import Progress, ProgressCallback
+from clquant.runtime.session import LocalMemory, Session, open_session
+from clquant.runtime.variants import Variant, force_variant
+
+__all__ = [
+    "Array",
+    "Buffer",
+    "BuildError",
+    "ClquantError",
+    "CommandQueue",
+    "DeviceError",
+    "DeviceMemoryError",
+    "Event",
+    "FileError",
+    "FormatError",
+    "InvalidArgument",
+    "InvalidType",
+    "Kernel",
+    "Limits",
+    "LocalMemory",
+    "NoDeviceError",
+    "NotFittedError",
+    "Profile",
+    "Program",
+    "Progress",
+    "ProgressCallback",
+    "Scope",
+    "Session",
+    "StoppedError",
+    "Variant",
+    "default_device",
+    "default_queue",
+    "describe",
+    "find_device",
+    "force_variant",
+    "full_source",
+    "list_devices",
+    "open_session",
+    "philox4x32",
+    "profile",
+    "profiling_queue",
+    "seed_key",
+]

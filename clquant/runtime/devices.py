@@ -1,0 +1,198 @@
+"""Finding OpenCL devices: every device there is, the one a person names, and the default by a stated rule."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pyopencl as cl
+
+from clquant.runtime.errors import DeviceError, InvalidArgument, NoDeviceError
+
+DEVICE_VARIABLE = "CLQUANT_DEVICE"
+
+HOW_TO_GET_A_DRIVER = (
+    "Install one: `pip install pyopencl[pocl]` runs on any x86-64 or ARM CPU; GPUs need their vendor's OpenCL "
+    "driver (Debian: intel-opencl-icd, mesa-opencl-icd, nvidia-opencl-icd)."
+)
+
+_lock = threading.Lock()
+_contexts: dict[int, cl.Context] = {}
+_per_thread = threading.local()
+_used_before_fork = False
+
+
+def _forget_after_fork() -> None:
+    global _used_before_fork, _lock, _per_thread
+    _used_before_fork = bool(_contexts)
+    _lock = threading.Lock()
+    _per_thread = threading.local()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_after_fork)
+
+
+def _rank(device: cl.Device) -> tuple[int, int]:
+    kind = device.type
+    order = 0 if kind & cl.device_type.GPU else 1 if kind & cl.device_type.ACCELERATOR else 2
+    if "oclgrind" in device.platform.name.lower():
+        order = 3  # a simulator: thousands of times slower, never chosen by itself
+    return order, -device.max_compute_units
+
+
+def list_devices() -> list[cl.Device]:
+    """Every usable OpenCL device, best first.
+
+    Returns
+    -------
+    list of pyopencl.Device
+        GPUs, then accelerators, then CPUs, then simulators; more compute units first, the driver's order
+        among equals. Empty where there is no driver.
+    """
+    found: list[cl.Device] = []
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:  # the ICD loader reports "no platform" as an error
+        return found
+    for platform in platforms:
+        try:
+            found += [d for d in platform.get_devices() if d.available and d.compiler_available]
+        except cl.Error:  # a driver without a device, or a broken one, must not hide the others
+            continue
+    return sorted(found, key=_rank)
+
+
+def find_device(spec: str) -> cl.Device:
+    """The device a person names.
+
+    Parameters
+    ----------
+    spec : str
+        A number into `list_devices()`; ``gpu``, ``cpu`` or ``accelerator``; or any part of the platform's
+        and device's name, in any case. The best of the devices that fit is taken.
+
+    Raises
+    ------
+    NoDeviceError
+        If no device fits; the message lists those there are.
+    """
+    devices = list_devices()
+    kinds = {
+        "gpu": cl.device_type.GPU,
+        "cpu": cl.device_type.CPU,
+        "accelerator": cl.device_type.ACCELERATOR,
+    }
+    wanted = spec.strip().lower()
+    if wanted.isdecimal():
+        fits = devices[int(wanted) : int(wanted) + 1]
+    elif wanted in kinds:
+        fits = [d for d in devices if d.type & kinds[wanted]]
+    else:
+        fits = [d for d in devices if wanted in describe(d).lower()]
+    if fits and wanted:
+        return fits[0]
+    there = "; ".join(f"{i}: {describe(d)}" for i, d in enumerate(devices))
+    raise NoDeviceError(
+        f"device {spec!r} is not there; there is {there}" if there else no_device_message(f"device {spec!r}")
+    )
+
+
+def no_device_message(wanted: str) -> str:
+    """What to tell a person on a machine without any OpenCL device."""
+    return f"no OpenCL device found ({wanted}). {HOW_TO_GET_A_DRIVER}"
+
+
+def describe(device: cl.Device) -> str:
+    """One line that names a device: platform, then device."""
+    return f"{device.platform.name.strip()}: {device.name.strip()}"
+
+
+def default_device() -> cl.Device:
+    """The device used when nothing names one.
+
+    Returns
+    -------
+    pyopencl.Device
+        What `CLQUANT_DEVICE` names (see `find_device`), else what `PYOPENCL_CTX` names, else the first of
+        `list_devices()`.
+
+    Raises
+    ------
+    NoDeviceError
+        If there is none, or an environment variable names one that is not there.
+    """
+    if os.environ.get(DEVICE_VARIABLE):
+        return find_device(os.environ[DEVICE_VARIABLE])
+    if os.environ.get("PYOPENCL_CTX"):
+        try:
+            return cl.create_some_context(interactive=False).devices[0]
+        except Exception as error:  # pyopencl raises bare RuntimeError and IndexError here
+            raise NoDeviceError(f"PYOPENCL_CTX={os.environ['PYOPENCL_CTX']!r} names no device: {error}") from error
+    devices = list_devices()
+    if not devices:
+        raise NoDeviceError(no_device_message("none at all"))
+    return devices[0]
+
+
+def default_queue(device: cl.Device | None = None) -> cl.CommandQueue:
+    """This thread's own in-order queue on a device; one context a device is shared by the whole process.
+
+    Parameters
+    ----------
+    device : pyopencl.Device, optional
+        Default: `default_device()`.
+
+    Raises
+    ------
+    NoDeviceError
+        If there is no device.
+    DeviceError
+        In a process forked after OpenCL was used (drivers hang there), or if no context can be made.
+    """
+    if _used_before_fork:
+        raise DeviceError(
+            "OpenCL was used before this process was forked, and drivers do not survive that; "
+            "start worker processes with multiprocessing's 'spawn' method"
+        )
+    chosen = device if device is not None else default_device()
+    key = chosen.int_ptr
+    queues: dict[int, cl.CommandQueue] = _per_thread.__dict__.setdefault("queues", {})
+    if key not in queues:
+        try:
+            with _lock:
+                if key not in _contexts:
+                    _contexts[key] = cl.Context([chosen])
+                context = _contexts[key]
+            queues[key] = cl.CommandQueue(context, chosen)
+        except cl.Error as error:
+            raise DeviceError(f"{describe(chosen)} gives no context or queue: {error}") from error
+    return queues[key]
+
+
+def profiling_queue(device: cl.Device | None = None) -> cl.CommandQueue:
+    """A new queue whose events carry times, on the context of `default_queue(device)`.
+
+    Raises
+    ------
+    DeviceError
+        As `default_queue`.
+    """
+    queue = default_queue(device)
+    return cl.CommandQueue(queue.context, queue.device, properties=cl.command_queue_properties.PROFILING_ENABLE)
+
+
+def common_queue(arrays: tuple[cl.array.Array, ...]) -> cl.CommandQueue | None:
+    """The queue that device arrays share, or None where there are none.
+
+    Raises
+    ------
+    InvalidArgument
+        If an array carries no queue, or two carry differing ones.
+    """
+    queues = {id(a): a.queue for a in arrays}
+    if any(q is None for q in queues.values()):
+        raise InvalidArgument("a device array has no queue; pass queue=, or use array.with_queue(queue)")
+    if len({q.int_ptr for q in queues.values() if q is not None}) > 1:
+        raise InvalidArgument("device arrays are on differing queues; pass queue= to say which one to use")
+    return next(iter(queues.values()), None)

@@ -1,0 +1,47 @@
+"""Every error a person can cause: each derives from `ClquantError` and from the built-in it refines."""
+
+from __future__ import annotations
+
+
+class ClquantError(Exception):
+    """Base of every error that clquant raises on purpose."""
+
+
+class InvalidArgument(ClquantError, ValueError):  # noqa: N818 - the name says what is wrong
+    """An argument has a value that is not allowed; the message names it and what is allowed."""
+
+
+class InvalidType(ClquantError, TypeError):  # noqa: N818
+    """An argument is of a type or dtype that is not allowed."""
+
+
+class FormatError(ClquantError, ValueError):
+    """Bytes are not what they claim to be: damaged, truncated, or of another format."""
+
+
+class FileError(ClquantError, OSError):
+    """A file cannot be found, read or written."""
+
+
+class NotFittedError(ClquantError, ValueError, AttributeError):
+    """A result was asked of an engine before `fit` gave it one."""
+
+
+class DeviceError(ClquantError, RuntimeError):
+    """An OpenCL device refused a job, or failed in it."""
+
+
+class NoDeviceError(DeviceError):
+    """No OpenCL device fits what was asked for; the message says how to get one."""
+
+
+class BuildError(DeviceError):
+    """A kernel did not compile; the message holds the driver's whole build log."""
+
+
+class DeviceMemoryError(ClquantError, MemoryError):
+    """The device has not the memory that a job needs."""
+
+
+class StoppedError(ClquantError, RuntimeError):
+    """A progress callback returned False; what was learned before the call still stands."""

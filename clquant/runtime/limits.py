@@ -1,0 +1,102 @@
+"""What a device can do, as data: read once per device, and lowered by `CLQUANT_LIMITS` for tests."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Any
+
+import pyopencl as cl
+
+from clquant.runtime.errors import InvalidArgument
+
+ENVIRONMENT = "CLQUANT_LIMITS"
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """A device's limits and optional features, the only facts that variants and launches may depend on.
+
+    Attributes
+    ----------
+    work_group : int
+        Most work-items in a work-group (a compiled kernel may admit fewer).
+    local_memory, max_alloc, global_memory : int
+        Bytes of local memory of a work-group, of the largest single buffer, of the whole device.
+    compute_units : int
+        Compute units; CPU cores where the device is a CPU.
+    int64_atomics, fp64 : bool
+        Whether 64-bit integer atomics and doubles exist. Portable kernels use neither.
+    integer_dot_product : bool
+        Whether `cl_khr_integer_dot_product` is offered.
+    is_cpu, is_nvidia, is_simulator : bool
+        Device families that variants tell apart; a simulator (Oclgrind) runs one work-item at a time.
+    unified_memory : bool
+        Whether host and device share memory, so that buffers may wrap host arrays.
+    """
+
+    work_group: int
+    local_memory: int
+    max_alloc: int
+    global_memory: int
+    compute_units: int
+    int64_atomics: bool
+    fp64: bool
+    integer_dot_product: bool
+    is_cpu: bool
+    is_nvidia: bool
+    is_simulator: bool
+    unified_memory: bool
+
+    @classmethod
+    def of(cls, device: cl.Device) -> Limits:
+        """Read the limits of a device, lowered by the environment variable `CLQUANT_LIMITS`.
+
+        Raises
+        ------
+        InvalidArgument
+            If `CLQUANT_LIMITS` is not of the form ``name=number,name=number``.
+        """
+        extensions = set(device.extensions.split())
+        platform = device.platform.name
+        read = cls(
+            # The first of the item sizes bounds a one-dimensional group (macOS CPUs report 1 there).
+            work_group=min(device.max_work_group_size, device.max_work_item_sizes[0]),
+            local_memory=device.local_mem_size,
+            max_alloc=device.max_mem_alloc_size,
+            global_memory=device.global_mem_size,
+            compute_units=device.max_compute_units,
+            int64_atomics="cl_khr_int64_base_atomics" in extensions,
+            fp64="cl_khr_fp64" in extensions,
+            integer_dot_product="cl_khr_integer_dot_product" in extensions,
+            is_cpu=bool(device.type & cl.device_type.CPU),
+            is_nvidia="nvidia" in device.vendor.lower(),
+            is_simulator="oclgrind" in platform.lower(),
+            unified_memory=bool(device.type & cl.device_type.CPU) or bool(device.host_unified_memory),
+        )
+        return read.lowered(os.environ.get(ENVIRONMENT, ""))
+
+    def lowered(self, text: str) -> Limits:
+        """These limits with each number of ``name=number,...`` taking effect where it is lower.
+
+        Parameters
+        ----------
+        text : str
+            For example ``"work_group=8,local_memory=16384,int64_atomics=0"``; empty leaves all as they are.
+
+        Raises
+        ------
+        InvalidArgument
+            If a name is no limit or a number is not one.
+        """
+        changes: dict[str, Any] = {}
+        names = {field.name for field in dataclasses.fields(self)}
+        for part in filter(None, (p.strip() for p in text.split(","))):
+            name, _, number = part.partition("=")
+            if name not in names or not number.isdigit():
+                raise InvalidArgument(
+                    f"{ENVIRONMENT}={text!r}: {part!r} is not NAME=NUMBER with NAME one of {sorted(names)}"
+                )
+            present = getattr(self, name)
+            changes[name] = type(present)(min(int(present), int(number)))
+        return dataclasses.replace(self, **changes)

@@ -1,0 +1,170 @@
+"""Device memory of one job: allocated inside a scope, filled through it, released when the scope ends."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyopencl as cl
+
+from clquant.runtime.errors import DeviceError, DeviceMemoryError
+from clquant.runtime.limits import Limits
+
+# Zero-copy of a host array needs this alignment on the drivers that have it at all (Intel's guide: a page).
+HOST_ALIGNMENT = 64
+
+_OUT_OF_MEMORY = {
+    cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
+    cl.status_code.OUT_OF_RESOURCES,
+    cl.status_code.OUT_OF_HOST_MEMORY,
+    cl.status_code.INVALID_BUFFER_SIZE,
+}
+
+
+@contextlib.contextmanager
+def device_errors(doing: str) -> Iterator[None]:
+    """Turn PyOpenCL's errors inside the block into `DeviceMemoryError` or `DeviceError`, saying what was done."""
+    try:
+        yield
+    except cl.Error as error:
+        if isinstance(error, cl.MemoryError) or error.code in _OUT_OF_MEMORY:
+            raise DeviceMemoryError(f"the device ran out of memory in {doing}: {error}") from error
+        raise DeviceError(f"the device failed in {doing}: {error}") from error
+
+
+def allocate(context: cl.Context, flags: int, nbytes: int, hostbuf: Any = None) -> cl.Buffer:
+    """The one place where device memory is asked for (tests inject failures here)."""
+    with device_errors(f"allocating {nbytes} bytes"):
+        if hostbuf is not None:
+            return cl.Buffer(context, flags, hostbuf=hostbuf)
+        return cl.Buffer(context, flags, size=nbytes)
+
+
+class Scope:
+    """Buffers that live as long as a ``with`` block; OpenCL keeps each alive until queued work is done with it."""
+
+    def __init__(self, queue: cl.CommandQueue, limits: Limits) -> None:
+        self._queue = queue
+        self._limits = limits
+        self._buffers: list[cl.Buffer] = []
+
+    def __enter__(self) -> Scope:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None or self._wraps_host_memory():
+            # Queued work may still read host arrays that the caller is free to change or drop after this.
+            with contextlib.suppress(cl.Error):
+                self._queue.finish()
+        for buffer in self._buffers:
+            buffer.release()
+        self._buffers.clear()
+
+    def _wraps_host_memory(self) -> bool:
+        return any(buffer.hostbuf is not None for buffer in self._buffers)
+
+    def _keep(self, flags: int, nbytes: int, hostbuf: Any = None) -> cl.Buffer:
+        if nbytes > self._limits.max_alloc:
+            raise DeviceMemoryError(
+                f"a buffer of {nbytes} bytes is over the device's limit of {self._limits.max_alloc} bytes"
+            )
+        buffer = allocate(self._queue.context, flags, nbytes, hostbuf)
+        self._buffers.append(buffer)
+        return buffer
+
+    def empty(self, nbytes: int) -> cl.Buffer:
+        """An uninitialised buffer of at least `nbytes` bytes (one byte where `nbytes` is 0).
+
+        Parameters
+        ----------
+        nbytes : int
+
+        Raises
+        ------
+        DeviceMemoryError
+            If it is over the device's largest allocation, or memory is short.
+        """
+        return self._keep(cl.mem_flags.READ_WRITE, max(int(nbytes), 1))
+
+    def zeros(self, nbytes: int) -> cl.Buffer:
+        """A buffer of zero bytes.
+
+        Parameters
+        ----------
+        nbytes : int
+
+        Raises
+        ------
+        DeviceMemoryError
+            As `empty`.
+        """
+        buffer = self.empty(nbytes)
+        with device_errors("clearing a buffer"):
+            cl.enqueue_fill_buffer(self._queue, buffer, np.zeros(1, np.uint8), 0, max(int(nbytes), 1))
+        self._order()
+        return buffer
+
+    def upload(self, array: npt.NDArray[Any]) -> cl.Buffer:
+        """A read-only buffer with an array's bytes; wraps the array itself where host and device share memory.
+
+        Parameters
+        ----------
+        array : ndarray
+            C-contiguous. It must not change before the scope ends.
+
+        Raises
+        ------
+        DeviceMemoryError
+            As `empty`.
+        """
+        if array.size == 0:
+            return self.empty(1)
+        if self._limits.unified_memory and array.ctypes.data % HOST_ALIGNMENT == 0:
+            flags = cl.mem_flags.READ_ONLY | cl.mem_flags.USE_HOST_PTR
+            return self._keep(flags, array.nbytes, array)
+        return self.copy_of(array)
+
+    def copy_of(self, array: npt.NDArray[Any]) -> cl.Buffer:
+        """A writable buffer with a copy of an array's bytes.
+
+        Parameters
+        ----------
+        array : ndarray
+            C-contiguous.
+
+        Raises
+        ------
+        DeviceMemoryError
+            As `empty`.
+        """
+        buffer = self.empty(array.nbytes)
+        if array.size:
+            with device_errors("copying to the device"):
+                cl.enqueue_copy(self._queue, buffer, array, is_blocking=True)
+            self._order()
+        return buffer
+
+    def _order(self) -> None:
+        order_commands(self._queue)
+
+    def adopt(self, buffer: cl.Buffer) -> cl.Buffer:
+        """Release a buffer made elsewhere together with this scope's own.
+
+        Parameters
+        ----------
+        buffer : pyopencl.Buffer
+        """
+        self._buffers.append(buffer)
+        return buffer
+
+
+def order_commands(queue: cl.CommandQueue) -> None:
+    """On an out-of-order queue of the caller's, make what comes next wait for all that was queued before."""
+    if queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE:
+        cl.enqueue_barrier(queue)

@@ -1,0 +1,90 @@
+"""Making the PoCL of PyPI compile on processors newer than its LLVM.
+
+PoCL 3.0's wheel carries LLVM 14, which names every x86 processor that it does not know ``generic``. PoCL hands that
+name to its own clang, which refuses it on 64-bit x86: *every* build fails there with "unknown target CPU 'generic'"
+(seen on an AMD family 26 processor). No option or environment variable reaches that name, so it is replaced in
+PoCL's description of the device, before the first build, by a baseline that the processor has.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import pathlib
+import sys
+
+import pyopencl as cl
+
+PLATFORM = "Portable Computing Language"
+_V3_FLAGS = {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"}
+_DESCRIPTION_BYTES = 8192
+
+# PoCL keeps the address of these strings, so they must live as long as the process.
+_X86_64 = ctypes.create_string_buffer(b"x86-64")
+_X86_64_V3 = ctypes.create_string_buffer(b"x86-64-v3")
+_done: set[int] = set()
+
+
+def name_unknown_processor(device: cl.Device) -> bool:
+    """Give a PoCL device whose processor LLVM does not know the name of a baseline that its clang accepts.
+
+    Does nothing on other platforms, other systems than Linux on x86-64, and processors that LLVM knows.
+
+    Parameters
+    ----------
+    device : pyopencl.Device
+
+    Returns
+    -------
+    bool
+        Whether a name was replaced, at this call or before.
+    """
+    if device.int_ptr in _done:
+        return True
+    if sys.platform != "linux" or device.platform.name != PLATFORM:
+        return False
+    try:
+        flags, readable = _processor_flags(), _readable_ranges()
+    except OSError:
+        return False
+    field = _cpu_name_field(device.int_ptr, readable)
+    if field is None:
+        return False
+    name = _X86_64_V3 if flags >= _V3_FLAGS else _X86_64
+    ctypes.c_uint64.from_address(field).value = ctypes.addressof(name)
+    _done.add(device.int_ptr)
+    return True
+
+
+def _processor_flags() -> set[str]:
+    for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines():
+        if line.startswith("flags"):
+            return set(line.split())
+    return set()
+
+
+def _readable_ranges() -> list[tuple[int, int]]:
+    ranges = []
+    for line in pathlib.Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
+        span, permissions = line.split()[:2]
+        if permissions.startswith("r"):
+            low, high = (int(x, 16) for x in span.split("-"))
+            ranges.append((low, high))
+    return ranges
+
+
+def _cpu_name_field(description: int, readable: list[tuple[int, int]]) -> int | None:
+    """Address of the pointer to ``generic`` that follows the pointer to the target triplet, or None."""
+
+    def holds(address: int, text: bytes) -> bool:
+        if not any(low <= address and address + len(text) <= high for low, high in readable):
+            return False
+        return ctypes.string_at(address, len(text)) == text
+
+    for offset in range(0, _DESCRIPTION_BYTES, 8):
+        field = description + offset
+        if not any(low <= field and field + 16 <= high for low, high in readable):
+            return None
+        triplet, cpu = (ctypes.c_uint64.from_address(field + i).value for i in (0, 8))
+        if holds(triplet, b"x86_64-") and holds(cpu, b"generic\0"):
+            return field + 8
+    return None

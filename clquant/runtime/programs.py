@@ -1,0 +1,247 @@
+"""Kernel files to programs: sources found wherever the package lies, built once, cached on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.resources
+import os
+import pathlib
+import re
+import sys
+import tempfile
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pyopencl as cl
+
+from clquant.runtime import pocl
+from clquant.runtime.errors import BuildError, DeviceError
+
+CACHE_VARIABLE = "CLQUANT_CACHE_DIR"
+OPTIONS = ["-cl-std=CL1.2"]
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([\w.]+)"[ \t]*$', re.MULTILINE)
+_CONTEXTS_KEPT = 16
+
+Constants = Mapping[str, int | str]
+
+
+class Kernel:
+    """A kernel of a built program, safe to use from several threads (each gets its own `cl.Kernel`)."""
+
+    def __init__(self, program: cl.Program, name: str) -> None:
+        self.name = name
+        self._program = program
+        self._threads = threading.local()
+        self._work_group: dict[int, int] = {}
+        self.native()  # an unknown name fails here, not at the first launch
+
+    def native(self) -> cl.Kernel:
+        """This thread's `pyopencl.Kernel`; setting arguments on a shared one is undefined in OpenCL."""
+        if not hasattr(self._threads, "kernel"):
+            try:
+                self._threads.kernel = cl.Kernel(self._program, self.name)
+            except cl.Error as error:
+                raise DeviceError(f"kernel {self.name!r}: {error}") from error
+        kernel: cl.Kernel = self._threads.kernel
+        return kernel
+
+    def work_group(self, device: cl.Device) -> int:
+        """Most work-items in a group that this compiled kernel admits on a device."""
+        if device.int_ptr not in self._work_group:
+            self._work_group[device.int_ptr] = self._info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device)
+        return self._work_group[device.int_ptr]
+
+    def local_memory(self, device: cl.Device) -> int:
+        """Bytes of local memory that this kernel declares itself."""
+        return self._info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, device)
+
+    def _info(self, what: int, device: cl.Device) -> int:
+        return int(cast(int, self.native().get_work_group_info(what, device)))
+
+
+class Program:
+    """A built kernel file. `kernel(name)` gives its kernels, one object a name."""
+
+    def __init__(self, native: cl.Program) -> None:
+        self._native = native
+        self._kernels: dict[str, Kernel] = {}
+
+    def kernel(self, name: str) -> Kernel:
+        """The kernel of that name.
+
+        Parameters
+        ----------
+        name : str
+
+        Raises
+        ------
+        DeviceError
+            If the file has no such kernel.
+        """
+        if name not in self._kernels:
+            self._kernels[name] = Kernel(self._native, name)
+        return self._kernels[name]
+
+
+def kernel_folder() -> pathlib.Path:
+    """Where the kernel files are: inside an installed package, or `cl/` beside it in a checkout."""
+    package = pathlib.Path(str(importlib.resources.files("clquant")))
+    installed = package / "kernels"
+    return installed if installed.is_dir() else package.parent / "cl"
+
+
+def kernel_source(file: str) -> str:
+    """The text of a kernel file with its includes put in place.
+
+    Includes are inlined here because `-I` with a space in the path breaks several drivers.
+
+    Raises
+    ------
+    DeviceError
+        If the file, or one it includes, is not there.
+    """
+
+    def read(name: str) -> str:
+        path = kernel_folder() / name
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise DeviceError(f"kernel file {name!r} cannot be read: {error}") from error
+        return _INCLUDE.sub(lambda match: read(match.group(1)), text)
+
+    return read(file)
+
+
+def full_source(file: str, constants: Constants) -> str:
+    """A kernel file's text behind the `#define`s of its compile-time constants, in the order of their names."""
+    defines = "".join(f"#define {name} {value}\n" for name, value in sorted(constants.items()))
+    return defines + f'#line 1 "{file}"\n' + kernel_source(file)
+
+
+def cache_folder() -> pathlib.Path | None:
+    """Where compiled programs are kept: `CLQUANT_CACHE_DIR`, else the system's cache folder; None turns it off.
+
+    `CLQUANT_CACHE_DIR` set to an empty string turns the cache off.
+    """
+    named = os.environ.get(CACHE_VARIABLE)
+    if named is not None:
+        return pathlib.Path(named) if named else None
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    elif sys.platform == "darwin":
+        base = "~/Library/Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    try:
+        return pathlib.Path(base).expanduser() / "clquant"
+    except RuntimeError:  # no home folder
+        return None
+
+
+def _cache_path(device: cl.Device, source: str) -> pathlib.Path | None:
+    folder = cache_folder()
+    if folder is None or "oclgrind" in device.platform.name.lower():
+        return None
+    platform = device.platform
+    parts = [
+        platform.name,
+        platform.version,
+        device.name,
+        device.version,
+        device.driver_version,
+        *OPTIONS,
+        source,
+    ]
+    return folder / (hashlib.sha256("\0".join(parts).encode()).hexdigest() + ".bin")
+
+
+def _load_binary(context: cl.Context, device: cl.Device, path: pathlib.Path) -> cl.Program | None:
+    """The cached program, or None if there is none or it is damaged (then it is compiled again)."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    digest, binary = content[:32], content[32:]
+    if hashlib.sha256(binary).digest() != digest:
+        return None
+    try:
+        return cast(cl.Program, cl.Program(context, [device], [binary]).build())
+    except cl.Error:
+        return None
+
+
+def _store_binary(program: cl.Program, path: pathlib.Path) -> None:
+    """Write a compiled program whole or not at all; a cache that cannot be written is no error."""
+    try:
+        binary = cast(bytes, cast(Any, program.get_info(cl.program_info.BINARIES))[0])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    except (OSError, cl.Error):
+        return
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(binary).digest() + binary)
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+
+
+def _compile(context: cl.Context, device: cl.Device, file: str, source: str) -> cl.Program:
+    pocl.name_unknown_processor(device)
+    path = _cache_path(device, source)
+    if path is not None:
+        cached = _load_binary(context, device, path)
+        if cached is not None:
+            return cached
+    program = cl.Program(context, source)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cl.CompilerWarning)
+            # PyOpenCL's own cache waits a minute for a lock it cannot make in a read-only folder.
+            program.build(options=OPTIONS, devices=[device], cache_dir=cast(Any, False))
+    except cl.Error as error:
+        raise BuildError(f"{file} does not build on {device.name.strip()}:\n{error}") from error
+    if path is not None:
+        _store_binary(program, path)
+    return program
+
+
+class ProgramCache:
+    """Built programs of the contexts last used; one build at a time for each context."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._contexts: OrderedDict[int, tuple[cl.Context, threading.Lock, dict[object, Program]]] = OrderedDict()
+
+    def get(self, context: cl.Context, device: cl.Device, file: str, constants: Constants) -> Program:
+        """The program of a kernel file with these constants, built at the first call.
+
+        Raises
+        ------
+        BuildError
+            With the driver's whole log, if it does not compile.
+        """
+        with self._lock:
+            # The context is kept with its programs: its handle cannot be reused while it is a key here.
+            entry = self._contexts.setdefault(context.int_ptr, (context, threading.Lock(), {}))
+            self._contexts.move_to_end(context.int_ptr)
+            while len(self._contexts) > _CONTEXTS_KEPT:
+                self._contexts.popitem(last=False)
+        _, lock, programs = entry
+        key = (device.int_ptr, file, tuple(sorted(constants.items())))
+        found = programs.get(key)
+        if found is None:
+            with lock:
+                found = programs.get(key)
+                if found is None:
+                    source = full_source(file, constants)
+                    found = programs[key] = Program(_compile(context, device, file, source))
+        return found
+
+
+PROGRAMS = ProgramCache()

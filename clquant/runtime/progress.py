@@ -1,0 +1,43 @@
+"""Telling a caller how far a long job is, and letting it stop the job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from clquant.runtime.errors import StoppedError
+
+ProgressCallback = Callable[[int, int], object]
+
+
+class Progress:
+    """Reports (done, total) to a callback.
+
+    Parameters
+    ----------
+    callback : callable or None
+        Called as ``callback(done, total)``. If it returns False (the object itself), the job stops.
+    """
+
+    def __init__(self, callback: ProgressCallback | None) -> None:
+        self._callback = callback
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anybody listens: a job may skip the synchronisation that exact reports need."""
+        return self._callback is not None
+
+    def report(self, done: int, total: int) -> None:
+        """Tell the callback that `done` of `total` steps are over.
+
+        Parameters
+        ----------
+        done, total : int
+            0 <= done <= total; the unit is the job's own.
+
+        Raises
+        ------
+        StoppedError
+            If the callback returned False.
+        """
+        if self._callback is not None and self._callback(done, total) is False:
+            raise StoppedError(f"stopped by the progress callback at {done} of {total}")

@@ -1,0 +1,243 @@
+"""One command queue and what an engine needs around it: programs, launches, memory, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyopencl as cl
+import pyopencl.array
+
+from clquant.runtime import devices, variants
+from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType
+from clquant.runtime.limits import Limits
+from clquant.runtime.memory import Scope, device_errors, order_commands
+from clquant.runtime.profiling import record
+from clquant.runtime.programs import PROGRAMS, Kernel, Program
+
+LocalMemory = cl.LocalMemory
+Shape = int | tuple[int, ...]
+
+
+class Session:
+    """What an engine works with while one of its methods runs.
+
+    It holds no state between calls, so any number may share a queue and threads may each open their own.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        In-order or out-of-order; on the latter every command waits for the one before.
+    """
+
+    def __init__(self, queue: cl.CommandQueue) -> None:
+        self.queue = queue
+        self.context: cl.Context = queue.context
+        self.device: cl.Device = queue.device
+        self.limits = Limits.of(queue.device)
+
+    def program(self, file: str, **constants: int | str) -> Program:
+        """The program of a kernel file in `cl/`, built at its first use in this context.
+
+        Parameters
+        ----------
+        file : str
+        **constants : int or str
+            Become `#define`s in front of the source.
+
+        Raises
+        ------
+        BuildError
+            With the driver's whole log.
+        """
+        return PROGRAMS.get(self.context, self.device, file, constants)
+
+    def choose(self, table: Sequence[variants.Variant]) -> variants.Variant:
+        """The form of a kernel that this device takes (see `clquant.runtime.variants.choose`)."""
+        return variants.choose(table, self.limits)
+
+    def scope(self) -> Scope:
+        """Device memory that lives as long as the ``with`` block around it."""
+        return Scope(self.queue, self.limits)
+
+    def work_group_size(self, kernel: Kernel, wanted: int, local_bytes_per_item: int = 0) -> int:
+        """The largest power of two up to `wanted` that the compiled kernel and the device admit.
+
+        Parameters
+        ----------
+        kernel : Kernel
+        wanted : int
+        local_bytes_per_item : int
+            Local memory passed as an argument, per work-item.
+
+        Returns
+        -------
+        int
+            At least 1.
+        """
+        most = min(wanted, kernel.work_group(self.device), self.limits.work_group)
+        if local_bytes_per_item:
+            free = self.limits.local_memory - kernel.local_memory(self.device)
+            most = min(most, free // local_bytes_per_item)
+        return 1 << (max(most, 1).bit_length() - 1)
+
+    def launch(
+        self,
+        kernel: Kernel,
+        global_size: Shape,
+        local_size: Shape | None,
+        *args: Any,
+        wait_for: list[cl.Event] | None = None,
+    ) -> cl.Event:
+        """Queue a kernel.
+
+        Parameters
+        ----------
+        kernel : Kernel
+        global_size : int or tuple of int
+            Work-items a dimension; rounded up to a multiple of `local_size`, so kernels guard their work.
+        local_size : int, tuple of int or None
+            None leaves it to the driver.
+        *args
+            Buffers, NumPy scalars and `LocalMemory`, in the kernel's order.
+        wait_for : list of pyopencl.Event, optional
+            Events of other queues.
+
+        Raises
+        ------
+        DeviceMemoryError, DeviceError
+            If the device refuses or fails.
+        """
+        sizes = (global_size,) if isinstance(global_size, int | np.integer) else global_size
+        groups = (local_size,) if isinstance(local_size, int | np.integer) else local_size
+        if groups is not None:
+            if int(np.prod(groups)) > self.limits.work_group:
+                raise DeviceError(
+                    f"{kernel.name}: a work-group of {groups} is over the limit of {self.limits.work_group}"
+                )
+            sizes = tuple(-(-int(s) // int(g)) * int(g) for s, g in zip(sizes, groups, strict=True))
+        native = kernel.native()
+        with device_errors(f"kernel {kernel.name}"):
+            # One by one: PyOpenCL's set_args generates code and keeps it in a database in the home folder.
+            for index, arg in enumerate(args):
+                native.set_arg(index, arg)
+            event = cl.enqueue_nd_range_kernel(self.queue, native, sizes, groups, wait_for=wait_for)
+            order_commands(self.queue)
+        record(kernel.name, True, event)
+        return event
+
+    def copy(
+        self,
+        target: cl.Buffer,
+        source: cl.Buffer,
+        nbytes: int,
+        source_offset: int = 0,
+        target_offset: int = 0,
+    ) -> cl.Event:
+        """Queue a copy between two buffers, in bytes."""
+        with device_errors("copying between buffers"):
+            event = cl.enqueue_copy(
+                self.queue,
+                target,
+                source,
+                byte_count=nbytes,
+                src_offset=source_offset,
+                dst_offset=target_offset,
+            )
+            order_commands(self.queue)
+        record("copy on the device", True, event)
+        return event
+
+    def fill(self, buffer: cl.Buffer, pattern: npt.NDArray[Any] | np.generic, nbytes: int, offset: int = 0) -> cl.Event:
+        """Queue a fill of `nbytes` bytes from `offset` with a pattern of 1 to 16 bytes."""
+        with device_errors("filling a buffer"):
+            event = cl.enqueue_fill_buffer(self.queue, buffer, np.asarray(pattern), offset, nbytes)
+            order_commands(self.queue)
+        record("fill", True, event)
+        return event
+
+    def write(self, buffer: cl.Buffer, array: npt.NDArray[Any], offset: int = 0) -> None:
+        """Copy a C-contiguous host array into a buffer at a byte offset; the array is free to change afterwards."""
+        if array.size:
+            with device_errors("copying to the device"):
+                event = cl.enqueue_copy(self.queue, buffer, array, dst_offset=offset, is_blocking=True)
+                order_commands(self.queue)
+            record("upload", False, event)
+
+    def download(self, buffer: cl.Buffer, shape: Shape, dtype: npt.DTypeLike, offset: int = 0) -> npt.NDArray[Any]:
+        """A host array with a buffer's content; waits for everything queued before.
+
+        Parameters
+        ----------
+        buffer : pyopencl.Buffer
+        shape : int or tuple of int
+        dtype : dtype_like
+        offset : int
+            Bytes into the buffer.
+
+        Raises
+        ------
+        DeviceMemoryError, DeviceError
+            If the device fails, in this copy or in what was queued before it.
+        """
+        array = np.empty(shape, dtype)
+        if array.size:
+            with device_errors("copying from the device"):
+                event = cl.enqueue_copy(self.queue, array, buffer, src_offset=offset, is_blocking=True)
+            record("download", False, event)
+        return array
+
+    def new_array(self, shape: Shape, dtype: npt.DTypeLike) -> pyopencl.array.Array:
+        """A device array on this queue that the caller owns: what device input gives back.
+
+        Raises
+        ------
+        DeviceMemoryError
+            If memory is short.
+        """
+        with device_errors("allocating a device array"):
+            return pyopencl.array.empty(self.queue, shape, np.dtype(dtype))
+
+    def finish(self) -> None:
+        """Wait until all that was queued is done.
+
+        Raises
+        ------
+        DeviceMemoryError, DeviceError
+            If any of it failed.
+        """
+        with device_errors("waiting for the queue"):
+            self.queue.finish()
+
+
+def open_session(queue: cl.CommandQueue | None = None, arrays: Sequence[pyopencl.array.Array] = ()) -> Session:
+    """The session of a job: on `queue`, else on the device arrays' common queue, else on the default device.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue, optional
+    arrays : sequence of pyopencl.array.Array
+        The job's device inputs. Where they are on another queue than `queue`, their pending work is waited for.
+
+    Raises
+    ------
+    InvalidType
+        If `queue` is no command queue.
+    InvalidArgument
+        If device arrays are of another context than the queue, or disagree among themselves.
+    NoDeviceError
+        If there is no OpenCL device.
+    """
+    if queue is not None and not isinstance(queue, cl.CommandQueue):
+        raise InvalidType(f"queue is a {type(queue).__name__}; allowed: a pyopencl.CommandQueue or None")
+    chosen = queue if queue is not None else devices.common_queue(tuple(arrays))
+    if chosen is None:
+        return Session(devices.default_queue())
+    for array in arrays:
+        if array.context != chosen.context:
+            raise InvalidArgument("queue= and a device array belong to differing OpenCL contexts")
+        if array.queue is not None and array.queue != chosen:
+            array.finish()
+    return Session(chosen)
