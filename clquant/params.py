@@ -1,0 +1,136 @@
+"""Checking arguments: each check returns the value to use, or raises one sentence naming argument, value and rule."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from clquant.runtime import InvalidArgument, InvalidType
+
+T = TypeVar("T")
+
+
+def shown(value: object) -> str:
+    """A value as an error message shows it: its `repr`, cut where it is long."""
+    text = f"array of shape {value.shape}, dtype {value.dtype}" if isinstance(value, np.ndarray) else repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """An integer within ``low..high`` (no upper bound where `high` is None).
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for the message.
+    value : int or NumPy integer
+        Booleans and floats are refused, whole or not.
+    low, high : int
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+    """
+    allowed = f"an integer from {low} to {high}" if high is not None else f"an integer of at least {low}"
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral | np.integer):
+        raise InvalidType(f"{name} is {shown(value)}; allowed: {allowed}")
+    number = operator.index(value)
+    if number < low or (high is not None and number > high):
+        raise InvalidArgument(f"{name} is {number}; allowed: {allowed}")
+    return number
+
+
+def real(name: str, value: Any, low: float, high: float = math.inf) -> float:
+    """A finite real number within ``low..high``.
+
+    Parameters
+    ----------
+    name : str
+    value : int, float or NumPy number
+    low, high : float
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+    """
+    allowed = f"a number from {low:g} to {high:g}" if high < math.inf else f"a number of at least {low:g}"
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real | np.integer | np.floating):
+        raise InvalidType(f"{name} is {shown(value)}; allowed: {allowed}")
+    number = float(value)
+    if not math.isfinite(number) or number < low or number > high:
+        raise InvalidArgument(f"{name} is {number:g}; allowed: {allowed}")
+    return number
+
+
+def choice(name: str, value: Any, allowed: Iterable[T]) -> T:
+    """One of the allowed values.
+
+    Parameters
+    ----------
+    name : str
+    value : object
+    allowed : iterable
+
+    Raises
+    ------
+    InvalidArgument
+    """
+    options = list(allowed)
+    for option in options:
+        if type(value) is type(option) and value == option:
+            return option
+    raise InvalidArgument(f"{name} is {shown(value)}; allowed: {', '.join(repr(o) for o in options)}")
+
+
+def boolean(name: str, value: Any) -> bool:
+    """True or False.
+
+    Parameters
+    ----------
+    name : str
+    value : bool or NumPy bool
+
+    Raises
+    ------
+    InvalidType
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidType(f"{name} is {shown(value)}; allowed: True or False")
+    return bool(value)
+
+
+def seed(value: Any, name: str = "random_state") -> int:
+    """A seed: an integer from 0 to 2^64 - 1. There is no unseeded randomness here, so None is refused.
+
+    Parameters
+    ----------
+    value : int
+    name : str
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+    """
+    return integer(name, value, 0, 2**64 - 1)
+
+
+def callback(name: str, value: Any) -> Callable[..., object] | None:
+    """A callable or None.
+
+    Parameters
+    ----------
+    name : str
+    value : callable or None
+
+    Raises
+    ------
+    InvalidType
+    """
+    if value is not None and not callable(value):
+        raise InvalidType(f"{name} is {shown(value)}; allowed: a callable or None")
+    return value  # type: ignore[no-any-return]

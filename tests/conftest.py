@@ -1,0 +1,54 @@
+"""Every test that asks for `queue` runs on every OpenCL device there is; simulators get only tests marked so."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+import pytest
+
+from clquant import runtime
+
+SAMPLE = pathlib.Path(__file__).parent.parent / "docs" / "images" / "red_eyed_tree_frog.png"
+
+
+def _is_simulator(device: object) -> bool:
+    return "oclgrind" in runtime.describe(device).lower()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "small: small enough to run on a simulator (Oclgrind) as well")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "device" in metafunc.fixturenames:
+        small = metafunc.definition.get_closest_marker("small") is not None
+        devices = [d for d in runtime.list_devices() if small or not _is_simulator(d)]
+        metafunc.parametrize("device", devices, ids=runtime.describe, scope="session")
+
+
+@pytest.fixture
+def queue(device: object) -> runtime.CommandQueue:
+    """This thread's queue on each device in turn."""
+    return runtime.default_queue(device)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests neither read nor fill the person's own program cache."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("CLQUANT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20261120)
+
+
+@pytest.fixture(scope="session")
+def sample() -> npt.NDArray[np.uint8]:
+    """The sample picture, (H, W, 3) uint8 (red-eyed tree frog by Carey James Balboa, public domain)."""
+    with PIL.Image.open(SAMPLE) as image:
+        return np.asarray(image.convert("RGB"))
