@@ -3,7 +3,11 @@
 PoCL 3.0's wheel carries LLVM 14, which names every x86 processor that it does not know ``generic``. PoCL hands that
 name to its own clang, which refuses it on 64-bit x86: *every* build fails there with "unknown target CPU 'generic'"
 (seen on an AMD family 26 processor). No option or environment variable reaches that name, so it is replaced in
-PoCL's description of the device, before the first build, by a baseline that the processor has.
+PoCL's description of the device, before the first build, by one that the processor has.
+
+It must be the name that PoCL's built-in library was compiled for. PoCL picks that library by the processor's features,
+and how 512-bit vectors are passed to its functions depends on the name: with AVX-512 and any lesser name, a kernel
+that calls `exp` or `max` on a float16 crashes.
 """
 
 from __future__ import annotations
@@ -15,17 +19,22 @@ import sys
 import pyopencl as cl
 
 PLATFORM = "Portable Computing Language"
-_V3_FLAGS = {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"}
+_AVX2 = frozenset({"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"})
+_AVX512 = _AVX2 | {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
 _DESCRIPTION_BYTES = 8192
 
+# The features a processor must have, and the name of PoCL's built-in library for them, best first.
 # PoCL keeps the address of these strings, so they must live as long as the process.
-_X86_64 = ctypes.create_string_buffer(b"x86-64")
-_X86_64_V3 = ctypes.create_string_buffer(b"x86-64-v3")
+_NAMES: tuple[tuple[frozenset[str], ctypes.Array[ctypes.c_char]], ...] = (
+    (_AVX512, ctypes.create_string_buffer(b"skylake-avx512")),
+    (_AVX2, ctypes.create_string_buffer(b"haswell")),
+    (frozenset(), ctypes.create_string_buffer(b"x86-64")),
+)
 _done: set[int] = set()
 
 
 def name_unknown_processor(device: cl.Device) -> bool:
-    """Give a PoCL device whose processor LLVM does not know the name of a baseline that its clang accepts.
+    """Give a PoCL device whose processor LLVM does not know a name that its clang accepts.
 
     Does nothing on other platforms, other systems than Linux on x86-64, and processors that LLVM knows.
 
@@ -49,7 +58,7 @@ def name_unknown_processor(device: cl.Device) -> bool:
     field = _cpu_name_field(device.int_ptr, readable)
     if field is None:
         return False
-    name = _X86_64_V3 if flags >= _V3_FLAGS else _X86_64
+    name = next(name for needed, name in _NAMES if flags >= needed)
     ctypes.c_uint64.from_address(field).value = ctypes.addressof(name)
     _done.add(device.int_ptr)
     return True
