@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from typing import Any
 
@@ -57,9 +58,13 @@ class Limits:
         InvalidArgument
             If `CLQUANT_LIMITS` is not of the form ``name=number,name=number``.
         """
+        return _limits(device, os.environ.get(ENVIRONMENT, ""))
+
+    @classmethod
+    def _read(cls, device: cl.Device) -> Limits:
         extensions = set(device.extensions.split())
         platform = device.platform.name
-        read = cls(
+        return cls(
             # The first of the item sizes bounds a one-dimensional group (macOS CPUs report 1 there).
             work_group=min(device.max_work_group_size, device.max_work_item_sizes[0]),
             local_memory=device.local_mem_size,
@@ -74,7 +79,6 @@ class Limits:
             is_simulator="oclgrind" in platform.lower(),
             unified_memory=bool(device.type & cl.device_type.CPU) or bool(device.host_unified_memory),
         )
-        return read.lowered(os.environ.get(ENVIRONMENT, ""))
 
     def lowered(self, text: str) -> Limits:
         """These limits with each number of ``name=number,...`` taking effect where it is lower.
@@ -100,3 +104,9 @@ class Limits:
             present = getattr(self, name)
             changes[name] = type(present)(min(int(present), int(number)))
         return dataclasses.replace(self, **changes)
+
+
+@functools.lru_cache(maxsize=64)
+def _limits(device: cl.Device, lowering: str) -> Limits:
+    """Reading a device's limits takes a dozen driver calls, so each device is asked once."""
+    return Limits._read(device).lowered(lowering)
