@@ -1,0 +1,300 @@
+"""Counting the distinct colours of one picture or of many, on the device.
+
+Sums over pixels then become sums over weighted colours: the same integers, and many times fewer of them.
+
+Opaque colours are counted in a histogram of 2^24 bins, several slices of it one after the other where the device
+allows no buffer of that size. Pictures with partly transparent pixels go through a hash table instead. Either way the
+colours come out in Z-order (`cl/z_order.h`), so the result does not depend on scheduling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.images import Picture, row_bands
+from clquant.runtime import Buffer, DeviceMemoryError, InvalidArgument, LocalMemory, Scope, Session
+
+CODES = 1 << 24
+CELLS = 1 << 12
+CELL_BINS = CODES // CELLS
+ALPHA_CELLS = 1 << 16
+FIRST_TABLE = 1 << 20
+MAX_WEIGHT = 2**32 - 1
+GROUP = 64
+WORK_ITEMS = 1 << 16
+
+_TRANSPARENT, _PARTIAL, _FULL = range(3)
+
+
+@dataclass(frozen=True)
+class ColorCounts:
+    """Distinct colours and how often each occurs; pixels of alpha 0 are left out.
+
+    Attributes
+    ----------
+    n_colors : int
+        Distinct colours with a weight above 0.
+    colors : pyopencl.Buffer
+        (n_colors,) uint32: R | G << 8 | B << 16 | alpha << 24, in Z-order: by the interleaved bits of R, G, B
+        (and alpha, where `partial`), highest bits first.
+    counts : pyopencl.Buffer
+        (n_colors,) uint32: the pixels, or the sum of their weights.
+    cell_starts : ndarray
+        (cells + 1,) uint32: where the colours of each of 16^3 cells of side 16 begin (16^4 where `partial`).
+    total : int
+        Sum of `counts`, below 2^32.
+    transparent : int
+        Sum over the pixels of alpha 0, which are not among the colours.
+    partial : bool
+        Whether some colour's alpha is neither 0 nor 255.
+    """
+
+    n_colors: int
+    colors: Buffer
+    counts: Buffer
+    cell_starts: npt.NDArray[np.uint32]
+    total: int
+    transparent: int
+    partial: bool
+
+    def to_host(self, session: Session) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
+        """The colours as (n_colors, 4) uint8 and their counts as (n_colors,) uint32, on the host."""
+        packed = session.download(self.colors, self.n_colors, np.uint32)
+        return packed.view(np.uint8).reshape(-1, 4), session.download(self.counts, self.n_colors, np.uint32)
+
+
+def fixed_point_weights(
+    weights: Sequence[npt.NDArray[np.floating] | npt.NDArray[np.integer]],
+) -> list[npt.NDArray[np.uint32]]:
+    """Weights of pixels as integers whose total is below 2^32.
+
+    Parameters
+    ----------
+    weights : sequence of ndarray
+        One array a picture. Integers are taken as they are. Floats are multiplied by the largest power of two that
+        keeps the total of all pictures below 2^32 and rounded to the nearest integer, halves to even.
+
+    Returns
+    -------
+    list of ndarray of uint32
+
+    Raises
+    ------
+    InvalidArgument
+        If a weight is negative or not finite, if all are 0, or if integers add up to 2^32 or more.
+    """
+    if not all(np.isfinite(w).all() and (w >= 0).all() for w in weights):
+        raise InvalidArgument("sample_weight has negative or non-finite values; allowed: finite numbers from 0 up")
+    if any(np.issubdtype(w.dtype, np.floating) for w in weights):
+        total = sum(float(w.sum(dtype=np.float64)) for w in weights)
+        if total == 0 or not np.isfinite(total):
+            raise InvalidArgument(f"sample_weight adds up to {total:g}; allowed: a finite sum above 0")
+        # Rounding adds at most 1/2 a pixel, and a float64 sum of n terms is short by less than n.
+        room = MAX_WEIGHT - 2 * sum(w.size for w in weights)
+        exponent = int(np.floor(np.log2(room / total)))
+        return [np.rint(np.ldexp(w.astype(np.float64), exponent)).astype(np.uint32) for w in weights]
+    sums = sum(int(w.sum(dtype=np.uint64)) for w in weights)
+    if not 0 < sums <= MAX_WEIGHT:
+        raise InvalidArgument(f"sample_weight adds up to {sums}; allowed: 1 to {MAX_WEIGHT}")
+    return [w.astype(np.uint32) for w in weights]
+
+
+def count_colors(
+    session: Session,
+    scope: Scope,
+    pictures: Sequence[Picture],
+    weights: Sequence[npt.NDArray[np.uint32]] | None = None,
+) -> ColorCounts:
+    """Count the distinct colours of pictures together.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Owns the result's buffers.
+    pictures : sequence of Picture
+        Of 1, 3 or 4 channels; gray v counts as (v, v, v).
+    weights : sequence of ndarray, optional
+        One (H, W) uint32 array a picture, see `fixed_point_weights`.
+
+    Returns
+    -------
+    ColorCounts
+
+    Raises
+    ------
+    InvalidArgument
+        If the pictures have 2^32 or more pixels together.
+    DeviceMemoryError
+        If the distinct colours do not fit the device.
+    """
+    pixels = sum(p.pixels for p in pictures)
+    if pixels > MAX_WEIGHT:
+        raise InvalidArgument(f"the images have {pixels} pixels together; allowed: at most {MAX_WEIGHT}")
+    return _Counter(session, scope, pictures, weights).count()
+
+
+class _Counter:
+    """One counting job: the pictures, their weights, and the notes that kernels leave."""
+
+    def __init__(
+        self,
+        session: Session,
+        scope: Scope,
+        pictures: Sequence[Picture],
+        weights: Sequence[npt.NDArray[np.uint32]] | None,
+    ) -> None:
+        self._session = session
+        self._scope = scope
+        self._pictures = pictures
+        self._weights = weights
+        self._notes = scope.zeros(12)
+
+    def count(self) -> ColorCounts:
+        """Try the histogram first; it tells whether there is partial transparency."""
+        with self._session.scope() as inner:
+            counts = self._opaque(inner)
+        return counts if counts is not None else self._with_alpha()
+
+    def _bands(self) -> Iterator[tuple[Picture, Scope, Buffer, Buffer, np.uint32]]:
+        """Pixels and weights of every band of every picture, on the device."""
+        for i, picture in enumerate(self._pictures):
+            row_bytes = picture.width * max(picture.channels, 4 if self._weights is not None else 0)
+            for row0, row1 in row_bands(picture.height, row_bytes, self._session):
+                with self._session.scope() as band:
+                    buffer = picture.upload(self._session, band, row0, row1)
+                    weights = self._notes
+                    if self._weights is not None:
+                        weights = band.upload(np.ascontiguousarray(self._weights[i][row0:row1]))
+                    yield picture, band, buffer, weights, np.uint32((row1 - row0) * picture.width)
+
+    def _launch_over_pixels(self, name: str, *args: object) -> None:
+        for picture, _, pixels, weights, n in self._bands():
+            program = self._session.program(
+                "color_count.cl", CHANNELS=picture.channels, WEIGHTED=int(self._weights is not None)
+            )
+            kernel = program.kernel(name)
+            group = self._session.work_group_size(kernel, GROUP)
+            items = min(int(n) // 4 + 4, WORK_ITEMS)
+            self._session.launch(kernel, items, group, pixels, weights, n, *args, self._notes)
+
+    def _noted(self) -> list[int]:
+        return [int(v) for v in self._session.download(self._notes, 3, np.uint32)]
+
+    def _opaque(self, inner: Scope) -> ColorCounts | None:
+        """Count by histogram; None where a pixel is partly transparent."""
+        session = self._session
+        slices = max(1, -(-4 * CODES // session.limits.max_alloc))
+        cells = CELLS >> (slices - 1).bit_length()
+        bins = inner.empty(4 * cells * CELL_BINS)
+        parts: list[tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]] = []
+        transparent = 0
+        for first_cell in range(0, CELLS, cells):
+            first = np.uint32(first_cell * CELL_BINS)
+            session.fill(bins, np.zeros(1, np.uint32), 4 * cells * CELL_BINS)
+            session.fill(self._notes, np.zeros(1, np.uint32), 12)
+            self._launch_over_pixels("count_opaque", first, np.uint32(cells * CELL_BINS), bins)
+            occupied = self._occupied(inner, bins, cells)
+            transparent, partial, _ = self._noted()
+            if partial:
+                return None
+            owner = self._scope if cells == CELLS else inner
+            found = self._collect(owner, bins, int(first), occupied)
+            if cells == CELLS:
+                return self._result(*found, transparent, False)
+            n = int(occupied.sum())
+            parts.append((occupied, session.download(found[0], n, np.uint32), session.download(found[1], n, np.uint32)))
+        occupied, colors, counts = (np.concatenate(p) for p in zip(*parts, strict=True))
+        buffers = self._scope.copy_of(colors), self._scope.copy_of(counts)
+        return self._result(*buffers, _starts(occupied), transparent, False)
+
+    def _occupied(self, inner: Scope, bins: Buffer, cells: int) -> npt.NDArray[np.uint32]:
+        kernel = self._session.program("color_count.cl", CELL_BINS=CELL_BINS).kernel("count_occupied")
+        group = self._session.work_group_size(kernel, GROUP, 4)
+        occupied = inner.empty(4 * cells)
+        self._session.launch(kernel, cells * group, group, bins, occupied, LocalMemory(4 * group))
+        return self._session.download(occupied, cells, np.uint32)
+
+    def _collect(
+        self, owner: Scope, bins: Buffer, first: int, occupied: npt.NDArray[np.uint32]
+    ) -> tuple[Buffer, Buffer, npt.NDArray[np.uint32]]:
+        kernel = self._session.program("color_count.cl", CELL_BINS=CELL_BINS).kernel("collect_occupied")
+        group = self._session.work_group_size(kernel, GROUP, 4)
+        starts = _starts(occupied)
+        nbytes = 4 * int(starts[-1])
+        colors, counts = owner.empty(nbytes), owner.empty(nbytes)
+        where = owner.copy_of(starts)
+        self._session.launch(
+            kernel,
+            len(occupied) * group,
+            group,
+            bins,
+            np.uint32(first),
+            where,
+            colors,
+            counts,
+            LocalMemory(4 * group),
+        )
+        return colors, counts, starts
+
+    def _with_alpha(self) -> ColorCounts:
+        """Count by a hash table that grows until the colours fit."""
+        session = self._session
+        slots = FIRST_TABLE
+        while True:
+            if 4 * slots > session.limits.max_alloc:
+                raise DeviceMemoryError(f"more distinct colours than a table of {slots // 2} on this device holds")
+            with session.scope() as inner:
+                keys, sums = inner.zeros(4 * slots), inner.zeros(4 * slots)
+                session.fill(self._notes, np.zeros(1, np.uint32), 12)
+                self._launch_over_pixels("count_hashed", np.uint32(slots - 1), keys, sums)
+                transparent, _, full = self._noted()
+                if not full:
+                    return self._ordered(inner, keys, sums, slots, transparent)
+            slots *= 4
+
+    def _ordered(self, inner: Scope, keys: Buffer, sums: Buffer, slots: int, transparent: int) -> ColorCounts:
+        """The taken slots of a hash table in Z-order."""
+        session = self._session
+        program = session.program("color_count.cl", CHANNELS=4)
+        file_hashed, order_cells = program.kernel("file_hashed"), program.kernel("order_cells")
+        group = session.work_group_size(file_hashed, GROUP)
+        cursors = inner.zeros(4 * ALPHA_CELLS)
+        given = (keys, sums, np.uint32(slots))
+        session.launch(file_hashed, slots, group, *given, np.int32(0), cursors, cursors, cursors)
+        starts = _starts(session.download(cursors, ALPHA_CELLS, np.uint32))
+        n = int(starts[-1])
+        where = inner.copy_of(starts)
+        codes, code_counts = inner.empty(4 * n), inner.empty(4 * n)
+        session.copy(cursors, where, 4 * ALPHA_CELLS)
+        session.launch(file_hashed, slots, group, *given, np.int32(1), cursors, codes, code_counts)
+        colors, counts = self._scope.empty(4 * n), self._scope.empty(4 * n)
+        group = session.work_group_size(order_cells, GROUP)
+        session.launch(order_cells, n, group, np.uint32(n), where, codes, code_counts, colors, counts)
+        return self._result(colors, counts, starts, transparent, True)
+
+    def _result(
+        self, colors: Buffer, counts: Buffer, starts: npt.NDArray[np.uint32], transparent: int, partial: bool
+    ) -> ColorCounts:
+        if self._weights is None:
+            pixels = sum(p.pixels for p in self._pictures)
+        else:
+            pixels = sum(int(w.sum(dtype=np.uint64)) for w in self._weights)
+        return ColorCounts(
+            n_colors=int(starts[-1]),
+            colors=colors,
+            counts=counts,
+            cell_starts=starts,
+            total=pixels - transparent,
+            transparent=transparent,
+            partial=partial,
+        )
+
+
+def _starts(occupied: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """Exclusive prefix sums with the total at the end."""
+    return np.concatenate([[0], np.cumsum(occupied, dtype=np.uint64)]).astype(np.uint32)
