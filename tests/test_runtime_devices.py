@@ -1,0 +1,144 @@
+"""Which device is taken, and what a person is told when there is none."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+
+import pyopencl as cl
+import pyopencl.array
+import pytest
+
+from clquant import runtime
+from clquant.runtime import devices
+from clquant.runtime.limits import Limits
+
+
+def test_explicit_queue_comes_first(queue: runtime.CommandQueue) -> None:
+    assert runtime.open_session(queue).queue is queue
+
+
+def test_device_arrays_give_their_queue(device: cl.Device) -> None:
+    other = cl.CommandQueue(cl.Context([device]))
+    array = pyopencl.array.zeros(other, (2, 2), "uint8")
+    assert runtime.open_session(arrays=[array]).queue == other
+
+
+def test_device_arrays_on_two_queues_are_refused(queue: runtime.CommandQueue) -> None:
+    other = cl.CommandQueue(queue.context)
+    arrays = [pyopencl.array.zeros(q, (2, 2), "uint8") for q in (queue, other)]
+    with pytest.raises(runtime.InvalidArgument, match="differing queues"):
+        runtime.open_session(arrays=arrays)
+
+
+def test_array_of_another_context_is_refused(device: cl.Device) -> None:
+    queue = cl.CommandQueue(cl.Context([device]))
+    array = pyopencl.array.zeros(cl.CommandQueue(cl.Context([device])), (2, 2), "uint8")
+    with pytest.raises(runtime.InvalidArgument, match="differing OpenCL contexts"):
+        runtime.open_session(queue, [array])
+
+
+def test_array_without_queue_is_refused(queue: runtime.CommandQueue) -> None:
+    array = pyopencl.array.zeros(queue, (2, 2), "uint8").with_queue(None)
+    with pytest.raises(runtime.InvalidArgument, match="no queue"):
+        runtime.open_session(arrays=[array])
+
+
+def test_queue_of_a_wrong_type_is_refused() -> None:
+    with pytest.raises(runtime.InvalidType, match="queue is a str"):
+        runtime.open_session("gpu")  # type: ignore[arg-type]
+
+
+def test_environment_names_the_device(device: cl.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = runtime.list_devices().index(device)
+    monkeypatch.setenv("CLQUANT_DEVICE", str(index))
+    assert runtime.default_device() == device
+
+
+def test_pyopencl_context_variable_is_honoured(device: cl.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CLQUANT_DEVICE", raising=False)
+    monkeypatch.setenv("PYOPENCL_CTX", device.platform.name)
+    assert runtime.default_device().platform == device.platform
+
+
+def test_part_of_a_name_finds_a_device(device: cl.Device) -> None:
+    assert runtime.find_device(device.platform.name.upper()).platform == device.platform
+
+
+@pytest.mark.parametrize("spec", ["no such device", "99", ""])
+def test_unknown_device_lists_those_there(spec: str) -> None:
+    with pytest.raises(runtime.NoDeviceError, match="is not there; there is 0: "):
+        runtime.find_device(spec)
+
+
+def test_no_device_at_all_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CLQUANT_DEVICE", raising=False)
+    monkeypatch.delenv("PYOPENCL_CTX", raising=False)
+    monkeypatch.setattr(devices, "list_devices", list)
+    with pytest.raises(runtime.NoDeviceError, match=r"pip install pyopencl\[pocl\]"):
+        runtime.default_device()
+    with pytest.raises(runtime.NoDeviceError, match=r"pip install pyopencl\[pocl\]"):
+        runtime.find_device("gpu")
+
+
+def test_a_platform_that_fails_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def get_devices(self) -> list[cl.Device]:
+            raise cl.RuntimeError("no devices here")
+
+    there = cl.get_platforms()
+    monkeypatch.setattr(cl, "get_platforms", lambda: [Broken(), *there])
+    assert runtime.list_devices()
+
+
+def test_simulators_come_last() -> None:
+    simulators = ["oclgrind" in runtime.describe(d).lower() for d in runtime.list_devices()]
+    assert simulators == sorted(simulators)
+
+
+def test_threads_have_queues_of_their_own_in_one_context(device: cl.Device) -> None:
+    seen: list[cl.CommandQueue] = []
+    threads = [threading.Thread(target=lambda: seen.append(runtime.default_queue(device))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({q.int_ptr for q in seen}) == 3
+    assert len({q.context.int_ptr for q in seen}) == 1
+
+
+def _open_in_child(connection: multiprocessing.connection.Connection) -> None:
+    try:
+        runtime.open_session()
+    except runtime.DeviceError as error:
+        connection.send(str(error))
+    else:
+        connection.send("opened")
+    connection.close()
+    os._exit(0)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_is_told_to_spawn(queue: runtime.CommandQueue) -> None:
+    assert runtime.open_session(queue)
+    fork = multiprocessing.get_context("fork")
+    here, there = fork.Pipe()
+    child = fork.Process(target=_open_in_child, args=(there,))
+    child.start()
+    assert here.poll(20)
+    assert "'spawn'" in here.recv()
+    child.join(20)
+
+
+def test_limits_are_lowered_and_never_raised(device: cl.Device) -> None:
+    limits = Limits.of(device)
+    low = limits.lowered("work_group=1, local_memory=1024,int64_atomics=0,max_alloc=99999999999999999")
+    assert (low.work_group, low.local_memory, low.int64_atomics) == (1, 1024, False)
+    assert low.max_alloc == limits.max_alloc
+
+
+@pytest.mark.parametrize("text", ["work_group", "nonsense=3", "work_group=-1", "work_group=x"])
+def test_bad_limits_are_refused(device: cl.Device, text: str) -> None:
+    with pytest.raises(runtime.InvalidArgument, match="is not NAME=NUMBER"):
+        Limits.of(device).lowered(text)
