@@ -1,3 +1,10 @@
 """Image quantization on any OpenCL device, with the same bits on every machine."""
 
+from clquant.palette.engine import PaletteEngine
+from clquant.palette.indexed import IndexedImage
+from clquant.palette.palette import Palette
+from clquant.runtime import ClquantError
+
 __version__ = "0.1.0"
+
+__all__ = ["ClquantError", "IndexedImage", "Palette", "PaletteEngine"]

@@ -1,0 +1,242 @@
+"""`PaletteEngine`: what every engine that learns a palette can do with it."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import numpy as np
+
+from clquant import images, params
+from clquant.estimator import Estimator
+from clquant.images import ImageLike, Picture
+from clquant.palette import spaces
+from clquant.palette.dither import Ditherer, find_dither
+from clquant.palette.indexed import IndexedImage
+from clquant.palette.mapping import Mapper
+from clquant.palette.palette import Palette, as_palette
+from clquant.runtime import Buffer, CommandQueue, Progress, ProgressCallback, Scope, Session, open_session
+
+
+def predict(
+    image: ImageLike,
+    palette: Palette,
+    *,
+    color_space: str = "srgb",
+    dither: Any = None,
+    queue: CommandQueue | None = None,
+    progress: ProgressCallback | None = None,
+) -> Any:
+    """Palette indices of an image's pixels.
+
+    Parameters
+    ----------
+    image : image
+        Whatever `clquant.images.read` takes.
+    palette : Palette or array_like
+    color_space : str
+        ``"srgb"``, ``"linear"`` or ``"oklab"``: where colours are compared (see `clquant.palette.spaces`).
+    dither : None, str or object
+        None maps each pixel to its nearest colour; ties go to the entry nearer in plain 8-bit values, then to
+        the lowest index. A name or an object chooses a way to dither.
+    queue : pyopencl.CommandQueue, optional
+    progress : callable, optional
+        Called with (done, total) rows; returning False stops the job.
+
+    Returns
+    -------
+    ndarray or pyopencl.array.Array
+        (H, W) uint8 up to 256 colours, else uint16; on the device for a device array. Pixels of alpha 0 have
+        the palette's first entry of alpha 0. The same on every device.
+
+    Raises
+    ------
+    InvalidArgument
+        If the image has pixels of alpha 0 and the palette no such entry, or an argument is not allowed.
+    StoppedError
+        If `progress` returned False.
+    """
+    checked = as_palette(palette)
+    params.choice("color_space", color_space, spaces.NAMES)
+    params.callback("progress", progress)
+    ditherer = find_dither(dither)
+    if ditherer is not None:
+        return ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
+    return _Job(image, checked, color_space, queue, progress).run(colors=False)
+
+
+def transform(
+    image: ImageLike,
+    palette: Palette,
+    *,
+    color_space: str = "srgb",
+    dither: Any = None,
+    queue: CommandQueue | None = None,
+    progress: ProgressCallback | None = None,
+) -> Any:
+    """An image in a palette's colours; arguments and errors as in `predict`.
+
+    Returns
+    -------
+    ndarray or pyopencl.array.Array
+        (H, W, 3) uint8, or (H, W, 4) where the palette has alpha; on the device for a device array.
+    """
+    checked = as_palette(palette)
+    params.choice("color_space", color_space, spaces.NAMES)
+    params.callback("progress", progress)
+    ditherer = find_dither(dither)
+    return _Job(image, checked, color_space, queue, progress, ditherer).run(colors=True)
+
+
+def quantize(
+    image: ImageLike,
+    palette: Palette,
+    *,
+    color_space: str = "srgb",
+    dither: Any = None,
+    queue: CommandQueue | None = None,
+    progress: ProgressCallback | None = None,
+) -> IndexedImage:
+    """An image as indices and palette; arguments and errors as in `predict`.
+
+    Returns
+    -------
+    IndexedImage
+        Its indices are on the device for a device array.
+    """
+    checked = as_palette(palette)
+    indices = predict(image, checked, color_space=color_space, dither=dither, queue=queue, progress=progress)
+    return IndexedImage(indices, checked)
+
+
+class _Job:
+    """One picture through one palette, band by band."""
+
+    def __init__(
+        self,
+        image: ImageLike,
+        palette: Palette,
+        color_space: str,
+        queue: CommandQueue | None,
+        progress: ProgressCallback | None,
+        ditherer: Ditherer | None = None,
+    ) -> None:
+        self.image = image
+        self.palette = palette
+        self.color_space = color_space
+        self.progress = progress
+        self.ditherer = ditherer
+        self.picture: Picture = images.read(image)
+        self.session: Session = open_session(queue, images.device_arrays([self.picture]))
+
+    def run(self, colors: bool) -> Any:
+        picture, palette = self.picture, self.palette
+        shape: tuple[int, ...] = (picture.height, picture.width)
+        if colors:
+            shape = (*shape, palette.colors.shape[1])
+        dtype = np.dtype(np.uint8) if colors else palette.index_dtype
+        with self.session.scope() as scope:
+            alpha = palette.has_alpha or picture.channels == 4
+            space = spaces.space(self.color_space, alpha)
+            mapper = Mapper(self.session, scope, palette, space, 0 if self.ditherer else picture.pixels)
+            result = self._result(shape, dtype)
+            indices = self._dithered()
+            progress = Progress(self.progress)
+            for row0, row1 in picture.bands(self.session, 4 if colors else 2):
+                with self.session.scope() as band:
+                    self._band(mapper, band, row0, row1, indices, result, colors)
+                if progress.wanted:
+                    self.session.finish()
+                    progress.report(row1, picture.height)
+            mapper.check_transparency()
+        return result
+
+    def _result(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        return self.session.new_array(shape, dtype) if self.picture.on_device else np.empty(shape, dtype)
+
+    def _dithered(self) -> Any:
+        if self.ditherer is None:
+            return None
+        return self.ditherer(
+            self.image,
+            self.palette,
+            color_space=self.color_space,
+            queue=self.session.queue,
+            progress=self.progress,
+        )
+
+    def _band(self, mapper: Mapper, band: Scope, row0: int, row1: int, indices: Any, result: Any, colors: bool) -> None:
+        session, picture = self.session, self.picture
+        count = (row1 - row0) * picture.width
+        index_size = self.palette.index_dtype.itemsize
+        if indices is None:
+            mapped: Buffer = band.empty(count * index_size)
+            mapper.map(picture.upload(session, band, row0, row1), picture.channels, count, mapped)
+        elif picture.on_device:
+            mapped = band.empty(count * index_size)
+            begin = indices.offset + row0 * picture.width * index_size
+            session.copy(mapped, images.buffer_of(indices), count * index_size, begin)
+        else:
+            mapped = band.upload(np.ascontiguousarray(indices[row0:row1]))
+        out = mapped
+        if colors:
+            out = band.empty(count * self.palette.colors.shape[1])
+            mapper.apply(mapped, count, out)
+        rows = (row1 - row0, *result.shape[1:])
+        if picture.on_device:
+            nbytes = int(np.prod(rows)) * result.dtype.itemsize
+            begin = row0 * int(np.prod(result.shape[1:])) * result.dtype.itemsize
+            session.copy(images.buffer_of(result), out, nbytes, 0, begin)
+        else:
+            result[row0:row1] = session.download(out, rows, result.dtype)
+
+
+class PaletteEngine(Estimator, abc.ABC):
+    """Base of the engines that learn a palette: a subclass gives `fit`, which sets `palette_`.
+
+    Subclasses store ``color_space`` and ``queue`` in their constructor.
+
+    Attributes
+    ----------
+    palette_ : Palette
+        What `fit` learned.
+    """
+
+    color_space: str
+    queue: CommandQueue | None
+    palette_: Palette
+
+    @abc.abstractmethod
+    def fit(self, images: Any, sample_weight: Any = None, *, progress: ProgressCallback | None = None) -> Any:
+        """Learn `palette_` from one image or several; returns the engine itself."""
+
+    def predict(self, image: ImageLike, dither: Any = None, *, progress: ProgressCallback | None = None) -> Any:
+        """Indices into `palette_`, (H, W); see `clquant.palette.engine.predict`."""
+        return predict(image, **self._given(dither, progress))
+
+    def transform(self, image: ImageLike, dither: Any = None, *, progress: ProgressCallback | None = None) -> Any:
+        """The image in the colours of `palette_`; see `clquant.palette.engine.transform`."""
+        return transform(image, **self._given(dither, progress))
+
+    def quantize(
+        self, image: ImageLike, dither: Any = None, *, progress: ProgressCallback | None = None
+    ) -> IndexedImage:
+        """The image as indices and `palette_`; see `clquant.palette.engine.quantize`."""
+        return quantize(image, **self._given(dither, progress))
+
+    def fit_predict(
+        self, image: ImageLike, sample_weight: Any = None, *, progress: ProgressCallback | None = None
+    ) -> Any:
+        """`fit` on one image, then `predict` of it."""
+        self.fit(image, sample_weight, progress=progress)
+        return self.predict(image, progress=progress)
+
+    def _given(self, dither: Any, progress: ProgressCallback | None) -> dict[str, Any]:
+        self._check_fitted("palette_")
+        return {
+            "palette": self.palette_,
+            "color_space": self.color_space,
+            "dither": dither,
+            "queue": self.queue,
+            "progress": progress,
+        }

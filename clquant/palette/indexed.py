@@ -1,0 +1,190 @@
+"""`IndexedImage`: indices into a palette, and how they become files and pictures."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+
+from clquant import files
+from clquant.palette.palette import Palette, as_palette
+from clquant.runtime import Array, ClquantError, InvalidArgument, InvalidType
+
+# GIF knows one transparent entry: colours of less alpha than this become it.
+GIF_ALPHA = 128
+
+
+class IndexedImage:
+    """A picture as one palette index a pixel.
+
+    Parameters
+    ----------
+    indices : ndarray or pyopencl.array.Array
+        (H, W) integers, below the number of colours. Kept as uint8 up to 256 colours, else uint16; a device
+        array must have that dtype, is kept on the device, and its values are not checked.
+    palette : Palette or array_like
+
+    Raises
+    ------
+    InvalidType
+        If `indices` are no integers.
+    InvalidArgument
+        If `indices` are not two-dimensional, or some are not in the palette.
+    """
+
+    def __init__(self, indices: Any, palette: Any) -> None:
+        self.palette: Palette = as_palette(palette)
+        self.indices: Any = self._checked(indices)
+
+    def _checked(self, indices: Any) -> Any:
+        wanted = self.palette.index_dtype
+        if isinstance(indices, Array):
+            if indices.ndim != 2 or indices.dtype != wanted:
+                raise InvalidArgument(
+                    f"indices are a device array of shape {indices.shape} and dtype {indices.dtype}; "
+                    f"allowed: (H, W) {wanted}"
+                )
+            return indices
+        array = np.asarray(indices)
+        if array.dtype.kind not in "iu":
+            raise InvalidType(f"indices have dtype {array.dtype}; allowed: integers")
+        if array.ndim != 2 or array.size == 0:
+            raise InvalidArgument(f"indices have shape {array.shape}; allowed: (H, W), at least 1x1")
+        if array.min() < 0 or array.max() >= len(self.palette):
+            raise InvalidArgument(
+                f"indices go from {array.min()} to {array.max()}; allowed: 0 to {len(self.palette) - 1}"
+            )
+        return np.ascontiguousarray(array, wanted)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(height, width) in pixels."""
+        height, width = self.indices.shape
+        return int(height), int(width)
+
+    def host_indices(self) -> npt.NDArray[Any]:
+        """(H, W) uint8 or uint16 on the host; downloaded where they are on the device."""
+        if isinstance(self.indices, Array):
+            return np.asarray(self.indices.get())
+        return np.asarray(self.indices)
+
+    def to_array(self) -> npt.NDArray[np.uint8]:
+        """The picture's colours: (H, W, 3) uint8, or (H, W, 4) where the palette has alpha."""
+        return np.asarray(self.palette.colors[self.host_indices()])
+
+    def to_pil(self) -> PIL.Image.Image:
+        """A PIL image: mode P up to 256 colours (alpha as its ``transparency`` bytes), else RGB or RGBA."""
+        if len(self.palette) > 256:
+            return PIL.Image.fromarray(self.to_array())
+        image = PIL.Image.fromarray(self.host_indices())
+        image.putpalette(self.palette.colors[:, :3].tobytes(), "RGB")
+        if self.palette.has_alpha and self.palette.colors[:, 3].min() < 255:
+            image.info["transparency"] = self.palette.colors[:, 3].tobytes()
+        return image
+
+    def to_bytes(self, format: str = "PNG", **options: Any) -> bytes:
+        """The picture in a file format.
+
+        Parameters
+        ----------
+        format : str
+            ``"PNG"`` (indexed up to 256 colours with alpha kept, else in full colour), ``"GIF"`` (at most 256
+            colours; entries of alpha below 128 become one transparent entry), or any other that Pillow
+            writes, in full colour (without alpha where the format has none).
+        **options
+            Passed to Pillow.
+
+        Raises
+        ------
+        InvalidArgument
+            If the format is not known or cannot hold the picture.
+        """
+        name = format.upper()
+        if name == "GIF":
+            image, more = self._gif_image()
+            options = {"optimize": False, **more, **options}
+        elif name == "PNG":
+            image = self.to_pil()
+        else:
+            image = PIL.Image.fromarray(self.to_array())
+            if name in ("JPEG", "BMP", "PPM") and image.mode == "RGBA":
+                image = image.convert("RGB")
+        out = io.BytesIO()
+        try:
+            image.save(out, name, **options)
+        except ClquantError:
+            raise
+        except (KeyError, ValueError, OSError) as error:
+            raise InvalidArgument(f"cannot write the picture as {format!r}: {error}") from error
+        return out.getvalue()
+
+    def _gif_image(self) -> tuple[PIL.Image.Image, dict[str, Any]]:
+        if len(self.palette) > 256:
+            raise InvalidArgument(f"a GIF holds at most 256 colours; this palette has {len(self.palette)}")
+        indices = self.host_indices()
+        clear = np.flatnonzero(self.palette.rgba()[:, 3] < GIF_ALPHA)
+        image = PIL.Image.fromarray(
+            np.where(np.isin(indices, clear), clear[0], indices).astype(np.uint8) if len(clear) else indices
+        )
+        image.putpalette(self.palette.colors[:, :3].tobytes(), "RGB")
+        return image, {"transparency": int(clear[0])} if len(clear) else {}
+
+    def save(self, path: str | os.PathLike[str], format: str | None = None, **options: Any) -> None:
+        """Write the picture to a file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path_like
+        format : str, optional
+            As `to_bytes`; by default from the file's suffix.
+        **options
+            Passed to Pillow.
+
+        Raises
+        ------
+        InvalidArgument
+            If the format is not known or cannot hold the picture.
+        FileError
+            If the file cannot be written.
+        """
+        name = format or format_of(path)
+        files.write_bytes(path, self.to_bytes(name, **options))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, IndexedImage):
+            return NotImplemented
+        return self.palette == other.palette and np.array_equal(self.host_indices(), other.host_indices())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        height, width = self.shape
+        return f"IndexedImage({width}x{height}, {len(self.palette)} colours)"
+
+    def _repr_png_(self) -> bytes:
+        return self.to_bytes("PNG")
+
+    def _repr_html_(self) -> str:
+        data = base64.b64encode(self._repr_png_()).decode("ascii")
+        return f'<img src="data:image/png;base64,{data}"/>{self.palette._repr_html_()}'
+
+
+def format_of(path: str | os.PathLike[str]) -> str:
+    """Pillow's name of the format that a path's suffix stands for.
+
+    Raises
+    ------
+    InvalidArgument
+        If no format has that suffix.
+    """
+    suffix = os.path.splitext(os.fspath(path))[1].lower()
+    PIL.Image.init()
+    name = PIL.Image.registered_extensions().get(suffix)
+    if name is None or name not in PIL.Image.SAVE:
+        raise InvalidArgument(f"{os.fspath(path)!r}: no picture format has the suffix {suffix!r}; try .png or .gif")
+    return name

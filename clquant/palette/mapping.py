@@ -1,0 +1,185 @@
+"""Nearest-colour mapping: the exact palette index of every pixel, by comparison with all or with a cell's candidates.
+
+For more than a few pixels a candidate grid is built first (`cl/palette_cells.cl`): per cell of the colour space the
+entries that can be nearest to some point of it. It is exact, and on photographs leaves a handful of comparisons a
+pixel whatever the number of colours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.palette.palette import Palette
+from clquant.palette.spaces import Space
+from clquant.runtime import Buffer, InvalidArgument, Scope, Session
+
+# log2 of a cell's side, by space and by whether alpha is an axis: about 2^15 to 2^16 cells each.
+FINE_SHIFT = {"srgb": (3, 5), "linear": (6, 7), "oklab": (5, 7)}
+# Cells of the grid that a fine grid's lists are made from are 4 times as long.
+PARENT_STEP = 2
+# A grid pays from this many comparisons (pixels times colours) on: measured by benchmarks/mapping.py.
+GRID_PAYS = 1 << 24
+# Candidates of a whole grid, 2 bytes each, beyond which a coarser grid is taken.
+MOST_CANDIDATES = 1 << 26
+GROUP = 64
+
+
+@dataclass(frozen=True)
+class CandidateGrid:
+    """Candidate lists of every cell.
+
+    Attributes
+    ----------
+    starts : pyopencl.Buffer
+        (cells + 1) uint32 into `entries`.
+    entries : pyopencl.Buffer
+        uint16 palette indices, ascending in each cell.
+    cells : tuple of int
+        Cells along each of 4 axes.
+    shift : int
+        log2 of a cell's side.
+    """
+
+    starts: Buffer
+    entries: Buffer
+    cells: tuple[int, int, int, int]
+    shift: int
+
+
+def _int4(values: tuple[int, ...]) -> npt.NDArray[np.int32]:
+    return np.array((*values, 0, 0, 0, 0)[:4], np.int32)
+
+
+class Mapper:
+    """Maps pixels to one palette in one colour space; its device memory belongs to a scope.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+    palette : Palette
+    space : Space
+        With alpha where pixels or palette have it.
+    expected_pixels : int
+        How many pixels will come in all; decides whether a candidate grid pays.
+    """
+
+    def __init__(self, session: Session, scope: Scope, palette: Palette, space: Space, expected_pixels: int) -> None:
+        self._session = session
+        self._scope = scope
+        self._space = space
+        self._palette = palette
+        self._tables = scope.copy_of(space.tables())
+        rgba = palette.rgba()
+        points = np.zeros((len(palette), 4), np.int32)
+        points[:, : space.dims] = space.coordinates(rgba)
+        self._points = scope.copy_of(points)
+        self._colors = scope.copy_of(rgba.astype(np.int32))
+        self._missing = scope.zeros(4)
+        self._grid = self._fine_grid() if len(palette) > 4 and expected_pixels * len(palette) >= GRID_PAYS else None
+
+    def map(self, pixels: Buffer, channels: int, count: int, out: Buffer) -> None:
+        """Queue the mapping of `count` pixels.
+
+        Parameters
+        ----------
+        pixels : pyopencl.Buffer
+            (count, channels) uint8.
+        channels : int
+            1, 3 or 4.
+        count : int
+        out : pyopencl.Buffer
+            (count) of the palette's index dtype. Ties go to the entry nearer in plain 8-bit values, then to
+            the lowest index; pixels of alpha 0 go to the palette's transparent entry.
+        """
+        session = self._session
+        program = session.program(
+            "palette_map.cl",
+            CHANNELS=channels,
+            OUT_CHANNELS=3,
+            INDEX="uchar" if self._palette.index_dtype == np.uint8 else "ushort",
+            EXACT_TIES=int(self._space.alpha or self._space.name != "srgb"),
+            **self._space.constants(),
+        )
+        transparent = self._palette.transparent_index
+        entry = np.int32(-1 if transparent is None else transparent)
+        before = (pixels, self._tables, self._points, self._colors)
+        after = (entry, out, self._missing, np.uint64(count))
+        if self._grid is None:
+            kernel = program.kernel("map_all")
+            middle: tuple[object, ...] = (np.int32(len(self._palette)),)
+        else:
+            kernel = program.kernel("map_cells")
+            grid = self._grid
+            middle = (grid.starts, grid.entries, _int4(grid.cells), np.int32(grid.shift))
+        group = session.work_group_size(kernel, GROUP)
+        session.launch(kernel, count, group, *before, *middle, *after)
+
+    def check_transparency(self) -> None:
+        """Wait, and refuse what was mapped if pixels of alpha 0 met a palette without an entry of alpha 0.
+
+        Raises
+        ------
+        InvalidArgument
+            Saying how to add one.
+        """
+        if self._palette.transparent_index is None and self._session.download(self._missing, 1, np.int32)[0]:
+            raise InvalidArgument(
+                "image has fully transparent pixels, but the palette has no entry of alpha 0; "
+                "Palette.with_transparent() adds one"
+            )
+
+    def apply(self, indices: Buffer, count: int, out: Buffer) -> None:
+        """Queue the lookup of colours: `out` gets (count, 3 or 4) uint8, as the palette has alpha or not."""
+        program = self._session.program(
+            "palette_map.cl",
+            CHANNELS=3,
+            OUT_CHANNELS=4 if self._palette.has_alpha else 3,
+            INDEX="uchar" if self._palette.index_dtype == np.uint8 else "ushort",
+            EXACT_TIES=0,
+            SPACE=0,
+            SPACE_ALPHA=0,
+        )
+        kernel = program.kernel("apply_palette")
+        group = self._session.work_group_size(kernel, GROUP)
+        self._session.launch(kernel, count, group, indices, self._colors, out, np.uint64(count))
+
+    def _fine_grid(self) -> CandidateGrid | None:
+        shift = FINE_SHIFT[self._space.name][int(self._space.alpha)]
+        coarse = self._listed(shift + PARENT_STEP, None)
+        if coarse is None:
+            return None
+        return self._listed(shift, coarse) or coarse
+
+    def _listed(self, shift: int, parent: CandidateGrid | None) -> CandidateGrid | None:
+        """Lists of a grid, made from its parent's or from the whole palette; None where they grow too long."""
+        session = self._session
+        extent = (*self._space.extent, 0)[:4]
+        cells = tuple((e >> shift) + 1 for e in extent)
+        total = int(np.prod(cells))
+        kernel = session.program("palette_cells.cl").kernel("list_candidates")
+        group = session.work_group_size(kernel, GROUP)
+        unused = self._missing
+        given = (
+            self._points,
+            np.int32(len(self._palette)),
+            _int4(extent),
+            _int4(cells),
+            np.int32(shift),
+            _int4(parent.cells if parent else (1, 1, 1, 1)),
+            np.int32(PARENT_STEP if parent else 0),
+            parent.starts if parent else unused,
+            parent.entries if parent else unused,
+        )
+        counts = self._scope.empty(4 * total)
+        session.launch(kernel, total, group, *given, np.int32(0), counts, unused, unused)
+        ends = np.cumsum(session.download(counts, total, np.uint32), dtype=np.uint64)
+        if ends[-1] > MOST_CANDIDATES or 2 * int(ends[-1]) > session.limits.max_alloc:
+            return None
+        starts = self._scope.copy_of(np.concatenate([[0], ends]).astype(np.uint32))
+        entries = self._scope.empty(2 * int(ends[-1]))
+        session.launch(kernel, total, group, *given, np.int32(1), counts, starts, entries)
+        return CandidateGrid(starts, entries, (cells[0], cells[1], cells[2], cells[3]), shift)

@@ -1,0 +1,159 @@
+"""`Palette`: up to 65536 colours in a fixed order."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import InvalidArgument, InvalidType
+
+MOST_COLORS = 65536
+
+
+def checked_colors(colors: Any, argument: str = "colors") -> npt.NDArray[np.uint8]:
+    """Colours a person gave, as (n, 3) or (n, 4) uint8.
+
+    Parameters
+    ----------
+    colors : Palette or array_like
+        A palette; or n colours of 3 or 4 integers from 0 to 255.
+    argument : str
+        What errors call it.
+
+    Raises
+    ------
+    InvalidType
+        If the values are no integers.
+    InvalidArgument
+        If the shape is another, there are none or over 65536, or a value is outside 0 to 255.
+    """
+    if isinstance(colors, Palette):
+        return colors.colors
+    try:
+        array = np.asarray(colors)
+    except ValueError as error:
+        raise InvalidArgument(f"{argument} is ragged; allowed: n colours of 3 or 4 integers") from error
+    if array.ndim != 2 or array.shape[1] not in (3, 4):
+        raise InvalidArgument(f"{argument} has shape {array.shape}; allowed: (n, 3) or (n, 4)")
+    if not 1 <= len(array) <= MOST_COLORS:
+        raise InvalidArgument(f"{argument} has {len(array)} colours; allowed: 1 to {MOST_COLORS}")
+    if array.dtype.kind not in "iu":
+        raise InvalidType(f"{argument} has dtype {array.dtype}; allowed: integers from 0 to 255")
+    if array.min() < 0 or array.max() > 255:
+        raise InvalidArgument(f"{argument} holds values from {array.min()} to {array.max()}; allowed: 0 to 255")
+    return np.ascontiguousarray(array, np.uint8)
+
+
+class Palette:
+    """Colours in a fixed order; immutable.
+
+    Parameters
+    ----------
+    colors : array_like or Palette
+        (n, 3) RGB or (n, 4) RGBA (alpha not premultiplied) integers from 0 to 255, 1 <= n <= 65536.
+        Equal colours may appear more than once.
+
+    Raises
+    ------
+    InvalidType
+        If the values are no integers.
+    InvalidArgument
+        If the shape is another, there are no or too many colours, or a value is outside 0 to 255.
+    """
+
+    def __init__(self, colors: Any) -> None:
+        self._colors: npt.NDArray[np.uint8] = checked_colors(colors).copy()
+        self._colors.setflags(write=False)
+
+    @property
+    def colors(self) -> npt.NDArray[np.uint8]:
+        """(n, 3) or (n, 4) uint8, read-only."""
+        return self._colors
+
+    @property
+    def has_alpha(self) -> bool:
+        """Whether colours have an alpha value."""
+        return bool(self._colors.shape[1] == 4)
+
+    @property
+    def transparent_index(self) -> int | None:
+        """Lowest index of an entry of alpha 0; None where there is none. Pixels of alpha 0 map to it."""
+        if not self.has_alpha:
+            return None
+        found = np.flatnonzero(self._colors[:, 3] == 0)
+        return int(found[0]) if len(found) else None
+
+    @property
+    def index_dtype(self) -> np.dtype[Any]:
+        """dtype of indices: uint8 up to 256 colours, else uint16."""
+        return np.dtype(np.uint8 if len(self) <= 256 else np.uint16)
+
+    def rgba(self) -> npt.NDArray[np.uint8]:
+        """(n, 4) uint8: the colours with alpha, 255 where they have none."""
+        if self.has_alpha:
+            return self._colors
+        return np.concatenate([self._colors, np.full((len(self), 1), 255, np.uint8)], axis=1)
+
+    def with_transparent(self) -> Palette:
+        """This palette with an entry (0, 0, 0, 0) appended, or itself where it has an entry of alpha 0.
+
+        Raises
+        ------
+        InvalidArgument
+            If it has 65536 colours already.
+        """
+        if self.transparent_index is not None:
+            return self
+        return Palette(np.concatenate([self.rgba(), np.zeros((1, 4), np.uint8)]))
+
+    def take(self, indices: npt.NDArray[np.integer[Any]]) -> Palette:
+        """The palette of some entries, in the order of `indices`."""
+        return Palette(self._colors[indices])
+
+    def __len__(self) -> int:
+        return len(self._colors)
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        return (tuple(int(value) for value in color) for color in self._colors)
+
+    def __getitem__(self, index: int) -> tuple[int, ...]:
+        return tuple(int(value) for value in self._colors[operator.index(index)])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Palette):
+            return NotImplemented
+        return np.array_equal(self._colors, other._colors)
+
+    def __hash__(self) -> int:
+        return hash((self._colors.shape, self._colors.tobytes()))
+
+    def __repr__(self) -> str:
+        shown = " ".join(self.hex(limit=8))
+        return f"Palette({len(self)} colours: {shown}{' …' if len(self) > 8 else ''})"
+
+    def hex(self, limit: int | None = None) -> list[str]:
+        """Colours as ``#rrggbb``, or ``#rrggbbaa`` where they have alpha."""
+        return ["#" + bytes(color).hex() for color in self._colors[:limit]]
+
+    def _repr_html_(self) -> str:
+        """Swatches for a notebook; the first 1024 colours."""
+        swatches = "".join(
+            f'<span title="{i}: {color}" style="display:inline-block;width:18px;height:18px;background:{color}"></span>'
+            for i, color in enumerate(self.hex(limit=1024))
+        )
+        return f'<div style="line-height:0;max-width:580px">{swatches}</div><small>{len(self)} colours</small>'
+
+
+def as_palette(palette: Any, argument: str = "palette") -> Palette:
+    """A palette from what a person gave: a `Palette`, or colours as its constructor takes them.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        As `Palette`, naming `argument`.
+    """
+    return palette if isinstance(palette, Palette) else Palette(checked_colors(palette, argument))

@@ -1,0 +1,34 @@
+"""Nearest palette entry of every pixel, the plain way: all distances, then the least by the stated order."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.palette.palette import Palette
+from clquant.palette.spaces import Space
+
+
+def with_alpha(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """(n, C) to (n, 4): gray is repeated, missing alpha is 255."""
+    if pixels.shape[1] == 1:
+        pixels = np.repeat(pixels, 3, axis=1)
+    if pixels.shape[1] == 3:
+        pixels = np.concatenate([pixels, np.full((len(pixels), 1), 255, np.uint8)], axis=1)
+    return pixels
+
+
+def nearest(pixels: npt.NDArray[np.uint8], palette: Palette, space: Space) -> npt.NDArray[np.int64]:
+    """(n,) indices: least distance in the space, then least plain 8-bit distance, then lowest index.
+
+    Pixels of alpha 0 take the first entry of alpha 0.
+    """
+    colors = palette.rgba()
+    full = with_alpha(pixels)
+    there = space.coordinates(full)[:, None].astype(np.int64) - space.coordinates(colors)[None]
+    plain = full[:, None].astype(np.int64) - colors[None]
+    order = (there**2).sum(axis=2) * 2**20 + (plain**2).sum(axis=2)
+    indices = order.argmin(axis=1)
+    if palette.transparent_index is not None:
+        indices[full[:, 3] == 0] = palette.transparent_index
+    return indices
