@@ -13,6 +13,8 @@ import pyopencl as cl
 
 from clquant.runtime.errors import DeviceError, DeviceMemoryError
 from clquant.runtime.limits import Limits
+from clquant.runtime.profiling import record
+from clquant.runtime.staging import SMALLEST, Staging, as_bytes, staging
 
 # Zero-copy of a host array needs this alignment on the drivers that have it at all (Intel's guide: a page).
 HOST_ALIGNMENT = 64
@@ -144,10 +146,7 @@ class Scope:
             As `empty`.
         """
         buffer = self.empty(array.nbytes)
-        if array.size:
-            with device_errors("copying to the device"):
-                cl.enqueue_copy(self._queue, buffer, array, is_blocking=True)
-            self._order()
+        write_buffer(self._queue, self._limits, buffer, array)
         return buffer
 
     def _order(self) -> None:
@@ -162,6 +161,53 @@ class Scope:
         """
         self._buffers.append(buffer)
         return buffer
+
+
+def write_buffer(
+    queue: cl.CommandQueue, limits: Limits, buffer: cl.Buffer, array: npt.NDArray[Any], offset: int = 0
+) -> None:
+    """Copy a C-contiguous host array into a buffer at a byte offset; the array is free to change afterwards."""
+    if not array.size:
+        return
+    with device_errors("copying to the device"):
+        staged = _staging_for(queue, limits, array.nbytes)
+        if staged is not None:
+            with staged.lock:
+                staged.upload(buffer, as_bytes(array), offset, [_marker(queue)])
+            return
+        event = cl.enqueue_copy(queue, buffer, array, dst_offset=offset, is_blocking=True)
+        order_commands(queue)
+    record("upload", False, event)
+
+
+def read_buffer(
+    queue: cl.CommandQueue, limits: Limits, array: npt.NDArray[Any], buffer: cl.Buffer, offset: int = 0
+) -> None:
+    """Copy a buffer's bytes from an offset into a C-contiguous host array, after everything queued before."""
+    if not array.size:
+        return
+    with device_errors("copying from the device"):
+        staged = _staging_for(queue, limits, array.nbytes)
+        if staged is not None:
+            with staged.lock:
+                staged.download(as_bytes(array), buffer, offset, [_marker(queue)])
+            return
+        event = cl.enqueue_copy(queue, array, buffer, src_offset=offset, is_blocking=True)
+    record("download", False, event)
+
+
+def _staging_for(queue: cl.CommandQueue, limits: Limits, nbytes: int) -> Staging | None:
+    """Pinned staging where it pays: for large copies on devices with memory of their own."""
+    if limits.unified_memory or nbytes < SMALLEST:
+        return None
+    return staging(queue.context, queue.device)
+
+
+def _marker(queue: cl.CommandQueue) -> cl.Event:
+    """An event that is over when everything queued so far is."""
+    marker = cl.enqueue_marker(queue)
+    queue.flush()
+    return marker
 
 
 def order_commands(queue: cl.CommandQueue) -> None:

@@ -14,7 +14,7 @@ import pyopencl.array
 from clquant.runtime import devices, variants
 from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType
 from clquant.runtime.limits import Limits
-from clquant.runtime.memory import Scope, device_errors, order_commands
+from clquant.runtime.memory import Scope, device_errors, order_commands, read_buffer, write_buffer
 from clquant.runtime.profiling import record
 from clquant.runtime.programs import PROGRAMS, Kernel, Program
 
@@ -159,11 +159,7 @@ class Session:
 
     def write(self, buffer: cl.Buffer, array: npt.NDArray[Any], offset: int = 0) -> None:
         """Copy a C-contiguous host array into a buffer at a byte offset; the array is free to change afterwards."""
-        if array.size:
-            with device_errors("copying to the device"):
-                event = cl.enqueue_copy(self.queue, buffer, array, dst_offset=offset, is_blocking=True)
-                order_commands(self.queue)
-            record("upload", False, event)
+        write_buffer(self.queue, self.limits, buffer, array, offset)
 
     def download(self, buffer: cl.Buffer, shape: Shape, dtype: npt.DTypeLike, offset: int = 0) -> npt.NDArray[Any]:
         """A host array with a buffer's content; waits for everything queued before.
@@ -182,10 +178,7 @@ class Session:
             If the device fails, in this copy or in what was queued before it.
         """
         array = np.empty(shape, dtype)
-        if array.size:
-            with device_errors("copying from the device"):
-                event = cl.enqueue_copy(self.queue, array, buffer, src_offset=offset, is_blocking=True)
-            record("download", False, event)
+        read_buffer(self.queue, self.limits, array, buffer, offset)
         return array
 
     def new_array(self, shape: Shape, dtype: npt.DTypeLike) -> pyopencl.array.Array:

@@ -1,0 +1,88 @@
+"""Large copies through pinned staging give the same bytes as plain ones."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+from clquant import runtime
+from clquant.runtime import memory
+from clquant.runtime import staging as staging_module
+
+
+@pytest.fixture
+def staged(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> runtime.Session:
+    """A session that stages every copy in chunks of 1000 bytes, as a device with memory of its own would."""
+    monkeypatch.setattr(memory, "SMALLEST", 0)
+    monkeypatch.setattr(staging_module, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(staging_module, "_stagings", type(staging_module._stagings)())
+    monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
+    session = runtime.open_session(queue)
+    assert not session.limits.unified_memory
+    return session
+
+
+@pytest.mark.parametrize("nbytes", [1, 999, 1000, 1001, 7777, 100_003])
+def test_bytes_survive_both_ways(staged: runtime.Session, nbytes: int, rng: np.random.Generator) -> None:
+    data = rng.integers(0, 256, nbytes, dtype=np.uint8)
+    with staged.scope() as scope:
+        buffer = scope.copy_of(data)
+        assert np.array_equal(staged.download(buffer, nbytes, np.uint8), data)
+        assert staging_module._stagings
+
+
+def test_offsets_and_wider_types(staged: runtime.Session, rng: np.random.Generator) -> None:
+    data = rng.integers(0, 2**32, (50, 60), dtype=np.uint32)
+    with staged.scope() as scope:
+        buffer = scope.zeros(data.nbytes + 400)
+        staged.write(buffer, data, offset=400)
+        assert np.array_equal(staged.download(buffer, data.shape, np.uint32, offset=400), data)
+        assert not staged.download(buffer, 100, np.uint32).any()
+
+
+def test_copies_wait_for_what_was_queued(staged: runtime.Session) -> None:
+    with staged.scope() as scope:
+        buffer = scope.empty(1 << 20)
+        for value in range(20):
+            staged.fill(buffer, np.uint8(value), 1 << 20)
+        assert (staged.download(buffer, 1 << 20, np.uint8) == 19).all()
+
+
+def test_threads_share_one_staging(staged: runtime.Session) -> None:
+    wrong: list[int] = []
+
+    def work(value: int) -> None:
+        with staged.scope() as scope:
+            data = np.full(20_000, value, np.uint8)
+            if not np.array_equal(staged.download(scope.copy_of(data), 20_000, np.uint8), data):
+                wrong.append(value)
+
+    threads = [threading.Thread(target=work, args=(value,)) for value in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_without_pinned_memory_the_plain_copy_serves(
+    staged: runtime.Session, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    def refuse(*_: object) -> object:
+        raise cl.MemoryError("no pinned memory")
+
+    monkeypatch.setattr(staging_module, "Staging", refuse)
+    data = rng.integers(0, 256, 5000, dtype=np.uint8)
+    with staged.scope() as scope:
+        assert np.array_equal(staged.download(scope.copy_of(data), 5000, np.uint8), data)
+
+
+def test_a_failing_transfer_is_one_error(staged: runtime.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    with staged.scope() as scope:
+        buffer = scope.empty(5000)
+        with pytest.raises(runtime.DeviceError, match="copying to the device"):
+            staged.write(buffer, np.zeros(9000, np.uint8))
+        assert staged.download(scope.zeros(5000), 5000, np.uint8).sum() == 0
