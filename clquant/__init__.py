@@ -1,5 +1,6 @@
 """Image quantization on any OpenCL device, with the same bits on every machine."""
 
+from clquant.halftone import PinwheelHalftoner, WeightTables
 from clquant.palette.engine import PaletteEngine
 from clquant.palette.indexed import IndexedImage
 from clquant.palette.palette import Palette
@@ -7,4 +8,4 @@ from clquant.runtime import ClquantError
 
 __version__ = "0.1.0"
 
-__all__ = ["ClquantError", "IndexedImage", "Palette", "PaletteEngine"]
+__all__ = ["ClquantError", "IndexedImage", "Palette", "PaletteEngine", "PinwheelHalftoner", "WeightTables"]

@@ -1,0 +1,169 @@
+"""PinwheelHalftoner: block-interlaced pinwheel error diffusion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+
+from clquant import images, params, runtime
+from clquant.estimator import Estimator
+from clquant.halftone.blocks import Settings, halftone
+from clquant.halftone.packing import pack_bits
+from clquant.halftone.paths import SCANS
+from clquant.halftone.tables import UNITS, WeightTables, constant_tables, trained_tables
+from clquant.halftone.tones import make_tones
+from clquant.images import ImageLike
+
+WEIGHTS = ("tone-dependent", "constant")
+OUTPUTS = ("values", "levels", "bits")
+LARGEST_LIMIT = 511.0
+
+
+class PinwheelHalftoner(Estimator):
+    """Halftones by error diffusion in two parallel passes over a checkerboard of blocks.
+
+    Blocks of one colour scan from their centre to their rim and pass errors on into the others, which then scan from
+    rim to centre. The result depends on picture and parameters only, not on device or scheduling.
+
+    Parameters
+    ----------
+    block_size : int
+        N, 2 to 64. Larger blocks look better; smaller ones offer more parallelism.
+    scan : str
+        "spiral" or "serpentine".
+    weights : str or WeightTables
+        "tone-dependent": the shipped trained thresholds and weights; "constant": Floyd and Steinberg's weights and a
+        fixed threshold; or tables of your own.
+    noise : float
+        0 to 1: moves each pixel's threshold up or down, by a random bit, by this much of half the distance between
+        two output levels.
+    levels : int
+        Output levels of each channel, 2 to 256: round(255 j / (levels - 1)).
+    linear : bool
+        Diffuse errors in linear light instead of encoded values, so that mean light is kept.
+    error_limit : float
+        Errors are clamped to this many gray levels either way, 1 to 511. (A table that could overflow 16 bits
+        lowers the limit further.)
+    queue : pyopencl.CommandQueue, optional
+        Default: the queue of a device input, else the best device found.
+    random_state : int
+        Seed of the start errors and the noise, 0 to 2^64 - 1.
+
+    Notes
+    -----
+    Zhang, Recker, Ulichney, Beretta, Tastl, Lin, Owens, "A Parallel Error Diffusion Implementation on a GPU"; the
+    algorithm is Li and Allebach's. Errors are integers of 1/16 gray. A share is floor(error * weight / 16); the rest,
+    and shares for receivers outside the picture, go to the next pixel of the scan. What the last pixel of an inward
+    block cannot pass on is dropped: at most half a white pixel in two blocks, of either sign.
+    """
+
+    def __init__(
+        self,
+        block_size: int = 32,
+        *,
+        scan: str = "spiral",
+        weights: str | WeightTables = "tone-dependent",
+        noise: float = 0.0,
+        levels: int = 2,
+        linear: bool = False,
+        error_limit: float = LARGEST_LIMIT,
+        queue: runtime.CommandQueue | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.block_size = block_size
+        self.scan = scan
+        self.weights = weights
+        self.noise = noise
+        self.levels = levels
+        self.linear = linear
+        self.error_limit = error_limit
+        self.queue = queue
+        self.random_state = random_state
+
+    def _settings(self) -> Settings:
+        block_size = params.integer("block_size", self.block_size, 2, 64)
+        scan = params.choice("scan", self.scan, SCANS)
+        if isinstance(self.weights, WeightTables):
+            tables = self.weights.checked()
+        elif params.choice("weights", self.weights, WEIGHTS) == "constant":
+            tables = constant_tables()
+        else:
+            tables = trained_tables(scan, block_size)
+        return Settings(
+            block_size=block_size,
+            scan=scan,
+            levels=params.integer("levels", self.levels, 2, 256),
+            linear=params.boolean("linear", self.linear),
+            noise=params.real("noise", self.noise, 0.0, 1.0),
+            tables=tables,
+            seed=params.seed(self.random_state),
+            error_limit=int(UNITS * params.real("error_limit", self.error_limit, 1.0, LARGEST_LIMIT)),
+        )
+
+    def transform(
+        self, image: ImageLike, *, output: str = "values", progress: runtime.ProgressCallback | None = None
+    ) -> npt.NDArray[np.uint8] | runtime.Array:
+        """Halftone a picture; each of gray, or red, green and blue by itself, alpha unchanged.
+
+        Parameters
+        ----------
+        image : path, PIL image, ndarray or device array
+            uint8 (H, W), (H, W, 3) or (H, W, 4); see `clquant.images`.
+        output : str
+            "values": output levels as 0..255; "levels": their numbers 0..levels - 1; "bits": of a gray picture at
+            two levels, eight pixels a byte, the leftmost in the highest bit, rows padded with 0.
+        progress : callable, optional
+            Called with (rows done, rows); returning False stops the job.
+
+        Returns
+        -------
+        uint8 ndarray, or device array for a device array
+            Of the image's shape; (H, ceil(W / 8)) for "bits".
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            If a parameter or the image is not allowed.
+        FileError
+            If a file cannot be read.
+        StoppedError
+            If `progress` returned False.
+        """
+        settings = self._settings()
+        kind = params.choice("output", output, OUTPUTS)
+        report = runtime.Progress(params.callback("progress", progress))
+        picture = images.read(image)
+        if kind == "bits" and (picture.channels != 1 or settings.levels != 2):
+            raise runtime.InvalidArgument(
+                f"output is 'bits' for {picture.channels} channels at {settings.levels} levels; "
+                "allowed: gray pictures at 2 levels"
+            )
+        session = runtime.open_session(self.queue, images.device_arrays([picture]))
+        if kind == "values":
+            shown = make_tones(settings.levels, settings.linear).output
+        else:
+            shown = np.arange(settings.levels, dtype=np.uint8)
+        result = halftone(session, picture, settings, shown, report)
+        return pack_bits(session, result, picture) if kind == "bits" else result
+
+    def to_pil(self, image: ImageLike, *, progress: runtime.ProgressCallback | None = None) -> PIL.Image.Image:
+        """The halftone as a PIL image: mode "1" for gray at two levels, else "L", "RGB" or "RGBA".
+
+        Parameters
+        ----------
+        image, progress
+            As `transform` takes them.
+
+        Raises
+        ------
+        As `transform`.
+        """
+        result: Any = self.transform(image, progress=progress)
+        values = result.get() if isinstance(result, runtime.Array) else result
+        pixels = values[:, :, 0] if values.ndim == 3 and values.shape[2] == 1 else values
+        picture = PIL.Image.fromarray(pixels)
+        two_gray = picture.mode == "L" and self.levels == 2
+        return picture.convert("1", dither=PIL.Image.Dither.NONE) if two_gray else picture

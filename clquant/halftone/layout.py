@@ -1,0 +1,109 @@
+"""Paths and tables as the kernels read them, and the proof that 16 bits hold every error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.halftone.paths import INWARD, OUTWARD, Path, make_path
+from clquant.halftone.tables import ERROR_LIMIT
+from clquant.halftone.tones import WHITE
+
+ROW_SHIFT = 10
+SIXTEEN_BITS = 32767
+
+
+def pack_path(path: Path, row: npt.NDArray[np.int32]) -> npt.NDArray[np.uint16]:
+    """(N * N, 8) uint16: the path entries of `cl/halftone.h`."""
+    packed = np.empty((path.kind.size, 8), np.uint16)
+    packed[:, 0] = path.x | path.y << 8
+    packed[:, 1] = path.slot | row << ROW_SHIFT
+    packed[:, 2:5] = path.receiver_slots
+    packed[:, 5:8] = (path.offsets[:, :, 1] + 2) | (path.offsets[:, :, 0] + 2) << 8
+    return packed
+
+
+def last_slot(path: Path) -> int:
+    """The slot of the pixel that takes the last forward share of an outward path; the unused one of an inward path."""
+    if path.phase == INWARD:
+        return path.slots - 1
+    size = path.block_size
+    y, x = int(path.y[-1] + path.forward[0]), int(path.x[-1] + path.forward[1])
+    entry = x if y < 0 else 2 * size + x if y == size else size + y if x == size else 3 * size + y
+    return int(path.rim_slots[entry])
+
+
+@dataclass(frozen=True)
+class Inflow:
+    """The most sixteenths of errors that can wait for one pixel, besides the forward share."""
+
+    inside: npt.NDArray[np.int64]
+    beyond: npt.NDArray[np.int64]
+
+
+def _inflow(path: Path, heaviest: npt.NDArray[np.int64]) -> Inflow:
+    """Sum over givers of their heaviest weight, on the block with a rim of one pixel around it."""
+    size = path.block_size
+    total = np.zeros((size + 2, size + 2), np.int64)
+    for j in range(path.offsets.shape[1]):
+        y, x = path.y + path.offsets[:, j, 0] + 1, path.x + path.offsets[:, j, 1] + 1
+        np.add.at(total, (y, x), heaviest[:, j])
+    if path.phase == OUTWARD:
+        total[path.y[-1] + path.forward[0] + 1, path.x[-1] + path.forward[1] + 1] += 16
+    beyond = np.stack([total[0, 1:-1], total[1:-1, -1], total[-1, 1:-1], total[1:-1, 0]])
+    return Inflow(total[1:-1, 1:-1], beyond)
+
+
+def error_limit(
+    block_size: int,
+    scan: str,
+    row: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]],
+    record: tuple[npt.NDArray[np.int16], npt.NDArray[np.int16]],
+) -> int:
+    """The largest clamp, at most `ERROR_LIMIT` units, under which 16 bits hold every sum.
+
+    A pixel sums its worth (at most 4080), a forward share (at most the clamp) and shares of at most the clamp times
+    the sixteenths that `_inflow` counts, each rounded down by less than one unit.
+
+    Parameters
+    ----------
+    block_size : int
+    scan : str
+    row, record : pairs of arrays
+        Of both phases, from `clquant.halftone.tones.records`.
+
+    Returns
+    -------
+    int
+        In 1/16 gray.
+    """
+    flows = []
+    for phase in (OUTWARD, INWARD):
+        heaviest = record[phase][:, :, 1:].max(axis=1).astype(np.int64)
+        flows.append(_inflow(make_path(block_size, scan, phase), heaviest[row[phase]]))
+    around = np.zeros((block_size, block_size), np.int64)
+    beyond = flows[OUTWARD].beyond
+    around[0] += beyond[2]
+    around[:, -1] += beyond[3]
+    around[-1] += beyond[0]
+    around[:, 0] += beyond[1]
+    sixteenths = max(int(flows[OUTWARD].inside.max()), int((flows[INWARD].inside + around).max()))
+    # Fewer than 32 shares reach a pixel, so rounding adds at most 32 units; a decision adds a shift within 4080 (its
+    # sum with the error is kept in 32 bits by the portable form and saturates in the 16-bit ones).
+    return min(ERROR_LIMIT, 16 * (SIXTEEN_BITS - WHITE - 32) // (16 + sixteenths))
+
+
+@lru_cache(maxsize=64)
+def phase_constants(block_size: int, scan: str, phase: int) -> dict[str, int]:
+    """Compile-time constants of one phase's kernels."""
+    path = make_path(block_size, scan, phase)
+    return {
+        "BLOCK": block_size,
+        "PIXELS": block_size * block_size,
+        "SLOTS": path.slots,
+        "PHASE": phase,
+        "LAST_SLOT": last_slot(path),
+    }
