@@ -1,1 +1,106 @@
-"""clquant.cli."""
+"""The `clquant` command: one module a subcommand, listed in `COMMANDS`.
+
+Each module has `HELP` (one line), `configure(parser)`, and `run(args) -> int`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import NoReturn
+
+import clquant
+
+COMMANDS = ("devices", "palette")
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+EXIT_PIPE = 141  # as a shell reports a process that a closed pipe ended
+
+DESCRIPTION = "Quantize images on any OpenCL device, with the same result on every machine."
+EPILOG = """examples:
+  clquant palette photo.jpg -k 64 -o photo-64.png
+  clquant palette frames/ -k 128 --shared -o out/
+  clquant devices
+
+Each command explains itself: clquant palette --help
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = _Parser(
+        prog="clquant",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"clquant {clquant.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    for name in COMMANDS:
+        module = _module(name)
+        command = commands.add_parser(
+            name,
+            help=module.HELP,
+            description=module.HELP[0].upper() + module.HELP[1:] + ".",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.configure(command)
+        command.set_defaults(run=module.run)
+    return parser
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"clquant.cli.{name}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Default: the process's own.
+
+    Returns
+    -------
+    int
+        0 where all went well; 1 where the program itself failed; 2 on bad input or usage; 130 on Ctrl-C; 141
+        where the reader of a pipe went away.
+    """
+    try:
+        args = build_parser().parse_args(arguments)
+        status = int(args.run(args))
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        return _say("interrupted", EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        # Python would complain while closing stdout at exit: give it another place to write to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return EXIT_PIPE
+    except clquant.ClquantError as error:
+        return _say(str(error), EXIT_USAGE)
+    except MemoryError:
+        return _say("there is not enough memory for this job", EXIT_FAILED)
+    except Exception as error:
+        if os.environ.get("CLQUANT_DEBUG"):
+            raise
+        return _say(f"unexpected {type(error).__name__}: {error} (CLQUANT_DEBUG=1 shows where)", EXIT_FAILED)
+
+
+def _say(message: str, status: int) -> int:
+    sys.stderr.write(f"clquant: {message}\n")
+    return status
