@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
+from clquant import params
 from clquant.runtime import InvalidArgument, NotFittedError
+from clquant.streaming import stream
 
 E = TypeVar("E", bound="Estimator")
 
@@ -15,7 +18,14 @@ class Estimator:
 
     A subclass names every parameter in its ``__init__`` and stores each unchanged under the same name;
     the methods that use a parameter check it.
+
+    Attributes
+    ----------
+    stream_method : str
+        The method that `stream` calls when none is named.
     """
+
+    stream_method = "transform"
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
@@ -36,12 +46,12 @@ class Estimator:
         """
         return {name: getattr(self, name) for name in self._parameter_names()}
 
-    def set_params(self: E, **params: Any) -> E:
+    def set_params(self: E, **changes: Any) -> E:
         """Change parameters; what was learned stays until the next `fit`.
 
         Parameters
         ----------
-        **params
+        **changes
             By the constructor's names.
 
         Returns
@@ -54,12 +64,45 @@ class Estimator:
             If a name is no parameter; then nothing is changed.
         """
         names = self._parameter_names()
-        for name in params:
+        for name in changes:
             if name not in names:
                 raise InvalidArgument(f"{name!r} is no parameter of {type(self).__name__}; allowed: {', '.join(names)}")
-        for name, value in params.items():
+        for name, value in changes.items():
             setattr(self, name, value)
         return self
+
+    def stream(
+        self, images: Iterable[Any], method: str | None = None, *, depth: int = 3, **arguments: Any
+    ) -> Iterator[Any]:
+        """Call one method for each of many pictures, several at a time, giving results in the pictures' order.
+
+        Parameters
+        ----------
+        images : iterable of images
+            May be endless: it is read as results are taken.
+        method : str, optional
+            The method's name; default the engine's usual one (`stream_method`).
+        depth : int
+            Pictures in the works at a time, 1..64; memory is bounded by it.
+        **arguments
+            Passed to every call.
+
+        Yields
+        ------
+        What the method returns for each picture, bit for bit.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            If `method` is no public method or `depth` is out of range; else what the method raises, at its
+            picture's turn.
+        """
+        name = self.stream_method if method is None else method
+        if not isinstance(name, str) or name.startswith("_") or not callable(getattr(self, name, None)):
+            raise InvalidArgument(
+                f"method is {params.shown(name)}; allowed: the name of a method of {type(self).__name__}"
+            )
+        return stream(self, images, name, params.integer("depth", depth, 1, 64), arguments)
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self).__init__).parameters

@@ -10,6 +10,7 @@ from clquant.runtime.devices import (
     find_device,
     list_devices,
     profiling_queue,
+    sibling_queue,
 )
 from clquant.runtime.errors import (
     BuildError,
@@ -26,6 +27,7 @@ from clquant.runtime.errors import (
 )
 from clquant.runtime.limits import Limits
 from clquant.runtime.memory import Scope
+from clquant.runtime.overlapping import overlap, overlap_bands
 from clquant.runtime.philox import philox4x32, seed_key
 from clquant.runtime.profiling import Profile, profile
 from clquant.runtime.programs import Kernel, Program, full_source
@@ -67,8 +69,11 @@ __all__ = [
     "full_source",
     "list_devices",
     "open_session",
+    "overlap",
+    "overlap_bands",
     "philox4x32",
     "profile",
     "profiling_queue",
     "seed_key",
+    "sibling_queue",
 ]

@@ -182,6 +182,23 @@ def profiling_queue(device: cl.Device | None = None) -> cl.CommandQueue:
     return cl.CommandQueue(queue.context, queue.device, properties=cl.command_queue_properties.PROFILING_ENABLE)
 
 
+def sibling_queue(queue: cl.CommandQueue) -> cl.CommandQueue:
+    """A new in-order queue on the context and device of another, with its profiling where it has that.
+
+    Raises
+    ------
+    DeviceError
+        If the driver gives none.
+    """
+    profiling = cl.command_queue_properties.PROFILING_ENABLE
+    try:
+        if queue.properties & profiling:
+            return cl.CommandQueue(queue.context, queue.device, properties=profiling)
+        return cl.CommandQueue(queue.context, queue.device)
+    except cl.Error as error:
+        raise DeviceError(f"{describe(queue.device)} gives no further queue: {error}") from error
+
+
 def common_queue(arrays: tuple[cl.array.Array, ...]) -> cl.CommandQueue | None:
     """The queue that device arrays share, or None where there are none.
 

@@ -14,7 +14,7 @@ import pyopencl as cl
 from clquant.runtime.errors import DeviceError, DeviceMemoryError
 from clquant.runtime.limits import Limits
 from clquant.runtime.profiling import record
-from clquant.runtime.staging import SMALLEST, Staging, as_bytes, staging
+from clquant.runtime.staging import SMALLEST, Lane, Staging, as_bytes, staging
 
 # Zero-copy of a host array needs this alignment on the drivers that have it at all (Intel's guide: a page).
 HOST_ALIGNMENT = 64
@@ -49,9 +49,10 @@ def allocate(context: cl.Context, flags: int, nbytes: int, hostbuf: Any = None) 
 class Scope:
     """Buffers that live as long as a ``with`` block; OpenCL keeps each alive until queued work is done with it."""
 
-    def __init__(self, queue: cl.CommandQueue, limits: Limits) -> None:
+    def __init__(self, queue: cl.CommandQueue, limits: Limits, lane: Lane | None = None) -> None:
         self._queue = queue
         self._limits = limits
+        self._lane = lane
         self._buffers: list[cl.Buffer] = []
 
     def __enter__(self) -> Scope:
@@ -146,7 +147,7 @@ class Scope:
             As `empty`.
         """
         buffer = self.empty(array.nbytes)
-        write_buffer(self._queue, self._limits, buffer, array)
+        write_buffer(self._queue, self._limits, buffer, array, lane=self._lane)
         return buffer
 
     def _order(self) -> None:
@@ -164,16 +165,19 @@ class Scope:
 
 
 def write_buffer(
-    queue: cl.CommandQueue, limits: Limits, buffer: cl.Buffer, array: npt.NDArray[Any], offset: int = 0
+    queue: cl.CommandQueue,
+    limits: Limits,
+    buffer: cl.Buffer,
+    array: npt.NDArray[Any],
+    offset: int = 0,
+    lane: Lane | None = None,
 ) -> None:
     """Copy a C-contiguous host array into a buffer at a byte offset; the array is free to change afterwards."""
     if not array.size:
         return
-    with device_errors("copying to the device"):
-        staged = _staging_for(queue, limits, array.nbytes)
-        if staged is not None:
-            with staged.lock:
-                staged.upload(buffer, as_bytes(array), offset, [_marker(queue)])
+    with device_errors("copying to the device"), _stager(queue, limits, array.nbytes, lane) as stager:
+        if stager is not None:
+            stager.upload(buffer, as_bytes(array), offset, [_marker(queue)])
             return
         event = cl.enqueue_copy(queue, buffer, array, dst_offset=offset, is_blocking=True)
         order_commands(queue)
@@ -181,26 +185,35 @@ def write_buffer(
 
 
 def read_buffer(
-    queue: cl.CommandQueue, limits: Limits, array: npt.NDArray[Any], buffer: cl.Buffer, offset: int = 0
+    queue: cl.CommandQueue,
+    limits: Limits,
+    array: npt.NDArray[Any],
+    buffer: cl.Buffer,
+    offset: int = 0,
+    lane: Lane | None = None,
 ) -> None:
     """Copy a buffer's bytes from an offset into a C-contiguous host array, after everything queued before."""
     if not array.size:
         return
-    with device_errors("copying from the device"):
-        staged = _staging_for(queue, limits, array.nbytes)
-        if staged is not None:
-            with staged.lock:
-                staged.download(as_bytes(array), buffer, offset, [_marker(queue)])
+    with device_errors("copying from the device"), _stager(queue, limits, array.nbytes, lane) as stager:
+        if stager is not None:
+            stager.download(as_bytes(array), buffer, offset, [_marker(queue)])
             return
         event = cl.enqueue_copy(queue, array, buffer, src_offset=offset, is_blocking=True)
     record("download", False, event)
 
 
-def _staging_for(queue: cl.CommandQueue, limits: Limits, nbytes: int) -> Staging | None:
-    """Pinned staging where it pays: for large copies on devices with memory of their own."""
-    if limits.unified_memory or nbytes < SMALLEST:
-        return None
-    return staging(queue.context, queue.device)
+@contextlib.contextmanager
+def _stager(queue: cl.CommandQueue, limits: Limits, nbytes: int, lane: Lane | None) -> Iterator[Lane | Staging | None]:
+    """What stages a copy: the thread's own lane, else all lanes for a large copy where it pays, else nothing."""
+    shared = None
+    if lane is None and nbytes >= SMALLEST and not limits.unified_memory:
+        shared = staging(queue.context, queue.device)
+    if shared is None:
+        yield lane
+        return
+    with shared.lock:
+        yield shared
 
 
 def _marker(queue: cl.CommandQueue) -> cl.Event:

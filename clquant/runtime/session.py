@@ -17,6 +17,7 @@ from clquant.runtime.limits import Limits
 from clquant.runtime.memory import Scope, device_errors, order_commands, read_buffer, write_buffer
 from clquant.runtime.profiling import record
 from clquant.runtime.programs import PROGRAMS, Kernel, Program
+from clquant.runtime.staging import Lane
 
 LocalMemory = cl.LocalMemory
 Shape = int | tuple[int, ...]
@@ -31,13 +32,21 @@ class Session:
     ----------
     queue : pyopencl.CommandQueue
         In-order or out-of-order; on the latter every command waits for the one before.
+    lane : Lane, optional
+        Pinned memory of this thread's own, in the threads of `clquant.runtime.overlapping`.
     """
 
-    def __init__(self, queue: cl.CommandQueue) -> None:
+    def __init__(self, queue: cl.CommandQueue, lane: Lane | None = None) -> None:
         self.queue = queue
+        self._lane = lane
         self.context: cl.Context = queue.context
         self.device: cl.Device = queue.device
         self.limits = Limits.of(queue.device)
+
+    @property
+    def has_lane(self) -> bool:
+        """Whether this session belongs to a thread of `clquant.runtime.overlapping`."""
+        return self._lane is not None
 
     def program(self, file: str, **constants: int | str) -> Program:
         """The program of a kernel file in `cl/`, built at its first use in this context.
@@ -61,7 +70,7 @@ class Session:
 
     def scope(self) -> Scope:
         """Device memory that lives as long as the ``with`` block around it."""
-        return Scope(self.queue, self.limits)
+        return Scope(self.queue, self.limits, self._lane)
 
     def work_group_size(self, kernel: Kernel, wanted: int, local_bytes_per_item: int = 0) -> int:
         """The largest power of two up to `wanted` that the compiled kernel and the device admit.
@@ -159,7 +168,7 @@ class Session:
 
     def write(self, buffer: cl.Buffer, array: npt.NDArray[Any], offset: int = 0) -> None:
         """Copy a C-contiguous host array into a buffer at a byte offset; the array is free to change afterwards."""
-        write_buffer(self.queue, self.limits, buffer, array, offset)
+        write_buffer(self.queue, self.limits, buffer, array, offset, self._lane)
 
     def download(self, buffer: cl.Buffer, shape: Shape, dtype: npt.DTypeLike, offset: int = 0) -> npt.NDArray[Any]:
         """A host array with a buffer's content; waits for everything queued before.
@@ -178,8 +187,25 @@ class Session:
             If the device fails, in this copy or in what was queued before it.
         """
         array = np.empty(shape, dtype)
-        read_buffer(self.queue, self.limits, array, buffer, offset)
+        self.download_into(array, buffer, offset)
         return array
+
+    def download_into(self, array: npt.NDArray[Any], buffer: cl.Buffer, offset: int = 0) -> None:
+        """Copy a buffer's bytes into a C-contiguous host array (see `download`).
+
+        Parameters
+        ----------
+        array : ndarray
+        buffer : pyopencl.Buffer
+        offset : int
+            Bytes into the buffer.
+
+        Raises
+        ------
+        DeviceMemoryError, DeviceError
+            As `download`.
+        """
+        read_buffer(self.queue, self.limits, array, buffer, offset, self._lane)
 
     def new_array(self, shape: Shape, dtype: npt.DTypeLike) -> pyopencl.array.Array:
         """A device array on this queue that the caller owns: what device input gives back.

@@ -1,0 +1,101 @@
+"""Running independent parts of one job so that their uploads, kernels and downloads overlap."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from clquant.runtime.progress import Progress
+from clquant.runtime.session import Session
+from clquant.runtime.staging import SMALLEST, staging
+
+T = TypeVar("T")
+BANDS = 16
+
+
+def overlap(
+    session: Session,
+    parts: Sequence[T],
+    work: Callable[[Session, T], None],
+    progress: Progress | None = None,
+) -> None:
+    """Call ``work(session, part)`` for every part; on devices with memory of their own, several at a time.
+
+    Each thread brings a session with a queue and pinned memory of its own, so that one part's kernels run while
+    another's pixels are on their way. On devices that share the host's memory, and for a single part, the parts run
+    one after another on `session` itself. All work is over when this returns.
+
+    Parameters
+    ----------
+    session : Session
+        What it has queued before is waited for.
+    parts : sequence
+        Independent of each other: no part reads what another writes.
+    work : callable
+        Uses only the session that it is given, and leaves nothing queued that reads host memory.
+    progress : Progress, optional
+        Told the parts that are over, from the calling thread where they run one after another.
+
+    Raises
+    ------
+    The error of the first lane that failed; parts not begun by then are left out.
+    """
+    shared = None
+    if len(parts) > 1 and not session.limits.unified_memory and not session.has_lane:
+        shared = staging(session.context, session.device)
+    told = progress if progress is not None else Progress(None)
+    if shared is None:
+        for done, part in enumerate(parts, 1):
+            work(session, part)
+            told.report(done, len(parts))
+        return
+    session.finish()
+    waiting = iter(parts)
+    turn = threading.Lock()
+    failed = threading.Event()
+    done_parts = 0
+
+    def lane_work(index: int) -> None:
+        nonlocal done_parts
+        lane = shared.lanes[index]
+        own = Session(lane.queue, lane)
+        while not failed.is_set():
+            with turn:
+                part = next(waiting, None)
+            if part is None:
+                return
+            try:
+                work(own, part)
+                with turn:
+                    done_parts += 1
+                    told.report(done_parts, len(parts))
+            except BaseException:
+                failed.set()
+                raise
+
+    with shared.lock:
+        shared.run(lane_work)
+
+
+def overlap_bands(session: Session, height: int, row_bytes: int, multiple_of: int = 1) -> list[tuple[int, int]]:
+    """Bands of rows to overlap: a sixteenth of the picture each, or what fits the largest allocation if that is less.
+
+    Parameters
+    ----------
+    session : Session
+    height, row_bytes : int
+        Rows, and bytes a row of the largest buffer that a band needs.
+    multiple_of : int
+        Every band but the last has a multiple of this many rows.
+
+    Returns
+    -------
+    list of (row0, row1)
+        Half-open, top to bottom. One band where the device shares the host's memory, or the picture is small.
+    """
+    most = max(session.limits.max_alloc // max(row_bytes, 1), 1)
+    if not session.limits.unified_memory and height * row_bytes >= SMALLEST:
+        most = min(most, max(-(-height // BANDS), SMALLEST // BANDS // max(row_bytes, 1), 1))
+    rows = max(most // multiple_of, 1) * multiple_of
+    return [(row0, min(row0 + rows, height)) for row0 in range(0, height, rows)]

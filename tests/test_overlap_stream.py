@@ -1,0 +1,149 @@
+"""Overlapped parts and streams of pictures give what plain calls give, in order, and stop cleanly."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from clquant import runtime
+from clquant.estimator import Estimator
+from clquant.runtime import memory
+from clquant.runtime import overlapping as overlap_module
+from clquant.runtime import staging as staging_module
+
+
+@pytest.fixture
+def session(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> runtime.Session:
+    """A session of a device that seems to have memory of its own, with several lanes."""
+    monkeypatch.setattr(memory, "SMALLEST", 0)
+    monkeypatch.setattr(overlap_module, "SMALLEST", 4096)
+    monkeypatch.setattr(staging_module, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(staging_module, "_stagings", type(staging_module._stagings)())
+    monkeypatch.setattr(staging_module.os, "cpu_count", lambda: 8)
+    monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
+    return runtime.open_session(queue)
+
+
+def test_parts_run_on_lanes_and_give_the_same_bytes(session: runtime.Session, rng: np.random.Generator) -> None:
+    data = rng.integers(0, 256, (64, 333), dtype=np.uint8)
+    result = np.zeros_like(data)
+    queues: set[int] = set()
+
+    def work(own: runtime.Session, band: tuple[int, int]) -> None:
+        queues.add(own.queue.int_ptr)
+        with own.scope() as scope:
+            own.download_into(result[slice(*band)], scope.copy_of(data[slice(*band)]))
+
+    bands = runtime.overlap_bands(session, 64, 333, multiple_of=2)
+    assert bands == [(row, row + 4) for row in range(0, 64, 4)]
+    runtime.overlap(session, bands, work)
+    assert np.array_equal(result, data)
+    assert session.queue.int_ptr not in queues
+
+
+def test_shared_memory_runs_in_order_on_the_session(queue: runtime.CommandQueue) -> None:
+    session = runtime.open_session(queue)
+    seen: list[int] = []
+    told: list[tuple[int, int]] = []
+    runtime.overlap(
+        session,
+        [1, 2, 3],
+        lambda own, part: seen.append(part if own is session else -1),
+        runtime.Progress(lambda done, total: told.append((done, total))),
+    )
+    assert seen == [1, 2, 3]
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert runtime.overlap_bands(session, 10, 1 << 20) == [(0, 10)]
+
+
+def test_an_error_in_a_part_is_raised_and_the_lanes_still_serve(session: runtime.Session) -> None:
+    def work(_: runtime.Session, part: int) -> None:
+        if part == 3:
+            raise runtime.StoppedError("stop here")
+
+    with pytest.raises(runtime.StoppedError, match="stop here"):
+        runtime.overlap(session, range(10), work)
+    done: list[int] = []
+    runtime.overlap(session, range(10), lambda _, part: done.append(part))
+    assert sorted(done) == list(range(10))
+
+
+def test_progress_stops_the_parts(session: runtime.Session) -> None:
+    with pytest.raises(runtime.StoppedError, match="at 2 of 10"):
+        runtime.overlap(session, range(10), lambda _, __: None, runtime.Progress(lambda done, _: done < 2))
+
+
+def test_bands_respect_the_largest_allocation(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=1000")
+    assert runtime.overlap_bands(runtime.open_session(queue), 25, 100, multiple_of=4) == [
+        (0, 8), (8, 16), (16, 24), (24, 25)
+    ]  # fmt: skip
+
+
+class Doubler(Estimator):
+    """Doubles numbers; the number 13 fails."""
+
+    stream_method = "double"
+
+    def __init__(self, queue: runtime.CommandQueue | None = None) -> None:
+        self.queue = queue
+        self.queues: set[int] = set()
+
+    def double(self, image: int, add: int = 0) -> int:
+        """Twice the number."""
+        if image == 13:
+            raise runtime.InvalidArgument("image is 13")
+        self.queues.add(runtime.open_session(self.queue).queue.int_ptr)
+        return 2 * image + add
+
+
+def test_results_come_in_order() -> None:
+    assert list(Doubler().stream(range(12), depth=4, add=1)) == [2 * i + 1 for i in range(12)]
+    assert list(Doubler().stream([], depth=4)) == []
+
+
+def test_an_endless_source_is_read_as_results_are_taken() -> None:
+    taken: list[int] = []
+
+    def source() -> Iterator[int]:
+        for i in itertools.count():
+            taken.append(i)
+            yield i
+
+    results = Doubler().stream(source(), depth=2)
+    assert [next(results) for _ in range(5)] == [0, 2, 4, 6, 8]
+    results.close()
+    assert len(taken) <= 8
+
+
+def test_an_error_comes_at_its_pictures_turn() -> None:
+    results = Doubler().stream([1, 13, 2])
+    assert next(results) == 2
+    with pytest.raises(runtime.InvalidArgument, match="image is 13"):
+        next(results)
+
+
+def test_a_named_queue_gets_siblings(queue: runtime.CommandQueue) -> None:
+    engine = Doubler(queue)
+    assert list(engine.stream(range(6), depth=2)) == [0, 2, 4, 6, 8, 10]
+    assert engine.queues
+    assert queue.int_ptr not in engine.queues
+    assert threading.active_count() < 50
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "_check_fitted"}, "method is '_check_fitted'"),
+        ({"method": "nothing"}, "allowed: the name of a method of Doubler"),
+        ({"method": 3}, "method is 3"),
+        ({"depth": 0}, "depth is 0; allowed: an integer from 1 to 64"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(runtime.InvalidArgument, match=message):
+        Doubler().stream([1], **arguments)  # type: ignore[arg-type]
