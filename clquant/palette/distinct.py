@@ -1,0 +1,66 @@
+"""The distinct colours of pictures, if they are few: cheaper than counting, as photographs are left early."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import Buffer, Scope, Session
+
+SLOTS = 1 << 14
+MOST = 4096
+_WORK_ITEMS_PER_UNIT = 2048
+_GROUP = 256
+
+
+@dataclass(frozen=True)
+class FewColors:
+    """What `few_colors` found.
+
+    Attributes
+    ----------
+    colors : ndarray or None
+        (n, 4) uint8, the distinct colours without those of alpha 0, in the order of R, G, B, alpha; None where
+        there are more than asked for.
+    transparent : bool
+        Whether some pixel has alpha 0.
+    partial : bool
+        Whether some pixel's alpha is neither 0 nor 255.
+    """
+
+    colors: npt.NDArray[np.uint8] | None
+    transparent: bool
+    partial: bool
+
+
+def few_colors(session: Session, scope: Scope, bands: Iterable[tuple[Buffer, int, int]], most: int) -> FewColors:
+    """The distinct colours of some bands of pixels together, if they are at most `most`.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+    bands : iterable of (Buffer, int, int)
+        Pixels (count, channels) uint8, channels (1, 3 or 4; gray v is (v, v, v)) and count, below 2^32.
+    most : int
+        0 to `MOST`.
+    """
+    assert 0 <= most <= MOST
+    table = scope.zeros(4 * SLOTS)
+    found = scope.zeros(8)
+    for pixels, channels, count in bands:
+        kernel = session.program("palette_distinct.cl", CHANNELS=channels, SLOTS=SLOTS).kernel("palette_distinct")
+        group = session.work_group_size(kernel, _GROUP)
+        items = min(count, session.limits.compute_units * (1 if session.limits.is_cpu else _WORK_ITEMS_PER_UNIT))
+        group = min(group, 1 if session.limits.is_cpu else group)
+        session.launch(kernel, items, group, pixels, np.uint32(count), np.uint32(most), table, found)
+    number, alphas = (int(v) for v in session.download(found, 2, np.uint32))
+    colors = None
+    if number <= most:
+        packed = session.download(table, SLOTS, np.uint32)
+        rgba = packed[packed != 0].view(np.uint8).reshape(-1, 4)
+        colors = rgba[np.lexsort((rgba[:, 3], rgba[:, 2], rgba[:, 1], rgba[:, 0]))]
+    return FewColors(colors, bool(alphas & 1), bool(alphas & 2))

@@ -1,0 +1,62 @@
+"""The distinct colours of pictures, if they are few."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clquant import runtime
+from clquant.palette.distinct import MOST, few_colors
+
+
+def found(pictures, most, queue=None):
+    session = runtime.open_session(queue)
+    with session.scope() as scope:
+        bands = [(scope.copy_of(p), p.shape[1], len(p)) for p in pictures]
+        return few_colors(session, scope, bands, most)
+
+
+def distinct(pictures):
+    colors = set()
+    for picture in pictures:
+        rgba = np.full((len(picture), 4), 255, np.uint8)
+        rgba[:, : max(picture.shape[1], 3)] = picture
+        colors |= {tuple(int(v) for v in c) for c in rgba if c[3]}
+    return sorted(colors)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 300), st.integers(1, 40), st.sampled_from([1, 3, 4]), st.integers(0, 60))
+def test_equals_a_set(seed, pixels, levels, channels, most):
+    values = np.random.default_rng(seed).integers(0, levels, (pixels, channels), dtype=np.uint8)
+    expected = distinct([values])
+    result = found([values], most)
+    if len(expected) <= most:
+        assert [tuple(int(v) for v in c) for c in result.colors] == expected
+    else:
+        assert result.colors is None
+    if channels == 4:
+        assert result.transparent == bool((values[:, 3] == 0).any())
+        assert result.partial == bool(((values[:, 3] > 0) & (values[:, 3] < 255)).any())
+
+
+def test_bands_add_up_and_alpha_is_seen_beyond_the_limit(queue, rng):
+    many = rng.integers(0, 256, (20000, 4), dtype=np.uint8)
+    many[:, 3] = 255
+    assert found([many], 10, queue).colors is None
+    assert not found([many], 10, queue).partial
+    many[-1, 3] = 0
+    many[-2, 3] = 9
+    result = found([many, many], MOST, queue)
+    assert (result.colors, result.transparent, result.partial) == (None, True, True)
+    two = [np.full((5, 1), 3, np.uint8), np.full((4, 3), 9, np.uint8)]
+    assert found(two, 2, queue).colors.tolist() == [[3, 3, 3, 255], [9, 9, 9, 255]]
+
+
+@pytest.mark.small
+def test_exactly_as_many_as_asked(queue):
+    picture = np.arange(40, dtype=np.uint8)[:, None]
+    assert len(found([picture], 40, queue).colors) == 40
+    assert found([picture], 39, queue).colors is None
