@@ -1,6 +1,7 @@
 """Image quantization on any OpenCL device, with the same bits on every machine."""
 
 from clquant.halftone import PinwheelHalftoner, WeightTables
+from clquant.neuquant import NeuQuantCL
 from clquant.palette.engine import PaletteEngine
 from clquant.palette.indexed import IndexedImage
 from clquant.palette.palette import Palette
@@ -8,4 +9,12 @@ from clquant.runtime import ClquantError
 
 __version__ = "0.1.0"
 
-__all__ = ["ClquantError", "IndexedImage", "Palette", "PaletteEngine", "PinwheelHalftoner", "WeightTables"]
+__all__ = [
+    "ClquantError",
+    "IndexedImage",
+    "NeuQuantCL",
+    "Palette",
+    "PaletteEngine",
+    "PinwheelHalftoner",
+    "WeightTables",
+]

@@ -1,0 +1,102 @@
+// One dependent step of the mini-batch map, and the assignment of the refinement: the form for processors, with 16
+// points in the lanes of two vectors. Squared Euclidean distance, no conscience.
+//
+// Source and constants: see neuquant_step.cl; LOCAL is 1.
+
+#include "neuquant_map.h"
+
+// Twice eight points' running best: the least score so far and its node.
+#define COMPARE(score, best, winner)                                                                                   \
+    {                                                                                                                  \
+        const int8 less = score < best;                                                                                \
+        best = select(best, score, less);                                                                              \
+        winner = select(winner, (int8)(i), less);                                                                      \
+    }
+
+// As neuquant_step, with the same arguments and the same totals. The search takes the least |n|^2 / 2 - n.p, which
+// orders nodes n as |n - p|^2 does. Its terms are whole or half, and every partial sum lies between -|p|^2 / 2 and
+// |n|^2 / 2, both below 2^23, so it is exact in fp32.
+//
+// NDRange: (groups), groups of 1, any number.
+// Local memory: the network and its halved squares, the staged slab, the group's totals.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+neuquant_step(__global const ushort4 *restrict points, const uint4 span, __global const int4 *restrict nodes,
+              __global int4 *restrict nodes_out, __global uint *slabs, __global const int *restrict pulls,
+              const int2 kernel_of, __global const uint *restrict decay)
+{
+    const uint first = span.x, batch = span.y;
+    __global uint *slab = slabs + span.z * SLAB_SIZE;
+    __global const uint *before = slab - (span.z > 0 ? SLAB_SIZE : 0);
+    __global const int *pull = pulls + kernel_of.x;
+    const int reach = kernel_of.y;
+    __local float4 network[COLORS];
+    __local float halves[COLORS];
+    __local uint staged[5 * COLORS];
+    __local uint totals[14 * COLORS];
+
+    for (int k = 0; k < 5 * COLORS; ++k)
+        staged[k] = reach > 0 ? before[k] : 0;
+    for (int k = 0; k < (SQUARES ? 14 : 5) * COLORS; ++k)
+        totals[k] = 0;
+    for (int i = 0; i < COLORS; ++i) {
+        const int4 node = reach > 0 ? updated_node(i, nodes[i], staged, pull, reach, decay) : nodes[i];
+        const float4 n = search_point(node);
+        network[i] = n;
+        halves[i] = 0.5f * (n.x * n.x + n.y * n.y + n.z * n.z + n.w * n.w);
+        if (get_group_id(0) == 0)
+            nodes_out[i] = node;
+    }
+
+    const uint share = (batch + 16 * get_num_groups(0) - 1) / (16 * get_num_groups(0)) * 16;
+    const uint end = min((uint)(get_group_id(0) + 1) * share, batch);
+    for (uint base = get_group_id(0) * share; base < end; base += 16) {
+        float x[16], y[16], z[16], w[16];
+        for (int k = 0; k < 16; ++k) {
+            const float4 p = convert_float4(points[first + min(base + k, batch - 1)]) * (float)(1 << SEARCH_SHIFT);
+            x[k] = p.x;
+            y[k] = p.y;
+            z[k] = p.z;
+            w[k] = p.w;
+        }
+        const float8 x0 = vload8(0, x), y0 = vload8(0, y), z0 = vload8(0, z);
+        const float8 x1 = vload8(1, x), y1 = vload8(1, y), z1 = vload8(1, z);
+#if DIMS == 4
+        const float8 w0 = vload8(0, w), w1 = vload8(1, w);
+#endif
+        float8 best0 = (float8)(MAXFLOAT), best1 = best0;
+        int8 winner0 = (int8)(0), winner1 = winner0;
+        for (int i = 0; i < COLORS; ++i) {
+            const float4 n = network[i];
+            float8 score0 = halves[i] - n.x * x0 - n.y * y0 - n.z * z0;
+            float8 score1 = halves[i] - n.x * x1 - n.y * y1 - n.z * z1;
+#if DIMS == 4
+            score0 -= n.w * w0;
+            score1 -= n.w * w1;
+#endif
+            COMPARE(score0, best0, winner0)
+            COMPARE(score1, best1, winner1)
+        }
+        int winners[16];
+        vstore8(winner0, 0, winners);
+        vstore8(winner1, 1, winners);
+
+        for (uint k = 0; k < 16 && base + k < end; ++k) {
+            const ushort4 point = points[first + base + k];
+            if (point.x == 65535)
+                continue;
+            const uint4 value = convert_uint4(point);
+            const int winner = winners[k];
+            vstore4(vload4(winner, totals) + value, winner, totals);
+            totals[SLAB_COUNTS + winner] += 1;
+#if SQUARES
+            const uint4 square = value * value;
+            vstore4(vload4(winner, totals + SLAB_LOW) + (square & 4095u), winner, totals + SLAB_LOW);
+            vstore4(vload4(winner, totals + SLAB_HIGH) + (square >> 12), winner, totals + SLAB_HIGH);
+#endif
+        }
+    }
+
+    for (int k = 0; k < (SQUARES ? 14 : 5) * COLORS; ++k)
+        if (totals[k] > 0)
+            atomic_add(&slab[k], totals[k]);
+}

@@ -1,0 +1,129 @@
+"""The numbers of NeuQuant's two maps that do not depend on the picture: schedules and kernels, as integers.
+
+Powers, logarithms and exponentials come from decimal arithmetic, which rounds correctly on every host.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal, localcontext
+
+import numpy as np
+import numpy.typing as npt
+
+STEPS = 64
+PRIMES = (499, 491, 487, 503)
+DEKKER_RADIUS_STEPS = 64
+REFINE_POINTS = 512
+
+_DIGITS = 30
+_KERNEL_UNIT = 4096
+_DECAY_UNIT = 65536
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the mini-batch map.
+
+    Attributes
+    ----------
+    first : int
+        Its first sample.
+    batch : int
+        Its samples.
+    reach : int
+        Distances from a winner, in nodes, that are below this are pulled; 1: the winner alone.
+    offset : int
+        Of its pulls among `Schedule.pulls`.
+    """
+
+    first: int
+    batch: int
+    reach: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The steps of the mini-batch map, its kernels and its table of exponentials.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+    samples : int
+        Of all steps together.
+    pulls : ndarray
+        int32: -ln(1 - a(d)) times 4096 for d = 0 .. reach - 1 of every step in turn.
+    """
+
+    steps: tuple[Step, ...]
+    samples: int
+    pulls: npt.NDArray[np.int32]
+
+
+def _rounded(value: Decimal) -> int:
+    return int(value.to_integral_value(ROUND_HALF_UP))
+
+
+@functools.cache
+def schedule(n_colors: int, sample_factor: int) -> Schedule:
+    """The mini-batch map's steps.
+
+    With p = t / 64 at step t and K nodes: batches of max(4 K, 256) * 16^p / sample_factor samples; alpha = 0.2^p;
+    radius r = (K / 4)^(1 - p / 0.6) while p < 0.6, then the winner alone; a(0) = alpha and
+    a(d) = alpha (1 - (d / r)^2) for 0 < d < r, at most 0.98.
+
+    Parameters
+    ----------
+    n_colors : int
+        2 to 1024.
+    sample_factor : int
+        1 to 30.
+    """
+    steps: list[Step] = []
+    pulls: list[int] = []
+    first = 0
+    with localcontext() as context:
+        context.prec = _DIGITS
+        for t in range(STEPS):
+            p = Decimal(t) / STEPS
+            batch = max(int(max(4 * n_colors, 256) * Decimal(16) ** p / sample_factor), 1)
+            alpha = Decimal("0.2") ** p
+            shrunk = 1 - p / Decimal("0.6")
+            radius = (Decimal(n_colors) / 4) ** shrunk if shrunk > 0 else Decimal(0)
+            reach = max(int(radius.to_integral_value("ROUND_CEILING")), 1)
+            steps.append(Step(first, batch, reach, len(pulls)))
+            for d in range(reach):
+                a = alpha * (1 - (d / radius) ** 2) if d else alpha
+                pulls.append(_rounded(-(1 - min(a, Decimal("0.98"))).ln() * _KERNEL_UNIT))
+            first += batch
+    return Schedule(tuple(steps), first, np.array(pulls, np.int32))
+
+
+@functools.cache
+def decay() -> npt.NDArray[np.uint32]:
+    """(512,) uint32: exp(-i / 16) times 65536 for i = 0..255, then exp(-i / 4096) times 65536."""
+    with localcontext() as context:
+        context.prec = _DIGITS
+        coarse = [_rounded((-Decimal(i) / 16).exp() * _DECAY_UNIT) for i in range(256)]
+        fine = [_rounded((-Decimal(i) / _KERNEL_UNIT).exp() * _DECAY_UNIT) for i in range(256)]
+    return np.array(coarse + fine, np.uint32)
+
+
+@functools.cache
+def dekker_cycles(n_colors: int, sample_factor: int) -> npt.NDArray[np.int32]:
+    """(n, 2) int32: alpha (1024 is 1) and radius in nodes (0: the winner alone) of every cycle of the sequential map.
+
+    alpha starts at 1024 and loses 1/alphadec a cycle, alphadec = 30 + (sample_factor - 1) / 3; the radius starts at
+    n_colors / 8 and loses 1/30; all in integers that round down. A radius of 1 counts as 0. A cycle is a hundredth of
+    the samples, rounded down, so fewer than 200 cycles use up all samples.
+    """
+    cycles = []
+    alpha, radius = 1024, n_colors // 8 * DEKKER_RADIUS_STEPS
+    for _ in range(200):
+        nodes = radius // DEKKER_RADIUS_STEPS
+        cycles.append((alpha, nodes if nodes > 1 else 0))
+        alpha -= alpha // (30 + (sample_factor - 1) // 3)
+        radius -= radius // 30
+    return np.array(cycles, np.int32)

@@ -1,0 +1,182 @@
+"""NeuQuant, slow and plain: Dekker's sequential map, and the mini-batch map with its refinement.
+
+Sequential: A. H. Dekker, "Kohonen neural networks for optimal colour quantization", Network: Computation in Neural
+Systems 5 (1994), and the integer program published with it. All on points: colours as non-negative integers.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+PRIMES = (499, 491, 487, 503)
+
+
+def truncated(a, b):
+    """Division that rounds toward zero, as C has it."""
+    return np.sign(a) * (np.abs(a) // b)
+
+
+def gray_network(colors, dims):
+    """The first network: gray, evenly spaced, in 1/16."""
+    return np.repeat((np.arange(colors, dtype=np.int64) << 12)[:, None] // colors, dims, axis=1)
+
+
+def sequential(points, colors=256, sample_factor=1, network=None):
+    """The network, (colors, dims) rounded to whole coordinates and capped at 255, in its own order."""
+    points = np.asarray(points, np.int64)
+    n = len(points)
+    net = gray_network(colors, points.shape[1]) if network is None else network.astype(np.int64)
+    frequency = np.full(colors, 65536 // colors, np.int64)
+    bias = np.zeros(colors, np.int64)
+    samples = max(n // sample_factor, 1)
+    per_cycle = max(samples // 100, 1)
+    step = next((p for p in PRIMES if n % p), 503)
+    alpha, radius = 1024, (colors // 8) * 64
+    for s in range(samples):
+        reach = radius >> 6 if radius >> 6 > 1 else 0
+        x = points[s * step % n] << 4
+        distance = np.abs(net - x).sum(axis=1)
+        nearest = np.argmin(distance)
+        winner = np.argmin(distance - (bias >> 12))
+        share = frequency >> 10
+        frequency -= share
+        bias += share << 10
+        frequency[nearest] += 64
+        bias[nearest] -= 65536
+        net[winner] -= truncated(alpha * (net[winner] - x), 1024)
+        for i in range(max(winner - reach + 1, 0), min(winner + reach, colors)):
+            if i != winner:
+                d = i - winner
+                pull = alpha * (((reach * reach - d * d) * 256) // (reach * reach))
+                net[i] -= truncated(pull * (net[i] - x), 262144)
+        if (s + 1) % per_cycle == 0:
+            alpha -= alpha // (30 + (sample_factor - 1) // 3)
+            radius -= radius // 30
+    return np.minimum((net + 8) >> 4, 255)
+
+
+def half_up(value):
+    return math.floor(value + 0.5)
+
+
+def steps(colors, sample_factor=1):
+    """The mini-batch map's 64 steps: how many points, and the pull -ln(1 - a(d)) of each distance in 1/4096."""
+    for t in range(64):
+        p = t / 64
+        batch = max(math.floor(round(max(4 * colors, 256) * 16**p / sample_factor, 9)), 1)
+        alpha = 0.2**p
+        radius = (colors / 4) ** (1 - p / 0.6) if p < 0.6 else 0
+        a = [alpha] + [alpha * (1 - (d / radius) ** 2) for d in range(1, math.ceil(round(radius, 9)))]
+        yield batch, [half_up(-math.log(1 - min(x, 0.98)) * 4096) for x in a]
+
+
+def sample(n, count):
+    """Which of n pixels the map sees, in order."""
+    return [((s * 2654435769) % 2**32) * n // 2**32 for s in range(count)]
+
+
+def seen(nodes, shift):
+    """Nodes with 12 fraction bits as a search sees them, rounded half up to `shift` fraction bits."""
+    return (nodes + (1 << (11 - shift))) >> (12 - shift)
+
+
+def winners(points, network, metric="l2", bias=0):
+    """The nearest node of every point, the lowest index among equals."""
+    d = points[:, None, :] - network[None, :, :]
+    distance = (d * d).sum(axis=2) if metric == "l2" else np.abs(d).sum(axis=2)
+    return np.argmin(distance - bias, axis=1), np.argmin(distance, axis=1)
+
+
+def decayed(weight):
+    """1 - exp(-weight / 4096) in 1/65536, through two rounded exponentials."""
+    if weight >= 16 << 12:
+        return 65536
+    coarse = half_up(math.exp(-(weight >> 8) / 16) * 65536)
+    fine = half_up(math.exp(-(weight & 255) / 4096) * 65536)
+    return 65536 - (coarse * fine >> 16)
+
+
+def batch_map(points, nodes, shift, sample_factor=1, metric="l2", conscience=False):
+    """Nodes (K, dims) with 12 fraction bits, trained on the points in order; a negative point is passed over."""
+    colors = len(nodes)
+    bias = np.zeros(colors, np.int64)
+    start = 0
+    for batch, pull in steps(colors, sample_factor):
+        x = points[start : start + batch]
+        start += batch
+        x = x[x[:, 0] >= 0]
+        won, plain = winners(x << shift, seen(nodes, shift), metric, bias)
+        counts = np.bincount(won, minlength=colors)
+        sums = np.stack([np.bincount(won, x[:, c], colors).astype(np.int64) for c in range(x.shape[1])], axis=1)
+        if conscience:
+            owed = batch - colors * np.bincount(plain, minlength=colors)
+            bias = truncated(owed << (10 + shift), colors * batch)
+        moved = nodes.copy()
+        for i in range(colors):
+            near = [j for j in range(colors) if abs(i - j) < len(pull)]
+            weight = sum(pull[abs(i - j)] * int(counts[j]) for j in near)
+            if weight:
+                drawn = sum(pull[abs(i - j)] * sums[j] for j in near)
+                moved[i] += ((drawn << 12) // weight - nodes[i]) * decayed(weight) + 32768 >> 16
+        nodes = moved
+    return nodes
+
+
+def refine(points, nodes, shift, extent, moves):
+    """One Lloyd step over the points, with nodes of little use moved to where the error is."""
+    colors = len(nodes)
+    won, _ = winners(points << shift, seen(nodes, shift))
+    members = [points[won == i] for i in range(colors)]
+    counts = [len(m) for m in members]
+    sums = [[int(v) for v in m.sum(axis=0)] for m in members]
+
+    def centre(total, count):
+        return [((v << (shift + 1)) + count) // (2 * count) for v in total]
+
+    centres = [centre(sums[i], counts[i]) if counts[i] else list(seen(nodes[i], shift)) for i in range(colors)]
+    placed = [list(c) for c in centres]
+    if moves:
+        _move(members, counts, sums, centres, placed, centre, shift, extent)
+    return np.array(placed, np.int64) << (12 - shift)
+
+
+def _move(members, counts, sums, centres, placed, centre, shift, extent):
+    colors, dims = len(centres), len(centres[0])
+
+    def apart(i, j):
+        return sum((int(a) - int(b)) ** 2 for a, b in zip(centres[i], centres[j], strict=True))
+
+    used = [i for i in range(colors) if counts[i]]
+    partner = [min((j for j in used if j != i), key=lambda j: (apart(i, j), j), default=-1) for i in range(colors)]
+    errors = [
+        [int((m[:, c] ** 2).sum()) - sums[i][c] ** 2 // counts[i] if counts[i] else 0 for c in range(dims)]
+        for i, m in enumerate(members)
+    ]
+    gain = [max(e) for e in errors]
+    cost = [math.inf] * colors
+    for i in range(colors):
+        j = partner[i]
+        if counts[i] == 0:
+            cost[i] = 0
+        elif j >= 0 and partner[j] == i and (counts[i], i) < (counts[j], j):
+            cost[i] = apart(i, j) * counts[i] * counts[j] // (counts[i] + counts[j]) >> (2 * shift)
+    leaving = sorted(range(colors), key=lambda i: (cost[i], i))
+    split = sorted(range(colors), key=lambda i: (-gain[i], i))
+    pairs = []
+    for i, j in zip(leaving, split, strict=True):
+        parts = [x for pair in pairs for x in pair]
+        if cost[i] == math.inf or gain[j] == 0 or 4 * cost[i] >= 5 * gain[j] or i == j or i in parts or j in parts:
+            break
+        pairs.append((i, j))
+    for i, _ in pairs:
+        if counts[i]:
+            j = partner[i]
+            placed[j] = centre([a + b for a, b in zip(sums[i], sums[j], strict=True)], counts[i] + counts[j])
+    for i, j in pairs:
+        axis = errors[j].index(gain[j])
+        deviation = max(math.isqrt((gain[j] << (2 * shift)) // counts[j]), 1)
+        placed[i], placed[j] = list(centres[j]), list(centres[j])
+        placed[i][axis] = min(centres[j][axis] + deviation, extent[axis] << shift)
+        placed[j][axis] = max(centres[j][axis] - deviation, 0)
