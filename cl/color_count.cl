@@ -171,9 +171,7 @@ __kernel void count_hashed(__global const uchar *pixels, __global const uint *we
         uint probes = weight ? 0 : most_probes + 1;
         while (probes < most_probes) {
             slot &= mask;
-            uint held = keys[slot];
-            if (held == 0)
-                held = atomic_cmpxchg(&keys[slot], 0u, key);
+            const uint held = atomic_cmpxchg(&keys[slot], 0u, key);
             if (held == 0 || held == key) {
                 atomic_add(&sums[slot], weight);
                 probes = most_probes + 1;

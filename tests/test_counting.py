@@ -98,18 +98,16 @@ def test_limits_change_nothing(queue, rng, monkeypatch, limits):
 
 
 def test_the_table_grows_until_the_colors_fit(queue, rng, monkeypatch):
+    monkeypatch.setattr(counting, "SMALLEST_TABLE", 64)
     monkeypatch.setattr(counting, "FIRST_TABLE", 64)
     assert_as_reference(queue, [picture(rng, (40, 50, 4))])
 
 
 def test_a_table_over_the_limit_is_refused(queue, rng, monkeypatch):
-    monkeypatch.setattr(counting, "FIRST_TABLE", 64)
     monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=1048576")
-    # 512 colours of 2^18 slots and more would fit; the histogram's slices take what is allowed.
     assert_as_reference(queue, [picture(rng, (16, 32, 4))])
-    monkeypatch.setattr(counting, "FIRST_TABLE", 1 << 20)
-    with pytest.raises(runtime.DeviceMemoryError, match="distinct colours"):
-        counted(queue, [picture(rng, (16, 32, 4))])
+    with pytest.raises(runtime.DeviceMemoryError, match="largest table, of 262144"):
+        counted(queue, [rng.integers(1, 255, (600, 500, 4), np.uint8)])
 
 
 def test_device_pictures_count_as_host_pictures(queue, rng):

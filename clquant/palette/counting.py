@@ -22,7 +22,7 @@ CODES = 1 << 24
 CELLS = 1 << 12
 CELL_BINS = CODES // CELLS
 ALPHA_CELLS = 1 << 16
-FIRST_TABLE = 1 << 20
+SMALLEST_TABLE, FIRST_TABLE = 1 << 12, 1 << 20  # slots of the first hash table, twice the pixels between these
 MAX_WEIGHT = 2**32 - 1
 GROUP = 64
 WORK_ITEMS = 1 << 16
@@ -244,10 +244,10 @@ class _Counter:
     def _with_alpha(self) -> ColorCounts:
         """Count by a hash table that grows until the colours fit."""
         session = self._session
-        slots = FIRST_TABLE
+        most = 1 << ((session.limits.max_alloc // 4).bit_length() - 1)
+        pixels = sum(p.pixels for p in self._pictures)
+        slots = min(most, max(SMALLEST_TABLE, min(FIRST_TABLE, 1 << (2 * pixels).bit_length())))
         while True:
-            if 4 * slots > session.limits.max_alloc:
-                raise DeviceMemoryError(f"more distinct colours than a table of {slots // 2} on this device holds")
             with session.scope() as inner:
                 keys, sums = inner.zeros(4 * slots), inner.zeros(4 * slots)
                 session.fill(self._notes, np.zeros(1, np.uint32), 12)
@@ -255,7 +255,11 @@ class _Counter:
                 transparent, _, full = self._noted()
                 if not full:
                     return self._ordered(inner, keys, sums, slots, transparent)
-            slots *= 4
+            if slots == most:
+                raise DeviceMemoryError(
+                    f"more distinct colours with partial alpha than this device's largest table, of {most}, holds"
+                )
+            slots = min(4 * slots, most)
 
     def _ordered(self, inner: Scope, keys: Buffer, sums: Buffer, slots: int, transparent: int) -> ColorCounts:
         """The taken slots of a hash table in Z-order."""
