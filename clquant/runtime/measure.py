@@ -18,6 +18,7 @@ from clquant.runtime.session import Session
 
 _CHAINS = 8
 _TARGET_MS = 20.0
+_MOST_ROUNDS = 1 << 24
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,7 +201,7 @@ def _arithmetic_rate(session: Session, name: str, dtype: type[np.float32] | type
 
         rounds = 64
         best_of(rounds, 1)
-        while (took := best_of(rounds, 1)) < _TARGET_MS:
+        while (took := best_of(rounds, 1)) < _TARGET_MS and rounds < _MOST_ROUNDS:
             rounds *= 2 if took > _TARGET_MS / 8 else 8
         best = best_of(rounds, 3)
         got = session.download(out, items, dtype)

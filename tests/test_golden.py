@@ -1,0 +1,45 @@
+"""Every engine gives the golden bits on every device here, in every form and under hostile limits."""
+
+from __future__ import annotations
+
+import pytest
+
+from clquant import runtime
+from tests.portability import offline
+from tests.portability.hashes import golden
+from tests.portability.jobs import JOBS, Job, digest
+from tests.portability.matrix import HOSTILE
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
+def test_the_bits_are_golden(queue: runtime.CommandQueue, job: Job) -> None:
+    assert digest(job.run(queue)) == golden()[job.name]
+
+
+@pytest.mark.parametrize("limits", HOSTILE)
+@pytest.mark.parametrize("job", [job for job in JOBS if job.small], ids=lambda job: job.name)
+def test_hostile_limits_change_no_bit(
+    queue: runtime.CommandQueue, job: Job, limits: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLQUANT_LIMITS", limits)
+    assert digest(job.run(queue)) == golden()[job.name]
+
+
+def test_the_golden_file_holds_exactly_the_jobs() -> None:
+    assert sorted(golden()) == sorted(job.name for job in JOBS)
+
+
+def test_registers_and_memory_are_read_from_the_intel_disassembly() -> None:
+    words = ["0"] * 24
+    words[3], words[20] = "10", "80"
+    execution = " ".join(f"{word} 0 0 0" for word in words)
+    text = (
+        "ProgramBinaryHeader:\n\t4 Magic 1\nKernel #0\nKernelBinaryHeader:\n\tKernelName first\n"
+        f"Unidentified PatchToken:\n\t4 Token 23\n\t4 Size 104\n\tHex {execution}\n"
+        "Unidentified PatchToken:\n\t4 Token 15\n\t4 Size 16\n\tHex 0 0 0 0 a0 1 0 0\n"
+        "Kernel #1\nKernelBinaryHeader:\n\tKernelName second\n"
+    )
+    assert offline.intel_figures(text) == {
+        "first": {"SIMD": "16", "GRF": "128", "local bytes": "416"},
+        "second": {},
+    }
