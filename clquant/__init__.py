@@ -1,6 +1,7 @@
 """Image quantization on any OpenCL device, with the same bits on every machine."""
 
 from clquant.halftone import PinwheelHalftoner, WeightTables
+from clquant.kmeans import KMeansPalette
 from clquant.neuquant import NeuQuantCL
 from clquant.palette.engine import PaletteEngine
 from clquant.palette.indexed import IndexedImage
@@ -12,6 +13,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ClquantError",
     "IndexedImage",
+    "KMeansPalette",
     "NeuQuantCL",
     "Palette",
     "PaletteEngine",

@@ -124,11 +124,13 @@ def test_device_pictures_count_as_host_pictures(queue, rng):
 
 
 def test_integer_weights_stay_and_floats_scale_by_a_power_of_two():
-    (integers,) = counting.fixed_point_weights([np.array([[0, 3]], np.int16)])
+    (integers,), one = counting.fixed_point_weights([np.array([[0, 3]], np.int16)])
+    assert one == 1.0
     np.testing.assert_array_equal(integers, np.array([[0, 3]], np.uint32))
-    first, second = counting.fixed_point_weights([np.array([[0.25, 1.0]]), np.array([[0.5]], np.float32)])
+    (first, second), scale = counting.fixed_point_weights([np.array([[0.25, 1.0]]), np.array([[0.5]], np.float32)])
     unit = int(second[0, 0])
     assert unit & (unit - 1) == 0
+    assert scale == 2 * unit
     np.testing.assert_array_equal(first, [[unit // 2, 2 * unit]])
     assert 2**31 <= first.sum() + unit < 2**32
 

@@ -69,7 +69,7 @@ class ColorCounts:
 
 def fixed_point_weights(
     weights: Sequence[npt.NDArray[np.floating] | npt.NDArray[np.integer]],
-) -> list[npt.NDArray[np.uint32]]:
+) -> tuple[list[npt.NDArray[np.uint32]], float]:
     """Weights of pixels as integers whose total is below 2^32.
 
     Parameters
@@ -81,6 +81,8 @@ def fixed_point_weights(
     Returns
     -------
     list of ndarray of uint32
+    float
+        How many units of these integers make 1 of the given weights.
 
     Raises
     ------
@@ -96,11 +98,11 @@ def fixed_point_weights(
         # Rounding adds at most 1/2 a pixel, and a float64 sum of n terms is short by less than n.
         room = MAX_WEIGHT - 2 * sum(w.size for w in weights)
         exponent = int(np.floor(np.log2(room / total)))
-        return [np.rint(np.ldexp(w.astype(np.float64), exponent)).astype(np.uint32) for w in weights]
+        return [np.rint(np.ldexp(w.astype(np.float64), exponent)).astype(np.uint32) for w in weights], 2.0**exponent
     sums = sum(int(w.sum(dtype=np.uint64)) for w in weights)
     if not 0 < sums <= MAX_WEIGHT:
         raise InvalidArgument(f"sample_weight adds up to {sums}; allowed: 1 to {MAX_WEIGHT}")
-    return [w.astype(np.uint32) for w in weights]
+    return [w.astype(np.uint32) for w in weights], 1.0
 
 
 def count_colors(

@@ -1,0 +1,106 @@
+/* Seeding k-means by D^2 sampling, several centers a round.
+ *
+ * D. Arthur, S. Vassilvitskii, "k-means++: the advantages of careful seeding", SODA 2007: a point becomes a center with
+ * probability proportional to its weight times its squared distance to the nearest center so far. A round draws its
+ * centers from one such distribution, cut into as many equal strata, one draw in each. All quantities are integers:
+ * weights add up to less than 2^32 and squared distances are below 2^24, so sums stay below 2^56.
+ *
+ * Constants: DIMS 3 or 4. Layout of points and centers as in lloyd.cl. Points are summed in blocks of BLOCK.
+ */
+#include "philox.h"
+
+#ifndef DIMS
+#define DIMS 3
+#endif
+#define BLOCK 256
+
+/* Lowers each point's squared distance by the centers first .. first + count - 1 and adds up each block.
+ * NDRange: 1-D, a work-group a block, its size divides BLOCK. distances (n) float: read unless first is 0, where every
+ * point starts at 1 with no center yet (count 0), or at infinity; block_sums (blocks) ulong is written; partial: a ulong a
+ * work-item. */
+__kernel void lower_distances(__global const float *points, uint stride, __global const uint *weights, uint n,
+                              __global const float *centers, uint k_stride, uint first, uint count,
+                              __global float *distances, __global ulong *block_sums, __local ulong *partial)
+{
+    const uint lid = get_local_id(0);
+    const uint size = get_local_size(0);
+    ulong sum = 0;
+    for (uint b = lid; b < BLOCK; b += size) {
+        const uint i = get_group_id(0) * BLOCK + b;
+        if (i >= n)
+            break;
+        float best = first ? distances[i] : (count ? FLT_MAX : 1.0f);
+        for (uint j = first; j < first + count; j++) {
+            float distance = 0.0f;
+            for (int d = 0; d < DIMS; d++) {
+                const float difference = points[d * stride + i] - centers[d * k_stride + j];
+                distance += difference * difference;
+            }
+            best = min(best, distance);
+        }
+        distances[i] = best;
+        sum += (ulong)weights[i] * (uint)best;
+    }
+    partial[lid] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lid == 0) {
+        for (uint i = 1; i < size; i++)
+            sum += partial[i];
+        block_sums[get_group_id(0)] = sum;
+    }
+}
+
+/* Draws the centers first .. first + count - 1.
+ * NDRange: one work-group of any size. block_sums (blocks) ulong; prefix (blocks + 1) ulong, scratch; key: the seed's
+ * words. Where every sum is 0 the first point is drawn. The random number of center j is that of counter (j, 0, 0, 0).
+ * partial: a ulong a work-item. */
+__kernel void draw_centers(__global const float *points, uint stride, __global const uint *weights, uint n,
+                           __global const float *distances, __global const ulong *block_sums, uint blocks,
+                           __global ulong *prefix, __global float *centers, uint k_stride, uint first, uint count,
+                           uint2 key, __local ulong *partial)
+{
+    const uint lid = get_local_id(0);
+    const uint size = get_local_size(0);
+    const uint run = (blocks + size - 1) / size;
+    const uint begin = min(blocks, lid * run);
+    const uint end = min(blocks, begin + run);
+    ulong sum = 0;
+    for (uint b = begin; b < end; b++)
+        sum += block_sums[b];
+    partial[lid] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    sum = 0;
+    for (uint i = 0; i < lid; i++)
+        sum += partial[i];
+    for (uint b = begin; b < end; b++) {
+        prefix[b] = sum;
+        sum += block_sums[b];
+    }
+    if (end == blocks)
+        prefix[blocks] = sum;
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    const ulong total = prefix[blocks];
+    const ulong stratum = max(total / count, (ulong)1);
+    for (uint j = lid; j < count; j += size) {
+        const uint4 random = philox4x32((uint4)(first + j, 0, 0, 0), key);
+        const ulong wide = ((ulong)random.y << 32) | random.x;
+        const ulong target = min(j * stratum + mul_hi(wide, stratum), total ? total - 1 : 0);
+        uint low = 0;
+        uint high = blocks;
+        while (high - low > 1) {
+            const uint middle = (low + high) / 2;
+            if (prefix[middle] <= target)
+                low = middle;
+            else
+                high = middle;
+        }
+        uint i = total ? low * BLOCK : 0;
+        ulong passed = total ? prefix[low] + (ulong)weights[i] * (uint)distances[i] : 1;
+        while (passed <= target && i + 1 < n) {
+            i++;
+            passed += (ulong)weights[i] * (uint)distances[i];
+        }
+        for (int d = 0; d < DIMS; d++)
+            centers[d * k_stride + first + j] = points[d * stride + i];
+    }
+}

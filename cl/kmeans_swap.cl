@@ -1,0 +1,176 @@
+/* Moving centers from where they are worth least to where they are missed most.
+ *
+ * Lloyd's algorithm ends in a local optimum. A swap merges two neighbouring clusters into one and splits another: the
+ * split-and-merge of G. H. Ball, D. J. Hall, "ISODATA, a novel method of data analysis and pattern classification" (1965), several
+ * at once, kept only if the inertia is lower after some steps of Lloyd's algorithm (compare B. Fritzke, "The breathing k-means
+ * algorithm", 2020). The cost of a merge is Ward's: N_i N_j / (N_i + N_j) |c_i - c_j|^2, with j the center nearest to i; the gain of
+ * a split is the cluster's sum of squared differences along the axis where that is largest.
+ *
+ * Constants: DIMS 3 or 4. Layout as in lloyd.cl. Sizes: k at most 4096.
+ */
+#ifndef DIMS
+#define DIMS 3
+#endif
+#define STATS (1 + 2 * DIMS)
+#define DONE 0
+#define INERTIA 4
+
+uint integer_root(uint v)
+{
+    uint root = 0;
+    for (uint bit = 1u << 11; bit; bit >>= 1)
+        if ((root + bit) * (root + bit) <= v)
+            root += bit;
+    return root;
+}
+
+int widest_axis(__global const ulong *totals, uint k, uint j)
+{
+    int axis = 0;
+    for (int d = 1; d < DIMS; d++)
+        axis = totals[(1 + DIMS + d) * k + j] > totals[(1 + DIMS + axis) * k + j] ? d : axis;
+    return axis;
+}
+
+/* Keeps the present centers and totals if their inertia is the lowest so far, else halves the number of swaps.
+ * NDRange: one work-group of any size. best: centers (DIMS, k_stride) and totals (STATS, k) of the lowest inertia;
+ * swaps[0]: how many swaps the next round tries; lowest[0]: the lowest inertia, all bits set before the first. */
+__kernel void keep_best(__global const float *centers, __global const ulong *totals, uint k, uint k_stride,
+                        __global float *best_centers, __global ulong *best_totals, __global uint *swaps,
+                        __global ulong *lowest, __global const uint *state)
+{
+    const uint lid = get_local_id(0);
+    const uint size = get_local_size(0);
+    const ulong inertia = ((ulong)state[INERTIA + 1] << 32) | state[INERTIA];
+    const int better = inertia < lowest[0];
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    for (uint i = lid; i < (better ? DIMS * k_stride : 0); i += size)
+        best_centers[i] = centers[i];
+    for (uint i = lid; i < (better ? STATS * k : 0); i += size)
+        best_totals[i] = totals[i];
+    if (lid == 0) {
+        if (better)
+            lowest[0] = inertia;
+        else
+            swaps[0] = max(swaps[0] / 2, 1u);
+    }
+}
+
+/* What each center is worth: its nearest neighbour (ties: lowest index), the cost of merging the two, the gain of a split.
+ * NDRange: 1-D, a work-item a center, guarded by k. neighbours (k) uint; costs, gains (k) ulong. Costs: N_i N_j / (N_i + N_j)
+ * < 2^32, rounded down, times a squared distance < 2^24. */
+__kernel void weigh_centers(__global const float *centers, __global const ulong *totals, uint k, uint k_stride,
+                            __global uint *neighbours, __global ulong *costs, __global ulong *gains)
+{
+    const uint j = get_global_id(0);
+    if (j >= k)
+        return;
+    float best = FLT_MAX;
+    uint nearest = 0;
+    for (uint i = 0; i < k; i++) {
+        float distance = 0.0f;
+        for (int d = 0; d < DIMS; d++) {
+            const float difference = centers[d * k_stride + i] - centers[d * k_stride + j];
+            distance += difference * difference;
+        }
+        if (i != j && distance < best) {
+            best = distance;
+            nearest = i;
+        }
+    }
+    const ulong both = max(totals[j] + totals[nearest], (ulong)1);
+    neighbours[j] = nearest;
+    costs[j] = totals[j] * totals[nearest] / both * (uint)best;
+    gains[j] = totals[(1 + DIMS + widest_axis(totals, k, j)) * k + j];
+}
+
+/* Ranks of the centers: by cost ascending and by gain descending, ties to the lowest index.
+ * NDRange: 1-D, a work-item a center, guarded by k. by_cost, by_gain (k) uint; merges
+ * (k) uint is set to 0. */
+__kernel void rank_centers(__global const ulong *costs, __global const ulong *gains, uint k, __global uint *by_cost,
+                           __global uint *by_gain, __global uint *merges)
+{
+    const uint j = get_global_id(0);
+    if (j >= k)
+        return;
+    uint cost_rank = 0;
+    uint gain_rank = 0;
+    for (uint i = 0; i < k; i++) {
+        cost_rank += costs[i] < costs[j] || (costs[i] == costs[j] && i < j);
+        gain_rank += gains[i] > gains[j] || (gains[i] == gains[j] && i < j);
+    }
+    by_cost[j] = cost_rank;
+    by_gain[j] = gain_rank;
+    merges[j] = 0;
+}
+
+/* Chooses the merges.
+ * The center of cost rank r < swaps[0] merges with its neighbour unless a center of a lower rank, or that one's neighbour, is one
+ * of the two. merges (k) uint: 1 for a center that goes, 2 for its neighbour, else 0.
+ * NDRange: 1-D, a work-item a center, guarded by k. */
+__kernel void choose_merges(__global const uint *neighbours, __global const uint *by_cost, uint k,
+                            __global const uint *swaps, __global uint *merges)
+{
+    const uint j = get_global_id(0);
+    if (j >= k || by_cost[j] >= swaps[0])
+        return;
+    const uint partner = neighbours[j];
+    int free = 1;
+    for (uint i = 0; i < k; i++)
+        if (by_cost[i] < by_cost[j])
+            free &= i != j && i != partner && neighbours[i] != j && neighbours[i] != partner;
+    if (free) {
+        merges[j] = 1;
+        merges[partner] = 2;
+    }
+}
+
+/* Numbers the centers that go, by cost, and those that no merge touches, by gain, each from 0 on.
+ * NDRange: 1-D, a work-item a center, guarded by k. turns (k) uint is written. */
+__kernel void take_turns(__global const uint *by_cost, __global const uint *by_gain, __global const uint *merges,
+                         uint k, __global uint *turns)
+{
+    const uint j = get_global_id(0);
+    if (j >= k)
+        return;
+    __global const uint *order = merges[j] ? by_cost : by_gain;
+    uint turn = 0;
+    for (uint i = 0; i < k; i++)
+        turn += merges[i] == merges[j] && order[i] < order[j];
+    turns[j] = turn;
+}
+
+/* Carries the swaps out: the t-th center that goes takes half of the t-th untouched one; the two are put one standard
+ * deviation, rounded down and at least 1, above and below the mean along the widest axis, within 0..extent. A neighbour of
+ * one that goes moves to the mean of both.
+ * NDRange: 1-D, a work-item a center, guarded by k. centers (DIMS, k_stride) holds the best centers and is changed where they
+ * change: no two work-items write or read the same one. */
+__kernel void swap_centers(__global const ulong *totals, uint k, uint k_stride, int4 extents,
+                           __global const uint *neighbours, __global const uint *merges, __global const uint *turns,
+                           __global float *centers)
+{
+    const uint j = get_global_id(0);
+    if (j >= k || merges[j] != 1)
+        return;
+    const uint partner = neighbours[j];
+    const ulong weight = totals[j] + totals[partner];
+    for (int d = 0; d < (weight ? DIMS : 0); d++) {
+        const ulong sum = totals[(1 + d) * k + j] + totals[(1 + d) * k + partner];
+        centers[d * k_stride + partner] = (float)(uint)((2 * sum + weight) / (2 * weight));
+    }
+    uint split = 0;
+    while (split < k && (merges[split] || turns[split] != turns[j]))
+        split++;
+    if (split == k || totals[split] == 0)
+        return;
+    const int axis = widest_axis(totals, k, split);
+    const uint deviation = integer_root((uint)(totals[(1 + DIMS + axis) * k + split] / totals[split]));
+    const float offset = (float)max(deviation, 1u);
+    const int extent[4] = {extents.x, extents.y, extents.z, extents.w};
+    for (int d = 0; d < DIMS; d++) {
+        const float mean = centers[d * k_stride + split];
+        const float shift = d == axis ? offset : 0.0f;
+        centers[d * k_stride + j] = min(mean + shift, (float)extent[d]);
+        centers[d * k_stride + split] = max(mean - shift, 0.0f);
+    }
+}

@@ -1,0 +1,270 @@
+"""`KMeansPalette`: a palette by Lloyd's k-means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import images, params
+from clquant.images import ImageLike, Picture
+from clquant.palette import spaces
+from clquant.palette.counting import ColorCounts, count_colors, fixed_point_weights
+from clquant.palette.engine import PaletteEngine
+from clquant.palette.lloyd import Lloyd
+from clquant.palette.palette import MOST_COLORS, Palette, checked_colors
+from clquant.palette.points import Points, points_of, sketch_of
+from clquant.palette.seeding import MOST_SWAPPED, random_points, sample_centers, swap_centers
+from clquant.runtime import (
+    CommandQueue,
+    InvalidArgument,
+    InvalidType,
+    Progress,
+    ProgressCallback,
+    Scope,
+    Session,
+    open_session,
+)
+
+INITS = ("k-means++", "random")
+# Steps of Lloyd's algorithm on the sketch between rounds of swaps.
+SWAP_STEPS = 6
+# A sketch has at least this many points a center; a picture without so many distinct colours is its own sketch.
+SKETCH_POINTS = 64
+SKETCH_LEVELS = (5, 6, 7)
+
+
+class KMeansPalette(PaletteEngine):
+    """A palette by Lloyd's k-means, exact over all pixels.
+
+    The distinct colours are counted on the device, so that a step costs the number of distinct colours and not of
+    pixels, and is equal to a step over the pixels bit for bit. The default start is k-means++ on a sketch of the
+    colours (means of the cells of a grid), improved there by swaps of badly placed centers; a few steps over
+    all colours follow. Everything is integer arithmetic: the palette is the same on every device.
+
+    Parameters
+    ----------
+    n_colors : int
+        2 to 65536. Images with no more distinct colours get exactly those.
+    init : str or array_like
+        ``"k-means++"``; ``"random"``: distinct colours at random; or an array of `n_colors` colours, (n, 3) or
+        (n, 4) uint8, whose order the palette keeps.
+    n_init : int
+        How often to start, 1 to 1000; the result of the lowest inertia is taken. An array starts once.
+    max_iter : int
+        Most steps of Lloyd's algorithm over all colours, from 1 up.
+    tol : float
+        0 to 0.5: steps end where the inertia falls by no more than this part of it; with 0 where nothing
+        changes any more.
+    swap_rounds : int
+        0 to 1000: rounds of swaps after a k-means++ start (none above 4096 colours).
+    color_space : str
+        ``"srgb"``, ``"linear"`` or ``"oklab"``: where distances are taken (see `clquant.palette.spaces`).
+    random_state : int
+        Seed, 0 to 2^64 - 1.
+    queue : pyopencl.CommandQueue, optional
+        Default: the device arrays' own, else the best device.
+
+    Attributes
+    ----------
+    palette_ : Palette
+        (n, 3), or (n, 4) where the images have alpha below 255. With fully transparent pixels its first entry is
+        (0, 0, 0, 0), and the other entries are fitted to the other pixels alone. Gray images have gray palettes.
+    inertia_ : float
+        Sum over the pixels of weight times squared distance to the nearest palette colour, in the units of the colour
+        space.
+    n_iter_ : int
+        Steps of Lloyd's algorithm over all colours; 0 where the palette is exact.
+
+    Notes
+    -----
+    Ties go to the lowest index; means are rounded half up to 1/8 of an 8-bit step, and to whole 8-bit colours
+    at the end. A center that loses all its points takes half of the cluster of the largest inertia.
+
+    The steps are those of S. P. Lloyd, "Least squares quantization in PCM", 1982, and of the tutorial "K-Means
+    with OpenCL"; the start is D. Arthur, S. Vassilvitskii, "k-means++: the advantages of careful seeding", 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clquant import KMeansPalette
+    >>> image = np.array([[0, 0, 10, 200]], dtype=np.uint8)
+    >>> KMeansPalette(2).fit(image).palette_.colors.tolist()
+    [[3, 3, 3], [200, 200, 200]]
+    """
+
+    def __init__(
+        self,
+        n_colors: int = 256,
+        *,
+        init: Any = "k-means++",
+        n_init: int = 1,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        swap_rounds: int = 12,
+        color_space: str = "srgb",
+        random_state: int = 0,
+        queue: CommandQueue | None = None,
+    ) -> None:
+        self.n_colors = n_colors
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.swap_rounds = swap_rounds
+        self.color_space = color_space
+        self.random_state = random_state
+        self.queue = queue
+
+    def fit(self, images: Any, sample_weight: Any = None, *, progress: ProgressCallback | None = None) -> KMeansPalette:
+        """Learn a palette from one image, or one that several share.
+
+        Parameters
+        ----------
+        images : image, or list or tuple of images
+            Whatever `clquant.images.read` takes.
+        sample_weight : array_like or list of array_like, optional
+            (H, W) an image: what each pixel counts. Integers are taken as they are; floats become fixed-point numbers
+            (see `clquant.palette.counting.fixed_point_weights`).
+        progress : callable, optional
+            Called with (done, total) steps; returning False stops the job.
+
+        Returns
+        -------
+        KMeansPalette
+            The engine itself.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            If an argument or a parameter is not allowed.
+        FileError
+            If a file cannot be read.
+        StoppedError
+            If `progress` returned False; what was learned before stands.
+        """
+        job = _Fit(self, images, sample_weight, progress)
+        self.palette_, self.inertia_, self.n_iter_ = job.run()
+        return self
+
+
+class _Fit:
+    """One call of `fit`: checked parameters, the pictures, and the steps in order."""
+
+    def __init__(
+        self, engine: KMeansPalette, sources: Any, sample_weight: Any, progress: ProgressCallback | None
+    ) -> None:
+        self.n_colors = params.integer("n_colors", engine.n_colors, 2, MOST_COLORS)
+        self.init = _checked_init(engine.init, self.n_colors)
+        self.n_init = params.integer("n_init", engine.n_init, 1, 1000)
+        self.max_iter = params.integer("max_iter", engine.max_iter, 1)
+        self.tol = params.real("tol", engine.tol, 0.0, 0.5)
+        self.swap_rounds = params.integer("swap_rounds", engine.swap_rounds, 0, 1000)
+        self.color_space = params.choice("color_space", engine.color_space, spaces.NAMES)
+        self.seed = params.seed(engine.random_state)
+        self.progress = Progress(params.callback("progress", progress))
+        self.pictures = images.read_many(sources)
+        self.weights, self.weight_unit = _checked_weights(sample_weight, self.pictures, sources)
+        self.session: Session = open_session(engine.queue, images.device_arrays(self.pictures))
+
+    def run(self) -> tuple[Palette, float, int]:
+        """The palette, its inertia, and the steps it took."""
+        with self.session.scope() as scope:
+            counts = count_colors(self.session, scope, self.pictures, self.weights)
+            reserved = int(counts.transparent > 0)
+            k = self.n_colors - reserved
+            if counts.n_colors <= k:
+                colors = counts.to_host(self.session)[0]
+                inertia, steps = 0.0, 0
+            else:
+                colors, inertia, steps = self._cluster(scope, counts, k)
+        channels = 4 if counts.partial or reserved else 3
+        transparent = np.zeros((reserved, 4), np.uint8)
+        return Palette(np.concatenate([transparent, colors])[:, :channels]), inertia, steps
+
+    def _cluster(self, scope: Scope, counts: ColorCounts, k: int) -> tuple[npt.NDArray[np.uint8], float, int]:
+        """k colours for more distinct ones: the best of all starts."""
+        space = spaces.space(self.color_space, counts.partial)
+        points = points_of(self.session, scope, counts, space)
+        lloyd = Lloyd(self.session, scope, points, k)
+        best: tuple[int, npt.NDArray[np.uint8], int] | None = None
+        starts = self.n_init if isinstance(self.init, str) else 1
+        for start in range(starts):
+            self._start(counts, lloyd, start)
+            steps = lloyd.run(self.max_iter, self.tol, self.progress, (start * self.max_iter, starts * self.max_iter))
+            colors = space.colors((lloyd.get_centers() + points.scale // 2) // points.scale)
+            lloyd.set_centers(space.coordinates(colors).astype(np.int64) * points.scale)
+            inertia = lloyd.inertia()
+            if best is None or inertia < best[0]:
+                best = inertia, colors, steps
+        assert best is not None
+        self.progress.report(starts * self.max_iter, starts * self.max_iter)
+        unit = (points.scale * space.unit) ** 2 * self.weight_unit
+        return _with_alpha(best[1]), best[0] / unit, best[2]
+
+    def _start(self, counts: ColorCounts, lloyd: Lloyd, start: int) -> None:
+        """Set the starting centers."""
+        points, k = lloyd.points, lloyd.k
+        seed = (self.seed + start) % 2**64
+        if not isinstance(self.init, str):
+            first = points.space.coordinates(self.init[:k]).astype(np.int64) * points.scale
+            lloyd.set_centers(first)
+        elif self.init == "random":
+            lloyd.set_centers(points.at(self.session, random_points(points.n, k, seed)))
+        else:
+            with self.session.scope() as inner:
+                sketch = self._sketch(inner, counts, points, k)
+                rough = lloyd if sketch is points else Lloyd(self.session, inner, sketch, k)
+                sample_centers(self.session, rough, seed)
+                if k <= MOST_SWAPPED:
+                    swap_centers(self.session, inner, rough, self.swap_rounds, SWAP_STEPS)
+                if rough is not lloyd:
+                    lloyd.copy_centers(rough)
+
+    def _sketch(self, scope: Scope, counts: ColorCounts, points: Points, k: int) -> Points:
+        """The coarsest sketch with enough points for k centers."""
+        for level in SKETCH_LEVELS:
+            if points.n < SKETCH_POINTS * k:
+                break
+            sketch = sketch_of(self.session, scope, counts, points, level)
+            if sketch.n >= SKETCH_POINTS * k:
+                return sketch
+        return points
+
+
+def _with_alpha(colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    if colors.shape[1] == 4:
+        return colors
+    return np.concatenate([colors, np.full((len(colors), 1), 255, np.uint8)], axis=1)
+
+
+def _checked_init(init: Any, n_colors: int) -> str | npt.NDArray[np.uint8]:
+    if isinstance(init, str):
+        return params.choice("init", init, INITS)
+    colors = checked_colors(init, "init")
+    if len(colors) != n_colors:
+        raise InvalidArgument(f"init has {len(colors)} colours; allowed: n_colors = {n_colors}")
+    return _with_alpha(colors)
+
+
+def _checked_weights(
+    sample_weight: Any, pictures: Sequence[Picture], sources: ImageLike | Sequence[ImageLike]
+) -> tuple[list[npt.NDArray[np.uint32]] | None, float]:
+    """Weights as integers, and how many of their units make one of the given."""
+    if sample_weight is None:
+        return None, 1.0
+    given = list(sample_weight) if isinstance(sources, list | tuple) else [sample_weight]
+    if len(given) != len(pictures):
+        raise InvalidArgument(f"sample_weight has {len(given)} arrays; allowed: one for each of {len(pictures)} images")
+    arrays = []
+    for weight, picture in zip(given, pictures, strict=True):
+        array = np.asarray(weight)
+        if array.dtype.kind not in "iuf":
+            raise InvalidType(f"sample_weight has dtype {array.dtype}; allowed: integers or floats")
+        if array.shape != (picture.height, picture.width):
+            allowed = (picture.height, picture.width)
+            raise InvalidArgument(f"sample_weight has shape {array.shape}; allowed: the image's {allowed}")
+        arrays.append(array)
+    return fixed_point_weights(arrays)

@@ -1,0 +1,188 @@
+"""Weighted points of a colour space on the device: what palettes are fitted to.
+
+Coordinates are those of `clquant.palette.spaces` times a power of two, so that means may lie between colours, as
+integers whose squared distances stay below 2^24. Points are in Z-order of their colours, and come in tiles: runs of
+neighbours with the box around them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.palette.counting import ColorCounts
+from clquant.palette.spaces import Space
+from clquant.runtime import Buffer, LocalMemory, Program, Scope, Session
+
+MOST_SQUARED = 2**24
+TILE = 256
+GROUP = 64
+PADDING = 16
+
+
+def scale_of(space: Space) -> int:
+    """The largest power of two by which coordinates can be multiplied with squared distances below 2^24."""
+    scale = 1
+    while sum((2 * scale * e) ** 2 for e in space.extent) < MOST_SQUARED:
+        scale *= 2
+    return scale
+
+
+@dataclass(frozen=True)
+class Points:
+    """Weighted points on the device.
+
+    Attributes
+    ----------
+    space : Space
+    scale : int
+        Units of a coordinate of the space.
+    n, stride : int
+        Points, and floats from one plane to the next.
+    coordinates : pyopencl.Buffer
+        (dims, stride) float32 planes of integers, 0 to `extent`.
+    weights : pyopencl.Buffer
+        (n,) uint32; their total is below 2^32.
+    cells : ndarray
+        (cells + 1,) uint32: where the points of each occupied cell of the coarse colour grid begin.
+    starts, boxes : pyopencl.Buffer
+        The tiles: (tiles + 1,) uint32, and (2 * dims, tiles) float32 planes.
+    tiles : int
+    """
+
+    space: Space
+    scale: int
+    n: int
+    stride: int
+    coordinates: Buffer
+    weights: Buffer
+    cells: npt.NDArray[np.uint32]
+    starts: Buffer
+    boxes: Buffer
+    tiles: int
+
+    @property
+    def extent(self) -> tuple[int, ...]:
+        """Largest coordinate of each axis."""
+        return tuple(e * self.scale for e in self.space.extent)
+
+    def to_host(self, session: Session) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """(n, dims) coordinates and (n,) weights."""
+        planes = session.download(self.coordinates, (self.space.dims, self.stride), np.float32)
+        return planes[:, : self.n].T.astype(np.int64), session.download(self.weights, self.n, np.uint32).astype(
+            np.int64
+        )
+
+    def at(self, session: Session, chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """(k, dims) coordinates of the chosen points."""
+        return self.to_host(session)[0][chosen]
+
+
+def points_of(session: Session, scope: Scope, counts: ColorCounts, space: Space) -> Points:
+    """Points of counted colours.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Owns the result's buffers; `counts` must live as long.
+    counts : ColorCounts
+        Of at least one colour.
+    space : Space
+        With alpha where `counts.partial`.
+    """
+    scale = scale_of(space)
+    n = counts.n_colors
+    stride = _stride(n)
+    coordinates = scope.empty(4 * space.dims * stride)
+    kernel = _program(session, counts, space).kernel("points_of_colors")
+    group = session.work_group_size(kernel, GROUP)
+    tables = scope.copy_of(space.tables())
+    session.launch(
+        kernel, n, group, counts.colors, np.uint32(n), tables, np.int32(scale), np.uint32(stride), coordinates
+    )
+    return _tiled(session, scope, space, scale, n, coordinates, counts.counts, np.unique(counts.cell_starts))
+
+
+def sketch_of(session: Session, scope: Scope, counts: ColorCounts, points: Points, level: int) -> Points:
+    """The means of the occupied cells of a grid of 2^level cells an axis of the RGB (or RGBA) cube.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Owns the result's buffers.
+    counts : ColorCounts
+    points : Points
+        Of `counts`.
+    level : int
+        4 to 8.
+    """
+    axes = 4 if counts.partial else 3
+    shift = np.uint32(axes * (8 - level))
+    program = _program(session, counts, points.space)
+    count_groups, mean_of_groups = program.kernel("count_groups"), program.kernel("mean_of_groups")
+    cells = len(points.cells) - 1
+    with session.scope() as inner:
+        starts = inner.copy_of(points.cells)
+        groups = inner.empty(4 * cells)
+        group = session.work_group_size(count_groups, GROUP, 4)
+        session.launch(count_groups, cells * group, group, counts.colors, starts, shift, groups, LocalMemory(4 * group))
+        found = np.cumsum(session.download(groups, cells, np.uint32), dtype=np.uint32)
+        group_starts = np.concatenate([np.zeros(1, np.uint32), found])
+        n = int(found[-1])
+        stride = _stride(n)
+        means, weights = scope.empty(4 * points.space.dims * stride), scope.empty(4 * n)
+        group = session.work_group_size(mean_of_groups, GROUP, 4)
+        session.launch(
+            mean_of_groups,
+            cells * group,
+            group,
+            counts.colors,
+            starts,
+            shift,
+            points.coordinates,
+            np.uint32(points.stride),
+            points.weights,
+            inner.copy_of(group_starts),
+            np.uint32(stride),
+            means,
+            weights,
+            LocalMemory(4 * group),
+        )
+        return _tiled(session, scope, points.space, points.scale, n, means, weights, group_starts)
+
+
+def _program(session: Session, counts: ColorCounts, space: Space) -> Program:
+    return session.program("points.cl", ALPHA_CODES=int(counts.partial), **space.constants())
+
+
+def _stride(n: int) -> int:
+    return -(-n // PADDING) * PADDING + PADDING
+
+
+def _tiled(
+    session: Session,
+    scope: Scope,
+    space: Space,
+    scale: int,
+    n: int,
+    coordinates: Buffer,
+    weights: Buffer,
+    cells: npt.NDArray[np.uint32],
+) -> Points:
+    """Cut each cell's points into tiles of nearly equal size, at most `TILE`, and bound them."""
+    sizes = cells[1:].astype(np.int64) - cells[:-1]
+    pieces = -(-sizes // TILE)
+    piece = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    cell = np.repeat(np.arange(len(sizes)), pieces)
+    starts = np.append(cells[:-1][cell] + piece * sizes[cell] // pieces[cell], n).astype(np.uint32)
+    tiles = len(starts) - 1
+    stride = _stride(n)
+    kernel = session.program("lloyd.cl", DIMS=space.dims).kernel("bound_tiles")
+    where, boxes = scope.copy_of(starts), scope.empty(8 * space.dims * tiles)
+    group = session.work_group_size(kernel, GROUP)
+    session.launch(kernel, tiles, group, coordinates, np.uint32(stride), where, np.uint32(tiles), boxes)
+    return Points(space, scale, n, stride, coordinates, weights, cells, where, boxes, tiles)

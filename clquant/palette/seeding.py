@@ -1,0 +1,163 @@
+"""Starting centers for k-means: D^2 sampling on the device, then swaps of badly placed centers.
+
+The kernels are in `cl/kmeans_seed.cl` and `cl/kmeans_swap.cl`, with their sources.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.palette.lloyd import Lloyd
+from clquant.palette.points import GROUP
+from clquant.runtime import LocalMemory, Scope, Session, philox4x32, seed_key
+
+BLOCK = 256
+SEED_ROUNDS = 16
+# Swaps compare every center with every other.
+MOST_SWAPPED = 4096
+# Part of the centers that the first round of swaps moves.
+SWAPPED_PART = 5
+
+
+def random_points(n: int, k: int, seed: int) -> npt.NDArray[np.int64]:
+    """k of n points at random, all differing.
+
+    Parameters
+    ----------
+    n, k : int
+        1 <= k <= n.
+    seed : int
+        0 to 2^64 - 1.
+
+    Returns
+    -------
+    ndarray
+        (k,) int64, 0 to n - 1: the points of the k lowest random numbers, in the order of those; the number of point i
+        is the first word of Philox at counter (i, 0, 1, 0) above i itself.
+    """
+    index = np.arange(n, dtype=np.uint64)
+    counter = np.zeros((n, 4), np.uint32)
+    counter[:, 0] = index
+    counter[:, 2] = 1
+    numbers = (philox4x32(counter, seed_key(seed))[:, 0].astype(np.uint64) << np.uint64(32)) | index
+    return np.argsort(numbers, kind="stable")[:k].astype(np.int64)
+
+
+def sample_centers(session: Session, lloyd: Lloyd, seed: int) -> None:
+    """Draw starting centers by k-means++, in `SEED_ROUNDS` rounds of equally many after the first center.
+
+    Parameters
+    ----------
+    session : Session
+    lloyd : Lloyd
+        Its centers are set.
+    seed : int
+        0 to 2^64 - 1.
+    """
+    points, k = lloyd.points, lloyd.k
+    program = session.program("kmeans_seed.cl", DIMS=points.space.dims)
+    lower, draw = program.kernel("lower_distances"), program.kernel("draw_centers")
+    lower_group = session.work_group_size(lower, GROUP, 8)
+    draw_group = session.work_group_size(draw, BLOCK, 8)
+    blocks = -(-points.n // BLOCK)
+    given = (points.coordinates, np.uint32(points.stride), points.weights, np.uint32(points.n))
+    with session.scope() as inner:
+        distances = inner.empty(4 * points.n)
+        sums, prefix = inner.empty(8 * blocks), inner.empty(8 * (blocks + 1))
+        first = count = 0
+        while first + count < k:
+            args = (np.uint32(lloyd.k_stride), np.uint32(first), np.uint32(count))
+            memory = LocalMemory(8 * lower_group)
+            session.launch(
+                lower, blocks * lower_group, lower_group, *given, lloyd.centers, *args, distances, sums, memory
+            )
+            first += count
+            count = min(k - first, max(1, -(-(k - 1) // SEED_ROUNDS))) if first else 1
+            drawn = (np.uint32(lloyd.k_stride), np.uint32(first), np.uint32(count), seed_key(seed))
+            memory = LocalMemory(8 * draw_group)
+            session.launch(
+                draw,
+                draw_group,
+                draw_group,
+                *given,
+                distances,
+                sums,
+                np.uint32(blocks),
+                prefix,
+                lloyd.centers,
+                *drawn,
+                memory,
+            )
+
+
+def swap_centers(session: Session, scope: Scope, lloyd: Lloyd, rounds: int, steps: int) -> None:
+    """Lloyd's algorithm with rounds of swaps in between; the centers of the lowest inertia stay.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Owns the buffers that queued work needs.
+    lloyd : Lloyd
+        At most `MOST_SWAPPED` centers.
+    rounds : int
+        Rounds of swaps; with 0 only Lloyd's algorithm runs.
+    steps : int
+        Steps of Lloyd's algorithm before every round and after the last one.
+    """
+    swap = _Swap(session, scope, lloyd)
+    for remaining in range(rounds, -1, -1):
+        lloyd.restart()
+        for _ in range(steps):
+            lloyd.assign()
+            lloyd.update()
+        swap.keep_best()
+        if remaining:
+            swap.change()
+
+
+class _Swap:
+    """The buffers of a series of swaps, and its kernels in order."""
+
+    def __init__(self, session: Session, scope: Scope, lloyd: Lloyd) -> None:
+        self._session = session
+        self._lloyd = lloyd
+        dims, k = lloyd.points.space.dims, lloyd.k
+        self._program = session.program("kmeans_swap.cl", DIMS=dims)
+        self._center_bytes = 4 * dims * lloyd.k_stride
+        self._best_centers = scope.empty(self._center_bytes)
+        self._best_totals = scope.empty(8 * (1 + 2 * dims) * k)
+        self._swaps = scope.copy_of(np.array([max(1, k // SWAPPED_PART)], np.uint32))
+        self._lowest = scope.copy_of(np.array([2**64 - 1], np.uint64))
+        self._costs, self._gains = scope.empty(8 * k), scope.empty(8 * k)
+        self._neighbours, self._merges, self._turns = (scope.empty(4 * k) for _ in range(3))
+        self._by_cost, self._by_gain = scope.empty(4 * k), scope.empty(4 * k)
+
+    def keep_best(self) -> None:
+        """Keep the present centers, or go back to better ones."""
+        lloyd = self._lloyd
+        kernel = self._program.kernel("keep_best")
+        group = self._session.work_group_size(kernel, BLOCK)
+        sizes = (np.uint32(lloyd.k), np.uint32(lloyd.k_stride))
+        best = (self._best_centers, self._best_totals, self._swaps, self._lowest)
+        self._session.launch(kernel, group, group, lloyd.centers, lloyd.totals, *sizes, *best, lloyd.state)
+        self._session.copy(lloyd.centers, self._best_centers, self._center_bytes)
+
+    def change(self) -> None:
+        """Move centers of the best set."""
+        k, stride = np.uint32(self._lloyd.k), np.uint32(self._lloyd.k_stride)
+        extents = np.array((*self._lloyd.points.extent, 0)[:4], np.int32)
+        worth = (self._neighbours, self._costs, self._gains)
+        ranks = (self._by_cost, self._by_gain)
+        self._each("weigh_centers", self._best_centers, self._best_totals, k, stride, *worth)
+        self._each("rank_centers", self._costs, self._gains, k, *ranks, self._merges)
+        self._each("choose_merges", self._neighbours, self._by_cost, k, self._swaps, self._merges)
+        self._each("take_turns", *ranks, self._merges, k, self._turns)
+        chosen = (self._neighbours, self._merges, self._turns)
+        self._each("swap_centers", self._best_totals, k, stride, extents, *chosen, self._lloyd.centers)
+
+    def _each(self, name: str, *args: object) -> None:
+        kernel = self._program.kernel(name)
+        group = self._session.work_group_size(kernel, GROUP)
+        self._session.launch(kernel, self._lloyd.k, group, *args)
