@@ -4,7 +4,10 @@
  * least squared distance of the plain 8-bit values (so a colour that is in the palette is always kept, also where
  * the space maps two colours to one point); among those the lowest index.
  *
- * Constants: CHANNELS 1, 3 or 4 of the pixels; INDEX uchar or ushort; SPACE, SPACE_ALPHA of spaces.h;
+ * With CITY_BLOCK the nearest entry is the one of the least sum of absolute differences instead; the candidate lists of
+ * map_cells do not hold for it.
+ *
+ * Constants: CHANNELS 1, 3 or 4 of the pixels; CITY_BLOCK 0 or 1; INDEX uchar or ushort; SPACE, SPACE_ALPHA of spaces.h;
  * EXACT_TIES 0 where points are the 8-bit values themselves, so the second rule says nothing new.
  * Palette buffers: points (k, 4) int32 coordinates, colors (k, 4) int32 8-bit values.
  */
@@ -28,6 +31,17 @@ int squared(int4 d)
     return d.x * d.x + d.y * d.y + d.z * d.z + d.w * d.w;
 }
 
+/* What decides in the space. */
+int separation(int4 a, int4 b)
+{
+#if CITY_BLOCK
+    const uint4 d = abs_diff(a, b);
+    return (int)(d.x + d.y + d.z + d.w);
+#else
+    return squared(a - b);
+#endif
+}
+
 typedef struct {
     int distance;
     int plain;
@@ -37,7 +51,7 @@ typedef struct {
 /* Entries must be offered in ascending index, so that strict comparisons leave ties to the lowest. */
 void offer(Best *best, int index, int4 point, int4 color, __global const int4 *points, __global const int4 *colors)
 {
-    const int distance = squared(point - points[index]);
+    const int distance = separation(point, points[index]);
     if (distance > best->distance)
         return;
 #if EXACT_TIES

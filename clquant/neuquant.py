@@ -12,7 +12,7 @@ from clquant.images import ImageLike, Picture, device_arrays, read_many
 from clquant.neuquant_maps import BatchMap, Pixels, train_sequential
 from clquant.palette import spaces
 from clquant.palette.distinct import few_colors
-from clquant.palette.engine import PaletteEngine
+from clquant.palette.engine import METRICS, PaletteEngine
 from clquant.palette.palette import Palette
 from clquant.palette.spaces import Space
 from clquant.runtime import (
@@ -27,7 +27,6 @@ from clquant.runtime import (
 )
 
 MODES = ("parallel", "sequential")
-METRICS = ("l2", "l1")
 FEWEST_COLORS, MOST_COLORS = 2, 1024
 MOST_REFINE_STEPS = 64
 
@@ -58,8 +57,8 @@ class NeuQuantCL(PaletteEngine):
     sample_factor : int
         1 to 30: train on a so-manieth part of the samples.
     metric : str
-        How the parallel map finds a winner: ``"l2"``, squared Euclidean distance, or ``"l1"``, the sum of absolute
-        differences, as the sequential map always does.
+        How the parallel map finds a winner, and how `predict` and its kin find the nearest colour: ``"l2"``, squared
+        Euclidean distance, or ``"l1"``, the sum of absolute differences, as the sequential map always learns.
     conscience : bool
         Whether the parallel map has a conscience: a node's distance is less 1024 (1 / n_colors - its share of the
         last batch's wins). Needs ``metric="l1"``; the sequential map always has one. It evens out how often colours

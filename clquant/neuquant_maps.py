@@ -103,7 +103,7 @@ class Sampler:
             kernel = self._session.program(
                 "neuquant_sample.cl", CHANNELS=band.channels, ORDER=order, **self._space.constants()
             ).kernel("neuquant_sample")
-            group = self._session.work_group_size(kernel, 64)
+            group = self._session.work_group_size(kernel, 256)
             where = np.array([band.first, band.count, pixels.total, start], np.uint32)
             which = np.array([first, count, at, 0], np.uint32)
             self._session.launch(kernel, count, group, band.pixels, where, self._tables, which, out)

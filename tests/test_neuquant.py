@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
+import PIL.Image
 import pytest
 
-from clquant import NeuQuantCL, Palette, runtime
+from clquant import NeuQuantCL, Palette, cli, runtime
 from clquant.neuquant_maps import gray_axis, search_shift
 from clquant.palette import spaces
 from tests.reference import neuquant as reference
@@ -231,6 +232,35 @@ def test_device_arrays(queue, picture):
     engine = NeuQuantCL(20, sample_factor=10).fit(array)
     assert engine.palette_ == NeuQuantCL(20, sample_factor=10, queue=queue).fit(picture).palette_
     assert isinstance(engine.transform(array), runtime.Array)
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+def test_l1_maps_to_the_nearest_by_absolute_differences(queue, rng, channels):
+    picture = rng.integers(0, 256, (40, 41, channels), dtype=np.uint8)
+    if channels == 4:
+        picture[..., 3] |= 1
+    engine = NeuQuantCL(30, queue=queue, metric="l1", sample_factor=20).fit(picture)
+    space = spaces.space("srgb", channels == 4)
+    points, nodes = space.coordinates(flat(picture)), space.coordinates(engine.palette_.colors)
+    distance = np.abs(points[:, None] - nodes).sum(axis=2)
+    chosen = distance[np.arange(len(points)), engine.predict(picture).ravel()]
+    assert np.array_equal(chosen, distance.min(axis=1))
+    if channels == 3:
+        assert np.array_equal(engine.predict(picture).ravel(), distance.argmin(axis=1))
+
+
+def test_the_command_takes_neuquants_options(tmp_path, picture, capsys):
+    source, target = tmp_path / "in.png", tmp_path / "out.png"
+    PIL.Image.fromarray(picture).save(source)
+    common = ["palette", str(source), "-k", "20", "-o", str(target), "-q"]
+    assert cli.main([*common, "--method", "neuquant", "--sample-factor", "7", "--sequential"]) == 0
+    expected = NeuQuantCL(20, mode="sequential", sample_factor=7).fit(picture).transform(picture)
+    with PIL.Image.open(target) as image:
+        assert np.array_equal(np.asarray(image.convert("RGB")), expected)
+    assert cli.main([*common, "--method", "neuquant", "--sample-factor", "31"]) == 2
+    assert "sample_factor is 31" in capsys.readouterr().err
+    assert cli.main([*common, "--method", "kmeans", "--sample-factor", "3"]) == 2
+    assert "--sample-factor is given with --method kmeans" in capsys.readouterr().err
 
 
 def test_random_state_shifts_the_samples(queue, picture):

@@ -17,6 +17,7 @@ from clquant.palette import engine, spaces
 from clquant.palette.dither import dither_names
 from clquant.palette.indexed import IndexedImage, format_of
 from clquant.palette.palette import Palette
+from clquant.runtime import InvalidArgument
 
 HELP = "reduce pictures to a palette of few colours"
 
@@ -46,6 +47,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=sorted(name for name, attribute in METHODS.items() if hasattr(clquant, attribute)),
         default="kmeans",
         help="how the palette is learned (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--sample-factor",
+        type=int,
+        metavar="N",
+        help="neuquant only: train on one pixel in N, 1 to 30 (default: 1)",
+    )
+    parser.add_argument(
+        "--sequential",
+        action="store_true",
+        help="neuquant only: Dekker's program of 1994, bit for bit, instead of the parallel map",
     )
     parser.add_argument(
         "--space",
@@ -95,12 +107,22 @@ def _pixels(image: Any) -> Any:
 
 def _learned(args: argparse.Namespace, queue: Any, picture: Any, label: str) -> Palette:
     learner = getattr(clquant, METHODS[args.method])(
-        args.colors, color_space=args.space, random_state=args.seed, queue=queue
+        args.colors, color_space=args.space, random_state=args.seed, queue=queue, **_neuquant_options(args)
     )
     with common.progress_bar(args, f"palette of {label}") as progress:
         learner.fit(picture, progress=progress)
     palette: Palette = learner.palette_
     return palette
+
+
+def _neuquant_options(args: argparse.Namespace) -> dict[str, Any]:
+    given: dict[str, Any] = {} if args.sample_factor is None else {"sample_factor": args.sample_factor}
+    if args.sequential:
+        given["mode"] = "sequential"
+    if given and args.method != "neuquant":
+        option = "--sequential" if args.sequential else "--sample-factor"
+        raise InvalidArgument(f"{option} is given with --method {args.method}; allowed: with --method neuquant")
+    return given
 
 
 def _write(result: IndexedImage, target: str) -> None:

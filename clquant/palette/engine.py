@@ -17,12 +17,15 @@ from clquant.palette.mapping import Mapper
 from clquant.palette.palette import Palette, as_palette
 from clquant.runtime import Buffer, CommandQueue, Progress, ProgressCallback, Scope, Session, open_session
 
+METRICS = ("l2", "l1")
+
 
 def predict(
     image: ImageLike,
     palette: Palette,
     *,
     color_space: str = "srgb",
+    metric: str = "l2",
     dither: Any = None,
     queue: CommandQueue | None = None,
     progress: ProgressCallback | None = None,
@@ -36,6 +39,9 @@ def predict(
     palette : Palette or array_like
     color_space : str
         ``"srgb"``, ``"linear"`` or ``"oklab"``: where colours are compared (see `clquant.palette.spaces`).
+    metric : str
+        ``"l2"``: the nearest colour has the least squared distance; ``"l1"``: the least sum of absolute differences.
+        A way to dither has its own.
     dither : None, str or object
         None maps each pixel to its nearest colour; ties go to the entry nearer in plain 8-bit values, then to
         the lowest index. A name or an object chooses a way to dither.
@@ -58,11 +64,12 @@ def predict(
     """
     checked = as_palette(palette)
     params.choice("color_space", color_space, spaces.NAMES)
+    params.choice("metric", metric, METRICS)
     params.callback("progress", progress)
     ditherer = find_dither(dither)
     if ditherer is not None:
         return ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
-    return _Job(image, checked, color_space, queue, progress).run(colors=False)
+    return _Job(image, checked, color_space, metric, queue, progress).run(colors=False)
 
 
 def transform(
@@ -70,6 +77,7 @@ def transform(
     palette: Palette,
     *,
     color_space: str = "srgb",
+    metric: str = "l2",
     dither: Any = None,
     queue: CommandQueue | None = None,
     progress: ProgressCallback | None = None,
@@ -83,9 +91,10 @@ def transform(
     """
     checked = as_palette(palette)
     params.choice("color_space", color_space, spaces.NAMES)
+    params.choice("metric", metric, METRICS)
     params.callback("progress", progress)
     ditherer = find_dither(dither)
-    return _Job(image, checked, color_space, queue, progress, ditherer).run(colors=True)
+    return _Job(image, checked, color_space, metric, queue, progress, ditherer).run(colors=True)
 
 
 def quantize(
@@ -93,6 +102,7 @@ def quantize(
     palette: Palette,
     *,
     color_space: str = "srgb",
+    metric: str = "l2",
     dither: Any = None,
     queue: CommandQueue | None = None,
     progress: ProgressCallback | None = None,
@@ -105,7 +115,9 @@ def quantize(
         Its indices are on the device for a device array.
     """
     checked = as_palette(palette)
-    indices = predict(image, checked, color_space=color_space, dither=dither, queue=queue, progress=progress)
+    indices = predict(
+        image, checked, color_space=color_space, metric=metric, dither=dither, queue=queue, progress=progress
+    )
     return IndexedImage(indices, checked)
 
 
@@ -117,6 +129,7 @@ class _Job:
         image: ImageLike,
         palette: Palette,
         color_space: str,
+        metric: str,
         queue: CommandQueue | None,
         progress: ProgressCallback | None,
         ditherer: Ditherer | None = None,
@@ -124,6 +137,7 @@ class _Job:
         self.image = image
         self.palette = palette
         self.color_space = color_space
+        self.metric = metric
         self.progress = progress
         self.ditherer = ditherer
         self.picture: Picture = images.read(image)
@@ -138,7 +152,7 @@ class _Job:
         with self.session.scope() as scope:
             alpha = palette.has_alpha or picture.channels == 4
             space = spaces.space(self.color_space, alpha)
-            mapper = Mapper(self.session, scope, palette, space, 0 if self.ditherer else picture.pixels)
+            mapper = Mapper(self.session, scope, palette, space, 0 if self.ditherer else picture.pixels, self.metric)
             result = self._result(shape, dtype)
             indices = self._dithered()
             progress = Progress(self.progress)
@@ -194,7 +208,7 @@ class _Job:
 class PaletteEngine(Estimator, abc.ABC):
     """Base of the engines that learn a palette: a subclass gives `fit`, which sets `palette_`.
 
-    Subclasses store ``color_space`` and ``queue`` in their constructor.
+    Subclasses store ``color_space`` and ``queue`` in their constructor, and ``metric`` where it is not ``"l2"``.
 
     Attributes
     ----------
@@ -202,6 +216,7 @@ class PaletteEngine(Estimator, abc.ABC):
         What `fit` learned.
     """
 
+    metric: str = "l2"
     color_space: str
     queue: CommandQueue | None
     palette_: Palette
@@ -236,6 +251,7 @@ class PaletteEngine(Estimator, abc.ABC):
         return {
             "palette": self.palette_,
             "color_space": self.color_space,
+            "metric": self.metric,
             "dither": dither,
             "queue": self.queue,
             "progress": progress,

@@ -65,13 +65,24 @@ class Mapper:
         With alpha where pixels or palette have it.
     expected_pixels : int
         How many pixels will come in all; decides whether a candidate grid pays.
+    metric : str
+        ``"l2"``: the nearest entry has the least squared distance; ``"l1"``: the least sum of absolute differences.
     """
 
-    def __init__(self, session: Session, scope: Scope, palette: Palette, space: Space, expected_pixels: int) -> None:
+    def __init__(
+        self,
+        session: Session,
+        scope: Scope,
+        palette: Palette,
+        space: Space,
+        expected_pixels: int,
+        metric: str = "l2",
+    ) -> None:
         self._session = session
         self._scope = scope
         self._space = space
         self._palette = palette
+        self._city_block = int(metric == "l1")
         self._tables = scope.copy_of(space.tables())
         rgba = palette.rgba()
         points = np.zeros((len(palette), 4), np.int32)
@@ -79,7 +90,8 @@ class Mapper:
         self._points = scope.copy_of(points)
         self._colors = scope.copy_of(rgba.astype(np.int32))
         self._missing = scope.zeros(4)
-        self._grid = self._fine_grid() if len(palette) > 4 and expected_pixels * len(palette) >= GRID_PAYS else None
+        pays = len(palette) > 4 and expected_pixels * len(palette) >= GRID_PAYS
+        self._grid = self._fine_grid() if pays and not self._city_block else None
 
     def map(self, pixels: Buffer, channels: int, count: int, out: Buffer) -> None:
         """Queue the mapping of `count` pixels.
@@ -102,6 +114,7 @@ class Mapper:
             OUT_CHANNELS=3,
             INDEX="uchar" if self._palette.index_dtype == np.uint8 else "ushort",
             EXACT_TIES=int(self._space.alpha or self._space.name != "srgb"),
+            CITY_BLOCK=self._city_block,
             **self._space.constants(),
         )
         transparent = self._palette.transparent_index
@@ -140,6 +153,7 @@ class Mapper:
             OUT_CHANNELS=4 if self._palette.has_alpha else 3,
             INDEX="uchar" if self._palette.index_dtype == np.uint8 else "ushort",
             EXACT_TIES=0,
+            CITY_BLOCK=0,
             SPACE=0,
             SPACE_ALPHA=0,
         )
