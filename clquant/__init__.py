@@ -5,6 +5,7 @@ from clquant.kmeans import KMeansPalette
 from clquant.neuquant import NeuQuantCL
 from clquant.palette.engine import PaletteEngine
 from clquant.palette.indexed import IndexedImage
+from clquant.palette.ordered import OrderedDither
 from clquant.palette.palette import Palette
 from clquant.runtime import ClquantError
 
@@ -15,6 +16,7 @@ __all__ = [
     "IndexedImage",
     "KMeansPalette",
     "NeuQuantCL",
+    "OrderedDither",
     "Palette",
     "PaletteEngine",
     "PinwheelHalftoner",

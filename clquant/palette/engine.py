@@ -5,17 +5,14 @@ from __future__ import annotations
 import abc
 from typing import Any
 
-import numpy as np
-
-from clquant import images, params
+from clquant import params
 from clquant.estimator import Estimator
-from clquant.images import ImageLike, Picture
-from clquant.palette import spaces
-from clquant.palette.dither import Ditherer, find_dither
+from clquant.images import ImageLike
+from clquant.palette import bands, spaces
+from clquant.palette.dither import find_dither
 from clquant.palette.indexed import IndexedImage
-from clquant.palette.mapping import Mapper
 from clquant.palette.palette import Palette, as_palette
-from clquant.runtime import Buffer, CommandQueue, Progress, ProgressCallback, Scope, Session, open_session
+from clquant.runtime import CommandQueue, ProgressCallback
 
 METRICS = ("l2", "l1")
 
@@ -69,7 +66,7 @@ def predict(
     ditherer = find_dither(dither)
     if ditherer is not None:
         return ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
-    return _Job(image, checked, color_space, metric, queue, progress).run(colors=False)
+    return bands.indices(image, checked, color_space, queue, progress, metric=metric)
 
 
 def transform(
@@ -94,7 +91,10 @@ def transform(
     params.choice("metric", metric, METRICS)
     params.callback("progress", progress)
     ditherer = find_dither(dither)
-    return _Job(image, checked, color_space, metric, queue, progress, ditherer).run(colors=True)
+    if ditherer is None:
+        return bands.colors(image, checked, color_space, queue, progress, metric=metric)
+    chosen = ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
+    return bands.applied(chosen, checked, queue)
 
 
 def quantize(
@@ -119,90 +119,6 @@ def quantize(
         image, checked, color_space=color_space, metric=metric, dither=dither, queue=queue, progress=progress
     )
     return IndexedImage(indices, checked)
-
-
-class _Job:
-    """One picture through one palette, band by band."""
-
-    def __init__(
-        self,
-        image: ImageLike,
-        palette: Palette,
-        color_space: str,
-        metric: str,
-        queue: CommandQueue | None,
-        progress: ProgressCallback | None,
-        ditherer: Ditherer | None = None,
-    ) -> None:
-        self.image = image
-        self.palette = palette
-        self.color_space = color_space
-        self.metric = metric
-        self.progress = progress
-        self.ditherer = ditherer
-        self.picture: Picture = images.read(image)
-        self.session: Session = open_session(queue, images.device_arrays([self.picture]))
-
-    def run(self, colors: bool) -> Any:
-        picture, palette = self.picture, self.palette
-        shape: tuple[int, ...] = (picture.height, picture.width)
-        if colors:
-            shape = (*shape, palette.colors.shape[1])
-        dtype = np.dtype(np.uint8) if colors else palette.index_dtype
-        with self.session.scope() as scope:
-            alpha = palette.has_alpha or picture.channels == 4
-            space = spaces.space(self.color_space, alpha)
-            mapper = Mapper(self.session, scope, palette, space, 0 if self.ditherer else picture.pixels, self.metric)
-            result = self._result(shape, dtype)
-            indices = self._dithered()
-            progress = Progress(self.progress)
-            for row0, row1 in picture.bands(self.session, 4 if colors else 2):
-                with self.session.scope() as band:
-                    self._band(mapper, band, row0, row1, indices, result, colors)
-                if progress.wanted:
-                    self.session.finish()
-                    progress.report(row1, picture.height)
-            mapper.check_transparency()
-        return result
-
-    def _result(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-        return self.session.new_array(shape, dtype) if self.picture.on_device else np.empty(shape, dtype)
-
-    def _dithered(self) -> Any:
-        if self.ditherer is None:
-            return None
-        return self.ditherer(
-            self.image,
-            self.palette,
-            color_space=self.color_space,
-            queue=self.session.queue,
-            progress=self.progress,
-        )
-
-    def _band(self, mapper: Mapper, band: Scope, row0: int, row1: int, indices: Any, result: Any, colors: bool) -> None:
-        session, picture = self.session, self.picture
-        count = (row1 - row0) * picture.width
-        index_size = self.palette.index_dtype.itemsize
-        if indices is None:
-            mapped: Buffer = band.empty(count * index_size)
-            mapper.map(picture.upload(session, band, row0, row1), picture.channels, count, mapped)
-        elif picture.on_device:
-            mapped = band.empty(count * index_size)
-            begin = indices.offset + row0 * picture.width * index_size
-            session.copy(mapped, images.buffer_of(indices), count * index_size, begin)
-        else:
-            mapped = band.upload(np.ascontiguousarray(indices[row0:row1]))
-        out = mapped
-        if colors:
-            out = band.empty(count * self.palette.colors.shape[1])
-            mapper.apply(mapped, count, out)
-        rows = (row1 - row0, *result.shape[1:])
-        if picture.on_device:
-            nbytes = int(np.prod(rows)) * result.dtype.itemsize
-            begin = row0 * int(np.prod(result.shape[1:])) * result.dtype.itemsize
-            session.copy(images.buffer_of(result), out, nbytes, 0, begin)
-        else:
-            result[row0:row1] = session.download(out, rows, result.dtype)
 
 
 class PaletteEngine(Estimator, abc.ABC):

@@ -1,4 +1,4 @@
-"""Nearest-colour mapping: the exact palette index of every pixel, by comparison with all or with a cell's candidates.
+"""Nearest-colour mapping: the exact palette index of every pixel, by comparison with its cell's candidates.
 
 For more than a few pixels a candidate grid is built first (`cl/palette_cells.cl`): per cell of the colour space the
 entries that can be nearest to some point of it. It is exact, and on photographs leaves a handful of comparisons a
@@ -8,6 +8,7 @@ pixel whatever the number of colours.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,8 @@ GRID_PAYS = 1 << 24
 # Candidates of a whole grid, 2 bytes each, beyond which a coarser grid is taken.
 MOST_CANDIDATES = 1 << 26
 GROUP = 64
+# Coordinates are below 2^12, so this shift puts them all into one cell.
+WHOLE_SHIFT = 12
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,8 @@ class CandidateGrid:
     shift: int
 
 
-def _int4(values: tuple[int, ...]) -> npt.NDArray[np.int32]:
+def int4(values: tuple[int, ...]) -> npt.NDArray[np.int32]:
+    """Up to 4 numbers as an int4 kernel argument, 0 where there are fewer."""
     return np.array((*values, 0, 0, 0, 0)[:4], np.int32)
 
 
@@ -70,13 +74,7 @@ class Mapper:
     """
 
     def __init__(
-        self,
-        session: Session,
-        scope: Scope,
-        palette: Palette,
-        space: Space,
-        expected_pixels: int,
-        metric: str = "l2",
+        self, session: Session, scope: Scope, palette: Palette, space: Space, expected_pixels: int, metric: str = "l2"
     ) -> None:
         self._session = session
         self._scope = scope
@@ -90,8 +88,13 @@ class Mapper:
         self._points = scope.copy_of(points)
         self._colors = scope.copy_of(rgba.astype(np.int32))
         self._missing = scope.zeros(4)
-        pays = len(palette) > 4 and expected_pixels * len(palette) >= GRID_PAYS
-        self._grid = self._fine_grid() if pays and not self._city_block else None
+        pays = expected_pixels * len(palette) >= GRID_PAYS and not self._city_block
+        self._cells = self._fine_grid() if pays else self._one_cell()
+
+    @property
+    def space(self) -> Space:
+        """The space in which colours are compared."""
+        return self._space
 
     def map(self, pixels: Buffer, channels: int, count: int, out: Buffer) -> None:
         """Queue the mapping of `count` pixels.
@@ -107,29 +110,38 @@ class Mapper:
             (count) of the palette's index dtype. Ties go to the entry nearer in plain 8-bit values, then to
             the lowest index; pixels of alpha 0 go to the palette's transparent entry.
         """
+        self.launch("palette_map.cl", "map_pixels", pixels, channels, count, out)
+
+    def launch(
+        self, file: str, kernel_name: str, pixels: Buffer, channels: int, count: int, out: Buffer, *more: Any
+    ) -> None:
+        """Queue a kernel whose arguments begin as `cl/palette_nearest.h` says; `more` are its own last ones."""
         session = self._session
         program = session.program(
-            "palette_map.cl",
+            file,
             CHANNELS=channels,
             OUT_CHANNELS=3,
-            INDEX="uchar" if self._palette.index_dtype == np.uint8 else "ushort",
+            INDEX=self._index_type(),
             EXACT_TIES=int(self._space.alpha or self._space.name != "srgb"),
             CITY_BLOCK=self._city_block,
             **self._space.constants(),
         )
+        kernel = program.kernel(kernel_name)
         transparent = self._palette.transparent_index
-        entry = np.int32(-1 if transparent is None else transparent)
-        before = (pixels, self._tables, self._points, self._colors)
-        after = (entry, out, self._missing, np.uint64(count))
-        if self._grid is None:
-            kernel = program.kernel("map_all")
-            middle: tuple[object, ...] = (np.int32(len(self._palette)),)
-        else:
-            kernel = program.kernel("map_cells")
-            grid = self._grid
-            middle = (grid.starts, grid.entries, _int4(grid.cells), np.int32(grid.shift))
-        group = session.work_group_size(kernel, GROUP)
-        session.launch(kernel, count, group, *before, *middle, *after)
+        cells = self._cells
+        session.launch(
+            kernel,
+            count,
+            session.work_group_size(kernel, GROUP),
+            *(self._tables, self._points, self._colors),
+            *(cells.starts, cells.entries, int4(cells.cells), np.int32(cells.shift)),
+            *(np.int32(-1 if transparent is None else transparent), self._missing),
+            *(pixels, out, np.uint64(count)),
+            *more,
+        )
+
+    def _index_type(self) -> str:
+        return "uchar" if self._palette.index_dtype == np.uint8 else "ushort"
 
     def check_transparency(self) -> None:
         """Wait, and refuse what was mapped if pixels of alpha 0 met a palette without an entry of alpha 0.
@@ -151,7 +163,7 @@ class Mapper:
             "palette_map.cl",
             CHANNELS=3,
             OUT_CHANNELS=4 if self._palette.has_alpha else 3,
-            INDEX="uchar" if self._palette.index_dtype == np.uint8 else "ushort",
+            INDEX=self._index_type(),
             EXACT_TIES=0,
             CITY_BLOCK=0,
             SPACE=0,
@@ -161,11 +173,17 @@ class Mapper:
         group = self._session.work_group_size(kernel, GROUP)
         self._session.launch(kernel, count, group, indices, self._colors, out, np.uint64(count))
 
-    def _fine_grid(self) -> CandidateGrid | None:
+    def _one_cell(self) -> CandidateGrid:
+        """Every entry for every point: what a few pixels take."""
+        starts = self._scope.copy_of(np.array([0, len(self._palette)], np.uint32))
+        entries = self._scope.copy_of(np.arange(len(self._palette), dtype=np.uint16))
+        return CandidateGrid(starts, entries, (1, 1, 1, 1), WHOLE_SHIFT)
+
+    def _fine_grid(self) -> CandidateGrid:
         shift = FINE_SHIFT[self._space.name][int(self._space.alpha)]
         coarse = self._listed(shift + PARENT_STEP, None)
         if coarse is None:
-            return None
+            return self._one_cell()
         return self._listed(shift, coarse) or coarse
 
     def _listed(self, shift: int, parent: CandidateGrid | None) -> CandidateGrid | None:
@@ -180,10 +198,10 @@ class Mapper:
         given = (
             self._points,
             np.int32(len(self._palette)),
-            _int4(extent),
-            _int4(cells),
+            int4(extent),
+            int4(cells),
             np.int32(shift),
-            _int4(parent.cells if parent else (1, 1, 1, 1)),
+            int4(parent.cells if parent else (1, 1, 1, 1)),
             np.int32(PARENT_STEP if parent else 0),
             parent.starts if parent else unused,
             parent.entries if parent else unused,

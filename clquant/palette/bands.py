@@ -1,0 +1,154 @@
+"""One picture through one palette: read, taken to the device in bands of rows, and given back as it came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clquant import images
+from clquant.images import ImageLike, Picture
+from clquant.palette import spaces
+from clquant.palette.mapping import Mapper
+from clquant.palette.palette import Palette
+from clquant.runtime import Array, Buffer, CommandQueue, Progress, ProgressCallback, Scope, Session, open_session
+
+
+@dataclass(frozen=True)
+class Band:
+    """Rows of a picture on the device.
+
+    Attributes
+    ----------
+    session : Session
+    scope : Scope
+        Ends with the band.
+    mapper : Mapper
+    pixels : pyopencl.Buffer
+        (rows, width, channels) uint8.
+    channels, row0, row1, width : int
+        The rows are row0 to row1 - 1 of the picture.
+    """
+
+    session: Session
+    scope: Scope
+    mapper: Mapper
+    pixels: Buffer
+    channels: int
+    row0: int
+    row1: int
+    width: int
+
+    @property
+    def count(self) -> int:
+        """Pixels."""
+        return (self.row1 - self.row0) * self.width
+
+
+# Queues what writes a band's indices into a buffer.
+Writer = Callable[[Band, Buffer], None]
+
+
+def map_nearest(band: Band, out: Buffer) -> None:
+    """A `Writer`: the nearest entry of every pixel."""
+    band.mapper.map(band.pixels, band.channels, band.count, out)
+
+
+def indices(
+    image: ImageLike,
+    palette: Palette,
+    color_space: str,
+    queue: CommandQueue | None,
+    progress: ProgressCallback | None,
+    write: Writer = map_nearest,
+    metric: str = "l2",
+) -> Any:
+    """Palette indices (H, W) of an image, as `write` chooses them; on the device for a device array.
+
+    Raises
+    ------
+    InvalidArgument
+        If the image has pixels of alpha 0 and the palette no entry of alpha 0.
+    StoppedError
+        If `progress` returned False.
+    """
+    return _run(image, palette, color_space, queue, progress, write, metric, colors=False)
+
+
+def colors(
+    image: ImageLike,
+    palette: Palette,
+    color_space: str,
+    queue: CommandQueue | None,
+    progress: ProgressCallback | None,
+    write: Writer = map_nearest,
+    metric: str = "l2",
+) -> Any:
+    """As `indices`, but the colours: (H, W, 3 or 4) uint8."""
+    return _run(image, palette, color_space, queue, progress, write, metric, colors=True)
+
+
+def applied(chosen: Any, palette: Palette, queue: CommandQueue | None) -> Any:
+    """The colours (H, W, 3 or 4) uint8 of indices (H, W); on the device for a device array."""
+    if not isinstance(chosen, Array):
+        return palette.colors[chosen]
+    session = open_session(queue, [chosen])
+    result = session.new_array((*chosen.shape, palette.colors.shape[1]), np.uint8)
+    count = int(chosen.size)
+    with session.scope() as scope:
+        packed = scope.empty(chosen.nbytes)
+        session.copy(packed, images.buffer_of(chosen), chosen.nbytes, chosen.offset)
+        mapper = Mapper(session, scope, palette, spaces.space("srgb", palette.has_alpha), 0)
+        mapper.apply(packed, count, images.buffer_of(result))
+    return result
+
+
+def _run(
+    image: ImageLike,
+    palette: Palette,
+    color_space: str,
+    queue: CommandQueue | None,
+    callback: ProgressCallback | None,
+    write: Writer,
+    metric: str,
+    colors: bool,
+) -> Any:
+    picture: Picture = images.read(image)
+    session = open_session(queue, images.device_arrays([picture]))
+    shape: tuple[int, ...] = (picture.height, picture.width)
+    if colors:
+        shape = (*shape, palette.colors.shape[1])
+    dtype = np.dtype(np.uint8) if colors else palette.index_dtype
+    result = session.new_array(shape, dtype) if picture.on_device else np.empty(shape, dtype)
+    progress = Progress(callback)
+    with session.scope() as scope:
+        space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
+        mapper = Mapper(session, scope, palette, space, picture.pixels, metric)
+        for row0, row1 in picture.bands(session, 4 if colors else 2):
+            with session.scope() as rows:
+                pixels = picture.upload(session, rows, row0, row1)
+                band = Band(session, rows, mapper, pixels, picture.channels, row0, row1, picture.width)
+                _store(band, palette, write, colors, result)
+            if progress.wanted:
+                session.finish()
+                progress.report(row1, picture.height)
+        mapper.check_transparency()
+    return result
+
+
+def _store(band: Band, palette: Palette, write: Writer, colors: bool, result: Any) -> None:
+    """One band's part of the result."""
+    out = band.scope.empty(band.count * palette.index_dtype.itemsize)
+    write(band, out)
+    if colors:
+        chosen, out = out, band.scope.empty(band.count * palette.colors.shape[1])
+        band.mapper.apply(chosen, band.count, out)
+    shape = (band.row1 - band.row0, *result.shape[1:])
+    if isinstance(result, Array):
+        row_bytes = int(np.prod(result.shape[1:])) * result.dtype.itemsize
+        target = images.buffer_of(result)
+        band.session.copy(target, out, shape[0] * row_bytes, 0, band.row0 * row_bytes)
+    else:
+        result[band.row0 : band.row1] = band.session.download(out, shape, result.dtype)

@@ -1,0 +1,108 @@
+"""Ordered dithering to any palette, with Bayer's masks or blue noise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clquant import params
+from clquant.images import ImageLike
+from clquant.palette import bands, blue_noise
+from clquant.palette.bands import Band
+from clquant.palette.dither import register_dither
+from clquant.palette.mapping import int4
+from clquant.palette.palette import Palette, as_palette
+from clquant.runtime import Buffer, CommandQueue, ProgressCallback
+
+MASKS = ("blue-noise", "bayer")
+FULL_STRENGTH = 256
+
+
+class OrderedDither:
+    """Dithers with a mask: each pixel takes one of two palette entries that mix to its colour.
+
+    The first is the nearest entry; the second the nearest to the pixel's colour moved away from the first by twice its
+    error, or farther where there is none, clamped to the colour space. Of the two the lighter one stands where the mask
+    is below its share of the mix (`cl/palette_ordered.cl` has the equations). Pixels do not depend on each other, so a
+    picture that does not change from frame to frame does not flicker, and flat areas of a palette colour stay flat.
+    All in integers: the same on every device.
+
+    Parameters
+    ----------
+    mask : str
+        ``"blue-noise"`` (64x64, void-and-cluster) or ``"bayer"``.
+    size : int
+        Side of Bayer's mask, a power of two from 2 to 256; blue noise has one size and does not look at it.
+    strength : float
+        0 (no dithering) to 1; rounded to 1/256.
+
+    Notes
+    -----
+    Give it to ``dither=``, or one of the names ``"blue-noise"``, ``"bayer"`` (8x8), ``"bayer2"``, ``"bayer4"``,
+    ``"bayer8"``, ``"bayer16"``.
+    """
+
+    def __init__(self, mask: str = "blue-noise", *, size: int = 8, strength: float = 1.0) -> None:
+        self.mask = mask
+        self.size = size
+        self.strength = strength
+
+    def __repr__(self) -> str:
+        return f"OrderedDither({self.mask!r}, size={self.size}, strength={self.strength})"
+
+    def thresholds(self) -> blue_noise.Mask:
+        """(side, side) int32: the mask, a permutation of 0..side^2 - 1.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            If `mask` or `size` is not allowed.
+        """
+        if params.choice("mask", self.mask, MASKS) == "blue-noise":
+            return blue_noise.shipped_mask()
+        params.choice("size", self.size, [2**n for n in range(1, 9)])
+        return blue_noise.bayer(self.size.bit_length() - 1)
+
+    def dither(
+        self,
+        image: ImageLike,
+        palette: Palette,
+        *,
+        color_space: str = "srgb",
+        queue: CommandQueue | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> Any:
+        """Indices (H, W) of an image; see `clquant.palette.dither.Ditherer`.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            If a parameter is not allowed, or the image is not.
+        """
+        mask = self.thresholds()
+        strength = params.real("strength", self.strength, 0, 1)
+
+        def write(band: Band, out: Buffer) -> None:
+            band.mapper.launch(
+                "palette_ordered.cl",
+                "dither_ordered",
+                band.pixels,
+                band.channels,
+                band.count,
+                out,
+                np.uint32(band.width),
+                np.uint32(band.row0),
+                band.scope.copy_of(mask),
+                np.uint32(len(mask)),
+                int4(band.mapper.space.extent),
+                np.int32(round(strength * FULL_STRENGTH)),
+            )
+
+        return bands.indices(image, as_palette(palette), color_space, queue, progress, write)
+
+
+register_dither("blue-noise", OrderedDither("blue-noise").dither)
+register_dither("bayer", OrderedDither("bayer").dither)
+for _size in (2, 4, 8, 16):
+    register_dither(f"bayer{_size}", OrderedDither("bayer", size=_size).dither)
