@@ -1,11 +1,12 @@
 #include "philox.h"
 #include "halftone.h"
 
-/* Portable form: one work-item halftones one channel of one block of its phase, pixel by pixel.
+/* Portable form: one work-item halftones one channel of one block of its phase, pixel by pixel. With `cut_only` it
+ * takes just the blocks that the picture's right or lower end cuts: those that the faster forms leave to it.
  * Source: Zhang, Recker, Ulichney, Beretta, Tastl, Lin, Owens, "A Parallel Error Diffusion Implementation on a GPU",
  * section 2. The errors that wait for their pixels take SLOTS numbers (a turn of the spiral), not N * N.
  *
- * NDRange: (blocks of this phase in a row, rows of blocks, channels); any work-group (n, 1, 1).
+ * NDRange: (blocks of this phase in a row from `first_index` on, rows of blocks, channels); any work-group (n, 1, 1).
  * image, output  uchar [rows][width][channels] from picture row ORIGIN on.
  * path           ushort8 [PIXELS], see halftone.h.
  * rim            ushort [4 N]: at side * N + i (above, right, below, left) the slot of the error for the pixel beyond
@@ -45,12 +46,12 @@ kernel void halftone_blocks(global const uchar *image, global uchar *output, glo
                             global const ushort *rim, global const short4 *record, global const short4 *tone,
                             global const short *worth, global const uchar *shown, global const uchar *nearest,
                             global short *edges, local short *all_waiting, int4 picture, int4 blocks, int error_limit,
-                            uint2 key) {
+                            uint2 key, int first_index, int cut_only) {
     const int lanes = get_local_size(0);
     const int block_y = FIRST_ROW + (int)get_global_id(1), channel = (int)get_global_id(2);
-    const int block_x = block_column((int)get_global_id(0), block_y);
+    const int block_x = block_column(first_index + (int)get_global_id(0), block_y);
     const int y0 = block_y * BLOCK, x0 = block_x * BLOCK;
-    if (outside(y0, x0, HEIGHT, WIDTH))
+    if (outside(y0, x0, HEIGHT, WIDTH) || (cut_only && !outside(y0 + BLOCK - 1, x0 + BLOCK - 1, HEIGHT, WIDTH)))
         return;
     local short *waiting = all_waiting + get_local_id(0);
     const int count = (int)get_global_size(2) * EDGE_ROWS * HALF;

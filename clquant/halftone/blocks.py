@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
-from clquant.halftone.layout import error_limit, pack_path, phase_constants
-from clquant.halftone.paths import INWARD, OUTWARD, make_path
+from clquant.halftone.layout import error_limit, lane_records, pack_path, packed_records, phase_constants, scan_constants, tile_bytes
+from clquant.halftone.paths import INWARD, OUTWARD, Path, make_path
 from clquant.halftone.tables import WeightTables
-from clquant.halftone.tones import Tones, make_tones, records, spreads, start_amplitudes
+from clquant.halftone.tones import make_tones, records, spreads, start_amplitudes
 from clquant.images import Picture, buffer_of
 
-VARIANTS = (runtime.Variant("portable", "halftone_blocks.cl"),)
+TILE_GROUP = 32
+VARIANTS = (
+    runtime.Variant("lanes", "halftone_lanes.cl", lambda limits: limits.is_cpu),
+    runtime.Variant("tile", "halftone_tile.cl", lambda limits: limits.work_group >= TILE_GROUP, {"GROUP": TILE_GROUP}),
+    runtime.Variant("portable", "halftone_blocks.cl"),
+)
 GROUP = 64
+SMALLEST_SPIRAL = 4
 
 
 @dataclass(frozen=True)
@@ -45,11 +52,15 @@ class Settings:
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase's kernel and its tables on the device."""
+    """One phase's kernels and their tables on the device; `fast` is None where only the portable form serves."""
 
     kernel: runtime.Kernel
     tables: tuple[runtime.Buffer, ...]
     slots: int
+    fast: runtime.Kernel | None
+    fast_tables: tuple[runtime.Buffer, ...]
+    per_item: int
+    group: int
 
 
 class BlockHalftone:
@@ -72,35 +83,64 @@ class BlockHalftone:
         shown: npt.NDArray[np.uint8],
     ) -> None:
         self._session = session
+        self._scope = scope
+        self._settings = settings
         self._block = settings.block_size
-        tones = make_tones(settings.levels, settings.linear)
+        self._tones = make_tones(settings.levels, settings.linear)
+        self._key = runtime.seed_key(settings.seed)
         paths = [make_path(settings.block_size, settings.scan, phase) for phase in (OUTWARD, INWARD)]
-        made = [records(path, settings.tables, tones) for path in paths]
+        made = [records(path, settings.tables, self._tones) for path in paths]
         limit = error_limit(settings.block_size, settings.scan, (made[0][0], made[1][0]), (made[0][1], made[1][1]))
         self._limit = np.int32(min(limit, settings.error_limit))
-        self._key = runtime.seed_key(settings.seed)
-        shared = tuple(scope.copy_of(a) for a in (tones.worth, shown, tones.nearest))
-        self._phases = []
-        for phase, path in enumerate(paths):
-            row, record = made[phase]
-            spread = spreads(phase, settings.tables, tones, settings.noise)
-            constants = phase_constants(settings.block_size, settings.scan, phase)
-            variant = session.choose(VARIANTS)
-            program = session.program(
-                variant.file,
-                **constants,
-                **variant.constants,
-                LEVELS=2 if settings.levels == 2 else 3,
-                NOISE=int(spread.any()),
+        shared = tuple(scope.copy_of(a) for a in (self._tones.worth, shown, self._tones.nearest))
+        spread = [spreads(phase, settings.tables, self._tones, settings.noise) for phase in (OUTWARD, INWARD)]
+        noisy = any(bool(s.any()) for s in spread)
+        spiral = settings.scan == "spiral" and self._block >= SMALLEST_SPIRAL
+        plain = settings.levels == 2 and not settings.linear and not noisy and shown.tolist() == [0, 255]
+        variant = session.choose(VARIANTS if spiral and plain else VARIANTS[-1:])
+        self._phases = [
+            self._make_phase(path, row, record, half, noisy, shared, variant)
+            for path, (row, record), half in zip(paths, made, spread, strict=True)
+        ]
+
+    def _make_phase(
+        self,
+        path: Path,
+        row: npt.NDArray[np.int32],
+        record: npt.NDArray[np.int16],
+        spread: npt.NDArray[np.int16],
+        noisy: bool,
+        shared: tuple[runtime.Buffer, ...],
+        variant: runtime.Variant,
+    ) -> Phase:
+        entries = np.zeros((256, 4), np.int16)
+        entries[:, 0] = self._tones.value
+        entries[:, 1] = start_amplitudes(self._settings.tables, self._tones)
+        entries[:, 2] = spread
+        program = self._session.program(
+            VARIANTS[-1].file,
+            **phase_constants(self._block, self._settings.scan, path.phase),
+            LEVELS=2 if self._settings.levels == 2 else 3,
+            NOISE=int(noisy),
+        )
+        arrays = (pack_path(path, row), path.rim_slots.astype(np.uint16), record, entries)
+        tables = tuple(self._scope.copy_of(np.ascontiguousarray(a)) for a in arrays) + shared
+        local = self._session.limits.local_memory
+        fast = None
+        fast_tables: tuple[runtime.Buffer, ...] = ()
+        if variant.name != VARIANTS[-1].name:
+            constants = scan_constants(path)
+            rules: npt.NDArray[Any] = lane_records(record)
+            if variant.name == "tile":
+                rules = packed_records(record)
+                constants["TILE"] = int(self._block % 4 == 0 and tile_bytes(self._block, TILE_GROUP) <= local)
+            fast = self._session.program(variant.file, **constants, **variant.constants).kernel(f"halftone_{variant.name}")
+            fast_tables = (
+                self._scope.copy_of(rules),
+                self._scope.copy_of(np.ascontiguousarray(entries[:, 1])),
             )
-            arrays = (
-                pack_path(path, row),
-                path.rim_slots.astype(np.uint16),
-                record,
-                _tone_entries(settings, tones, spread),
-            )
-            tables = tuple(scope.copy_of(np.ascontiguousarray(a)) for a in arrays) + shared
-            self._phases.append(Phase(program.kernel("halftone_blocks"), tables, path.slots))
+        per_item, group = (8, 1) if variant.name == "lanes" else (1, TILE_GROUP)
+        return Phase(program.kernel("halftone_blocks"), tables, path.slots, fast, fast_tables, per_item, group)
 
     def bands(self, picture: Picture) -> Iterator[tuple[int, int, int, int]]:
         """Bands that fit the device: rows to load (a row of blocks more on each side) and rows that come out right."""
@@ -142,32 +182,68 @@ class BlockHalftone:
         inner, inner_last = rows[2] // block, -(-rows[3] // block)
         edges = scope.empty(4 * block * channels * (last - first) * half * 2)
         shape = np.array([picture.height, picture.width, picture.channels, rows[0]], np.int32)
+        whole_rows = picture.height // block
+        cut_column = picture.width % block != 0
         for phase, begin, end in ((OUTWARD, first, last), (INWARD, inner, inner_last)):
             this = self._phases[phase]
+
+            def portable(row: int, end_row: int, index: int, cut_only: bool, this: Phase = this) -> None:
+                if end_row <= row:
+                    return
+                lanes = self._session.work_group_size(this.kernel, min(GROUP, half - index), this.slots * 2)
+                self._session.launch(
+                    this.kernel,
+                    (half - index, end_row - row, channels),
+                    (lanes, 1, 1),
+                    image,
+                    output,
+                    *this.tables,
+                    edges,
+                    runtime.LocalMemory(this.slots * 2 * lanes),
+                    shape,
+                    np.array([row, first, last - first, half], np.int32),
+                    self._limit,
+                    self._key,
+                    np.int32(index),
+                    np.int32(cut_only),
+                )
+
+            if this.fast is None:
+                portable(begin, end, 0, False)
+                continue
+            whole_end = min(end, whole_rows)
             blocks = np.array([begin, first, last - first, half], np.int32)
-            lanes = self._session.work_group_size(this.kernel, GROUP, this.slots * 2)
-            self._session.launch(
-                this.kernel,
-                (half, end - begin, channels),
-                (lanes, 1, 1),
-                image,
-                output,
-                *this.tables,
-                edges,
-                runtime.LocalMemory(this.slots * 2 * lanes),
-                shape,
-                blocks,
-                self._limit,
-                self._key,
-            )
+            if whole_end > begin and picture.width >= block:
+                self._launch_fast(this, image, output, edges, shape, blocks, (half, whole_end - begin, channels))
+            portable(max(begin, whole_end), end, 0, True)
+            if cut_column:
+                portable(begin, whole_end, picture.width // block // 2, True)
 
-
-def _tone_entries(settings: Settings, tones: Tones, spread: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
-    entries = np.zeros((256, 4), np.int16)
-    entries[:, 0] = tones.value
-    entries[:, 1] = start_amplitudes(settings.tables, tones)
-    entries[:, 2] = spread
-    return entries
+    def _launch_fast(
+        self,
+        phase: Phase,
+        image: runtime.Buffer,
+        output: runtime.Buffer,
+        edges: runtime.Buffer,
+        shape: npt.NDArray[np.int32],
+        blocks: npt.NDArray[np.int32],
+        size: tuple[int, int, int],
+    ) -> None:
+        """Queue the device's own form over whole blocks; `size` is (blocks of the phase in a row, rows, channels)."""
+        assert phase.fast is not None
+        self._session.launch(
+            phase.fast,
+            (-(-size[0] // phase.per_item), size[1], size[2]),
+            (phase.group, 1, 1),
+            image,
+            output,
+            *phase.fast_tables,
+            edges,
+            shape,
+            blocks,
+            self._limit,
+            self._key,
+        )
 
 
 def halftone(

@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from clquant.halftone.paths import INWARD, OUTWARD, Path, make_path
-from clquant.halftone.tables import ERROR_LIMIT
+from clquant.halftone.paths import INWARD, NO_ANGLE, OUTWARD, Path, make_path
+from clquant.halftone.tables import CORE, ERROR_LIMIT, MIDDLE
 from clquant.halftone.tones import WHITE
 
 ROW_SHIFT = 10
@@ -107,3 +107,44 @@ def phase_constants(block_size: int, scan: str, phase: int) -> dict[str, int]:
         "PHASE": phase,
         "LAST_SLOT": last_slot(path),
     }
+
+
+def scan_constants(path: Path) -> dict[str, int]:
+    """Compile-time constants of `cl/halftone_scan.h` for one phase of the spiral, N >= 4: rows of the kinds of pixels."""
+    names = {
+        OUTWARD: {"FIRST": (90, 90, 180), "STRAIGHT": (45, 90, 135), "CORNER": (90, 135, 180)},
+        INWARD: {
+            "AFTER": (45, 90, NO_ANGLE),
+            "STRAIGHT": (45, 90, 135),
+            "CORNER": (45, NO_ANGLE, NO_ANGLE),
+            "NONE": (NO_ANGLE, NO_ANGLE, NO_ANGLE),
+        },
+    }
+    pixels = path.kind.size
+    rows = {f"ROW_{name}": path.kinds.index(kind) for name, kind in names[path.phase].items()}
+    return {
+        "BLOCK": path.block_size,
+        "PHASE": path.phase,
+        "CORE_START": pixels - pixels // CORE,
+        "CORE_ROWS": len(path.kinds),
+        **rows,
+    }
+
+
+def lane_records(record: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
+    """(rows, 256, 4) int16: threshold, and weights times 1024, so that mul_hi(error << 2, weight) is the share."""
+    made = record << np.array([0, 10, 10, 10], np.int16)
+    made[:, :, 0] += MIDDLE
+    return made
+
+
+def packed_records(record: npt.NDArray[np.int16]) -> npt.NDArray[np.uint32]:
+    """(rows, 256) uint32: threshold | weights << 12, 17, 22."""
+    parts = record.astype(np.uint32)
+    threshold = (record[:, :, 0].astype(np.int64) + MIDDLE).astype(np.uint32)
+    return threshold | parts[:, :, 1] << 12 | parts[:, :, 2] << 17 | parts[:, :, 3] << 22
+
+
+def tile_bytes(block_size: int, group: int) -> int:
+    """Local memory that `cl/halftone_tile.cl` takes with TILE: pixels and queues of a group."""
+    return block_size * block_size * (group + 4) + 2 * (4 * block_size + 8) * group
