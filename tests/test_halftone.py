@@ -234,3 +234,18 @@ def test_wrong_calls_are_named():
         engine.transform(np.zeros((4, 4), np.uint8), progress=lambda *_: False)
     with pytest.raises(runtime.InvalidType, match="image is a int"):
         engine.transform(3)
+
+
+@pytest.mark.parametrize("form", ["lanes", "tile"])
+@pytest.mark.parametrize("block", [4, 5, 8, 16, 32, 36])
+def test_every_form_equals_the_portable_one(device, rng, form, block):
+    engine = PinwheelHalftoner(block, queue=runtime.default_queue(device), random_state=3)
+    shapes = [(block, block), (2 * block - 1, 3 * block + 2), (3 * block, 20 * block), (2 * block, 3 * block, 3)]
+    for shape in shapes:
+        noise = rng.integers(0, 100, shape)
+        ramp = np.linspace(0, 155, shape[1]).reshape(1, -1, *[1] * (len(shape) - 2))
+        image = (noise + ramp).astype(np.uint8)
+        with runtime.force_variant("portable"):
+            expected = engine.transform(image)
+        with runtime.force_variant(form):
+            assert np.array_equal(engine.transform(image), expected)

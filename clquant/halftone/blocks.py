@@ -10,16 +10,32 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
-from clquant.halftone.layout import error_limit, lane_records, pack_path, packed_records, phase_constants, scan_constants, tile_bytes
+from clquant.halftone.layout import (
+    error_limit,
+    lane_records,
+    pack_path,
+    packed_records,
+    phase_constants,
+    queue_bytes,
+    scan_constants,
+    tile_bytes,
+)
 from clquant.halftone.paths import INWARD, OUTWARD, Path, make_path
 from clquant.halftone.tables import WeightTables
 from clquant.halftone.tones import make_tones, records, spreads, start_amplitudes
 from clquant.images import Picture, buffer_of
 
 TILE_GROUP = 32
+LARGEST_BLOCK = 64
+
+
+def _admits_tile(limits: runtime.Limits) -> bool:
+    return limits.work_group >= TILE_GROUP and limits.local_memory >= queue_bytes(LARGEST_BLOCK, TILE_GROUP)
+
+
 VARIANTS = (
     runtime.Variant("lanes", "halftone_lanes.cl", lambda limits: limits.is_cpu),
-    runtime.Variant("tile", "halftone_tile.cl", lambda limits: limits.work_group >= TILE_GROUP, {"GROUP": TILE_GROUP}),
+    runtime.Variant("tile", "halftone_tile.cl", _admits_tile, {"GROUP": TILE_GROUP}),
     runtime.Variant("portable", "halftone_blocks.cl"),
 )
 GROUP = 64
@@ -134,7 +150,9 @@ class BlockHalftone:
             if variant.name == "tile":
                 rules = packed_records(record)
                 constants["TILE"] = int(self._block % 4 == 0 and tile_bytes(self._block, TILE_GROUP) <= local)
-            fast = self._session.program(variant.file, **constants, **variant.constants).kernel(f"halftone_{variant.name}")
+            fast = self._session.program(variant.file, **constants, **variant.constants).kernel(
+                f"halftone_{variant.name}"
+            )
             fast_tables = (
                 self._scope.copy_of(rules),
                 self._scope.copy_of(np.ascontiguousarray(entries[:, 1])),

@@ -110,7 +110,7 @@ def phase_constants(block_size: int, scan: str, phase: int) -> dict[str, int]:
 
 
 def scan_constants(path: Path) -> dict[str, int]:
-    """Compile-time constants of `cl/halftone_scan.h` for one phase of the spiral, N >= 4: rows of the kinds of pixels."""
+    """Compile-time constants of `cl/halftone_scan.h` for one phase of the spiral, N >= 4."""
     names = {
         OUTWARD: {"FIRST": (90, 90, 180), "STRAIGHT": (45, 90, 135), "CORNER": (90, 135, 180)},
         INWARD: {
@@ -142,9 +142,14 @@ def packed_records(record: npt.NDArray[np.int16]) -> npt.NDArray[np.uint32]:
     """(rows, 256) uint32: threshold | weights << 12, 17, 22."""
     parts = record.astype(np.uint32)
     threshold = (record[:, :, 0].astype(np.int64) + MIDDLE).astype(np.uint32)
-    return threshold | parts[:, :, 1] << 12 | parts[:, :, 2] << 17 | parts[:, :, 3] << 22
+    return (threshold | parts[:, :, 1] << 12 | parts[:, :, 2] << 17 | parts[:, :, 3] << 22).astype(np.uint32)
+
+
+def queue_bytes(block_size: int, group: int) -> int:
+    """Local memory of a group's queues in `cl/halftone_tile.cl`."""
+    return 2 * (4 * block_size + 8) * group
 
 
 def tile_bytes(block_size: int, group: int) -> int:
     """Local memory that `cl/halftone_tile.cl` takes with TILE: pixels and queues of a group."""
-    return block_size * block_size * (group + 4) + 2 * (4 * block_size + 8) * group
+    return block_size * block_size * (group + 4) + queue_bytes(block_size, group)
