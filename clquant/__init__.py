@@ -8,6 +8,7 @@ from clquant.palette.indexed import IndexedImage
 from clquant.palette.ordered import OrderedDither
 from clquant.palette.palette import Palette
 from clquant.runtime import ClquantError
+from clquant.vq import VQCodec
 
 __version__ = "0.1.0"
 
@@ -20,5 +21,6 @@ __all__ = [
     "Palette",
     "PaletteEngine",
     "PinwheelHalftoner",
+    "VQCodec",
     "WeightTables",
 ]

@@ -32,6 +32,8 @@ class Limits:
         Whether `cl_khr_integer_dot_product` is offered.
     is_cpu, is_nvidia, is_simulator : bool
         Device families that variants tell apart; a simulator (Oclgrind) runs one work-item at a time.
+    compute_capability : int
+        Of an NVIDIA device, ten times major plus minor (90 for 9.0); 0 elsewhere.
     unified_memory : bool
         Whether host and device share memory, so that buffers may wrap host arrays.
     """
@@ -47,6 +49,7 @@ class Limits:
     is_cpu: bool
     is_nvidia: bool
     is_simulator: bool
+    compute_capability: int
     unified_memory: bool
 
     @classmethod
@@ -77,6 +80,7 @@ class Limits:
             is_cpu=bool(device.type & cl.device_type.CPU),
             is_nvidia="nvidia" in device.vendor.lower(),
             is_simulator="oclgrind" in platform.lower(),
+            compute_capability=_compute_capability(device, extensions),
             unified_memory=bool(device.type & cl.device_type.CPU) or bool(device.host_unified_memory),
         )
 
@@ -110,3 +114,9 @@ class Limits:
 def _limits(device: cl.Device, lowering: str) -> Limits:
     """Reading a device's limits takes a dozen driver calls, so each device is asked once."""
     return Limits._read(device).lowered(lowering)
+
+
+def _compute_capability(device: cl.Device, extensions: set[str]) -> int:
+    if "cl_nv_device_attribute_query" not in extensions:
+        return 0
+    return 10 * int(device.compute_capability_major_nv) + int(device.compute_capability_minor_nv)
