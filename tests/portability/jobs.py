@@ -128,9 +128,9 @@ _RGBA, _GRAY, _FLAT = photo(40, 48, 4), photo(64, 72, 1), flat(48, 64, 12)
 _ALL = (
     Job("kmeans rgb 8", _palette_engine("KMeansPalette", _TINY, n_colors=8), True),
     Job("kmeans rgb 256", _palette_engine("KMeansPalette", _WIDE, n_colors=256), False),
-    Job("kmeans rgb 1000", _palette_engine("KMeansPalette", _WIDE, n_colors=1000, max_iter=4), False),
+    Job("kmeans rgb 1000", _palette_engine("KMeansPalette", _ODD, n_colors=1000, max_iter=2), False),
     Job("kmeans random", _palette_engine("KMeansPalette", _ODD, n_colors=24, init="random", n_init=2), False),
-    Job("kmeans wu", _palette_engine("KMeansPalette", _ODD, n_colors=24, init="wu"), False),
+    Job("kmeans given", _palette_engine("KMeansPalette", _ODD, n_colors=24, init=_TINY.reshape(-1, 3)[::40]), False),
     Job("kmeans oklab", _palette_engine("KMeansPalette", _ODD, n_colors=24, color_space="oklab"), False),
     Job("kmeans rgba", _palette_engine("KMeansPalette", _RGBA, n_colors=16), True),
     Job("kmeans gray", _palette_engine("KMeansPalette", _GRAY, n_colors=8), True),

@@ -1,0 +1,223 @@
+"""What goes wrong on purpose: each fault is one clear error, nothing stays behind, and the library works afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import clquant
+from clquant import runtime
+from clquant.runtime import memory, programs, session
+from tests.portability.hashes import golden
+from tests.portability.inputs import photo
+from tests.portability.jobs import JOBS, Job, digest
+
+SMALL = [job for job in JOBS if job.small]
+each_small_job = pytest.mark.parametrize("job", SMALL, ids=lambda job: job.name)
+
+
+def works(job: Job, queue: runtime.CommandQueue) -> bool:
+    return digest(job.run(queue)) == golden()[job.name]
+
+
+class TrackedBuffer(cl.Buffer):  # type: ignore[misc]
+    """A buffer that is in `alive` until it is released, by hand or with its last reference."""
+
+    alive: ClassVar[set[int]] = set()
+
+    def release(self) -> None:
+        self.alive.discard(id(self))
+        super().release()
+
+    def __del__(self) -> None:
+        self.alive.discard(id(self))
+
+
+def tracked_allocation(context: cl.Context, flags: int, nbytes: int, hostbuf: Any = None) -> cl.Buffer:
+    content = {"size": nbytes} if hostbuf is None else {"hostbuf": hostbuf}
+    buffer = TrackedBuffer(context, flags, **content)
+    TrackedBuffer.alive.add(id(buffer))
+    return buffer
+
+
+def in_turn(
+    patch: pytest.MonkeyPatch, owner: Any, name: str, call: Callable[..., Any], error: Callable[[], Exception]
+) -> Iterator[int]:
+    """Make use 0, 1, 2, ... of a driver call fail as drivers do, until a run needs no more; beyond 12 every eighth."""
+    for at in (*range(12), *range(12, 2000, 8)):
+        left = at
+
+        def failing(*args: Any, **kwargs: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left == -1:
+                raise error()
+            return call(*args, **kwargs)
+
+        with patch.context() as inner:
+            inner.setattr(owner, name, failing)
+            yield at
+        if left >= 0:
+            return
+
+
+@each_small_job
+def test_memory_may_run_out_at_any_allocation(
+    queue: runtime.CommandQueue, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def short() -> Exception:
+        return runtime.DeviceMemoryError("the device ran out of memory in allocating")
+
+    failures = 0
+    TrackedBuffer.alive.clear()
+    for _ in in_turn(monkeypatch, memory, "allocate", tracked_allocation, short):
+        try:
+            job.run(queue)
+        except runtime.DeviceMemoryError:
+            failures += 1
+        if TrackedBuffer.alive:
+            gc.collect()
+        assert not TrackedBuffer.alive
+    assert failures > 0
+    assert works(job, queue)
+
+
+@each_small_job
+def test_a_kernel_may_fail_at_any_launch(
+    queue: runtime.CommandQueue, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost() -> Exception:
+        code = cl.status_code.DEVICE_NOT_AVAILABLE
+        return cl.LogicError(cl._cl._ErrorRecord(msg="the device is gone", code=code, routine="enqueue"))
+
+    failures = 0
+    for at in in_turn(monkeypatch, cl, "enqueue_nd_range_kernel", cl.enqueue_nd_range_kernel, lost):
+        if at > 60:
+            break
+        try:
+            job.run(queue)
+        except runtime.DeviceError as error:
+            assert "the device is gone" in str(error)
+            failures += 1
+    assert failures > 0
+    assert works(job, queue)
+
+
+@each_small_job
+def test_a_kernel_may_not_build(queue: runtime.CommandQueue, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(programs, "kernel_source", lambda file: f"kernel void broken_{file[0]}(")
+        patch.setattr(session, "PROGRAMS", programs.ProgramCache())
+        with pytest.raises(runtime.BuildError, match=r"(?s)\.cl does not build on .*error"):
+            job.run(queue)
+    assert works(job, queue)
+
+
+@each_small_job
+def test_an_interrupt_may_come_at_any_time(queue: runtime.CommandQueue, job: Job) -> None:
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for microseconds in (200, 700, 2000, 5000, 12000):
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, microseconds * 1e-6)
+                job.run(queue)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert works(job, queue)
+
+
+@each_small_job
+def test_a_queue_of_the_callers_own_context(device: cl.Device, job: Job) -> None:
+    assert works(job, cl.CommandQueue(cl.Context([device])))
+
+
+@each_small_job
+def test_an_out_of_order_queue(device: cl.Device, job: Job) -> None:
+    properties = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+    assert works(job, cl.CommandQueue(cl.Context([device]), properties=properties))
+
+
+@each_small_job
+def test_a_device_that_vanishes_from_the_environment(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    none: Any = None
+    with monkeypatch.context() as patch:
+        patch.setenv("CLQUANT_DEVICE", "a card that was pulled out")
+        with pytest.raises(runtime.NoDeviceError, match="a card that was pulled out"):
+            job.run(none)
+    assert works(job, none)
+
+
+class LostError(Exception):
+    """What a callback of the caller's raises."""
+
+
+def _long_calls() -> dict[str, Callable[[Any, Any], Any]]:
+    """Every public method that takes `progress`, on a picture: (queue, callback) -> result."""
+    calls: dict[str, Callable[[Any, Any], Any]] = {}
+    picture, gray = photo(90, 120), photo(90, 120, 1)
+    if hasattr(clquant, "KMeansPalette"):
+        calls["kmeans"] = lambda queue, progress: clquant.KMeansPalette(8, queue=queue).fit(picture, progress=progress)
+    if hasattr(clquant, "NeuQuantCL"):
+        calls["neuquant"] = lambda queue, progress: clquant.NeuQuantCL(8, queue=queue).fit(picture, progress=progress)
+    if hasattr(clquant, "VQCodec"):
+        calls["vq"] = lambda queue, progress: clquant.VQCodec(8, queue=queue).fit(picture, progress=progress)
+    if hasattr(clquant, "PinwheelHalftoner"):
+        calls["halftone"] = lambda queue, progress: clquant.PinwheelHalftoner(8, queue=queue).transform(
+            gray, progress=progress
+        )
+    if hasattr(clquant, "QuadtreeBuilder"):
+        calls["quadtree"] = lambda queue, progress: clquant.QuadtreeBuilder(queue=queue).build(
+            picture, progress=progress
+        )
+    return calls
+
+
+@pytest.mark.parametrize("name", _long_calls())
+def test_a_callback_may_stop_or_raise(queue: runtime.CommandQueue, name: str) -> None:
+    call = _long_calls()[name]
+    reports: list[tuple[int, int]] = []
+    call(queue, lambda done, total: reports.append((done, total)))
+    assert reports
+    assert all(0 <= done <= total for done, total in reports)
+    assert reports[-1][0] == reports[-1][1]
+    for at in range(min(len(reports), 3)):
+        calls = 0
+
+        def stop(done: int, total: int, at: int = at) -> bool:
+            nonlocal calls
+            calls += 1
+            return calls <= at
+
+        with pytest.raises(runtime.StoppedError):
+            call(queue, stop)
+
+        def fail(done: int, total: int) -> None:
+            raise LostError
+
+        with pytest.raises(LostError):
+            call(queue, fail)
+    assert works(next(job for job in SMALL if job.name.startswith(name)), queue)
+
+
+def test_device_arrays_give_the_bits_of_host_arrays(queue: runtime.CommandQueue) -> None:
+    picture = photo(60, 84)
+    on_device = runtime.open_session(queue).new_array(picture.shape, np.uint8)
+    on_device.set(picture)
+    table = clquant.Palette(photo(16, 1, 3, seed=5).reshape(16, 3))
+    from clquant.palette import engine
+
+    mapped = engine.predict(on_device, table)
+    assert isinstance(mapped, runtime.Array)
+    np.testing.assert_array_equal(mapped.get(), engine.predict(picture, table, queue=queue))
