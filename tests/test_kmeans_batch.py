@@ -1,0 +1,108 @@
+"""Palettes of many small pictures equal the reference on every device, in every variant, at every group size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clquant import images, kmeans_batch, runtime
+from tests.reference import kmeans_batch as reference
+
+PARAMETERS = (kmeans_batch.STARTS, kmeans_batch.CANDIDATES, kmeans_batch.MOST_STEPS)
+
+
+def small_pictures(rng: np.random.Generator) -> list[np.ndarray]:
+    """Smooth, noisy, flat, few-coloured, tiny and one-hued pictures."""
+    ramp = np.linspace(0, 255, 24 * 20).reshape(24, 20)
+    smooth = np.stack([ramp, ramp.T[:20, :].repeat(2, 0)[:24, :20], 255 - ramp], -1).astype(np.uint8)
+    few = rng.integers(0, 256, (5, 3), dtype=np.uint8)[rng.integers(0, 5, (9, 31))]
+    red = np.zeros((16, 16, 3), np.uint8)
+    red[..., 0] = np.arange(256).reshape(16, 16)
+    return [
+        smooth,
+        rng.integers(0, 256, (17, 23, 3), dtype=np.uint8),
+        np.full((8, 8, 3), 7, np.uint8),
+        few,
+        rng.integers(0, 256, (1, 1, 3), dtype=np.uint8),
+        red,
+        rng.integers(100, 108, (20, 20, 3), dtype=np.uint8),
+        np.clip(rng.normal(128, 40, (40, 33, 3)), 0, 255).astype(np.uint8),
+    ]
+
+
+def run(queue: runtime.CommandQueue, pictures: list[np.ndarray], k: int, seed: int = 0) -> list[np.ndarray | None]:
+    session = runtime.open_session(queue)
+    read = [images.read(p) for p in pictures]
+    assert all(map(kmeans_batch.fits, read))
+    return kmeans_batch.batch_palettes(session, read, k, seed, runtime.Progress(None))
+
+
+def assert_equal(found: list[np.ndarray | None], wanted: list[np.ndarray | None]) -> None:
+    assert len(found) == len(wanted)
+    for a, b in zip(found, wanted, strict=True):
+        assert (a is None) == (b is None)
+        if a is not None:
+            assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("variant", ["lanes", "portable"])
+@pytest.mark.parametrize(("k", "seed"), [(2, 0), (5, 1), (16, 2**63), (40, 3)])
+def test_palettes_equal_the_reference(
+    queue: runtime.CommandQueue, variant: str, k: int, seed: int, rng: np.random.Generator
+) -> None:
+    pictures = small_pictures(rng)
+    wanted = [reference.palette(p, k, seed, *PARAMETERS) for p in pictures]
+    if variant == "lanes" and not runtime.open_session(queue).limits.is_cpu:
+        variant = "portable"
+    with runtime.force_variant(variant):
+        assert_equal(run(queue, pictures, k, seed), wanted)
+
+
+@pytest.mark.parametrize("work_group", [1, 8])
+def test_group_sizes_change_nothing(
+    queue: runtime.CommandQueue, work_group: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pictures = small_pictures(rng)
+    usual = run(queue, pictures, 6)
+    monkeypatch.setenv("CLQUANT_LIMITS", f"work_group={work_group},max_alloc=1048576")
+    with runtime.force_variant("portable"):
+        assert_equal(run(queue, pictures, 6), usual)
+
+
+def test_neighbours_change_nothing(queue: runtime.CommandQueue, rng: np.random.Generator) -> None:
+    pictures = small_pictures(rng)
+    together = run(queue, pictures * 3, 8)
+    alone = [run(queue, [p], 8)[0] for p in pictures]
+    assert_equal(together, alone * 3)
+
+
+def test_gray_and_colour_pictures_mix(queue: runtime.CommandQueue, rng: np.random.Generator) -> None:
+    gray = rng.integers(0, 256, (12, 13), dtype=np.uint8)
+    color = np.repeat(gray[..., None], 3, axis=2)
+    first, second, third = run(queue, [gray, color, gray], 4)
+    assert np.array_equal(first, second)
+    assert np.array_equal(first, third)
+
+
+def test_empty_centers_take_the_worst_points() -> None:
+    """The rule itself, on the reference: a center far from everything is moved to the point of largest error."""
+    points = np.array([[0, 0, 0], [80, 0, 0], [800, 0, 0]])
+    centers, _ = reference.lloyd(points, np.array([5, 1, 3]), np.array([[40, 0, 0], [2040, 2040, 2040]]), 1)
+    mean = (5 * 0 + 1 * 80 + 3 * 800 + 9 // 2) // 9
+    assert centers.tolist() == [[mean, 0, 0], [800, 0, 0]]
+
+
+def test_what_does_not_fit_is_known() -> None:
+    assert not kmeans_batch.fits(images.read(np.zeros((129, 128, 3), np.uint8)))
+    assert not kmeans_batch.fits(images.read(np.zeros((8, 8, 4), np.uint8)))
+    assert kmeans_batch.fits(images.read(np.zeros((128, 128), np.uint8)))
+
+
+def test_progress_counts_pictures(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kmeans_batch, "PICTURES_A_LAUNCH", 2)
+    told: list[tuple[int, int]] = []
+    pictures = [images.read(np.full((2, 2, 3), i, np.uint8)) for i in range(5)]
+    progress = runtime.Progress(lambda done, total: told.append((done, total)))
+    palettes = kmeans_batch.batch_palettes(runtime.open_session(queue), pictures, 2, 0, progress)
+    assert told == [(2, 5), (4, 5), (5, 5)]
+    assert [p.tolist() for p in palettes if p is not None] == [[[i, i, i]] for i in range(5)]
