@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import images, params
-from clquant.images import ImageLike, Picture
+from clquant.images import ImageLike, Picture, read_many
+from clquant.kmeans_batch import MOST_COLORS as MOST_BATCHED
+from clquant.kmeans_batch import batch_palettes, fits
 from clquant.palette import spaces
 from clquant.palette.counting import ColorCounts, count_colors, fixed_point_weights
 from clquant.palette.engine import PaletteEngine
@@ -148,6 +151,49 @@ class KMeansPalette(PaletteEngine):
         job = _Fit(self, images, sample_weight, progress)
         self.palette_, self.inertia_, self.n_iter_ = job.run()
         return self
+
+    def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:
+        """An independent palette for each image; `palette_` is left alone.
+
+        Small images (without alpha, at most 2^14 pixels each) are fitted thousands at a time, a work-group each: by
+        several starts of k-means++ and Lloyd steps over the means of the cells of a grid (see
+        `clquant.kmeans_batch`), whatever `n_init`, `max_iter`, `tol` and `swap_rounds` say. The others, and all
+        where `init` or `color_space` is not the default or `n_colors` is over 256, are fitted by `fit`.
+
+        Parameters
+        ----------
+        images : list or tuple of images
+        progress : callable, optional
+            Called with (done, total) images; returning False stops the job.
+
+        Returns
+        -------
+        list of Palette
+            In the images' order; each depends on its image and the parameters alone. Images with no more
+            distinct colours than `n_colors` have exactly those.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType, FileError, StoppedError
+            As `fit`.
+        """
+        if not isinstance(images, list | tuple):
+            raise InvalidType(f"images is a {type(images).__name__}; allowed: a list or tuple of images")
+        pictures = read_many(images)
+        _Fit(self, images[0], None, progress)  # refuses wrong parameters before any work
+        at_once: list[int] = []
+        if isinstance(self.init, str) and (self.init, self.color_space) == (INITS[0], "srgb"):
+            at_once = [i for i, p in enumerate(pictures) if self.n_colors <= MOST_BATCHED and fits(p)]
+        report = Progress(progress)
+        session = open_session(self.queue)
+        own = [pictures[i] for i in at_once]
+        found = batch_palettes(session, own, int(self.n_colors), self.random_state, len(pictures), report)
+        palettes = {i: Palette(colors) for i, colors in zip(at_once, found, strict=True) if colors is not None}
+        for i, image in enumerate(images):
+            if i not in palettes:
+                palettes[i] = copy.copy(self).fit(image).palette_
+                report.report(len(palettes), len(pictures))
+        return [palettes[i] for i in range(len(pictures))]
 
 
 class _Fit:

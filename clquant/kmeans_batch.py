@@ -39,7 +39,7 @@ def fits(picture: Picture) -> bool:
 
 
 def batch_palettes(
-    session: Session, pictures: Sequence[Picture], n_colors: int, seed: int, progress: Progress
+    session: Session, pictures: Sequence[Picture], n_colors: int, seed: int, total: int, progress: Progress
 ) -> list[npt.NDArray[np.uint8] | None]:
     """A palette for each of many small pictures.
 
@@ -54,9 +54,9 @@ def batch_palettes(
         Each as `fits` demands.
     n_colors : int
         2..256.
-    seed : int
+    seed, total : int
     progress : Progress
-        Told pictures done of all.
+        Told pictures done of `total`.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def batch_palettes(
     palettes: list[npt.NDArray[np.uint8] | None] = []
     for chunk in _chunks(pictures, session.limits.max_alloc):
         palettes += _launch(session, chunk, n_colors, seed)
-        progress.report(len(palettes), len(pictures))
+        progress.report(len(palettes), total)
     return palettes
 
 

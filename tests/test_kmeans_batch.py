@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clquant import images, kmeans_batch, runtime
+from clquant import KMeansPalette, images, kmeans_batch, runtime
 from tests.reference import kmeans_batch as reference
 
 PARAMETERS = (kmeans_batch.STARTS, kmeans_batch.CANDIDATES, kmeans_batch.MOST_STEPS)
@@ -34,7 +34,7 @@ def run(queue: runtime.CommandQueue, pictures: list[np.ndarray], k: int, seed: i
     session = runtime.open_session(queue)
     read = [images.read(p) for p in pictures]
     assert all(map(kmeans_batch.fits, read))
-    return kmeans_batch.batch_palettes(session, read, k, seed, runtime.Progress(None))
+    return kmeans_batch.batch_palettes(session, read, k, seed, len(read), runtime.Progress(None))
 
 
 def assert_equal(found: list[np.ndarray | None], wanted: list[np.ndarray | None]) -> None:
@@ -103,6 +103,57 @@ def test_progress_counts_pictures(queue: runtime.CommandQueue, monkeypatch: pyte
     told: list[tuple[int, int]] = []
     pictures = [images.read(np.full((2, 2, 3), i, np.uint8)) for i in range(5)]
     progress = runtime.Progress(lambda done, total: told.append((done, total)))
-    palettes = kmeans_batch.batch_palettes(runtime.open_session(queue), pictures, 2, 0, progress)
+    palettes = kmeans_batch.batch_palettes(runtime.open_session(queue), pictures, 2, 0, 5, progress)
     assert told == [(2, 5), (4, 5), (5, 5)]
     assert [p.tolist() for p in palettes if p is not None] == [[[i, i, i]] for i in range(5)]
+
+
+def test_fit_many_gives_each_image_its_palette(queue: runtime.CommandQueue, rng: np.random.Generator) -> None:
+    alpha = rng.integers(0, 256, (9, 9, 4), dtype=np.uint8)
+    large = rng.integers(0, 256, (140, 120, 3), dtype=np.uint8)
+    close = np.arange(8 * 8, dtype=np.uint8).reshape(8, 8) % 8 + 64
+    pictures = [*small_pictures(rng), alpha, large, close]
+    engine = KMeansPalette(6, queue=queue, random_state=5)
+    palettes = engine.fit_many(pictures)
+    assert not hasattr(engine, "palette_")
+    for i, picture in enumerate(pictures):
+        small = picture.shape[-1] == 3 and picture.size < 3 * kmeans_batch.MOST_PIXELS
+        wanted = reference.palette(picture, 6, 5, *PARAMETERS) if small else None
+        if wanted is None:
+            wanted = engine.fit(picture).palette_.colors
+        assert np.array_equal(palettes[i].colors, wanted)
+
+
+def test_fit_many_keeps_other_parameters(queue: runtime.CommandQueue, rng: np.random.Generator) -> None:
+    picture = rng.integers(0, 256, (20, 20, 3), dtype=np.uint8)
+    for engine in (
+        KMeansPalette(4, init="random", queue=queue),
+        KMeansPalette(4, color_space="oklab", queue=queue),
+        KMeansPalette(4, init=picture[0, :4], queue=queue),
+    ):
+        (palette,) = engine.fit_many([picture])
+        assert np.array_equal(palette.colors, engine.fit(picture).palette_.colors)
+
+
+def test_fit_many_reports_images_and_stops(queue: runtime.CommandQueue) -> None:
+    told: list[tuple[int, int]] = []
+    pictures = [np.zeros((3, 3), np.uint8), np.zeros((3, 3, 4), np.uint8)]
+    KMeansPalette(2, queue=queue).fit_many(pictures, progress=lambda done, total: told.append((done, total)))
+    assert told == [(1, 2), (2, 2)]
+    with pytest.raises(runtime.StoppedError):
+        KMeansPalette(2, queue=queue).fit_many(pictures, progress=lambda *_: False)
+
+
+@pytest.mark.parametrize(
+    ("images", "parameters", "message"),
+    [
+        (np.zeros((2, 2, 3), np.uint8), {}, "images is a ndarray; allowed: a list or tuple of images"),
+        ([], {}, "images is empty"),
+        ([np.zeros((2, 2), np.uint8), 5], {}, r"images\[1\] is a int"),
+        ([np.zeros((2, 2), np.uint8)], {"n_colors": 1}, "n_colors is 1; allowed: an integer from 2"),
+        ([np.zeros((2, 2), np.uint8)], {"random_state": -1}, "random_state is -1"),
+    ],
+)
+def test_fit_many_names_what_is_wrong(images: object, parameters: dict[str, int], message: str) -> None:
+    with pytest.raises(runtime.ClquantError, match=message):
+        KMeansPalette(**{"n_colors": 4, **parameters}).fit_many(images)  # type: ignore[arg-type]
