@@ -6,31 +6,9 @@
  * algorithm", 2020). The cost of a merge is Ward's: N_i N_j / (N_i + N_j) |c_i - c_j|^2, with j the center nearest to i; the gain of
  * a split is the cluster's sum of squared differences along the axis where that is largest.
  *
- * Constants: DIMS 3 or 4. Layout as in lloyd.cl. Sizes: k at most 4096.
+ * Constants: DIMS 3 or 4. k at most 4096.
  */
-#ifndef DIMS
-#define DIMS 3
-#endif
-#define STATS (1 + 2 * DIMS)
-#define DONE 0
-#define INERTIA 4
-
-uint integer_root(uint v)
-{
-    uint root = 0;
-    for (uint bit = 1u << 11; bit; bit >>= 1)
-        if ((root + bit) * (root + bit) <= v)
-            root += bit;
-    return root;
-}
-
-int widest_axis(__global const ulong *totals, uint k, uint j)
-{
-    int axis = 0;
-    for (int d = 1; d < DIMS; d++)
-        axis = totals[(1 + DIMS + d) * k + j] > totals[(1 + DIMS + axis) * k + j] ? d : axis;
-    return axis;
-}
+#include "lloyd.h"
 
 /* Keeps the present centers and totals if their inertia is the lowest so far, else halves the number of swaps.
  * NDRange: one work-group of any size. best: centers (DIMS, k_stride) and totals (STATS, k) of the lowest inertia;
@@ -65,22 +43,29 @@ __kernel void weigh_centers(__global const float *centers, __global const ulong 
     const uint j = get_global_id(0);
     if (j >= k)
         return;
-    float best = FLT_MAX;
-    uint nearest = 0;
-    for (uint i = 0; i < k; i++) {
-        float distance = 0.0f;
+    float4 best = FLT_MAX;
+    int4 place = 0;
+    int4 here = (int4)(0, 1, 2, 3);
+    for (uint i = 0; i < k; i += 4) {
+        float4 distance = 0.0f;
         for (int d = 0; d < DIMS; d++) {
-            const float difference = centers[d * k_stride + i] - centers[d * k_stride + j];
+            const float4 difference = vload4(0, centers + d * k_stride + i) - centers[d * k_stride + j];
             distance += difference * difference;
         }
-        if (i != j && distance < best) {
-            best = distance;
-            nearest = i;
-        }
+        const int4 other = (distance < best) & (here != (int)j) & (here < (int)k);
+        place = select(place, here, other);
+        best = select(best, distance, other);
+        here += 4;
     }
+    const float least = min(min(best.x, best.y), min(best.z, best.w));
+    int nearest = INT_MAX;
+    nearest = best.x == least ? min(nearest, place.x) : nearest;
+    nearest = best.y == least ? min(nearest, place.y) : nearest;
+    nearest = best.z == least ? min(nearest, place.z) : nearest;
+    nearest = best.w == least ? min(nearest, place.w) : nearest;
     const ulong both = max(totals[j] + totals[nearest], (ulong)1);
     neighbours[j] = nearest;
-    costs[j] = totals[j] * totals[nearest] / both * (uint)best;
+    costs[j] = totals[j] * totals[nearest] / both * (uint)least;
     gains[j] = totals[(1 + DIMS + widest_axis(totals, k, j)) * k + j];
 }
 
@@ -163,14 +148,5 @@ __kernel void swap_centers(__global const ulong *totals, uint k, uint k_stride, 
         split++;
     if (split == k || totals[split] == 0)
         return;
-    const int axis = widest_axis(totals, k, split);
-    const uint deviation = integer_root((uint)(totals[(1 + DIMS + axis) * k + split] / totals[split]));
-    const float offset = (float)max(deviation, 1u);
-    const int extent[4] = {extents.x, extents.y, extents.z, extents.w};
-    for (int d = 0; d < DIMS; d++) {
-        const float mean = centers[d * k_stride + split];
-        const float shift = d == axis ? offset : 0.0f;
-        centers[d * k_stride + j] = min(mean + shift, (float)extent[d]);
-        centers[d * k_stride + split] = max(mean - shift, 0.0f);
-    }
+    split_center(totals, k, k_stride, extents, split, j, centers);
 }

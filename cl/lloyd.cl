@@ -17,18 +17,10 @@
  * points, boxes (2 * DIMS, n_tiles) float planes, lowest coordinates then highest. A center's statistics are STATS
  * 64-bit numbers, each as low and high word: weight, sums of coordinates, sums of squared differences by axis.
  */
-#ifndef DIMS
-#define DIMS 3
-#endif
-#define STATS (1 + 2 * DIMS)
+#include "lloyd.h"
+
 /* Centers of a tile's list that are summed in local memory. */
 #define SLOTS 16
-
-/* Words of `state`. */
-#define DONE 0
-#define STEPS 1
-#define EMPTY 2
-#define INERTIA 4
 
 /* The greatest lead that a center c has over the pivot s within a box: max over it of |x - s|^2 - |x - c|^2. */
 float greatest_lead(const float *low, const float *high, const float *s, const float *c)

@@ -2,14 +2,7 @@
  *
  * Constants: DIMS 3 or 4.
  */
-#ifndef DIMS
-#define DIMS 3
-#endif
-#define STATS (1 + 2 * DIMS)
-#define DONE 0
-#define STEPS 1
-#define EMPTY 2
-#define INERTIA 4
+#include "lloyd.h"
 
 /* Sum of a center's squared differences over all axes. */
 ulong center_inertia(__global const ulong *totals, uint k, uint j)
@@ -18,16 +11,6 @@ ulong center_inertia(__global const ulong *totals, uint k, uint j)
     for (int d = 0; d < DIMS; d++)
         inertia += totals[(1 + DIMS + d) * k + j];
     return inertia;
-}
-
-/* The largest r with r * r <= v, v < 2^24. */
-uint integer_root(uint v)
-{
-    uint root = 0;
-    for (uint bit = 1u << 11; bit; bit >>= 1)
-        if ((root + bit) * (root + bit) <= v)
-            root += bit;
-    return root;
 }
 
 /* Moves each center to the mean of its points, rounded half up; centers without points stay.
@@ -113,16 +96,5 @@ __kernel void repair_empty(__global const ulong *totals, __global float *centers
     for (uint skip = rank + 1; skip; empty++)
         skip -= totals[empty] == 0;
     empty--;
-    int axis = 0;
-    for (int d = 1; d < DIMS; d++)
-        axis = totals[(1 + DIMS + d) * k + j] > totals[(1 + DIMS + axis) * k + j] ? d : axis;
-    const uint deviation = integer_root((uint)(totals[(1 + DIMS + axis) * k + j] / totals[j]));
-    const float offset = (float)max(deviation, 1u);
-    const int extent[4] = {extents.x, extents.y, extents.z, extents.w};
-    for (int d = 0; d < DIMS; d++) {
-        const float mean = centers[d * k_stride + j];
-        const float shift = d == axis ? offset : 0.0f;
-        centers[d * k_stride + empty] = min(mean + shift, (float)extent[d]);
-        centers[d * k_stride + j] = max(mean - shift, 0.0f);
-    }
+    split_center(totals, k, k_stride, extents, j, empty, centers);
 }

@@ -1,29 +1,15 @@
 /* Weighted points of a colour space, from counted colours, and their sketch: the means of the occupied cells of a grid.
  *
  * Points are (DIMS, stride) float planes of integers: coordinates of spaces.h times `scale`.
- * Constants: SPACE, SPACE_ALPHA of spaces.h; ALPHA_CODES 1 where the colours' Z-order has four channels.
+ * Constants: SPACE, SPACE_ALPHA of spaces.h.
  */
 #include "spaces.h"
-#include "z_order.h"
 
-#ifndef ALPHA_CODES
-#define ALPHA_CODES 0
-#endif
 #define DIMS (3 + SPACE_ALPHA)
 
 int4 unpacked(uint color)
 {
     return (int4)(color & 255, (color >> 8) & 255, (color >> 16) & 255, color >> 24);
-}
-
-uint code_of(uint color)
-{
-    const uint4 c = convert_uint4(unpacked(color));
-#if ALPHA_CODES
-    return z_order_rgba(c.x, c.y, c.z, c.w);
-#else
-    return z_order_rgb(c.x, c.y, c.z);
-#endif
 }
 
 /* Points of colours.
@@ -40,16 +26,16 @@ __kernel void points_of_colors(__global const uint *colors, uint n, __global con
         points[d * stride + i] = (float)axes[d];
 }
 
-/* Whether colour i is the first of its grid cell: of the colours whose codes agree above `shift` bits. */
-int begins_group(__global const uint *colors, uint i, uint first, uint shift)
+/* Whether colour i is the first of its grid cell: `mask` has the bits of a packed colour in which a cell's colours agree. */
+int begins_group(__global const uint *colors, uint i, uint first, uint mask)
 {
-    return i == first || (code_of(colors[i]) ^ code_of(colors[i - 1])) >> shift;
+    return i == first || ((colors[i] ^ colors[i - 1]) & mask);
 }
 
 /* How many grid cells are occupied in each coarse cell.
  * NDRange: 1-D, a work-group a coarse cell. starts (cells + 1) uint into colors; groups (cells) uint is written; counts: a
  * uint a work-item. */
-__kernel void count_groups(__global const uint *colors, __global const uint *starts, uint shift,
+__kernel void count_groups(__global const uint *colors, __global const uint *starts, uint mask,
                            __global uint *groups, __local uint *counts)
 {
     const uint lid = get_local_id(0);
@@ -58,7 +44,7 @@ __kernel void count_groups(__global const uint *colors, __global const uint *sta
     const uint end = starts[get_group_id(0) + 1];
     uint found = 0;
     for (uint i = first + lid; i < end; i += size)
-        found += begins_group(colors, i, first, shift) != 0;
+        found += begins_group(colors, i, first, mask) != 0;
     counts[lid] = found;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lid == 0) {
@@ -73,7 +59,7 @@ __kernel void count_groups(__global const uint *colors, __global const uint *sta
  * NDRange: 1-D, a work-group a coarse cell. points, weights of the colours; group_starts (cells + 1) uint: where each coarse
  * cell's means go; means (DIMS, mean_stride) and mean_weights are written. Sums stay below 2^44 (the weights' total is
  * below 2^32, coordinates below 2^12). counts: a uint a work-item. */
-__kernel void mean_of_groups(__global const uint *colors, __global const uint *starts, uint shift,
+__kernel void mean_of_groups(__global const uint *colors, __global const uint *starts, uint mask,
                              __global const float *points, uint stride, __global const uint *weights,
                              __global const uint *group_starts, uint mean_stride, __global float *means,
                              __global uint *mean_weights, __local uint *counts)
@@ -86,14 +72,14 @@ __kernel void mean_of_groups(__global const uint *colors, __global const uint *s
     const uint stop = min(end, begin + run);
     uint found = 0;
     for (uint i = begin; i < stop; i++)
-        found += begins_group(colors, i, first, shift) != 0;
+        found += begins_group(colors, i, first, mask) != 0;
     counts[lid] = found;
     barrier(CLK_LOCAL_MEM_FENCE);
     uint out = group_starts[get_group_id(0)];
     for (uint i = 0; i < lid; i++)
         out += counts[i];
     for (uint i = begin; i < stop; i++) {
-        if (!begins_group(colors, i, first, shift))
+        if (!begins_group(colors, i, first, mask))
             continue;
         ulong weight = 0;
         ulong sums[DIMS];
@@ -105,7 +91,7 @@ __kernel void mean_of_groups(__global const uint *colors, __global const uint *s
             for (int d = 0; d < DIMS; d++)
                 sums[d] += (ulong)weights[j] * (uint)points[d * stride + j];
             j++;
-        } while (j < end && !begins_group(colors, j, first, shift));
+        } while (j < end && !begins_group(colors, j, first, mask));
         for (int d = 0; d < DIMS; d++)
             means[d * mean_stride + out] = (float)(uint)((2 * sums[d] + weight) / (2 * weight));
         mean_weights[out] = (uint)weight;

@@ -264,7 +264,7 @@ class _Fit:
                 sketch = self._sketch(inner, counts, points, k)
                 rough = lloyd if sketch is points else Lloyd(self.session, inner, sketch, k)
                 sample_centers(self.session, rough, seed)
-                if k <= MOST_SWAPPED:
+                if 3 <= k <= MOST_SWAPPED:
                     swap_centers(self.session, inner, rough, self.swap_rounds, SWAP_STEPS)
                 if rough is not lloyd:
                     lloyd.copy_centers(rough)

@@ -19,7 +19,12 @@ DONE, STEPS, EMPTY, INERTIA = 0, 1, 2, 4
 # Steps that are queued before the host looks whether they are done; those after the last one change nothing.
 BATCH = 8
 
-VARIANTS = (Variant("portable", "lloyd.cl"),)
+# Forms of the assignment; `LANES` is shaped for CPUs.
+LANES = Variant("lanes", "lloyd_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator)
+PORTABLE = Variant("portable", "lloyd.cl")
+VARIANTS = (LANES, PORTABLE)
+# Work-groups for each compute unit: enough to even out their differing loads.
+LANES_GROUPS, PORTABLE_GROUPS = 4, 16
 
 
 class Lloyd:
@@ -57,11 +62,14 @@ class Lloyd:
         self._assign = session.program(variant.file, DIMS=dims, **variant.constants).kernel("assign_tiles")
         update = session.program("lloyd_update.cl", DIMS=dims)
         self._update, self._repair = update.kernel("update_centers"), update.kernel("repair_empty")
-        self._group = session.work_group_size(self._assign, GROUP, 8)
-        # Groups share the tiles among them; each has a list of up to k centers.
-        self._groups = max(1, min(points.tiles, 16 * session.limits.compute_units, session.limits.max_alloc // (2 * k)))
-        self._replicas = 1
-        self._lists = scope.empty(2 * k * self._groups)
+        lanes = variant is LANES
+        self._group = 1 if lanes else session.work_group_size(self._assign, GROUP, 8)
+        # Groups share the tiles among them; each has lists of up to k centers, in the lanes form its own sums as well.
+        list_bytes = 12 * (1 + dims) * self.k_stride if lanes else 2 * k
+        groups = (LANES_GROUPS if lanes else PORTABLE_GROUPS) * session.limits.compute_units
+        self._groups = max(1, min(points.tiles, groups, session.limits.max_alloc // list_bytes))
+        self._replicas = self._groups if lanes else 1
+        self._lists = scope.empty(list_bytes * self._groups)
         self._sums = scope.zeros(8 * (1 + 2 * dims) * k * self._replicas)
 
     def set_centers(self, centers: npt.NDArray[np.int64]) -> None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from clquant.palette.counting import ColorCounts
 from clquant.palette.spaces import Space
-from clquant.runtime import Buffer, LocalMemory, Program, Scope, Session
+from clquant.runtime import Buffer, LocalMemory, Scope, Session
 
 MOST_SQUARED = 2**24
 TILE = 256
@@ -97,7 +97,7 @@ def points_of(session: Session, scope: Scope, counts: ColorCounts, space: Space)
     n = counts.n_colors
     stride = _stride(n)
     coordinates = scope.empty(4 * space.dims * stride)
-    kernel = _program(session, counts, space).kernel("points_of_colors")
+    kernel = session.program("points.cl", **space.constants()).kernel("points_of_colors")
     group = session.work_group_size(kernel, GROUP)
     tables = scope.copy_of(space.tables())
     session.launch(
@@ -120,16 +120,16 @@ def sketch_of(session: Session, scope: Scope, counts: ColorCounts, points: Point
     level : int
         4 to 8.
     """
-    axes = 4 if counts.partial else 3
-    shift = np.uint32(axes * (8 - level))
-    program = _program(session, counts, points.space)
+    kept_bits = 256 - (1 << (8 - level))
+    mask = np.uint32(kept_bits * (0x01010101 if counts.partial else 0x00010101))
+    program = session.program("points.cl", **points.space.constants())
     count_groups, mean_of_groups = program.kernel("count_groups"), program.kernel("mean_of_groups")
     cells = len(points.cells) - 1
     with session.scope() as inner:
         starts = inner.copy_of(points.cells)
         groups = inner.empty(4 * cells)
         group = session.work_group_size(count_groups, GROUP, 4)
-        session.launch(count_groups, cells * group, group, counts.colors, starts, shift, groups, LocalMemory(4 * group))
+        session.launch(count_groups, cells * group, group, counts.colors, starts, mask, groups, LocalMemory(4 * group))
         found = np.cumsum(session.download(groups, cells, np.uint32), dtype=np.uint32)
         group_starts = np.concatenate([np.zeros(1, np.uint32), found])
         n = int(found[-1])
@@ -142,7 +142,7 @@ def sketch_of(session: Session, scope: Scope, counts: ColorCounts, points: Point
             group,
             counts.colors,
             starts,
-            shift,
+            mask,
             points.coordinates,
             np.uint32(points.stride),
             points.weights,
@@ -153,10 +153,6 @@ def sketch_of(session: Session, scope: Scope, counts: ColorCounts, points: Point
             LocalMemory(4 * group),
         )
         return _tiled(session, scope, points.space, points.scale, n, means, weights, group_starts)
-
-
-def _program(session: Session, counts: ColorCounts, space: Space) -> Program:
-    return session.program("points.cl", ALPHA_CODES=int(counts.partial), **space.constants())
 
 
 def _stride(n: int) -> int:

@@ -63,7 +63,7 @@ def sample_centers(session: Session, lloyd: Lloyd, seed: int) -> None:
     blocks = -(-points.n // BLOCK)
     given = (points.coordinates, np.uint32(points.stride), points.weights, np.uint32(points.n))
     with session.scope() as inner:
-        distances = inner.empty(4 * points.n)
+        distances = inner.empty(4 * blocks * BLOCK)
         sums, prefix = inner.empty(8 * blocks), inner.empty(8 * (blocks + 1))
         first = count = 0
         while first + count < k:
