@@ -10,9 +10,10 @@
  */
 #include "lloyd.h"
 
-/* Keeps the present centers and totals if their inertia is the lowest so far, else halves the number of swaps.
+/* Keeps the present centers and totals if their inertia is the lowest so far; else fewer swaps are tried next, half as
+ * many, or a single one at the next rank.
  * NDRange: one work-group of any size. best: centers (DIMS, k_stride) and totals (STATS, k) of the lowest inertia;
- * swaps[0]: how many swaps the next round tries; lowest[0]: the lowest inertia, all bits set before the first. */
+ * swaps[0]: how many swaps the next round tries; swaps[1]: the rank of the first of them, by cost and by gain; lowest[0]: the lowest inertia, all bits set before the first. */
 __kernel void keep_best(__global const float *centers, __global const ulong *totals, uint k, uint k_stride,
                         __global float *best_centers, __global ulong *best_totals, __global uint *swaps,
                         __global ulong *lowest, __global const uint *state)
@@ -27,10 +28,13 @@ __kernel void keep_best(__global const float *centers, __global const ulong *tot
     for (uint i = lid; i < (better ? STATS * k : 0); i += size)
         best_totals[i] = totals[i];
     if (lid == 0) {
-        if (better)
+        if (better) {
             lowest[0] = inertia;
+            swaps[1] = 0;
+        } else if (swaps[0] > 1)
+            swaps[0] /= 2;
         else
-            swaps[0] = max(swaps[0] / 2, 1u);
+            swaps[1] = (swaps[1] + 1) % k;
     }
 }
 
@@ -89,20 +93,20 @@ __kernel void rank_centers(__global const ulong *costs, __global const ulong *ga
     merges[j] = 0;
 }
 
-/* Chooses the merges.
- * The center of cost rank r < swaps[0] merges with its neighbour unless a center of a lower rank, or that one's neighbour, is one
- * of the two. merges (k) uint: 1 for a center that goes, 2 for its neighbour, else 0.
+/* Chooses the merges. The centers of swaps[0] cost ranks from swaps[1] on are tried: one merges with its neighbour unless one
+ * tried of a lower rank, or that one's neighbour, is one of the two. merges (k) uint: 1 for a center that goes, 2 for its neighbour, else 0.
  * NDRange: 1-D, a work-item a center, guarded by k. */
 __kernel void choose_merges(__global const uint *neighbours, __global const uint *by_cost, uint k,
                             __global const uint *swaps, __global uint *merges)
 {
     const uint j = get_global_id(0);
-    if (j >= k || by_cost[j] >= swaps[0])
+    const uint first = swaps[1];
+    if (j >= k || by_cost[j] - first >= swaps[0])
         return;
     const uint partner = neighbours[j];
     int free = 1;
     for (uint i = 0; i < k; i++)
-        if (by_cost[i] < by_cost[j])
+        if (by_cost[i] >= first && by_cost[i] < by_cost[j])
             free &= i != j && i != partner && neighbours[i] != j && neighbours[i] != partner;
     if (free) {
         merges[j] = 1;
@@ -125,14 +129,14 @@ __kernel void take_turns(__global const uint *by_cost, __global const uint *by_g
     turns[j] = turn;
 }
 
-/* Carries the swaps out: the t-th center that goes takes half of the t-th untouched one; the two are put one standard
+/* Carries the swaps out: the t-th center that goes takes half of the untouched one of turn t + swaps[1]; the two are put one standard
  * deviation, rounded down and at least 1, above and below the mean along the widest axis, within 0..extent. A neighbour of
  * one that goes moves to the mean of both.
  * NDRange: 1-D, a work-item a center, guarded by k. centers (DIMS, k_stride) holds the best centers and is changed where they
  * change: no two work-items write or read the same one. */
 __kernel void swap_centers(__global const ulong *totals, uint k, uint k_stride, int4 extents,
                            __global const uint *neighbours, __global const uint *merges, __global const uint *turns,
-                           __global float *centers)
+                           __global const uint *swaps, __global float *centers)
 {
     const uint j = get_global_id(0);
     if (j >= k || merges[j] != 1)
@@ -144,7 +148,7 @@ __kernel void swap_centers(__global const ulong *totals, uint k, uint k_stride, 
         centers[d * k_stride + partner] = (float)(uint)((2 * sum + weight) / (2 * weight));
     }
     uint split = 0;
-    while (split < k && (merges[split] || turns[split] != turns[j]))
+    while (split < k && (merges[split] || turns[split] != turns[j] + swaps[1]))
         split++;
     if (split == k || totals[split] == 0)
         return;

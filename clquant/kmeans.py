@@ -62,7 +62,7 @@ class KMeansPalette(PaletteEngine):
         0 to 0.5: steps end where the inertia falls by no more than this part of it; with 0 where nothing
         changes any more.
     swap_rounds : int
-        0 to 1000: rounds of swaps after a k-means++ start (none above 4096 colours).
+        0 to 1000: rounds of swaps after a k-means++ start (none below 3 and above 4096 colours).
     color_space : str
         ``"srgb"``, ``"linear"`` or ``"oklab"``: where distances are taken (see `clquant.palette.spaces`).
     random_state : int
@@ -264,8 +264,8 @@ class _Fit:
                 sketch = self._sketch(inner, counts, points, k)
                 rough = lloyd if sketch is points else Lloyd(self.session, inner, sketch, k)
                 sample_centers(self.session, rough, seed)
-                if 3 <= k <= MOST_SWAPPED:
-                    swap_centers(self.session, inner, rough, self.swap_rounds, SWAP_STEPS)
+                rounds = self.swap_rounds if 3 <= k <= MOST_SWAPPED else 0
+                swap_centers(self.session, inner, rough, rounds, SWAP_STEPS)
                 if rough is not lloyd:
                     lloyd.copy_centers(rough)
 

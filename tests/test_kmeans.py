@@ -36,7 +36,8 @@ def expected_palette(pixels, k, seed=0, max_iter=100, tol=1e-4, swap_rounds=12):
             start, mass = means, sums
             break
     centers = reference.sample_centers(start, mass, k, seed)
-    centers = reference.swap_centers(start, mass, centers, extent, swap_rounds, SWAP_STEPS)
+    rounds = swap_rounds if k >= 3 else 0
+    centers = reference.swap_centers(start, mass, centers, extent, rounds, SWAP_STEPS)
     centers, _, _, steps = reference.lloyd(where, weights, centers, extent, max_iter, tol)
     palette = space.colors((centers + scale // 2) // scale)
     final = space.coordinates(palette).astype(np.int64) * scale
@@ -121,9 +122,9 @@ def test_the_best_of_several_starts_is_taken(queue, rng):
 
 def test_a_palette_can_be_the_start(queue, rng):
     pixels = photo(rng)
-    first = KMeansPalette(6, queue=queue, max_iter=2).fit(pixels)
+    first = KMeansPalette(6, init="random", queue=queue, max_iter=1).fit(pixels)
     again = KMeansPalette(6, queue=queue, init=first.palette_).fit(pixels)
-    assert again.inertia_ <= first.inertia_
+    assert again.inertia_ < first.inertia_
 
 
 def test_gray_stays_gray(queue, rng):

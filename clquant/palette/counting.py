@@ -3,8 +3,9 @@
 Sums over pixels then become sums over weighted colours: the same integers, and many times fewer of them.
 
 Opaque colours are counted in a histogram of 2^24 bins, several slices of it one after the other where the device
-allows no buffer of that size. Pictures with partly transparent pixels go through a hash table instead. Either way the
-colours come out in Z-order (`cl/z_order.h`), so the result does not depend on scheduling.
+allows no buffer of that size; on CPUs, pixels are partitioned first and counted cell by cell. Pictures with partly
+transparent pixels go through a hash table instead. Either way the colours come out in Z-order (`cl/z_order.h`), so the
+result does not depend on scheduling.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.images import Picture, row_bands
-from clquant.runtime import Buffer, DeviceMemoryError, InvalidArgument, LocalMemory, Scope, Session
+from clquant.runtime import Buffer, DeviceMemoryError, InvalidArgument, LocalMemory, Scope, Session, Variant
 
 CODES = 1 << 24
 CELLS = 1 << 12
@@ -27,7 +28,14 @@ MAX_WEIGHT = 2**32 - 1
 GROUP = 64
 WORK_ITEMS = 1 << 16
 
-_TRANSPARENT, _PARTIAL, _FULL = range(3)
+# Work-groups of the partition for each compute unit, and the most counters they may need together.
+PARTITION_GROUPS = 4
+MOST_COUNTERS = 1 << 24
+
+PARTITION = Variant("partition", "color_partition.cl", lambda limits: limits.is_cpu and not limits.is_simulator)
+PORTABLE = Variant("portable", "color_count.cl")
+# Forms of counting opaque colours; `PARTITION` is shaped for CPUs and takes no weights.
+VARIANTS = (PARTITION, PORTABLE)
 
 
 @dataclass(frozen=True)
@@ -157,9 +165,12 @@ class _Counter:
         self._notes = scope.zeros(12)
 
     def count(self) -> ColorCounts:
-        """Try the histogram first; it tells whether there is partial transparency."""
+        """Count as if all were opaque first; that tells whether there is partial transparency."""
         with self._session.scope() as inner:
-            counts = self._opaque(inner)
+            if self._session.choose(VARIANTS) is PARTITION and self._partition_fits():
+                counts = self._partitioned(inner)
+            else:
+                counts = self._opaque(inner)
         return counts if counts is not None else self._with_alpha()
 
     def _bands(self) -> Iterator[tuple[Picture, Scope, Buffer, Buffer, np.uint32]]:
@@ -186,6 +197,56 @@ class _Counter:
 
     def _noted(self) -> list[int]:
         return [int(v) for v in self._session.download(self._notes, 3, np.uint32)]
+
+    def _partition_fits(self) -> bool:
+        pixels = sum(p.pixels for p in self._pictures)
+        bands = sum(1 for p in self._pictures for _ in row_bands(p.height, p.width * p.channels, self._session))
+        counters = bands * self._partition_groups * CELLS
+        return (
+            self._weights is None
+            and 2 * pixels <= self._session.limits.max_alloc
+            and counters <= min(MOST_COUNTERS, self._session.limits.max_alloc // 4)
+        )
+
+    @property
+    def _partition_groups(self) -> int:
+        return PARTITION_GROUPS * self._session.limits.compute_units
+
+    def _partitioned(self, inner: Scope) -> ColorCounts | None:
+        """Count cell by cell, after the pixels were partitioned by cells; None where one is partly transparent."""
+        session = self._session
+        groups = self._partition_groups
+        bands = sum(1 for _ in self._bands())
+        spread = inner.copy_of(_spread_by_3())
+        counters = inner.zeros(4 * bands * groups * CELLS)
+        self._launch_over_bands("count_cells", spread, counters, (self._notes,))
+        transparent, partial, _ = self._noted()
+        if partial:
+            return None
+        counted = session.download(counters, (bands * groups, CELLS), np.uint32)
+        begins = _starts(counted.sum(axis=0, dtype=np.uint64))
+        earlier = np.cumsum(counted, axis=0, dtype=np.uint32) - counted
+        session.write(counters, begins[:-1] + earlier)
+        places = inner.empty(2 * int(begins[-1]))
+        self._launch_over_bands("place_pixels", spread, counters, (places,))
+        program = session.program(PARTITION.file)
+        occupied, where = inner.empty(4 * CELLS), inner.copy_of(begins)
+        memory = LocalMemory(4 * CELL_BINS)
+        session.launch(program.kernel("count_colors"), groups, 1, places, where, occupied, memory)
+        starts = _starts(session.download(occupied, CELLS, np.uint32))
+        n = int(starts[-1])
+        colors, counts = self._scope.empty(4 * n), self._scope.empty(4 * n)
+        given = (places, where, inner.copy_of(starts))
+        session.launch(program.kernel("collect_colors"), groups, 1, *given, colors, counts, memory)
+        return self._result(colors, counts, starts, transparent, False)
+
+    def _launch_over_bands(self, name: str, spread: Buffer, counters: Buffer, results: tuple[Buffer, ...]) -> None:
+        """Run a kernel of the partition over every band, each with its own rows of counters."""
+        groups = self._partition_groups
+        for band, (picture, _, pixels, _, n) in enumerate(self._bands()):
+            kernel = self._session.program(PARTITION.file, CHANNELS=picture.channels).kernel(name)
+            row = np.uint32(band * groups)
+            self._session.launch(kernel, groups, 1, pixels, n, spread, row, counters, *results)
 
     def _opaque(self, inner: Scope) -> ColorCounts | None:
         """Count by histogram; None where a pixel is partly transparent."""
@@ -301,6 +362,15 @@ class _Counter:
         )
 
 
-def _starts(occupied: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+def _spread_by_3() -> npt.NDArray[np.uint32]:
+    """The bits of 0..255, each moved to three times its place."""
+    values = np.arange(256)
+    spread: npt.NDArray[np.uint32] = np.sum([(values >> bit & 1) << 3 * bit for bit in range(8)], axis=0).astype(
+        np.uint32
+    )
+    return spread
+
+
+def _starts(occupied: npt.NDArray[np.unsignedinteger]) -> npt.NDArray[np.uint32]:
     """Exclusive prefix sums with the total at the end."""
     return np.concatenate([[0], np.cumsum(occupied, dtype=np.uint64)]).astype(np.uint32)

@@ -33,15 +33,25 @@ def random_points(n: int, k: int, seed: int) -> npt.NDArray[np.int64]:
     Returns
     -------
     ndarray
-        (k,) int64, 0 to n - 1: the points of the k lowest random numbers, in the order of those; the number of point i
-        is the first word of Philox at counter (i, 0, 1, 0) above i itself.
+        (k,) int64, 0 to n - 1. Where 2 k <= n: the first k differing values of floor(r_i n / 2^32), i = 0, 1, ...;
+        else the k points of the lowest r_i, ties to the lowest. r_i is the first word of Philox at (i, 0, 1, 0).
     """
-    index = np.arange(n, dtype=np.uint64)
+    if 2 * k > n:
+        return np.argsort(_random_words(0, n, seed), kind="stable")[:k].astype(np.int64)
+    chosen: dict[int, None] = {}
+    drawn = 0
+    while len(chosen) < k:
+        numbers = _random_words(drawn, 2 * k, seed).astype(np.uint64) * np.uint64(n) >> np.uint64(32)
+        chosen.update(dict.fromkeys(numbers.tolist()))
+        drawn += 2 * k
+    return np.array(list(chosen)[:k], np.int64)
+
+
+def _random_words(first: int, n: int, seed: int) -> npt.NDArray[np.uint32]:
     counter = np.zeros((n, 4), np.uint32)
-    counter[:, 0] = index
+    counter[:, 0] = np.arange(first, first + n)
     counter[:, 2] = 1
-    numbers = (philox4x32(counter, seed_key(seed))[:, 0].astype(np.uint64) << np.uint64(32)) | index
-    return np.argsort(numbers, kind="stable")[:k].astype(np.int64)
+    return philox4x32(counter, seed_key(seed))[:, 0]
 
 
 def sample_centers(session: Session, lloyd: Lloyd, seed: int) -> None:
@@ -128,7 +138,7 @@ class _Swap:
         self._center_bytes = 4 * dims * lloyd.k_stride
         self._best_centers = scope.empty(self._center_bytes)
         self._best_totals = scope.empty(8 * (1 + 2 * dims) * k)
-        self._swaps = scope.copy_of(np.array([max(1, k // SWAPPED_PART)], np.uint32))
+        self._swaps = scope.copy_of(np.array([max(1, k // SWAPPED_PART), 0], np.uint32))
         self._lowest = scope.copy_of(np.array([2**64 - 1], np.uint64))
         self._costs, self._gains = scope.empty(8 * k), scope.empty(8 * k)
         self._neighbours, self._merges, self._turns = (scope.empty(4 * k) for _ in range(3))
@@ -155,7 +165,7 @@ class _Swap:
         self._each("choose_merges", self._neighbours, self._by_cost, k, self._swaps, self._merges)
         self._each("take_turns", *ranks, self._merges, k, self._turns)
         chosen = (self._neighbours, self._merges, self._turns)
-        self._each("swap_centers", self._best_totals, k, stride, extents, *chosen, self._lloyd.centers)
+        self._each("swap_centers", self._best_totals, k, stride, extents, *chosen, self._swaps, self._lloyd.centers)
 
     def _each(self, name: str, *args: object) -> None:
         kernel = self._program.kernel(name)

@@ -120,8 +120,8 @@ def sample_centers(points: np.ndarray, weights: np.ndarray, k: int, seed: int, r
     return points[chosen]
 
 
-def change(centers: np.ndarray, totals: np.ndarray, swaps: int, extent: tuple[int, ...]) -> np.ndarray:
-    """Merge up to `swaps` pairs of centers and split as many others."""
+def change(centers: np.ndarray, totals: np.ndarray, swaps: int, first: int, extent: tuple[int, ...]) -> np.ndarray:
+    """Merge up to `swaps` pairs of centers and split as many others, each from rank `first` on."""
     k, dims = centers.shape
     distances = squared_distances(centers, centers)
     np.fill_diagonal(distances, 2**62)
@@ -136,7 +136,7 @@ def change(centers: np.ndarray, totals: np.ndarray, swaps: int, extent: tuple[in
     by_cost = np.argsort(costs, kind="stable")
     goes: list[int] = []
     touched = np.zeros(k, bool)
-    tried = [int(j) for j in by_cost[:swaps]]
+    tried = [int(j) for j in by_cost[first : first + swaps]]
     for rank, j in enumerate(tried):
         earlier = set(tried[:rank]) | {int(neighbours[i]) for i in tried[:rank]}
         if j not in earlier and int(neighbours[j]) not in earlier:
@@ -150,8 +150,8 @@ def change(centers: np.ndarray, totals: np.ndarray, swaps: int, extent: tuple[in
         weight = totals[0, j] + totals[0, partner]
         if weight:
             changed[partner] = [rounded_mean(totals[1 + d, j] + totals[1 + d, partner], weight) for d in range(dims)]
-        if turn < len(givers) and totals[0, givers[turn]]:
-            split(changed, totals, givers[turn], j, extent)
+        if turn + first < len(givers) and totals[0, givers[turn + first]]:
+            split(changed, totals, givers[turn + first], j, extent)
     return changed
 
 
@@ -159,14 +159,16 @@ def swap_centers(
     points: np.ndarray, weights: np.ndarray, centers: np.ndarray, extent: tuple[int, ...], rounds: int, steps: int
 ) -> np.ndarray:
     """Rounds of swaps with steps of Lloyd's algorithm before each and after the last; the best centers."""
-    swaps = max(1, len(centers) // 5)
+    swaps, first = max(1, len(centers) // 5), 0
     lowest = None
     for remaining in range(rounds, -1, -1):
         centers, totals, inertia, _ = lloyd(points, weights, centers, extent, steps)
         if lowest is None or inertia < lowest:
-            lowest, best, best_totals = inertia, centers, totals
+            lowest, best, best_totals, first = inertia, centers, totals, 0
+        elif swaps > 1:
+            swaps //= 2
         else:
-            swaps = max(swaps // 2, 1)
+            first = (first + 1) % len(centers)
         if remaining:
-            centers = change(best, best_totals, swaps, extent)
+            centers = change(best, best_totals, swaps, first, extent)
     return best
