@@ -3,8 +3,8 @@
 For each tone 1..127 (the others mirror them) a random search over the table's entries of that tone: change some,
 halftone a patch, keep the change if the error that an eye would see has shrunk. The patch's upper half is flat; its
 lower half is a slow ramp three tones to each side, so that neighbours stay compatible. Tones seven apart share no
-patch, so all of them are tried in one picture. The eye is Nasanen's contrast sensitivity at 300 dpi and 9.5 inches, the error its
-mean square, as in Li and Allebach's "Tone-dependent error diffusion" (they searched on patches too).
+patch, so all of them are tried in one picture. The eye is Nasanen's contrast sensitivity at 300 dpi and 9.5 inches,
+the error its mean square, as in Li and Allebach's "Tone-dependent error diffusion" (they searched on patches too).
 
 The search is seeded and the halftoner's bits do not depend on the device, but the error is measured with floating-point
 transforms: another NumPy may break near-ties otherwise and end at other, equally good tables.
