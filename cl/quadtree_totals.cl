@@ -1,0 +1,121 @@
+// Top-down building: statistics of whole tiles, and of the leaves of a finished list.
+// Masina and Stedile, section 2.1, Algorithm 1: a region's statistics come from its pixels, not from its children.
+
+#include "quadtree.h"
+#include "quadtree_pixels.h"
+
+#define BLOCKS (1u << (2 * TILE_LEVEL - 4))
+#define LEAF_WORDS (3 + (CHANNELS + 3) / 4)
+
+// Statistics of every tile of 2^TILE_LEVEL pixels a side, nothing of what is under it.
+//
+// NDRange: one work-group of GROUP work-items a tile, in row order. pixels, origin, pitch, width, height, floor_level,
+// top_level, bound: as quadtree_tiles. stats, nodes, extents: level TILE_LEVEL alone, from stats_at and nodes_at on,
+// laid out as quadtree_tiles does; a node that is to be split counts no leaves yet.
+// Local memory: 8 * BANDS + 2 * CHANNELS bytes a work-item.
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_totals(
+    __global const uchar *pixels, ulong origin, uint pitch, uint width, uint height, uint floor_level, uint top_level,
+    ulong bound, __global ulong *stats, uint stats_at, __global uint *nodes, uint nodes_at, __global uchar2 *extents) {
+    __local ulong partial[BANDS * GROUP];
+    __local uchar2 reach[CHANNELS * GROUP];
+    uint lid = get_local_id(0), cols = along(width, TILE_LEVEL), cells = cols * along(height, TILE_LEVEL);
+    uint node = get_group_id(0), tile_x = node % cols, tile_y = node / cols;
+    ulong sum[BANDS], squares[BANDS];
+    uchar2 extent[CHANNELS];
+    for (uint c = 0; c < BANDS; ++c)
+        sum[c] = squares[c] = 0;
+    for (uint c = 0; c < CHANNELS; ++c)
+        extent[c] = NO_EXTENT;
+    for (uint i = lid; i < BLOCKS; i += GROUP) {
+        uint x = (tile_x << TILE_LEVEL) + 4 * (i & ((1u << (TILE_LEVEL - 2)) - 1));
+        uint y = (tile_y << TILE_LEVEL) + 4 * (i >> (TILE_LEVEL - 2));
+        uint rows[4 * CHANNELS];
+        load_block(pixels, origin, pitch, x, y, width, height, rows);
+        for (uint c = 0; c < BANDS; ++c) {
+            uint total = 0, total2 = 0;
+            for (uint p = 0; p < 16; ++p) {
+                uint v = block_value(rows, p >> 2, p & 3u, c);
+                total += v;
+                total2 += v * v;
+#if CRITERION == RANGE
+                if (x + (p & 3u) < width && y + (p >> 2) < height)
+                    extent[c] = join_extents(extent[c], (uchar2)(v, v));
+#endif
+            }
+            sum[c] += total;
+            squares[c] += total2;
+        }
+    }
+    for (uint c = 0; c < BANDS; ++c)
+        partial[c * GROUP + lid] = sum[c] << WIDE_SHIFT | squares[c];
+    for (uint c = 0; c < CHANNELS; ++c)
+        reach[c * GROUP + lid] = extent[c];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint step = GROUP / 2; step > 0; step /= 2) {
+        if (lid < step) {
+            for (uint c = 0; c < BANDS; ++c)
+                partial[c * GROUP + lid] += partial[c * GROUP + lid + step];
+#if CRITERION == RANGE
+            for (uint c = 0; c < CHANNELS; ++c)
+                reach[c * GROUP + lid] = join_extents(reach[c * GROUP + lid], reach[c * GROUP + lid + step]);
+#endif
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (lid == 0) {
+        for (uint c = 0; c < BANDS; ++c) {
+            ulong word = partial[c * GROUP];
+            stats[stats_at + c * cells + node] = word;
+            sum[c] = word >> WIDE_SHIFT;
+            squares[c] = word & WIDE_MASK;
+        }
+#if CRITERION == RANGE
+        for (uint c = 0; c < CHANNELS; ++c)
+            extents[c * cells + node] = extent[c] = reach[c * GROUP];
+        int uniform = uniform_extent(extent, bound);
+#else
+        int uniform = uniform_region(sum, squares, pixels_inside(tile_x, tile_y, TILE_LEVEL, width, height), bound);
+#endif
+        int stop = TILE_LEVEL <= top_level && (TILE_LEVEL <= floor_level || uniform);
+        nodes[nodes_at + node] = stop ? STOP | 1u : 0u;
+    }
+}
+
+// Exact statistics of the leaves of a list: those of at most 4 pixels a side from the pixels, greater ones from the
+// levels' statistics.
+//
+// NDRange: one work-item a leaf, any work-group size. left, top: of this subtree in the picture. leaves: records as
+// quadtree_leaves writes them. stats, upper: as quadtree_leaves takes them. sums, squares: CHANNELS a leaf.
+__kernel void quadtree_leaf_sums(__global const uchar *pixels, ulong origin, uint pitch, uint width, uint height,
+                                 uint left, uint top, __global const uint *leaves, uint count,
+                                 __global const ulong *stats, __global const ulong *upper, __global ulong *sums,
+                                 __global ulong *squares) {
+    uint leaf = get_global_id(0);
+    if (leaf >= count)
+        return;
+    __global const uint *record = leaves + (ulong)leaf * LEAF_WORDS;
+    uint x = record[0] - left, y = record[1] - top, size = record[2], level = 31 - clz(size);
+    uint node = (y >> level) * along(width, level) + (x >> level), cells = along(width, level) * along(height, level);
+    for (uint c = 0; c < CHANNELS; ++c) {
+        ulong sum = 0, total2 = 0;
+        if (level <= 2) {
+            for (uint py = y; py < min(y + size, height); ++py)
+                for (uint px = x; px < min(x + size, width); ++px) {
+                    uint v = pixels[origin + (ulong)py * pitch + px * CHANNELS + c];
+                    sum += v;
+                    total2 += v * v;
+                }
+        } else if (level <= TILE_LEVEL) {
+            ulong word = stats[BANDS * level_base(width, height, 3, level) + c * cells + node];
+            sum = word >> WIDE_SHIFT;
+            total2 = word & WIDE_MASK;
+        } else {
+            __global const ulong *plane = upper + 2 * (BANDS * level_base(width, height, TILE_LEVEL + 1, level) +
+                                                       c * cells);
+            sum = plane[node];
+            total2 = plane[cells + node];
+        }
+        sums[(ulong)leaf * CHANNELS + c] = sum;
+        squares[(ulong)leaf * CHANNELS + c] = total2;
+    }
+}

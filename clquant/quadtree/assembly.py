@@ -1,0 +1,285 @@
+"""From a picture to its leaves and levels: one subtree where the device has room, else several and a crown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import runtime
+from clquant.images import Picture, buffer_of, emit
+from clquant.quadtree.criteria import Criterion
+from clquant.quadtree.geometry import cells, grid, morton, root_level
+from clquant.quadtree.levels import Words, unpack
+from clquant.quadtree.reduction import STOP, Region, Subtree, record_dtype
+
+LEAST_LEVEL = 3  # of a subtree: below it a picture's device has no memory to speak of
+
+
+@dataclass
+class Job:
+    """What is wanted of a picture.
+
+    Attributes
+    ----------
+    picture : Picture
+    criterion : Criterion
+    top_down : bool
+    statistics : bool
+        Whether `Decomposition.words` and `stops` are wanted (bottom-up), or the leaves' sums (top-down).
+    """
+
+    picture: Picture
+    criterion: Criterion
+    top_down: bool
+    statistics: bool
+
+    @property
+    def levels(self) -> bool:
+        """Whether the statistics of every level are kept."""
+        return self.statistics and not self.top_down
+
+    @property
+    def leaf_sums(self) -> bool:
+        """Whether the sums of the leaves alone are kept."""
+        return self.statistics and self.top_down
+
+
+@dataclass
+class Decomposition:
+    """What came of a `Job`.
+
+    Attributes
+    ----------
+    leaves : ndarray or pyopencl.array.Array
+        Records of `record_dtype`, in Morton order.
+    sums, squares : ndarray of uint64, shape (leaves, C), or None
+    words, stops : dict
+        By level from 1 on, where every level is kept.
+    """
+
+    leaves: Any
+    sums: npt.NDArray[np.uint64] | None = None
+    squares: npt.NDArray[np.uint64] | None = None
+    words: dict[int, Words] = field(default_factory=dict)
+    stops: dict[int, npt.NDArray[np.bool_]] = field(default_factory=dict)
+
+
+def _buffer_bytes(job: Job, height: int, width: int) -> list[int]:
+    """Bytes of the greatest buffers that a subtree of so many pixels may need, whatever its pixels hold."""
+    channels = job.picture.channels
+    bands = job.criterion.bands(channels)
+    low = 4 * bands * (cells(height, width, 1) + cells(height, width, 2)) if job.levels else 0
+    most_leaves = cells(height, width, job.criterion.floor_level)
+    records = most_leaves * record_dtype(channels, False).itemsize
+    sums = 8 * channels * most_leaves if job.leaf_sums else 0
+    stats = 12 * bands * cells(height, width, 3)
+    return [height * width * channels, low, records, sums, sums, stats, cells(height, width, 2)]
+
+
+def subtree_level(session: runtime.Session, job: Job) -> int:
+    """Level of the subtrees that the device has room for; the root's level where the whole picture fits."""
+    height, width = job.picture.height, job.picture.width
+    level = root_level(height, width)
+    room = session.limits.global_memory * 4 // 5
+    while level > LEAST_LEVEL:
+        side = 1 << level
+        needed = _buffer_bytes(job, min(side, height), min(side, width))
+        if max(needed) <= min(session.limits.max_alloc, (1 << 32) - 1) and sum(needed) <= room:
+            break
+        level -= 1
+    return level
+
+
+def _corners(height: int, width: int, level: int) -> Iterator[tuple[int, int]]:
+    """(x, y) of the subtrees of a level, in grid units and Morton order."""
+    rows, columns = grid(height, width, level)
+    y, x = np.divmod(np.arange(rows * columns), columns)
+    for index in np.argsort(morton(x, y), kind="stable"):
+        yield int(x[index]), int(y[index])
+
+
+def _region(scope: runtime.Scope, picture: Picture, x: int, y: int, level: int) -> Region:
+    """The pixels of the subtree (x, y) of a level, on the device."""
+    left, top = x << level, y << level
+    height, width = min(1 << level, picture.height - top), min(1 << level, picture.width - left)
+    row_bytes = picture.width * picture.channels
+    if picture.device_array is not None:
+        origin = picture.device_array.offset + top * row_bytes + left * picture.channels
+        return Region(buffer_of(picture.device_array), origin, row_bytes, height, width, left, top, level)
+    assert picture.array is not None
+    part = np.ascontiguousarray(picture.array[top : top + height, left : left + width])
+    return Region(scope.upload(part), 0, width * picture.channels, height, width, left, top, level)
+
+
+def decompose(session: runtime.Session, job: Job, progress: runtime.Progress) -> Decomposition:
+    """Build the tree of a picture.
+
+    Raises
+    ------
+    DeviceMemoryError
+        If the device has no room for the smallest subtree.
+    StoppedError
+        If the progress callback returned False.
+    """
+    picture = job.picture
+    level = subtree_level(session, job)
+    if level == root_level(picture.height, picture.width):
+        with session.scope() as scope:
+            subtree = _build(session, scope, job, _region(scope, picture, 0, 0, level))
+            result = _finish(subtree, job, picture.gray, picture.on_device)
+        progress.report(1, 1)
+        return result
+    return _Forest(session, job, level).build(progress)
+
+
+def _build(session: runtime.Session, scope: runtime.Scope, job: Job, region: Region) -> Subtree:
+    subtree = Subtree(session, scope, region, job.picture.channels, job.criterion, job.levels)
+    if job.top_down:
+        subtree.descend()
+    else:
+        subtree.reduce()
+    return subtree
+
+
+def _finish(subtree: Subtree, job: Job, gray: bool, on_device: bool) -> Decomposition:
+    """What is wanted of a subtree, off the device unless its leaves are to stay there."""
+    count = subtree.count()
+    records = subtree.leaves(count)
+    leaves = emit(subtree.session, on_device, records, (count,), record_dtype(subtree.channels, gray))
+    result = Decomposition(leaves)
+    if job.leaf_sums:
+        result.sums, result.squares = subtree.leaf_sums(records, count)
+    if job.levels:
+        result.words = {level: subtree.words(level, subtree.channels) for level in range(1, subtree.top + 1)}
+        result.stops = dict(subtree.stops())
+    return result
+
+
+class _Forest:
+    """A picture that the device has no room for at once: subtrees one after another, then the nodes above them."""
+
+    def __init__(self, session: runtime.Session, job: Job, level: int) -> None:
+        self.session, self.job, self.level = session, job, level
+        self.height, self.width = job.picture.height, job.picture.width
+        self.channels = job.picture.channels
+        self.bands = job.criterion.bands(self.channels)
+        rows, columns = grid(self.height, self.width, level)
+        self.roots = np.zeros((self.bands, 2, rows, columns), np.uint64)
+        self.counts = np.zeros((rows, columns), np.uint32)
+        self.extents = np.zeros((self.channels, rows, columns, 2), np.uint8)
+        self.result = Decomposition(None)
+
+    def build(self, progress: runtime.Progress) -> Decomposition:
+        parts: dict[tuple[int, int], Decomposition] = {}
+        corners = list(_corners(self.height, self.width, self.level))
+        for done, (x, y) in enumerate(corners):
+            with self.session.scope() as scope:
+                region = _region(scope, self.job.picture, x, y, self.level)
+                subtree = _build(self.session, scope, self.job, region)
+                part = _finish(subtree, self.job, self.job.picture.gray, False)
+                self._take_root(subtree, x, y)
+                self._take_levels(part, x, y)
+            parts[x, y] = Decomposition(part.leaves, part.sums, part.squares)
+            progress.report(done + 1, len(corners))
+        with self.session.scope() as scope:
+            self._crown(scope)
+        self._join(parts)
+        return self.result
+
+    def _take_root(self, subtree: Subtree, x: int, y: int) -> None:
+        sums, squares = unpack(subtree.words(self.level, self.bands))
+        self.roots[:, 0, y, x], self.roots[:, 1, y, x] = sums[:, 0, 0], squares[:, 0, 0]
+        self.counts[y, x] = subtree.count()
+        if self.job.criterion.name == "range":
+            self.extents[:, y, x] = subtree.root_extents()
+
+    def _take_levels(self, part: Decomposition, x: int, y: int) -> None:
+        """Put a subtree's levels in their place in the picture's."""
+        for level, words in part.words.items():
+            rows, columns = grid(self.height, self.width, level)
+            if level not in self.result.words:
+                self.result.words[level] = np.zeros((*words.shape[:-2], rows, columns), words.dtype)
+                self.result.stops[level] = np.zeros((rows, columns), np.bool_)
+            shift = self.level - level
+            height, width = words.shape[-2:]
+            place = np.s_[y << shift : (y << shift) + height, x << shift : (x << shift) + width]
+            self.result.words[level][..., place[0], place[1]] = words
+            self.result.stops[level][place] = part.stops[level]
+
+    def _crown(self, scope: runtime.Scope) -> None:
+        """The levels above the subtrees, on the device as those above the tiles are."""
+        session, criterion = self.session, self.job.criterion
+        constants = {**criterion.constants(self.channels), "TILE_LEVEL": 4}
+        kernel = session.program("quadtree_upper.cl", **constants).kernel("quadtree_upper")
+        below, nodes_below, extents_below = self.roots, self.counts, self.extents
+        self.above: dict[int, tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]] = {}
+        for level in range(self.level + 1, root_level(self.height, self.width) + 1):
+            rows, columns = grid(self.height, self.width, level)
+            count = rows * columns
+            stats = scope.empty(16 * self.bands * count)
+            nodes = scope.copy_of(np.concatenate([nodes_below.ravel(), np.zeros(count, np.uint32)]))
+            tail = np.zeros((self.channels * count, 2), np.uint8)
+            extents = scope.copy_of(np.concatenate([extents_below.reshape(-1, 2), tail]))
+            session.launch(
+                kernel,
+                count,
+                session.work_group_size(kernel, 64),
+                scope.copy_of(below),
+                np.uint32(0),
+                np.uint32(0),
+                stats,
+                np.uint32(0),
+                nodes,
+                np.uint32(0),
+                np.uint32(nodes_below.size),
+                extents,
+                np.uint32(0),
+                np.uint32(extents_below.size // 2),
+                np.uint32(self.width),
+                np.uint32(self.height),
+                np.uint32(level),
+                np.uint32(criterion.floor_level),
+                np.uint64(criterion.bound),
+            )
+            nodes_below = session.download(nodes, (rows, columns), np.uint32, 4 * nodes_below.size)
+            extents_below = session.download(extents, (self.channels, rows, columns, 2), np.uint8, extents_below.size)
+            below = session.download(stats, (self.bands, 2, rows, columns), np.uint64)
+            self.above[level] = below, nodes_below
+            if self.job.levels:
+                self.result.words[level] = below[: self.channels]
+                self.result.stops[level] = nodes_below >= STOP
+
+    def _join(self, parts: dict[tuple[int, int], Decomposition]) -> None:
+        """Lists of leaves one after another; a node above that is uniform takes the place of what is under it."""
+        chosen = []
+        for (x, y), part in parts.items():
+            for level in range(root_level(self.height, self.width), self.level, -1):
+                shift = level - self.level
+                if self.above[level][1][y >> shift, x >> shift] >= STOP:
+                    if x >> shift << shift == x and y >> shift << shift == y:
+                        chosen.append(self._upper_leaf(x >> shift, y >> shift, level))
+                    break
+            else:
+                chosen.append(part)
+        self.result.leaves = np.concatenate([part.leaves for part in chosen])
+        if self.job.leaf_sums:
+            self.result.sums = np.concatenate([part.sums for part in chosen if part.sums is not None])
+            self.result.squares = np.concatenate([part.squares for part in chosen if part.squares is not None])
+        if self.job.picture.on_device:
+            array = self.session.new_array(self.result.leaves.shape, self.result.leaves.dtype)
+            self.session.write(buffer_of(array), self.result.leaves)
+            self.result.leaves = array
+
+    def _upper_leaf(self, x: int, y: int, level: int) -> Decomposition:
+        sums, squares = self.above[level][0][: self.channels, :, y, x].T
+        left, top, size = x << level, y << level, 1 << level
+        n = np.uint64(min(size, self.width - left) * min(size, self.height - top))
+        leaf = np.zeros(1, record_dtype(self.channels, self.job.picture.gray))
+        leaf["x"], leaf["y"], leaf["size"] = left, top, size
+        means = ((sums * np.uint64(2) + n) // (np.uint64(2) * n)).astype(np.uint8)
+        leaf["mean"] = means[0] if self.job.picture.gray else means
+        return Decomposition(leaf, sums[None], squares[None])

@@ -1,0 +1,156 @@
+"""QuadtreeBuilder: from a picture to its tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from clquant import images, params, runtime
+from clquant.estimator import Estimator
+from clquant.quadtree import criteria
+from clquant.quadtree.assembly import Decomposition, Job, decompose
+from clquant.quadtree.geometry import MAX_SIDE
+from clquant.quadtree.levels import CompleteStatistics, LeafStatistics
+from clquant.quadtree.tree import Quadtree
+from clquant.runtime import InvalidArgument
+
+MAX_CHANNELS = 16
+METHODS = ("bottom-up", "top-down")
+
+
+class QuadtreeBuilder(Estimator):
+    """Decomposes pictures into quadtrees of uniform squares.
+
+    After Masina and Stedile, "Parallelizing Quadtree Image Decomposition with mixed approaches", with exact integer
+    statistics and without padding: pixels outside the picture count for nothing, and a region wholly outside does not
+    exist. The root is the least square of a power of two that covers the picture.
+
+    Parameters
+    ----------
+    threshold : float
+        From 0 to 255 gray levels, rounded to the nearest multiple of 1/65536 (a tie to the even one).
+    criterion : str
+        When a region is uniform, and so a leaf. With s the standard deviation (of the population):
+
+        - ``"deviation"``: s of every channel is at most `threshold` (the paper's program);
+        - ``"any"``: s of at least one channel is;
+        - ``"weighted"``: sum of w s^2 over the channels is at most threshold^2 times the sum of the `weights` w;
+        - ``"luma"``: s of the luma (19595 R + 38470 G + 7471 B + 32768) >> 16 is; gray pictures are their own luma;
+        - ``"range"``: greatest minus least value of every channel is at most `threshold`.
+
+        Each is decided in integers, so every device gives the same tree.
+    weights : sequence of int, optional
+        With ``"weighted"``: one from 0 to 255 for each channel, not all 0.
+    min_size : int
+        Regions of this side are not split: a power of two, in pixels.
+    max_depth : int, optional
+        Regions so many splits below the root are not split.
+    method : str
+        ``"bottom-up"`` (Algorithm 2) reduces every level and keeps the statistics of all nodes. ``"top-down"``
+        (Algorithm 1) gives the same tree and keeps those of the tree's own nodes: under uniform regions nothing is
+        built. It needs a fraction of the memory and of the transfers, and wins wherever large parts of the picture are
+        uniform; on busy photographs it reads the pixels twice and gains nothing.
+    queue : pyopencl.CommandQueue, optional
+        Default: a device image's own queue, else the best device found.
+    random_state : int
+        Taken as by every engine; nothing here is random.
+    """
+
+    def __init__(
+        self,
+        threshold: float = 13.0,
+        *,
+        criterion: str = "deviation",
+        weights: Sequence[int] | None = None,
+        min_size: int = 1,
+        max_depth: int | None = None,
+        method: str = "bottom-up",
+        queue: runtime.CommandQueue | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.threshold = threshold
+        self.criterion = criterion
+        self.weights = weights
+        self.min_size = min_size
+        self.max_depth = max_depth
+        self.method = method
+        self.queue = queue
+        self.random_state = random_state
+
+    def _job(self, image: images.ImageLike, statistics: bool) -> Job:
+        picture = images.read(image, max_channels=MAX_CHANNELS)
+        if max(picture.height, picture.width) > MAX_SIDE:
+            raise InvalidArgument(
+                f"image has {picture.height} x {picture.width} pixels; allowed: up to {MAX_SIDE} a side"
+            )
+        shape = (picture.height, picture.width, picture.channels)
+        rules = criteria.check(self.threshold, self.criterion, self.weights, self.min_size, self.max_depth, shape)
+        params.seed(self.random_state)
+        top_down = params.choice("method", self.method, METHODS) == "top-down"
+        return Job(picture, rules, top_down, statistics)
+
+    def _run(self, job: Job, progress: runtime.ProgressCallback | None) -> Decomposition:
+        report = runtime.Progress(params.callback("progress", progress))
+        session = runtime.open_session(self.queue, images.device_arrays([job.picture]))
+        return decompose(session, job, report)
+
+    def build(self, image: images.ImageLike, *, progress: runtime.ProgressCallback | None = None) -> Quadtree:
+        """The tree of a picture, with statistics.
+
+        Parameters
+        ----------
+        image : path, PIL image, array (H, W) or (H, W, C) with C up to 16, or device array
+            At most 65535 pixels a side. A picture that the device has no room for is cut into subtrees.
+        progress : callable, optional
+            Called as ``progress(done, total)`` after each subtree; returning False stops the job.
+
+        Returns
+        -------
+        Quadtree
+            On the host, whatever the input.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument, FileError
+            If the image or a parameter is refused.
+        DeviceMemoryError
+            If the device has no room for the smallest subtree.
+        StoppedError
+            If `progress` returned False.
+        """
+        job = self._job(image, statistics=True)
+        found = self._run(job, progress)
+        leaves = found.leaves.get() if job.picture.on_device else found.leaves
+        shape = (job.picture.height, job.picture.width, job.picture.channels)
+        statistics: CompleteStatistics | LeafStatistics
+        if found.sums is not None and found.squares is not None:
+            statistics = LeafStatistics(*shape[:2], leaves, found.sums, found.squares)
+        else:
+            statistics = CompleteStatistics(_pixels(job.picture).copy(), found.words, found.stops)
+        return Quadtree(shape, job.picture.gray, job.criterion, leaves, statistics)
+
+    def leaves(self, image: images.ImageLike, *, progress: runtime.ProgressCallback | None = None) -> Any:
+        """The leaves alone: what ``build(image).leaves()`` gives, without the statistics of the levels.
+
+        Parameters
+        ----------
+        image, progress
+            As for `build`.
+
+        Returns
+        -------
+        structured ndarray, or pyopencl.array.Array of the same dtype for a device image
+            See `Quadtree.leaves`.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument, FileError, DeviceMemoryError, StoppedError
+            As `build`.
+        """
+        return self._run(self._job(image, statistics=False), progress).leaves
+
+
+def _pixels(picture: images.Picture) -> Any:
+    if picture.device_array is not None:
+        return picture.device_array.get().reshape(picture.height, picture.width, picture.channels)
+    return picture.array

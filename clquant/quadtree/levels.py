@@ -1,0 +1,190 @@
+"""Statistics of a tree's levels: kept for every node (bottom-up), or derived from those of the leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.quadtree.geometry import Integers, grid, grid_pixels, morton, root_level
+
+FORK, LEAF, INSIDE = 1, 2, 3
+Words = npt.NDArray[Any]
+Sums = npt.NDArray[np.uint64]
+
+
+def unpack(words: Words) -> tuple[Sums, Sums]:
+    """Sums and sums of squares, (bands, rows, columns) each, of one level's packed words (cl/quadtree.h).
+
+    Parameters
+    ----------
+    words : ndarray
+        uint32 (levels 1 and 2), uint64 with three axes (up to the tiles), or uint64 (bands, 2, rows, columns).
+    """
+    if words.ndim == 4:
+        return words[:, 0], words[:, 1]
+    shift = 20 if words.dtype == np.uint32 else 32
+    wide = words.astype(np.uint64)
+    return wide >> np.uint64(shift), wide & np.uint64((1 << shift) - 1)
+
+
+def rounded_means(sums: Sums, counts: Integers) -> npt.NDArray[np.uint8]:
+    """Means rounded half up; 0 where the sums are unknown. `counts` broadcasts over the last axis of `sums`."""
+    n = counts[..., None].astype(np.uint64)
+    means: npt.NDArray[np.uint8] = ((sums * np.uint64(2) + n) // (n * np.uint64(2))).astype(np.uint8)
+    return means
+
+
+def deviations(sums: Sums, squares: Sums, counts: Integers) -> npt.NDArray[np.float64]:
+    """Standard deviations: the square root of the exact integer n * squares - sum^2, over n."""
+    n = np.broadcast_to(counts[..., None], sums.shape).astype(np.uint64)
+    scaled = (n * squares - sums * sums).astype(np.float64)  # exact before the conversion where n < 2^24
+    for at in zip(*np.nonzero(n >= 1 << 24), strict=True):
+        scaled[at] = float(int(n[at]) * int(squares[at]) - int(sums[at]) ** 2)
+    result: npt.NDArray[np.float64] = np.sqrt(scaled) / n
+    return result
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of a tree as arrays over the grid of its nodes (rows, columns).
+
+    Attributes
+    ----------
+    size : int
+        Side of the nodes in pixels.
+    kinds : ndarray of uint8, (rows, columns)
+        `FORK` (1), `LEAF` (2), or `INSIDE` (3): within a greater leaf, so no node of the tree.
+    counts : ndarray of int64, (rows, columns)
+        Pixels of the picture in each node.
+    sums, squares : ndarray of uint64, (rows, columns, C)
+        Exact sums of values and of their squares; 0 at `INSIDE` nodes of a tree that was not built bottom-up.
+    """
+
+    size: int
+    kinds: npt.NDArray[np.uint8]
+    counts: Integers
+    sums: Sums
+    squares: Sums
+
+    @property
+    def means(self) -> npt.NDArray[np.uint8]:
+        """Means rounded half up, (rows, columns, C) uint8."""
+        return rounded_means(self.sums, self.counts)
+
+    @property
+    def deviations(self) -> npt.NDArray[np.float64]:
+        """Standard deviations in gray levels, (rows, columns, C) float64."""
+        return deviations(self.sums, self.squares, self.counts)
+
+
+class Statistics(Protocol):
+    """What can say a level's statistics."""
+
+    def level(self, level: int) -> Level:
+        """The nodes of a level, counted from the pixels."""
+
+
+class Levels(Sequence[Level]):
+    """A tree's levels from the root (0) to the pixels; each is made when it is asked for."""
+
+    def __init__(self, statistics: Statistics, count: int) -> None:
+        self._statistics, self._count = statistics, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Level: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Level]: ...
+    def __getitem__(self, index: int | slice) -> Level | list[Level]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(self._count))]
+        depth = index + self._count if index < 0 else index
+        if not 0 <= depth < self._count:
+            raise IndexError(f"level {index} of a tree of {self._count} levels")
+        return self._statistics.level(self._count - 1 - depth)
+
+    def __iter__(self) -> Iterator[Level]:
+        return (self[depth] for depth in range(self._count))
+
+
+class CompleteStatistics:
+    """Statistics of every node, as a bottom-up reduction leaves them.
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8, (H, W, C)
+    words : dict of int to ndarray
+        By level from 1 on (see `unpack`).
+    stops : dict of int to ndarray of bool
+        By level from 1 on: whether the node stops a split.
+    """
+
+    def __init__(
+        self,
+        pixels: npt.NDArray[np.uint8],
+        words: dict[int, Words],
+        stops: dict[int, npt.NDArray[np.bool_]],
+    ) -> None:
+        self.pixels, self.words, self.stops = pixels, words, stops
+
+    def level(self, level: int) -> Level:
+        """The nodes of a level, counted from the pixels."""
+        height, width = self.pixels.shape[:2]
+        if level == 0:
+            sums = self.pixels.astype(np.uint64)
+            squares = sums * sums
+        else:
+            sums, squares = (np.moveaxis(part, 0, -1) for part in unpack(self.words[level]))
+        return Level(1 << level, self._kinds(level), grid_pixels(height, width, level), sums, squares)
+
+    def _kinds(self, level: int) -> npt.NDArray[np.uint8]:
+        height, width = self.pixels.shape[:2]
+        root = root_level(height, width)
+        inside = np.zeros((1, 1), np.bool_)
+        for above in range(root, level, -1):
+            rows, columns = grid(height, width, above - 1)
+            inside = (inside | self.stops[above]).repeat(2, 0).repeat(2, 1)[:rows, :columns]
+        stops = self.stops[level] if level else np.ones((height, width), np.bool_)
+        return np.where(inside, INSIDE, np.where(stops, LEAF, FORK)).astype(np.uint8)
+
+
+class LeafStatistics:
+    """Statistics of a tree's own nodes, from those of its leaves in Morton order.
+
+    Parameters
+    ----------
+    height, width : int
+    leaves : structured ndarray
+    sums, squares : ndarray of uint64, (leaves, C)
+    """
+
+    def __init__(self, height: int, width: int, leaves: npt.NDArray[np.void], sums: Sums, squares: Sums) -> None:
+        self.height, self.width = height, width
+        self.leaves, self.sums, self.squares = leaves, sums, squares
+
+    def level(self, level: int) -> Level:
+        """The nodes of a level, counted from the pixels."""
+        size, channels = 1 << level, self.sums.shape[1]
+        rows, columns = grid(self.height, self.width, level)
+        kinds = np.full((rows, columns), INSIDE, np.uint8)
+        sums = np.zeros((rows, columns, channels), np.uint64)
+        squares = np.zeros_like(sums)
+        own = self.leaves["size"] == size
+        at = (self.leaves["y"][own] >> level, self.leaves["x"][own] >> level)
+        kinds[at], sums[at], squares[at] = LEAF, self.sums[own], self.squares[own]
+        below = np.flatnonzero(self.leaves["size"] < size)
+        if below.size:
+            x, y = self.leaves["x"][below] >> level, self.leaves["y"][below] >> level
+            codes = morton(x, y)
+            starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+            at = (y[starts], x[starts])
+            kinds[at] = FORK
+            sums[at] = np.add.reduceat(self.sums[below], starts, axis=0)
+            squares[at] = np.add.reduceat(self.squares[below], starts, axis=0)
+        return Level(size, kinds, grid_pixels(self.height, self.width, level), sums, squares)

@@ -1,0 +1,306 @@
+"""A subtree on the device: reduction of its levels, its leaves, its statistics.
+
+A picture that fits the device is one subtree. Otherwise it is cut into squares of a power of two, each of which is a
+subtree of the picture's tree; the nodes above them come last (`clquant.quadtree.assembly`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import runtime
+from clquant.quadtree.criteria import Criterion
+from clquant.quadtree.geometry import cells, grid
+
+STOP = np.uint32(1 << 31)
+COUNT_MASK = np.uint32(STOP - 1)
+GROUP = 128  # measured best on an NVIDIA H200 (benchmarks/quadtree.py)
+
+
+def record_dtype(channels: int, gray: bool) -> np.dtype[np.void]:
+    """The leaves' dtype: x, y, size (int32, pixels) and mean (uint8, one a channel; a plain number for gray)."""
+    mean: Any = "u1" if gray else ("u1", (channels,))
+    return np.dtype(
+        {
+            "names": ["x", "y", "size", "mean"],
+            "formats": ["<i4", "<i4", "<i4", mean],
+            "offsets": [0, 4, 8, 12],
+            "itemsize": 12 + 4 * -(-channels // 4),
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Region:
+    """Pixels on the device that one subtree is built of.
+
+    Attributes
+    ----------
+    pixels : pyopencl.Buffer
+    origin, pitch : int
+        Byte of the first pixel; bytes from one row to the next.
+    height, width : int
+        Pixels inside the picture.
+    left, top : int
+        The subtree's corner in the picture.
+    level : int
+        Of the subtree's root, which may be wider than the pixels inside.
+    """
+
+    pixels: runtime.Buffer
+    origin: int
+    pitch: int
+    height: int
+    width: int
+    left: int
+    top: int
+    level: int
+
+
+def tile_level(session: runtime.Session, bands: int) -> int:
+    """Side of the tiles that one work-group reduces, as a level: the greatest whose local memory the device has."""
+    means = 4 * -(-bands // 4)
+    for level in (6, 5):
+        blocks, slots = 4 ** (level - 2), 4**level
+        reduce = blocks * (6 * bands + 4) + (blocks // 3 + 1) * (10 * bands + 4)
+        if max(reduce, slots * (means + 2) + 256, GROUP * 10 * bands) <= session.limits.local_memory:
+            return level
+    return 4
+
+
+@dataclass
+class Subtree:
+    """The levels of one region while they are on the device. All buffers belong to `scope`."""
+
+    session: runtime.Session
+    scope: runtime.Scope
+    region: Region
+    channels: int
+    criterion: Criterion
+    store_low: bool
+    tile: int = 0
+    buffers: dict[str, runtime.Buffer] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        region = self.region
+        self.bands = self.criterion.bands(self.channels)
+        self.tile = tile_level(self.session, self.bands)
+        self.top = region.level
+        self.last = max(self.top, self.tile)
+        nodes = {level: cells(region.height, region.width, level) for level in range(1, self.last + 1)}
+        self.cells = nodes
+        low = 4 * self.bands * (nodes[1] + nodes[2]) if self.store_low else 1
+        sizes = {
+            "low": low,
+            "flags": nodes[2],
+            "stats": 8 * self.bands * self._cells_from(3, self.tile + 1),
+            "nodes": 4 * self._cells_from(3, self.last + 1),
+            "upper": 16 * self.bands * self._cells_from(self.tile + 1, self.last + 1),
+            "extents": 2 * self.channels * self._cells_from(self.tile, self.last + 1)
+            if self.criterion.name == "range"
+            else 1,
+        }
+        self.buffers = {name: self.scope.empty(nbytes) for name, nbytes in sizes.items()}
+
+    def _cells_from(self, first: int, last: int) -> int:
+        return sum(self.cells[level] for level in range(first, last))
+
+    def _constants(self, **more: int) -> dict[str, int | str]:
+        aligned = self.region.origin % 4 == 0 and self.region.pitch % 4 == 0
+        constants = self.criterion.constants(self.channels)
+        return {**constants, "TILE_LEVEL": self.tile, "ALIGNED": int(aligned), **more}
+
+    def _group_kernel(self, file: str, name: str, **more: int) -> tuple[runtime.Kernel, int]:
+        """A kernel that is built for its work-group size, and that size: halved until the device takes it."""
+        group = 1 << (min(GROUP, self.session.limits.work_group).bit_length() - 1)
+        while True:
+            kernel = self.session.program(file, **self._constants(GROUP=group, **more)).kernel(name)
+            admitted = self.session.work_group_size(kernel, group)
+            if admitted >= group:
+                return kernel, group
+            group //= 2
+
+    def _geometry(self) -> tuple[Any, ...]:
+        region = self.region
+        return (
+            region.pixels,
+            np.uint64(region.origin),
+            np.uint32(region.pitch),
+            np.uint32(region.width),
+            np.uint32(region.height),
+        )
+
+    def reduce(self) -> None:
+        """Bottom-up: every level from the pixels to the root (Masina and Stedile, Algorithm 2 and section 5)."""
+        self._reduce_tiles(None)
+        self._reduce_upper()
+
+    def descend(self) -> None:
+        """Top-down: the tiles and what is above them first, then what is under the tiles that are to be split."""
+        kernel, group = self._group_kernel("quadtree_totals.cl", "quadtree_totals")
+        stats_at, nodes_at = self.bands * self._cells_from(3, self.tile), self._cells_from(3, self.tile)
+        self.session.launch(
+            kernel,
+            self.cells[self.tile] * group,
+            group,
+            *self._geometry(),
+            np.uint32(self.criterion.floor_level),
+            np.uint32(self.top),
+            np.uint64(self.criterion.bound),
+            self.buffers["stats"],
+            np.uint32(stats_at),
+            self.buffers["nodes"],
+            np.uint32(nodes_at),
+            self.buffers["extents"],
+        )
+        self._reduce_upper()
+        tiles = self._open_tiles()
+        if tiles.size:
+            self._reduce_tiles(tiles)
+            self._reduce_upper()
+
+    def _open_tiles(self) -> npt.NDArray[np.uint32]:
+        """Tiles that are to be split: neither they nor a node above them is uniform."""
+        shut = np.zeros((1, 1), np.bool_)
+        for level in range(self.last, self.tile - 1, -1):
+            rows, columns = grid(self.region.height, self.region.width, level)
+            shut = shut.repeat(2, 0).repeat(2, 1)[:rows, :columns] | (self.nodes(level) >= STOP)
+        return np.flatnonzero(~shut).astype(np.uint32)
+
+    def _reduce_tiles(self, tiles: npt.NDArray[np.uint32] | None) -> None:
+        kernel, group = self._group_kernel(
+            "quadtree_tiles.cl",
+            "quadtree_tiles",
+            STORE_LOW=int(self.store_low),
+        )
+        names = ("low", "flags", "stats", "nodes", "extents")
+        self.session.launch(
+            kernel,
+            (self.cells[self.tile] if tiles is None else tiles.size) * group,
+            group,
+            *self._geometry(),
+            np.uint32(self.criterion.floor_level),
+            np.uint32(self.top),
+            np.uint64(self.criterion.bound),
+            *(self.buffers[name] for name in names),
+            np.uint32(tiles is not None),
+            self.buffers["flags"] if tiles is None else self.scope.copy_of(tiles),
+        )
+
+    def _reduce_upper(self) -> None:
+        kernel = self.session.program("quadtree_upper.cl", **self._constants()).kernel("quadtree_upper")
+        group = self.session.work_group_size(kernel, 64)
+        for level in range(self.tile + 1, self.last + 1):
+            packed = level == self.tile + 1
+            below_at = (
+                self.bands * self._cells_from(3, self.tile)
+                if packed
+                else 2 * self.bands * self._cells_from(self.tile + 1, level - 1)
+            )
+            self.session.launch(
+                kernel,
+                self.cells[level],
+                group,
+                self.buffers["stats" if packed else "upper"],
+                np.uint32(below_at),
+                np.uint32(packed),
+                self.buffers["upper"],
+                np.uint32(2 * self.bands * self._cells_from(self.tile + 1, level)),
+                self.buffers["nodes"],
+                np.uint32(self._cells_from(3, level - 1)),
+                np.uint32(self._cells_from(3, level)),
+                self.buffers["extents"],
+                np.uint32(self.channels * self._cells_from(self.tile, level - 1)),
+                np.uint32(self.channels * self._cells_from(self.tile, level)),
+                np.uint32(self.region.width),
+                np.uint32(self.region.height),
+                np.uint32(level),
+                np.uint32(self.criterion.floor_level),
+                np.uint64(self.criterion.bound),
+            )
+
+    def count(self) -> int:
+        """How many leaves there are; waits for the reduction."""
+        at = 4 * self._cells_from(3, self.last)
+        return int(self.session.download(self.buffers["nodes"], 1, np.uint32, at)[0] & COUNT_MASK)
+
+    def leaves(self, count: int) -> runtime.Buffer:
+        """The leaves' records in Morton order, compacted on the device."""
+        itemsize = record_dtype(self.channels, False).itemsize
+        records = self.scope.empty(count * itemsize)
+        kernel, group = self._group_kernel("quadtree_leaves.cl", "quadtree_leaves")
+        self.session.launch(
+            kernel,
+            self.cells[self.tile] * group,
+            group,
+            *self._geometry(),
+            np.uint32(self.region.left),
+            np.uint32(self.region.top),
+            np.uint32(self.last),
+            *(self.buffers[name] for name in ("flags", "stats", "upper", "nodes")),
+            records,
+        )
+        return records
+
+    def leaf_sums(self, records: runtime.Buffer, count: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Sums and sums of squares of listed leaves, (count, C) uint64 each."""
+        kernel = self.session.program("quadtree_totals.cl", **self._constants(GROUP=1)).kernel("quadtree_leaf_sums")
+        sums, squares = (self.scope.empty(8 * count * self.channels) for _ in range(2))
+        self.session.launch(
+            kernel,
+            count,
+            self.session.work_group_size(kernel, 64),
+            *self._geometry(),
+            np.uint32(self.region.left),
+            np.uint32(self.region.top),
+            records,
+            np.uint32(count),
+            self.buffers["stats"],
+            self.buffers["upper"],
+            sums,
+            squares,
+        )
+        shape = (count, self.channels)
+        return self.session.download(sums, shape, np.uint64), self.session.download(squares, shape, np.uint64)
+
+    def nodes(self, level: int) -> npt.NDArray[np.uint32]:
+        """Leaves under every node of a level from 3 on, with `STOP` where it stops a split; (rows, columns)."""
+        shape = grid(self.region.height, self.region.width, level)
+        return self.session.download(self.buffers["nodes"], shape, np.uint32, 4 * self._cells_from(3, level))
+
+    def stops(self) -> Iterable[tuple[int, npt.NDArray[np.bool_]]]:
+        """For every level from 1 to the root's: which nodes stop a split."""
+        height, width = self.region.height, self.region.width
+        flags = self.session.download(self.buffers["flags"], grid(height, width, 2), np.uint8)
+        if self.top >= 1:
+            rows, columns = grid(height, width, 1)
+            quadrants = np.empty((2 * flags.shape[0], 2 * flags.shape[1]), np.bool_)
+            for q in range(4):
+                quadrants[q >> 1 :: 2, q & 1 :: 2] = flags >> q & 1
+            yield 1, quadrants[:rows, :columns]
+        if self.top >= 2:
+            yield 2, (flags >> 4 & 1).astype(np.bool_)
+        for level in range(3, self.top + 1):
+            yield level, self.nodes(level) >= STOP
+
+    def words(self, level: int, bands: int) -> npt.NDArray[Any]:
+        """The first `bands` bands' statistics of a level from 1 on, as `clquant.quadtree.levels.unpack` takes them."""
+        shape = (bands, *grid(self.region.height, self.region.width, level))
+        if level <= 2:
+            at = 4 * self.bands * self._cells_from(1, level)
+            return self.session.download(self.buffers["low"], shape, np.uint32, at)
+        if level <= self.tile:
+            at = 8 * self.bands * self._cells_from(3, level)
+            return self.session.download(self.buffers["stats"], shape, np.uint64, at)
+        at = 16 * self.bands * self._cells_from(self.tile + 1, level)
+        return self.session.download(self.buffers["upper"], (bands, 2, *shape[1:]), np.uint64, at)
+
+    def root_extents(self) -> npt.NDArray[np.uint8]:
+        """Least and greatest value of every channel over the whole region, (C, 2); with the range criterion."""
+        at = 2 * self.channels * self._cells_from(self.tile, self.last)
+        return self.session.download(self.buffers["extents"], (self.channels, 2), np.uint8, at)

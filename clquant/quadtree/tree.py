@@ -1,0 +1,415 @@
+"""Quadtree: what a decomposition found, as a value."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+
+from clquant import params
+from clquant.files import PathLike, read_bytes, write_bytes
+from clquant.quadtree import files, render
+from clquant.quadtree.criteria import Criterion
+from clquant.quadtree.geometry import Integers, morton, node_pixels, paper_positions, root_level
+from clquant.quadtree.levels import LEAF, CompleteStatistics, LeafStatistics, Levels
+from clquant.runtime import InvalidArgument, InvalidType
+
+MAX_ARRAY_LEVEL = 13  # of a tree that `to_array` lays out: 89 million nodes
+
+
+class Quadtree:
+    """A picture's decomposition into uniform squares.
+
+    Made by `QuadtreeBuilder.build` and `Quadtree.load`. Two trees are equal if their pictures' shapes, criteria and
+    leaves are. A tree does not change.
+
+    Attributes
+    ----------
+    height, width, channels : int
+        Of the picture.
+    gray : bool
+        Whether the picture was two-dimensional; `render` gives one of the same shape.
+    complete : bool
+        Whether the statistics of every node are known, those within leaves too (bottom-up building).
+    exact : bool
+        Whether statistics are the picture's; a loaded tree has those of its rendered picture.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int, int],
+        gray: bool,
+        criterion: Criterion,
+        leaves: npt.NDArray[np.void],
+        statistics: CompleteStatistics | LeafStatistics | None = None,
+    ) -> None:
+        self.height, self.width, self.channels = shape
+        self.gray = gray
+        self._criterion = criterion
+        self._leaves = leaves
+        self._leaves.flags.writeable = False
+        self._codes: npt.NDArray[np.uint64] | None = None
+        self.exact = statistics is not None
+        self.complete = isinstance(statistics, CompleteStatistics)
+        self._statistics = statistics or self._rendered_statistics()
+
+    def _rendered_statistics(self) -> LeafStatistics:
+        means = self._leaves["mean"].reshape(len(self), self.channels).astype(np.uint64)
+        n = self._leaf_pixels().astype(np.uint64)[:, None]
+        return LeafStatistics(self.height, self.width, self._leaves, means * n, means * means * n)
+
+    def _leaf_pixels(self) -> Integers:
+        x, y, size = (self._leaves[name].astype(np.int64) for name in ("x", "y", "size"))
+        return node_pixels(x, y, size, self.height, self.width)
+
+    # --- what it is -------------------------------------------------------------------------------------------------
+
+    @property
+    def threshold(self) -> float:
+        """The threshold in gray levels, a multiple of 1/65536."""
+        return self._criterion.threshold
+
+    @property
+    def criterion(self) -> str:
+        """The criterion's name."""
+        return self._criterion.name
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """The channels' weights with the criterion ``"weighted"``, else empty."""
+        return self._criterion.weights
+
+    @property
+    def min_size(self) -> int:
+        """Side of the least regions, in pixels; `max_depth` has its part in it."""
+        return 1 << self._criterion.floor_level
+
+    @property
+    def depth(self) -> int:
+        """Depth of the pixels: log2 of the root's side."""
+        return root_level(self.height, self.width)
+
+    @property
+    def size(self) -> int:
+        """The root's side in pixels, the least power of two that covers the picture."""
+        return 1 << self.depth
+
+    def __len__(self) -> int:
+        return len(self._leaves)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Quadtree):
+            return NotImplemented
+        mine, its = ((t.height, t.width, t.channels, t.gray, t._criterion, t._leaves.tobytes()) for t in (self, other))
+        return mine == its
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shape = (self.height, self.width) if self.gray else (self.height, self.width, self.channels)
+        return f"<Quadtree of a picture {shape}: {len(self)} leaves, {self.criterion} <= {self.threshold:g}>"
+
+    def _repr_png_(self) -> bytes:
+        target = io.BytesIO()
+        PIL.Image.fromarray(self.outline()).save(target, "PNG")
+        return target.getvalue()
+
+    # --- nodes ------------------------------------------------------------------------------------------------------
+
+    def leaves(self) -> npt.NDArray[np.void]:
+        """The leaves in Morton order (top-left, top-right, bottom-left, bottom-right).
+
+        Returns
+        -------
+        structured ndarray, read-only
+            `x`, `y` (int32): top-left pixel; `size` (int32): side in pixels, a power of two, which may reach beyond the
+            picture; `mean` (uint8, one a channel; a plain number for gray): rounded half up, over the pixels inside.
+        """
+        return self._leaves
+
+    @property
+    def levels(self) -> Levels:
+        """Statistics of the levels, root first; ``levels[-1]`` is the pixels. Each is computed when it is asked for."""
+        return Levels(self._statistics, self.depth + 1)
+
+    def counts(self) -> list[dict[str, int]]:
+        """Nodes of the tree by depth, root first: ``{"size": side, "forks": ..., "leaves": ...}``."""
+        codes, size = self._morton(), self._leaves["size"]
+        found = []
+        for level in range(self.depth, -1, -1):
+            parents = codes[size < 1 << level] >> np.uint64(2 * level)
+            forks = int(np.count_nonzero(parents[1:] != parents[:-1])) + (parents.size > 0)
+            found.append({"size": 1 << level, "forks": forks, "leaves": int((size == 1 << level).sum())})
+        return found
+
+    def compression(self) -> dict[str, float | int]:
+        """Figures of what the tree saves.
+
+        Returns
+        -------
+        dict
+            `pixels`, `leaves`, `forks`; `pixels_per_leaf`; `raw_bytes` of the picture and `file_bytes` of `to_bytes`;
+            `ratio` of the two; and, where the picture's statistics are known, `psnr` of `render()` in dB
+            (infinite where it is the picture itself).
+        """
+        pixels = self.height * self.width
+        raw = pixels * self.channels
+        stored = files.encoded_size(self.height, self.width, self.channels, self._criterion, self._leaves)
+        figures: dict[str, float | int] = {
+            "pixels": pixels,
+            "leaves": len(self),
+            "forks": sum(level["forks"] for level in self.counts()),
+            "pixels_per_leaf": pixels / len(self),
+            "raw_bytes": raw,
+            "file_bytes": stored,
+            "ratio": raw / stored,
+        }
+        if self.exact:
+            error = self.squared_error()
+            figures["psnr"] = 10 * math.log10(255**2 * raw / error) if error else math.inf
+        return figures
+
+    def squared_error(self) -> int:
+        """Sum of squared differences between the picture and `render()`, over pixels and channels; exact.
+
+        Raises
+        ------
+        InvalidArgument
+            If the tree was loaded, so that the picture is not known.
+        """
+        if not self.exact:
+            raise InvalidArgument("this tree was loaded from a file, which has not the picture's statistics")
+        total = 0
+        for level in self.levels:
+            own = level.kinds == LEAF
+            n = level.counts[own][:, None].astype(np.uint64)
+            m = level.means[own].astype(np.uint64)
+            error = level.squares[own] + n * m * m - np.uint64(2) * m * level.sums[own]
+            total += int(error.sum())
+        return total
+
+    def to_array(self) -> npt.NDArray[np.void]:
+        """The complete tree in one array: Masina and Stedile, section 5.1.
+
+        The root is element 0 and the children of element i are 4i + 1 to 4i + 4: top-left, top-right, bottom-right,
+        bottom-left.
+
+        Returns
+        -------
+        structured ndarray, ((4^(depth + 1) - 1) / 3,)
+            `kind` (uint8): 0 outside the picture, 1 fork, 2 leaf, 3 within a leaf; `mean` (uint8, C) and `deviation`
+            (float64, C), which are 0 outside and, in a tree that is not `complete`, within leaves.
+
+        Raises
+        ------
+        InvalidArgument
+            If the root's side is over 8192.
+        """
+        if self.depth > MAX_ARRAY_LEVEL:
+            raise InvalidArgument(
+                f"to_array of a tree of depth {self.depth}; allowed: up to {MAX_ARRAY_LEVEL} (8192 pixels a side)"
+            )
+        channels = (self.channels,)
+        nodes = np.zeros(
+            (4 ** (self.depth + 1) - 1) // 3, [("kind", "u1"), ("mean", "u1", channels), ("deviation", "f8", channels)]
+        )
+        for depth, level in enumerate(self.levels):
+            at = (4**depth - 1) // 3 + paper_positions(*level.kinds.shape)
+            nodes["kind"][at], nodes["mean"][at], nodes["deviation"][at] = level.kinds, level.means, level.deviations
+        return nodes
+
+    # --- looking up -------------------------------------------------------------------------------------------------
+
+    def _morton(self) -> npt.NDArray[np.uint64]:
+        if self._codes is None:
+            self._codes = morton(self._leaves["x"], self._leaves["y"])
+        return self._codes
+
+    def _find(self, x: Integers, y: Integers) -> Integers:
+        found: Integers = np.searchsorted(self._morton(), morton(x, y), side="right").astype(np.int64) - 1
+        return found
+
+    @overload
+    def find(self, x: int, y: int) -> int: ...
+    @overload
+    def find(self, x: npt.NDArray[Any], y: npt.NDArray[Any]) -> Integers: ...
+    def find(self, x: Any, y: Any) -> Any:
+        """Which leaf holds a pixel.
+
+        Parameters
+        ----------
+        x, y : int or integer arrays of one shape
+            Column and row.
+
+        Returns
+        -------
+        int or ndarray of int64
+            Places in `leaves()`.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            If a coordinate is no integer or outside the picture.
+        """
+        if not isinstance(x, np.ndarray) and not isinstance(y, np.ndarray):
+            column, row = params.integer("x", x, 0, self.width - 1), params.integer("y", y, 0, self.height - 1)
+            return int(self._find(np.array([column]), np.array([row]))[0])
+        columns, rows = np.asarray(x), np.asarray(y)
+        for name, values, limit in (("x", columns, self.width), ("y", rows, self.height)):
+            if not np.issubdtype(values.dtype, np.integer):
+                raise InvalidType(f"{name} is {params.shown(values)}; allowed: integers")
+            if values.size and (values.min() < 0 or values.max() >= limit):
+                raise InvalidArgument(f"{name} goes from {values.min()} to {values.max()}; allowed: 0 to {limit - 1}")
+        if columns.shape != rows.shape:
+            raise InvalidArgument(f"x and y have the shapes {columns.shape} and {rows.shape}; allowed: one shape")
+        return self._find(columns, rows)
+
+    def neighbours(self, leaf: int) -> Integers:
+        """The leaves that share a part of an edge with a leaf.
+
+        Parameters
+        ----------
+        leaf : int
+            Place in `leaves()`.
+
+        Returns
+        -------
+        ndarray of int64
+            Places in `leaves()`, ascending; no leaf twice.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            If there is no such leaf.
+        """
+        record = self._leaves[params.integer("leaf", leaf, 0, len(self) - 1)]
+        left, top, size = int(record["x"]), int(record["y"]), int(record["size"])
+        right, bottom = left + size, top + size
+        columns = np.arange(left, min(right, self.width))
+        rows = np.arange(top, min(bottom, self.height))
+        sides = []
+        for y in (top - 1, bottom):
+            if 0 <= y < self.height:
+                sides.append(self._find(columns, np.full_like(columns, y)))
+        for x in (left - 1, right):
+            if 0 <= x < self.width:
+                sides.append(self._find(np.full_like(rows, x), rows))
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *sides]))
+
+    # --- pictures ---------------------------------------------------------------------------------------------------
+
+    def render(self) -> npt.NDArray[np.uint8]:
+        """The picture with every leaf in its mean; uint8 of the picture's own shape."""
+        picture: npt.NDArray[np.uint8] = render.paint(self.height, self.width, self._leaves, self._leaves["mean"])
+        return picture
+
+    def outline(self, image: Any = None, color: tuple[int, int, int] = (255, 255, 255)) -> npt.NDArray[np.uint8]:
+        """The leaves' borders drawn one pixel wide, on `render()` or on a picture of the same size.
+
+        Parameters
+        ----------
+        image : ndarray of uint8, (H, W) or (H, W, C), optional
+        color : three integers from 0 to 255
+
+        Returns
+        -------
+        ndarray of uint8, (H, W, 3)
+            Of more than three bands the first three; of two bands the first, as gray.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+        """
+        base = self.render() if image is None else image
+        if not isinstance(base, np.ndarray) or base.dtype != np.uint8:
+            raise InvalidType(f"image is {params.shown(base)}; allowed: a uint8 array")
+        if base.ndim not in (2, 3) or base.shape[:2] != (self.height, self.width):
+            raise InvalidArgument(f"image has the shape {base.shape}; allowed: {self.height} x {self.width} pixels")
+        if not isinstance(color, tuple | list) or len(color) != 3:
+            raise InvalidArgument(f"color is {params.shown(color)}; allowed: three integers from 0 to 255")
+        ink = [params.integer(f"color[{i}]", value, 0, 255) for i, value in enumerate(color)]
+        picture = render.as_rgb(base)
+        picture[render.edges(self.height, self.width, self._leaves)] = ink
+        return picture
+
+    def frames(self) -> Iterator[npt.NDArray[np.uint8]]:
+        """One picture a depth, root first; the last is `render()`.
+
+        Yields
+        ------
+        ndarray of uint8 of the picture's own shape
+            The leaves down to this depth, and the regions still to be split, each in its mean.
+        """
+        for picture in render.frames(self.levels, self.height, self.width):
+            yield picture[..., 0] if self.gray else picture
+
+    # --- other forms ------------------------------------------------------------------------------------------------
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The leaves as GeoJSON features, in Morton order.
+
+        Yields
+        ------
+        dict
+            A ``Feature`` whose ``Polygon`` is the leaf's part of the picture in pixels (x to the right, y down, corners
+            of pixels at whole numbers), with the properties `size` and `mean` (a list).
+        """
+        for x, y, size, mean in self._leaves.tolist():
+            right, bottom = min(x + size, self.width), min(y + size, self.height)
+            ring = [[x, y], [right, y], [right, bottom], [x, bottom], [x, y]]
+            values = [mean] if self.gray else list(mean)
+            yield {
+                "type": "Feature",
+                "geometry": {"type": "Polygon", "coordinates": [ring]},
+                "properties": {"size": size, "mean": values},
+            }
+
+    def to_geojson(self) -> dict[str, Any]:
+        """All `records` as a GeoJSON ``FeatureCollection``, ready for `json.dumps`."""
+        return {"type": "FeatureCollection", "features": list(self.records())}
+
+    def to_bytes(self) -> bytes:
+        """The tree in the CLQT format: its structure and the leaves' means."""
+        shape = (self.height, self.width, self.channels)
+        return files.encode(*shape, self.gray, self._criterion, self._leaves)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Quadtree:
+        """A tree from what `to_bytes` gave; `levels` are then those of its rendered picture.
+
+        Raises
+        ------
+        InvalidType, FormatError
+            If these are not the bytes of a whole, undamaged tree.
+        """
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise InvalidType(f"data is a {type(data).__name__}; allowed: bytes")
+        height, width, channels, gray, criterion, leaves = files.decode(bytes(data))
+        return cls((height, width, channels), gray, criterion, leaves)
+
+    def save(self, path: PathLike) -> None:
+        """Write `to_bytes` to a file, whole or not at all.
+
+        Raises
+        ------
+        FileError
+        """
+        write_bytes(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: PathLike) -> Quadtree:
+        """Read a file that `save` wrote.
+
+        Raises
+        ------
+        FileError
+            If it cannot be read.
+        FormatError
+            If it is no whole, undamaged tree.
+        """
+        return cls.from_bytes(read_bytes(path))
