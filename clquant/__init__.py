@@ -7,6 +7,7 @@ from clquant.palette.engine import PaletteEngine
 from clquant.palette.indexed import IndexedImage
 from clquant.palette.ordered import OrderedDither
 from clquant.palette.palette import Palette
+from clquant.quadtree import Quadtree, QuadtreeBuilder
 from clquant.runtime import ClquantError
 from clquant.vq import VQCodec
 
@@ -21,6 +22,8 @@ __all__ = [
     "Palette",
     "PaletteEngine",
     "PinwheelHalftoner",
+    "Quadtree",
+    "QuadtreeBuilder",
     "VQCodec",
     "WeightTables",
 ]

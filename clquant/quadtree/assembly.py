@@ -265,7 +265,9 @@ class _Forest:
                     break
             else:
                 chosen.append(part)
-        self.result.leaves = np.concatenate([part.leaves for part in chosen])
+        # As bytes: concatenating records would leave their padding undefined.
+        records = np.concatenate([part.leaves.view(np.uint8) for part in chosen])
+        self.result.leaves = records.view(chosen[0].leaves.dtype)
         if self.job.leaf_sums:
             self.result.sums = np.concatenate([part.sums for part in chosen if part.sums is not None])
             self.result.squares = np.concatenate([part.squares for part in chosen if part.squares is not None])

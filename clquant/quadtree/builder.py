@@ -56,6 +56,8 @@ class QuadtreeBuilder(Estimator):
         Taken as by every engine; nothing here is random.
     """
 
+    stream_method = "build"
+
     def __init__(
         self,
         threshold: float = 13.0,

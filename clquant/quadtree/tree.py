@@ -105,8 +105,8 @@ class Quadtree:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Quadtree):
             return NotImplemented
-        mine, its = ((t.height, t.width, t.channels, t.gray, t._criterion, t._leaves.tobytes()) for t in (self, other))
-        return mine == its
+        mine, its = ((t.height, t.width, t.channels, t.gray, t._criterion) for t in (self, other))
+        return mine == its and np.array_equal(self._leaves, other._leaves)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -359,14 +359,15 @@ class Quadtree:
             A ``Feature`` whose ``Polygon`` is the leaf's part of the picture in pixels (x to the right, y down, corners
             of pixels at whole numbers), with the properties `size` and `mean` (a list).
         """
-        for x, y, size, mean in self._leaves.tolist():
+        places = self._leaves[["x", "y", "size"]].tolist()
+        means = self._leaves["mean"].reshape(len(self), self.channels).tolist()
+        for (x, y, size), mean in zip(places, means, strict=True):
             right, bottom = min(x + size, self.width), min(y + size, self.height)
             ring = [[x, y], [right, y], [right, bottom], [x, bottom], [x, y]]
-            values = [mean] if self.gray else list(mean)
             yield {
                 "type": "Feature",
                 "geometry": {"type": "Polygon", "coordinates": [ring]},
-                "properties": {"size": size, "mean": values},
+                "properties": {"size": size, "mean": mean},
             }
 
     def to_geojson(self) -> dict[str, Any]:
