@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -113,6 +114,48 @@ class Palette:
     def take(self, indices: npt.NDArray[np.integer[Any]]) -> Palette:
         """The palette of some entries, in the order of `indices`."""
         return Palette(self._colors[indices])
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], format: str | None = None) -> Palette:
+        """Read a palette file: gpl, act, pal (JASC or Microsoft), hex, ase, or a picture (its palette or its colours).
+
+        Parameters
+        ----------
+        path : path_like
+        format : str, optional
+            See `clquant.palette.formats`; by default what the file begins with decides, then its suffix.
+
+        Raises
+        ------
+        FileError
+            If the file cannot be read, is over 16 MiB, or is no palette.
+        InvalidArgument
+            If there is no such format.
+        """
+        from clquant.palette import formats
+
+        return formats.read(path, format)
+
+    def write(self, path: str | os.PathLike[str], format: str | None = None) -> None:
+        """Write a palette file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path_like
+            Its suffix chooses the format: .gpl, .act, .pal (JASC's), .hex, .ase, or .png (a picture of swatches).
+        format : str, optional
+            ``"gpl"``, ``"act"``, ``"jasc"``, ``"riff"`` (Microsoft's .pal), ``"hex"``, ``"ase"`` or ``"png"``.
+
+        Raises
+        ------
+        InvalidArgument
+            If there is no such format, or it cannot hold the palette.
+        FileError
+            If the file cannot be written.
+        """
+        from clquant.palette import formats
+
+        formats.write(self, path, format)
 
     def __len__(self) -> int:
         return len(self._colors)
