@@ -2,20 +2,23 @@
 //
 // Constants from the host, for every file that includes this one:
 //   COLORS        nodes K of the map, 2 to 1024
+//   COORDINATE_BITS  of the largest coordinate, at most 12
 //   DIMS          coordinates of a point, 3 or 4; points and nodes always lie in vectors of 4, the last then 0
 //   STAGED        1: a slab's sums and counts are copied to local memory before they are read
 //   SEARCH_SHIFT  fraction bits s of a node in a search, such that 4^s |p|^2 < 2^24 for every point p
 //
 // Nodes are int4 with 12 fraction bits. Points have coordinates below 2^12, so nodes stay below 2^24.
 //
-// One step's totals ("slab") are uints: sums (K, 4), counts (K), wins (K), squares' low 12 bits (K, 4), squares' high
-// bits (K, 4). A batch has at most 2^19 points of coordinates below 2^12: every total stays below 2^32.
+// One step's totals ("slab") are uints: sums (K, 4), counts (K), wins (K), squares' low COORDINATE_BITS (K, 4), squares'
+// high bits (K, 4). The points of a batch weigh at most 2^(32 - COORDINATE_BITS) together: every total is below 2^32.
 
 #if STAGED
 #define SLAB_MEMORY __local
 #else
 #define SLAB_MEMORY __global
 #endif
+
+#define LOW_MASK ((1u << COORDINATE_BITS) - 1)
 
 #define SLAB_SIZE (14 * COLORS)
 #define SLAB_COUNTS (4 * COLORS)

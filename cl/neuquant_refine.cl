@@ -48,7 +48,7 @@ ulong worst_error(const int i, __global const uint *slab, __global int *axis)
     *axis = 0;
     for (int c = 0; c < DIMS && count > 0; ++c) {
         const ulong sum = slab[4 * i + c];
-        const ulong squares = slab[SLAB_LOW + 4 * i + c] + ((ulong)slab[SLAB_HIGH + 4 * i + c] << 12);
+        const ulong squares = slab[SLAB_LOW + 4 * i + c] + ((ulong)slab[SLAB_HIGH + 4 * i + c] << COORDINATE_BITS);
         const ulong error = squares - sum * sum / count;
         if (error > worst) {
             worst = error;
@@ -86,7 +86,8 @@ ulong removal_cost(const int i, __global const uint *slab, __global const int4 *
     const ulong other = slab[SLAB_COUNTS + j];
     if (count > other || (count == other && i > j))
         return NEVER;
-    return (squared_distance(centres[i], centres[j]) * count * other / (count + other)) >> (2 * SEARCH_SHIFT);
+    const ulong joined = (count * other << 8) / (count + other);
+    return squared_distance(centres[i], centres[j]) * joined >> (8 + 2 * SEARCH_SHIFT);
 }
 
 // New nodes from the slab of an assignment of every point to its nearest node.
@@ -95,20 +96,20 @@ ulong removal_cost(const int i, __global const uint *slab, __global const int4 *
 // leave at a cost R (`removal_cost`) goes to a node that gains G (`worst_error`) by being split in two, each one
 // standard deviation from the mean along the worst axis. The k-th cheapest is paired with the k-th largest gain; the
 // first pair with 4 R >= 5 G, or with a node of an earlier pair in the other part, ends the list. Ties go to the lowest
-// index. Squared errors stay below 2^43, costs times counts below 2^62.
+// index. Counts, below 2^24, times 2^8 and squared distances stay below 2^57; sums squared below 2^64.
 //
 // NDRange: (LOCAL), one group.
 //   nodes      int4 (K), in and out; 12 fraction bits
 //   slabs, at  totals of the assignment, with squares: slab `at`
 //   moves      0: means alone
 //   extent     largest coordinate of each axis
-//   centres int4, gains, costs ulong, axes, partners int, ranks, order int2: scratch, (K) each
+//   centres int4, gains, costs ulong, axes, partners int, ranks int2, leaving, split int: scratch, (K) each
 // Local memory: one int.
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void
 neuquant_refine(__global int4 *restrict nodes, __global const uint *restrict slabs, const uint at, const int moves,
                 const int4 extent, __global int4 *restrict centres, __global ulong *restrict gains,
                 __global ulong *restrict costs, __global int *restrict axes, __global int *restrict partners,
-                __global int2 *restrict ranks, __global int2 *restrict order)
+                __global int2 *restrict ranks, __global int *restrict leaving, __global int *restrict split)
 {
     __global const uint *slab = slabs + at * SLAB_SIZE;
     __local int pairs;
@@ -137,14 +138,14 @@ neuquant_refine(__global int4 *restrict nodes, __global const uint *restrict sla
         }
         ranks[i] = (int2)(cheaper, larger);
         if (moves) {
-            order[cheaper].x = i;
-            order[larger].y = i;
+            leaving[cheaper] = i;
+            split[larger] = i;
         }
     }
     barrier(CLK_GLOBAL_MEM_FENCE);
 
     for (int k = item; k < COLORS && moves; k += LOCAL) {
-        const int from = order[k].x, to = order[k].y;
+        const int from = leaving[k], to = split[k];
         const bool apart = ranks[to].x > k && ranks[from].y > k;
         if (costs[from] == NEVER || gains[to] == 0 || 4 * costs[from] >= 5 * gains[to] || !apart)
             atomic_min(&pairs, k);
@@ -152,13 +153,15 @@ neuquant_refine(__global int4 *restrict nodes, __global const uint *restrict sla
     barrier(CLK_LOCAL_MEM_FENCE);
 
     for (int i = item; i < COLORS; i += LOCAL) {
-        const int left = ranks[i].x, split = ranks[i].y, j = partners[i];
+        const int2 rank = ranks[i];
+        const int j = partners[i];
+        const bool leaves = rank.x < pairs;
         int4 to = centres[i];
-        if (left < pairs || split < pairs) {
-            const int target = left < pairs ? order[left].y : i;
+        if (leaves || rank.y < pairs) {
+            const int target = leaves ? split[rank.x] : i;
             const ulong count = slab[SLAB_COUNTS + target];
             const uint variance = (uint)((gains[target] << (2 * SEARCH_SHIFT)) / count);
-            const int deviation = max((int)root(variance), 1) * (left < pairs ? 1 : -1);
+            const int deviation = max((int)root(variance), 1) * (leaves ? 1 : -1);
             const int axis = axes[target];
             const int4 step = deviation * (int4)(axis == 0, axis == 1, axis == 2, axis == 3);
             to = clamp(centres[target] + step, (int4)(0), extent << SEARCH_SHIFT);

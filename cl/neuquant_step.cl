@@ -10,6 +10,7 @@
 //   CONSCIENCE  1: a node's distance is less its bias, gamma (1/K - its share of the last batch's plain wins)
 //   PACKED      1: the network lies in local memory as 16-bit integers (else as floats, twice as long)
 //   SQUARES     1: sums of squares too, for the refinement
+//   WEIGHTED    1: points count as often as their weight says
 
 #include "neuquant_map.h"
 
@@ -36,11 +37,12 @@ typedef float4 packed_t;
 //   pulls      int, L(d) of all batches (see neuquant_map.h)
 //   kernel_of  where the batch before has its L(d), and how many; 0: no update
 //   decay      uint (512), the two tables of exp(-E)
+//   weights    uint a point, if WEIGHTED
 // Local memory: the network, the staged slab, a distance and an index a work-item.
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void
 neuquant_step(__global const ushort4 *restrict points, const uint4 span, __global const int4 *restrict nodes,
               __global int4 *restrict nodes_out, __global uint *slabs, __global const int *restrict pulls,
-              const int2 kernel_of, __global const uint *restrict decay)
+              const int2 kernel_of, __global const uint *restrict decay, __global const uint *restrict weights)
 {
     const uint first = span.x, batch = span.y, last_batch = span.w;
     __global uint *slab = slabs + span.z * SLAB_SIZE;
@@ -140,18 +142,23 @@ neuquant_step(__global const ushort4 *restrict points, const uint4 span, __globa
 #endif
         if (at < batch && point.x != 65535) {
             // The lanes of a point share its additions.
+#if WEIGHTED
+            const uint weight = weights[first + at];
+#else
+            const uint weight = 1;
+#endif
             const uint4 value = convert_uint4(point);
             if (lane == 0)
-                atomic_inc(&slab[SLAB_COUNTS + winner]);
+                atomic_add(&slab[SLAB_COUNTS + winner], weight);
             if (lane == 1 % LANES)
-                atomic_add(&slab[4 * winner], value.x);
+                atomic_add(&slab[4 * winner], weight * value.x);
             if (lane == 2 % LANES)
-                atomic_add(&slab[4 * winner + 1], value.y);
+                atomic_add(&slab[4 * winner + 1], weight * value.y);
             if (lane == 3 % LANES)
-                atomic_add(&slab[4 * winner + 2], value.z);
+                atomic_add(&slab[4 * winner + 2], weight * value.z);
 #if DIMS == 4
             if (lane == 4 % LANES)
-                atomic_add(&slab[4 * winner + 3], value.w);
+                atomic_add(&slab[4 * winner + 3], weight * value.w);
 #endif
 #if CONSCIENCE
             if (lane == 0)
@@ -161,7 +168,8 @@ neuquant_step(__global const ushort4 *restrict points, const uint4 span, __globa
             const uint squares[4] = {value.x * value.x, value.y * value.y, value.z * value.z, value.w * value.w};
             for (int k = lane; k < 2 * DIMS; k += LANES) {
                 const uint square = squares[k >> 1];
-                atomic_add(&slab[(k & 1 ? SLAB_HIGH : SLAB_LOW) + 4 * winner + (k >> 1)], k & 1 ? square >> 12 : square & 4095u);
+                const uint part = k & 1 ? square >> COORDINATE_BITS : square & LOW_MASK;
+                atomic_add(&slab[(k & 1 ? SLAB_HIGH : SLAB_LOW) + 4 * winner + (k >> 1)], weight * part);
             }
 #endif
         }

@@ -22,7 +22,7 @@
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 neuquant_step(__global const ushort4 *restrict points, const uint4 span, __global const int4 *restrict nodes,
               __global int4 *restrict nodes_out, __global uint *slabs, __global const int *restrict pulls,
-              const int2 kernel_of, __global const uint *restrict decay)
+              const int2 kernel_of, __global const uint *restrict decay, __global const uint *restrict weights)
 {
     const uint first = span.x, batch = span.y;
     __global uint *slab = slabs + span.z * SLAB_SIZE;
@@ -86,12 +86,18 @@ neuquant_step(__global const ushort4 *restrict points, const uint4 span, __globa
                 continue;
             const uint4 value = convert_uint4(point);
             const int winner = winners[k];
-            vstore4(vload4(winner, totals) + value, winner, totals);
-            totals[SLAB_COUNTS + winner] += 1;
+#if WEIGHTED
+            const uint weight = weights[first + base + k];
+#else
+            const uint weight = 1;
+#endif
+            vstore4(vload4(winner, totals) + weight * value, winner, totals);
+            totals[SLAB_COUNTS + winner] += weight;
 #if SQUARES
             const uint4 square = value * value;
-            vstore4(vload4(winner, totals + SLAB_LOW) + (square & 4095u), winner, totals + SLAB_LOW);
-            vstore4(vload4(winner, totals + SLAB_HIGH) + (square >> 12), winner, totals + SLAB_HIGH);
+            const uint4 low = weight * (square & LOW_MASK), high = weight * (square >> COORDINATE_BITS);
+            vstore4(vload4(winner, totals + SLAB_LOW) + low, winner, totals + SLAB_LOW);
+            vstore4(vload4(winner, totals + SLAB_HIGH) + high, winner, totals + SLAB_HIGH);
 #endif
         }
     }

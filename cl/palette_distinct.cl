@@ -1,54 +1,74 @@
-// The distinct colours of a picture, if they are few.
+// The distinct colours of a picture and how often each occurs, if they are few.
 //
 // Constants from the host:
 //   CHANNELS  bytes a pixel: 1, 3 or 4
 //   SLOTS     entries of the hash table, a power of two, at least twice `most` + 1
+//   RUN       neighbouring pixels that a work-item takes in turn, so that runs of a colour are entered once
 
-// Enters the colours of pixels, R | G << 8 | B << 16 | alpha << 24, in an open-addressing table until there are more
-// than `most`; then only alpha values are looked at. Which slot a colour takes depends on scheduling; which colours
-// there are does not, nor whether there are too many.
+// Adds `often` pixels of a colour, R | G << 8 | B << 16 | alpha << 24, never 0, to an open-addressing table. Nothing is
+// promised once more than `most` colours are in it.
+void enter(const uint color, const uint often, const uint most, volatile __global uint *colors,
+           volatile __global uint *counts, volatile __global uint *found)
+{
+    uint slot = (color * 2654435769u) >> 7;
+    while (found[0] <= most) {
+        slot &= SLOTS - 1;
+        uint there = colors[slot];
+        if (there == 0) {
+            there = atomic_cmpxchg(&colors[slot], 0u, color);
+            if (there == 0)
+                atomic_inc(&found[0]);
+        }
+        if (there == 0 || there == color) {
+            atomic_add(&counts[slot], often);
+            return;
+        }
+        ++slot;
+    }
+}
+
+// Counts the colours of pixels until there are more than `most` of them; then only alpha values are looked at. Which
+// slot a colour takes depends on scheduling; which colours there are and their counts do not, nor whether they are too
+// many.
 //
-// NDRange: any; work-items take pixels in turn.
+// NDRange: any; work-items take runs of pixels in turn.
 //   pixels  uchar (count, CHANNELS)
-//   table   uint (SLOTS), 0 is free: pixels of alpha 0 are not entered
+//   colors  uint (SLOTS), 0 is free: pixels of alpha 0 are not entered
+//   counts  uint (SLOTS), zero before the first launch
 //   found   uint (2), zero before the first launch: colours entered; bit 0: some alpha is 0, bit 1: some is 1 to 254
 __kernel void palette_distinct(__global const uchar *restrict pixels, const uint count, const uint most,
-                               volatile __global uint *table, volatile __global uint *found)
+                               volatile __global uint *colors, volatile __global uint *counts,
+                               volatile __global uint *found)
 {
-    uint last = 0, seen = 0;
-    for (ulong i = get_global_id(0); i < count; i += get_global_size(0)) {
+    uint last = 0, often = 0, seen = 0;
+    for (ulong begin = (ulong)get_global_id(0) * RUN; begin < count; begin += (ulong)get_global_size(0) * RUN) {
+        const ulong end = min(begin + RUN, (ulong)count);
+        for (ulong i = begin; i < end; ++i) {
 #if CHANNELS == 1
-        const uint color = 0xff000000u | pixels[i] * 0x010101u;
+            const uint color = 0xff000000u | pixels[i] * 0x010101u;
 #elif CHANNELS == 3
-        const uint color = 0xff000000u | pixels[3 * i] | pixels[3 * i + 1] << 8 | pixels[3 * i + 2] << 16;
+            const uint color = 0xff000000u | pixels[3 * i] | pixels[3 * i + 1] << 8 | pixels[3 * i + 2] << 16;
 #else
-        const uint alpha = pixels[4 * i + 3];
-        const uint color = alpha << 24 | pixels[4 * i] | pixels[4 * i + 1] << 8 | pixels[4 * i + 2] << 16;
-        seen |= alpha == 0 ? 1u : alpha < 255 ? 2u : 0u;
-        if (alpha == 0)
-            continue;
+            const uint alpha = pixels[4 * i + 3];
+            const uint color =
+                alpha == 0 ? 0 : alpha << 24 | pixels[4 * i] | pixels[4 * i + 1] << 8 | pixels[4 * i + 2] << 16;
+            seen |= alpha == 0 ? 1u : alpha < 255 ? 2u : 0u;
 #endif
-        if (color == last)
-            continue;
-        last = color;
-        uint slot = (color * 2654435769u) >> 7;
-        bool open = true;
-        while (open && found[0] <= most) {
-            slot &= SLOTS - 1;
-            uint there = table[slot];
-            if (there == 0) {
-                there = atomic_cmpxchg(&table[slot], 0u, color);
-                if (there == 0)
-                    atomic_inc(&found[0]);
+            if (color != last) {
+                if (often > 0 && last != 0)
+                    enter(last, often, most, colors, counts, found);
+                last = color;
+                often = 0;
             }
-            open = there != 0 && there != color;
-            ++slot;
+            ++often;
         }
 #if CHANNELS < 4
-        if (open)
-            break;
+        if (found[0] > most)
+            return;
 #endif
     }
+    if (often > 0 && last != 0)
+        enter(last, often, most, colors, counts, found);
     if (seen & ~found[1])
         atomic_or(&found[1], seen);
 }

@@ -11,7 +11,7 @@ from clquant import params
 from clquant.images import ImageLike, Picture, device_arrays, read_many
 from clquant.neuquant_maps import BatchMap, Pixels, train_sequential
 from clquant.palette import spaces
-from clquant.palette.distinct import few_colors
+from clquant.palette.distinct import MOST, FewColors, few_colors
 from clquant.palette.engine import METRICS, PaletteEngine
 from clquant.palette.palette import Palette
 from clquant.palette.spaces import Space
@@ -196,39 +196,45 @@ class NeuQuantCL(PaletteEngine):
 
     def _learn_at_once(self, session: Session, jobs: list[list[Picture]], progress: Progress) -> list[Palette]:
         palettes: dict[int, Palette] = {}
-        trained: dict[tuple[int, bool], list[tuple[int, Pixels]]] = {}
+        trained: dict[tuple[int, bool], list[tuple[int, Pixels, FewColors]]] = {}
         reserved: set[int] = set()
         with session.scope() as scope:
             for index, job in enumerate(jobs):
                 pixels = Pixels.of(session, scope, job)
                 with session.scope() as inner:
-                    few = few_colors(session, inner, pixels.triples(), self.n_colors if self.keep_exact else 0)
+                    few = few_colors(
+                        session, inner, pixels.triples(), MOST if self.mode == "parallel" else self.n_colors
+                    )
                 n_colors = self.n_colors - few.transparent
-                if few.colors is not None and len(few.colors) <= n_colors:
+                if self.keep_exact and few.colors is not None and len(few.colors) <= n_colors:
                     palettes[index] = _palette(few.colors, few.partial, few.transparent)
                     continue
                 if few.transparent:
                     reserved.add(index)
-                trained.setdefault((n_colors, few.partial), []).append((index, pixels))
+                trained.setdefault((n_colors, few.partial), []).append((index, pixels, few))
             for (n_colors, partial), group in trained.items():
                 space = spaces.space(self.color_space, partial)
-                nodes = self._train(session, [pixels for _, pixels in group], space, n_colors, progress)
-                for (index, _), points in zip(group, nodes, strict=True):
+                nodes = self._train(session, [(pixels, few) for _, pixels, few in group], space, n_colors, progress)
+                for (index, _, _), points in zip(group, nodes, strict=True):
                     palettes[index] = _palette(space.colors(points), partial, index in reserved)
         return [palettes[index] for index in range(len(jobs))]
 
     def _train(
-        self, session: Session, group: list[Pixels], space: Space, n_colors: int, progress: Progress
+        self, session: Session, group: list[tuple[Pixels, FewColors]], space: Space, n_colors: int, progress: Progress
     ) -> Sequence[npt.NDArray[np.int64]]:
         if self.mode == "sequential":
-            return list(train_sequential(session, group, space, n_colors, self.sample_factor, progress))
+            return list(
+                train_sequential(
+                    session, [pixels for pixels, _ in group], space, n_colors, self.sample_factor, progress
+                )
+            )
         start = int(philox4x32(np.zeros(4, np.uint32), seed_key(self.random_state))[0]) if self.random_state else 0
         results = []
-        for done, pixels in enumerate(group):
+        for done, (pixels, few) in enumerate(group):
             with session.scope() as scope:
                 trainer = BatchMap(session, scope, space, n_colors, self.sample_factor, self.metric, self.conscience)
                 steps = progress if len(group) == 1 else Progress(None)
-                results.append(trainer.train(pixels, start, self.refine_steps, steps))
+                results.append(trainer.train(pixels, few, start, self.refine_steps, steps))
             if len(group) > 1:
                 progress.report(done + 1, len(group))
         return results

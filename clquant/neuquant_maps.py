@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from clquant import neuquant_tables as tables
 from clquant.images import Picture
+from clquant.palette.distinct import FewColors
 from clquant.palette.spaces import Space
 from clquant.runtime import Buffer, InvalidArgument, Kernel, Progress, Scope, Session, Variant
 
@@ -18,6 +19,7 @@ NODE_BITS = 12
 NETWORK_BITS = 4
 MOST_PIXELS = 2**31 - 1
 POINT_BYTES = 8
+FEW_COLORS_STEPS = 4
 SLAB_WORDS = 14
 GROUP = 256
 LANES = 8
@@ -199,6 +201,32 @@ def _sequential_kernel(session: Session, space: Space, n_colors: int) -> tuple[K
         local = admitted
 
 
+@dataclass(frozen=True)
+class Points:
+    """Points that a map learns from.
+
+    Attributes
+    ----------
+    buffer : pyopencl.Buffer
+        (count, 4) uint16 coordinates; the first is 65535 where a point is passed over.
+    count : int
+    weights : pyopencl.Buffer or None
+        (count,) uint32, how often each counts.
+    """
+
+    buffer: Buffer
+    count: int
+    weights: Buffer | None
+
+
+def limited_weights(counts: npt.NDArray[np.uint32], limit: int) -> npt.NDArray[np.uint32]:
+    """Counts, halved together (but never below 1) until they add up to at most `limit`."""
+    shift = 0
+    while int(np.maximum(counts >> shift, 1).sum(dtype=np.uint64)) > limit:
+        shift += 1
+    return np.asarray(np.maximum(counts >> shift, 1), np.uint32)
+
+
 class BatchMap:
     """The mini-batch map and its refinement for one palette; its device memory belongs to a scope.
 
@@ -229,8 +257,15 @@ class BatchMap:
         self._space = space
         self._n_colors = n_colors
         self._sample_factor = sample_factor
-        self._map_options = {"CITY_BLOCK": int(metric == "l1"), "CONSCIENCE": int(conscience), "SQUARES": 0}
-        self._search_shift = search_shift(space)
+        self._city_block = int(metric == "l1")
+        self._conscience = int(conscience)
+        self._sampler = Sampler(session, scope, space)
+        self._constants = {
+            "COLORS": n_colors,
+            "DIMS": space.dims,
+            "SEARCH_SHIFT": search_shift(space),
+            "COORDINATE_BITS": max(space.extent).bit_length(),
+        }
         self._schedule = tables.schedule(n_colors, sample_factor)
         self._pulls = scope.copy_of(self._schedule.pulls)
         self._decay = scope.copy_of(tables.decay())
@@ -239,12 +274,17 @@ class BatchMap:
         self._nodes = scope.copy_of(first)
         self._spare = scope.empty(first.nbytes)
 
-    def train(self, pixels: Pixels, start: int, refine_steps: int, progress: Progress) -> npt.NDArray[np.int64]:
+    def train(
+        self, pixels: Pixels, few: FewColors, start: int, refine_steps: int, progress: Progress
+    ) -> npt.NDArray[np.int64]:
         """Train and refine.
 
         Parameters
         ----------
         pixels : Pixels
+        few : FewColors
+            Of these pixels: where their colours are few, they are refined on, and in `FEW_COLORS_STEPS` times as many
+            steps, which cost less all the same.
         start : int
             Shifts which pixels are sampled; 0 to 2^32 - 1.
         refine_steps : int
@@ -257,24 +297,24 @@ class BatchMap:
             (n_colors, dims): the nodes rounded to whole coordinates.
         """
         steps = self._schedule.steps
+        if few.colors is not None:
+            refine_steps *= FEW_COLORS_STEPS
         done, all_steps = 0, len(steps) + refine_steps
-        points, refine_count = self._sample(pixels, start, refine_steps)
+        trained = self._map_points(pixels, start)
+        refined = self._refine_points(pixels, few, start) if refine_steps else trained
         slabs = self._scope.zeros(4 * SLAB_WORDS * self._n_colors * (all_steps + 1))
         reach, last_batch = np.array([0, 0], np.int32), 1
         for t, step in enumerate(steps):
-            span = np.array([step.first, step.batch, t, last_batch], np.uint32)
-            self._step(points, span, slabs, reach, self._map_options)
+            self._step(trained, np.array([step.first, step.batch, t, last_batch], np.uint32), slabs, reach, False)
             reach, last_batch = np.array([step.offset, step.reach], np.int32), step.batch
             done = self._report(progress, done, all_steps)
-        options = {"CITY_BLOCK": 0, "CONSCIENCE": 0, "SQUARES": 1}
         for t in range(len(steps), all_steps):
-            span = np.array([self._schedule.samples, refine_count, t, last_batch], np.uint32)
-            self._step(points, span, slabs, reach, options)
+            self._step(refined, np.array([0, refined.count, t, last_batch], np.uint32), slabs, reach, True)
             self._refine(slabs, t, moves=t < all_steps - 1)
             reach = np.array([0, 0], np.int32)
             done = self._report(progress, done, all_steps)
         if refine_steps == 0:
-            self._step(points, np.array([0, 0, len(steps), last_batch], np.uint32), slabs, reach, self._map_options)
+            self._step(trained, np.array([0, 0, len(steps), last_batch], np.uint32), slabs, reach, False)
         nodes = self._session.download(self._nodes, (self._n_colors, 4), np.int32).astype(np.int64)
         whole = (nodes + (1 << (NODE_BITS - 1))) >> NODE_BITS
         return np.asarray(np.minimum(whole[:, : self._space.dims], np.array(self._space.extent)))
@@ -285,30 +325,44 @@ class BatchMap:
             progress.report(done + 1, total)
         return done + 1
 
-    def _sample(self, pixels: Pixels, start: int, refine_steps: int) -> tuple[Buffer, int]:
-        """All points: of the map's samples, then of the refinement's (every pixel where there are few)."""
-        samples = self._schedule.samples
-        wanted = tables.REFINE_POINTS * max(self._n_colors, 256) // self._sample_factor
-        count = min(wanted, pixels.total) if refine_steps else 0
-        sampler = Sampler(self._session, self._scope, self._space)
-        points = self._scope.empty((samples + count) * POINT_BYTES)
-        sampler.points(pixels, SPREAD, start, (0, samples), points, 0)
-        if count:
-            order = LINEAR if count == pixels.total else SPREAD
-            sampler.points(pixels, order, start, (0, count), points, samples)
-        return points, count
+    def _map_points(self, pixels: Pixels, start: int) -> Points:
+        """The samples of all steps of the map."""
+        count = self._schedule.samples
+        points = self._scope.empty(count * POINT_BYTES)
+        self._sampler.points(pixels, SPREAD, start, (0, count), points, 0)
+        return Points(points, count, None)
+
+    def _refine_points(self, pixels: Pixels, few: FewColors, start: int) -> Points:
+        """What is refined on: the colours with their counts where they are few, else samples, at most every pixel."""
+        if few.colors is not None and few.counts is not None:
+            points = np.zeros((len(few.colors), 4), np.uint16)
+            points[:, : self._space.dims] = self._space.coordinates(few.colors)
+            weights = limited_weights(few.counts, 2 ** (32 - self._constants["COORDINATE_BITS"]) - 1)
+            return Points(self._scope.copy_of(points), len(points), self._scope.copy_of(weights))
+        count = min(tables.REFINE_POINTS * max(self._n_colors, 256) // self._sample_factor, pixels.total)
+        buffer = self._scope.empty(count * POINT_BYTES)
+        order = LINEAR if count == pixels.total else SPREAD
+        self._sampler.points(pixels, order, start, (0, count), buffer, 0)
+        return Points(buffer, count, None)
 
     def _step(
         self,
-        points: Buffer,
+        points: Points,
         span: npt.NDArray[np.uint32],
         slabs: Buffer,
         reach: npt.NDArray[np.int32],
-        options: dict[str, int],
+        refining: bool,
     ) -> None:
         """Queue `neuquant_step`; afterwards `_nodes` is the network that was searched."""
+        options = {
+            "CITY_BLOCK": 0 if refining else self._city_block,
+            "CONSCIENCE": 0 if refining else self._conscience,
+            "SQUARES": int(refining),
+            "WEIGHTED": int(points.weights is not None),
+        }
         kernel, local, groups = self._step_kernel(options, int(span[1]))
-        args = (points, span, self._nodes, self._spare, slabs, self._pulls, reach, self._decay)
+        weights = self._decay if points.weights is None else points.weights
+        args = (points.buffer, span, self._nodes, self._spare, slabs, self._pulls, reach, self._decay, weights)
         self._session.launch(kernel, groups * local, local, *args)
         self._nodes, self._spare = self._spare, self._nodes
 
@@ -316,11 +370,9 @@ class BatchMap:
         """The kernel of the form that this device takes, its work-group size and number of groups."""
         session = self._session
         variant = session.choose(STEP_VARIANTS)
-        common = {"COLORS": self._n_colors, "DIMS": self._space.dims, "SEARCH_SHIFT": self._search_shift}
         if variant.name == "lanes" and not options["CITY_BLOCK"] and not options["CONSCIENCE"]:
-            kernel = session.program(variant.file, STAGED=1, SQUARES=options["SQUARES"], **common).kernel(
-                "neuquant_step"
-            )
+            form = {name: options[name] for name in ("SQUARES", "WEIGHTED")}
+            kernel = session.program(variant.file, STAGED=1, **form, **self._constants).kernel("neuquant_step")
             return kernel, 1, max(min(session.limits.compute_units, batch // 16), 1)
         local = 1 << (min(GROUP, session.limits.work_group).bit_length() - 1)
         while True:
@@ -334,7 +386,7 @@ class BatchMap:
                 LANES=lanes,
                 PACKED=int(packed),
                 STAGED=int(staged),
-                **common,
+                **self._constants,
                 **options,
             ).kernel("neuquant_step")
             admitted = session.work_group_size(kernel, local)
@@ -350,11 +402,9 @@ class BatchMap:
         while True:
             kernel = session.program(
                 "neuquant_refine.cl",
-                COLORS=n,
-                DIMS=self._space.dims,
-                SEARCH_SHIFT=self._search_shift,
                 STAGED=0,
                 LOCAL=local,
+                **self._constants,
             ).kernel("neuquant_refine")
             admitted = session.work_group_size(kernel, local)
             if admitted == local:
@@ -362,7 +412,7 @@ class BatchMap:
             local = admitted
         extent = np.array((*self._space.extent, 0)[:4], np.int32)
         if not hasattr(self, "_scratch"):
-            self._scratch = [self._scope.empty(size * n) for size in (16, 8, 8, 4, 4, 8, 8)]
+            self._scratch = [self._scope.empty(size * n) for size in (16, 8, 8, 4, 4, 8, 4, 4)]
         args = (self._nodes, slabs, np.uint32(at), np.int32(moves), extent, *self._scratch)
         session.launch(kernel, local, local, *args)
 

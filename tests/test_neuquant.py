@@ -9,7 +9,7 @@ import PIL.Image
 import pytest
 
 from clquant import NeuQuantCL, Palette, cli, runtime
-from clquant.neuquant_maps import gray_axis, search_shift
+from clquant.neuquant_maps import gray_axis, limited_weights, search_shift
 from clquant.palette import spaces
 from tests.reference import neuquant as reference
 
@@ -36,11 +36,17 @@ def parallel_reference(picture, colors=256, sample_factor=1, metric="l2", consci
     nodes = reference.batch_map(
         points[reference.sample(len(points), count)], nodes, shift, sample_factor, metric, conscience
     )
-    most = 512 * max(colors, 256) // sample_factor
-    some = points if len(points) <= most else points[reference.sample(len(points), most)]
-    some = some[some[:, 0] >= 0]
+    distinct, weights = np.unique(flat(picture)[points[:, 0] >= 0], axis=0, return_counts=True)
+    if len(distinct) <= 16384:
+        steps *= 4
+        some = chosen.coordinates(distinct).astype(np.int64)
+    else:
+        most = 512 * max(colors, 256) // sample_factor
+        some = points if len(points) <= most else points[reference.sample(len(points), most)]
+        some = some[some[:, 0] >= 0]
+        weights = np.ones(len(some), np.int64)
     for step in range(steps):
-        nodes = reference.refine(some, nodes, shift, chosen.extent, moves=step < steps - 1)
+        nodes = reference.refine(some, weights, nodes, shift, chosen.extent, moves=step < steps - 1)
     return chosen.colors(np.minimum((nodes + 2048) >> 12, np.array(chosen.extent)))
 
 
@@ -67,6 +73,24 @@ def test_parallel_equals_its_reference(queue, picture, variant, colors, options)
     names = {"refine_steps": "steps", "color_space": "space"}
     expected = parallel_reference(picture, colors, **{names.get(k, k): v for k, v in options.items()})
     assert np.array_equal(palette.colors, expected)
+
+
+@pytest.mark.parametrize("variant", ["lanes", "portable"])
+@pytest.mark.parametrize("sample_factor", [10, 30])
+def test_pictures_of_many_colours_are_refined_on_samples(queue, rng, variant, sample_factor):
+    picture = rng.integers(0, 256, (150, 130, 3), dtype=np.uint8)
+    if variant == "lanes" and not runtime.open_session(queue).limits.is_cpu:
+        variant = "portable"
+    with runtime.force_variant(variant):
+        palette = NeuQuantCL(12, queue=queue, sample_factor=sample_factor).fit(picture).palette_
+    assert np.array_equal(palette.colors, parallel_reference(picture, 12, sample_factor))
+
+
+def test_counts_over_the_limit_are_halved():
+    counts = np.array([1, 3, 2**31, 2**30], np.uint32)
+    assert limited_weights(counts, 2**32 - 1) is not counts
+    assert limited_weights(counts, 2**32 - 1).tolist() == counts.tolist()
+    assert limited_weights(counts, 2**24).tolist() == [1, 1, 2**23, 2**22]
 
 
 def test_parallel_with_alpha_equals_its_reference(queue, picture, rng):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,12 +21,12 @@ def found(pictures, most, queue=None):
 
 
 def distinct(pictures):
-    colors = set()
+    colors = collections.Counter()
     for picture in pictures:
         rgba = np.full((len(picture), 4), 255, np.uint8)
         rgba[:, : max(picture.shape[1], 3)] = picture
-        colors |= {tuple(int(v) for v in c) for c in rgba if c[3]}
-    return sorted(colors)
+        colors.update(tuple(int(v) for v in c) for c in rgba if c[3])
+    return sorted(colors.items())
 
 
 @settings(max_examples=25, deadline=None)
@@ -34,9 +36,11 @@ def test_equals_a_set(seed, pixels, levels, channels, most):
     expected = distinct([values])
     result = found([values], most)
     if len(expected) <= most:
-        assert [tuple(int(v) for v in c) for c in result.colors] == expected
+        found_colors = [tuple(int(v) for v in c) for c in result.colors]
+        assert list(zip(found_colors, result.counts.tolist(), strict=True)) == expected
     else:
         assert result.colors is None
+        assert result.counts is None
     if channels == 4:
         assert result.transparent == bool((values[:, 3] == 0).any())
         assert result.partial == bool(((values[:, 3] > 0) & (values[:, 3] < 255)).any())
@@ -53,6 +57,7 @@ def test_bands_add_up_and_alpha_is_seen_beyond_the_limit(queue, rng):
     assert (result.colors, result.transparent, result.partial) == (None, True, True)
     two = [np.full((5, 1), 3, np.uint8), np.full((4, 3), 9, np.uint8)]
     assert found(two, 2, queue).colors.tolist() == [[3, 3, 3, 255], [9, 9, 9, 255]]
+    assert found(two, 2, queue).counts.tolist() == [5, 4]
 
 
 @pytest.mark.small

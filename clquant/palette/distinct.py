@@ -1,4 +1,4 @@
-"""The distinct colours of pictures, if they are few: cheaper than counting, as photographs are left early."""
+"""Counting the distinct colours of pictures if they are few: cheap, as photographs are left early."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from clquant.runtime import Buffer, Scope, Session
 
-SLOTS = 1 << 14
-MOST = 4096
+SLOTS = 1 << 16
+MOST = 1 << 14
+_RUN = 16
 _WORK_ITEMS_PER_UNIT = 2048
 _GROUP = 256
 
@@ -25,6 +26,8 @@ class FewColors:
     colors : ndarray or None
         (n, 4) uint8, the distinct colours without those of alpha 0, in the order of R, G, B, alpha; None where
         there are more than asked for.
+    counts : ndarray or None
+        (n,) uint32, their pixels.
     transparent : bool
         Whether some pixel has alpha 0.
     partial : bool
@@ -32,6 +35,7 @@ class FewColors:
     """
 
     colors: npt.NDArray[np.uint8] | None
+    counts: npt.NDArray[np.uint32] | None
     transparent: bool
     partial: bool
 
@@ -44,23 +48,29 @@ def few_colors(session: Session, scope: Scope, bands: Iterable[tuple[Buffer, int
     session : Session
     scope : Scope
     bands : iterable of (Buffer, int, int)
-        Pixels (count, channels) uint8, channels (1, 3 or 4; gray v is (v, v, v)) and count, below 2^32.
+        Pixels (count, channels) uint8, channels (1, 3 or 4; gray v is (v, v, v)) and count, together below 2^32.
     most : int
         0 to `MOST`.
     """
     assert 0 <= most <= MOST
     table = scope.zeros(4 * SLOTS)
+    tally = scope.zeros(4 * SLOTS)
     found = scope.zeros(8)
     for pixels, channels, count in bands:
-        kernel = session.program("palette_distinct.cl", CHANNELS=channels, SLOTS=SLOTS).kernel("palette_distinct")
+        kernel = session.program("palette_distinct.cl", CHANNELS=channels, SLOTS=SLOTS, RUN=_RUN).kernel(
+            "palette_distinct"
+        )
         group = session.work_group_size(kernel, _GROUP)
-        items = min(count, session.limits.compute_units * (1 if session.limits.is_cpu else _WORK_ITEMS_PER_UNIT))
+        items = min(
+            -(-count // _RUN), session.limits.compute_units * (1 if session.limits.is_cpu else _WORK_ITEMS_PER_UNIT)
+        )
         group = min(group, 1 if session.limits.is_cpu else group)
-        session.launch(kernel, items, group, pixels, np.uint32(count), np.uint32(most), table, found)
+        session.launch(kernel, items, group, pixels, np.uint32(count), np.uint32(most), table, tally, found)
     number, alphas = (int(v) for v in session.download(found, 2, np.uint32))
-    colors = None
-    if number <= most:
-        packed = session.download(table, SLOTS, np.uint32)
-        rgba = packed[packed != 0].view(np.uint8).reshape(-1, 4)
-        colors = rgba[np.lexsort((rgba[:, 3], rgba[:, 2], rgba[:, 1], rgba[:, 0]))]
-    return FewColors(colors, bool(alphas & 1), bool(alphas & 2))
+    if number > most:
+        return FewColors(None, None, bool(alphas & 1), bool(alphas & 2))
+    packed = session.download(table, SLOTS, np.uint32)
+    counts = session.download(tally, SLOTS, np.uint32)[packed != 0]
+    rgba = packed[packed != 0].view(np.uint8).reshape(-1, 4)
+    order = np.lexsort((rgba[:, 3], rgba[:, 2], rgba[:, 1], rgba[:, 0]))
+    return FewColors(rgba[order], counts[order], bool(alphas & 1), bool(alphas & 2))

@@ -124,13 +124,13 @@ def batch_map(points, nodes, shift, sample_factor=1, metric="l2", conscience=Fal
     return nodes
 
 
-def refine(points, nodes, shift, extent, moves):
-    """One Lloyd step over the points, with nodes of little use moved to where the error is."""
+def refine(points, weights, nodes, shift, extent, moves):
+    """One Lloyd step over the weighted points, with nodes of little use moved to where the error is."""
     colors = len(nodes)
     won, _ = winners(points << shift, seen(nodes, shift))
-    members = [points[won == i] for i in range(colors)]
-    counts = [len(m) for m in members]
-    sums = [[int(v) for v in m.sum(axis=0)] for m in members]
+    members = [(points[won == i], weights[won == i][:, None]) for i in range(colors)]
+    counts = [int(w.sum()) for _, w in members]
+    sums = [[int(v) for v in (w * m).sum(axis=0)] for m, w in members]
 
     def centre(total, count):
         return [((v << (shift + 1)) + count) // (2 * count) for v in total]
@@ -151,8 +151,8 @@ def _move(members, counts, sums, centres, placed, centre, shift, extent):
     used = [i for i in range(colors) if counts[i]]
     partner = [min((j for j in used if j != i), key=lambda j: (apart(i, j), j), default=-1) for i in range(colors)]
     errors = [
-        [int((m[:, c] ** 2).sum()) - sums[i][c] ** 2 // counts[i] if counts[i] else 0 for c in range(dims)]
-        for i, m in enumerate(members)
+        [int((w[:, 0] * m[:, c] ** 2).sum()) - sums[i][c] ** 2 // counts[i] if counts[i] else 0 for c in range(dims)]
+        for i, (m, w) in enumerate(members)
     ]
     gain = [max(e) for e in errors]
     cost = [math.inf] * colors
@@ -161,7 +161,7 @@ def _move(members, counts, sums, centres, placed, centre, shift, extent):
         if counts[i] == 0:
             cost[i] = 0
         elif j >= 0 and partner[j] == i and (counts[i], i) < (counts[j], j):
-            cost[i] = apart(i, j) * counts[i] * counts[j] // (counts[i] + counts[j]) >> (2 * shift)
+            cost[i] = apart(i, j) * ((counts[i] * counts[j] << 8) // (counts[i] + counts[j])) >> (8 + 2 * shift)
     leaving = sorted(range(colors), key=lambda i: (cost[i], i))
     split = sorted(range(colors), key=lambda i: (-gain[i], i))
     pairs = []
