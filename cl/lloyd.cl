@@ -15,7 +15,8 @@
  * Constants: DIMS 3 or 4.
  * Layout: points (DIMS, stride) float planes; centers (DIMS, k_stride) float planes; tiles: starts (n_tiles + 1) uint into the
  * points, boxes (2 * DIMS, n_tiles) float planes, lowest coordinates then highest. A center's statistics are STATS
- * 64-bit numbers, each as low and high word: weight, sums of coordinates, sums of squared differences by axis.
+ * 64-bit numbers, each as low and high word: weight, sums of coordinates, sums of squared differences by axis; or, where
+ * `by_axis` is 0, the sum of squared distances in place of the first of the latter and 0 in the others.
  */
 #include "lloyd.h"
 
@@ -113,18 +114,19 @@ uint list_centers(const float *low, const float *high, __global const float *cen
     return total;
 }
 
-/* Adds a point to the statistics of the center at place `slot` of a tile's list. */
-void add_point(const float *x, const float *c, uint weight, uint slot, uint j, __local uint *local_sums,
-               __global uint *sums)
+/* Adds a point to the statistics of the center j at place `slot` of a tile's list, at this distance. */
+void add_point(const float *x, const float *c, float distance, uint weight, uint slot, uint j, uint by_axis,
+               __local uint *local_sums, __global uint *sums)
 {
     ulong value[STATS];
     value[0] = weight;
     for (int d = 0; d < DIMS; d++) {
-        const float difference = x[d] - c[d];
+        const float squared = (x[d] - c[d]) * (x[d] - c[d]);
         value[1 + d] = (ulong)weight * (uint)x[d];
-        value[1 + DIMS + d] = (ulong)weight * (uint)(difference * difference);
+        value[1 + DIMS + d] = (ulong)weight * (uint)(by_axis ? squared : d == 0 ? distance : 0.0f);
     }
-    for (int s = 0; s < STATS; s++) {
+    const int used = by_axis ? STATS : 2 + DIMS;
+    for (int s = 0; s < used; s++) {
         if (slot < SLOTS)
             add_wide_local(&local_sums[2 * (slot * STATS + s)], value[s]);
         else
@@ -138,7 +140,7 @@ void add_point(const float *x, const float *c, uint weight, uint slot, uint j, _
  * one a work-item; local_sums SLOTS * STATS 64-bit. */
 __kernel void assign_tiles(__global const float *points, uint stride, __global const uint *weights,
                            __global const uint *starts, __global const float *boxes, uint n_tiles,
-                           __global const float *centers, uint k, uint k_stride, __global const uint *state,
+                           __global const float *centers, uint k, uint k_stride, uint by_axis, __global const uint *state,
                            __global ushort *lists, __global uint *sums, __local float *keys, __local uint *found,
                            __local uint *local_sums)
 {
@@ -171,7 +173,7 @@ __kernel void assign_tiles(__global const float *points, uint stride, __global c
                 best = min(distance, best);
             }
             load_center(centers, k_stride, list[slot], c);
-            add_point(x, c, weights[i], slot, list[slot], local_sums, sums);
+            add_point(x, c, best, weights[i], slot, list[slot], by_axis, local_sums, sums);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint i = lid; i < min(listed, (uint)SLOTS) * STATS; i += size) {

@@ -1,5 +1,5 @@
-/* The assignment step of lloyd.cl in the shape that CPUs run fast: one work-item a group, four points or centers at a
- * time in the lanes of a vector, sums without atomics in each group's own copy. Same result bit for bit.
+/* The assignment step of lloyd.cl in the shape that CPUs run fast: one work-item a group, eight points or four centers
+ * at a time in the lanes of a vector, sums without atomics in each group's own copy. Same result bit for bit.
  *
  * Candidates are listed twice: for SPAN neighbouring tiles together from all centers, then for each tile from those. The
  * bounds of lloyd.cl hold, so every distance is exact.
@@ -91,38 +91,42 @@ uint filter_list(const Box *box, __global const float *list, uint n, uint stride
 /* Adds the points first .. end - 1 to the statistics of their nearest centers in a list. */
 void assign_points(__global const float *points, uint stride, __global const uint *weights, uint first, uint end,
                    __global const float *list, uint listed, uint k_stride, __global const float *centers,
-                   __global ulong *sums)
+                   uint by_axis, __global ulong *sums)
 {
-    for (uint i = first; i < end; i += 4) {
-        float4 x[DIMS];
+    for (uint i = first; i < end; i += 8) {
+        float8 x[DIMS];
         for (int d = 0; d < DIMS; d++)
-            x[d] = vload4(0, points + d * stride + i);
-        float4 best = FLT_MAX;
-        float4 nearest = 0.0f;
+            x[d] = vload8(0, points + d * stride + i);
+        float8 best = FLT_MAX;
+        float8 nearest = 0.0f;
         for (uint m = 0; m < listed; m++) {
-            float4 distance = 0.0f;
+            float8 distance = 0.0f;
             for (int d = 0; d < DIMS; d++) {
-                const float4 difference = x[d] - list[d * k_stride + m];
+                const float8 difference = x[d] - list[d * k_stride + m];
                 distance += difference * difference;
             }
-            nearest = select(nearest, (float4)list[DIMS * k_stride + m], distance < best);
+            nearest = select(nearest, (float8)list[DIMS * k_stride + m], distance < best);
             best = min(distance, best);
         }
-        float lanes[4 * DIMS], indices[4];
-        vstore4(nearest, 0, indices);
+        int coordinates[8 * DIMS], indices[8], distances[8];
+        vstore8(convert_int8(nearest), 0, indices);
+        vstore8(convert_int8(best), 0, distances);
         for (int d = 0; d < DIMS; d++)
-            vstore4(x[d], d, lanes);
-        for (uint lane = 0; lane < min(4u, end - i); lane++) {
-            const uint j = (uint)(int)indices[lane];
+            vstore8(convert_int8(x[d]), d, coordinates);
+        for (uint lane = 0; lane < min(8u, end - i); lane++) {
+            const uint j = (uint)indices[lane];
             const ulong weight = weights[i + lane];
             __global ulong *sum = sums + j * STATS;
             sum[0] += weight;
-            for (int d = 0; d < DIMS; d++) {
-                const int value = (int)lanes[4 * d + lane];
-                const int difference = value - (int)centers[d * k_stride + j];
-                sum[1 + d] += weight * (uint)value;
-                sum[1 + DIMS + d] += weight * (uint)(difference * difference);
-            }
+            for (int d = 0; d < DIMS; d++)
+                sum[1 + d] += weight * (uint)coordinates[8 * d + lane];
+            if (by_axis)
+                for (int d = 0; d < DIMS; d++) {
+                    const int difference = coordinates[8 * d + lane] - (int)centers[d * k_stride + j];
+                    sum[1 + DIMS + d] += weight * (uint)(difference * difference);
+                }
+            else
+                sum[1 + DIMS] += weight * (uint)distances[lane];
         }
     }
 }
@@ -132,7 +136,7 @@ void assign_points(__global const float *points, uint stride, __global const uin
  * are not used. */
 __kernel void assign_tiles(__global const float *points, uint stride, __global const uint *weights,
                            __global const uint *starts, __global const float *boxes, uint n_tiles,
-                           __global const float *centers, uint k, uint k_stride, __global const uint *state,
+                           __global const float *centers, uint k, uint k_stride, uint by_axis, __global const uint *state,
                            __global float *lists, __global ulong *sums, __local float *keys, __local uint *found,
                            __local uint *local_sums)
 {
@@ -155,7 +159,7 @@ __kernel void assign_tiles(__global const float *points, uint stride, __global c
             box = box_of(boxes, n_tiles, tile, tile + 1);
             const uint listed = filter_list(&box, all + size, shared, k_stride, all + 2 * size);
             assign_points(points, stride, weights, starts[tile], starts[tile + 1], all + 2 * size, listed, k_stride,
-                          centers, own);
+                          centers, by_axis, own);
         }
     }
 }

@@ -72,9 +72,8 @@ __kernel void update_centers(__global uint *sums, uint replicas, __global ulong 
 }
 
 /* Gives each center without points half of a center with many: the i-th empty one, by index, shares with the i-th of the
- * others by descending inertia (ties: lowest index), if that has any inertia. The two are put one standard
- * deviation, rounded down and at least 1, above and below the mean along the axis of largest variance (ties:
- * lowest axis), within 0..extent.
+ * others by descending inertia (ties: lowest index), if that has any inertia. The two are put above and below the mean
+ * on every axis, each by the axes' mean standard deviation, rounded down and at least 1, within 0..extent.
  * NDRange: 1-D, a work-item a center, guarded by k. Does nothing where state[EMPTY] is 0 or state[DONE]. */
 __kernel void repair_empty(__global const ulong *totals, __global float *centers, uint k, uint k_stride,
                            int4 extents, __global const uint *state)
@@ -96,5 +95,12 @@ __kernel void repair_empty(__global const ulong *totals, __global float *centers
     for (uint skip = rank + 1; skip; empty++)
         skip -= totals[empty] == 0;
     empty--;
-    split_center(totals, k, k_stride, extents, j, empty, centers);
+    const uint deviation = integer_root((uint)(inertia / (totals[j] * DIMS)));
+    const float shift = (float)max(deviation, 1u);
+    const int extent[4] = {extents.x, extents.y, extents.z, extents.w};
+    for (int d = 0; d < DIMS; d++) {
+        const float mean = centers[d * k_stride + j];
+        centers[d * k_stride + empty] = min(mean + shift, (float)extent[d]);
+        centers[d * k_stride + j] = max(mean - shift, 0.0f);
+    }
 }

@@ -79,7 +79,7 @@ def test_a_sketch_holds_the_means_of_cells(queue, rng, level, channels):
 def device_step(case, made, centers):
     made.restart()
     made.set_centers(centers)
-    made.assign()
+    made.assign(by_axis=True)
     made.update()
     return made.get_centers(), made.get_totals().astype(np.int64)
 
@@ -94,6 +94,21 @@ def test_a_step_equals_the_reference(queue, rng, k, channels, space):
         expected, expected_totals, *_ = reference.step(case.where, case.weights, centers, case.extent)
         np.testing.assert_array_equal(totals, expected_totals)
         np.testing.assert_array_equal(moved, expected)
+
+
+def test_squared_distances_need_no_axes(queue, rng):
+    with case_of(queue, photo(rng)) as case:
+        made = lloyd.Lloyd(case.session, case.scope, case.points, 20)
+        centers = case.where[::60][:20]
+        expected = device_step(case, made, centers)[1]
+        made.restart()
+        made.set_centers(centers)
+        made.assign()
+        made.update()
+        totals = made.get_totals().astype(np.int64)
+        np.testing.assert_array_equal(totals[:4], expected[:4])
+        np.testing.assert_array_equal(totals[4], expected[4:].sum(axis=0))
+        assert (totals[5:] == 0).all()
 
 
 def test_a_step_over_colors_equals_a_step_over_pixels(queue, rng):

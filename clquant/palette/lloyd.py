@@ -45,7 +45,8 @@ class Lloyd:
         (dims, k_stride) float32 planes of integers, in units of the points.
     totals : pyopencl.Buffer
         (1 + 2 dims, k) uint64, of the last step: each center's weight, sums of coordinates, and sums of squared
-        differences by axis about the center as it was before the step.
+        differences by axis about the center as it was before the step (or, in the first of these, of squared
+        distances).
     """
 
     def __init__(self, session: Session, scope: Scope, points: Points, k: int) -> None:
@@ -92,8 +93,14 @@ class Lloyd:
         """Forget that the steps so far were done."""
         self._session.fill(self.state, np.zeros(1, np.uint32), 4 * STATE_WORDS)
 
-    def assign(self) -> None:
-        """Queue the assignment of every point; its sums wait for `update`."""
+    def assign(self, by_axis: bool = False) -> None:
+        """Queue the assignment of every point; its sums wait for `update`.
+
+        Parameters
+        ----------
+        by_axis : bool
+            Whether squared differences are summed for each axis, which takes longer; else only squared distances.
+        """
         points = self.points
         self._session.launch(
             self._assign,
@@ -108,6 +115,7 @@ class Lloyd:
             self.centers,
             np.uint32(self.k),
             np.uint32(self.k_stride),
+            np.uint32(by_axis),
             self.state,
             self._lists,
             self._sums,

@@ -119,9 +119,12 @@ def swap_centers(session: Session, scope: Scope, lloyd: Lloyd, rounds: int, step
     swap = _Swap(session, scope, lloyd)
     for remaining in range(rounds, -1, -1):
         lloyd.restart()
-        for _ in range(steps):
+        for _ in range(steps - 1):
             lloyd.assign()
             lloyd.update()
+        lloyd.restart()  # the last step is done in any case: it has the statistics that swaps need
+        lloyd.assign(by_axis=True)
+        lloyd.update()
         swap.keep_best()
         if remaining:
             swap.change()

@@ -37,14 +37,27 @@ def rounded_mean(total: int, weight: int) -> int:
     return (2 * int(total) + int(weight)) // (2 * int(weight))
 
 
+def move_apart(centers: np.ndarray, giver: int, taker: int, offset: np.ndarray, extent: tuple[int, ...]) -> None:
+    """Put `taker` above and `giver` below the giver's center."""
+    centers[taker] = np.minimum(centers[giver] + offset, extent)
+    centers[giver] = np.maximum(centers[giver] - offset, 0)
+
+
 def split(centers: np.ndarray, totals: np.ndarray, giver: int, taker: int, extent: tuple[int, ...]) -> None:
-    """Put `taker` and `giver` one standard deviation above and below the giver's center on its widest axis."""
+    """Move the two apart by one standard deviation on the widest axis."""
     dims = centers.shape[1]
     axis = int(np.argmax(totals[1 + dims :, giver]))
-    offset = max(math.isqrt(int(totals[1 + dims + axis, giver]) // int(totals[0, giver])), 1)
-    centers[taker] = centers[giver]
-    centers[taker, axis] = min(centers[giver, axis] + offset, extent[axis])
-    centers[giver, axis] = max(centers[giver, axis] - offset, 0)
+    offset = np.zeros(dims, np.int64)
+    offset[axis] = max(math.isqrt(int(totals[1 + dims + axis, giver]) // int(totals[0, giver])), 1)
+    move_apart(centers, giver, taker, offset, extent)
+
+
+def repair(centers: np.ndarray, totals: np.ndarray, giver: int, taker: int, extent: tuple[int, ...]) -> None:
+    """Move the two apart by the mean standard deviation on every axis."""
+    dims = centers.shape[1]
+    inertia = int(totals[1 + dims :, giver].sum())
+    offset = max(math.isqrt(inertia // (int(totals[0, giver]) * dims)), 1)
+    move_apart(centers, giver, taker, np.full(dims, offset), extent)
 
 
 def step(points: np.ndarray, weights: np.ndarray, centers: np.ndarray, extent: tuple[int, ...]) -> tuple:
@@ -61,7 +74,7 @@ def step(points: np.ndarray, weights: np.ndarray, centers: np.ndarray, extent: t
     givers = [j for j in np.argsort(-own, kind="stable") if own[j] > 0]
     if inertia:
         for taker, giver in zip(empty, givers, strict=False):
-            split(moved, totals, int(giver), int(taker), extent)
+            repair(moved, totals, int(giver), int(taker), extent)
     done = inertia == 0 or (len(empty) == 0 and not changed)
     return moved, totals, inertia, len(empty), done
 
