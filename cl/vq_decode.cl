@@ -61,12 +61,17 @@ __kernel void vq_decode(__global const INDEX *indices, __global const uchar *cod
 
 /* Whether any index is no codeword's.
  *
- * NDRange: 1-D, count work-items rounded up to whole groups of any size. indices: count INDEX. flag: one uint, set to 1 if
- * an index is size or more (several work-items may write the same value).
+ * NDRange: 1-D, ceil(count / 16) work-items rounded up to whole groups of any size. indices: count INDEX. flag: one uint, set
+ * to 1 if an index is size or more (several work-items may write the same value).
  */
 __kernel void vq_check(__global const INDEX *indices, const uint count, const uint size, __global uint *flag)
 {
-    const uint which = get_global_id(0);
-    if (which < count && indices[which] >= size)
+    const uint items = (count + 15) / 16;
+    const uint item = get_global_id(0);
+    uint largest = 0;
+    if (item < items)
+        for (uint which = item; which < count; which += items)
+            largest = max(largest, (uint)indices[which]);
+    if (largest >= size)
         *flag = 1;
 }

@@ -65,8 +65,10 @@ inline score_t add_word(score_t sum, word_t x, word_t c)
 
 #if EXCLUDING
 #define PASSED(which) own[which]
+#define ALLOWED(j, passed) ((j) != (passed))
 #else
-#define PASSED(which) UINT_MAX
+#define PASSED(which) 0
+#define ALLOWED(j, passed) true
 #endif
 
 #if WORDS <= REGISTER_WORDS
@@ -127,7 +129,7 @@ __kernel void vq_encode(__global const uchar *image, const uint height, const ui
 #pragma unroll
             for (uint b = 0; b < BLOCKS; ++b) {
                 const score_t score = FINISH(sum[b], start_score);
-                const bool better = score > best[b] && start + j != passed[b];
+                const bool better = score > best[b] && ALLOWED(start + j, passed[b]);
                 best[b] = better ? score : best[b];
                 index[b] = better ? start + j : index[b];
             }
@@ -173,7 +175,7 @@ __kernel void vq_encode_wide(__global const uchar *image, const uint height, con
 #pragma unroll
         for (uint s = 0; s < SPAN; ++s) {
             const score_t score = FINISH(sum[s], bias[start + s]);
-            const bool better = score > best && start + s != passed;
+            const bool better = score > best && ALLOWED(start + s, passed);
             best = better ? score : best;
             index = better ? start + s : index;
         }

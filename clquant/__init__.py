@@ -9,12 +9,13 @@ from clquant.palette.ordered import OrderedDither
 from clquant.palette.palette import Palette
 from clquant.quadtree import Quadtree, QuadtreeBuilder
 from clquant.runtime import ClquantError
-from clquant.vq import VQCodec
+from clquant.vq import ClvqInfo, VQCodec, clvq_info
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ClquantError",
+    "ClvqInfo",
     "IndexedImage",
     "KMeansPalette",
     "NeuQuantCL",
@@ -26,4 +27,5 @@ __all__ = [
     "QuadtreeBuilder",
     "VQCodec",
     "WeightTables",
+    "clvq_info",
 ]

@@ -1,5 +1,6 @@
-"""The vector-quantization image codec: LBG codebooks, exact search, the .clvq container."""
+"""The vector-quantization image codec: LBG codebooks, exact search, side match, the .clvq container."""
 
 from clquant.vq.codec import VQCodec
+from clquant.vq.info import ClvqInfo, clvq_info
 
-__all__ = ["VQCodec"]
+__all__ = ["ClvqInfo", "VQCodec", "clvq_info"]

@@ -19,6 +19,33 @@ RUN = 32
 _PIECE_BLOCKS = 1 << 22  # keeps 32-bit sums of cl/vq_train.cl exact
 
 
+def block_rows(session: Session, scope: Scope, image: Buffer, height: int, width: int, shape: BlockShape) -> Buffer:
+    """A picture's blocks as rows of K bytes, in raster order.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Holds the result.
+    image : pyopencl.Buffer
+        height x width x C bytes.
+    height, width : int
+    shape : BlockShape
+
+    Returns
+    -------
+    pyopencl.Buffer
+    """
+    rows, columns = shape.table_shape(height, width)
+    program = session.program("vq_train.cl", **shape.constants(width), INDEX="ushort", RUN=RUN, WEIGHTED=0)
+    kernel = program.kernel("vq_blocks")
+    blocks = scope.empty(rows * columns * shape.components)
+    sizes = np.uint32(height), np.uint32(width), np.uint32(columns), np.uint32(rows * columns)
+    group = session.work_group_size(kernel, 128)
+    session.launch(kernel, rows * columns * shape.words, group, image, *sizes, blocks)
+    return blocks
+
+
 @dataclass
 class _Piece:
     """Up to 2^22 blocks: a buffer of rows, its length, weights, and working memory."""
@@ -88,16 +115,10 @@ class BlockSet:
         columns = shape.table_shape(picture.height, picture.width)[1]
         padded_bytes = -(-columns * shape.columns * shape.channels // picture.width)
         for row0, row1 in picture.bands(session, padded_bytes, shape.rows):
-            program = self._program(**shape.constants(picture.width))
-            kernel = program.kernel("vq_blocks")
             with session.scope() as scope:
                 band = picture.upload(session, scope, row0, row1)
-                count = shape.table_shape(row1 - row0, picture.width)[0] * columns
-                rows = scope.empty(count * shape.components)
-                sizes = np.uint32(row1 - row0), np.uint32(picture.width), np.uint32(columns), np.uint32(count)
-                group = session.work_group_size(kernel, 128)
-                session.launch(kernel, count * shape.words, group, band, *sizes, rows)
-                self._append(rows, count)
+                rows = block_rows(session, scope, band, row1 - row0, picture.width, shape)
+                self._append(rows, shape.table_shape(row1 - row0, picture.width)[0] * columns)
 
     def _append(self, rows: Buffer, count: int) -> None:
         components = self.shape.components

@@ -24,7 +24,10 @@ MAGIC = b"\x89CLVQ\r\n\x1a"
 VERSION = 1
 PICTURE, PICTURE_OF_SHARED, CODEBOOK = 0, 1, 2
 MAX_PIXELS = 1 << 28
+MAX_SIDE = 1 << 20  # pixels of a picture's height or width
+MAX_BAND_BLOCKS = 1 << 20
 MAX_STATE_SIZE = 255
+MAX_SIDE_MATCHES = 1 << 36  # blocks times codewords of a side-match picture
 ESCAPE = 255
 _HEADER = struct.Struct("<8sBBBBHHIIIIIHH16sI")
 _SECTION = struct.Struct("<BI")
@@ -138,13 +141,16 @@ class Header:
             "number of channels": self.channels in (1, 3, 4),
             "block shape": 1 <= p <= 32 and 1 <= q <= 32 and p * q <= 256,
             "codebook size": 2 <= self.codebook_size <= 65536,
-            "size": (height == 0 and width == 0) if empty else (height > 0 and width > 0),
+            "size": (height == 0 and width == 0) if empty else (0 < height <= MAX_SIDE and 0 < width <= MAX_SIDE),
             "state codebook": self.state_size <= min(MAX_STATE_SIZE, self.codebook_size),
             "reserved field": reserved == 0,
         }
         for what, fine in good.items():
             if not fine:
                 raise FormatError(f"the header of a .clvq file has an impossible {what}")
+        rows, columns = self.table_shape
+        if self.state_size and rows * columns * self.codebook_size > MAX_SIDE_MATCHES:
+            raise FormatError("a .clvq file claims a side-match picture of more work than is allowed")
         if padded != self.padded_shape:
             raise FormatError("the header of a .clvq file has an impossible padded size")
 
@@ -272,9 +278,7 @@ class Reader:
 
     def __init__(self, source: Source, max_pixels: int = MAX_PIXELS) -> None:
         self._source = source
-        data = source.read(HEADER_BYTES)
-        if 8 <= len(data) < HEADER_BYTES:
-            data += self._read_up_to(HEADER_BYTES - len(data))
+        data = self._read_up_to(HEADER_BYTES)
         self.header = Header.from_bytes(data)
         height, width = self.header.shape
         if height * width > max_pixels:
@@ -339,7 +343,7 @@ class Reader:
         while left:
             rows, escaped, transform, inner = _BAND.unpack(self._get(_BAND.size))
             known = {transform, inner} <= set(entropy.TRANSFORMS)
-            if not 1 <= rows <= left or escaped > rows * columns or not known:
+            if not 1 <= rows <= left or rows * columns > MAX_BAND_BLOCKS or escaped > rows * columns or not known:
                 raise FormatError("a band of a .clvq file has an impossible head")
             left -= rows
             yield self._band(rows, columns, escaped, transform, inner)

@@ -73,6 +73,6 @@ def check_indices(session: Session, indices: Buffer, count: int, size: int, argu
     with session.scope() as scope:
         flag = scope.zeros(4)
         group = session.work_group_size(kernel, 128)
-        session.launch(kernel, count, group, indices, np.uint32(count), np.uint32(size), flag)
+        session.launch(kernel, -(-count // 16), group, indices, np.uint32(count), np.uint32(size), flag)
         if session.download(flag, 1, np.uint32)[0]:
             raise InvalidArgument(f"{argument} holds an index of {size} or more; allowed: 0 to {size - 1}")

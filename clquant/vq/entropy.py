@@ -95,7 +95,7 @@ def from_plain(plain: bytes, shape: tuple[int, int], limit: int, transform: int)
         wide[:, 16 - bits :] = stream
         values = np.packbits(wide, axis=1).view(">u2").astype(np.uint16).reshape(shape)
     else:
-        planes = np.frombuffer(plain, np.uint8).reshape(-1, *shape).astype(np.uint16)
+        planes = np.frombuffer(plain, np.uint8).reshape(1 if bits <= 8 else 2, *shape).astype(np.uint16)
         values = planes[0] if bits <= 8 else planes[0] | (planes[1] << np.uint16(8))
     if values.size and int(values.max()) >= limit:
         raise FormatError(f"a .clvq section holds the value {int(values.max())}; it must be below {limit}")

@@ -1,0 +1,208 @@
+"""Encoding pictures to index tables and decoding these, with a given codebook: on the host or staying on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import images, params
+from clquant.estimator import Estimator
+from clquant.runtime import (
+    Array,
+    Buffer,
+    CommandQueue,
+    InvalidArgument,
+    InvalidType,
+    Scope,
+    Session,
+    open_session,
+)
+from clquant.vq import decoder
+from clquant.vq.blocks import BlockShape, check_block_shape
+from clquant.vq.search import MAX_CODEBOOK, Search, index_dtype
+
+Table = npt.NDArray[np.integer[Any]] | Array
+Pixels = npt.NDArray[np.uint8] | Array
+
+
+class BlockCoder(Estimator):
+    """What a codec does with its codebook; `VQCodec` tells where the codebook comes from.
+
+    Attributes
+    ----------
+    codebook_ : ndarray of uint8, shape (N, p, q) or (N, p, q, C)
+    queue : pyopencl.CommandQueue or None
+    """
+
+    codebook_: npt.NDArray[np.uint8]
+    queue: CommandQueue | None
+
+    def _shape(self) -> BlockShape:
+        self._check_fitted("codebook_")
+        codebook = self.codebook_
+        good = isinstance(codebook, np.ndarray) and codebook.dtype == np.uint8 and codebook.ndim in (3, 4)
+        if not good or not 2 <= len(codebook) <= MAX_CODEBOOK:
+            raise InvalidType("codebook_ is no uint8 array of shape (N, p, q) or (N, p, q, C) with N from 2 to 65536")
+        check_block_shape(codebook.shape[1:3])
+        channels = codebook.shape[3] if codebook.ndim == 4 else 1
+        if channels not in (1, 3, 4):
+            raise InvalidArgument(f"codebook_ has {channels} channels; allowed: 1, 3 or 4")
+        return BlockShape(codebook.shape[1], codebook.shape[2], channels)
+
+    def _rows(self) -> npt.NDArray[np.uint8]:
+        return np.ascontiguousarray(self.codebook_).reshape(len(self.codebook_), -1)
+
+    def _read(self, image: images.ImageLike, shape: BlockShape) -> images.Picture:
+        picture = images.read(image)
+        if picture.channels != shape.channels:
+            raise InvalidArgument(f"image has {picture.channels} channels; this codebook is for {shape.channels}")
+        return picture
+
+    def encode(self, image: images.ImageLike) -> Table:
+        """The index of the nearest codeword of every block, by Euclidean distance, the lowest index on ties.
+
+        Parameters
+        ----------
+        image : image
+            Of the codebook's channels.
+
+        Returns
+        -------
+        ndarray or device array, shape (ceil(H / p), ceil(W / q))
+            uint8 for N up to 256, else uint16. On the device, on the same queue, if `image` is there.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InvalidArgument, InvalidType, FileError
+            If the image is not allowed or cannot be read.
+        """
+        shape = self._shape()
+        picture = self._read(image, shape)
+        session = open_session(self.queue, images.device_arrays([picture]))
+        table = shape.table_shape(picture.height, picture.width)
+        dtype = index_dtype(len(self.codebook_))
+        with session.scope() as scope:
+            search = Search(session, scope, self._rows(), shape)
+            if picture.on_device:
+                result = session.new_array(table, dtype)
+                for row0, row1 in bands(session, picture, shape):
+                    with session.scope() as inner:
+                        band = picture.upload(session, inner, row0, row1)
+                        offset = row0 // shape.rows * table[1]
+                        search.run(band, row1 - row0, picture.width, images.buffer_of(result), offset)
+                return result
+            parts = [
+                self._encode_band(session, search, picture, row0, row1) for row0, row1 in bands(session, picture, shape)
+            ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _encode_band(
+        self, session: Session, search: Search, picture: images.Picture, row0: int, row1: int
+    ) -> npt.NDArray[np.integer[Any]]:
+        shape = self._shape()
+        table = shape.table_shape(row1 - row0, picture.width)
+        dtype = index_dtype(len(self.codebook_))
+        with session.scope() as scope:
+            indices = scope.empty(table[0] * table[1] * dtype.itemsize)
+            search.run(picture.upload(session, scope, row0, row1), row1 - row0, picture.width, indices)
+            return session.download(indices, table, dtype)
+
+    def decode(self, indices: Table, shape: tuple[int, int] | None = None) -> Pixels:
+        """The picture of an index table.
+
+        Parameters
+        ----------
+        indices : ndarray of integers or device array, shape (rows, columns)
+            Each below N. On the device of the dtype that `encode` gives.
+        shape : pair of int, optional
+            True (height, width); default: all of every block.
+
+        Returns
+        -------
+        ndarray or device array of uint8, shape (H, W) or (H, W, C)
+            On the device, on the same queue, if `indices` is there.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InvalidArgument, InvalidType
+            If an index names no codeword, or `shape` does not fit the table.
+        """
+        block = self._shape()
+        size = len(self.codebook_)
+        table = self._check_table(indices)
+        height, width = self._check_size(shape, table, block)
+        session = open_session(self.queue, [indices] if isinstance(indices, Array) else [])
+        out = (height, width) if block.channels == 1 else (height, width, block.channels)
+        with session.scope() as scope:
+            codebook = scope.copy_of(self._rows())
+            if isinstance(indices, Array):
+                source = _packed(session, scope, indices)
+                decoder.check_indices(session, source, table[0] * table[1], size, "indices")
+                result = session.new_array(out, np.uint8)
+                decoder.decode(session, source, codebook, size, block, height, width, images.buffer_of(result))
+                return result
+            narrow = np.ascontiguousarray(indices).astype(index_dtype(size))
+            parts = []
+            for row0, row1 in images.row_bands(height, width * block.channels, session, block.rows):
+                rows = narrow[row0 // block.rows : -(-row1 // block.rows)]
+                with session.scope() as inner:
+                    image = inner.empty((row1 - row0) * width * block.channels)
+                    decoder.decode(session, inner.copy_of(rows), codebook, size, block, row1 - row0, width, image)
+                    parts.append(session.download(image, (row1 - row0, *out[1:]), np.uint8))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _check_table(self, indices: Any) -> tuple[int, int]:
+        size = len(self.codebook_)
+        if not isinstance(indices, np.ndarray | Array):
+            raise InvalidType(f"indices is {params.shown(indices)}; allowed: a NumPy array or a device array")
+        if len(indices.shape) != 2 or 0 in indices.shape:
+            raise InvalidArgument(f"indices has the shape {indices.shape}; allowed: (rows, columns), at least one each")
+        if isinstance(indices, Array):
+            if indices.dtype != index_dtype(size) or not indices.flags.c_contiguous:
+                raise InvalidType(
+                    f"indices is a device array of {indices.dtype}; allowed: C-contiguous {index_dtype(size)}"
+                )
+        elif not np.issubdtype(indices.dtype, np.integer):
+            raise InvalidType(f"indices is {params.shown(indices)}; allowed: integers")
+        elif int(indices.min()) < 0 or int(indices.max()) >= size:
+            raise InvalidArgument(
+                f"indices holds values from {int(indices.min())} to {int(indices.max())}; allowed: 0 to {size - 1}"
+            )
+        return indices.shape[0], indices.shape[1]
+
+    @staticmethod
+    def _check_size(shape: Any, table: tuple[int, int], block: BlockShape) -> tuple[int, int]:
+        whole = table[0] * block.rows, table[1] * block.columns
+        if shape is None:
+            return whole
+        if not isinstance(shape, tuple | list) or len(shape) != 2:
+            raise InvalidType(f"shape is {params.shown(shape)}; allowed: a pair (height, width)")
+        height, width = (params.integer(f"shape[{i}]", side, 1) for i, side in enumerate(shape))
+        if block.table_shape(height, width) != table:
+            raise InvalidArgument(
+                f"shape is ({height}, {width}); allowed: what a table of {table} covers, up to {whole}"
+            )
+        return height, width
+
+
+def bands(session: Session, picture: images.Picture, shape: BlockShape) -> Iterator[tuple[int, int]]:
+    """Bands of whole block rows whose pixels, whole blocks and indices each fit one allocation."""
+    columns = shape.table_shape(picture.height, picture.width)[1]
+    block_bytes = max(shape.columns * shape.channels, 2)
+    yield from picture.bands(session, -(-columns * block_bytes // picture.width), shape.rows)
+
+
+def _packed(session: Session, scope: Scope, array: Array) -> Buffer:
+    """A device array's own buffer, or a copy where the array begins inside it."""
+    if array.offset == 0:
+        return images.buffer_of(array)
+    buffer = scope.empty(array.nbytes)
+    session.copy(buffer, images.buffer_of(array), array.nbytes, array.offset)
+    return buffer

@@ -1,0 +1,116 @@
+"""What a .clvq file holds, checked to its last byte but not decoded."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import os
+
+from clquant import files, params
+from clquant.runtime import InvalidType
+from clquant.vq import container
+
+_KINDS = {
+    container.PICTURE: "picture",
+    container.PICTURE_OF_SHARED: "picture of a shared codebook",
+    container.CODEBOOK: "codebook",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class ClvqInfo:
+    """Facts about a .clvq file.
+
+    Attributes
+    ----------
+    version : int
+    kind : str
+        "picture", "picture of a shared codebook" or "codebook".
+    height, width, channels : int
+        Of the picture in pixels; height and width are 0 for a codebook.
+    block_shape : tuple of int
+        (rows, columns) in pixels.
+    codebook_size : int
+    codebook_id : str
+        32 hexadecimal digits.
+    state_size : int
+        Of side-match state codebooks; 0 for plain VQ.
+    escapes : int
+        Blocks coded by their full index in a side-match picture.
+    nbytes : int
+        Of the whole file.
+    """
+
+    version: int
+    kind: str
+    height: int
+    width: int
+    channels: int
+    block_shape: tuple[int, int]
+    codebook_size: int
+    codebook_id: str
+    state_size: int
+    escapes: int
+    nbytes: int
+
+    @property
+    def bits_per_pixel(self) -> float:
+        """Bits of the whole file per pixel of the picture; 0.0 for a codebook."""
+        pixels = self.height * self.width
+        return 8 * self.nbytes / pixels if pixels else 0.0
+
+    def __str__(self) -> str:
+        p, q = self.block_shape
+        colour = {1: "gray", 3: "RGB", 4: "RGBA"}[self.channels]
+        book = f"codebook of {self.codebook_size} {colour} blocks of {p} x {q} pixels, id {self.codebook_id}"
+        lines = [f".clvq version {self.version}, {self.nbytes} bytes", book]
+        if self.kind != "codebook":
+            where = "in this file" if self.kind == "picture" else "in a file of its own"
+            lines[1:] = [
+                f"{self.width} x {self.height} pixels, {self.bits_per_pixel:.3f} bits a pixel",
+                f"{book}, {where}",
+            ]
+        if self.state_size:
+            lines.append(f"side match with state codebooks of {self.state_size}; {self.escapes} blocks by full index")
+        return "\n".join(lines)
+
+
+def clvq_info(source: bytes | files.PathLike) -> ClvqInfo:
+    """Read and check a .clvq file without decoding it.
+
+    Parameters
+    ----------
+    source : bytes or path-like
+
+    Returns
+    -------
+    ClvqInfo
+
+    Raises
+    ------
+    FormatError
+        If the bytes are damaged, truncated, or no .clvq file.
+    FileError
+        If the file cannot be read.
+    InvalidType
+        If `source` is neither bytes nor a path.
+    """
+    if not isinstance(source, bytes | bytearray | memoryview | str | os.PathLike):
+        raise InvalidType(f"source is {params.shown(source)}; allowed: bytes or a path")
+    data = files.read_bytes(source) if isinstance(source, str | os.PathLike) else bytes(source)
+    reader = container.Reader(io.BytesIO(data))
+    header = reader.header
+    escapes = sum(0 if escaped is None else escaped.size for _, escaped in reader.bands())
+    return ClvqInfo(
+        version=header.version,
+        kind=_KINDS[header.kind],
+        height=header.shape[0],
+        width=header.shape[1],
+        channels=header.channels,
+        block_shape=header.block_shape,
+        codebook_size=header.codebook_size,
+        codebook_id=header.codebook_id.hex(),
+        state_size=header.state_size,
+        escapes=escapes,
+        nbytes=len(data),
+    )
