@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
+from collections.abc import Iterator
 
 import benchmarks
 from benchmarks import harness
@@ -17,17 +18,22 @@ def members() -> list[str]:
     return [name for name in names if hasattr(importlib.import_module(f"benchmarks.{name}"), "run")]
 
 
-def main() -> None:
-    """Run them all; a member that fails does not keep the others from running."""
-    options, json_path = harness.options_from()
-    tables, failed = [harness.device_table(options)], []
+def tables(options: harness.Options, failed: list[str]) -> Iterator[harness.Table]:
+    """Every member's tables; a member that fails is noted and does not keep the others from running."""
+    yield harness.device_table(options)
     for name in members():
         print(f"running {name} ...", file=sys.stderr, flush=True)
         try:
-            tables += importlib.import_module(f"benchmarks.{name}").run(options)
+            yield from importlib.import_module(f"benchmarks.{name}").run(options)
         except runtime.ClquantError as error:
             failed.append(f"{name}: {error}")
-    harness.show(tables, json_path)
+
+
+def main() -> None:
+    """Run them all; the exit code tells whether one failed."""
+    options, json_path = harness.options_from()
+    failed: list[str] = []
+    harness.show(tables(options, failed), json_path)
     if failed:
         sys.exit("\n".join(failed))
 

@@ -1,6 +1,7 @@
 """What every benchmark shares: options, pictures, peers, and one way to print and keep the tables.
 
-A member is a module of this package with `run(options) -> list[Table]`, and ends in `harness.main(run)`.
+A member is a module of this package with `run(options)`, which gives tables (a list, or one by one), and ends in
+`harness.main(run)`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import dataclasses
 import datetime
 import importlib
 import importlib.metadata
+import itertools
 import json
 import os
 import pathlib
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -222,19 +224,21 @@ def options_from(arguments: list[str] | None = None) -> tuple[Options, pathlib.P
     return Options(found.images, found.device, repeat, found.largest, found.quick), found.json
 
 
-def show(tables: list[Table], json_path: pathlib.Path | None) -> None:
-    """Print the tables and, where a path is given, write them as JSON with the environment beside them."""
+def show(tables: Iterable[Table], json_path: pathlib.Path | None) -> None:
+    """Print each table as it comes and, where a path is given, write all as JSON with the environment beside them."""
+    shown = []
     for table in tables:
         print(table.text(), flush=True)
+        shown.append(table.as_dict())
     if json_path is not None:
-        content = {"environment": environment(), "tables": [table.as_dict() for table in tables]}
+        content = {"environment": environment(), "tables": shown}
         json_path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def main(run: Callable[[Options], list[Table]]) -> None:
+def main(run: Callable[[Options], Iterable[Table]]) -> None:
     """Run one member as a command."""
     options, json_path = options_from()
     try:
-        show([device_table(options), *run(options)], json_path)
+        show(itertools.chain([device_table(options)], run(options)), json_path)
     except runtime.ClquantError as error:
         sys.exit(f"benchmarks: {error}")
