@@ -307,8 +307,6 @@ def halftone(
                 buffer = band.copy_of(picture.array[rows[0] : rows[1]])
                 job.run(band, buffer, buffer, picture, rows, channels)
                 skipped = (rows[2] - rows[0]) * row_bytes
-                host[rows[2] : rows[3]] = session.download(
-                    buffer, (rows[3] - rows[2], row_bytes), np.uint8, offset=skipped
-                )
+                session.download_into(host[rows[2] : rows[3]], buffer, offset=skipped)
             report.report(rows[3], picture.height)
     return host.reshape(picture.shape)

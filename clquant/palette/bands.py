@@ -151,4 +151,4 @@ def _store(band: Band, palette: Palette, write: Writer, colors: bool, result: An
         target = images.buffer_of(result)
         band.session.copy(target, out, shape[0] * row_bytes, 0, band.row0 * row_bytes)
     else:
-        result[band.row0 : band.row1] = band.session.download(out, shape, result.dtype)
+        band.session.download_into(result[band.row0 : band.row1], out)
