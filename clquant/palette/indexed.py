@@ -12,6 +12,7 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import files
+from clquant.palette import sixel
 from clquant.palette.palette import Palette, as_palette
 from clquant.runtime import Array, ClquantError, InvalidArgument, InvalidType
 
@@ -94,8 +95,8 @@ class IndexedImage:
         ----------
         format : str
             ``"PNG"`` (indexed up to 256 colours with alpha kept, else in full colour), ``"GIF"`` (at most 256
-            colours; entries of alpha below 128 become one transparent entry), or any other that Pillow
-            writes, in full colour (without alpha where the format has none).
+            colours; entries of alpha below 128 become one transparent entry), ``"SIXEL"``, or any other that
+            Pillow writes, in full colour (without alpha where the format has none).
         **options
             Passed to Pillow.
 
@@ -105,6 +106,8 @@ class IndexedImage:
             If the format is not known or cannot hold the picture.
         """
         name = format.upper()
+        if name == "SIXEL":
+            return self.to_sixel()
         if name == "GIF":
             image, more = self._gif_image()
             options = {"optimize": False, **more, **options}
@@ -133,6 +136,16 @@ class IndexedImage:
         )
         image.putpalette(self.palette.colors[:, :3].tobytes(), "RGB")
         return image, {"transparency": int(clear[0])} if len(clear) else {}
+
+    def to_sixel(self) -> bytes:
+        """The picture as a terminal shows it; see `clquant.palette.sixel`.
+
+        Raises
+        ------
+        InvalidArgument
+            If there are more than 256 colours.
+        """
+        return sixel.encode(self.host_indices(), self.palette)
 
     def save(self, path: str | os.PathLike[str], format: str | None = None, **options: Any) -> None:
         """Write the picture to a file, whole or not at all.
@@ -175,7 +188,7 @@ class IndexedImage:
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """Pillow's name of the format that a path's suffix stands for.
+    """The name, for `IndexedImage.to_bytes`, of the format that a path's suffix stands for.
 
     Raises
     ------
@@ -183,6 +196,8 @@ def format_of(path: str | os.PathLike[str]) -> str:
         If no format has that suffix.
     """
     suffix = os.path.splitext(os.fspath(path))[1].lower()
+    if suffix in (".six", ".sixel"):
+        return "SIXEL"
     PIL.Image.init()
     name = PIL.Image.registered_extensions().get(suffix)
     if name is None or name not in PIL.Image.SAVE:
