@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import abc
+import copy
+import math
 from typing import Any
 
-from clquant import params
+from clquant import images, params
 from clquant.estimator import Estimator
 from clquant.images import ImageLike
 from clquant.palette import bands, spaces
 from clquant.palette.dither import find_dither
+from clquant.palette.error import allowed_error, fewest_colors, mean_squared_error
 from clquant.palette.indexed import IndexedImage
-from clquant.palette.palette import Palette, as_palette
-from clquant.runtime import CommandQueue, ProgressCallback
+from clquant.palette.palette import MOST_COLORS, Palette, as_palette
+from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback
 
 METRICS = ("l2", "l1")
 
@@ -141,6 +144,42 @@ class PaletteEngine(Estimator, abc.ABC):
     def fit(self, images: Any, sample_weight: Any = None, *, progress: ProgressCallback | None = None) -> Any:
         """Learn `palette_` from one image or several; returns the engine itself."""
 
+    def fit_quality(
+        self,
+        images: Any,
+        *,
+        target_psnr: float | None = None,
+        max_mse: float | None = None,
+        sample_weight: Any = None,
+        progress: ProgressCallback | None = None,
+    ) -> Any:
+        """`fit` with the fewest colours that reach a quality, `n_colors` at most.
+
+        Parameters
+        ----------
+        images : image, or list or tuple of images
+        target_psnr : float, optional
+            Least PSNR in dB of all images together, 0 to 100, of 8-bit sRGB values, undithered.
+        max_mse : float, optional
+            Greatest mean squared error a channel, instead.
+        sample_weight : optional
+            As `fit`; it does not count in the quality.
+        progress : callable, optional
+            Called with (done, total) fits, of which `total` is the most there can be.
+
+        Returns
+        -------
+        The engine itself; its `palette_` has the fewest colours found by doubling and bisection.
+
+        Raises
+        ------
+        InvalidArgument
+            If not exactly one target is given, or `n_colors` colours do not reach it.
+        """
+        search = _QualitySearch(self, images, allowed_error(target_psnr, max_mse), sample_weight, progress)
+        self.palette_ = search.run()
+        return self
+
     def predict(self, image: ImageLike, dither: Any = None, *, progress: ProgressCallback | None = None) -> Any:
         """Indices into `palette_`, (H, W); see `clquant.palette.engine.predict`."""
         return predict(image, **self._given(dither, progress))
@@ -172,3 +211,38 @@ class PaletteEngine(Estimator, abc.ABC):
             "queue": self.queue,
             "progress": progress,
         }
+
+
+class _QualitySearch:
+    """Fits of one engine with differing numbers of colours."""
+
+    def __init__(
+        self, engine: PaletteEngine, sources: Any, limit: float, weight: Any, progress: ProgressCallback | None
+    ) -> None:
+        self.engine = copy.copy(engine)
+        self.most = params.integer("n_colors", engine.get_params()["n_colors"], 2, MOST_COLORS)
+        self.sources = list(sources) if isinstance(sources, list | tuple) else [sources]
+        self.weight = weight if isinstance(sources, list | tuple) else [weight] if weight is not None else None
+        self.limit = limit
+        self.progress = Progress(params.callback("progress", progress))
+        self.found: dict[int, tuple[Palette, float]] = {}
+
+    def run(self) -> Palette:
+        count = fewest_colors(self._reaches, self.most)
+        if count is None:
+            error = self.found[self.most][1]
+            raise InvalidArgument(
+                f"n_colors is {self.most}, which gives a mean squared error of {error:.4g}; {self.limit:.4g} needs more"
+            )
+        return self.found[count][0]
+
+    def _reaches(self, count: int) -> bool:
+        self.engine.set_params(n_colors=count)
+        self.engine.fit(self.sources, self.weight)
+        palette = self.engine.palette_
+        pixels = [images.read(source).pixels for source in self.sources]
+        errors = [mean_squared_error(source, palette, queue=self.engine.queue) for source in self.sources]
+        error = math.fsum(e * n for e, n in zip(errors, pixels, strict=True)) / sum(pixels)
+        self.found[count] = palette, error
+        self.progress.report(len(self.found), max(len(self.found), 2 * self.most.bit_length()))
+        return error <= self.limit

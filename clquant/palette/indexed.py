@@ -13,6 +13,7 @@ import PIL.Image
 
 from clquant import files
 from clquant.palette import sixel
+from clquant.palette.order import permutation
 from clquant.palette.palette import Palette, as_palette
 from clquant.runtime import Array, ClquantError, InvalidArgument, InvalidType
 
@@ -136,6 +137,28 @@ class IndexedImage:
         )
         image.putpalette(self.palette.colors[:, :3].tobytes(), "RGB")
         return image, {"transparency": int(clear[0])} if len(clear) else {}
+
+    def counts(self) -> npt.NDArray[np.int64]:
+        """(n,) int64: how many pixels have each palette colour."""
+        return np.bincount(self.host_indices().ravel(), minlength=len(self.palette))
+
+    def sorted(self, order: str) -> IndexedImage:
+        """The same picture with its palette in another order: see `clquant.palette.order.permutation`.
+
+        Parameters
+        ----------
+        order : str
+            ``"fitted"``, ``"luma"``, ``"hue"`` or ``"popularity"``.
+
+        Raises
+        ------
+        InvalidArgument
+            If there is no such order.
+        """
+        places = permutation(self.palette, order, self.counts())
+        ranks = np.empty(len(places), self.palette.index_dtype)
+        ranks[places] = np.arange(len(places))
+        return IndexedImage(ranks[self.host_indices()], self.palette.take(places))
 
     def to_sixel(self) -> bytes:
         """The picture as a terminal shows it; see `clquant.palette.sixel`.

@@ -113,9 +113,20 @@ class Mapper:
         self.launch("palette_map.cl", "map_pixels", pixels, channels, count, out)
 
     def launch(
-        self, file: str, kernel_name: str, pixels: Buffer, channels: int, count: int, out: Buffer, *more: Any
+        self,
+        file: str,
+        kernel_name: str,
+        pixels: Buffer,
+        channels: int,
+        count: int,
+        out: Buffer,
+        *more: Any,
+        items: int | None = None,
     ) -> None:
-        """Queue a kernel whose arguments begin as `cl/palette_nearest.h` says; `more` are its own last ones."""
+        """Queue a kernel whose arguments begin as `cl/palette_nearest.h` says; `more` are its own last ones.
+
+        It gets `items` work-items, or one a pixel.
+        """
         session = self._session
         program = session.program(
             file,
@@ -131,7 +142,7 @@ class Mapper:
         cells = self._cells
         session.launch(
             kernel,
-            count,
+            items or count,
             session.work_group_size(kernel, GROUP),
             *(self._tables, self._points, self._colors),
             *(cells.starts, cells.entries, int4(cells.cells), np.int32(cells.shift)),

@@ -115,6 +115,18 @@ class Palette:
         """The palette of some entries, in the order of `indices`."""
         return Palette(self._colors[indices])
 
+    def sorted(self, order: str) -> Palette:
+        """The palette in another order, ``"luma"`` or ``"hue"``: see `clquant.palette.order.permutation`.
+
+        Raises
+        ------
+        InvalidArgument
+            If there is no such order, or it needs a picture (`IndexedImage.sorted` has one).
+        """
+        from clquant.palette.order import permutation
+
+        return self.take(permutation(self, order))
+
     @classmethod
     def read(cls, path: str | os.PathLike[str], format: str | None = None) -> Palette:
         """Read a palette file: gpl, act, pal (JASC or Microsoft), hex, ase, or a picture (its palette or its colours).
