@@ -13,7 +13,7 @@ inline int outside(int y, int x, int height, int width) {
 /* A picture in memory: height and width in pixels, interleaved channels, and the picture row of the buffer's first. */
 #define HEIGHT picture.s0
 #define WIDTH picture.s1
-#define CHANNELS picture.s2
+#define STRIDE picture.s2
 #define ORIGIN picture.s3
 
 /* A launch: its first row of blocks, the first row of blocks that `edges` has, how many, and blocks of a phase a row. */
@@ -23,7 +23,7 @@ inline int outside(int y, int x, int height, int width) {
 #define HALF blocks.s3
 
 inline size_t pixel_index(int y, int x, int channel, int4 picture) {
-    return ((size_t)(y - ORIGIN) * WIDTH + x) * CHANNELS + channel;
+    return ((size_t)(y - ORIGIN) * WIDTH + x) * STRIDE + channel;
 }
 
 /* Errors on the pixels beyond a block's sides lie at edges[entry * (blocks that edges has) + edge_block(...)]. */

@@ -81,9 +81,9 @@ kernel void halftone_lanes(global const uchar *image, global uchar *output, glob
     /* Lanes beyond the last whole block do its work again. */
     const int8 index = min(first_index + (int8)(0, 1, 2, 3, 4, 5, 6, 7), (int8)(whole - 1));
     const int8 block_x = 2 * index + ((block_y + PHASE) & 1);
-    const int8 lanes = (block_x - block_x.s0) * BLOCK * CHANNELS;
+    const int8 lanes = (block_x - block_x.s0) * BLOCK * STRIDE;
     const int count = (int)get_global_size(2) * EDGE_ROWS * HALF;
-    const int dx = CHANNELS, dy = WIDTH * CHANNELS;
+    const int dx = STRIDE, dy = WIDTH * STRIDE;
     const short8 limit = (short8)(error_limit);
     const int8 above_at = blocks_beside(block_x, block_y, channel, 0, -1, picture, blocks);
     const int8 right_at = blocks_beside(block_x, block_y, channel, 1, 0, picture, blocks);

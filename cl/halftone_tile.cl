@@ -33,40 +33,55 @@ inline Rule rule_at(global const uint *record, int row, int level) {
 }
 
 #if TILE
-/* Place of the group's i-th quad of pixels: quads of a row of a block, then blocks, then rows. */
 #define QUADS (BLOCK / 4)
-#define FOR_EACH_QUAD                                                                                                  \
-    for (int i = (int)get_local_id(0); i < GROUP * QUADS * BLOCK; i += GROUP) {                                        \
-        const int x = i % QUADS * 4, lane = i / QUADS % GROUP, y = i / (QUADS * GROUP);                                \
-        const size_t from = first + (size_t)y * dy + (size_t)(lane * 2 * BLOCK + x) * dx;                              \
-        local uchar *to = tile + (y * BLOCK + x) * PITCH + lane;                                                       \
-        if (lane < lanes_used)
+#define BATCH (BLOCK % 8 == 0 ? 16 : 4) /* quads of a work-item in flight at once; divides BLOCK * QUADS */
+
+/* The group's i-th quad of pixels: quads of a row of a block, then blocks, then rows. */
+typedef struct {
+    size_t in_picture; /* its first pixel, from the group's first */
+    int in_tile, lane;
+} Quad;
+
+inline Quad quad_at(int i, int dx, int dy) {
+    const int x = i % QUADS * 4, lane = i / QUADS % GROUP, y = i / (QUADS * GROUP);
+    const Quad quad = {(size_t)y * dy + (size_t)(lane * 2 * BLOCK + x) * dx, (y * BLOCK + x) * PITCH + lane, lane};
+    return quad;
+}
 
 /* Copy the blocks of a group from the picture, in words of four pixels where those are aligned. */
-inline void load_tile(global const uchar *image, local uchar *tile, size_t first, int dx, int dy, int lanes_used,
-                      int aligned) {
-    FOR_EACH_QUAD {
-            uint quad;
-            if (aligned)
-                quad = *(global const uint *)(image + from);
-            else
-                quad = image[from] | image[from + dx] << 8 | image[from + 2 * dx] << 16 | (uint)image[from + 3 * dx] << 24;
-            to[0] = (uchar)quad, to[PITCH] = (uchar)(quad >> 8);
-            to[2 * PITCH] = (uchar)(quad >> 16), to[3 * PITCH] = (uchar)(quad >> 24);
+inline void load_tile(global const uchar *image, local uchar *tile, int dx, int dy, int lanes_used, int aligned) {
+    for (int begin = (int)get_local_id(0); begin < GROUP * QUADS * BLOCK; begin += GROUP * BATCH) {
+        uint pixels[BATCH];
+#pragma unroll
+        for (int j = 0; j < BATCH; ++j) {
+            const Quad quad = quad_at(begin + j * GROUP, dx, dy);
+            global const uchar *from = image + quad.in_picture;
+            pixels[j] = 0;
+            if (quad.lane < lanes_used)
+                pixels[j] = aligned ? *(global const uint *)from
+                                    : from[0] | from[dx] << 8 | from[2 * dx] << 16 | (uint)from[3 * dx] << 24;
+        }
+#pragma unroll
+        for (int j = 0; j < BATCH; ++j) {
+            local uchar *to = tile + quad_at(begin + j * GROUP, dx, dy).in_tile;
+            to[0] = (uchar)pixels[j], to[PITCH] = (uchar)(pixels[j] >> 8);
+            to[2 * PITCH] = (uchar)(pixels[j] >> 16), to[3 * PITCH] = (uchar)(pixels[j] >> 24);
         }
     }
 }
 
-inline void store_tile(global uchar *output, local const uchar *tile, size_t first, int dx, int dy, int lanes_used,
-                       int aligned) {
-    FOR_EACH_QUAD {
-            if (aligned) {
-                *(global uint *)(output + from) =
-                    to[0] | to[PITCH] << 8 | to[2 * PITCH] << 16 | (uint)to[3 * PITCH] << 24;
-            } else {
-                for (int j = 0; j < 4; ++j)
-                    output[from + j * dx] = to[j * PITCH];
-            }
+inline void store_tile(global uchar *output, local const uchar *tile, int dx, int dy, int lanes_used, int aligned) {
+    for (int i = (int)get_local_id(0); i < GROUP * QUADS * BLOCK; i += GROUP) {
+        const Quad quad = quad_at(i, dx, dy);
+        local const uchar *from = tile + quad.in_tile;
+        global uchar *to = output + quad.in_picture;
+        if (quad.lane >= lanes_used)
+            continue;
+        if (aligned) {
+            *(global uint *)to = from[0] | from[PITCH] << 8 | from[2 * PITCH] << 16 | (uint)from[3 * PITCH] << 24;
+        } else {
+            for (int j = 0; j < 4; ++j)
+                to[j * dx] = from[j * PITCH];
         }
     }
 }
@@ -111,15 +126,15 @@ kernel void halftone_tile(global const uchar *image, global uchar *output, globa
     local uchar tile[BLOCK * BLOCK * PITCH];
     local uchar *pixels = tile + get_local_id(0);
     const size_t corner = pixel_index(block_y * BLOCK, block_column(group_index, block_y) * BLOCK, channel, picture);
-    const int aligned = CHANNELS == 1 && (WIDTH & 3) == 0;
-    load_tile(image, tile, corner, CHANNELS, WIDTH * CHANNELS, lanes_used, aligned);
+    const int aligned = STRIDE == 1 && (WIDTH & 3) == 0;
+    load_tile(image + corner, tile, STRIDE, WIDTH * STRIDE, lanes_used, aligned);
     barrier(CLK_LOCAL_MEM_FENCE);
     const int dx = PITCH, dy = PITCH * BLOCK;
     int at = 0, here;
 #else
     if (!used)
         return;
-    const int dx = CHANNELS, dy = WIDTH * CHANNELS;
+    const int dx = STRIDE, dy = WIDTH * STRIDE;
     size_t at = pixel_index(block_y * BLOCK, block_x * BLOCK, channel, picture), here;
 #endif
     const int above_at = block_beside(block_x, block_y - 1, channel, picture, blocks);
@@ -143,17 +158,21 @@ kernel void halftone_tile(global const uchar *image, global uchar *output, globa
         head = NEXT(head);
     }
 #else
+#pragma unroll 8
     for (int i = 0; i < BLOCK; ++i)
         QUEUE_AT(i * GROUP) = edge_sum(edges, 2 * BLOCK + i, count, above_at);
-    for (int i = 0; i < BLOCK; ++i)
-        QUEUE_AT((BLOCK - 1 + i) * GROUP) =
-            edge_sum(edges, 3 * BLOCK + i, count, right_at) + (i == 0 ? QUEUE_AT((BLOCK - 1) * GROUP) : 0);
-    for (int i = 0; i < BLOCK; ++i)
-        QUEUE_AT((3 * (BLOCK - 1) - i) * GROUP) =
-            edge_sum(edges, i, count, below_at) + (i == BLOCK - 1 ? QUEUE_AT(2 * (BLOCK - 1) * GROUP) : 0);
+    QUEUE_AT((BLOCK - 1) * GROUP) += edge_sum(edges, 3 * BLOCK, count, right_at);
+#pragma unroll 8
     for (int i = 1; i < BLOCK; ++i)
-        QUEUE_AT((4 * (BLOCK - 1) - i) * GROUP) =
-            edge_sum(edges, BLOCK + i, count, left_at) + (i == BLOCK - 1 ? QUEUE_AT(3 * (BLOCK - 1) * GROUP) : 0);
+        QUEUE_AT((BLOCK - 1 + i) * GROUP) = edge_sum(edges, 3 * BLOCK + i, count, right_at);
+    QUEUE_AT(2 * (BLOCK - 1) * GROUP) += edge_sum(edges, BLOCK - 1, count, below_at);
+#pragma unroll 8
+    for (int i = 1; i < BLOCK; ++i)
+        QUEUE_AT((2 * (BLOCK - 1) + i) * GROUP) = edge_sum(edges, BLOCK - 1 - i, count, below_at);
+    QUEUE_AT(3 * (BLOCK - 1) * GROUP) += edge_sum(edges, 2 * BLOCK - 1, count, left_at);
+#pragma unroll 8
+    for (int i = 1; i < BLOCK - 1; ++i)
+        QUEUE_AT((3 * (BLOCK - 1) + i) * GROUP) = edge_sum(edges, 2 * BLOCK - 1 - i, count, left_at);
     QUEUE_AT(0) += edge_sum(edges, BLOCK, count, left_at);
     head = 0, tail = (4 * BLOCK - 5) * GROUP;
     near = QUEUE_AT((4 * BLOCK - 5) * GROUP), inflow = QUEUE_AT(0);
@@ -161,6 +180,6 @@ kernel void halftone_tile(global const uchar *image, global uchar *output, globa
 #endif
 #if TILE
     barrier(CLK_LOCAL_MEM_FENCE);
-    store_tile(output, tile, corner, CHANNELS, WIDTH * CHANNELS, lanes_used, aligned);
+    store_tile(output + corner, tile, STRIDE, WIDTH * STRIDE, lanes_used, aligned);
 #endif
 }
