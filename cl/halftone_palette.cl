@@ -2,13 +2,15 @@
 #include "halftone.h"
 #include "palette_nearest.h"
 
+#define PALETTE_NAMES tables, points, colors, starts, list, grid, shift, transparent, missing
+
 /* Pinwheel error diffusion to any palette: one work-item halftones one block of its phase, errors are vectors of four
  * components (red, green, blue, alpha) in 1/16 of an 8-bit step, or of linear light scaled to 255.
  * Source: Zhang, Recker, Ulichney, Beretta, Tastl, Lin, Owens, "A Parallel Error Diffusion Implementation on a GPU",
  * section 2; its section 5 leaves colour open.
  *
- * A pixel's aim is its colour plus `gain` / 16 times the error that reached it, rounded and clamped to 8 bits; it takes
- * the palette entry nearest to its aim (palette_nearest.h), and passes on its colour plus the error less that entry,
+ * A pixel's aim is its colour plus `gain` / 16 times the error that reached it, rounded and clamped to 8 bits; a gain over
+ * 16 is what a threshold that rises with the tone is at two levels (gain 1 / (1 - slope)). The pixel takes the entry nearest to its aim (palette_nearest.h), and passes on its colour plus the error less that entry,
  * clamped to error_limit. A pixel of alpha 0 takes the palette's transparent entry and drops what reached it.
  *
  * NDRange: (blocks of this phase in a row, rows of blocks); any work-group (n, 1).
@@ -28,6 +30,16 @@ inline int4 worth_of(int4 color, global const short *light) {
 inline int4 color_of(int4 worth, global const uchar *codes) {
     const int4 at = clamp(worth, 0, 4080);
     return (int4)(codes[at.x], codes[at.y], codes[at.z], (at.w + 8) >> 4);
+}
+
+/* The start error of a block: seeded, and none where the palette has the first pixel's colour. */
+inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uint2 key, PALETTE_PARAMETERS) {
+    const int entry = nearest_to_color(space_coordinates(color, tables), color, points, colors, PALETTE_CELLS);
+    if (!any(colors[entry] != color))
+        return 0;
+    const uint4 words = block_random(block_x, block_y, 0, 0u, key);
+    return (int4)(start_error(words.s0, amplitude), start_error(words.s1, amplitude),
+                  start_error(words.s2, amplitude), 0);
 }
 
 kernel void halftone_palette(PALETTE_PARAMETERS, global const uchar *image, global INDEX *output,
@@ -56,16 +68,11 @@ kernel void halftone_palette(PALETTE_PARAMETERS, global const uchar *image, glob
     }
 #endif
     int4 carry = 0;
-    const uint4 words = block_random(block_x, block_y, 0, 0u, key);
-#if PHASE == 0
-    carry = (int4)(start_error(words.s0, amplitude), start_error(words.s1, amplitude),
-                   start_error(words.s2, amplitude), 0);
-#endif
     for (int k = 0; k < PIXELS; ++k) {
         const ushort8 step = path[k];
         const int y = y0 + (step.s0 >> 8), x = x0 + (step.s0 & 255);
         const int slot = (step.s1 & 1023) * lanes;
-        const int4 reached = carry + convert_int4(waiting[slot]);
+        int4 reached = carry + convert_int4(waiting[slot]);
         waiting[slot] = (short4)0;
         if (outside(y, x, HEIGHT, WIDTH)) {
             carry = clamp(reached, -error_limit, error_limit);
@@ -78,6 +85,10 @@ kernel void halftone_palette(PALETTE_PARAMETERS, global const uchar *image, glob
             carry = 0;
             continue;
         }
+#if PHASE == 0
+        if (k == 0)
+            reached = first_error(color, amplitude, block_x, block_y, key, PALETTE_NAMES);
+#endif
         const int4 worth = worth_of(color, light);
         const int4 aim = color_of(worth + ((reached * gain) >> 4), codes);
         const int entry = nearest_to_color(space_coordinates(aim, tables), aim, points, colors, PALETTE_CELLS);

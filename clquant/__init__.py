@@ -1,6 +1,6 @@
 """Image quantization on any OpenCL device, with the same bits on every machine."""
 
-from clquant.halftone import PinwheelHalftoner, WeightTables
+from clquant.halftone import PinwheelHalftoner, WeightTables, floyd_steinberg
 from clquant.kmeans import KMeansPalette
 from clquant.neuquant import NeuQuantCL
 from clquant.palette.engine import PaletteEngine
@@ -28,4 +28,5 @@ __all__ = [
     "VQCodec",
     "WeightTables",
     "clvq_info",
+    "floyd_steinberg",
 ]

@@ -36,7 +36,7 @@ def reference(image, engine, **options):
         linear=engine.linear,
         noise=engine.noise,
         seed=engine.random_state,
-        limit=int(16 * engine.error_limit),
+        limit=int(16 * (engine.error_limit or 511)),
         **options,
     )
 

@@ -39,6 +39,7 @@ VARIANTS = (
     runtime.Variant("portable", "halftone_blocks.cl"),
 )
 GROUP = 64
+Band = tuple[int, int, int, int]
 SMALLEST_SPIRAL = 4
 
 
@@ -77,6 +78,31 @@ class Phase:
     fast_tables: tuple[runtime.Buffer, ...]
     per_item: int
     group: int
+
+
+def block_bands(height: int, row_bytes: int, block: int, session: runtime.Session) -> Iterator[Band]:
+    """Bands of rows of blocks that fit the device's largest allocation, each with a row of blocks more around it.
+
+    Parameters
+    ----------
+    height : int
+        Of the picture.
+    row_bytes : int
+        Of the job's largest buffer.
+    block : int
+    session : runtime.Session
+
+    Yields
+    ------
+    (first, end, valid, valid_end)
+        Rows to load, and those of them that come out right.
+    """
+    fit = max(session.limits.max_alloc // row_bytes // block - 2, 1) * block
+    if height <= fit + 2 * block:
+        fit = height
+    for row in range(0, height, fit):
+        end = min(row + fit, height)
+        yield max(row - block, 0), min(end + block, height), row, end
 
 
 class BlockHalftone:
@@ -160,24 +186,13 @@ class BlockHalftone:
         per_item, group = (8, 1) if variant.name == "lanes" else (1, TILE_GROUP)
         return Phase(program.kernel("halftone_blocks"), tables, path.slots, fast, fast_tables, per_item, group)
 
-    def bands(self, picture: Picture) -> Iterator[tuple[int, int, int, int]]:
-        """Bands that fit the device: rows to load (a row of blocks more on each side) and rows that come out right."""
-        block = self._block
-        per_row = picture.width * picture.channels
-        fit = max(self._session.limits.max_alloc // per_row // block - 2, 1) * block
-        if picture.height <= fit + 2 * block:
-            fit = picture.height
-        for row in range(0, picture.height, fit):
-            end = min(row + fit, picture.height)
-            yield max(row - block, 0), min(end + block, picture.height), row, end
-
     def run(
         self,
         scope: runtime.Scope,
         image: runtime.Buffer,
         output: runtime.Buffer,
         picture: Picture,
-        rows: tuple[int, int, int, int],
+        rows: Band,
         channels: int,
     ) -> None:
         """Queue both phases for one band.
@@ -189,8 +204,8 @@ class BlockHalftone:
             uchar [rows[1] - rows[0]][width][picture.channels]. They may be the same buffer.
         picture : Picture
             For its whole height, width and interleaved channels.
-        rows : tuple of int
-            From `bands`; outside rows[2]..rows[3] the output is not valid.
+        rows : Band
+            From `block_bands`; outside rows[2]..rows[3] the output is not valid.
         channels : int
             How many of the channels are halftoned.
         """
@@ -301,7 +316,7 @@ def halftone(
             report.report(picture.height, picture.height)
             return device
         host = np.empty((picture.height, row_bytes), np.uint8)
-        for rows in job.bands(picture):
+        for rows in block_bands(picture.height, row_bytes, settings.block_size, session):
             with session.scope() as band:
                 assert picture.array is not None
                 buffer = band.copy_of(picture.array[rows[0] : rows[1]])

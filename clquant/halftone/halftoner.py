@@ -11,15 +11,20 @@ import PIL.Image
 from clquant import images, params, runtime
 from clquant.estimator import Estimator
 from clquant.halftone.blocks import Settings, halftone
+from clquant.halftone.color import VectorSettings, pinwheel_palette
 from clquant.halftone.packing import pack_bits
 from clquant.halftone.paths import SCANS
 from clquant.halftone.tables import UNITS, WeightTables, constant_tables, trained_tables
 from clquant.halftone.tones import make_tones
 from clquant.images import ImageLike
+from clquant.palette import spaces
+from clquant.palette.indexed import IndexedImage
+from clquant.palette.palette import Palette, as_palette
 
 WEIGHTS = ("tone-dependent", "constant")
 OUTPUTS = ("values", "levels", "bits")
 LARGEST_LIMIT = 511.0
+PALETTE_LIMIT = 180.0
 
 
 class PinwheelHalftoner(Estimator):
@@ -44,9 +49,15 @@ class PinwheelHalftoner(Estimator):
         Output levels of each channel, 2 to 256: round(255 j / (levels - 1)).
     linear : bool
         Diffuse errors in linear light instead of encoded values, so that mean light is kept.
-    error_limit : float
-        Errors are clamped to this many gray levels either way, 1 to 511. (A table that could overflow 16 bits
-        lowers the limit further.)
+    palette : Palette or array_like, optional
+        Halftone to these colours instead of to levels: errors are vectors, a pixel takes the entry nearest to its
+        colour plus twice the error that reached it, weights are constant; `weights`, `noise` and `levels` must then be
+        left as they are.
+    color_space : str
+        "srgb", "linear" or "oklab": where colours are compared with a palette's.
+    error_limit : float, optional
+        Errors are clamped to this many gray levels either way, 1 to 511; default 511, and 180 with a palette. (A
+        table that could overflow 16 bits lowers the limit further.)
     queue : pyopencl.CommandQueue, optional
         Default: the queue of a device input, else the best device found.
     random_state : int
@@ -69,7 +80,9 @@ class PinwheelHalftoner(Estimator):
         noise: float = 0.0,
         levels: int = 2,
         linear: bool = False,
-        error_limit: float = LARGEST_LIMIT,
+        palette: Palette | npt.ArrayLike | None = None,
+        color_space: str = "srgb",
+        error_limit: float | None = None,
         queue: runtime.CommandQueue | None = None,
         random_state: int = 0,
     ) -> None:
@@ -79,6 +92,8 @@ class PinwheelHalftoner(Estimator):
         self.noise = noise
         self.levels = levels
         self.linear = linear
+        self.palette = palette
+        self.color_space = color_space
         self.error_limit = error_limit
         self.queue = queue
         self.random_state = random_state
@@ -100,13 +115,33 @@ class PinwheelHalftoner(Estimator):
             noise=params.real("noise", self.noise, 0.0, 1.0),
             tables=tables,
             seed=params.seed(self.random_state),
-            error_limit=int(UNITS * params.real("error_limit", self.error_limit, 1.0, LARGEST_LIMIT)),
+            error_limit=self._error_units(LARGEST_LIMIT),
+        )
+
+    def _error_units(self, default: float) -> int:
+        limit = default if self.error_limit is None else self.error_limit
+        return int(UNITS * params.real("error_limit", limit, 1.0, LARGEST_LIMIT))
+
+    def _vector_settings(self) -> VectorSettings:
+        settings = self._settings()
+        for name, default in (("weights", WEIGHTS[0]), ("noise", 0.0), ("levels", 2)):
+            if getattr(self, name) != default:
+                raise runtime.InvalidArgument(
+                    f"{name} is {params.shown(getattr(self, name))} with a palette; allowed: {default!r}"
+                )
+        return VectorSettings(
+            block_size=settings.block_size,
+            scan=settings.scan,
+            linear=settings.linear,
+            color_space=params.choice("color_space", self.color_space, spaces.NAMES),
+            error_limit=self._error_units(PALETTE_LIMIT),
+            seed=settings.seed,
         )
 
     def transform(
         self, image: ImageLike, *, output: str = "values", progress: runtime.ProgressCallback | None = None
     ) -> npt.NDArray[np.uint8] | runtime.Array:
-        """Halftone a picture; each of gray, or red, green and blue by itself, alpha unchanged.
+        """Halftone a picture: each of gray, or red, green and blue by itself, alpha unchanged; or to the palette.
 
         Parameters
         ----------
@@ -114,27 +149,35 @@ class PinwheelHalftoner(Estimator):
             uint8 (H, W), (H, W, 3) or (H, W, 4); see `clquant.images`.
         output : str
             "values": output levels as 0..255; "levels": their numbers 0..levels - 1; "bits": of a gray picture at
-            two levels, eight pixels a byte, the leftmost in the highest bit, rows padded with 0.
+            two levels, eight pixels a byte, the leftmost in the highest bit, rows padded with 0. With a palette the
+            result is indices, whatever is asked of these.
         progress : callable, optional
             Called with (rows done, rows); returning False stops the job.
 
         Returns
         -------
         uint8 ndarray, or device array for a device array
-            Of the image's shape; (H, ceil(W / 8)) for "bits".
+            Of the image's shape; (H, ceil(W / 8)) for "bits"; (H, W) with a palette (uint16 over 256 colours). Pixels
+            of alpha 0 have the palette's first entry of alpha 0.
 
         Raises
         ------
         InvalidArgument, InvalidType
-            If a parameter or the image is not allowed.
+            If a parameter or the image is not allowed, or the image has pixels of alpha 0 and the palette no entry
+            of alpha 0.
         FileError
             If a file cannot be read.
         StoppedError
             If `progress` returned False.
         """
-        settings = self._settings()
         kind = params.choice("output", output, OUTPUTS)
         report = runtime.Progress(params.callback("progress", progress))
+        if self.palette is not None:
+            vector, palette = self._vector_settings(), as_palette(self.palette)
+            picture = images.read(image)
+            session = runtime.open_session(self.queue, images.device_arrays([picture]))
+            return pinwheel_palette(session, picture, palette, vector, report)
+        settings = self._settings()
         picture = images.read(image)
         if kind == "bits" and (picture.channels != 1 or settings.levels != 2):
             raise runtime.InvalidArgument(
@@ -149,8 +192,25 @@ class PinwheelHalftoner(Estimator):
         result = halftone(session, picture, settings, shown, report)
         return pack_bits(session, result, picture) if kind == "bits" else result
 
+    def quantize(self, image: ImageLike, *, progress: runtime.ProgressCallback | None = None) -> IndexedImage:
+        """The halftone to the palette, as indices and palette.
+
+        Parameters
+        ----------
+        image, progress
+            As `transform` takes them.
+
+        Raises
+        ------
+        InvalidArgument
+            If there is no palette; else as `transform`.
+        """
+        if self.palette is None:
+            raise runtime.InvalidArgument("palette is None; quantize needs a palette")
+        return IndexedImage(self.transform(image, progress=progress), as_palette(self.palette))
+
     def to_pil(self, image: ImageLike, *, progress: runtime.ProgressCallback | None = None) -> PIL.Image.Image:
-        """The halftone as a PIL image: mode "1" for gray at two levels, else "L", "RGB" or "RGBA".
+        """The halftone as a PIL image: "1" for gray at two levels, else "L", "RGB" or "RGBA"; with a palette "P".
 
         Parameters
         ----------
@@ -161,6 +221,8 @@ class PinwheelHalftoner(Estimator):
         ------
         As `transform`.
         """
+        if self.palette is not None:
+            return self.quantize(image, progress=progress).to_pil()
         result: Any = self.transform(image, progress=progress)
         values = result.get() if isinstance(result, runtime.Array) else result
         pixels = values[:, :, 0] if values.ndim == 3 and values.shape[2] == 1 else values

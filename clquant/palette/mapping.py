@@ -128,27 +128,29 @@ class Mapper:
         It gets `items` work-items, or one a pixel.
         """
         session = self._session
-        program = session.program(
-            file,
-            CHANNELS=channels,
-            OUT_CHANNELS=3,
-            INDEX=self._index_type(),
-            EXACT_TIES=int(self._space.alpha or self._space.name != "srgb"),
-            CITY_BLOCK=self._city_block,
+        kernel = session.program(file, **self.constants(channels)).kernel(kernel_name)
+        group = session.work_group_size(kernel, GROUP)
+        session.launch(kernel, items or count, group, *self.arguments(), pixels, out, np.uint64(count), *more)
+
+    def constants(self, channels: int) -> dict[str, int | str]:
+        """Compile-time constants of `cl/palette_nearest.h` for pixels of 1, 3 or 4 channels."""
+        return {
+            "CHANNELS": channels,
+            "OUT_CHANNELS": 3,
+            "INDEX": self._index_type(),
+            "EXACT_TIES": int(self._space.alpha or self._space.name != "srgb"),
+            "CITY_BLOCK": self._city_block,
             **self._space.constants(),
-        )
-        kernel = program.kernel(kernel_name)
+        }
+
+    def arguments(self) -> tuple[Any, ...]:
+        """The first arguments of a kernel that takes `PALETTE_PARAMETERS` of `cl/palette_nearest.h`."""
         transparent = self._palette.transparent_index
         cells = self._cells
-        session.launch(
-            kernel,
-            items or count,
-            session.work_group_size(kernel, GROUP),
+        return (
             *(self._tables, self._points, self._colors),
             *(cells.starts, cells.entries, int4(cells.cells), np.int32(cells.shift)),
             *(np.int32(-1 if transparent is None else transparent), self._missing),
-            *(pixels, out, np.uint64(count)),
-            *more,
         )
 
     def _index_type(self) -> str:

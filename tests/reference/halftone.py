@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from clquant.halftone.color import codes_of_worths, worths
 from clquant.halftone.layout import error_limit
 from clquant.halftone.paths import INWARD, OUTWARD, make_path
-from clquant.halftone.tables import WeightTables
+from clquant.halftone.tables import WeightTables, constant_tables, rows
 from clquant.halftone.tones import make_tones, records, spreads, start_amplitudes
 from clquant.runtime import philox4x32, seed_key
 
@@ -78,4 +79,93 @@ def halftone_plane(
                             carry -= share
                 if phase == OUTWARD:
                     waiting[y + path.forward[0] + 1, x + path.forward[1] + 1] += carry
+    return out
+
+
+def nearest_entry(colour, palette, space):
+    """Index of the entry nearest in the space, ties nearer in 8-bit values, then the lowest."""
+    points = space.coordinates(palette.rgba()).astype(int)
+    point = space.coordinates(np.array([colour], np.uint8)).astype(int)[0]
+    far = ((points - point) ** 2).sum(axis=1)
+    plain = ((palette.rgba().astype(int) - np.array(colour)) ** 2).sum(axis=1)
+    return min(range(len(palette)), key=lambda i: (far[i], plain[i], i))
+
+
+def as_rgba(image):
+    """(H, W[, C]) uint8 -> (H, W, 4) int."""
+    colours = np.stack([image] * 3, axis=-1) if image.ndim == 2 else image
+    alpha = colours[..., 3:] if colours.shape[2] == 4 else np.full((*colours.shape[:2], 1), 255)
+    return np.concatenate([colours[..., :3], alpha], axis=2).astype(int)
+
+
+def halftone_to_palette(image, block, scan, palette, space, linear=False, seed=0, limit=180 * 16, gain=32, start=32):
+    """Vector error diffusion by the pinwheel's scan -> (H, W) indices."""
+    pixels = as_rgba(image)
+    height, width = pixels.shape[:2]
+    light = worths(linear).astype(int)
+    codes = codes_of_worths(worths(linear))
+    made = [rows(make_path(block, scan, phase), constant_tables()) for phase in (OUTWARD, INWARD)]
+    limit = min(limit, error_limit(block, scan, (made[0][0], made[1][0]), (made[0][1], made[1][1])))
+    down, across = -(-height // block), -(-width // block)
+    waiting = np.zeros((down * block + 2, across * block + 2, 4), int)
+    out = np.zeros((height, width), int)
+    entries = palette.rgba().astype(int)
+
+    def worth(colour):
+        return np.array([*light[colour[:3]], 16 * colour[3]])
+
+    for phase in (OUTWARD, INWARD):
+        path = make_path(block, scan, phase)
+        row, table = made[phase]
+        for by in range(down):
+            for bx in range(across):
+                if (by + bx) % 2 != phase:
+                    continue
+                carry = np.zeros(4, int)
+                for k in range(block * block):
+                    y, x = by * block + int(path.y[k]), bx * block + int(path.x[k])
+                    error = carry + waiting[y + 1, x + 1]
+                    if not (0 <= y < height and 0 <= x < width):
+                        carry = np.clip(error, -limit, limit)
+                        continue
+                    colour = pixels[y, x]
+                    if colour[3] == 0:
+                        out[y, x] = palette.transparent_index
+                        carry = np.zeros(4, int)
+                        continue
+                    if phase == OUTWARD and k == 0 and (colour != entries[nearest_entry(colour, palette, space)]).any():
+                        words = random_words(bx, by, 0, 0, seed)[:3]
+                        error = np.array([((w >> 16) * 32 * start >> 16) - 16 * start for w in words] + [0])
+                    wanted = np.clip(worth(colour) + (error * gain >> 4), 0, 4080)
+                    aim = [*codes[wanted[:3]], (wanted[3] + 8) >> 4]
+                    out[y, x] = nearest_entry(aim, palette, space)
+                    error = np.clip(worth(colour) + error - worth(entries[out[y, x]]), -limit, limit)
+                    carry = error
+                    for (dy, dx), weight in zip(path.offsets[k], table[row[k], 0, 1:], strict=True):
+                        if 0 <= y + dy < height and 0 <= x + dx < width:
+                            share = error * int(weight) >> 4
+                            waiting[y + dy + 1, x + dx + 1] += share
+                            carry = carry - share
+                if phase == OUTWARD:
+                    waiting[y + path.forward[0] + 1, x + path.forward[1] + 1] += carry
+    return out
+
+
+def floyd_steinberg_to_palette(image, palette, space):
+    """The serial scan, in Pillow's arithmetic -> (H, W) indices."""
+    pixels = as_rgba(image)
+    height, width = pixels.shape[:2]
+    errors = np.zeros((height + 1, width + 2, 4), int)
+    out = np.zeros((height, width), int)
+    for y in range(height):
+        for x in range(width):
+            above = 3 * errors[y, x + 2] + 5 * errors[y, x + 1] + errors[y, x]
+            total = 7 * errors[y + 1, x] + above
+            toward_zero = np.sign(total) * (np.abs(total) // 16)
+            if pixels[y, x, 3] == 0:
+                out[y, x] = palette.transparent_index
+                continue
+            value = np.clip(pixels[y, x] + toward_zero, 0, 255)
+            out[y, x] = nearest_entry(value, palette, space)
+            errors[y + 1, x + 1] = value - palette.rgba()[out[y, x]].astype(int)
     return out

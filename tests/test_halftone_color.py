@@ -1,0 +1,158 @@
+"""Error diffusion to palettes, by the pinwheel and serially, equals plain references bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import PIL.Image
+import pyopencl.array
+import pytest
+
+from clquant import runtime
+from clquant.halftone import PinwheelHalftoner, floyd_steinberg
+from clquant.palette import engine as palettes
+from clquant.palette.palette import Palette
+from clquant.palette.spaces import space
+from tests.reference.halftone import floyd_steinberg_to_palette, halftone_to_palette
+
+EPAPER = Palette([(0, 0, 0), (255, 255, 255), (0, 160, 0), (0, 0, 255), (255, 0, 0), (255, 255, 0)])
+
+
+def picture(height, width, channels, rng):
+    ramp = np.linspace(0, 255, width)[None, :, None] + 40 * np.arange(channels)
+    return np.clip(ramp + rng.normal(0, 20, (height, width, channels)), 0, 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize("block", [2, 5, 8])
+def test_pinwheel_equals_the_reference(queue, rng, block):
+    image = picture(11, 19, 3, rng)
+    result = PinwheelHalftoner(block, palette=EPAPER, queue=queue, random_state=9).transform(image)
+    expected = halftone_to_palette(image, block, "spiral", EPAPER, space("srgb", False), seed=9)
+    assert np.array_equal(result, expected)
+    assert result.dtype == np.uint8
+
+
+@pytest.mark.parametrize("color_space", ["srgb", "linear", "oklab"])
+@pytest.mark.parametrize("linear", [False, True])
+def test_pinwheel_equals_the_reference_in_every_space(queue, rng, color_space, linear):
+    image = picture(9, 17, 3, rng)
+    options = {"color_space": color_space, "linear": linear, "scan": "serpentine", "error_limit": 100.0}
+    result = PinwheelHalftoner(8, palette=EPAPER, queue=queue, **options).transform(image)
+    expected = halftone_to_palette(image, 8, "serpentine", EPAPER, space(color_space, False), linear=linear, limit=1600)
+    assert np.array_equal(result, expected)
+
+
+def test_transparent_pixels_take_the_transparent_entry(queue, rng):
+    image = picture(12, 12, 4, rng)
+    image[3:6, 2:9, 3] = 0
+    palette = EPAPER.with_transparent()
+    result = PinwheelHalftoner(8, palette=palette, queue=queue).transform(image)
+    assert np.array_equal(result, halftone_to_palette(image, 8, "spiral", palette, space("srgb", True)))
+    assert (result[image[:, :, 3] == 0] == 6).all()
+    serial = floyd_steinberg(image, palette, queue=queue)
+    assert np.array_equal(serial, floyd_steinberg_to_palette(image, palette, space("srgb", True)))
+    for method in (PinwheelHalftoner(8, palette=EPAPER, queue=queue).transform, lambda i: floyd_steinberg(i, EPAPER)):
+        with pytest.raises(runtime.InvalidArgument, match="no entry of alpha 0"):
+            method(image)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 7), (33, 65), (70, 200), (97, 31)])
+def test_serial_gray_equals_pillow(queue, rng, shape):
+    image = rng.integers(0, 256, shape, np.uint8)
+    expected = np.asarray(PIL.Image.fromarray(image).convert("1"))
+    assert np.array_equal(floyd_steinberg(image, queue=queue), expected * np.uint8(255))
+
+
+@pytest.mark.parametrize("color_space", ["srgb", "oklab"])
+def test_serial_colour_equals_the_reference(queue, rng, color_space):
+    image = picture(35, 40, 3, rng)
+    result = floyd_steinberg(image, EPAPER, color_space=color_space, queue=queue)
+    assert np.array_equal(result, floyd_steinberg_to_palette(image, EPAPER, space(color_space, False)))
+
+
+def test_bands_do_not_show(device, rng, monkeypatch):
+    image = picture(100, 150, 3, rng)
+    queue = runtime.default_queue(device)
+    methods = [PinwheelHalftoner(8, palette=EPAPER, queue=queue).transform]
+    methods += [lambda i: floyd_steinberg(i, EPAPER, queue=queue), lambda i: floyd_steinberg(i[:, :, 0], queue=queue)]
+    whole = [method(image) for method in methods]
+    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=150000,work_group=4")
+    for method, expected in zip(methods, whole, strict=True):
+        assert np.array_equal(method(image), expected)
+    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=26000")
+    assert np.array_equal(methods[0](image), whole[0])
+
+
+def test_device_input_stays_on_the_device(queue, rng):
+    image = picture(20, 33, 3, rng)
+    on_device = pyopencl.array.to_device(queue, image)
+    for method in (PinwheelHalftoner(8, palette=EPAPER).transform, lambda i: floyd_steinberg(i, EPAPER)):
+        result = method(on_device)
+        assert isinstance(result, runtime.Array)
+        assert np.array_equal(result.get(), method(image))
+    gray = pyopencl.array.to_device(queue, image[:, :, 0].copy())
+    assert np.array_equal(floyd_steinberg(gray).get(), floyd_steinberg(image[:, :, 0]))
+
+
+@pytest.mark.parametrize("name", ["pinwheel", "floyd-steinberg"])
+def test_palette_engines_take_the_names(queue, rng, name):
+    image = picture(24, 31, 3, rng)
+    indexed = palettes.quantize(image, EPAPER, dither=name, queue=queue)
+    assert not np.array_equal(indexed.indices, palettes.predict(image, EPAPER, queue=queue))
+    colours = palettes.transform(image, EPAPER, dither=name, queue=queue)
+    assert np.array_equal(colours, EPAPER.colors[indexed.indices])
+
+
+def test_a_flat_area_of_a_palette_colour_stays_flat(queue):
+    image = np.full((40, 40, 3), EPAPER.colors[4], np.uint8)
+    assert (PinwheelHalftoner(8, palette=EPAPER, queue=queue).transform(image) == 4).all()
+
+
+def test_a_palette_may_have_more_than_256_colours(queue, rng):
+    palette = Palette(rng.integers(0, 256, (300, 3)))
+    image = picture(16, 16, 3, rng)
+    for result in (
+        PinwheelHalftoner(8, palette=palette, queue=queue).transform(image),
+        floyd_steinberg(image, palette),
+    ):
+        assert result.dtype == np.uint16
+        assert result.max() < 300
+
+
+def test_indexed_and_pil(queue, rng):
+    image = picture(16, 20, 3, rng)
+    engine = PinwheelHalftoner(8, palette=EPAPER, queue=queue)
+    indexed = engine.quantize(image)
+    assert indexed.palette == EPAPER
+    assert np.array_equal(indexed.indices, engine.transform(image))
+    assert engine.to_pil(image).mode == "P"
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"levels": 4}, "levels is 4 with a palette"),
+        ({"noise": 0.5}, "noise is 0.5 with a palette"),
+        ({"weights": "constant"}, "weights is 'constant' with a palette"),
+        ({"color_space": "lab"}, "color_space is 'lab'"),
+        ({"palette": [(1, 2)]}, "palette has shape"),
+        ({"palette": [(0, 0, 300)]}, "palette holds values"),
+    ],
+    ids=str,
+)
+def test_wrong_palette_parameters_are_named(options, match):
+    with pytest.raises(runtime.InvalidArgument, match=match):
+        PinwheelHalftoner(**{"palette": EPAPER, **options}).transform(np.zeros((4, 4), np.uint8))
+
+
+def test_wrong_calls_are_named():
+    gray = np.zeros((4, 4), np.uint8)
+    with pytest.raises(runtime.InvalidArgument, match="palette is None"):
+        PinwheelHalftoner().quantize(gray)
+    with pytest.raises(runtime.InvalidArgument, match="image has 3 channels"):
+        floyd_steinberg(np.zeros((4, 4, 3), np.uint8))
+    with pytest.raises(runtime.InvalidArgument, match="color_space is 'hsv'"):
+        floyd_steinberg(gray, EPAPER, color_space="hsv")
+    with pytest.raises(runtime.StoppedError):
+        floyd_steinberg(gray, progress=lambda *_: False)
+    with pytest.raises(runtime.StoppedError):
+        PinwheelHalftoner(palette=EPAPER).transform(gray, progress=lambda *_: False)
