@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import files, images, params
-from clquant.runtime import FormatError, InvalidArgument, InvalidType, open_session
+from clquant.runtime import FormatError, InvalidArgument, InvalidType, NotFittedError, open_session
 from clquant.vq import container
 from clquant.vq.blocks import BlockShape
 from clquant.vq.blockset import block_rows
@@ -180,12 +180,12 @@ class ClvqCoder(BlockCoder):
     def _holding(self, header: container.Header, codebook: npt.NDArray[np.uint8] | None) -> ClvqCoder:
         """A codec with the codebook of a file: the file's own, else this codec's where it is the one that is named."""
         if codebook is None:
-            self._check_fitted("codebook_")
-            if container.codebook_id(self.codebook_) != header.codebook_id:
-                raise InvalidArgument(
-                    f"this .clvq file names the shared codebook {header.codebook_id.hex()}; this codec holds "
-                    f"{container.codebook_id(self.codebook_).hex()}"
-                )
+            named = f"this .clvq file names the shared codebook {header.codebook_id.hex()}"
+            if not hasattr(self, "codebook_"):
+                raise NotFittedError(f"{named}; this codec holds none")
+            held = container.codebook_id(self.codebook_)
+            if held != header.codebook_id:
+                raise InvalidArgument(f"{named}; this codec holds {held.hex()}")
             codebook = self.codebook_
         codec = copy.copy(self)
         codec.codebook_ = codebook

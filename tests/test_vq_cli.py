@@ -1,0 +1,107 @@
+"""`clquant vq`: train, encode, decode, info, pipes, folders, wrong calls."""
+
+from __future__ import annotations
+
+import io
+import pathlib
+import sys
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+import pytest
+
+from clquant import VQCodec, clvq_info
+from clquant.cli import main
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path, sample: npt.NDArray[np.uint8]) -> pathlib.Path:
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    PIL.Image.fromarray(sample[100:148, 200:250]).save(pictures / "one.png")
+    PIL.Image.fromarray(sample[150:190, 210:241]).save(pictures / "two.png")
+    return pictures
+
+
+def gray(path: pathlib.Path) -> npt.NDArray[np.uint8]:
+    with PIL.Image.open(path) as image:
+        return np.asarray(image.convert("L"))
+
+
+def test_one_picture_there_and_back(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["vq", "encode", str(folder / "one.png"), "-n", "20", "--side-match", "4", "--gray"]) == 0
+    assert main(["vq", "decode", str(folder / "one.clvq"), "-o", str(folder / "again.png"), "-q"]) == 0
+    codec = VQCodec(20).fit(gray(folder / "one.png"))
+    np.testing.assert_array_equal(
+        gray(folder / "again.png"), codec.decode(codec.encode(gray(folder / "one.png")), (48, 50))
+    )
+    assert clvq_info(folder / "one.clvq").state_size == 4
+    assert main(["vq", "info", str(folder / "one.clvq")]) == 0
+    out, err = capsys.readouterr()
+    assert "one.png -> " in err
+    assert "50x48, 20 codewords" in err
+    assert "side match with state codebooks of 4" in out
+
+
+def test_a_folder_with_one_codebook(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    book, coded, decoded = tmp_path / "book.clvq", tmp_path / "coded", tmp_path / "decoded"
+    assert main(["vq", "train", str(folder), "-n", "16", "--block", "2x4", "-o", str(book), "-q"]) == 0
+    assert main(["vq", "encode", str(folder), "--codebook", str(book), "-o", str(coded), "-q"]) == 0
+    assert main(["vq", "decode", str(coded), "--codebook", str(book), "-o", str(decoded), "-q"]) == 0
+    codec = VQCodec.load(book)
+    for name in ("one", "two"):
+        with PIL.Image.open(folder / f"{name}.png") as image, PIL.Image.open(decoded / f"{name}.png") as again:
+            pixels = np.asarray(image)
+            np.testing.assert_array_equal(np.asarray(again), codec.decode(codec.encode(pixels), pixels.shape[:2]))
+    assert clvq_info(coded / "one.clvq").kind == "picture of a shared codebook"
+
+
+def test_pipes(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def piped(data: bytes, *arguments: str) -> bytes:
+        out = io.TextIOWrapper(io.BytesIO())
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        monkeypatch.setattr(sys, "stdout", out)
+        assert main(["vq", *arguments, "-q"]) == 0
+        return bytes(out.buffer.getvalue())  # type: ignore[attr-defined]
+
+    data = piped((folder / "two.png").read_bytes(), "encode", "-", "-n", "9")
+    picture = piped(data, "decode", "-")
+    with PIL.Image.open(io.BytesIO(picture)) as image:
+        np.testing.assert_array_equal(np.asarray(image), VQCodec().decompress(data))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["encode", "absent.png"], "no such file"),
+        (["encode", "one.png", "-n", "1"], "codebook_size is 1;"),
+        (["encode", "one.png", "--block", "4"], "not of the form 4x4"),
+        (["encode", "one.png", "--block", "33x1"], "block_shape[0] is 33;"),
+        (["encode", "one.png", "--embed"], "--embed is given without --codebook"),
+        (["encode", "one.png", "--side-match", "300"], "state_size is 300;"),
+        (["encode", "one.png", "--codebook", "one.png"], "do not begin like a .clvq file"),
+        (["decode", "one.png", "-o", "x.png"], "do not begin like a .clvq file"),
+        (["decode", "one.png", "-o", "x.nonsense"], "no picture format"),
+        (["info", "one.png"], "do not begin like a .clvq file"),
+        (["train", "one.png"], "-o/--output"),
+    ],
+)
+def test_wrong_calls_end_with_2_and_a_sentence(
+    folder: pathlib.Path,
+    arguments: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(folder)
+    before = sorted(folder.iterdir())
+    try:
+        status = main(["vq", *arguments])
+    except SystemExit as stop:
+        status = int(stop.code or 0)
+    assert status == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
+    assert sorted(folder.iterdir()) == before
