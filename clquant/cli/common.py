@@ -219,6 +219,27 @@ def read_input(source: Source) -> Any:
     return image
 
 
+def read_frames(source: Source) -> list[Any]:
+    """Every frame of one input, as PIL images; one where it is no animation.
+
+    Raises
+    ------
+    FileError
+        If it holds no picture.
+    """
+    try:
+        with PIL.Image.open(io.BytesIO(read_bytes(source))) as image:
+            frames = []
+            for number in range(getattr(image, "n_frames", 1)):
+                image.seek(number)
+                frames.append(image.convert("RGBA" if image.has_transparency_data else "RGB"))
+            return frames
+    except FileError:
+        raise
+    except Exception as error:  # decoders raise many kinds on damaged data
+        raise FileError(f"{source.path!r} is no picture that can be read: {error}") from error
+
+
 def write_output(target: str, data: bytes) -> None:
     """Write a result to a file, whole or not at all, or to standard output.
 

@@ -5,138 +5,170 @@ from __future__ import annotations
 import argparse
 import pathlib
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-import clquant
-from clquant import images
-from clquant.cli import common
+from clquant import images, params
+from clquant.cli import common, palette_options, terminal
 from clquant.cli.common import Source
-from clquant.palette import engine, spaces
-from clquant.palette.dither import dither_names
+from clquant.palette import animation, engine, formats, sixel
 from clquant.palette.indexed import IndexedImage, format_of
 from clquant.palette.palette import Palette
-from clquant.runtime import InvalidArgument
+from clquant.quality import psnr
+from clquant.runtime import CommandQueue, InvalidArgument
 
 HELP = "reduce pictures to a palette of few colours"
 
-METHODS = {"kmeans": "KMeansPalette", "neuquant": "NeuQuantCL"}
-
-EPILOG = """examples:
-  clquant palette photo.jpg -k 64                     writes photo-64.png beside it
-  clquant palette photo.jpg -k 16 --dither blue-noise -o photo.gif
-  clquant palette photos/ -k 256 -o out/              every picture of a folder
-  clquant palette frames/*.png -k 128 --shared -o out/     one palette for all of them
-  cat photo.jpg | clquant palette - -k 32 > photo.png
-
-The palette is the one of the least mean squared error that the method finds, in the colour space of --space.
-The same picture, options and seed give the same bytes of colour on every device."""
+configure = palette_options.configure
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.epilog = EPILOG
-    common.add_inputs(parser)
-    common.add_output(parser, ".png and .gif are indexed, others full colour", "IN-K.png beside each input")
-    parser.add_argument(
-        "-k", "--colors", type=int, default=256, metavar="K", help="colours, 1 to 65536 (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--method",
-        choices=sorted(name for name, attribute in METHODS.items() if hasattr(clquant, attribute)),
-        default="kmeans",
-        help="how the palette is learned (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--sample-factor",
-        type=int,
-        metavar="N",
-        help="neuquant only: train on one pixel in N, 1 to 30 (default: 1)",
-    )
-    parser.add_argument(
-        "--sequential",
-        action="store_true",
-        help="neuquant only: Dekker's program of 1994, bit for bit, instead of the parallel map",
-    )
-    parser.add_argument(
-        "--space",
-        choices=spaces.NAMES,
-        default="srgb",
-        help="where colours are compared: srgb gives the least error in numbers, oklab to the eye (default: srgb)",
-    )
-    parser.add_argument("--dither", metavar="HOW", help=f"one of: {', '.join(dither_names()) or 'none yet'}")
-    parser.add_argument("--shared", action="store_true", help="learn one palette for all inputs")
-    parser.add_argument("--seed", type=int, default=0, help="seed of what is random (default: 0)")
-    common.add_device(parser)
+@dataclass(frozen=True)
+class Options:
+    """The arguments, checked.
+
+    Attributes
+    ----------
+    args : Namespace
+    queue : pyopencl.CommandQueue
+    palette : Palette or None
+        What ``--use`` named.
+    dither : object
+        For ``dither=``.
+    """
+
+    args: argparse.Namespace
+    queue: CommandQueue
+    palette: Palette | None
+    dither: Any
+
+    def quantize(self, picture: Any, palette: Palette, label: str, as_shown: bool) -> IndexedImage:
+        """One picture through a palette; with `as_shown` through the colours that sixel rounds it to."""
+        chosen = palette
+        if picture.shape[2] == 4 and not picture[:, :, 3].all():
+            chosen = chosen.with_transparent()
+        if as_shown:
+            chosen = sixel.shown_palette(chosen)
+        with common.progress_bar(self.args, label) as progress:
+            result = engine.quantize(
+                picture,
+                chosen,
+                color_space=self.args.space,
+                dither=self.dither,
+                queue=self.queue,
+                progress=progress,
+            )
+        return result if self.args.order == "fitted" else result.sorted(self.args.order)
+
+    def learn(self, pictures: list[Any], label: str) -> Palette:
+        """The palette of some pictures together."""
+        if self.palette is not None:
+            return self.palette
+        learner = palette_options.learner(self.args, self.queue)
+        weights = palette_options.weights(self.args, pictures)
+        with common.progress_bar(self.args, f"palette of {label}") as progress:
+            if self.args.psnr is None and self.args.mse is None:
+                learner.fit(pictures, weights, progress=progress)
+            else:
+                learner.fit_quality(
+                    pictures,
+                    target_psnr=self.args.psnr,
+                    max_mse=self.args.mse,
+                    sample_weight=weights,
+                    progress=progress,
+                )
+        palette: Palette = learner.palette_
+        return palette
 
 
 def run(args: argparse.Namespace) -> int:
     """Quantize every input."""
+    palette_options.check(args)
     sources = common.expand_inputs(args.inputs)
+    used = formats.read(args.use) if args.use else None
+    if args.save_palette:
+        formats.format_of(args.save_palette)
+    options = Options(args, common.open_queue(args), used, palette_options.ditherer(args))
+    if args.animate is not None:
+        return _animate(options, sources)
     several = len(sources) > 1
     targets = [_target(source, args, several) for source in sources]
-    common.check_distinct(targets)
-    queue = common.open_queue(args)
-    shared = _learned(args, queue, [common.read_input(s) for s in sources], "shared") if args.shared else None
+    common.check_distinct([target for target in targets if target is not None])
+    shared = options.learn([_pixels(source) for source in sources], "all inputs") if args.shared else None
+    if args.save_palette and several and not args.shared and used is None:
+        raise InvalidArgument("--save-palette with several inputs needs --shared: each would have its own palette")
     for source, target in zip(sources, targets, strict=True):
-        begin = time.perf_counter()
-        picture = _pixels(common.read_input(source))
-        palette = shared or _learned(args, queue, picture, source.relative.name)
-        with common.progress_bar(args, source.relative.name) as progress:
-            result = engine.quantize(
-                picture, palette, color_space=args.space, dither=args.dither, queue=queue, progress=progress
-            )
-        _write(result, target)
-        common.say(args, _summary(source, target, result, picture, time.perf_counter() - begin))
+        _one(options, source, target, shared)
     return 0
 
 
-def _target(source: Source, args: argparse.Namespace, several: bool) -> str:
+def _one(options: Options, source: Source, target: str | None, shared: Palette | None) -> None:
+    begin = time.perf_counter()
+    args, name = options.args, source.relative.name
+    picture = _pixels(source)
+    palette = shared or options.learn([picture], name)
+    kind = None if target is None else "PNG" if target == common.STDIN else format_of(target)
+    result = options.quantize(picture, palette, name, as_shown=kind in (None, "SIXEL"))
+    if args.save_palette:
+        formats.write(result.palette, args.save_palette)
+    if target is not None and kind is not None:
+        common.write_output(target, result.to_bytes(kind))
+    if args.show:
+        terminal.show(result)
+    common.say(args, _summary(source, target, result, picture, time.perf_counter() - begin))
+
+
+def _animate(options: Options, sources: list[Source]) -> int:
+    args = options.args
+    if args.output is None or (args.output != common.STDIN and not args.output.lower().endswith(".gif")):
+        raise InvalidArgument("--animate needs one .gif file to write, named with -o")
+    frames = _frames(sources)
+    begin = time.perf_counter()
+    shared = options.learn(frames, "all frames") if args.shared or options.palette else None
+    pictures = []
+    for number, frame in enumerate(frames):
+        label = f"frame {number + 1} of {len(frames)}"
+        pictures.append(options.quantize(frame, shared or options.learn([frame], label), label, as_shown=False))
+    data = animation.gif_bytes(pictures, delay_ms=args.animate)
+    common.write_output(args.output, data)
+    seconds = time.perf_counter() - begin
+    common.say(args, f"{len(frames)} frames -> {args.output}: {len(data)} bytes, {seconds:.2f} s")
+    return 0
+
+
+def _frames(sources: list[Source]) -> list[Any]:
+    """(H, W, C) uint8: every input's pictures; an animated input gives all of its frames."""
+    frames = []
+    for source in sources:
+        for image in common.read_frames(source):
+            frames.append(images.read(image).array)
+    return frames
+
+
+def _target(source: Source, args: argparse.Namespace, several: bool) -> str | None:
+    """Where a result goes; None where it is only shown."""
+    if args.show and args.output is None:
+        return None
     stem = pathlib.PurePath(source.relative.name).stem
-    target = common.output_path(source, args.output, several, f"{stem}-{args.colors}.png")
+    count = "palette" if args.use else args.colors
+    target = common.output_path(source, args.output, several, f"{stem}-{count}.png")
     if target != common.STDIN:
         format_of(target)
     return target
 
 
-def _pixels(image: Any) -> Any:
+def _pixels(source: Source) -> Any:
     """(H, W, C) uint8: read once for learning, mapping and the summary."""
-    return images.read(image).array
+    return images.read(common.read_input(source), argument=params.shown(source.path)).array
 
 
-def _learned(args: argparse.Namespace, queue: Any, picture: Any, label: str) -> Palette:
-    learner = getattr(clquant, METHODS[args.method])(
-        args.colors, color_space=args.space, random_state=args.seed, queue=queue, **_neuquant_options(args)
-    )
-    with common.progress_bar(args, f"palette of {label}") as progress:
-        learner.fit(picture, progress=progress)
-    palette: Palette = learner.palette_
-    return palette
-
-
-def _neuquant_options(args: argparse.Namespace) -> dict[str, Any]:
-    given: dict[str, Any] = {} if args.sample_factor is None else {"sample_factor": args.sample_factor}
-    if args.sequential:
-        given["mode"] = "sequential"
-    if given and args.method != "neuquant":
-        option = "--sequential" if args.sequential else "--sample-factor"
-        raise InvalidArgument(f"{option} is given with --method {args.method}; allowed: with --method neuquant")
-    return given
-
-
-def _write(result: IndexedImage, target: str) -> None:
-    common.write_output(target, result.to_bytes("PNG" if target == common.STDIN else format_of(target)))
-
-
-def _summary(source: Source, target: str, result: IndexedImage, picture: Any, seconds: float) -> str:
+def _summary(source: Source, target: str | None, result: IndexedImage, picture: Any, seconds: float) -> str:
     height, width = result.shape
-    shown = result.to_array()[:, :, :3].astype(np.int64)
-    difference = shown - picture[:, :, :3]
-    error = float((difference**2).mean())
-    psnr = 10 * np.log10(255**2 / error) if error else np.inf
-    where = "standard output" if target == common.STDIN else target
+    shown = result.to_array()[:, :, :3]
+    original = np.broadcast_to(picture[:, :, :3], shown.shape)
+    where = "standard output" if target == common.STDIN else "the terminal" if target is None else target
     return (
         f"{source.relative} -> {where}: {width}x{height}, {len(result.palette)} colours, "
-        f"MSE {error:.2f}, PSNR {psnr:.2f} dB, {seconds:.2f} s"
+        f"PSNR {psnr(original, shown):.2f} dB, {seconds:.2f} s"
     )

@@ -110,7 +110,7 @@ class IndexedImage:
         if name == "SIXEL":
             return self.to_sixel()
         if name == "GIF":
-            image, more = self._gif_image()
+            image, more = self.gif_image()
             options = {"optimize": False, **more, **options}
         elif name == "PNG":
             image = self.to_pil()
@@ -127,7 +127,14 @@ class IndexedImage:
             raise InvalidArgument(f"cannot write the picture as {format!r}: {error}") from error
         return out.getvalue()
 
-    def _gif_image(self) -> tuple[PIL.Image.Image, dict[str, Any]]:
+    def gif_image(self) -> tuple[PIL.Image.Image, dict[str, Any]]:
+        """The picture as GIF holds it, and Pillow's options for it.
+
+        Raises
+        ------
+        InvalidArgument
+            If there are more than 256 colours.
+        """
         if len(self.palette) > 256:
             raise InvalidArgument(f"a GIF holds at most 256 colours; this palette has {len(self.palette)}")
         indices = self.host_indices()

@@ -1,0 +1,142 @@
+"""The arguments of `clquant palette`: what they are, and what they stand for."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import clquant
+from clquant import images
+from clquant.cli import common
+from clquant.palette import order, spaces
+from clquant.palette.dither import dither_names
+from clquant.palette.ordered import OrderedDither
+from clquant.runtime import CommandQueue, InvalidArgument
+
+METHODS = {"kmeans": clquant.KMeansPalette, "neuquant": clquant.NeuQuantCL}
+ORDERED = {"blue-noise": ("blue-noise", 8), "bayer": ("bayer", 8)} | {f"bayer{n}": ("bayer", n) for n in (2, 4, 8, 16)}
+
+EPILOG = """examples:
+  clquant palette photo.jpg -k 64                         writes photo-64.png beside it
+  clquant palette photo.jpg -k 16 --dither blue-noise -o photo.gif
+  clquant palette photo.jpg -k 16 --space oklab           colours chosen for the eye
+  clquant palette photo.jpg --psnr 35                     the fewest colours that give 35 dB
+  clquant palette photo.jpg --use brand.gpl --dither blue-noise     your own palette
+  clquant palette photo.jpg -k 32 --save-palette photo.ase
+  clquant palette photos/ -k 256 -o out/                  every picture of a folder
+  clquant palette frames/*.png -k 128 --shared --animate 40 -o film.gif
+  clquant palette photo.jpg -k 256 --show                 in a terminal that shows sixel
+  cat photo.jpg | clquant palette - -k 32 > photo.png
+
+The same pictures, options and seed give the same colours on every device. Palette files are gpl, act, pal, hex, ase,
+or any picture (an indexed one's palette, or its distinct colours)."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.epilog = EPILOG
+    common.add_inputs(parser)
+    common.add_output(
+        parser, ".png and .gif are indexed, .six is sixel, others are in full colour", "IN-K.png beside each input"
+    )
+    learned = parser.add_argument_group("the palette")
+    learned.add_argument(
+        "-k", "--colors", type=int, default=256, metavar="K", help="colours, 2 to 65536 (default: %(default)s)"
+    )
+    learned.add_argument(
+        "--psnr", type=float, metavar="DB", help="the fewest colours, up to K, that give this PSNR, undithered"
+    )
+    learned.add_argument("--mse", type=float, metavar="E", help="the same for a mean squared error a channel")
+    learned.add_argument("--use", metavar="FILE", help="take the palette of this file instead of learning one")
+    learned.add_argument(
+        "--method", choices=sorted(METHODS), default="kmeans", help="how it is learned (default: %(default)s)"
+    )
+    learned.add_argument("--sample-factor", type=int, metavar="N", help="neuquant: train on one pixel in N, 1 to 30")
+    learned.add_argument(
+        "--sequential", action="store_true", help="neuquant: Dekker's program of 1994, bit for bit, instead of ours"
+    )
+    learned.add_argument(
+        "--space",
+        choices=spaces.NAMES,
+        default="srgb",
+        help="where colours are compared: srgb for the least error in numbers, linear for light, oklab for the eye "
+        "(default: %(default)s)",
+    )
+    learned.add_argument(
+        "--weights", metavar="FILE", help="a gray picture of the same size: how much each pixel counts"
+    )
+    learned.add_argument("--shared", action="store_true", help="learn one palette for all inputs")
+    learned.add_argument("--seed", type=int, default=0, help="seed of what is random (default: 0)")
+    learned.add_argument("--order", choices=order.ORDERS, default="fitted", help="order of the colours")
+    learned.add_argument("--save-palette", metavar="FILE", help="write the palette too: .gpl .act .pal .hex .ase .png")
+    drawn = parser.add_argument_group("the picture")
+    drawn.add_argument("--dither", metavar="HOW", help=f"one of: {', '.join(dither_names())}")
+    drawn.add_argument(
+        "--strength", type=float, metavar="S", help="of ordered dithering (blue-noise, bayer...), 0 to 1 (default: 1)"
+    )
+    drawn.add_argument("--animate", type=int, metavar="MS", help="write all inputs as frames of one GIF, MS ms each")
+    drawn.add_argument("--show", action="store_true", help="print the picture into the terminal (sixel)")
+    common.add_device(parser)
+
+
+def check(args: argparse.Namespace) -> None:
+    """Refuse arguments that do not go together.
+
+    Raises
+    ------
+    InvalidArgument
+        Naming the two.
+    """
+    for option in ("sample_factor", "sequential"):
+        if getattr(args, option) and args.method != "neuquant":
+            name = "--" + option.replace("_", "-")
+            raise InvalidArgument(f"{name} is given with --method {args.method}; allowed: with --method neuquant")
+    if args.use:
+        for option in ("psnr", "mse", "weights"):
+            if getattr(args, option) is not None:
+                raise InvalidArgument(f"--use takes a palette as it is; --{option} would learn one")
+    if args.strength is not None and args.dither not in ORDERED:
+        raise InvalidArgument(f"--strength goes with --dither {', '.join(sorted(ORDERED))}, not {args.dither}")
+    if args.show and args.output == common.STDIN:
+        raise InvalidArgument("--show and -o - would both write to standard output")
+
+
+def ditherer(args: argparse.Namespace) -> Any:
+    """What ``dither=`` gets."""
+    if args.dither is not None and args.strength is not None:
+        mask, size = ORDERED[args.dither]
+        return OrderedDither(mask, size=size, strength=args.strength)
+    return args.dither
+
+
+def learner(args: argparse.Namespace, queue: CommandQueue) -> Any:
+    """The engine that the arguments describe."""
+    more: dict[str, Any] = {}
+    if args.sample_factor is not None:
+        more["sample_factor"] = args.sample_factor
+    if args.sequential:
+        more["mode"] = "sequential"
+    return METHODS[args.method](args.colors, color_space=args.space, random_state=args.seed, queue=queue, **more)
+
+
+def weights(args: argparse.Namespace, pictures: list[Any]) -> list[Any] | None:
+    """The importance map, once for each picture.
+
+    Raises
+    ------
+    InvalidArgument
+        If it is not gray, or of another size than a picture.
+    """
+    if args.weights is None:
+        return None
+    drawn = images.read(args.weights, argument="--weights")
+    gray = drawn.array
+    if gray is None or drawn.channels != 1:
+        raise InvalidArgument(f"--weights {args.weights!r} has {drawn.channels} channels; allowed: a gray picture")
+    for picture in pictures:
+        if picture.shape[:2] != gray.shape[:2]:
+            height, width = gray.shape[:2]
+            raise InvalidArgument(
+                f"--weights is {width}x{height}, but a picture is {picture.shape[1]}x{picture.shape[0]}"
+            )
+    return [gray[:, :, 0]] * len(pictures)

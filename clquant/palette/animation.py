@@ -1,0 +1,124 @@
+"""Animated GIFs from indexed frames."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import PIL.Image
+
+from clquant import files, params
+from clquant.images import ImageLike
+from clquant.palette import engine
+from clquant.palette.indexed import IndexedImage
+from clquant.runtime import InvalidArgument, Progress, ProgressCallback
+
+MOST_DELAY_MS = 655350
+KEEP_FRAME, CLEAR_FRAME = 1, 2
+
+
+def gif_bytes(frames: Sequence[IndexedImage], *, delay_ms: int = 40, loop: bool = True) -> bytes:
+    """An animated GIF.
+
+    Parameters
+    ----------
+    frames : sequence of IndexedImage
+        At least one, all of one size, each of at most 256 colours; where palettes differ, each frame carries its own.
+        Entries of alpha below 128 become one transparent entry.
+    delay_ms : int
+        How long each frame stands, 10 to 655350 ms; GIF counts in 10 ms, so it is rounded to that.
+    loop : bool
+        Whether it runs for ever, or once.
+
+    Raises
+    ------
+    InvalidArgument
+        If there is no frame, or their sizes differ, or a palette is too large.
+    """
+    params.integer("delay_ms", delay_ms, 10, MOST_DELAY_MS)
+    params.boolean("loop", loop)
+    if not frames:
+        raise InvalidArgument("frames are none; allowed: at least one")
+    shapes = sorted({frame.shape for frame in frames})
+    if len(shapes) > 1:
+        raise InvalidArgument(f"frames have the sizes {shapes} (height, width); allowed: one size for all")
+    pictures = [_frame(frame) for frame in frames]
+    clear = any("transparency" in picture.info for picture in pictures)
+    out = io.BytesIO()
+    pictures[0].save(
+        out,
+        "GIF",
+        save_all=True,
+        append_images=pictures[1:],
+        duration=max(round(delay_ms / 10), 1) * 10,
+        optimize=False,
+        # Where frames have holes, what the frame before left there must go.
+        disposal=CLEAR_FRAME if clear else KEEP_FRAME,
+        **({"loop": 0} if loop else {}),
+    )
+    return out.getvalue()
+
+
+def _frame(frame: IndexedImage) -> PIL.Image.Image:
+    picture, more = frame.gif_image()
+    picture.info.update(more)
+    return picture
+
+
+def save_gif(
+    path: str | os.PathLike[str], frames: Sequence[IndexedImage], *, delay_ms: int = 40, loop: bool = True
+) -> None:
+    """Write an animated GIF, whole or not at all; see `gif_bytes`.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be written.
+    """
+    files.write_bytes(path, gif_bytes(frames, delay_ms=delay_ms, loop=loop))
+
+
+def quantize_frames(
+    learner: engine.PaletteEngine,
+    frames: Sequence[ImageLike],
+    *,
+    shared: bool = True,
+    dither: Any = None,
+    progress: ProgressCallback | None = None,
+) -> list[IndexedImage]:
+    """Frames in few colours.
+
+    Parameters
+    ----------
+    learner : PaletteEngine
+        Fitted to all frames where they share a palette (it keeps that one), else to each.
+    frames : sequence of images
+    shared : bool
+        One palette for all: smaller files, and colours that do not change from frame to frame.
+    dither : optional
+        As `PaletteEngine.predict`. Ordered dithering does not flicker: a pixel that does not change keeps its colour
+        as long as the palette does.
+    progress : callable, optional
+        Called with (done, total) frames.
+
+    Raises
+    ------
+    InvalidArgument
+        If there is no frame.
+    StoppedError
+        If `progress` returned False.
+    """
+    if not frames:
+        raise InvalidArgument("frames are none; allowed: at least one")
+    report = Progress(params.callback("progress", progress))
+    if shared:
+        learner.fit(list(frames))
+    results: list[IndexedImage] = []
+    for number, frame in enumerate(frames, 1):
+        if not shared:
+            learner.fit(frame)
+        results.append(learner.quantize(frame, dither))
+        report.report(number, len(frames))
+    return results

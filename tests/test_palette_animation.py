@@ -1,0 +1,91 @@
+"""Animated GIFs: every frame as it was given, shared and own palettes, and no flicker."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from clquant import IndexedImage, KMeansPalette
+from clquant.palette import animation
+from clquant.runtime import FileError, InvalidArgument, InvalidType, StoppedError
+
+
+def frames_of(data):
+    with PIL.Image.open(io.BytesIO(data)) as image:
+        shown = []
+        for number in range(image.n_frames):
+            image.seek(number)
+            shown.append(np.asarray(image.convert("RGBA")))
+        return shown, dict(image.info)
+
+
+def moving(sample, count):
+    return [np.ascontiguousarray(sample[60 : 60 + 64, 150 + 3 * i : 150 + 3 * i + 80]) for i in range(count)]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_frames_come_back(queue, sample, shared):
+    learner = KMeansPalette(32, queue=queue)
+    frames = animation.quantize_frames(learner, moving(sample, 4), shared=shared, dither="blue-noise")
+    assert (len({frame.palette for frame in frames}) == 1) == shared
+    shown, info = frames_of(animation.gif_bytes(frames, delay_ms=70))
+    assert len(shown) == 4
+    assert info["duration"] == 70
+    assert info["loop"] == 0
+    for there, frame in zip(shown, frames, strict=True):
+        assert np.array_equal(there[:, :, :3], frame.to_array()[:, :, :3])
+
+
+def test_holes_stay_holes(rng):
+    colors = rng.integers(0, 256, (9, 4))
+    colors[:, 3] = 255
+    colors[4] = 0
+    frames = [IndexedImage(rng.integers(0, 9, (12, 17)), colors) for _ in range(3)]
+    shown, _ = frames_of(animation.gif_bytes(frames))
+    for there, frame in zip(shown, frames, strict=True):
+        expected = frame.to_array()
+        assert np.array_equal(there[:, :, 3], expected[:, :, 3])
+        opaque = expected[:, :, 3] == 255
+        assert np.array_equal(there[opaque], expected[opaque])
+
+
+def test_ordered_dithering_does_not_flicker(queue, sample):
+    still = moving(sample, 1)[0]
+    changed = still.copy()
+    changed[20:30, 20:30] = 255 - changed[20:30, 20:30]
+    first, second = animation.quantize_frames(KMeansPalette(8, queue=queue), [still, changed], dither="bayer8")
+    differ = (first.to_array() != second.to_array()).any(axis=2)
+    differ[20:30, 20:30] = False
+    assert not differ.any()
+
+
+def test_once_and_one_frame(tmp_path):
+    path = tmp_path / "a.gif"
+    animation.save_gif(path, [IndexedImage([[0, 1]], [[0, 0, 0], [9, 9, 9]])], loop=False)
+    shown, info = frames_of(path.read_bytes())
+    assert len(shown) == 1
+    assert "loop" not in info
+
+
+def test_wrong_calls(queue, sample, tmp_path):
+    one = IndexedImage([[0]], [[0, 0, 0]])
+    other = IndexedImage([[0, 0]], [[0, 0, 0]])
+    with pytest.raises(InvalidArgument, match="frames are none"):
+        animation.gif_bytes([])
+    with pytest.raises(InvalidArgument, match="frames are none"):
+        animation.quantize_frames(KMeansPalette(8), [])
+    with pytest.raises(InvalidArgument, match="one size for all"):
+        animation.gif_bytes([one, other])
+    with pytest.raises(InvalidArgument, match="delay_ms is 5; allowed: an integer from 10"):
+        animation.gif_bytes([one], delay_ms=5)
+    with pytest.raises(InvalidType, match="loop is 1; allowed: True or False"):
+        animation.gif_bytes([one], loop=1)
+    with pytest.raises(InvalidArgument, match="at most 256 colours"):
+        animation.gif_bytes([IndexedImage([[0]], np.zeros((300, 3), int))])
+    with pytest.raises(FileError):
+        animation.save_gif(tmp_path / "missing" / "a.gif", [one])
+    with pytest.raises(StoppedError):
+        animation.quantize_frames(KMeansPalette(8, queue=queue), moving(sample, 2), progress=lambda *_: False)
