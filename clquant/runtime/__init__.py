@@ -32,6 +32,7 @@ from clquant.runtime.philox import philox4x32, seed_key
 from clquant.runtime.profiling import Profile, profile
 from clquant.runtime.programs import Kernel, Program, full_source
 from clquant.runtime.progress import Progress, ProgressCallback
+from clquant.runtime.recycling import release_memory
 from clquant.runtime.session import LocalMemory, Session, open_session
 from clquant.runtime.variants import Variant, force_variant
 
@@ -74,6 +75,7 @@ __all__ = [
     "philox4x32",
     "profile",
     "profiling_queue",
+    "release_memory",
     "seed_key",
     "sibling_queue",
 ]

@@ -14,6 +14,8 @@ import pyopencl as cl
 from clquant.runtime.errors import DeviceError, DeviceMemoryError
 from clquant.runtime.limits import Limits
 from clquant.runtime.profiling import record
+from clquant.runtime.recycling import MOST_SHARE, RECYCLER, Recycler
+from clquant.runtime.recycling import SMALLEST as SMALLEST_KEPT
 from clquant.runtime.staging import SMALLEST, Lane, Staging, as_bytes, staging
 
 # Zero-copy of a host array needs this alignment on the drivers that have it at all (Intel's guide: a page).
@@ -54,6 +56,7 @@ class Scope:
         self._limits = limits
         self._lane = lane
         self._buffers: list[cl.Buffer] = []
+        self._recyclable: set[cl.Buffer] = set()
 
     def __enter__(self) -> Scope:
         return self
@@ -66,8 +69,12 @@ class Scope:
             with contextlib.suppress(cl.Error):
                 self._queue.finish()
         for buffer in self._buffers:
-            buffer.release()
+            if kind is None and buffer in self._recyclable:
+                RECYCLER.keep(self._queue, buffer, self._limits.global_memory // MOST_SHARE)
+            else:
+                buffer.release()
         self._buffers.clear()
+        self._recyclable.clear()
 
     def _wraps_host_memory(self) -> bool:
         return any(buffer.hostbuf is not None for buffer in self._buffers)
@@ -93,7 +100,27 @@ class Scope:
         DeviceMemoryError
             If it is over the device's largest allocation, or memory is short.
         """
-        return self._keep(cl.mem_flags.READ_WRITE, max(int(nbytes), 1))
+        wanted = max(int(nbytes), 1)
+        if self._limits.unified_memory or wanted < SMALLEST_KEPT:
+            return self._keep(cl.mem_flags.READ_WRITE, wanted)
+        if wanted <= self._limits.max_alloc:
+            wanted = min(Recycler.rounded(wanted), self._limits.max_alloc)
+        buffer = RECYCLER.take(self._queue, wanted)
+        if buffer is None:
+            buffer = self._allocate_anew(wanted)
+        else:
+            self._buffers.append(buffer)
+        self._recyclable.add(buffer)
+        return buffer
+
+    def _allocate_anew(self, nbytes: int) -> cl.Buffer:
+        try:
+            return self._keep(cl.mem_flags.READ_WRITE, nbytes)
+        except DeviceMemoryError:
+            if nbytes > self._limits.max_alloc:
+                raise
+            RECYCLER.clear()
+            return self._keep(cl.mem_flags.READ_WRITE, nbytes)
 
     def zeros(self, nbytes: int) -> cl.Buffer:
         """A buffer of zero bytes.

@@ -23,7 +23,7 @@ import pyopencl as cl
 CHUNK_BYTES = 4 << 20
 CHUNKS_PER_LANE = 2
 MAX_LANES = 8
-SMALLEST = 8 << 20  # below this the driver's own copy is as fast
+SMALLEST = 12 << 20  # below this the driver's own copy is as fast
 _CONTEXTS_KEPT = 4
 
 Bytes = npt.NDArray[np.uint8]

@@ -1,0 +1,109 @@
+"""Released buffers serve the next job of the same queue, within a bound, and change no result."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+from clquant import runtime
+from clquant.runtime import memory
+from clquant.runtime.recycling import SMALLEST, Recycler
+
+
+@pytest.fixture
+def session(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> runtime.Session:
+    """A session of a device that seems to have memory of its own, with nothing kept."""
+    monkeypatch.setattr(memory, "RECYCLER", Recycler())
+    monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
+    return runtime.open_session(queue)
+
+
+def handle_of(session: runtime.Session, nbytes: int) -> int:
+    with session.scope() as scope:
+        return int(scope.empty(nbytes).int_ptr)
+
+
+def test_the_next_job_takes_the_same_buffer(session: runtime.Session) -> None:
+    first = handle_of(session, 1_000_000)
+    assert handle_of(session, 1_000_001) == first
+    with session.scope() as scope:
+        one, two = scope.empty(1_000_000), scope.empty(1_000_000)
+        assert one.int_ptr == first
+        assert two.int_ptr != first
+
+
+def test_another_queue_takes_none(session: runtime.Session) -> None:
+    first = handle_of(session, 1_000_000)
+    other = runtime.open_session(runtime.sibling_queue(session.queue))
+    with session.scope() as scope, other.scope() as others:
+        assert others.empty(1_000_000).int_ptr != first
+        assert scope.empty(1_000_000).int_ptr == first
+
+
+def test_small_buffers_and_shared_memory_are_not_kept(
+    session: runtime.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle_of(session, SMALLEST - 1)
+    monkeypatch.delenv("CLQUANT_LIMITS")
+    if runtime.open_session(session.queue).limits.unified_memory:
+        handle_of(runtime.open_session(session.queue), 1_000_000)
+    assert not memory.RECYCLER._kept
+
+
+def test_zeros_are_zeros_again(session: runtime.Session) -> None:
+    with session.scope() as scope:
+        session.fill(scope.empty(1 << 20), np.uint8(255), 1 << 20)
+    with session.scope() as scope:
+        assert not session.download(scope.zeros(1 << 20), 1 << 20, np.uint8).any()
+
+
+def test_a_failed_job_keeps_nothing(session: runtime.Session) -> None:
+    with pytest.raises(ZeroDivisionError), session.scope() as scope:
+        scope.empty(1 << 20)
+        raise ZeroDivisionError
+    assert not memory.RECYCLER._kept
+
+
+def test_the_oldest_go_beyond_the_bound(session: runtime.Session) -> None:
+    recycler = Recycler()
+    with session.scope() as scope:
+        buffers = [cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=1 << 20) for _ in range(4)]
+        for buffer in buffers:
+            recycler.keep(session.queue, buffer, 3 << 20)
+        with pytest.raises(cl.LogicError):
+            buffers[0].release()
+        assert recycler.take(session.queue, 1 << 20) is buffers[3]
+        scope.adopt(buffers[3])
+        recycler.clear()
+        assert recycler.take(session.queue, 1 << 20) is None
+
+
+def test_short_memory_empties_what_is_kept(session: runtime.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    handle_of(session, 1 << 20)
+    allocate = memory.allocate
+    refusals = iter([True, False])
+
+    def once_short(*arguments: object) -> cl.Buffer:
+        if next(refusals):
+            raise runtime.DeviceMemoryError("short")
+        return allocate(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(memory, "allocate", once_short)
+    with session.scope() as scope:
+        assert scope.empty(3 << 20).size >= 3 << 20
+        assert not memory.RECYCLER._kept
+
+
+def test_sizes_are_rounded_by_at_most_an_eighth() -> None:
+    for nbytes in (1, SMALLEST - 1, SMALLEST, SMALLEST + 1, 10**6, 201326592, 2**31 + 1):
+        rounded = Recycler.rounded(nbytes)
+        assert nbytes <= rounded <= nbytes + nbytes // 8 + 1
+
+
+def test_release_memory_gives_all_back(session: runtime.Session) -> None:
+    handle_of(session, 1 << 20)
+    assert memory.RECYCLER._kept
+    memory.RECYCLER.clear()
+    assert not memory.RECYCLER._kept
+    runtime.release_memory()
