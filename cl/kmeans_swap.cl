@@ -99,28 +99,36 @@ __kernel void weigh_centers(__global const float *centers, __global const ulong 
 }
 
 /* Ranks of the centers: by cost ascending and by gain descending, ties to the lowest index.
- * NDRange: 1-D, a work-item a center, guarded by k. by_cost, by_gain (k) uint; merges
- * (k) uint is set to 0. */
+ * NDRange: 1-D, a work-item a center, guarded by k. costs, gains are filled up to whole vectors with the greatest number
+ * and with 0. by_cost, by_gain (k) uint; merges (k) uint is set to 0. */
 __kernel void rank_centers(__global const ulong *costs, __global const ulong *gains, uint k, __global uint *by_cost,
                            __global uint *by_gain, __global uint *merges)
 {
     const uint j = get_global_id(0);
     if (j >= k)
         return;
-    uint cost_rank = 0;
-    uint gain_rank = 0;
-    for (uint i = 0; i < k; i++) {
-        cost_rank += costs[i] < costs[j] || (costs[i] == costs[j] && i < j);
-        gain_rank += gains[i] > gains[j] || (gains[i] == gains[j] && i < j);
+    const ulong4 cost = costs[j];
+    const ulong4 gain = gains[j];
+    long4 cost_ranks = 0;
+    long4 gain_ranks = 0;
+    long4 before = (long4)(0, 1, 2, 3) - (long)j;
+    for (uint i = 0; i < k; i += 4) {
+        const ulong4 other_cost = vload4(0, costs + i);
+        const ulong4 other_gain = vload4(0, gains + i);
+        cost_ranks -= (other_cost < cost) | ((other_cost == cost) & (before < 0));
+        gain_ranks -= (other_gain > gain) | ((other_gain == gain) & (before < 0));
+        before += 4;
     }
-    by_cost[j] = cost_rank;
-    by_gain[j] = gain_rank;
+    by_cost[j] = (uint)(cost_ranks.x + cost_ranks.y + cost_ranks.z + cost_ranks.w);
+    by_gain[j] = (uint)(gain_ranks.x + gain_ranks.y + gain_ranks.z + gain_ranks.w);
     merges[j] = 0;
 }
 
 /* Chooses the merges. The centers of swaps[0] cost ranks from swaps[1] on are tried: one merges with its neighbour unless one
- * tried of a lower rank, or that one's neighbour, is one of the two. merges (k) uint: 1 for a center that goes, 2 for its neighbour, else 0.
- * NDRange: 1-D, a work-item a center, guarded by k. */
+ * tried of a lower rank, or that one's neighbour, is one of the two. merges (k) uint: 1 for a center that goes, 2 for its
+ * neighbour, else 0.
+ * NDRange: 1-D, a work-item a center, guarded by k. by_cost and neighbours are filled up to whole vectors, by_cost with the
+ * greatest number. */
 __kernel void choose_merges(__global const uint *neighbours, __global const uint *by_cost, uint k,
                             __global const uint *swaps, __global uint *merges)
 {
@@ -129,29 +137,45 @@ __kernel void choose_merges(__global const uint *neighbours, __global const uint
     if (j >= k || by_cost[j] - first >= swaps[0])
         return;
     const uint partner = neighbours[j];
-    int free = 1;
-    for (uint i = 0; i < k; i++)
-        if (by_cost[i] >= first && by_cost[i] < by_cost[j])
-            free &= i != j && i != partner && neighbours[i] != j && neighbours[i] != partner;
-    if (free) {
+    const uint tried = by_cost[j] - first;
+    const int4 step = (int4)(0, 1, 2, 3);
+    int4 clash = 0;
+    for (uint i = 0; i < k; i += 4) {
+        const uint4 others = vload4(0, neighbours + i);
+        const int4 here = (int4)(int)i + step;
+        const int4 shared = (here == (int)j) | (here == (int)partner) | (others == j) | (others == partner);
+        clash |= shared & (vload4(0, by_cost + i) - first < tried);
+    }
+    if (!any(clash)) {
         merges[j] = 1;
         merges[partner] = 2;
     }
 }
 
 /* Numbers the centers that go, by cost, and those that no merge touches, by gain, each from 0 on.
- * NDRange: 1-D, a work-item a center, guarded by k. turns (k) uint is written. */
+ * NDRange: 1-D, a work-item a center, guarded by k. by_cost, by_gain, merges are filled up to whole vectors, the first two
+ * with the greatest number. turns (k) uint is written; untouched (k) uint: the untouched center of each turn, k where there is
+ * none. */
 __kernel void take_turns(__global const uint *by_cost, __global const uint *by_gain, __global const uint *merges,
-                         uint k, __global uint *turns)
+                         uint k, __global uint *turns, __global uint *untouched)
 {
     const uint j = get_global_id(0);
     if (j >= k)
         return;
-    __global const uint *order = merges[j] ? by_cost : by_gain;
-    uint turn = 0;
-    for (uint i = 0; i < k; i++)
-        turn += merges[i] == merges[j] && order[i] < order[j];
-    turns[j] = turn;
+    const uint kind = merges[j];
+    __global const uint *order = kind ? by_cost : by_gain;
+    int4 turn = 0;
+    int4 free = 0;
+    for (uint i = 0; i < k; i += 4) {
+        const uint4 kinds = vload4(0, merges + i);
+        turn -= (kinds == kind) & (vload4(0, order + i) < order[j]);
+        free -= kinds == 0;
+    }
+    turns[j] = (uint)(turn.x + turn.y + turn.z + turn.w);
+    if (kind == 0)
+        untouched[turns[j]] = j;
+    if (j >= (uint)(free.x + free.y + free.z + free.w))
+        untouched[j] = k;
 }
 
 /* Carries the swaps out: the t-th center that goes takes half of the untouched one of turn t + swaps[1]; the two are put one standard
@@ -161,7 +185,7 @@ __kernel void take_turns(__global const uint *by_cost, __global const uint *by_g
  * change: no two work-items write or read the same one. */
 __kernel void swap_centers(__global const ulong *totals, uint k, uint k_stride, int4 extents,
                            __global const uint *neighbours, __global const uint *merges, __global const uint *turns,
-                           __global const uint *swaps, __global float *centers)
+                           __global const uint *untouched, __global const uint *swaps, __global float *centers)
 {
     const uint j = get_global_id(0);
     if (j >= k || merges[j] != 1)
@@ -172,9 +196,8 @@ __kernel void swap_centers(__global const ulong *totals, uint k, uint k_stride, 
         const ulong sum = totals[(1 + d) * k + j] + totals[(1 + d) * k + partner];
         centers[d * k_stride + partner] = (float)(uint)((2 * sum + weight) / (2 * weight));
     }
-    uint split = 0;
-    while (split < k && (merges[split] || turns[split] != turns[j] + swaps[1]))
-        split++;
+    const uint turn = turns[j] + swaps[1];
+    const uint split = turn < k ? untouched[turn] : k;
     if (split == k || totals[split] == 0)
         return;
     split_center(totals, k, k_stride, extents, split, j, centers);

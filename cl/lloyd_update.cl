@@ -14,7 +14,7 @@ ulong center_inertia(__global const ulong *totals, uint k, uint j)
 }
 
 /* Moves each center to the mean of its points, rounded half up; centers without points stay.
- * NDRange: one work-group of any size. Does nothing where state[DONE].
+ * NDRange: one work-group, its size a power of two. Does nothing where state[DONE].
  * sums (replicas, k, STATS) 64-bit words low and high: added up and set to 0; totals (STATS, k) ulong gets them.
  * state[DONE] is set to 1 where no center moved and none is empty, or where the inertia fell by no more than
  * tolerance / 2^64 of it; state[STEPS] counts; state[EMPTY]: centers without points; state[INERTIA], [INERTIA + 1]:
@@ -54,13 +54,16 @@ __kernel void update_centers(__global uint *sums, uint replicas, __global ulong 
     partial[lid] = inertia;
     partial[size + lid] = moved;
     partial[2 * size + lid] = empty;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint half_size = size / 2; half_size; half_size /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (lid < half_size)
+            for (int i = 0; i < 3; i++)
+                partial[i * size + lid] += partial[i * size + lid + half_size];
+    }
     if (lid == 0 && n) {
-        for (uint i = 1; i < size; i++) {
-            inertia += partial[i];
-            moved += partial[size + i];
-            empty += partial[2 * size + i];
-        }
+        inertia = partial[0];
+        moved = partial[size];
+        empty = partial[2 * size];
         const ulong before = ((ulong)state[INERTIA + 1] << 32) | state[INERTIA];
         const int settled = state[STEPS] > 0 && tolerance && before - inertia <= mul_hi(before, tolerance);
         state[INERTIA] = (uint)inertia;

@@ -35,7 +35,7 @@ INITS = ("k-means++", "random")
 # Steps of Lloyd's algorithm on the sketch between rounds of swaps.
 SWAP_STEPS = 6
 # A sketch has at least this many points a center; a picture without so many distinct colours is its own sketch.
-SKETCH_POINTS = 64
+SKETCH_POINTS = 128
 SKETCH_LEVELS = (5, 6, 7)
 
 
@@ -106,7 +106,7 @@ class KMeansPalette(PaletteEngine):
         n_init: int = 1,
         max_iter: int = 100,
         tol: float = 1e-4,
-        swap_rounds: int = 12,
+        swap_rounds: int = 24,
         color_space: str = "srgb",
         random_state: int = 0,
         queue: CommandQueue | None = None,

@@ -18,7 +18,7 @@ from tests.test_lloyd import photo, picture
 ANY = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def expected_palette(pixels, k, seed=0, max_iter=100, tol=1e-4, swap_rounds=12):
+def expected_palette(pixels, k, seed=0, max_iter=100, tol=1e-4, swap_rounds=24):
     """The documented steps for an opaque or partly transparent picture with more than k colours, k-means++."""
     colors, weights = counting_reference.count_colors([pixels])
     partial = bool((colors[:, 3] < 255).any())

@@ -17,7 +17,9 @@ from clquant.palette.spaces import Space
 from clquant.runtime import Buffer, LocalMemory, Scope, Session
 
 MOST_SQUARED = 2**24
+# A tile has at most `TILE` points, and cells with fewer than about `LEAST_TILE` share one.
 TILE = 256
+LEAST_TILE = 32
 GROUP = 64
 PADDING = 16
 
@@ -169,7 +171,10 @@ def _tiled(
     weights: Buffer,
     cells: npt.NDArray[np.uint32],
 ) -> Points:
-    """Cut each cell's points into tiles of nearly equal size, at most `TILE`, and bound them."""
+    """Join small cells, cut large ones into tiles of nearly equal size, at most `TILE`, and bound them."""
+    occupied = cells
+    firsts = cells[:-1] // LEAST_TILE
+    cells = np.append(cells[:-1][np.append(True, firsts[1:] != firsts[:-1])], cells[-1:])
     sizes = cells[1:].astype(np.int64) - cells[:-1]
     pieces = -(-sizes // TILE)
     piece = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
@@ -181,4 +186,4 @@ def _tiled(
     where, boxes = scope.copy_of(starts), scope.empty(8 * space.dims * tiles)
     group = session.work_group_size(kernel, GROUP)
     session.launch(kernel, tiles, group, coordinates, np.uint32(stride), where, np.uint32(tiles), boxes)
-    return Points(space, scale, n, stride, coordinates, weights, cells, where, boxes, tiles)
+    return Points(space, scale, n, stride, coordinates, weights, occupied, where, boxes, tiles)

@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from clquant.palette.lloyd import Lloyd
 from clquant.palette.points import GROUP
-from clquant.runtime import LocalMemory, Scope, Session, philox4x32, seed_key
+from clquant.runtime import Buffer, LocalMemory, Scope, Session, philox4x32, seed_key
 
 BLOCK = 256
 SEED_ROUNDS = 16
 # Swaps compare every center with every other.
 MOST_SWAPPED = 4096
 # Part of the centers that the first round of swaps moves.
-SWAPPED_PART = 5
+SWAPPED_PART = 3
 
 
 def random_points(n: int, k: int, seed: int) -> npt.NDArray[np.int64]:
@@ -143,9 +143,17 @@ class _Swap:
         self._best_totals = scope.empty(8 * (1 + 2 * dims) * k)
         self._swaps = scope.copy_of(np.array([max(1, k // SWAPPED_PART), 0], np.uint32))
         self._lowest = scope.copy_of(np.array([2**64 - 1], np.uint64))
-        self._costs, self._gains = scope.empty(8 * k), scope.empty(8 * k)
-        self._neighbours, self._merges, self._turns = (scope.empty(4 * k) for _ in range(3))
-        self._by_cost, self._by_gain = scope.empty(4 * k), scope.empty(4 * k)
+        # Filled up to whole vectors with what ranks last.
+        self._costs, self._gains = self._filled(scope, 8, 0xFF), self._filled(scope, 8, 0)
+        self._by_cost, self._by_gain = self._filled(scope, 4, 0xFF), self._filled(scope, 4, 0xFF)
+        self._neighbours, self._merges = self._filled(scope, 4, 0xFF), self._filled(scope, 4, 0xFF)
+        self._turns, self._untouched = scope.empty(4 * k), scope.empty(4 * k)
+
+    def _filled(self, scope: Scope, item: int, byte: int) -> Buffer:
+        nbytes = item * self._lloyd.k_stride
+        buffer = scope.empty(nbytes)
+        self._session.fill(buffer, np.full(1, byte, np.uint8), nbytes)
+        return buffer
 
     def keep_best(self) -> None:
         """Keep the present centers, or go back to better ones."""
@@ -166,8 +174,8 @@ class _Swap:
         self._each("weigh_centers", self._best_centers, self._best_totals, k, stride, *worth)
         self._each("rank_centers", self._costs, self._gains, k, *ranks, self._merges)
         self._each("choose_merges", self._neighbours, self._by_cost, k, self._swaps, self._merges)
-        self._each("take_turns", *ranks, self._merges, k, self._turns)
-        chosen = (self._neighbours, self._merges, self._turns)
+        self._each("take_turns", *ranks, self._merges, k, self._turns, self._untouched)
+        chosen = (self._neighbours, self._merges, self._turns, self._untouched)
         self._each("swap_centers", self._best_totals, k, stride, extents, *chosen, self._swaps, self._lloyd.centers)
 
     def _each(self, name: str, *args: object) -> None:

@@ -172,7 +172,7 @@ def swap_centers(
     points: np.ndarray, weights: np.ndarray, centers: np.ndarray, extent: tuple[int, ...], rounds: int, steps: int
 ) -> np.ndarray:
     """Rounds of swaps with steps of Lloyd's algorithm before each and after the last; the best centers."""
-    swaps, first = max(1, len(centers) // 5), 0
+    swaps, first = max(1, len(centers) // 3), 0
     lowest = None
     for remaining in range(rounds, -1, -1):
         centers, totals, inertia, _ = lloyd(points, weights, centers, extent, steps)
