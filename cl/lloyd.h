@@ -8,8 +8,7 @@
 /* Words of `state`. */
 #define DONE 0
 #define STEPS 1
-#define EMPTY 2
-#define INERTIA 4
+#define INERTIA 2
 
 /* The largest r with r * r <= v, v < 2^24. */
 uint integer_root(uint v)

@@ -34,7 +34,9 @@ from clquant.runtime import (
 INITS = ("k-means++", "random")
 # Steps of Lloyd's algorithm on the sketch between rounds of swaps.
 SWAP_STEPS = 6
-# A sketch has at least this many points a center; a picture without so many distinct colours is its own sketch.
+# Most steps on the finer sketch.
+SKETCH_STEPS = 32
+# The coarse sketch has at least this many points a center; a picture with fewer colours is its own sketch.
 SKETCH_POINTS = 128
 SKETCH_LEVELS = (5, 6, 7)
 
@@ -84,7 +86,7 @@ class KMeansPalette(PaletteEngine):
     Notes
     -----
     Ties go to the lowest index; means are rounded half up to 1/8 of an 8-bit step, and to whole 8-bit colours
-    at the end. A center that loses all its points takes half of the cluster of the largest inertia.
+    at the end. A center that loses all its points takes half of a cluster of more than mean inertia.
 
     The steps are those of S. P. Lloyd, "Least squares quantization in PCM", 1982, and of the tutorial "K-Means
     with OpenCL"; the start is D. Arthur, S. Vassilvitskii, "k-means++: the advantages of careful seeding", 2007.
@@ -260,24 +262,36 @@ class _Fit:
         elif self.init == "random":
             lloyd.set_centers(points.at(self.session, random_points(points.n, k, seed)))
         else:
-            with self.session.scope() as inner:
-                sketch = self._sketch(inner, counts, points, k)
-                rough = lloyd if sketch is points else Lloyd(self.session, inner, sketch, k)
-                sample_centers(self.session, rough, seed)
-                rounds = self.swap_rounds if 3 <= k <= MOST_SWAPPED else 0
-                swap_centers(self.session, inner, rough, rounds, SWAP_STEPS)
-                if rough is not lloyd:
-                    lloyd.copy_centers(rough)
+            self._sampled_start(counts, lloyd, seed)
 
-    def _sketch(self, scope: Scope, counts: ColorCounts, points: Points, k: int) -> Points:
-        """The coarsest sketch with enough points for k centers."""
+    def _sampled_start(self, counts: ColorCounts, lloyd: Lloyd, seed: int) -> None:
+        """k-means++ and swaps on a coarse sketch, then Lloyd's algorithm on a finer one."""
+        points, k = lloyd.points, lloyd.k
+        rounds = self.swap_rounds if 3 <= k <= MOST_SWAPPED else 0
+        with self.session.scope() as inner:
+            sketches = self._sketches(inner, counts, points, k)
+            rough = Lloyd(self.session, inner, sketches[0], k) if sketches else lloyd
+            sample_centers(self.session, rough, seed)
+            swap_centers(self.session, inner, rough, rounds, SWAP_STEPS)
+            for sketch in sketches[1:]:
+                finer = Lloyd(self.session, inner, sketch, k)
+                finer.copy_centers(rough)
+                finer.run(SKETCH_STEPS, self.tol)
+                rough = finer
+            if rough is not lloyd:
+                lloyd.copy_centers(rough)
+
+    def _sketches(self, scope: Scope, counts: ColorCounts, points: Points, k: int) -> list[Points]:
+        """The coarsest sketch with enough points for k centers, and the finest with clearly fewer than all points."""
+        chosen: list[Points] = []
         for level in SKETCH_LEVELS:
             if points.n < SKETCH_POINTS * k:
                 break
-            sketch = sketch_of(self.session, scope, counts, points, level)
-            if sketch.n >= SKETCH_POINTS * k:
-                return sketch
-        return points
+            if not chosen or level == SKETCH_LEVELS[-1]:
+                sketch = sketch_of(self.session, scope, counts, points, level)
+                if sketch.n >= SKETCH_POINTS * k and (not chosen or 2 * sketch.n < points.n):
+                    chosen.append(sketch)
+        return chosen
 
 
 def _with_alpha(colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import clquant
 from clquant import KMeansPalette, runtime
-from clquant.kmeans import SKETCH_LEVELS, SKETCH_POINTS, SWAP_STEPS
+from clquant.kmeans import SKETCH_LEVELS, SKETCH_POINTS, SKETCH_STEPS, SWAP_STEPS
 from clquant.palette import seeding, spaces
 from tests.reference import counting as counting_reference
 from tests.reference import kmeans as reference
@@ -26,18 +26,15 @@ def expected_palette(pixels, k, seed=0, max_iter=100, tol=1e-4, swap_rounds=24):
     scale = 4 if partial else 8
     extent = tuple(e * scale for e in space.extent)
     where = space.coordinates(colors).astype(np.int64) * scale
-    start, mass = where, weights
-    for level in SKETCH_LEVELS:
-        if len(where) < SKETCH_POINTS * k:
-            break
-        codes = colors if partial else colors[:, :3]
-        means, sums = reference.sketch(where, weights, codes, level)
-        if len(means) >= SKETCH_POINTS * k:
-            start, mass = means, sums
-            break
+    codes = colors if partial else colors[:, :3]
+    sketches = [reference.sketch(where, weights, codes, level) for level in SKETCH_LEVELS]
+    enough = [s for s in sketches if len(where) >= SKETCH_POINTS * k <= len(s[0])]
+    start, mass = enough[0] if enough else (where, weights)
     centers = reference.sample_centers(start, mass, k, seed)
     rounds = swap_rounds if k >= 3 else 0
     centers = reference.swap_centers(start, mass, centers, extent, rounds, SWAP_STEPS)
+    if len(enough) > 1 and 2 * len(sketches[-1][0]) < len(where):
+        centers, *_ = reference.lloyd(*sketches[-1], centers, extent, SKETCH_STEPS, tol)
     centers, _, _, steps = reference.lloyd(where, weights, centers, extent, max_iter, tol)
     palette = space.colors((centers + scale // 2) // scale)
     final = space.coordinates(palette).astype(np.int64) * scale
@@ -50,6 +47,14 @@ def test_a_fit_equals_the_reference(queue, rng, k, seed):
     pixels = photo(rng)
     engine = KMeansPalette(k, random_state=seed, queue=queue).fit(pixels)
     palette, inertia, steps = expected_palette(pixels, k, seed)
+    np.testing.assert_array_equal(engine.palette_.colors, palette)
+    assert (engine.inertia_, engine.n_iter_) == (inertia, steps)
+
+
+def test_a_fit_over_two_sketches_equals_the_reference(queue, rng):
+    pixels = photo(rng, 160, 200)
+    engine = KMeansPalette(4, queue=queue).fit(pixels)
+    palette, inertia, steps = expected_palette(pixels, 4)
     np.testing.assert_array_equal(engine.palette_.colors, palette)
     assert (engine.inertia_, engine.n_iter_) == (inertia, steps)
 

@@ -14,8 +14,8 @@ from clquant.runtime import LocalMemory, Progress, Scope, Session, Variant
 
 SLOTS = 16
 UPDATE_GROUP = 256
-STATE_WORDS = 16
-DONE, STEPS, EMPTY, INERTIA = 0, 1, 2, 4
+STATE_WORDS = 4
+DONE, STEPS = 0, 1
 # Steps that are queued before the host looks whether they are done; those after the last one change nothing.
 BATCH = 8
 
@@ -61,8 +61,7 @@ class Lloyd:
         self.state = scope.zeros(4 * STATE_WORDS)
         variant = session.choose(VARIANTS)
         self._assign = session.program(variant.file, DIMS=dims, **variant.constants).kernel("assign_tiles")
-        update = session.program("lloyd_update.cl", DIMS=dims)
-        self._update, self._repair = update.kernel("update_centers"), update.kernel("repair_empty")
+        self._update = session.program("lloyd_update.cl", DIMS=dims).kernel("update_centers")
         lanes = variant is LANES
         self._group = 1 if lanes else session.work_group_size(self._assign, GROUP, 8)
         # Groups share the tiles among them; each has lists of up to k centers, in the lanes form its own sums as well.
@@ -70,6 +69,7 @@ class Lloyd:
         groups = (LANES_GROUPS if lanes else PORTABLE_GROUPS) * session.limits.compute_units
         self._groups = max(1, min(points.tiles, groups, session.limits.max_alloc // list_bytes))
         self._replicas = self._groups if lanes else 1
+        self._pairs = scope.empty(8 * k)
         self._lists = scope.empty(list_bytes * self._groups)
         self._sums = scope.zeros(8 * (1 + 2 * dims) * k * self._replicas)
 
@@ -134,7 +134,6 @@ class Lloyd:
         """
         session = self._session
         group = session.work_group_size(self._update, UPDATE_GROUP, 24)
-        sizes = (np.uint32(self.k), np.uint32(self.k_stride))
         session.launch(
             self._update,
             group,
@@ -143,14 +142,14 @@ class Lloyd:
             np.uint32(self._replicas),
             self.totals,
             self.centers,
-            *sizes,
+            np.uint32(self.k),
+            np.uint32(self.k_stride),
+            np.array((*self.points.extent, 0)[:4], np.int32),
             np.uint64(tolerance),
+            self._pairs,
             self.state,
             LocalMemory(24 * group),
         )
-        extent = np.array((*self.points.extent, 0)[:4], np.int32)
-        group = session.work_group_size(self._repair, GROUP)
-        session.launch(self._repair, self.k, group, self.totals, self.centers, *sizes, extent, self.state)
 
     def copy_centers(self, other: Lloyd) -> None:
         """Take the centers of another set of the same size."""

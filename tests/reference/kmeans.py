@@ -71,7 +71,7 @@ def step(points: np.ndarray, weights: np.ndarray, centers: np.ndarray, extent: t
     changed = bool((moved != centers).any())
     empty = np.flatnonzero(totals[0] == 0)
     own = totals[1 + dims :].sum(axis=0)
-    givers = [j for j in np.argsort(-own, kind="stable") if own[j] > 0]
+    givers = np.flatnonzero(own >= max(inertia // len(centers), 1))
     if inertia:
         for taker, giver in zip(empty, givers, strict=False):
             repair(moved, totals, int(giver), int(taker), extent)
