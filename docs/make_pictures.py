@@ -1,0 +1,62 @@
+"""Make the pictures of README and docs from the sample: `python docs/make_pictures.py` in the checkout."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+import PIL.ImageDraw
+
+import clquant
+
+FOLDER = pathlib.Path(__file__).parent / "images"
+LABEL_HEIGHT = 18
+
+
+def panels(pictures: list[tuple[str, npt.NDArray[np.uint8]]], columns: int) -> PIL.Image.Image:
+    """Pictures of one size beside and below each other, each with its label under it."""
+    height, width = pictures[0][1].shape[:2]
+    rows = -(-len(pictures) // columns)
+    sheet = PIL.Image.new("RGB", (columns * width, rows * (height + LABEL_HEIGHT)), "white")
+    draw = PIL.ImageDraw.Draw(sheet)
+    for number, (label, picture) in enumerate(pictures):
+        left, top = number % columns * width, number // columns * (height + LABEL_HEIGHT)
+        sheet.paste(PIL.Image.fromarray(picture), (left, top))
+        draw.text((left + 4, top + height + 3), label, fill="black")
+    return sheet
+
+
+def main() -> None:
+    """Write the pictures."""
+    with PIL.Image.open(FOLDER / "red_eyed_tree_frog.png") as image:
+        frog = np.asarray(image.convert("RGB"))
+    crop = np.ascontiguousarray(frog[80:370, 130:450])
+
+    def shown(count: int, **options: str) -> npt.NDArray[np.uint8]:
+        dither = options.pop("dither", None)
+        learner = clquant.KMeansPalette(count, **options).fit(crop)
+        result: npt.NDArray[np.uint8] = learner.transform(crop, dither)
+        return result
+
+    colors = len(np.unique(crop.reshape(-1, 3), axis=0))
+    first = [(f"original: {colors} colours", crop), ("64 colours", shown(64)), ("16 colours", shown(16))]
+    panels(first, 3).save(FOLDER / "frog_64_16.png", optimize=True)
+    dithers = [
+        ("8 colours, no dither", shown(8)),
+        ('dither="bayer4"', shown(8, dither="bayer4")),
+        ('dither="bayer8"', shown(8, dither="bayer8")),
+        ('dither="blue-noise"', shown(8, dither="blue-noise")),
+        ('dither="floyd-steinberg"', shown(8, dither="floyd-steinberg")),
+        ('dither="pinwheel"', shown(8, dither="pinwheel")),
+    ]
+    panels(dithers, 3).save(FOLDER / "frog_dithers.png", optimize=True)
+    spaces = [
+        (f'12 colours, color_space="{name}"', shown(12, color_space=name)) for name in ("srgb", "linear", "oklab")
+    ]
+    panels(spaces, 3).save(FOLDER / "frog_spaces.png", optimize=True)
+
+
+if __name__ == "__main__":
+    main()
