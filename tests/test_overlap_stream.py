@@ -11,6 +11,7 @@ import pytest
 
 from clquant import runtime
 from clquant.estimator import Estimator
+from clquant.palette import engine
 from clquant.runtime import memory
 from clquant.runtime import overlapping as overlap_module
 from clquant.runtime import staging as staging_module
@@ -84,6 +85,19 @@ def test_bands_respect_the_largest_allocation(queue: runtime.CommandQueue, monke
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("colors", [False, True])
+def test_an_overlapped_picture_is_mapped_as_a_whole_one(
+    session: runtime.Session, rng: np.random.Generator, colors: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = rng.integers(0, 256, (97, 61, 3), dtype=np.uint8)
+    palette = rng.integers(0, 256, (40, 3), dtype=np.uint8)
+    call = engine.transform if colors else engine.predict
+    overlapped = call(image, palette, queue=session.queue)
+    assert staging_module._stagings
+    monkeypatch.delenv("CLQUANT_LIMITS")
+    assert np.array_equal(overlapped, call(image, palette, queue=session.queue))
+
+
 class Doubler(Estimator):
     """Doubles numbers; the number 13 fails."""
 
@@ -128,10 +142,10 @@ def test_an_error_comes_at_its_pictures_turn() -> None:
 
 
 def test_a_named_queue_gets_siblings(queue: runtime.CommandQueue) -> None:
-    engine = Doubler(queue)
-    assert list(engine.stream(range(6), depth=2)) == [0, 2, 4, 6, 8, 10]
-    assert engine.queues
-    assert queue.int_ptr not in engine.queues
+    doubler = Doubler(queue)
+    assert list(doubler.stream(range(6), depth=2)) == [0, 2, 4, 6, 8, 10]
+    assert doubler.queues
+    assert queue.int_ptr not in doubler.queues
     assert threading.active_count() < 50
 
 

@@ -13,7 +13,18 @@ from clquant.images import ImageLike, Picture
 from clquant.palette import spaces
 from clquant.palette.mapping import Mapper
 from clquant.palette.palette import Palette
-from clquant.runtime import Array, Buffer, CommandQueue, Progress, ProgressCallback, Scope, Session, open_session
+from clquant.runtime import (
+    Array,
+    Buffer,
+    CommandQueue,
+    Progress,
+    ProgressCallback,
+    Scope,
+    Session,
+    open_session,
+    overlap,
+    overlap_bands,
+)
 
 
 @dataclass(frozen=True)
@@ -126,16 +137,25 @@ def _run(
     with session.scope() as scope:
         space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
         mapper = Mapper(session, scope, palette, space, picture.pixels, metric)
-        for row0, row1 in picture.bands(session, 4 if colors else 2):
-            with session.scope() as rows:
-                pixels = picture.upload(session, rows, row0, row1)
-                band = Band(session, rows, mapper, pixels, picture.channels, row0, row1, picture.width)
+
+        def map_rows(own: Session, rows: tuple[int, int]) -> None:
+            with own.scope() as inner:
+                pixels = picture.upload(own, inner, *rows)
+                band = Band(own, inner, mapper.on(own), pixels, picture.channels, *rows, picture.width)
                 _store(band, palette, write, colors, result)
-            if progress.wanted:
-                session.finish()
-                progress.report(row1, picture.height)
+                if progress.wanted:
+                    own.finish()
+
+        overlap(session, _bands(session, picture, 4 if colors else 2), map_rows, progress)
         mapper.check_transparency()
     return result
+
+
+def _bands(session: Session, picture: Picture, bytes_per_pixel: int) -> list[tuple[int, int]]:
+    """Rows that fit the device; of a picture on the host, rows to overlap."""
+    if picture.on_device:
+        return list(picture.bands(session, bytes_per_pixel))
+    return overlap_bands(session, picture.height, picture.width * max(bytes_per_pixel, picture.channels))
 
 
 def _store(band: Band, palette: Palette, write: Writer, colors: bool, result: Any) -> None:

@@ -47,7 +47,7 @@ def predict(
         the lowest index. A name or an object chooses a way to dither.
     queue : pyopencl.CommandQueue, optional
     progress : callable, optional
-        Called with (done, total) rows; returning False stops the job.
+        Called with (done, total) parts of the image; returning False stops the job.
 
     Returns
     -------

@@ -7,6 +7,7 @@ pixel whatever the number of colours.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,6 +96,12 @@ class Mapper:
     def space(self) -> Space:
         """The space in which colours are compared."""
         return self._space
+
+    def on(self, session: Session) -> Mapper:
+        """The same mapper, its tables included, queueing on another session of the same context."""
+        other = copy.copy(self)
+        other._session = session
+        return other
 
     def map(self, pixels: Buffer, channels: int, count: int, out: Buffer) -> None:
         """Queue the mapping of `count` pixels.
