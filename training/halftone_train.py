@@ -3,7 +3,8 @@
 For each tone 1..127 (the others mirror them) a random search over the table's entries of that tone: change some,
 halftone a patch, keep the change if the error that an eye would see has shrunk. The patch's upper half is flat; its
 lower half is a slow ramp three tones to each side, so that neighbours stay compatible. Tones seven apart share no
-patch, so all of them are tried in one picture. The eye is Nasanen's contrast sensitivity at 300 dpi and 9.5 inches,
+patch, so all of them are tried in one picture. First only every seventh tone is searched, and the others lie between.
+The eye is Nasanen's contrast sensitivity at 300 dpi and 9.5 inches,
 the error its mean square, as in Li and Allebach's "Tone-dependent error diffusion" (they searched on patches too).
 
 The search is seeded and the halftoner's bits do not depend on the device, but the error is measured with floating-point
@@ -25,6 +26,7 @@ from clquant.halftone.paths import FLOYD_STEINBERG, SCANS
 from clquant.halftone.tables import SETS, SHIPPED, UNITS, WeightTables
 
 STRIDE = 7
+MARGIN = 0.004
 TONES = np.arange(1, 128)
 SLOPE = 0.55
 ZERO_WEIGHT = 56  # weights are relative; 56 at 0 degrees makes Floyd and Steinberg's 7 : 1 : 5 : 3 whole with room
@@ -102,26 +104,48 @@ def measure(state: np.ndarray, tones: np.ndarray, options: argparse.Namespace, s
     return seen_errors(patches, halftones.reshape(patches.shape))
 
 
-def train(options: argparse.Namespace) -> np.ndarray:
-    """The state after all sweeps; says how far it is now and then."""
-    rng = np.random.default_rng(options.seed)
-    state = start()
-    groups = [TONES[rest::STRIDE] for rest in range(STRIDE)]
+def between_knots(state: np.ndarray) -> np.ndarray:
+    """The state with every tone's entries interpolated from those of the knots, tones 1, 8, .., 127."""
+    knots = TONES[::STRIDE]
+    made = state.copy()
+    for place in np.ndindex(state.shape[1:]):
+        made[(slice(None), *place)] = np.interp(np.arange(128), knots, state[(knots, *place)])
+    return made
+
+
+def search(
+    state: np.ndarray, groups: list[np.ndarray], sweeps: int, coarse: bool, options: argparse.Namespace, seed: int
+) -> np.ndarray:
+    """The state after some sweeps over groups of tones; says how far it is now and then.
+
+    Where `coarse`, the groups are the knots and all other tones follow them; else a change must gain MARGIN, so that
+    tones do not drift apart for nothing.
+    """
+    rng = np.random.default_rng(seed)
     began = time.monotonic()
-    for sweep in range(options.sweeps):
-        scale = 1.0 if 2 * sweep < options.sweeps else 0.5
+    for sweep in range(sweeps):
+        scale = 1.0 if coarse and 2 * sweep < sweeps else 0.5
         for tones in groups:
             before = measure(state, tones, options, options.seed)
             tried = proposal(state, tones, scale, rng)
-            better = measure(tried, tones, options, options.seed) < before
+            if coarse:
+                tried = between_knots(tried)
+            better = measure(tried, tones, options, options.seed) < before * (1.0 if coarse else 1.0 - MARGIN)
             state[tones[better]] = tried[tones[better]]
+            if coarse:
+                state = between_knots(state)
         if (sweep + 1) % 20 == 0:
             error = measure(state, TONES, options, options.seed + 1).mean()
-            print(
-                f"sweep {sweep + 1}: seen error {error:.3f} on a fresh seed, {time.monotonic() - began:.0f} s",
-                flush=True,
-            )
+            took = time.monotonic() - began
+            print(f"sweep {sweep + 1}: seen error {error:.3f} on a fresh seed, {took:.0f} s", flush=True)
     return state
+
+
+def train(options: argparse.Namespace) -> np.ndarray:
+    """Knots first, with all tones between them, then each tone by itself."""
+    state = search(start(), [TONES[::STRIDE]], options.coarse, True, options, options.seed)
+    groups = [TONES[rest::STRIDE] for rest in range(STRIDE)]
+    return search(state, groups, options.sweeps, False, options, options.seed + 1)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -129,7 +153,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--block", type=int, default=32)
     parser.add_argument("--scan", choices=SCANS, default="spiral")
-    parser.add_argument("--sweeps", type=int, default=160)
+    parser.add_argument("--coarse", type=int, default=200, help="sweeps over every seventh tone")
+    parser.add_argument("--sweeps", type=int, default=50, help="sweeps over every tone afterwards")
     parser.add_argument("--size", type=int, default=512, help="side of a patch; a multiple of twice the block size")
     parser.add_argument("--start", type=int, default=64, help="amplitude of the start error in gray levels")
     parser.add_argument("--seed", type=int, default=5)

@@ -1,0 +1,128 @@
+"""`clquant halftone`: pictures in few levels or the colours of a palette, by error diffusion."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import pathlib
+import time
+from typing import Any
+
+import numpy as np
+import PIL.Image
+
+from clquant import images, runtime
+from clquant.cli import common
+from clquant.cli.common import Source
+from clquant.halftone import PinwheelHalftoner
+from clquant.halftone.paths import SCANS
+from clquant.palette import spaces
+from clquant.palette.indexed import format_of
+from clquant.palette.palette import Palette
+
+HELP = "halftone pictures by pinwheel error diffusion"
+
+EPILOG = """examples:
+  clquant halftone photo.jpg --gray                   writes photo-halftone.png beside it, 1 bit a pixel
+  clquant halftone photo.jpg --gray --levels 16 -o epaper.png
+  clquant halftone photo.jpg --palette epaper.gpl -o six-colours.png
+  clquant halftone scans/ --gray -o out/              every picture of a folder
+  cat photo.jpg | clquant halftone - --gray > photo.png
+
+Without --gray and --palette each colour channel is halftoned by itself.
+The same picture, options and seed give the same bits on every device."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.epilog = EPILOG
+    common.add_inputs(parser)
+    common.add_output(parser, ".png, .pbm, .tif, .gif and whatever else Pillow writes", "IN-halftone.png beside each")
+    parser.add_argument("--gray", action="store_true", help="reduce the picture to gray (Rec. 601 luma) first")
+    parser.add_argument("--block", type=int, default=32, metavar="N", help="side of a block, 2 to 64 (default: 32)")
+    parser.add_argument("--scan", choices=SCANS, default="spiral", help="path through a block (default: spiral)")
+    parser.add_argument(
+        "--weights",
+        choices=("tone-dependent", "constant"),
+        default="tone-dependent",
+        help="trained thresholds and weights, or Floyd and Steinberg's (default: tone-dependent)",
+    )
+    parser.add_argument("--levels", type=int, default=2, metavar="L", help="levels a channel, 2 to 256 (default: 2)")
+    parser.add_argument("--palette", metavar="FILE", help="halftone to the colours of this palette file")
+    parser.add_argument(
+        "--space", choices=spaces.NAMES, default="srgb", help="where colours are compared with the palette's"
+    )
+    parser.add_argument("--noise", type=float, default=0.0, metavar="X", help="threshold noise, 0 to 1 (default: 0)")
+    parser.add_argument("--linear", action="store_true", help="diffuse errors in linear light")
+    parser.add_argument("--seed", type=int, default=0, help="seed of start errors and noise (default: 0)")
+    common.add_device(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Halftone every input."""
+    sources = common.expand_inputs(args.inputs)
+    several = len(sources) > 1
+    targets = [_target(source, args, several) for source in sources]
+    common.check_distinct(targets)
+    halftoner = PinwheelHalftoner(
+        args.block,
+        scan=args.scan,
+        weights=args.weights,
+        noise=args.noise,
+        levels=args.levels,
+        linear=args.linear,
+        palette=Palette.read(args.palette) if args.palette else None,
+        color_space=args.space,
+        queue=common.open_queue(args),
+        random_state=args.seed,
+    )
+    for source, target in zip(sources, targets, strict=True):
+        begin = time.perf_counter()
+        picture = _pixels(common.read_input(source), args.gray)
+        with common.progress_bar(args, source.relative.name) as progress:
+            data = _halftoned(halftoner, picture, target, progress)
+        common.write_output(target, data)
+        where = "standard output" if target == common.STDIN else target
+        seconds = time.perf_counter() - begin
+        height, width = picture.shape[:2]
+        common.say(args, f"{source.relative} -> {where}: {width}x{height}, {_made(halftoner)}, {seconds:.2f} s")
+    return 0
+
+
+def _made(halftoner: PinwheelHalftoner) -> str:
+    if isinstance(halftoner.palette, Palette):
+        return f"{len(halftoner.palette)} colours"
+    return f"{halftoner.levels} levels"
+
+
+def _target(source: Source, args: argparse.Namespace, several: bool) -> str:
+    stem = pathlib.PurePath(source.relative.name).stem
+    target = common.output_path(source, args.output, several, f"{stem}-halftone.png")
+    if target != common.STDIN and format_of(target) in ("JPEG", "WEBP"):
+        raise runtime.InvalidArgument(
+            f"output {target!r}: a lossy format would spoil a halftone; allowed: .png, .tif, .."
+        )
+    return target
+
+
+def _pixels(image: Any, gray: bool) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    pixels = images.read(image).array
+    assert pixels is not None  # files and pipes are read on the host
+    if gray and pixels.shape[2] > 1:
+        return np.asarray(PIL.Image.fromarray(pixels).convert("L"))
+    return pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
+
+
+def _halftoned(halftoner: PinwheelHalftoner, picture: Any, target: str, progress: Any) -> bytes:
+    kind = "PNG" if target == common.STDIN else format_of(target)
+    if halftoner.palette is not None:
+        return halftoner.quantize(picture, progress=progress).to_bytes(kind)
+    data = io.BytesIO()
+    image = halftoner.to_pil(picture, progress=progress)
+    try:
+        image.save(data, kind)
+    except (OSError, ValueError, KeyError) as error:
+        raise runtime.InvalidArgument(
+            f"output {target!r} cannot hold a picture of mode {image.mode}: {error}"
+        ) from error
+    return data.getvalue()
