@@ -40,7 +40,7 @@ def test_parts_run_on_lanes_and_give_the_same_bytes(session: runtime.Session, rn
             own.download_into(result[slice(*band)], scope.copy_of(data[slice(*band)]))
 
     bands = runtime.overlap_bands(session, 64, 333, multiple_of=2)
-    assert bands == [(row, row + 4) for row in range(0, 64, 4)]
+    assert bands == [(row, row + 8) for row in range(0, 64, 8)]
     runtime.overlap(session, bands, work)
     assert np.array_equal(result, data)
     assert session.queue.int_ptr not in queues

@@ -11,7 +11,7 @@ from clquant.runtime.session import Session
 from clquant.runtime.staging import SMALLEST, staging
 
 T = TypeVar("T")
-BANDS = 16
+BANDS = 8
 
 
 def overlap(
@@ -79,7 +79,7 @@ def overlap(
 
 
 def overlap_bands(session: Session, height: int, row_bytes: int, multiple_of: int = 1) -> list[tuple[int, int]]:
-    """Bands of rows to overlap: a sixteenth of the picture each, or what fits the largest allocation if that is less.
+    """Bands of rows to overlap: an eighth of the picture each, or what fits the largest allocation if that is less.
 
     Parameters
     ----------
