@@ -149,7 +149,8 @@ __kernel void collect_occupied(__global const uint *bins, uint first_bin, __glob
 
 /* Adds pixels to a hash table of Z-order codes; alpha 0 is only noted, so code 0 marks a free slot.
  * NDRange: 1-D, any size; work-items stride over pixels. keys, sums (mask + 1) uint, mask + 1 a power of two.
- * notes[0]: weight of alpha 0, added to; notes[2]: set to 1 where the table is too full (then all of it is void). */
+ * notes[0]: weight of alpha 0, added to; notes[1]: set to 1 by partial alpha; notes[2]: set to 1 where the table is too
+ * full (then all of it is void). */
 __kernel void count_hashed(__global const uchar *pixels, __global const uint *weights, uint n, uint mask,
                            __global volatile uint *keys, __global uint *sums, __global uint *notes)
 {
@@ -166,6 +167,8 @@ __kernel void count_hashed(__global const uchar *pixels, __global const uint *we
             transparent += weight;
             continue;
         }
+        if (c.w != 255)
+            notes[1] = 1;
         const uint key = z_order_rgba(c.x, c.y, c.z, c.w);
         uint slot = (key * 0x9E3779B1u) ^ (key >> 15);
         uint probes = weight ? 0 : most_probes + 1;

@@ -12,6 +12,16 @@ from clquant.palette import counting
 from tests.reference import counting as reference
 
 
+@pytest.fixture(params=["as chosen", "histogram", "hash table"], autouse=True)
+def _way(request):
+    """Every test in every way of counting: as the device chooses, as large pictures go, and as small ones go."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param != "as chosen":
+            patch.setenv("CLQUANT_VARIANT", "portable")
+            patch.setattr(counting, "SMALL_PIXELS", 0 if request.param == "histogram" else counting.SMALL_PIXELS)
+        yield
+
+
 def counted(queue, pictures, weights=None):
     session = runtime.open_session(queue)
     with session.scope() as scope:

@@ -4,8 +4,8 @@ Sums over pixels then become sums over weighted colours: the same integers, and 
 
 Opaque colours are counted in a histogram of 2^24 bins, several slices of it one after the other where the device
 allows no buffer of that size; on CPUs, pixels are partitioned first and counted cell by cell. Pictures with partly
-transparent pixels go through a hash table instead. Either way the colours come out in Z-order (`cl/z_order.h`), so the
-result does not depend on scheduling.
+transparent pixels, and small ones, go through a hash table instead. Either way the colours come out in Z-order
+(`cl/z_order.h`), so the result does not depend on scheduling.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ CELLS = 1 << 12
 CELL_BINS = CODES // CELLS
 ALPHA_CELLS = 1 << 16
 SMALLEST_TABLE, FIRST_TABLE = 1 << 12, 1 << 20  # slots of the first hash table, twice the pixels between these
+SMALL_PIXELS = 1 << 18  # up to here a hash table costs less than clearing and reading a bin for each colour there is
 MAX_WEIGHT = 2**32 - 1
 GROUP = 64
 WORK_ITEMS = 1 << 16
@@ -162,16 +163,17 @@ class _Counter:
         self._scope = scope
         self._pictures = pictures
         self._weights = weights
+        self._pixels = sum(p.pixels for p in pictures)
         self._notes = scope.zeros(12)
 
     def count(self) -> ColorCounts:
         """Count as if all were opaque first; that tells whether there is partial transparency."""
+        partition = self._session.choose(VARIANTS) is PARTITION and self._partition_fits()
+        if not partition and self._pixels <= SMALL_PIXELS:
+            return self._hashed()
         with self._session.scope() as inner:
-            if self._session.choose(VARIANTS) is PARTITION and self._partition_fits():
-                counts = self._partitioned(inner)
-            else:
-                counts = self._opaque(inner)
-        return counts if counts is not None else self._with_alpha()
+            counts = self._partitioned(inner) if partition else self._opaque(inner)
+        return counts if counts is not None else self._hashed()
 
     def _bands(self) -> Iterator[tuple[Picture, Scope, Buffer, Buffer, np.uint32]]:
         """Pixels and weights of every band of every picture, on the device."""
@@ -304,27 +306,26 @@ class _Counter:
         )
         return colors, counts, starts
 
-    def _with_alpha(self) -> ColorCounts:
+    def _hashed(self) -> ColorCounts:
         """Count by a hash table that grows until the colours fit."""
         session = self._session
         most = 1 << ((session.limits.max_alloc // 4).bit_length() - 1)
-        pixels = sum(p.pixels for p in self._pictures)
-        slots = min(most, max(SMALLEST_TABLE, min(FIRST_TABLE, 1 << (2 * pixels).bit_length())))
+        slots = min(most, max(SMALLEST_TABLE, min(FIRST_TABLE, 1 << (2 * self._pixels).bit_length())))
         while True:
             with session.scope() as inner:
                 keys, sums = inner.zeros(4 * slots), inner.zeros(4 * slots)
                 session.fill(self._notes, np.zeros(1, np.uint32), 12)
                 self._launch_over_pixels("count_hashed", np.uint32(slots - 1), keys, sums)
-                transparent, _, full = self._noted()
+                transparent, partial, full = self._noted()
                 if not full:
-                    return self._ordered(inner, keys, sums, slots, transparent)
+                    return self._ordered(inner, keys, sums, slots, transparent, bool(partial))
             if slots == most:
-                raise DeviceMemoryError(
-                    f"more distinct colours with partial alpha than this device's largest table, of {most}, holds"
-                )
+                raise DeviceMemoryError(f"more distinct colours than this device's largest table, of {most}, holds")
             slots = min(4 * slots, most)
 
-    def _ordered(self, inner: Scope, keys: Buffer, sums: Buffer, slots: int, transparent: int) -> ColorCounts:
+    def _ordered(
+        self, inner: Scope, keys: Buffer, sums: Buffer, slots: int, transparent: int, partial: bool
+    ) -> ColorCounts:
         """The taken slots of a hash table in Z-order."""
         session = self._session
         program = session.program("color_count.cl", CHANNELS=4)
@@ -342,15 +343,12 @@ class _Counter:
         colors, counts = self._scope.empty(4 * n), self._scope.empty(4 * n)
         group = session.work_group_size(order_cells, GROUP)
         session.launch(order_cells, n, group, np.uint32(n), where, codes, code_counts, colors, counts)
-        return self._result(colors, counts, starts, transparent, True)
+        return self._result(colors, counts, starts if partial else _opaque_starts(starts), transparent, partial)
 
     def _result(
         self, colors: Buffer, counts: Buffer, starts: npt.NDArray[np.uint32], transparent: int, partial: bool
     ) -> ColorCounts:
-        if self._weights is None:
-            pixels = sum(p.pixels for p in self._pictures)
-        else:
-            pixels = sum(int(w.sum(dtype=np.uint64)) for w in self._weights)
+        pixels = self._pixels if self._weights is None else sum(int(w.sum(dtype=np.uint64)) for w in self._weights)
         return ColorCounts(
             n_colors=int(starts[-1]),
             colors=colors,
@@ -369,6 +367,15 @@ def _spread_by_3() -> npt.NDArray[np.uint32]:
         np.uint32
     )
     return spread
+
+
+def _opaque_starts(starts: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """Starts of the 16^3 cells of colours of alpha 255 from those of 16^4: their alpha bits are all set."""
+    cell = np.arange(CELLS)
+    with_alpha = np.zeros(CELLS, np.intp)
+    for bit in range(4):
+        with_alpha |= ((cell >> (3 * bit) & 7) << 1 | 1) << (4 * bit)
+    return np.append(starts[with_alpha], starts[-1])
 
 
 def _starts(occupied: npt.NDArray[np.unsignedinteger]) -> npt.NDArray[np.uint32]:
