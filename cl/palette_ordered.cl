@@ -29,10 +29,13 @@ int nearest_to_point(int4 point, __global const int4 *points, __global const uin
                      __global const ushort *list, int4 grid, int shift)
 {
     const int cell = cell_of(point, grid, shift);
+    const uint begin = starts[cell];
     const uint end = starts[cell + 1];
-    int least = INT_MAX;
-    int index = 0;
-    for (uint j = starts[cell]; j < end; j++) {
+    int index = list[begin];
+    if (end - begin == 1)
+        return index;
+    int least = squared(point - points[index]);
+    for (uint j = begin + 1; j < end; j++) {
         const int distance = squared(point - points[list[j]]);
         index = distance < least ? (int)list[j] : index;
         least = min(least, distance);
@@ -41,15 +44,18 @@ int nearest_to_point(int4 point, __global const int4 *points, __global const uin
 }
 
 /* One of two entries a pixel.
- * NDRange: 1-D, a work-item a pixel, guarded by n. pixels (n, CHANNELS) uchar; out (n) INDEX; width and first_row place
- * pixel 0 at (first_row, 0) of the picture; mask (side, side) int, a permutation of 0..side^2 - 1, repeated over the
- * picture; extent: largest coordinates of the space; strength 0..256 scales the share of the second entry. */
+ * NDRange: 2-D, columns by rows of the band, a work-item a pixel, guarded by width and n. pixels (n, CHANNELS) uchar; out
+ * (n) INDEX; n pixels in rows of width; row 0 is the picture's first_row; mask (side, side) int, side a power of two, a
+ * permutation of 0..side^2 - 1, repeated over the picture; extent: largest coordinates of the space; strength 0..256
+ * scales the share of the second entry. */
 __kernel void dither_ordered(PALETTE_PARAMETERS, __global const uchar *pixels, __global INDEX *out, ulong n,
                              uint width, uint first_row, __global const int *mask, uint side, int4 extent,
                              int strength)
 {
-    const size_t i = get_global_id(0);
-    if (i >= n)
+    const uint column = (uint)get_global_id(0);
+    const uint row = (uint)get_global_id(1);
+    const size_t i = (size_t)row * width + column;
+    if (column >= width || i >= n)
         return;
     const int4 color = load_pixel(pixels, i);
     if (is_transparent(color, transparent, missing)) {
@@ -65,10 +71,8 @@ __kernel void dither_ordered(PALETTE_PARAMETERS, __global const uchar *pixels, _
             second = nearest_to_point(clamp(point + reach * error, (int4)(0), extent), points, PALETTE_CELLS);
 
     const int4 step = points[second] - points[first];
-    const uint row = first_row + (uint)(i / width);
-    const uint column = (uint)(i % width);
     const int values = (int)(side * side);
-    int t = mask[(row % side) * side + column % side];
+    int t = mask[((first_row + row) & (side - 1)) * side + (column & (side - 1))];
     if (dot4(step, LIGHTNESS) < 0)
         t = values - 1 - t;
     const long share = (long)dot4(error, step) * strength * (2 * (long)values);

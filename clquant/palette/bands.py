@@ -104,7 +104,7 @@ def colors(
 def applied(chosen: Any, palette: Palette, queue: CommandQueue | None) -> Any:
     """The colours (H, W, 3 or 4) uint8 of indices (H, W); on the device for a device array."""
     if not isinstance(chosen, Array):
-        return palette.colors[chosen]
+        return np.take(palette.colors, chosen, axis=0)
     session = open_session(queue, [chosen])
     result = session.new_array((*chosen.shape, palette.colors.shape[1]), np.uint8)
     count = int(chosen.size)

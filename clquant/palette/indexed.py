@@ -77,7 +77,7 @@ class IndexedImage:
 
     def to_array(self) -> npt.NDArray[np.uint8]:
         """The picture's colours: (H, W, 3) uint8, or (H, W, 4) where the palette has alpha."""
-        return np.asarray(self.palette.colors[self.host_indices()])
+        return np.take(self.palette.colors, self.host_indices(), axis=0)
 
     def to_pil(self) -> PIL.Image.Image:
         """A PIL image: mode P up to 256 colours (alpha as its ``transparency`` bytes), else RGB or RGBA."""

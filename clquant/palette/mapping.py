@@ -128,15 +128,17 @@ class Mapper:
         count: int,
         out: Buffer,
         *more: Any,
-        items: int | None = None,
+        items: int | tuple[int, int] | None = None,
     ) -> None:
         """Queue a kernel whose arguments begin as `cl/palette_nearest.h` says; `more` are its own last ones.
 
-        It gets `items` work-items, or one a pixel.
+        It gets `items` work-items (along one or two dimensions), or one a pixel.
         """
         session = self._session
         kernel = session.program(file, **self.constants(channels)).kernel(kernel_name)
-        group = session.work_group_size(kernel, GROUP)
+        group: Any = session.work_group_size(kernel, GROUP)
+        if isinstance(items, tuple):
+            group = (group, 1)
         session.launch(kernel, items or count, group, *self.arguments(), pixels, out, np.uint64(count), *more)
 
     def constants(self, channels: int) -> dict[str, int | str]:

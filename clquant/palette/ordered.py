@@ -97,6 +97,7 @@ class OrderedDither:
                 np.uint32(len(mask)),
                 int4(band.mapper.space.extent),
                 np.int32(round(strength * FULL_STRENGTH)),
+                items=(band.width, band.row1 - band.row0),
             )
 
         return bands.indices(image, as_palette(palette), color_space, queue, progress, write)
