@@ -4,28 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
-from clquant.halftone.layout import (
-    error_limit,
-    lane_records,
-    pack_path,
-    packed_records,
-    phase_constants,
-    queue_bytes,
-    scan_constants,
-    tile_bytes,
-)
-from clquant.halftone.paths import INWARD, OUTWARD, Path, make_path
-from clquant.halftone.tables import WeightTables
-from clquant.halftone.tones import make_tones, records, spreads, start_amplitudes
+from clquant.halftone.layout import phase_constants, queue_bytes, scan_constants, tile_bytes
+from clquant.halftone.paths import INWARD, OUTWARD
+from clquant.halftone.plan import Settings, make_plan
 from clquant.images import Picture, buffer_of
 
 TILE_GROUP = 32
+LANES = 8
 LARGEST_BLOCK = 64
 
 
@@ -44,40 +34,29 @@ SMALLEST_SPIRAL = 4
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What a halftone depends on besides its picture; every value is checked already.
-
-    Attributes
-    ----------
-    block_size, scan, levels, linear, noise
-        As `PinwheelHalftoner` takes them.
-    tables : WeightTables
-    seed : int
-    error_limit : int
-        Clamp of an error, in 1/16 gray.
-    """
-
-    block_size: int
-    scan: str
-    levels: int
-    linear: bool
-    noise: float
-    tables: WeightTables
-    seed: int
-    error_limit: int
-
-
-@dataclass(frozen=True)
-class Phase:
-    """One phase's kernels and their tables on the device; `fast` is None where only the portable form serves."""
+class _Form:
+    """A phase's kernel and its tables on the device."""
 
     kernel: runtime.Kernel
     tables: tuple[runtime.Buffer, ...]
-    slots: int
-    fast: runtime.Kernel | None
-    fast_tables: tuple[runtime.Buffer, ...]
-    per_item: int
-    group: int
+
+
+@dataclass(frozen=True)
+class _Job:
+    """The arguments that both phases of a band share: buffers, the picture's and the launch's shapes, channels."""
+
+    image: runtime.Buffer
+    output: runtime.Buffer
+    edges: runtime.Buffer
+    shape: npt.NDArray[np.int32]
+    first: int
+    rows: int
+    half: int
+    channels: int
+
+    def blocks(self, row: int) -> npt.NDArray[np.int32]:
+        """The kernels' `blocks` for a launch from a row of blocks on."""
+        return np.array([row, self.first, self.rows, self.half], np.int32)
 
 
 def block_bands(height: int, row_bytes: int, block: int, session: runtime.Session) -> Iterator[Band]:
@@ -118,73 +97,46 @@ class BlockHalftone:
     """
 
     def __init__(
-        self,
-        session: runtime.Session,
-        scope: runtime.Scope,
-        settings: Settings,
-        shown: npt.NDArray[np.uint8],
+        self, session: runtime.Session, scope: runtime.Scope, settings: Settings, shown: npt.NDArray[np.uint8]
     ) -> None:
-        self._session = session
-        self._scope = scope
-        self._settings = settings
-        self._block = settings.block_size
-        self._tones = make_tones(settings.levels, settings.linear)
+        self._session, self._scope, self._settings, self._shown = session, scope, settings, shown
+        self._plan = make_plan(
+            settings.block_size, settings.scan, settings.levels, settings.linear, settings.noise, settings.tables
+        )
+        self._limit = np.int32(min(self._plan.error_limit, settings.error_limit))
         self._key = runtime.seed_key(settings.seed)
-        paths = [make_path(settings.block_size, settings.scan, phase) for phase in (OUTWARD, INWARD)]
-        made = [records(path, settings.tables, self._tones) for path in paths]
-        limit = error_limit(settings.block_size, settings.scan, (made[0][0], made[1][0]), (made[0][1], made[1][1]))
-        self._limit = np.int32(min(limit, settings.error_limit))
-        shared = tuple(scope.copy_of(a) for a in (self._tones.worth, shown, self._tones.nearest))
-        spread = [spreads(phase, settings.tables, self._tones, settings.noise) for phase in (OUTWARD, INWARD)]
-        noisy = any(bool(s.any()) for s in spread)
-        spiral = settings.scan == "spiral" and self._block >= SMALLEST_SPIRAL
-        plain = settings.levels == 2 and not settings.linear and not noisy and shown.tolist() == [0, 255]
-        variant = session.choose(VARIANTS if spiral and plain else VARIANTS[-1:])
-        self._phases = [
-            self._make_phase(path, row, record, half, noisy, shared, variant)
-            for path, (row, record), half in zip(paths, made, spread, strict=True)
-        ]
+        spiral = settings.scan == "spiral" and settings.block_size >= SMALLEST_SPIRAL
+        plain = settings.levels == 2 and not settings.linear and not self._plan.noisy and shown.tolist() == [0, 255]
+        self._variant = session.choose(VARIANTS if spiral and plain else VARIANTS[-1:])
+        self._made: dict[tuple[int, bool], _Form] = {}
 
-    def _make_phase(
-        self,
-        path: Path,
-        row: npt.NDArray[np.int32],
-        record: npt.NDArray[np.int16],
-        spread: npt.NDArray[np.int16],
-        noisy: bool,
-        shared: tuple[runtime.Buffer, ...],
-        variant: runtime.Variant,
-    ) -> Phase:
-        entries = np.zeros((256, 4), np.int16)
-        entries[:, 0] = self._tones.value
-        entries[:, 1] = start_amplitudes(self._settings.tables, self._tones)
-        entries[:, 2] = spread
+    def _form(self, phase: int, fast: bool) -> _Form:
+        """The portable or the device's own form of a phase, made when it is first needed."""
+        if (phase, fast) not in self._made:
+            self._made[phase, fast] = self._fast_form(phase) if fast else self._portable_form(phase)
+        return self._made[phase, fast]
+
+    def _portable_form(self, phase: int) -> _Form:
+        settings, plan = self._settings, self._plan.phases[phase]
         program = self._session.program(
             VARIANTS[-1].file,
-            **phase_constants(self._block, self._settings.scan, path.phase),
-            LEVELS=2 if self._settings.levels == 2 else 3,
-            NOISE=int(noisy),
+            **phase_constants(settings.block_size, settings.scan, phase),
+            LEVELS=2 if settings.levels == 2 else 3,
+            NOISE=int(self._plan.noisy),
         )
-        arrays = (pack_path(path, row), path.rim_slots.astype(np.uint16), record, entries)
-        tables = tuple(self._scope.copy_of(np.ascontiguousarray(a)) for a in arrays) + shared
-        local = self._session.limits.local_memory
-        fast = None
-        fast_tables: tuple[runtime.Buffer, ...] = ()
-        if variant.name != VARIANTS[-1].name:
-            constants = scan_constants(path)
-            rules: npt.NDArray[Any] = lane_records(record)
-            if variant.name == "tile":
-                rules = packed_records(record)
-                constants["TILE"] = int(self._block % 4 == 0 and tile_bytes(self._block, TILE_GROUP) <= local)
-            fast = self._session.program(variant.file, **constants, **variant.constants).kernel(
-                f"halftone_{variant.name}"
-            )
-            fast_tables = (
-                self._scope.copy_of(rules),
-                self._scope.copy_of(np.ascontiguousarray(entries[:, 1])),
-            )
-        per_item, group = (8, 1) if variant.name == "lanes" else (1, TILE_GROUP)
-        return Phase(program.kernel("halftone_blocks"), tables, path.slots, fast, fast_tables, per_item, group)
+        *tables, worth, nearest = plan.portable
+        buffers = tuple(self._scope.copy_of(a) for a in (*tables, worth, self._shown, nearest))
+        return _Form(program.kernel("halftone_blocks"), buffers)
+
+    def _fast_form(self, phase: int) -> _Form:
+        plan, block, name = self._plan.phases[phase], self._settings.block_size, self._variant.name
+        constants = {**scan_constants(plan.path), **self._variant.constants}
+        if name == "tile":
+            fits = tile_bytes(block, TILE_GROUP) <= self._session.limits.local_memory
+            constants["TILE"] = int(block % 4 == 0 and fits)
+        rules = plan.packed if name == "tile" else plan.lanes
+        kernel = self._session.program(self._variant.file, **constants).kernel(f"halftone_{name}")
+        return _Form(kernel, (self._scope.copy_of(rules), self._scope.copy_of(plan.amplitude)))
 
     def run(
         self,
@@ -209,71 +161,63 @@ class BlockHalftone:
         channels : int
             How many of the channels are halftoned.
         """
-        block = self._block
+        block = self._settings.block_size
         half = (-(-picture.width // block) + 1) // 2
         first, last = rows[0] // block, -(-rows[1] // block)
-        inner, inner_last = rows[2] // block, -(-rows[3] // block)
         edges = scope.empty(4 * block * channels * (last - first) * half * 2)
         shape = np.array([picture.height, picture.width, picture.channels, rows[0]], np.int32)
-        whole_rows = picture.height // block
-        cut_column = picture.width % block != 0
-        for phase, begin, end in ((OUTWARD, first, last), (INWARD, inner, inner_last)):
-            this = self._phases[phase]
+        job = _Job(image, output, edges, shape, first, last - first, half, channels)
+        self._run_phase(OUTWARD, job, first, last, picture)
+        self._run_phase(INWARD, job, rows[2] // block, -(-rows[3] // block), picture)
 
-            def portable(row: int, end_row: int, index: int, cut_only: bool, this: Phase = this) -> None:
-                if end_row <= row:
-                    return
-                lanes = self._session.work_group_size(this.kernel, min(GROUP, half - index), this.slots * 2)
-                self._session.launch(
-                    this.kernel,
-                    (half - index, end_row - row, channels),
-                    (lanes, 1, 1),
-                    image,
-                    output,
-                    *this.tables,
-                    edges,
-                    runtime.LocalMemory(this.slots * 2 * lanes),
-                    shape,
-                    np.array([row, first, last - first, half], np.int32),
-                    self._limit,
-                    self._key,
-                    np.int32(index),
-                    np.int32(cut_only),
-                )
+    def _run_phase(self, phase: int, job: _Job, begin: int, end: int, picture: Picture) -> None:
+        """Queue the blocks of a phase in rows of blocks begin..end: whole ones by the device's own form."""
+        if self._variant.name == VARIANTS[-1].name:
+            self._launch_portable(phase, job, begin, end, 0, False)
+            return
+        block = self._settings.block_size
+        whole_end = min(end, picture.height // block)
+        if whole_end > begin and picture.width >= block:
+            self._launch_fast(phase, job, begin, whole_end)
+        if end > max(begin, whole_end):
+            self._launch_portable(phase, job, max(begin, whole_end), end, 0, True)
+        if picture.width % block and whole_end > begin:
+            self._launch_portable(phase, job, begin, whole_end, picture.width // block // 2, True)
 
-            if this.fast is None:
-                portable(begin, end, 0, False)
-                continue
-            whole_end = min(end, whole_rows)
-            blocks = np.array([begin, first, last - first, half], np.int32)
-            if whole_end > begin and picture.width >= block:
-                self._launch_fast(this, image, output, edges, shape, blocks, (half, whole_end - begin, channels))
-            portable(max(begin, whole_end), end, 0, True)
-            if cut_column:
-                portable(begin, whole_end, picture.width // block // 2, True)
-
-    def _launch_fast(
-        self,
-        phase: Phase,
-        image: runtime.Buffer,
-        output: runtime.Buffer,
-        edges: runtime.Buffer,
-        shape: npt.NDArray[np.int32],
-        blocks: npt.NDArray[np.int32],
-        size: tuple[int, int, int],
-    ) -> None:
-        """Queue the device's own form over whole blocks; `size` is (blocks of the phase in a row, rows, channels)."""
-        assert phase.fast is not None
+    def _launch_portable(self, phase: int, job: _Job, begin: int, end: int, index: int, cut_only: bool) -> None:
+        """Queue the portable form from the `index`-th block of a row on; `cut_only` leaves out whole blocks."""
+        form, slots = self._form(phase, False), self._plan.phases[phase].path.slots
+        lanes = self._session.work_group_size(form.kernel, min(GROUP, job.half - index), slots * 2)
         self._session.launch(
-            phase.fast,
-            (-(-size[0] // phase.per_item), size[1], size[2]),
-            (phase.group, 1, 1),
-            image,
-            output,
-            *phase.fast_tables,
-            edges,
-            shape,
-            blocks,
+            form.kernel,
+            (job.half - index, end - begin, job.channels),
+            (lanes, 1, 1),
+            job.image,
+            job.output,
+            *form.tables,
+            job.edges,
+            runtime.LocalMemory(slots * 2 * lanes),
+            job.shape,
+            job.blocks(begin),
+            self._limit,
+            self._key,
+            np.int32(index),
+            np.int32(cut_only),
+        )
+
+    def _launch_fast(self, phase: int, job: _Job, begin: int, end: int) -> None:
+        form = self._form(phase, True)
+        items, group = (-(-job.half // LANES), 1) if self._variant.name == "lanes" else (job.half, TILE_GROUP)
+        self._session.launch(
+            form.kernel,
+            (items, end - begin, job.channels),
+            (group, 1, 1),
+            job.image,
+            job.output,
+            *form.tables,
+            job.edges,
+            job.shape,
+            job.blocks(begin),
             self._limit,
             self._key,
         )

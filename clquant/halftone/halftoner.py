@@ -10,10 +10,11 @@ import PIL.Image
 
 from clquant import images, params, runtime
 from clquant.estimator import Estimator
-from clquant.halftone.blocks import Settings, halftone
+from clquant.halftone.blocks import halftone
 from clquant.halftone.color import VectorSettings, pinwheel_palette
 from clquant.halftone.packing import pack_bits
 from clquant.halftone.paths import SCANS
+from clquant.halftone.plan import Settings
 from clquant.halftone.tables import UNITS, WeightTables, constant_tables, trained_tables
 from clquant.halftone.tones import make_tones
 from clquant.images import ImageLike

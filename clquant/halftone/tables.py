@@ -33,9 +33,9 @@ ERROR_LIMIT = 8191
 SHIPPED = "tables.npz"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WeightTables:
-    """Thresholds and weights for each gray level.
+    """Thresholds and weights for each gray level; do not change the arrays once they are in use.
 
     Attributes
     ----------
@@ -83,6 +83,7 @@ class WeightTables:
         return self
 
 
+@lru_cache(maxsize=1)
 def constant_tables() -> WeightTables:
     """The same at every tone: Floyd and Steinberg's weights by angle, a threshold of half white, no start error."""
     weights = np.array([FLOYD_STEINBERG[angle] for angle in ANGLES], np.uint8)
@@ -108,6 +109,7 @@ def trained_sizes(scan: str) -> tuple[int, ...]:
     return tuple(sorted(int(n[len(prefix) :].split("_")[0]) for n in names))
 
 
+@lru_cache(maxsize=128)
 def trained_tables(scan: str, block_size: int) -> WeightTables:
     """The shipped tables of a scan, trained at the block size nearest in ratio (ties: the smaller).
 
