@@ -1,9 +1,11 @@
 /* The VQ encoder for CPUs: LANES blocks side by side in explicit vectors; the same indices as vq_encode.cl, by the same
  * score 2 x.c - |c|^2 and under the same bounds (see there).
  *
+ * Bytes are taken from words in little-endian order; the host asks for that.
+ *
  * Products and sums are written `a * b + c`, which compilers may fuse: every partial sum is exact either way.
  *
- * Constants: P, Q, C, ALIGNED (vq_block.h), INDEX, VECTORS (vectors of 8 blocks a work-item), SPAN (codewords at once),
+ * Constants: P, Q, C, ALIGNED (vq_block.h), INDEX, VECTORS (vectors of LANES blocks a work-item), SPAN (codewords at once),
  * EXCLUDING (as in vq_encode.cl), ARITHMETIC (FLOATS for K <= 258, else INTEGERS).
  */
 #define FLOATS 0
@@ -11,18 +13,18 @@
 
 #include "vq_block.h"
 
-#define LANES 8
+#define LANES 16
 
 #if ARITHMETIC == FLOATS
 typedef float score_t;
-typedef float8 scores_t;
+typedef float16 scores_t;
 #define LOWEST (-3.0e7f)
-#define CONVERT convert_float8
+#define CONVERT convert_float16
 #else
 typedef int score_t;
-typedef int8 scores_t;
+typedef int16 scores_t;
 #define LOWEST INT_MIN
-#define CONVERT convert_int8
+#define CONVERT convert_int16
 #endif
 
 #if K <= 16
@@ -45,16 +47,16 @@ __kernel void vq_encode_lanes(__global const uchar *image, const uint height, co
     const uint first = get_global_id(0) * LANES * VECTORS;
     if (first >= count)
         return;
-    scores_t block[VECTORS][K];
+    scores_t block[VECTORS][4 * WORDS];
     scores_t best[VECTORS];
-    int8 index[VECTORS];
+    int16 index[VECTORS];
 #if EXCLUDING
-    int8 passed[VECTORS];
+    int16 passed[VECTORS];
 #endif
 #pragma unroll
     for (uint v = 0; v < VECTORS; ++v) {
         best[v] = (scores_t)(LOWEST);
-        index[v] = (int8)(0);
+        index[v] = (int16)(0);
         uint row[LANES], column[LANES];
         for (uint l = 0; l < LANES; ++l) {
             const uint which = min(first + v * LANES + l, count - 1);
@@ -65,15 +67,18 @@ __kernel void vq_encode_lanes(__global const uchar *image, const uint height, co
         int excluded[LANES];
         for (uint l = 0; l < LANES; ++l)
             excluded[l] = own[min(first + v * LANES + l, count - 1)];
-        passed[v] = vload8(0, excluded);
+        passed[v] = vload16(0, excluded);
 #endif
 #pragma nounroll
-        for (uint k = 0; k < K; ++k) {
-            uchar bytes[LANES];
+        for (uint w = 0; w < WORDS; ++w) {
+            uint words[LANES];
 #pragma unroll
             for (uint l = 0; l < LANES; ++l)
-                bytes[l] = block_component(image, height, width, row[l], column[l], k);
-            block[v][k] = 2 * CONVERT(vload8(0, bytes));
+                words[l] = block_word(image, height, width, row[l], column[l], w);
+            const uint16 packed = vload16(0, words);
+#pragma unroll
+            for (uint k = 0; k < 4; ++k)
+                block[v][4 * w + k] = 2 * CONVERT(packed >> (8 * k) & 255);
         }
     }
     for (uint start = 0; start < padded; start += SPAN) {
@@ -97,18 +102,18 @@ __kernel void vq_encode_lanes(__global const uchar *image, const uint height, co
 #pragma unroll
             for (uint v = 0; v < VECTORS; ++v) {
 #if EXCLUDING
-                const int8 better = (sum[v][s] > best[v]) & (passed[v] != (int8)(start + s));
+                const int16 better = (sum[v][s] > best[v]) & (passed[v] != (int16)(start + s));
 #else
-                const int8 better = sum[v][s] > best[v];
+                const int16 better = sum[v][s] > best[v];
 #endif
                 best[v] = better ? sum[v][s] : best[v];
-                index[v] = better ? (int8)(start + s) : index[v];
+                index[v] = better ? (int16)(start + s) : index[v];
             }
     }
 #pragma unroll
     for (uint v = 0; v < VECTORS; ++v) {
         int out[LANES];
-        vstore8(index[v], 0, out);
+        vstore16(index[v], 0, out);
         for (uint l = 0; l < LANES; ++l)
             if (first + v * LANES + l < count)
                 indices[offset + first + v * LANES + l] = (INDEX)out[l];

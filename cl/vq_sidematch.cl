@@ -64,8 +64,8 @@ inline uint block_error(__global const uchar *block, __global const uchar *codew
  *
  * NDRange: 1-D, one group of any size per block; group g works on block (first_row + g, diagonal - first_row - g), which has
  * neighbours above and to the left. codebook: size x K bytes. blocks: rows x columns x K bytes, row by row. chosen: rows x
- * columns ushort; on entry the nearest codeword of every block, replaced where a codeword of the state codebook is taken
- * whose squared error is at most `tolerance` larger. symbols: rows x columns uchar, ESCAPE on entry; ranks are written.
+ * columns ushort; on entry the nearest codeword of every block, replaced where another codeword is taken that is in
+ * the state codebook and whose squared error is larger by less than `tolerance`. symbols: rows x columns uchar, ESCAPE on entry; ranks are written.
  * scratch: groups x size uint. Local memory: partial and place, one uint each per work-item.
  */
 __kernel void vq_side_encode(__global const uchar *codebook, const uint size, __global const uchar *blocks,
@@ -123,7 +123,7 @@ __kernel void vq_side_encode(__global const uchar *codebook, const uint size, __
         }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    const bool taken = best <= block_error(block, codebook + (size_t)nearest * K) + tolerance;
+    const bool taken = where == nearest || best < block_error(block, codebook + (size_t)nearest * K) + tolerance;
     uint rank, ahead = 0;
     for (uint j = begin; j < end; ++j)
         ahead += distances[j] < distances[where] || (distances[j] == distances[where] && j < where);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ _REGISTER_COMPONENTS = 64  # REGISTER_WORDS in cl/vq_encode.cl
 _SPAN = 4
 _LOCAL_BYTES = 32768
 _WARP = 32
+_LANES = 16  # LANES in cl/vq_encode_lanes.cl
 
 
 def _tensor_cores(limits: Limits) -> bool:
@@ -28,7 +30,7 @@ VARIANTS = (
     Variant("mma", "vq_encode_mma.cl", _tensor_cores),
     Variant("dp4a", "vq_encode.cl", lambda x: x.is_nvidia and x.compute_capability >= 61, {"ARITHMETIC": DP4A}),
     Variant("integer-dot", "vq_encode.cl", lambda x: x.integer_dot_product, {"ARITHMETIC": INTEGER_DOT}),
-    Variant("lanes", "vq_encode_lanes.cl", lambda x: x.is_cpu),
+    Variant("lanes", "vq_encode_lanes.cl", lambda x: x.is_cpu and sys.byteorder == "little"),
     Variant("portable", "vq_encode.cl"),
 )
 
@@ -163,9 +165,10 @@ class Search:
         self._session.launch(kernel, count, self._session.work_group_size(kernel, 64), *arguments)
 
     def _run_lanes(self, count: int, constants: dict[str, Any], arguments: tuple[Any, ...]) -> None:
-        vectors = 2 if self._shape.components <= _REGISTER_COMPONENTS else 1
+        components = self._shape.components
+        vectors = 4 if components <= 16 else 2 if components <= _REGISTER_COMPONENTS else 1
         kernel = self._program(constants, VECTORS=vectors).kernel("vq_encode_lanes")
-        self._session.launch(kernel, -(-count // (8 * vectors)), 1, *arguments)
+        self._session.launch(kernel, -(-count // (_LANES * vectors)), 1, *arguments)
 
     def _program(self, constants: dict[str, Any], **more: int) -> Any:
         every = {**constants, **more, "ARITHMETIC": self._arithmetic, "SPAN": _SPAN}

@@ -55,7 +55,7 @@ class SideMatch:
         nearest : ndarray of int, shape (rows, columns)
             Index of each block's nearest codeword.
         tolerance : int
-            How much larger a block's squared error may become, summed over its components.
+            A block's squared error, summed over its components, grows by less than this.
 
         Returns
         -------

@@ -94,7 +94,8 @@ def side_match(
             error = errors[r * chosen.shape[1] + c]
             state = state_codebook(codebook[chosen[r - 1, c]], codebook[chosen[r, c - 1]], codebook, size)
             least = error[state].min()
-            if least <= error[chosen[r, c]] + tolerance:
-                chosen[r, c] = min(j for j in state if error[j] == least)
+            best = min(j for j in state if error[j] == least)
+            if best == chosen[r, c] or least < error[chosen[r, c]] + tolerance:
+                chosen[r, c] = best
                 symbols[r, c] = int(np.flatnonzero(state == chosen[r, c])[0])
     return symbols, chosen
