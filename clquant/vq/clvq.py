@@ -15,7 +15,7 @@ from clquant.vq import container
 from clquant.vq.blocks import BlockShape
 from clquant.vq.blockset import block_rows
 from clquant.vq.coder import BlockCoder, bands
-from clquant.vq.search import Search
+from clquant.vq.search import Search, index_dtype
 from clquant.vq.sidematch import SideMatch
 
 
@@ -89,7 +89,8 @@ class ClvqCoder(BlockCoder):
             for top, bottom in bands(session, picture, shape):
                 for row0 in range(top, bottom, most_rows):
                     row1 = min(row0 + most_rows, bottom)
-                    table = self._encode_band(session, search, picture, row0, row1)
+                    table = np.empty(shape.table_shape(row1 - row0, picture.width), index_dtype(len(self.codebook_)))
+                    self._encode_band(search, session, picture, (row0, row1), table)
                     if matcher is None:
                         writer.write(table)
                         continue

@@ -19,6 +19,8 @@ from clquant.runtime import (
     Scope,
     Session,
     open_session,
+    overlap,
+    overlap_bands,
 )
 from clquant.vq import decoder
 from clquant.vq.blocks import BlockShape, check_block_shape
@@ -96,21 +98,29 @@ class BlockCoder(Estimator):
                         offset = row0 // shape.rows * table[1]
                         search.run(band, row1 - row0, picture.width, images.buffer_of(result), offset)
                 return result
-            parts = [
-                self._encode_band(session, search, picture, row0, row1) for row0, row1 in bands(session, picture, shape)
-            ]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+            whole = np.empty(table, dtype)
+
+            def work(own: Session, rows: tuple[int, int]) -> None:
+                self._encode_band(search.on(own), own, picture, rows, whole[rows[0] // shape.rows :])
+
+            overlap(session, overlap_bands(session, picture.height, _band_bytes(picture, shape), shape.rows), work)
+        return whole
 
     def _encode_band(
-        self, session: Session, search: Search, picture: images.Picture, row0: int, row1: int
-    ) -> npt.NDArray[np.integer[Any]]:
-        shape = self._shape()
-        table = shape.table_shape(row1 - row0, picture.width)
-        dtype = index_dtype(len(self.codebook_))
+        self,
+        search: Search,
+        session: Session,
+        picture: images.Picture,
+        rows: tuple[int, int],
+        out: npt.NDArray[np.integer[Any]],
+    ) -> None:
+        """Write the indices of the pixel rows `rows` to the first rows of `out`."""
+        height = rows[1] - rows[0]
+        part = out[: self._shape().table_shape(height, picture.width)[0]]
         with session.scope() as scope:
-            indices = scope.empty(table[0] * table[1] * dtype.itemsize)
-            search.run(picture.upload(session, scope, row0, row1), row1 - row0, picture.width, indices)
-            return session.download(indices, table, dtype)
+            indices = scope.empty(part.nbytes)
+            search.run(picture.upload(session, scope, *rows), height, picture.width, indices)
+            session.download_into(part, indices)
 
     def decode(self, indices: Table, shape: tuple[int, int] | None = None) -> Pixels:
         """The picture of an index table.
@@ -148,15 +158,19 @@ class BlockCoder(Estimator):
                 result = session.new_array(out, np.uint8)
                 decoder.decode(session, source, codebook, size, block, height, width, images.buffer_of(result))
                 return result
-            narrow = np.ascontiguousarray(indices).astype(index_dtype(size))
-            parts = []
-            for row0, row1 in images.row_bands(height, width * block.channels, session, block.rows):
-                rows = narrow[row0 // block.rows : -(-row1 // block.rows)]
-                with session.scope() as inner:
-                    image = inner.empty((row1 - row0) * width * block.channels)
-                    decoder.decode(session, inner.copy_of(rows), codebook, size, block, row1 - row0, width, image)
-                    parts.append(session.download(image, (row1 - row0, *out[1:]), np.uint8))
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+            narrow = np.ascontiguousarray(indices).astype(index_dtype(size), copy=False)
+            whole = np.empty(out, np.uint8)
+
+            def work(own: Session, rows: tuple[int, int]) -> None:
+                pixels = whole[rows[0] : rows[1]]
+                with own.scope() as inner:
+                    image = inner.empty(pixels.nbytes)
+                    part = inner.copy_of(narrow[rows[0] // block.rows : -(-rows[1] // block.rows)])
+                    decoder.decode(own, part, codebook, size, block, len(pixels), width, image)
+                    own.download_into(pixels, image)
+
+            overlap(session, overlap_bands(session, height, width * block.channels, block.rows), work)
+        return whole
 
     def _check_table(self, indices: Any) -> tuple[int, int]:
         size = len(self.codebook_)
@@ -194,9 +208,12 @@ class BlockCoder(Estimator):
 
 def bands(session: Session, picture: images.Picture, shape: BlockShape) -> Iterator[tuple[int, int]]:
     """Bands of whole block rows whose pixels, whole blocks and indices each fit one allocation."""
-    columns = shape.table_shape(picture.height, picture.width)[1]
-    block_bytes = max(shape.columns * shape.channels, 2)
-    yield from picture.bands(session, -(-columns * block_bytes // picture.width), shape.rows)
+    yield from images.row_bands(picture.height, _band_bytes(picture, shape), session, shape.rows)
+
+
+def _band_bytes(picture: images.Picture, shape: BlockShape) -> int:
+    """Bytes that a pixel row takes in the largest of a band's buffers."""
+    return shape.table_shape(1, picture.width)[1] * max(shape.columns * shape.channels, 2)
 
 
 def _packed(session: Session, scope: Scope, array: Array) -> Buffer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from typing import Any
 
@@ -81,6 +82,12 @@ class Search:
             self._arithmetic = INTEGERS
         self._check_bounds()
         self._operands = self._tensor_operands() if self._variant.name == "mma" else self._operands_of_rows()
+
+    def on(self, session: Session) -> Search:
+        """The same search launched on another session's queue, of the same context."""
+        other = copy.copy(self)
+        other._session = session
+        return other
 
     def _check_bounds(self) -> None:
         """The bounds that cl/vq_encode.cl proves exactness from."""
