@@ -94,7 +94,7 @@ __kernel void count_opaque(__global const uchar *pixels, __global const uint *we
     if (transparent)
         atomic_add(&notes[0], transparent);
     if (partial)
-        notes[1] = 1;
+        atomic_or(&notes[1], 1u);
 }
 
 /* How many bins of each cell are occupied.
@@ -184,7 +184,7 @@ __kernel void count_hashed(__global const uchar *pixels, __global const uint *we
             }
         }
         if (probes == most_probes)
-            notes[2] = 1;
+            atomic_or(&notes[2], 1u);
     }
     if (transparent)
         atomic_add(&notes[0], transparent);

@@ -56,7 +56,7 @@ __kernel void count_cells(__global const uchar *pixels, uint n, __global const u
     if (transparent)
         atomic_add(&notes[0], transparent);
     if (partial)
-        notes[1] = 1;
+        atomic_or(&notes[1], 1u);
 }
 
 /* Writes the place of each pixel within its cell to the cell's part of `places`.

@@ -14,6 +14,7 @@ from clquant.images import ImageLike, Picture, read_many
 from clquant.kmeans_batch import MOST_COLORS as MOST_BATCHED
 from clquant.kmeans_batch import batch_palettes, fits
 from clquant.palette import spaces
+from clquant.palette.boxes import box_centers
 from clquant.palette.counting import ColorCounts, count_colors, fixed_point_weights
 from clquant.palette.engine import PaletteEngine
 from clquant.palette.lloyd import Lloyd
@@ -31,7 +32,8 @@ from clquant.runtime import (
     open_session,
 )
 
-INITS = ("k-means++", "random")
+SEEDED = ("k-means++", "random")
+INITS = (*SEEDED, "wu", "median-cut")
 # Steps of Lloyd's algorithm on the sketch between rounds of swaps.
 SWAP_STEPS = 6
 # Most steps on the finer sketch.
@@ -54,10 +56,12 @@ class KMeansPalette(PaletteEngine):
     n_colors : int
         2 to 65536. Images with no more distinct colours get exactly those.
     init : str or array_like
-        ``"k-means++"``; ``"random"``: distinct colours at random; or an array of `n_colors` colours, (n, 3) or
-        (n, 4) uint8, whose order the palette keeps.
+        ``"k-means++"``; ``"random"``: distinct colours at random; ``"wu"`` and ``"median-cut"``: see
+        `clquant.palette.boxes`; or an array of `n_colors` colours, (n, 3) or (n, 4) uint8, whose order the palette
+        keeps.
     n_init : int
-        How often to start, 1 to 1000; the result of the lowest inertia is taken. An array starts once.
+        How often to start, 1 to 1000; the result of the lowest inertia is taken. Only ``"k-means++"`` and
+        ``"random"`` start more than once.
     max_iter : int
         Most steps of Lloyd's algorithm over all colours, from 1 up.
     tol : float
@@ -238,7 +242,7 @@ class _Fit:
         points = points_of(self.session, scope, counts, space)
         lloyd = Lloyd(self.session, scope, points, k)
         best: tuple[int, npt.NDArray[np.uint8], int] | None = None
-        starts = self.n_init if isinstance(self.init, str) else 1
+        starts = self.n_init if isinstance(self.init, str) and self.init in SEEDED else 1
         for start in range(starts):
             self._start(counts, lloyd, start)
             steps = lloyd.run(self.max_iter, self.tol, self.progress, (start * self.max_iter, starts * self.max_iter))
@@ -261,8 +265,13 @@ class _Fit:
             lloyd.set_centers(first)
         elif self.init == "random":
             lloyd.set_centers(points.at(self.session, random_points(points.n, k, seed)))
-        else:
+        elif self.init == "k-means++":
             self._sampled_start(counts, lloyd, seed)
+        else:
+            with self.session.scope() as inner:
+                sketches = self._sketches(inner, counts, points, k)
+                where, weights = (sketches[0] if sketches else points).to_host(self.session)
+            lloyd.set_centers(box_centers(where, weights, k, self.init))
 
     def _sampled_start(self, counts: ColorCounts, lloyd: Lloyd, seed: int) -> None:
         """k-means++ and swaps on a coarse sketch, then Lloyd's algorithm on a finer one."""

@@ -11,6 +11,7 @@ import clquant
 from clquant import KMeansPalette, runtime
 from clquant.kmeans import SKETCH_LEVELS, SKETCH_POINTS, SKETCH_STEPS, SWAP_STEPS
 from clquant.palette import seeding, spaces
+from clquant.palette.boxes import box_centers
 from tests.reference import counting as counting_reference
 from tests.reference import kmeans as reference
 from tests.test_lloyd import photo, picture
@@ -113,6 +114,17 @@ def test_random_starts_are_distinct_colors_of_the_picture(queue, rng):
     where = colors[:, :3].astype(np.int64) * 8
     centers, *_ = reference.lloyd(where, weights, start, (2040,) * 3, 5)
     engine = KMeansPalette(10, init="random", random_state=4, max_iter=5, tol=0, queue=queue).fit(pixels)
+    np.testing.assert_array_equal(engine.palette_.colors, (centers + 4) // 8)
+
+
+@pytest.mark.parametrize("init", ["wu", "median-cut"])
+def test_box_starts_go_on_with_lloyd(queue, rng, init):
+    pixels = photo(rng)
+    colors, weights = counting_reference.count_colors([pixels])
+    where = colors[:, :3].astype(np.int64) * 8
+    start = box_centers(where, weights, 40, init)
+    centers, *_ = reference.lloyd(where, weights, start, (2040,) * 3, 5)
+    engine = KMeansPalette(40, init=init, max_iter=5, tol=0, queue=queue).fit(pixels)
     np.testing.assert_array_equal(engine.palette_.colors, (centers + 4) // 8)
 
 
