@@ -40,6 +40,7 @@ SWAP_STEPS = 6
 SKETCH_STEPS = 32
 # The coarse sketch has at least this many points a center; a picture with fewer colours is its own sketch.
 SKETCH_POINTS = 128
+LEAST_SKETCH = 1 << 14
 SKETCH_LEVELS = (5, 6, 7)
 
 
@@ -294,11 +295,11 @@ class _Fit:
         """The coarsest sketch with enough points for k centers, and the finest with clearly fewer than all points."""
         chosen: list[Points] = []
         for level in SKETCH_LEVELS:
-            if points.n < SKETCH_POINTS * k:
+            if points.n < max(SKETCH_POINTS * k, LEAST_SKETCH):
                 break
             if not chosen or level == SKETCH_LEVELS[-1]:
                 sketch = sketch_of(self.session, scope, counts, points, level)
-                if sketch.n >= SKETCH_POINTS * k and (not chosen or 2 * sketch.n < points.n):
+                if sketch.n >= max(SKETCH_POINTS * k, LEAST_SKETCH) and (not chosen or 2 * sketch.n < points.n):
                     chosen.append(sketch)
         return chosen
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import clquant
-from clquant import KMeansPalette, runtime
+from clquant import KMeansPalette, kmeans, runtime
 from clquant.kmeans import SKETCH_LEVELS, SKETCH_POINTS, SKETCH_STEPS, SWAP_STEPS
 from clquant.palette import seeding, spaces
 from clquant.palette.boxes import box_centers
@@ -17,6 +17,12 @@ from tests.reference import kmeans as reference
 from tests.test_lloyd import photo, picture
 
 ANY = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture
+def small_sketches(monkeypatch):
+    """Sketches of small pictures too, so that the reference stays quick."""
+    monkeypatch.setattr(kmeans, "LEAST_SKETCH", 16)
 
 
 def expected_palette(pixels, k, seed=0, max_iter=100, tol=1e-4, swap_rounds=24):
@@ -29,7 +35,8 @@ def expected_palette(pixels, k, seed=0, max_iter=100, tol=1e-4, swap_rounds=24):
     where = space.coordinates(colors).astype(np.int64) * scale
     codes = colors if partial else colors[:, :3]
     sketches = [reference.sketch(where, weights, codes, level) for level in SKETCH_LEVELS]
-    enough = [s for s in sketches if len(where) >= SKETCH_POINTS * k <= len(s[0])]
+    least = max(SKETCH_POINTS * k, kmeans.LEAST_SKETCH)
+    enough = [s for s in sketches if len(where) >= least <= len(s[0])]
     start, mass = enough[0] if enough else (where, weights)
     centers = reference.sample_centers(start, mass, k, seed)
     rounds = swap_rounds if k >= 3 else 0
@@ -44,6 +51,7 @@ def expected_palette(pixels, k, seed=0, max_iter=100, tol=1e-4, swap_rounds=24):
 
 
 @pytest.mark.parametrize(("k", "seed"), [(2, 0), (5, 0), (16, 3), (90, 1)])
+@pytest.mark.usefixtures("small_sketches")
 def test_a_fit_equals_the_reference(queue, rng, k, seed):
     pixels = photo(rng)
     engine = KMeansPalette(k, random_state=seed, queue=queue).fit(pixels)
@@ -52,6 +60,7 @@ def test_a_fit_equals_the_reference(queue, rng, k, seed):
     assert (engine.inertia_, engine.n_iter_) == (inertia, steps)
 
 
+@pytest.mark.usefixtures("small_sketches")
 def test_a_fit_over_two_sketches_equals_the_reference(queue, rng):
     pixels = photo(rng, 160, 200)
     engine = KMeansPalette(4, queue=queue).fit(pixels)
@@ -60,6 +69,7 @@ def test_a_fit_over_two_sketches_equals_the_reference(queue, rng):
     assert (engine.inertia_, engine.n_iter_) == (inertia, steps)
 
 
+@pytest.mark.usefixtures("small_sketches")
 def test_a_fit_with_alpha_equals_the_reference(queue, rng):
     pixels = picture(rng, channels=4)
     pixels[..., 3] |= 1
@@ -250,6 +260,16 @@ def test_fit_predict_is_fit_then_predict(queue, rng):
     np.testing.assert_array_equal(indices, engine.predict(pixels))
     nearest = reference.assign(pixels.reshape(-1, 3).astype(np.int64), engine.palette_.colors.astype(np.int64))
     np.testing.assert_array_equal(indices.ravel(), nearest)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_fit_predict_copies_a_large_picture_once(queue, rng, monkeypatch, channels):
+    pixels = np.tile(photo(rng), (10, 8, 1))[..., :channels].reshape(600, 640, *[3] * (channels == 3))
+    expected = KMeansPalette(9, queue=queue).fit_predict(pixels)
+    monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
+    indices = KMeansPalette(9, queue=queue).fit_predict(pixels)
+    assert isinstance(indices, np.ndarray)
+    np.testing.assert_array_equal(indices, expected)
 
 
 def test_progress_counts_to_the_end_and_can_stop(queue, rng):

@@ -7,6 +7,8 @@ import copy
 import math
 from typing import Any
 
+import numpy as np
+
 from clquant import images, params
 from clquant.estimator import Estimator
 from clquant.images import ImageLike
@@ -15,7 +17,7 @@ from clquant.palette.dither import find_dither
 from clquant.palette.error import allowed_error, fewest_colors, mean_squared_error
 from clquant.palette.indexed import IndexedImage
 from clquant.palette.palette import MOST_COLORS, Palette, as_palette
-from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback
+from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, open_session
 
 METRICS = ("l2", "l1")
 
@@ -124,6 +126,10 @@ def quantize(
     return IndexedImage(indices, checked)
 
 
+# `fit_predict` copies host pictures from this size on to the device itself, for both of its steps.
+SHARED_PIXELS = 1 << 18
+
+
 class PaletteEngine(Estimator, abc.ABC):
     """Base of the engines that learn a palette: a subclass gives `fit`, which sets `palette_`.
 
@@ -197,9 +203,23 @@ class PaletteEngine(Estimator, abc.ABC):
     def fit_predict(
         self, image: ImageLike, sample_weight: Any = None, *, progress: ProgressCallback | None = None
     ) -> Any:
-        """`fit` on one image, then `predict` of it."""
-        self.fit(image, sample_weight, progress=progress)
-        return self.predict(image, progress=progress)
+        """`fit` on one image, then `predict` of it; the image is read, and copied to the device, once."""
+        picture = images.read(image)
+        session = open_session(self.queue, images.device_arrays([picture]))
+        source: Any = image
+        stays = picture.on_device
+        if picture.array is not None:
+            source = picture.array.reshape(picture.shape)
+            limits = session.limits
+            if not limits.unified_memory and picture.pixels >= SHARED_PIXELS and 2 * source.nbytes <= limits.max_alloc:
+                on_device = session.new_array(source.shape, source.dtype)
+                session.write(images.buffer_of(on_device), source)
+                source = on_device
+        self.fit(source, sample_weight, progress=progress)
+        result = self.predict(source, progress=progress)
+        if stays or isinstance(result, np.ndarray):
+            return result
+        return session.download(images.buffer_of(result), result.shape, result.dtype)
 
     def _given(self, dither: Any, progress: ProgressCallback | None) -> dict[str, Any]:
         self._check_fitted("palette_")
