@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from clquant.runtime.progress import Progress
 from clquant.runtime.session import Session
-from clquant.runtime.staging import SMALLEST, staging
+from clquant.runtime.staging import SMALLEST, Staging, staging
 
 T = TypeVar("T")
 BANDS = 8
@@ -45,37 +45,47 @@ def overlap(
     if len(parts) > 1 and not session.limits.unified_memory and not session.has_lane:
         shared = staging(session.context, session.device)
     told = progress if progress is not None else Progress(None)
-    if shared is None:
-        for done, part in enumerate(parts, 1):
-            work(session, part)
-            told.report(done, len(parts))
+    if shared is not None:
+        session.finish()
+        with shared.lock:
+            shared.run(_LaneWork(shared, parts, work, told))
         return
-    session.finish()
-    waiting = iter(parts)
-    turn = threading.Lock()
-    failed = threading.Event()
-    done_parts = 0
+    for done, part in enumerate(parts, 1):
+        work(session, part)
+        told.report(done, len(parts))
 
-    def lane_work(index: int) -> None:
-        nonlocal done_parts
-        lane = shared.lanes[index]
-        own = Session(lane.queue, lane)
-        while not failed.is_set():
-            with turn:
-                part = next(waiting, None)
+
+class _LaneWork(Generic[T]):
+    """What every lane does: take the next part until none is left or one has failed."""
+
+    def __init__(
+        self, shared: Staging, parts: Sequence[T], work: Callable[[Session, T], None], progress: Progress
+    ) -> None:
+        self._shared = shared
+        self._waiting = iter(parts)
+        self._total = len(parts)
+        self._done = 0
+        self._work = work
+        self._progress = progress
+        self._turn = threading.Lock()
+        self._failed = threading.Event()
+
+    def __call__(self, index: int) -> None:
+        lane = self._shared.lanes[index]
+        session = Session(lane.queue, lane)
+        while not self._failed.is_set():
+            with self._turn:
+                part = next(self._waiting, None)
             if part is None:
                 return
             try:
-                work(own, part)
-                with turn:
-                    done_parts += 1
-                    told.report(done_parts, len(parts))
+                self._work(session, part)
+                with self._turn:
+                    self._done += 1
+                    self._progress.report(self._done, self._total)
             except BaseException:
-                failed.set()
+                self._failed.set()
                 raise
-
-    with shared.lock:
-        shared.run(lane_work)
 
 
 def overlap_bands(session: Session, height: int, row_bytes: int, multiple_of: int = 1) -> list[tuple[int, int]]:

@@ -50,13 +50,23 @@ class Kernel:
         return kernel
 
     def work_group(self, device: cl.Device) -> int:
-        """Most work-items in a group that this compiled kernel admits on a device."""
+        """Most work-items in a group that this compiled kernel admits on a device.
+
+        Parameters
+        ----------
+        device : pyopencl.Device
+        """
         if device.int_ptr not in self._work_group:
             self._work_group[device.int_ptr] = self._info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device)
         return self._work_group[device.int_ptr]
 
     def local_memory(self, device: cl.Device) -> int:
-        """Bytes of local memory that this kernel declares itself."""
+        """Bytes of local memory that this kernel declares itself.
+
+        Parameters
+        ----------
+        device : pyopencl.Device
+        """
         return self._info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, device)
 
     def _info(self, what: int, device: cl.Device) -> int:

@@ -42,7 +42,13 @@ class Recycler:
         return -(-nbytes // step) * step
 
     def take(self, queue: cl.CommandQueue, nbytes: int) -> cl.Buffer | None:
-        """A kept buffer of exactly that size that this queue released, or None."""
+        """A kept buffer of exactly that size that this queue released, or None.
+
+        Parameters
+        ----------
+        queue : pyopencl.CommandQueue
+        nbytes : int
+        """
         key = (queue.int_ptr, nbytes)
         with self._lock:
             tickets = self._by_key.get(key)
@@ -51,7 +57,15 @@ class Recycler:
             return self._remove(tickets[-1])
 
     def keep(self, queue: cl.CommandQueue, buffer: cl.Buffer, bound: int) -> None:
-        """Keep a buffer that a job on this queue is done with; beyond `bound` bytes the oldest are released."""
+        """Keep a buffer that a job on this queue is done with.
+
+        Parameters
+        ----------
+        queue : pyopencl.CommandQueue
+        buffer : pyopencl.Buffer
+        bound : int
+            Bytes of the device beyond which the buffers kept longest are released.
+        """
         nbytes = buffer.size
         device = queue.device.int_ptr
         with self._lock:

@@ -65,7 +65,17 @@ class Session:
         return PROGRAMS.get(self.context, self.device, file, constants)
 
     def choose(self, table: Sequence[variants.Variant]) -> variants.Variant:
-        """The form of a kernel that this device takes (see `clquant.runtime.variants.choose`)."""
+        """The form of a kernel that this device takes (see `clquant.runtime.variants.choose`).
+
+        Parameters
+        ----------
+        table : sequence of Variant
+
+        Raises
+        ------
+        InvalidArgument
+            If a form is forced that the device does not admit.
+        """
         return variants.choose(table, self.limits)
 
     def scope(self) -> Scope:
@@ -144,7 +154,19 @@ class Session:
         source_offset: int = 0,
         target_offset: int = 0,
     ) -> cl.Event:
-        """Queue a copy between two buffers, in bytes."""
+        """Queue a copy between two buffers.
+
+        Parameters
+        ----------
+        target, source : pyopencl.Buffer
+        nbytes, source_offset, target_offset : int
+            In bytes.
+
+        Raises
+        ------
+        DeviceMemoryError, DeviceError
+            If the device refuses.
+        """
         with device_errors("copying between buffers"):
             event = cl.enqueue_copy(
                 self.queue,
@@ -159,7 +181,21 @@ class Session:
         return event
 
     def fill(self, buffer: cl.Buffer, pattern: npt.NDArray[Any] | np.generic, nbytes: int, offset: int = 0) -> cl.Event:
-        """Queue a fill of `nbytes` bytes from `offset` with a pattern of 1 to 16 bytes."""
+        """Queue a fill of part of a buffer with a repeated pattern.
+
+        Parameters
+        ----------
+        buffer : pyopencl.Buffer
+        pattern : NumPy scalar or ndarray
+            1, 2, 4, 8 or 16 bytes.
+        nbytes, offset : int
+            In bytes, multiples of the pattern's.
+
+        Raises
+        ------
+        DeviceMemoryError, DeviceError
+            If the device refuses.
+        """
         with device_errors("filling a buffer"):
             event = cl.enqueue_fill_buffer(self.queue, buffer, np.asarray(pattern), offset, nbytes)
             order_commands(self.queue)
@@ -167,7 +203,21 @@ class Session:
         return event
 
     def write(self, buffer: cl.Buffer, array: npt.NDArray[Any], offset: int = 0) -> None:
-        """Copy a C-contiguous host array into a buffer at a byte offset; the array is free to change afterwards."""
+        """Copy a host array into a buffer; the array is free to change afterwards.
+
+        Parameters
+        ----------
+        buffer : pyopencl.Buffer
+        array : ndarray
+            C-contiguous.
+        offset : int
+            Bytes into the buffer.
+
+        Raises
+        ------
+        DeviceMemoryError, DeviceError
+            If the device refuses.
+        """
         write_buffer(self.queue, self.limits, buffer, array, offset, self._lane)
 
     def download(self, buffer: cl.Buffer, shape: Shape, dtype: npt.DTypeLike, offset: int = 0) -> npt.NDArray[Any]:
