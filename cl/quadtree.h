@@ -25,7 +25,10 @@
 #define COUNT_MASK 0x7FFFFFFFu
 
 #if CRITERION == WEIGHTED
+#define WHOLE_LEVELS 6
 __constant uint WEIGHTS[CHANNELS] = {WEIGHT_LIST};
+#else
+#define WHOLE_LEVELS 12
 #endif
 
 // Nodes of `level` along a picture of `length` pixels.
@@ -67,7 +70,7 @@ inline ulong pixels_inside(uint x, uint y, uint level, uint width, uint height) 
 // floor(bound * n^2 / 2^32) as (high, low); bound < 2^60 and n < 2^32 keep the product under 2^124.
 inline ulong2 deviation_limit(ulong n, ulong bound) {
     ulong n2 = n * n, low = n2 * bound, high = mul_hi(n2, bound);
-    return (ulong2)(high >> 32, (high << 32) | (low >> 32));
+    return (ulong2)(high >> 32, upsample((uint)high, (uint)(low >> 32)));
 }
 
 // n * squares - sum^2, n^2 times the variance, as (high, low): at most 255^2 * n^2 < 2^80.
@@ -80,9 +83,9 @@ inline int at_most(ulong2 value, ulong2 limit) {
     return value.x < limit.x || (value.x == limit.x && value.y <= limit.y);
 }
 
-// deviation_limit of a whole node (4^level pixels) of a level up to 6: fits 64 bits, for 4^2level <= 2^24.
+// deviation_limit of a whole node (4^level pixels) of a level up to WHOLE_LEVELS, in 64 bits.
 inline ulong whole_limit(uint level, ulong bound) {
-    return bound >> (32 - 4 * level);
+    return level <= 8 ? bound >> (32 - 4 * level) : bound << (4 * level - 32);
 }
 
 #if CRITERION != RANGE
@@ -109,15 +112,22 @@ inline int uniform_region(const ulong *sum, const ulong *squares, ulong n, ulong
 #endif
 }
 
-// The same for a whole node (4^level pixels) of a level up to 6: n^2 times the variance is below 2^40, so 64 bits do.
+// The same for a whole node (4^level pixels) of a level up to WHOLE_LEVELS, in 64 bits. Level 12: sums below 2^32, n times
+// the squares at most 255^2 * 2^48 < 2^64, and the limit below 2^48 * 2^16. With weights, level 6: variances below 2^40,
+// their total below 2^52, and the limit at most 2^60 / 2^8.
 inline int uniform_whole(const ulong *sum, const ulong *squares, uint level, ulong bound) {
-    ulong limit = whole_limit(level, bound), total = 0;
+    ulong limit = whole_limit(level, bound);
+#if CRITERION == WEIGHTED
+    ulong total = 0;
+#else
     int within = 0;
-#if CRITERION == LUMA
-    return (squares[CHANNELS] << (2 * level)) - sum[CHANNELS] * sum[CHANNELS] <= limit;
 #endif
+#if CRITERION == LUMA
+    for (uint c = CHANNELS; c < BANDS; ++c) {
+#else
     for (uint c = 0; c < CHANNELS; ++c) {
-        ulong v = (squares[c] << (2 * level)) - sum[c] * sum[c];
+#endif
+        ulong v = (squares[c] << (2 * level)) - (ulong)(uint)sum[c] * (uint)sum[c];
 #if CRITERION == WEIGHTED
         total += v * WEIGHTS[c];
 #else
@@ -126,8 +136,10 @@ inline int uniform_whole(const ulong *sum, const ulong *squares, uint level, ulo
     }
 #if CRITERION == WEIGHTED
     return total <= limit;
+#elif CRITERION == EVERY
+    return within == CHANNELS;
 #else
-    return CRITERION == ANY ? within > 0 : within == CHANNELS;
+    return within > 0;
 #endif
 }
 
@@ -175,3 +187,14 @@ inline uchar2 join_extents(uchar2 a, uchar2 b) {
 #endif
 
 #define NO_EXTENT ((uchar2)(255, 0))
+
+// Whether a node of level 3 or more with n > 0 pixels inside the picture is uniform.
+inline int uniform_node(const ulong *sum, const ulong *squares, const uchar2 *extent, uint level, ulong n, ulong bound) {
+#if CRITERION == RANGE
+    return uniform_extent(extent, bound);
+#else
+    if (level <= WHOLE_LEVELS && n == 1UL << (2 * level))
+        return uniform_whole(sum, squares, level, bound);
+    return uniform_region(sum, squares, n, bound);
+#endif
+}

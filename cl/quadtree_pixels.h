@@ -41,14 +41,17 @@ inline void load_block(__global const uchar *pixels, ulong origin, uint pitch, u
     }
 }
 
-// Value of `band` at pixel p of row r of a block: a channel, or the derived luma (ITU-R BT.601 in 16-bit fixed point).
+// ITU-R BT.601 luma in 16-bit fixed point, rounded half up.
+inline uint luma(uint red, uint green, uint blue) {
+    return (red * 19595u + green * 38470u + blue * 7471u + 32768u) >> 16;
+}
+
+// Value of `band` at pixel p of row r of a block: a channel, or the luma behind the channels.
 inline uint block_value(const uint *rows, uint r, uint p, uint band) {
-#if BANDS > CHANNELS && CHANNELS >= 3
-    if (band == CHANNELS) {
-        uint i = p * CHANNELS;
-        return (BLOCK_BYTE(rows, r, i) * 19595u + BLOCK_BYTE(rows, r, i + 1) * 38470u +
-                BLOCK_BYTE(rows, r, i + 2) * 7471u + 32768u) >> 16;
-    }
+    uint i = p * CHANNELS;
+#if BANDS > CHANNELS
+    if (band == CHANNELS)
+        return luma(BLOCK_BYTE(rows, r, i), BLOCK_BYTE(rows, r, i + 1), BLOCK_BYTE(rows, r, i + 2));
 #endif
-    return BLOCK_BYTE(rows, r, p * CHANNELS + band);
+    return BLOCK_BYTE(rows, r, i + band);
 }

@@ -2,113 +2,72 @@
 // approaches", sections 5.2 and 6, with exact sums in place of means and deviations.
 //
 // Constants besides those of quadtree.h: ALIGNED (see quadtree_pixels.h); STORE_LOW, 1 to write the statistics of levels
-// 1 and 2; GROUP, the work-group size.
+// 1 and 2; GROUP, the work-group size; LANES, 1 for the form in explicit vectors (GROUP is 1 then); DP4A, 1 for NVIDIA's
+// byte products (quadtree_blocks.h).
 
 #include "quadtree.h"
 #include "quadtree_pixels.h"
+#include "quadtree_blocks.h"
 
-#define BLOCKS (1u << (2 * TILE_LEVEL - 4))
-#define WIDE_NODES (BLOCKS / 3 + 1)
+#define CELLS (1u << (2 * TILE_LEVEL - 6))
+#define WIDE_NODES (CELLS + CELLS / 3 + 1)
 
-// What one work-item needs to know of the job besides its pixels.
-typedef struct {
-    uint width, height, floor_level, top_level;
-    ulong bound;
-} rules_t;
-
-// Whether a node of level 1 or 2 with n > 0 pixels inside the picture stops a split.
-inline uint stops_narrow(const uint *word, const uchar2 *extent, uint level, uint n, int whole, const rules_t *rules) {
-    if (level > rules->top_level)
+// One node of level 3 or more whose children's sums are known: decides, stores, and returns the leaves under it.
+inline uint finish_node(const ulong *words, const uchar2 *extent, uint leaves, uint level, uint x, uint y, uint base,
+                        int whole, const rules_t *rules, __global ulong *stats, __global uint *nodes) {
+    uint cols = along(rules->width, level), cells = cols * along(rules->height, level), node = y * cols + x;
+    ulong n = whole ? 1UL << (2 * level) : pixels_inside(x, y, level, rules->width, rules->height);
+    if (n == 0)
         return 0;
-    if (level <= rules->floor_level)
-        return 1;
-#if CRITERION == RANGE
-    return uniform_extent(extent, rules->bound);
-#else
-    return uniform_narrow(word, n, whole ? whole_limit(level, rules->bound) : deviation_limit(n, rules->bound).y);
-#endif
-}
-
-// Sums and extents of the quadrant q of a block, all bands; pixels outside the picture are 0 in `rows`.
-inline void reduce_quadrant(const uint *rows, uint q, uint inside_x, uint inside_y, uint *word, uchar2 *extent) {
+    ulong sum[BANDS], squares[BANDS];
     for (uint c = 0; c < BANDS; ++c) {
-        uint total = 0;
-#if CRITERION == RANGE
-        extent[c] = NO_EXTENT;
-#endif
-        for (uint p = 0; p < 4; ++p) {
-            uint px = 2 * (q & 1u) + (p & 1u), py = (q & 2u) + (p >> 1);
-            uint v = block_value(rows, py, px, c);
-            total += v * (v + (1u << NARROW_SHIFT));
-#if CRITERION == RANGE
-            if (px < inside_x && py < inside_y)
-                extent[c] = join_extents(extent[c], (uchar2)(v, v));
-#endif
-        }
-        word[c] = total;
+        sum[c] = words[c] >> WIDE_SHIFT;
+        squares[c] = words[c] & WIDE_MASK;
     }
-}
-
-#if STORE_LOW
-// Writes the statistics of a block's four nodes of level 1 and its node of level 2.
-inline void store_low(__global uint *low, const uint *word1, const uint *word2, int whole, uint x, uint y, uint width,
-                      uint height) {
-    uint cols1 = along(width, 1), cells1 = cols1 * along(height, 1);
-    uint cols2 = along(width, 2), cells2 = cols2 * along(height, 2);
-    __global uint *cell = low + (y >> 1) * cols1 + (x >> 1);
+    int stop = level <= rules->top_level &&
+               (level <= rules->floor_level || uniform_node(sum, squares, extent, level, n, rules->bound));
+    leaves = stop ? 1u : leaves;
+    nodes[base + node] = stop ? STOP | leaves : leaves;
     for (uint c = 0; c < BANDS; ++c)
-        for (uint qy = 0; qy < 2; ++qy) {
-            __global uint *pair = cell + c * cells1 + qy * cols1;
-            const uint *from = word1 + 2 * qy * BANDS + c;
-            if (whole && (cols1 & 1u) == 0)
-                *(__global uint2 *)pair = (uint2)(from[0], from[BANDS]);
-            else
-                for (uint qx = 0; qx < 2; ++qx)
-                    if (whole || (x + 2 * qx < width && y + 2 * qy < height))
-                        pair[qx] = from[qx * BANDS];
-        }
-    if (whole || (x < width && y < height))
-        for (uint c = 0; c < BANDS; ++c)
-            low[BANDS * cells1 + c * cells2 + (y >> 2) * cols2 + (x >> 2)] = word2[c];
+        stats[BANDS * base + c * cells + node] = words[c];
+    return leaves;
 }
-#endif
 
-// Levels 1 and 2 of one 4x4 block. Returns the leaves under it, were none of its ancestors a leaf.
-inline uint reduce_block(const uint *rows, int whole, uint x, uint y, const rules_t *rules, uint *word2,
-                         uchar2 *extent2, __global uint *low, __global uchar *flags) {
-    uint width = rules->width, height = rules->height, flag = 0, count = 0;
-    uint inside_x = whole ? 4u : min(4u, width - min(x, width));
-    uint inside_y = whole ? 4u : min(4u, height - min(y, height));
-    uint word1[4 * BANDS];
-    uchar2 extent[BANDS];
+// Levels 1 to 3 of one 8x8 cell; the cell's own words and extents come back, and the leaves under it.
+inline uint reduce_cell(__global const uchar *pixels, ulong origin, uint pitch, uint x, uint y, int whole,
+                        const rules_t *rules, ulong *words, uchar2 *extent, __global uint *low, __global uchar *flags,
+                        __global ulong *stats, __global uint *nodes) {
+    uint leaves = 0;
     for (uint c = 0; c < BANDS; ++c) {
-        word2[c] = 0;
-        extent2[c] = NO_EXTENT;
+        words[c] = 0;
+        extent[c] = NO_EXTENT;
     }
-    for (uint q = 0; q < 4; ++q) {
-        uint n = whole ? 4u : (uint)pixels_inside((x >> 1) + (q & 1u), (y >> 1) + (q >> 1), 1, width, height);
-        reduce_quadrant(rows, q, inside_x, inside_y, word1 + q * BANDS, extent);
-        for (uint c = 0; c < BANDS; ++c) {
-            word2[c] += word1[q * BANDS + c];
+    for (uint half_cell = 0; half_cell < 2; ++half_cell) {
+        uint word1[8 * BANDS], word2[2 * BANDS], flag[2], by = y + 4 * half_cell;
+        for (uint b = 0; b < 2; ++b) {
+            uint rows[4 * CHANNELS], bx = x + 4 * b;
+            uchar2 extent2[BANDS];
+            if (whole)
+                load_whole_block(pixels + origin + (ulong)by * pitch + bx * CHANNELS, pitch, rows);
+            else
+                load_block(pixels, origin, pitch, bx, by, rules->width, rules->height, rows);
+            leaves += reduce_block(rows, whole, bx, by, rules, word1 + 4 * b * BANDS, word2 + b * BANDS, extent2,
+                                   flag + b);
+            for (uint c = 0; c < BANDS; ++c) {
+                words[c] += widened(word2[b * BANDS + c]);
 #if CRITERION == RANGE
-            extent2[c] = join_extents(extent2[c], extent[c]);
+                extent[c] = join_extents(extent[c], extent2[c]);
 #endif
+            }
         }
-        uint stop = n > 0 ? stops_narrow(word1 + q * BANDS, extent, 1, n, whole, rules) : 0u;
-        flag |= stop << q;
-        count += stop ? 1u : n;
+        store_blocks(low, flags, word1, word2, flag, whole, x, by, rules->width, rules->height);
     }
-#if STORE_LOW
-    store_low(low, word1, word2, whole, x, y, width, height);
-#endif
-    uint n = inside_x * inside_y;
-    if (n > 0) {
-        uint stop = stops_narrow(word2, extent2, 2, n, whole, rules);
-        flags[(y >> 2) * along(width, 2) + (x >> 2)] = (uchar)(flag | stop << 4);
-        count = stop ? 1u : count;
-    }
-    return count;
+    return finish_node(words, extent, leaves, 3, x >> 3, y >> 3, 0, whole, rules, stats, nodes);
 }
+
+#if LANES
+#include "quadtree_lanes.h"
+#endif
 
 // Levels 1 to TILE_LEVEL of tiles of 2^TILE_LEVEL pixels a side.
 //
@@ -120,93 +79,73 @@ inline uint reduce_block(const uint *rows, int whole, uint x, uint y, const rule
 // 3, its children in Morton order stop a split; bit 4, it does. stats: levels 3 to TILE_LEVEL one after another, BANDS
 // planes of wide words each. nodes: the same levels on: leaves under a node, and STOP where it stops a split.
 // extents: with the range criterion, CHANNELS planes of (least, greatest) of level TILE_LEVEL.
-// Local memory: 4 * BANDS + 4 bytes a block, 8 * BANDS + 4 a node above (about BLOCKS / 3); extents 2 * CHANNELS each.
+// Local memory: 8 * BANDS + 4 bytes a cell of 8x8 pixels and a node above (a third more); extents 2 * CHANNELS each.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
     __global const uchar *pixels, ulong origin, uint pitch, uint width, uint height, uint floor_level, uint top_level,
     ulong bound, __global uint *low, __global uchar *flags, __global ulong *stats, __global uint *nodes,
     __global uchar2 *extents, uint listed, __global const uint *list) {
-    __local uint word2[BANDS * BLOCKS], count2[BLOCKS], count[WIDE_NODES];
+    __local uint count[WIDE_NODES];
     __local ulong wide[BANDS * WIDE_NODES];
 #if CRITERION == RANGE
-    __local uchar2 reach2[CHANNELS * BLOCKS], reach[CHANNELS * WIDE_NODES];
+    __local uchar2 reach[CHANNELS * WIDE_NODES];
 #endif
     const rules_t rules = {width, height, floor_level, top_level, bound};
     uint lid = get_local_id(0), tile_cols = along(width, TILE_LEVEL);
     uint tile = listed ? list[get_group_id(0)] : get_group_id(0);
     uint tile_x = tile % tile_cols, tile_y = tile / tile_cols;
     int whole = (tile_x + 1) << TILE_LEVEL <= width && (tile_y + 1) << TILE_LEVEL <= height;
+    ulong words[BANDS];
+    uchar2 extent[BANDS];
 
-    // Work-items go along the rows, for the sake of coalescing; slot b in local memory is the block's Morton code.
-    for (uint i = lid; i < BLOCKS; i += GROUP) {
-        uint bx = i & ((1u << (TILE_LEVEL - 2)) - 1), by = i >> (TILE_LEVEL - 2);
-        uint b = spread_bits(bx) | spread_bits(by) << 1;
-        uint x = (tile_x << TILE_LEVEL) + 4 * bx, y = (tile_y << TILE_LEVEL) + 4 * by;
-        uint rows[4 * CHANNELS], words[BANDS];
-        uchar2 extent2[BANDS];
-        if (whole) {
-            load_whole_block(pixels + origin + (ulong)y * pitch + x * CHANNELS, pitch, rows);
-            count2[b] = reduce_block(rows, 1, x, y, &rules, words, extent2, low, flags);
-        } else {
-            load_block(pixels, origin, pitch, x, y, width, height, rows);
-            count2[b] = reduce_block(rows, 0, x, y, &rules, words, extent2, low, flags);
-        }
+    // Work-items go along the rows, for the sake of coalescing; slot j in local memory is the cell's Morton code.
+    for (uint i = lid; i < CELLS && !(LANES && whole); i += GROUP) {
+        uint cx = i & ((1u << (TILE_LEVEL - 3)) - 1), cy = i >> (TILE_LEVEL - 3), j = spread_bits(cx) | spread_bits(cy) << 1;
+        uint x = (tile_x << TILE_LEVEL) + 8 * cx, y = (tile_y << TILE_LEVEL) + 8 * cy;
+        if (whole && !LANES)
+            count[j] = reduce_cell(pixels, origin, pitch, x, y, 1, &rules, words, extent, low, flags, stats, nodes);
+        else
+            count[j] = reduce_cell(pixels, origin, pitch, x, y, 0, &rules, words, extent, low, flags, stats, nodes);
         for (uint c = 0; c < BANDS; ++c)
-            word2[c * BLOCKS + b] = words[c];
+            wide[c * WIDE_NODES + j] = words[c];
 #if CRITERION == RANGE
         for (uint c = 0; c < CHANNELS; ++c)
-            reach2[c * BLOCKS + b] = extent2[c];
+            reach[c * WIDE_NODES + j] = extent[c];
 #endif
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    uint from = 0, to = 0, base = 0;
-    for (uint level = 3; level <= TILE_LEVEL; ++level) {
-        uint cols = along(width, level), cells = cols * along(height, level);
-        uint here = BLOCKS >> (2 * level - 4);
+#if LANES
+    if (whole)
+        reduce_whole_tile(pixels, origin, pitch, tile_x << TILE_LEVEL, tile_y << TILE_LEVEL, &rules, wide, count, low,
+                          flags, stats, nodes);
+#endif
+    uint from = 0, to = CELLS, base = along(width, 3) * along(height, 3);
+    for (uint level = 4; level <= TILE_LEVEL; ++level) {
+        uint here = CELLS >> (2 * level - 6);
+        barrier(CLK_LOCAL_MEM_FENCE);
         for (uint j = lid; j < here; j += GROUP) {
-            ulong sum[BANDS], squares[BANDS], words[BANDS];
-            uint leaves = 0;
+            uint x = (tile_x << (TILE_LEVEL - level)) + even_bits(j), leaves = 0;
+            uint y = (tile_y << (TILE_LEVEL - level)) + even_bits(j >> 1);
             for (uint c = 0; c < BANDS; ++c) {
-                ulong word = 0;
-                for (uint i = 4 * j; i < 4 * j + 4; ++i)
-                    word += level == 3 ? widened(word2[c * BLOCKS + i]) : wide[c * WIDE_NODES + from + i];
-                wide[c * WIDE_NODES + to + j] = word;
-                words[c] = word;
-                sum[c] = word >> WIDE_SHIFT;
-                squares[c] = word & WIDE_MASK;
+                __local ulong *below = wide + c * WIDE_NODES + from + 4 * j;
+                words[c] = below[0] + below[1] + below[2] + below[3];
+                wide[c * WIDE_NODES + to + j] = words[c];
+#if CRITERION == RANGE
+                __local uchar2 *reach_below = reach + c * WIDE_NODES + from + 4 * j;
+                extent[c] = join_extents(join_extents(reach_below[0], reach_below[1]),
+                                         join_extents(reach_below[2], reach_below[3]));
+                reach[c * WIDE_NODES + to + j] = extent[c];
+#endif
             }
             for (uint i = 4 * j; i < 4 * j + 4; ++i)
-                leaves += level == 3 ? count2[i] : count[from + i];
-            uint x = (tile_x << (TILE_LEVEL - level)) + even_bits(j);
-            uint y = (tile_y << (TILE_LEVEL - level)) + even_bits(j >> 1), node = y * cols + x;
-            ulong n = whole ? 1UL << (2 * level) : pixels_inside(x, y, level, width, height);
-#if CRITERION == RANGE
-            uchar2 extent[CHANNELS];
-            for (uint c = 0; c < CHANNELS; ++c) {
-                extent[c] = NO_EXTENT;
-                for (uint i = 4 * j; i < 4 * j + 4; ++i)
-                    extent[c] = join_extents(extent[c], level == 3 ? reach2[c * BLOCKS + i]
-                                                                   : reach[c * WIDE_NODES + from + i]);
-                reach[c * WIDE_NODES + to + j] = extent[c];
-                if (n > 0 && level == TILE_LEVEL)
-                    extents[c * cells + node] = extent[c];
-            }
-            int uniform = uniform_extent(extent, bound);
-#else
-            int uniform = whole ? uniform_whole(sum, squares, level, bound)
-                                : n > 0 && uniform_region(sum, squares, n, bound);
-#endif
-            if (n > 0) {
-                int stop = level <= top_level && (level <= floor_level || uniform);
-                leaves = stop ? 1u : leaves;
-                nodes[base + node] = stop ? STOP | leaves : leaves;
-                for (uint c = 0; c < BANDS; ++c)
-                    stats[BANDS * base + c * cells + node] = words[c];
-            }
-            count[to + j] = leaves;
+                leaves += count[from + i];
+            count[to + j] = finish_node(words, extent, leaves, level, x, y, base, whole, &rules, stats, nodes);
         }
         from = to;
         to += here;
-        base += cells;
-        barrier(CLK_LOCAL_MEM_FENCE);
+        base += along(width, level) * along(height, level);
     }
+#if CRITERION == RANGE
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint c = lid; c < CHANNELS; c += GROUP)
+        extents[c * tile_cols * along(height, TILE_LEVEL) + tile] = reach[c * WIDE_NODES + from];
+#endif
 }

@@ -72,10 +72,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_totals
 #if CRITERION == RANGE
         for (uint c = 0; c < CHANNELS; ++c)
             extents[c * cells + node] = extent[c] = reach[c * GROUP];
-        int uniform = uniform_extent(extent, bound);
-#else
-        int uniform = uniform_region(sum, squares, pixels_inside(tile_x, tile_y, TILE_LEVEL, width, height), bound);
 #endif
+        ulong n = pixels_inside(tile_x, tile_y, TILE_LEVEL, width, height);
+        int uniform = uniform_node(sum, squares, extent, TILE_LEVEL, n, bound);
         int stop = TILE_LEVEL <= top_level && (TILE_LEVEL <= floor_level || uniform);
         nodes[nodes_at + node] = stop ? STOP | 1u : 0u;
     }

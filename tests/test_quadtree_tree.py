@@ -74,7 +74,7 @@ def test_outline_on_another_picture(tree):
     assert set(outlined.ravel().tolist()) == {9, 255}
 
 
-@pytest.mark.parametrize("channels", [1, 2, 4, 7])
+@pytest.mark.parametrize("channels", [1, 2, 4])
 def test_pictures_of_other_channels(queue, rng, channels):
     image = patches(rng, 20, 30, channels)
     tree = QuadtreeBuilder(queue=queue).build(image[..., 0] if channels == 1 else image)

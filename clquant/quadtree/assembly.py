@@ -14,7 +14,7 @@ from clquant.images import Picture, buffer_of, emit
 from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.geometry import cells, grid, morton, root_level
 from clquant.quadtree.levels import Words, unpack
-from clquant.quadtree.reduction import STOP, Region, Subtree, record_dtype
+from clquant.quadtree.reduction import STOP, Region, Subtree, launch_upper, record_dtype
 
 LEAST_LEVEL = 3  # of a subtree: below it a picture's device has no memory to speak of
 
@@ -213,8 +213,7 @@ class _Forest:
     def _crown(self, scope: runtime.Scope) -> None:
         """The levels above the subtrees, on the device as those above the tiles are."""
         session, criterion = self.session, self.job.criterion
-        constants = {**criterion.constants(self.channels), "TILE_LEVEL": 4}
-        kernel = session.program("quadtree_upper.cl", **constants).kernel("quadtree_upper")
+        constants = {**criterion.constants(self.channels), "TILE_LEVEL": 4, "ALIGNED": 0}
         below, nodes_below, extents_below = self.roots, self.counts, self.extents
         self.above: dict[int, tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]] = {}
         for level in range(self.level + 1, root_level(self.height, self.width) + 1):
@@ -224,26 +223,17 @@ class _Forest:
             nodes = scope.copy_of(np.concatenate([nodes_below.ravel(), np.zeros(count, np.uint32)]))
             tail = np.zeros((self.channels * count, 2), np.uint8)
             extents = scope.copy_of(np.concatenate([extents_below.reshape(-1, 2), tail]))
-            session.launch(
-                kernel,
-                count,
-                session.work_group_size(kernel, 64),
-                scope.copy_of(below),
-                np.uint32(0),
-                np.uint32(0),
-                stats,
-                np.uint32(0),
-                nodes,
-                np.uint32(0),
-                np.uint32(nodes_below.size),
-                extents,
-                np.uint32(0),
-                np.uint32(extents_below.size // 2),
-                np.uint32(self.width),
-                np.uint32(self.height),
-                np.uint32(level),
-                np.uint32(criterion.floor_level),
-                np.uint64(criterion.bound),
+            launch_upper(
+                session,
+                constants,
+                (self.height, self.width),
+                level,
+                1,
+                criterion,
+                (scope.copy_of(below), 0, False),
+                (stats, 0),
+                (nodes, 0, nodes_below.size),
+                (extents, 0, extents_below.size // 2),
             )
             nodes_below = session.download(nodes, (rows, columns), np.uint32, 4 * nodes_below.size)
             extents_below = session.download(extents, (self.channels, rows, columns, 2), np.uint8, extents_below.size)

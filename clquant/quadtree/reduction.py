@@ -19,7 +19,19 @@ from clquant.quadtree.geometry import cells, grid
 
 STOP = np.uint32(1 << 31)
 COUNT_MASK = np.uint32(STOP - 1)
-GROUP = 128  # measured best on an NVIDIA H200 (benchmarks/quadtree.py)
+# Work-group sizes, measured best on an NVIDIA H200 (benchmarks/quadtree.py).
+GROUP = 128
+TILE_GROUP = 32
+LEAF_GROUP = 32
+UPPER_GROUP = 64
+
+TILE_VARIANTS = (
+    runtime.Variant("dp4a", "quadtree_tiles.cl", lambda limits: limits.is_nvidia, {"DP4A": 1, "LANES": 0}),
+    runtime.Variant(
+        "lanes", "quadtree_tiles.cl", lambda limits: limits.is_cpu and not limits.is_simulator, {"DP4A": 0, "LANES": 1}
+    ),
+    runtime.Variant("portable", "quadtree_tiles.cl", constants={"DP4A": 0, "LANES": 0}),
+)
 
 
 def record_dtype(channels: int, gray: bool) -> np.dtype[np.void]:
@@ -62,15 +74,73 @@ class Region:
     level: int
 
 
-def tile_level(session: runtime.Session, bands: int) -> int:
+def tile_level(limits: runtime.Limits, bands: int) -> int:
     """Side of the tiles that one work-group reduces, as a level: the greatest whose local memory the device has."""
-    means = 4 * -(-bands // 4)
     for level in (6, 5):
-        blocks, slots = 4 ** (level - 2), 4**level
-        reduce = blocks * (6 * bands + 4) + (blocks // 3 + 1) * (10 * bands + 4)
-        if max(reduce, slots * (means + 2) + 256, GROUP * 10 * bands) <= session.limits.local_memory:
+        cells = 4 ** (level - 3)
+        if max((cells * 4 // 3 + 1) * (10 * bands + 4), GROUP * 10 * bands) <= limits.local_memory:
             return level
     return 4
+
+
+def leaf_level(limits: runtime.Limits, channels: int, tile: int) -> int:
+    """Side of the squares whose leaves one work-group gathers, as a level: the greatest that local memory admits."""
+    for level in (5, 4):
+        if level <= tile and 4**level * (3 + 4 * -(-channels // 4)) + 256 <= limits.local_memory:
+            return level
+    return 3
+
+
+def upper_span(limits: runtime.Limits, bands: int) -> int:
+    """How many levels above the tiles one launch makes, as local memory admits."""
+    for span in (4, 3, 2):
+        if (4 ** (span - 1) * 4 // 3 + 1) * (18 * bands + 4) <= limits.local_memory:
+            return span
+    return 1
+
+
+def group_kernel(
+    session: runtime.Session, file: str, name: str, wanted: int, constants: dict[str, int | str]
+) -> tuple[runtime.Kernel, int]:
+    """A kernel that is built for its work-group size, and that size: `wanted`, halved until the device takes it."""
+    group = 1 << (min(wanted, session.limits.work_group).bit_length() - 1)
+    while True:
+        kernel = session.program(file, **constants, GROUP=group).kernel(name)
+        if group <= session.work_group_size(kernel, group):
+            return kernel, group
+        group //= 2
+
+
+def launch_upper(
+    session: runtime.Session,
+    constants: dict[str, int | str],
+    shape: tuple[int, int],
+    first: int,
+    levels: int,
+    criterion: Criterion,
+    below: tuple[runtime.Buffer, int, bool],
+    stats: tuple[runtime.Buffer, int],
+    nodes: tuple[runtime.Buffer, int, int],
+    extents: tuple[runtime.Buffer, int, int],
+) -> None:
+    """Make `levels` levels from `first` on out of the level below: `quadtree_upper`, whose arguments these are."""
+    height, width = shape
+    span = upper_span(session.limits, criterion.bands(int(constants["CHANNELS"])))
+    upper = {**constants, "SPAN": span}
+    kernel, group = group_kernel(session, "quadtree_upper.cl", "quadtree_upper", UPPER_GROUP, upper)
+    places = (*below, *stats, *nodes, *extents)
+    session.launch(
+        kernel,
+        cells(height, width, first + span - 1) * group,
+        group,
+        *(place if isinstance(place, runtime.Buffer) else np.uint32(place) for place in places),
+        np.uint32(width),
+        np.uint32(height),
+        np.uint32(first),
+        np.uint32(levels),
+        np.uint32(criterion.floor_level),
+        np.uint64(criterion.bound),
+    )
 
 
 @dataclass
@@ -89,7 +159,7 @@ class Subtree:
     def __post_init__(self) -> None:
         region = self.region
         self.bands = self.criterion.bands(self.channels)
-        self.tile = tile_level(self.session, self.bands)
+        self.tile = tile_level(self.session.limits, self.bands)
         self.top = region.level
         self.last = max(self.top, self.tile)
         nodes = {level: cells(region.height, region.width, level) for level in range(1, self.last + 1)}
@@ -110,20 +180,14 @@ class Subtree:
     def _cells_from(self, first: int, last: int) -> int:
         return sum(self.cells[level] for level in range(first, last))
 
-    def _constants(self, **more: int) -> dict[str, int | str]:
+    def _constants(self, **more: int | str) -> dict[str, int | str]:
         aligned = self.region.origin % 4 == 0 and self.region.pitch % 4 == 0
         constants = self.criterion.constants(self.channels)
         return {**constants, "TILE_LEVEL": self.tile, "ALIGNED": int(aligned), **more}
 
-    def _group_kernel(self, file: str, name: str, **more: int) -> tuple[runtime.Kernel, int]:
-        """A kernel that is built for its work-group size, and that size: halved until the device takes it."""
-        group = 1 << (min(GROUP, self.session.limits.work_group).bit_length() - 1)
-        while True:
-            kernel = self.session.program(file, **self._constants(GROUP=group, **more)).kernel(name)
-            admitted = self.session.work_group_size(kernel, group)
-            if admitted >= group:
-                return kernel, group
-            group //= 2
+    def _group_kernel(self, file: str, name: str, wanted: int, **more: int | str) -> tuple[runtime.Kernel, int]:
+        constants = self._constants(**more)
+        return group_kernel(self.session, file, name, wanted, constants)
 
     def _geometry(self) -> tuple[Any, ...]:
         region = self.region
@@ -142,7 +206,7 @@ class Subtree:
 
     def descend(self) -> None:
         """Top-down: the tiles and what is above them first, then what is under the tiles that are to be split."""
-        kernel, group = self._group_kernel("quadtree_totals.cl", "quadtree_totals")
+        kernel, group = self._group_kernel("quadtree_totals.cl", "quadtree_totals", GROUP)
         stats_at, nodes_at = self.bands * self._cells_from(3, self.tile), self._cells_from(3, self.tile)
         self.session.launch(
             kernel,
@@ -173,9 +237,14 @@ class Subtree:
         return np.flatnonzero(~shut).astype(np.uint32)
 
     def _reduce_tiles(self, tiles: npt.NDArray[np.uint32] | None) -> None:
+        variant = self.session.choose(TILE_VARIANTS)
+        if self.criterion.name == "range" or self.tile < 5:
+            variant = TILE_VARIANTS[-1]
         kernel, group = self._group_kernel(
-            "quadtree_tiles.cl",
+            variant.file,
             "quadtree_tiles",
+            1 if variant.name == "lanes" else TILE_GROUP,
+            **variant.constants,
             STORE_LOW=int(self.store_low),
         )
         names = ("low", "flags", "stats", "nodes", "extents")
@@ -193,36 +262,33 @@ class Subtree:
         )
 
     def _reduce_upper(self) -> None:
-        kernel = self.session.program("quadtree_upper.cl", **self._constants()).kernel("quadtree_upper")
-        group = self.session.work_group_size(kernel, 64)
-        for level in range(self.tile + 1, self.last + 1):
-            packed = level == self.tile + 1
+        span = upper_span(self.session.limits, self.bands)
+        first = self.tile + 1
+        while first <= self.last:
+            packed = first == self.tile + 1
             below_at = (
                 self.bands * self._cells_from(3, self.tile)
                 if packed
-                else 2 * self.bands * self._cells_from(self.tile + 1, level - 1)
+                else 2 * self.bands * self._cells_from(self.tile + 1, first - 1)
             )
-            self.session.launch(
-                kernel,
-                self.cells[level],
-                group,
-                self.buffers["stats" if packed else "upper"],
-                np.uint32(below_at),
-                np.uint32(packed),
-                self.buffers["upper"],
-                np.uint32(2 * self.bands * self._cells_from(self.tile + 1, level)),
-                self.buffers["nodes"],
-                np.uint32(self._cells_from(3, level - 1)),
-                np.uint32(self._cells_from(3, level)),
-                self.buffers["extents"],
-                np.uint32(self.channels * self._cells_from(self.tile, level - 1)),
-                np.uint32(self.channels * self._cells_from(self.tile, level)),
-                np.uint32(self.region.width),
-                np.uint32(self.region.height),
-                np.uint32(level),
-                np.uint32(self.criterion.floor_level),
-                np.uint64(self.criterion.bound),
+            levels = min(span, self.last + 1 - first)
+            launch_upper(
+                self.session,
+                self._constants(),
+                (self.region.height, self.region.width),
+                first,
+                levels,
+                self.criterion,
+                (self.buffers["stats" if packed else "upper"], below_at, packed),
+                (self.buffers["upper"], 2 * self.bands * self._cells_from(self.tile + 1, first)),
+                (self.buffers["nodes"], self._cells_from(3, first - 1), self._cells_from(3, first)),
+                (
+                    self.buffers["extents"],
+                    self.channels * self._cells_from(self.tile, first - 1),
+                    self.channels * self._cells_from(self.tile, first),
+                ),
             )
+            first += levels
 
     def count(self) -> int:
         """How many leaves there are; waits for the reduction."""
@@ -233,15 +299,31 @@ class Subtree:
         """The leaves' records in Morton order, compacted on the device."""
         itemsize = record_dtype(self.channels, False).itemsize
         records = self.scope.empty(count * itemsize)
-        kernel, group = self._group_kernel("quadtree_leaves.cl", "quadtree_leaves")
-        self.session.launch(
+        session, region = self.session, self.region
+        level = leaf_level(session.limits, self.channels, self.tile)
+        kernel, group = self._group_kernel("quadtree_leaves.cl", "quadtree_leaves", LEAF_GROUP, LEAF_LEVEL=level)
+        constants = self._constants(LEAF_LEVEL=level, GROUP=group)
+        locate = session.program("quadtree_leaves.cl", **constants).kernel("quadtree_offsets")
+        squares = cells(region.height, region.width, level)
+        offsets = self.scope.empty(8 * squares)
+        session.launch(
+            locate,
+            squares,
+            session.work_group_size(locate, 64),
+            np.uint32(region.width),
+            np.uint32(region.height),
+            np.uint32(self.last),
+            self.buffers["nodes"],
+            offsets,
+        )
+        session.launch(
             kernel,
-            self.cells[self.tile] * group,
+            squares * group,
             group,
             *self._geometry(),
-            np.uint32(self.region.left),
-            np.uint32(self.region.top),
-            np.uint32(self.last),
+            np.uint32(region.left),
+            np.uint32(region.top),
+            offsets,
             *(self.buffers[name] for name in ("flags", "stats", "upper", "nodes")),
             records,
         )
