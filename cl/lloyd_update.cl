@@ -29,9 +29,10 @@ void share_points(__global const ulong *totals, uint k, uint k_stride, int4 exte
 }
 
 /* Adds up the replicas of a center's statistics, sets them to 0, and moves the center to the mean of its points, rounded half up,
- * if it has any. partial: its inertia, 1 on each axis on which it moved, 1 if it is empty are added to the three. */
+ * if it has any and is none of the first `pinned`. partial: its inertia, 1 on each axis on which it moved, 1 if it is empty and not
+ * pinned are added to the three. */
 void move_center(__global uint *sums, uint replicas, __global ulong *totals, __global float *centers, uint k,
-                 uint k_stride, uint j, ulong *partial)
+                 uint k_stride, uint pinned, uint j, ulong *partial)
 {
     ulong total[STATS];
     for (int s = 0; s < STATS; s++) {
@@ -46,16 +47,18 @@ void move_center(__global uint *sums, uint replicas, __global ulong *totals, __g
     }
     for (int d = 0; d < DIMS; d++) {
         partial[0] += total[1 + DIMS + d];
-        if (total[0]) {
+        if (total[0] && j >= pinned) {
             const float mean = (float)(uint)((2 * total[1 + d] + total[0]) / (2 * total[0]));
             partial[1] += mean != centers[d * k_stride + j];
             centers[d * k_stride + j] = mean;
         }
     }
-    partial[2] += total[0] == 0;
+    partial[2] += total[0] == 0 && j >= pinned;
 }
 
 /* Moves each center to the mean of its points; those without points get half of another's.
+ *
+ * The first `pinned` centers stay as they are: they neither move, nor take, nor give.
  *
  * The i-th empty center, by index, shares with the i-th of those whose inertia is above 0 and at least the mean; where there
  * are fewer of these, the other empty ones stay.
@@ -65,7 +68,7 @@ void move_center(__global uint *sums, uint replicas, __global ulong *totals, __g
  * tolerance / 2^64 of it; state[STEPS] counts; state[INERTIA], [INERTIA + 1]: inertia about the centers as they were.
  * Local: three ulong a work-item. */
 __kernel void update_centers(__global uint *sums, uint replicas, __global ulong *totals, __global float *centers,
-                             uint k, uint k_stride, int4 extents, ulong tolerance, __global uint *pairs,
+                             uint k, uint k_stride, uint pinned, int4 extents, ulong tolerance, __global uint *pairs,
                              __global uint *state, __local ulong *partial)
 {
     const uint lid = get_local_id(0);
@@ -73,7 +76,7 @@ __kernel void update_centers(__global uint *sums, uint replicas, __global ulong 
     const uint n = state[DONE] ? 0 : k;
     ulong own[3] = {0, 0, 0};
     for (uint j = lid; j < n; j += size)
-        move_center(sums, replicas, totals, centers, k, k_stride, j, own);
+        move_center(sums, replicas, totals, centers, k, k_stride, pinned, j, own);
     for (int i = 0; i < 3; i++)
         partial[i * size + lid] = own[i];
     for (uint half_size = size / 2; half_size; half_size /= 2) {
@@ -102,8 +105,8 @@ __kernel void update_centers(__global uint *sums, uint replicas, __global ulong 
     uint takers = 0;
     uint givers = 0;
     for (uint j = lid * run; j < end; j++) {
-        takers += totals[j] == 0;
-        givers += center_inertia(totals, k, j) >= enough;
+        takers += j >= pinned && totals[j] == 0;
+        givers += j >= pinned && center_inertia(totals, k, j) >= enough;
     }
     partial[lid] = takers;
     partial[size + lid] = givers;
@@ -115,6 +118,8 @@ __kernel void update_centers(__global uint *sums, uint replicas, __global ulong 
         at_giver += (uint)partial[size + i];
     }
     for (uint j = lid * run; j < end; j++) {
+        if (j < pinned)
+            continue;
         if (totals[j] == 0)
             pairs[at_taker++] = j;
         if (center_inertia(totals, k, j) >= enough)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -70,6 +71,10 @@ class KMeansPalette(PaletteEngine):
         changes any more.
     swap_rounds : int
         0 to 1000: rounds of swaps after a k-means++ start (none below 3 and above 4096 colours).
+    fixed_colors : Palette or array_like, optional
+        (f, 3) uint8, fewer than `n_colors`: opaque colours that the palette has exactly, in this order, first (after
+        the transparent entry where there is one). The others are fitted to go with them, from two starts: beside
+        them, and with each in the place of the nearest of `n_colors` fitted without them.
     color_space : str
         ``"srgb"``, ``"linear"`` or ``"oklab"``: where distances are taken (see `clquant.palette.spaces`).
     random_state : int
@@ -114,6 +119,7 @@ class KMeansPalette(PaletteEngine):
         max_iter: int = 100,
         tol: float = 1e-4,
         swap_rounds: int = 24,
+        fixed_colors: Any = None,
         color_space: str = "srgb",
         random_state: int = 0,
         queue: CommandQueue | None = None,
@@ -124,6 +130,7 @@ class KMeansPalette(PaletteEngine):
         self.max_iter = max_iter
         self.tol = tol
         self.swap_rounds = swap_rounds
+        self.fixed_colors = fixed_colors
         self.color_space = color_space
         self.random_state = random_state
         self.queue = queue
@@ -189,7 +196,7 @@ class KMeansPalette(PaletteEngine):
         pictures = read_many(images)
         _Fit(self, images[0], None, progress)  # refuses wrong parameters before any work
         at_once: list[int] = []
-        if isinstance(self.init, str) and (self.init, self.color_space) == (INITS[0], "srgb"):
+        if isinstance(self.init, str) and (self.init, self.color_space, self.fixed_colors) == (INITS[0], "srgb", None):
             at_once = [i for i, p in enumerate(pictures) if self.n_colors <= MOST_BATCHED and fits(p)]
         report = Progress(progress)
         session = open_session(self.queue)
@@ -215,6 +222,7 @@ class _Fit:
         self.max_iter = params.integer("max_iter", engine.max_iter, 1)
         self.tol = params.real("tol", engine.tol, 0.0, 0.5)
         self.swap_rounds = params.integer("swap_rounds", engine.swap_rounds, 0, 1000)
+        self.fixed = _checked_fixed(engine.fixed_colors, self.n_colors)
         self.color_space = params.choice("color_space", engine.color_space, spaces.NAMES)
         self.seed = params.seed(engine.random_state)
         self.progress = Progress(params.callback("progress", progress))
@@ -228,26 +236,44 @@ class _Fit:
             counts = count_colors(self.session, scope, self.pictures, self.weights)
             reserved = int(counts.transparent > 0)
             k = self.n_colors - reserved
-            if counts.n_colors <= k:
-                colors = counts.to_host(self.session)[0]
-                inertia, steps = 0.0, 0
+            exact = self._exact(counts, k)
+            if exact is not None:
+                colors, inertia, steps = exact, 0.0, 0
             else:
                 colors, inertia, steps = self._cluster(scope, counts, k)
         channels = 4 if counts.partial or reserved else 3
         transparent = np.zeros((reserved, 4), np.uint8)
         return Palette(np.concatenate([transparent, colors])[:, :channels]), inertia, steps
 
+    def _exact(self, counts: ColorCounts, k: int) -> npt.NDArray[np.uint8] | None:
+        """The fixed colours and then all others, (n, 4), where that makes k at most."""
+        if counts.n_colors > k:
+            return None
+        colors = counts.to_host(self.session)[0]
+        if not len(self.fixed):
+            return colors
+        rest = colors[~(colors[:, None] == self.fixed[None]).all(axis=2).any(axis=1)]
+        return np.concatenate([self.fixed, rest]) if len(self.fixed) + len(rest) <= k else None
+
     def _cluster(self, scope: Scope, counts: ColorCounts, k: int) -> tuple[npt.NDArray[np.uint8], float, int]:
         """k colours for more distinct ones: the best of all starts."""
         space = spaces.space(self.color_space, counts.partial)
         points = points_of(self.session, scope, counts, space)
-        lloyd = Lloyd(self.session, scope, points, k)
+        pinned = len(self.fixed)
+        lloyd = Lloyd(self.session, scope, points, k, pinned)
+        starters = [lloyd]
+        if pinned:
+            sizes = [size for size in (k - pinned, k) if size < points.n]
+            starters = [Lloyd(self.session, scope, points, size) for size in sizes]
         best: tuple[int, npt.NDArray[np.uint8], int] | None = None
         starts = self.n_init if isinstance(self.init, str) and self.init in SEEDED else 1
-        for start in range(starts):
-            self._start(counts, lloyd, start)
+        for start, starter in itertools.product(range(starts), starters):
+            self._start(counts, starter, start)
+            if pinned:
+                lloyd.set_centers(self._with_fixed(starter.get_centers(), points, k))
             steps = lloyd.run(self.max_iter, self.tol, self.progress, (start * self.max_iter, starts * self.max_iter))
             colors = space.colors((lloyd.get_centers() + points.scale // 2) // points.scale)
+            colors[:pinned] = self.fixed[:, : colors.shape[1]]
             lloyd.set_centers(space.coordinates(colors).astype(np.int64) * points.scale)
             inertia = lloyd.inertia()
             if best is None or inertia < best[0]:
@@ -256,6 +282,14 @@ class _Fit:
         self.progress.report(starts * self.max_iter, starts * self.max_iter)
         unit = (points.scale * space.unit) ** 2 * self.weight_unit
         return _with_alpha(best[1]), best[0] / unit, best[2]
+
+    def _with_fixed(self, centers: npt.NDArray[np.int64], points: Points, k: int) -> npt.NDArray[np.int64]:
+        """k centers, the fixed colours first; each of them, in order, replaces the nearest center (ties: the first)."""
+        fixed = points.space.coordinates(self.fixed).astype(np.int64) * points.scale
+        for color in fixed[: len(fixed) + len(centers) - k]:
+            nearest = ((centers - color) ** 2).sum(axis=1).argmin()
+            centers = np.delete(centers, nearest, axis=0)
+        return np.concatenate([fixed, centers])
 
     def _start(self, counts: ColorCounts, lloyd: Lloyd, start: int) -> None:
         """Set the starting centers."""
@@ -317,6 +351,18 @@ def _checked_init(init: Any, n_colors: int) -> str | npt.NDArray[np.uint8]:
     if len(colors) != n_colors:
         raise InvalidArgument(f"init has {len(colors)} colours; allowed: n_colors = {n_colors}")
     return _with_alpha(colors)
+
+
+def _checked_fixed(fixed: Any, n_colors: int) -> npt.NDArray[np.uint8]:
+    """(f, 4) opaque colours, f below `n_colors`; none for None."""
+    if fixed is None:
+        return np.zeros((0, 4), np.uint8)
+    colors = _with_alpha(checked_colors(fixed, "fixed_colors"))
+    if len(colors) >= n_colors:
+        raise InvalidArgument(f"fixed_colors has {len(colors)} colours; allowed: fewer than n_colors = {n_colors}")
+    if colors[:, 3].min() < 255:
+        raise InvalidArgument("fixed_colors has alpha below 255; allowed: opaque colours")
+    return colors
 
 
 def _checked_weights(

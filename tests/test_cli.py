@@ -109,6 +109,8 @@ def test_quality_order_weights_and_methods(folder):
     assert palette.sorted("luma") == palette
     ran("palette", "a.png", "-k", "4", "--weights", "gray.png", "--space", "oklab", "-o", "w.png", "-q")
     assert colors("w.png") == 4
+    ran("palette", "a.png", "-k", "4", "--fixed", "#ff00ff,#000000", "--save-palette", "f.hex", "-q")
+    assert list(Palette.read("f.hex"))[:2] == [(255, 0, 255), (0, 0, 0)]
     ran("palette", "a.png", "-k", "16", "--method", "neuquant", "--sample-factor", "2", "-o", "n.png", "-q")
     assert colors("n.png") <= 16
 
@@ -185,6 +187,8 @@ WRONG = [
     (["palette", "a.png", "--use", "missing.gpl"], "cannot read 'missing.gpl'"),
     (["palette", "a.png", "--use", "text.txt"], "cannot read 'text.txt' as a palette"),
     (["palette", "a.png", "--use", "three.gpl", "--psnr", "30"], "--use takes a palette as it is; --psnr"),
+    (["palette", "a.png", "--fixed", "#12345"], "hex, line 1: '#12345' is not rrggbb or rrggbbaa"),
+    (["palette", "a.png", "--fixed", "#000000", "--method", "neuquant"], "--fixed is given with --method neuquant"),
     (["palette", "a.png", "--save-palette", "p.xyz"], "no palette format has the suffix '.xyz'"),
     (["palette", "a.png", "b.bmp", "--save-palette", "p.gpl"], "needs --shared"),
     (["palette", "a.png", "--psnr", "90", "-k", "4"], "n_colors is 4, which gives a mean squared error of"),

@@ -8,10 +8,11 @@ from typing import Any
 import clquant
 from clquant import images
 from clquant.cli import common
-from clquant.palette import order, spaces
+from clquant.palette import formats, order, spaces
 from clquant.palette.dither import dither_names
 from clquant.palette.ordered import OrderedDither
-from clquant.runtime import CommandQueue, InvalidArgument
+from clquant.palette.palette import Palette
+from clquant.runtime import CommandQueue, FormatError, InvalidArgument
 
 METHODS = {"kmeans": clquant.KMeansPalette, "neuquant": clquant.NeuQuantCL}
 ORDERED = {"blue-noise": ("blue-noise", 8), "bayer": ("bayer", 8)} | {f"bayer{n}": ("bayer", n) for n in (2, 4, 8, 16)}
@@ -65,6 +66,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     learned.add_argument(
         "--weights", metavar="FILE", help="a gray picture of the same size: how much each pixel counts"
     )
+    learned.add_argument(
+        "--fixed", metavar="COLORS", help="kmeans: colours that must be in it, '#ff8800,#000000' or a palette file"
+    )
     learned.add_argument("--shared", action="store_true", help="learn one palette for all inputs")
     learned.add_argument("--seed", type=int, default=0, help="seed of what is random (default: 0)")
     learned.add_argument("--order", choices=order.ORDERS, default="fitted", help="order of the colours")
@@ -87,12 +91,14 @@ def check(args: argparse.Namespace) -> None:
     InvalidArgument
         Naming the two.
     """
+    if args.fixed and args.method != "kmeans":
+        raise InvalidArgument(f"--fixed is given with --method {args.method}; allowed: with --method kmeans")
     for option in ("sample_factor", "sequential"):
         if getattr(args, option) and args.method != "neuquant":
             name = "--" + option.replace("_", "-")
             raise InvalidArgument(f"{name} is given with --method {args.method}; allowed: with --method neuquant")
     if args.use:
-        for option in ("psnr", "mse", "weights"):
+        for option in ("psnr", "mse", "weights", "fixed"):
             if getattr(args, option) is not None:
                 raise InvalidArgument(f"--use takes a palette as it is; --{option} would learn one")
     if args.strength is not None and args.dither not in ORDERED:
@@ -114,9 +120,21 @@ def learner(args: argparse.Namespace, queue: CommandQueue) -> Any:
     more: dict[str, Any] = {}
     if args.sample_factor is not None:
         more["sample_factor"] = args.sample_factor
+    if args.fixed:
+        more["fixed_colors"] = _fixed(args.fixed)
     if args.sequential:
         more["mode"] = "sequential"
     return METHODS[args.method](args.colors, color_space=args.space, random_state=args.seed, queue=queue, **more)
+
+
+def _fixed(text: str) -> Palette:
+    """Colours written out, or those of a palette file."""
+    if not text.startswith("#"):
+        return formats.read(text)
+    try:
+        return formats.from_bytes(text.replace(",", "\n").encode(), "hex")
+    except FormatError as error:
+        raise InvalidArgument(f"--fixed {text!r}: {error}") from error
 
 
 def weights(args: argparse.Namespace, pictures: list[Any]) -> list[Any] | None:

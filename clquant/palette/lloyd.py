@@ -36,8 +36,10 @@ class Lloyd:
     scope : Scope
         Owns the buffers.
     points : Points
-    centers : int
-        How many, 1 to 65536.
+    k : int
+        How many centers, 1 to 65536.
+    pinned : int
+        So many of the first centers never move, and take no part in repairs.
 
     Attributes
     ----------
@@ -49,12 +51,13 @@ class Lloyd:
         distances).
     """
 
-    def __init__(self, session: Session, scope: Scope, points: Points, k: int) -> None:
+    def __init__(self, session: Session, scope: Scope, points: Points, k: int, pinned: int = 0) -> None:
         assert sum(e * e for e in points.extent) < MOST_SQUARED
         dims = points.space.dims
         self._session = session
         self.points = points
         self.k = k
+        self.pinned = pinned
         self.k_stride = -(-k // PADDING) * PADDING
         self.centers = scope.zeros(4 * dims * self.k_stride)
         self.totals = scope.empty(8 * (1 + 2 * dims) * k)
@@ -144,6 +147,7 @@ class Lloyd:
             self.centers,
             np.uint32(self.k),
             np.uint32(self.k_stride),
+            np.uint32(self.pinned),
             np.array((*self.points.extent, 0)[:4], np.int32),
             np.uint64(tolerance),
             self._pairs,

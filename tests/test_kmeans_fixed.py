@@ -1,0 +1,79 @@
+"""Fixed colours: kept exactly and in order, the others fitted to go with them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clquant import KMeansPalette, Palette
+from clquant.palette import error, spaces
+from clquant.runtime import InvalidArgument
+
+FIXED = [[255, 0, 255], [0, 0, 0], [90, 160, 20]]
+
+
+@pytest.mark.parametrize("space", spaces.NAMES)
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+def test_they_come_first_and_unchanged(queue, sample, space, init):
+    image = np.ascontiguousarray(sample[::4, ::4])
+    learner = KMeansPalette(12, fixed_colors=FIXED, init=init, color_space=space, queue=queue).fit(image)
+    assert learner.palette_.colors[:3].tolist() == FIXED
+    assert len(learner.palette_) == 12
+    assert len(set(learner.palette_)) == 12
+    measured = error.mean_squared_error(image, learner.palette_, color_space=space, queue=queue)
+    assert np.isclose(learner.inertia_, measured * 3 * image.shape[0] * image.shape[1])
+
+
+def test_the_others_go_with_them(queue, sample):
+    image = np.ascontiguousarray(sample[::4, ::4])
+    free = KMeansPalette(9, queue=queue).fit(image).palette_
+    joined = Palette(np.concatenate([np.array(FIXED, np.uint8), free.colors]))
+    fitted = KMeansPalette(12, fixed_colors=FIXED, queue=queue).fit(image).palette_
+    all_free = KMeansPalette(12, queue=queue).fit(image).palette_
+    errors = [error.mean_squared_error(image, palette, queue=queue) for palette in (all_free, fitted, joined)]
+    assert errors[0] < errors[1] < errors[2]
+
+
+def test_free_centers_are_at_their_means(queue, rng):
+    image = rng.integers(0, 256, (30, 40, 3), dtype=np.uint8)
+    learner = KMeansPalette(6, fixed_colors=[[128, 128, 128]], tol=0.0, max_iter=1000, queue=queue).fit(image)
+    indices = learner.predict(image)
+    for entry in range(1, 6):
+        mean = image[indices == entry].mean(axis=0)
+        assert np.abs(mean - learner.palette_.colors[entry]).max() <= 1.0
+
+
+def test_few_colors_stay_exact(queue):
+    image = np.array([[[0, 0, 0], [10, 20, 30], [10, 20, 30], [40, 40, 40]]], np.uint8)
+    palette = KMeansPalette(5, fixed_colors=FIXED, queue=queue).fit(image).palette_
+    assert list(palette) == [(255, 0, 255), (0, 0, 0), (90, 160, 20), (10, 20, 30), (40, 40, 40)]
+    tight = KMeansPalette(4, fixed_colors=FIXED, queue=queue).fit(image).palette_
+    assert tight.colors[:3].tolist() == FIXED
+    assert len(tight) == 4
+
+
+def test_with_a_transparent_entry_and_with_partial_alpha(queue, rng):
+    image = rng.integers(0, 256, (20, 30, 4), dtype=np.uint8)
+    image[:, :10, 3] = 0
+    for partial in (False, True):
+        if not partial:
+            image[:, 10:, 3] = 255
+        else:
+            image[:, 20:, 3] = 100
+        palette = KMeansPalette(9, fixed_colors=FIXED, queue=queue).fit(image).palette_
+        assert palette[0] == (0, 0, 0, 0)
+        assert palette.colors[1:4].tolist() == [[*color, 255] for color in FIXED]
+
+
+@pytest.mark.parametrize(
+    ("fixed", "message"),
+    [
+        (np.zeros((4, 3), int), "fixed_colors has 4 colours; allowed: fewer than n_colors = 4"),
+        ([[1, 2, 3, 4]], "fixed_colors has alpha below 255; allowed: opaque colours"),
+        ([[1, 2]], r"fixed_colors has shape \(1, 2\)"),
+        ([[1, 2, 256]], "fixed_colors holds values from 1 to 256"),
+    ],
+)
+def test_wrong_colors(queue, sample, fixed, message):
+    with pytest.raises(InvalidArgument, match=message):
+        KMeansPalette(4, fixed_colors=fixed, queue=queue).fit(sample)
