@@ -52,8 +52,8 @@ def _vendor_folder(folder: pathlib.Path, name: str, library: str) -> Mapping[str
     return {"OCL_ICD_VENDORS": str(icd) + os.sep}
 
 
-def _run(command: list[str], why: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
+def _run(command: list[str], why: str, folder: pathlib.Path | None = None) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     if done.returncode:
         raise UnavailableError(f"{why}: {' '.join(command)} said {(done.stderr or done.stdout).strip()[-300:]}")
 
@@ -97,14 +97,28 @@ def _debian_pocl(folder: pathlib.Path, fetch: bool) -> Mapping[str, str]:
     return _vendor_folder(folder, "pocl", str(next(pathlib.Path("/usr/lib").glob("*/libpocl.so.2"))))
 
 
+_MESA_NEEDS = ("libclang-cpp15", "libdrm-amdgpu1", "libdrm-nouveau2", "libdrm-radeon1", "libelf1", "libllvm15")
+_MESA_NEEDS += ("libllvmspirvlib15", "libsensors5")
+
+
 def _rusticl(folder: pathlib.Path, fetch: bool) -> Mapping[str, str]:
-    found = list(pathlib.Path("/usr/lib").glob("*/libRusticlOpenCL.so.1"))
-    if not found:
+    """Unpacked beside the system: its package needs libclc-15, which cannot be installed together with libclc-19."""
+    home = folder / "mesa"
+    if not list(home.glob("usr/lib/*/libRusticlOpenCL.so.1")):
         if not fetch:
-            raise UnavailableError("no libRusticlOpenCL.so.1; run with --fetch to install mesa-opencl-icd")
-        apt_install(["mesa-opencl-icd"], "rusticl")
-        found = list(pathlib.Path("/usr/lib").glob("*/libRusticlOpenCL.so.1"))
-    return {**_vendor_folder(folder, "rusticl", str(found[0])), "RUSTICL_ENABLE": "llvmpipe"}
+            raise UnavailableError(f"no libRusticlOpenCL.so.1 in {home}; run with --fetch to download mesa-opencl-icd")
+        apt_install(list(_MESA_NEEDS), "rusticl")
+        home.mkdir(parents=True, exist_ok=True)
+        _run(["apt-get", "-qq", "download", "mesa-opencl-icd", "libclc-15"], "rusticl", home)
+        for package in home.glob("*.deb"):
+            _run(["dpkg", "-x", str(package), str(home)], "rusticl")
+    for library in (home / "usr/lib/clc").glob("spirv*-mesa3d-.spv"):
+        installed = pathlib.Path("/usr/lib/clc") / library.name
+        if not installed.exists():  # rusticl looks nowhere else
+            installed.parent.mkdir(exist_ok=True)
+            shutil.copy(library, installed)
+    library = next(home.glob("usr/lib/*/libRusticlOpenCL.so.1"))
+    return {**_vendor_folder(folder, "rusticl", str(library)), "RUSTICL_ENABLE": "llvmpipe"}
 
 
 # Bounds are always checked. Oclgrind's third check, of uninitialised values, is left off: version 21.10 takes buffers

@@ -1,0 +1,224 @@
+"""`python -m tests.portability.fuzz`: damaged files into every reader, and wild arguments into every engine.
+
+Every case must end in a result or in a ClquantError, within a second and within a bound on memory; a container with
+a checksum must refuse every change. Cases are numbered; a finding names its target, seed and number and is repeated by
+`--target NAME --seed S --first N --cases 1`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import pathlib
+import random
+import resource
+import struct
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import PIL.Image
+
+import clquant
+from clquant import images
+from clquant.palette import formats
+from tests.portability.inputs import flat, photo
+
+MEMORY_BYTES = 2 << 30
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is fuzzed: `case` makes an input by a random source, tries it, and returns what must not have happened."""
+
+    name: str
+    case: Callable[[random.Random], str | None]
+    seconds: float = 1.0
+
+
+def damaged(rng: random.Random, data: bytes) -> bytes:
+    """A file after some accident: bits flipped, numbers replaced, pieces cut out, doubled, or put elsewhere."""
+    content = bytearray(data)
+    for _ in range(rng.choice((1, 1, 1, 2, 4, 16))):
+        if not content:
+            break
+        at = rng.randrange(len(content))
+        kind = rng.randrange(7)
+        if kind == 0:
+            content[at] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            content[at] = rng.choice((0, 1, 127, 128, 255))
+        elif kind == 2:
+            width = rng.choice("BHIQ")
+            number = struct.pack(
+                rng.choice("<>") + width, rng.choice((0, 1, -1, 1 << 7)) % (1 << 8 * struct.calcsize(width))
+            )
+            content[at : at + len(number)] = number
+        elif kind == 3:
+            del content[at:]
+        elif kind == 4:
+            del content[at : at + rng.randrange(1, 64)]
+        elif kind == 5:
+            content[at:at] = content[at : at + rng.randrange(1, 64)]
+        else:
+            content[at:at] = rng.randbytes(rng.randrange(1, 32))
+    return bytes(content)
+
+
+def _reader(
+    seeds: list[bytes], read: Callable[[bytes], Any], checked: bool = False
+) -> Callable[[random.Random], str | None]:
+    def case(rng: random.Random) -> str | None:
+        seed = rng.choice(seeds)
+        data = damaged(rng, seed)
+        read(data)
+        return "damage was not noticed" if checked and data != seed else None
+
+    return case
+
+
+def _pictures() -> list[bytes]:
+    found = []
+    for mode, pixels in (("RGB", photo(9, 14)), ("RGBA", photo(9, 14, 4)), ("L", photo(9, 14, 1))):
+        for kind in ("PNG", "TIFF", "BMP", "GIF", "JPEG", "WEBP", "PPM"):
+            stream = io.BytesIO()
+            plain = kind in ("JPEG", "PPM", "BMP", "GIF") and mode == "RGBA"
+            try:
+                PIL.Image.fromarray(pixels[..., :3] if plain else pixels).save(stream, kind)
+            except (OSError, KeyError):  # a format that this Pillow was built without
+                continue
+            found.append(stream.getvalue())
+    return found
+
+
+def _read_picture(data: bytes) -> None:
+    with tempfile.NamedTemporaryFile(suffix=".png") as file:
+        file.write(data)
+        file.flush()
+        images.read(file.name)
+
+
+def _palettes() -> list[bytes]:
+    palette = clquant.Palette(photo(16, 1, 3, seed=3).reshape(-1, 3))
+    return [formats.to_bytes(palette, name) for name in formats.NAMES]
+
+
+_WILD: tuple[Any, ...] = (
+    *(None, True, False, 0, -1, 1, 2, 3, 7, 255, 256, 257, 65536, 1 << 31, 1 << 64, 0.0, 0.5, -0.5, 1e9, 1e-300),
+    *(float("nan"), float("inf"), "", "srgb", "x" * 99, b"bytes", (), (4, 4), (0, 3), (1, 2, 3), [], {}, object()),
+    *(np.int64(5), np.float32(2.5), np.zeros(0), np.zeros((2, 3), np.uint8), np.arange(7), 3 + 4j),
+)
+
+
+def _wild_picture(rng: random.Random) -> Any:
+    shape = tuple(rng.choice((0, 1, 2, 3, 4, 5, 17)) for _ in range(rng.randrange(5)))
+    dtype = rng.choice((np.uint8, np.uint8, np.uint8, np.uint16, np.int32, np.float32, np.bool_, np.complex64, object))
+    if rng.random() < 0.1:
+        return rng.choice(_WILD)
+    array = np.asarray(np.random.default_rng(rng.randrange(1 << 30)).integers(0, 2, shape)).astype(dtype)
+    return array[::-1] if array.ndim and rng.random() < 0.3 else array
+
+
+def _wild_engine(rng: random.Random) -> str | None:
+    name, method = rng.choice(
+        (
+            ("KMeansPalette", "fit"),
+            ("NeuQuantCL", "fit"),
+            ("VQCodec", "fit"),
+            ("PinwheelHalftoner", "transform"),
+            ("QuadtreeBuilder", "build"),
+        )
+    )
+    engine = getattr(clquant, name)()
+    cheap = {"max_iter": 2, "swap_rounds": 1, "n_colors": 4, "codebook_size": 4}
+    parameters = engine.get_params()
+    engine.set_params(**{key: value for key, value in cheap.items() if key in parameters})
+    for parameter in rng.sample(sorted(parameters), min(len(parameters), rng.randrange(3))):
+        engine.set_params(**{parameter: rng.choice(_WILD)})
+    picture = photo(9, 14) if rng.random() < 0.5 else _wild_picture(rng)
+    getattr(engine, method)(picture)
+    return None
+
+
+def targets() -> tuple[Target, ...]:
+    """Every public reader, and the engines' arguments."""
+    codec = clquant.VQCodec(8, max_iter=2, random_state=1).fit(photo(24, 28))
+    packed = [codec.compress(photo(24, 28)), codec.compress(photo(9, 14))]
+    trees = [
+        clquant.QuadtreeBuilder(t).build(p).to_bytes() for t, p in ((9.0, photo(24, 28, 1)), (30.0, flat(16, 20, 4)))
+    ]
+    palettes = _palettes()
+
+    def read_palette(data: bytes) -> None:
+        formats.from_bytes(data, random.Random(len(data)).choice((None, *formats.NAMES)))
+
+    return (
+        Target("image", _reader(_pictures(), _read_picture)),
+        Target("palette", _reader(palettes, read_palette)),
+        Target("clvq", _reader(packed, codec.decompress, checked=True)),
+        Target("quadtree", _reader(trees, clquant.Quadtree.from_bytes)),
+        Target("arguments", _wild_engine, seconds=30.0),  # new constants are new kernels to build
+    )
+
+
+def findings(target: Target, seed: int, first: int, cases: int, until: float) -> Iterator[tuple[int, str]]:
+    """Try cases until their number or the clock is over; yields (number, what went wrong). The last is (tried, "")."""
+    number = first
+    for number in range(first, first + cases):
+        if time.monotonic() > until:
+            break
+        rng = random.Random(f"{target.name} {seed} {number}")
+        began = time.perf_counter()
+        try:
+            wrong = target.case(rng)
+        except clquant.ClquantError:
+            wrong = None
+        except Exception as error:
+            wrong = f"{type(error).__name__}: {str(error)[:200]}"
+        took = time.perf_counter() - began
+        if wrong is None and took > target.seconds:
+            wrong = f"took {took:.1f} s"
+        if wrong is not None:
+            yield number, wrong
+    else:
+        number += 1
+    yield number - first, ""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Fuzz; 1 if anything was found."""
+    parser = argparse.ArgumentParser(description="Damaged files and wild arguments.")
+    parser.add_argument("--cases", type=int, default=1000, help="cases a target")
+    parser.add_argument("--seconds", type=float, default=600, help="seconds a target at most")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument("--target", default="", help="only this target")
+    options = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    every = [target for target in targets() if options.target in target.name]
+    for target in every:  # kernels are built and libraries loaded before memory is bounded and the clock looked at
+        list(findings(target, -1, 0, 20, time.monotonic() + 30))
+    memory = pathlib.Path("/proc/self/statm")
+    if memory.exists():
+        used = int(memory.read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES, resource.RLIM_INFINITY))
+    found = 0
+    for target in every:
+        began = time.monotonic()
+        for number, wrong in findings(target, options.seed, options.first, options.cases, began + options.seconds):
+            if wrong:
+                found += 1
+                print(f"{target.name}, seed {options.seed}, case {number}: {wrong}", flush=True)
+            else:
+                print(f"{target.name}: {number} cases, {time.monotonic() - began:.0f} s", flush=True)
+    print(f"{found} findings")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
