@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
-import tempfile
+import secrets
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -46,8 +46,10 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
     target = path_of(path)
     if target.is_dir():
         raise FileError(f"cannot write {str(target)!r}: it is a folder")
+    temporary = target.parent / f".{target.name[:40]}.{secrets.token_hex(8)}.part"
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".part")
+        # Made with the permissions that the process gives new files: asking for its umask would change it for a moment.
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     except OSError as error:
         raise FileError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
     try:
@@ -55,7 +57,8 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, _mode_of(target))
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(temporary, target.stat().st_mode & 0o777)
         os.replace(temporary, target)
     except OSError as error:
         if isinstance(error, FileError):
@@ -64,15 +67,6 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
     finally:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
-
-
-def _mode_of(target: pathlib.Path) -> int:
-    try:
-        return target.stat().st_mode & 0o777
-    except OSError:
-        umask = os.umask(0)
-        os.umask(umask)
-        return 0o666 & ~umask
 
 
 def write_bytes(path: PathLike, data: bytes) -> None:
