@@ -36,6 +36,11 @@ from clquant.runtime import Array, Buffer, FileError, InvalidArgument, InvalidTy
 ImageLike = Any
 MAX_FILE_PIXELS = 1 << 29  # 23170 x 23170; a file that claims more is refused before it is decoded
 
+# GIF, PNG and TIFF make at most some 8000 pixels of a byte (deflate: 1032 bytes, eight gray pixels each at one bit). The
+# formats named have no such bound, nor has one-bit fax coding, which spends a bit on a blank row of any length.
+MOST_PIXELS_A_BYTE = 1 << 14
+BOUNDLESS_FORMATS = {"AVIF", "JPEG2000", "WEBP"}
+
 _pillow_limit = threading.Lock()
 
 
@@ -268,6 +273,7 @@ def _to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
 def _from_file(path: str, argument: str) -> npt.NDArray[np.uint8]:
     try:
         with _open(path) as image:
+            _check_claim(image, os.path.getsize(path))
             image.load()
             return _from_pil(image, argument)
     except FileNotFoundError as error:
@@ -283,6 +289,13 @@ def _from_file(path: str, argument: str) -> npt.NDArray[np.uint8]:
         raise FileError(f"{argument}: cannot read {path!r}: {error}") from error
     except MemoryError as error:
         raise FileError(f"{argument}: cannot read {path!r}: it needs more memory than there is") from error
+
+
+def _check_claim(image: PIL.Image.Image, nbytes: int) -> None:
+    """Refuse a damaged size before its pixels are made: no file of these formats holds so many in so few bytes."""
+    boundless = image.mode == "1" or image.format in BOUNDLESS_FORMATS
+    if not boundless and image.width * image.height > MOST_PIXELS_A_BYTE * nbytes:
+        raise ValueError(f"it claims {image.width} x {image.height} pixels, more than its {nbytes} bytes can hold")
 
 
 def _open(path: str) -> PIL.Image.Image:

@@ -229,3 +229,25 @@ def test_files_are_read_in_threads(tmp_path: pathlib.Path) -> None:
     for thread in threads:
         thread.join()
     assert shapes == [(8, 8, 3)] * 8
+
+
+def test_a_damaged_size_is_refused_before_it_is_decoded(tmp_path):
+    path = tmp_path / "picture.gif"
+    PIL.Image.fromarray(np.zeros((9, 14), np.uint8)).save(path)
+    content = bytearray(path.read_bytes())
+    content[6:10] = b"\x4f\x4e\xda\x66"  # the screen, 20047 x 26330
+    path.write_bytes(bytes(content))
+    with pytest.raises(runtime.FileError, match="claims 20047 x 26330 pixels, more than its"):
+        images.read(path)
+
+
+def test_large_blank_pictures_are_read(tmp_path):
+    blank = PIL.Image.new("1", (6000, 5000))
+    for suffix, options in (
+        (".png", {}),
+        (".tif", {"compression": "group4"}),
+        (".gif", {}),
+        (".webp", {"lossless": True}),
+    ):
+        blank.save(tmp_path / f"blank{suffix}", **options)
+        assert images.read(tmp_path / f"blank{suffix}").pixels == 30_000_000
