@@ -36,7 +36,7 @@ from clquant.runtime import Array, Buffer, FileError, InvalidArgument, InvalidTy
 ImageLike = Any
 MAX_FILE_PIXELS = 1 << 29  # 23170 x 23170; a file that claims more is refused before it is decoded
 
-# GIF, PNG and TIFF make at most some 8000 pixels of a byte (deflate: 1032 bytes, eight gray pixels each at one bit). The
+# GIF, PNG and TIFF make at most some 8000 pixels of a byte (deflate: 1032 bytes, eight pixels each at one bit). The
 # formats named have no such bound, nor has one-bit fax coding, which spends a bit on a blank row of any length.
 MOST_PIXELS_A_BYTE = 1 << 14
 BOUNDLESS_FORMATS = {"AVIF", "JPEG2000", "WEBP"}

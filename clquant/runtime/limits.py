@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from typing import Any
+import warnings
+from typing import Any, cast
 
 import pyopencl as cl
 
@@ -29,7 +30,8 @@ class Limits:
     int64_atomics, fp64 : bool
         Whether 64-bit integer atomics and doubles exist. Portable kernels use neither.
     integer_dot_product : bool
-        Whether `cl_khr_integer_dot_product` is offered.
+        Whether `cl_khr_integer_dot_product` is offered and its functions exist in OpenCL C 1.2 (Intel's CPU runtime
+        offers it and has them in OpenCL C 3.0 only).
     is_cpu, is_nvidia, is_simulator : bool
         Device families that variants tell apart; a simulator (Oclgrind) runs one work-item at a time.
     compute_capability : int
@@ -76,7 +78,7 @@ class Limits:
             compute_units=device.max_compute_units,
             int64_atomics="cl_khr_int64_base_atomics" in extensions,
             fp64="cl_khr_fp64" in extensions,
-            integer_dot_product="cl_khr_integer_dot_product" in extensions,
+            integer_dot_product="cl_khr_integer_dot_product" in extensions and _has_dot_product(device),
             is_cpu=bool(device.type & cl.device_type.CPU),
             is_nvidia="nvidia" in device.vendor.lower(),
             is_simulator="oclgrind" in platform.lower(),
@@ -120,3 +122,20 @@ def _compute_capability(device: cl.Device, extensions: set[str]) -> int:
     if "cl_nv_device_attribute_query" not in extensions:
         return 0
     return 10 * int(device.compute_capability_major_nv) + int(device.compute_capability_minor_nv)
+
+
+_DOT_PRODUCT = """
+#pragma OPENCL EXTENSION cl_khr_integer_dot_product : enable
+kernel void dot_product(global uint *words) { words[0] = dot_4x8packed_uu_uint(words[1], words[2]); }
+"""
+
+
+def _has_dot_product(device: cl.Device) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cl.CompilerWarning)
+            program = cl.Program(cl.Context([device]), _DOT_PRODUCT)
+            program.build(options=["-cl-std=CL1.2"], devices=[device], cache_dir=cast(Any, False))
+    except cl.Error:
+        return False
+    return True
