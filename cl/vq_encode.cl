@@ -165,7 +165,7 @@ __kernel void vq_encode_wide(__global const uchar *image, const uint height, con
 #pragma unroll
         for (uint s = 0; s < SPAN; ++s)
             sum[s] = START(bias[start + s]);
-#pragma nounroll
+#pragma unroll 4
         for (uint w = 0; w < WORDS; ++w) {
             const word_t word = WORD_OF(block_word(image, height, width, row, column, w));
 #pragma unroll

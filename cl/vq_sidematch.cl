@@ -115,7 +115,7 @@ __kernel void vq_side_encode(__global const uchar *codebook, const uint size, __
     }
     partial[lane] = best;
     place[lane] = where;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); /* all have read chosen[here] */
     for (uint i = 0; i < lanes; ++i)
         if (partial[i] < best || (partial[i] == best && place[i] < where)) {
             best = partial[i];

@@ -56,6 +56,24 @@ def main() -> None:
         (f'12 colours, color_space="{name}"', shown(12, color_space=name)) for name in ("srgb", "linear", "oklab")
     ]
     panels(spaces, 3).save(FOLDER / "frog_spaces.png", optimize=True)
+    vector_quantized(crop)
+
+
+def vector_quantized(crop: npt.NDArray[np.uint8]) -> None:
+    """The crop through codebooks of several sizes, and one of these codebooks."""
+    shown = [("original", crop)]
+    for size in (32, 128, 512):
+        codec = clquant.VQCodec(size).fit(crop)
+        data = codec.compress(crop, embed_codebook=False)
+        label = f"{size} codewords: {8 * len(data) / (crop.shape[0] * crop.shape[1]):.2f} bits a pixel + codebook"
+        shown.append((label, codec.decompress(data)))
+        if size == 512:
+            blocks = codec.codebook_.reshape(16, 32, 4, 4, 3)
+    panels(shown, 2).save(FOLDER / "frog_vq.png", optimize=True)
+    sheet = np.full((16, 32, 5, 5, 3), 255, np.uint8)
+    sheet[:, :, :4, :4] = blocks
+    sheet = sheet.transpose(0, 2, 1, 3, 4).reshape(80, 160, 3).repeat(4, axis=0).repeat(4, axis=1)
+    PIL.Image.fromarray(sheet).save(FOLDER / "vq_codebook.png", optimize=True)
 
 
 if __name__ == "__main__":

@@ -152,7 +152,7 @@ def test_pictures_larger_than_an_allocation_are_done_in_bands(
     image = picture(rng, 50, 32, 3)
     codebook = codebook_of(rng, 12, 4, 4, 3)
     expected = reference.encode(image, codebook)
-    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=3000,local_memory=16384,work_group=8")
+    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=3500,local_memory=16384,work_group=8")
     codec = codec_with(codebook, queue)
     indices = codec.encode(image)
     np.testing.assert_array_equal(indices, expected)

@@ -24,7 +24,7 @@ def smooth(rng: np.random.Generator, height: int, width: int, channels: int) -> 
     return image.astype(np.uint8)[..., 0] if channels == 1 else image.astype(np.uint8)
 
 
-def both_ways(queue: Any, image: Bytes, codebook: Bytes, shape: BlockShape, state: int, tolerance: int) -> None:
+def check_both_ways(queue: Any, image: Bytes, codebook: Bytes, shape: BlockShape, state: int, tolerance: int) -> None:
     """Codes an image, compares with the reference, and turns the ranks back."""
     rows = blocks_of(image.reshape(*image.shape[:2], shape.channels), shape)
     whole = codebook.reshape(len(codebook), *shape.codeword_shape())
@@ -55,13 +55,13 @@ def test_ranks_and_codewords_equal_the_reference(
     shape = BlockShape(*block, channels)
     rows = blocks_of(image.reshape(22, 27, channels), shape)
     codebook = rows[rng.choice(len(rows), size)]  # repeated codewords make ties
-    both_ways(queue, image, codebook, shape, state, tolerance)
+    check_both_ways(queue, image, codebook, shape, state, tolerance)
 
 
 @pytest.mark.small
 def test_on_a_simulator_too(queue: Any, rng: np.random.Generator) -> None:
     image = smooth(rng, 8, 6, 1)
-    both_ways(queue, image, rng.integers(60, 180, (5, 4), np.uint8), BlockShape(2, 2, 1), 3, 500)
+    check_both_ways(queue, image, rng.integers(60, 180, (5, 4), np.uint8), BlockShape(2, 2, 1), 3, 500)
 
 
 def test_small_groups_and_little_scratch_give_the_same(

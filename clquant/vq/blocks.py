@@ -41,11 +41,23 @@ class BlockShape:
         return -(-self.components // 4)
 
     def table_shape(self, height: int, width: int) -> tuple[int, int]:
-        """(rows, columns) of blocks that cover a picture; edge blocks repeat its last row and column."""
+        """(rows, columns) of blocks that cover a picture; edge blocks repeat its last row and column.
+
+        Parameters
+        ----------
+        height, width : int
+            In pixels.
+        """
         return -(-height // self.rows), -(-width // self.columns)
 
     def constants(self, width: int) -> dict[str, int]:
-        """What cl/vq_block.h wants to know for pictures of `width` pixels."""
+        """What cl/vq_block.h wants to know.
+
+        Parameters
+        ----------
+        width : int
+            Of the picture in pixels.
+        """
         line = self.columns * self.channels
         aligned = line % 4 == 0 and width * self.channels % 4 == 0 and width % self.columns == 0
         return {"P": self.rows, "Q": self.columns, "C": self.channels, "ALIGNED": int(aligned)}

@@ -137,7 +137,14 @@ class BlockSet:
         return self._session.program("vq_train.cl", **{**every, "WEIGHTED": int(self.weights is not None), **constants})
 
     def assign(self, codebook: npt.NDArray[np.uint8], *, second: bool = False) -> None:
-        """Find every block's nearest codeword, or with `second` the nearest besides the one found before."""
+        """Find every block's nearest codeword.
+
+        Parameters
+        ----------
+        codebook : ndarray of uint8, shape (N, K)
+        second : bool
+            Find the nearest besides the one that was found by the last call, which had the same codebook.
+        """
         height, width = self.shape.rows, self.shape.columns
         with self._session.scope() as scope:
             search = Search(self._session, scope, codebook, self.shape, excluding=second)
@@ -148,7 +155,18 @@ class BlockSet:
                 search.run(piece.blocks, piece.count * height, width, piece.indices, own=own)
 
     def sums(self, size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The weighted sum of the blocks of each codeword, (N, K), and its weight, (N,)."""
+        """Weighted sums of clusters, by the last `assign`; exact.
+
+        Parameters
+        ----------
+        size : int
+            N.
+
+        Returns
+        -------
+        sums : ndarray of int64, shape (N, K)
+        weights : ndarray of int64, shape (N,)
+        """
         columns = self.shape.components + 1
         halves = 1 if self.weights is None else 2
         total = np.zeros((size, columns), np.int64)
@@ -164,7 +182,18 @@ class BlockSet:
         return total[:, :-1], total[:, -1]
 
     def nearest(self, codebook: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Index and squared distance of every block's codeword as last assigned, each (M,)."""
+        """What the last `assign` found.
+
+        Parameters
+        ----------
+        codebook : ndarray of uint8, shape (N, K)
+            The one that was given to it.
+
+        Returns
+        -------
+        indices, distances : ndarray of int64, shape (blocks,)
+            Distances are squared.
+        """
         size = len(codebook)
         kernel = self._program(INDEX=index_type(size)).kernel("vq_distances")
         group = self._session.work_group_size(kernel, 128)
@@ -184,7 +213,16 @@ class BlockSet:
             self._session.fill(piece.indices, np.zeros(1, np.uint8), 2 * piece.count)
 
     def take(self, numbers: Sequence[int] | npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.uint8]:
-        """Blocks by number, (n, K)."""
+        """Some blocks.
+
+        Parameters
+        ----------
+        numbers : sequence of int
+
+        Returns
+        -------
+        ndarray of uint8, shape (len(numbers), K)
+        """
         components = self.shape.components
         rows = []
         for number in map(int, numbers):
@@ -198,7 +236,17 @@ class BlockSet:
             self._session.fill(piece.distances, np.full(1, 255, np.uint8), 4 * piece.count)
 
     def seed_totals(self, drawn: npt.NDArray[np.uint8]) -> list[npt.NDArray[np.uint64]]:
-        """Take new codewords (n, K) into the distances; their weighted sums over runs of RUN blocks, per piece."""
+        """Lower the distances to the codewords drawn so far by new ones.
+
+        Parameters
+        ----------
+        drawn : ndarray of uint8, shape (n, K)
+
+        Returns
+        -------
+        list of ndarray of uint64
+            Per piece: weighted sums of the distances over runs of RUN blocks.
+        """
         kernel = self._program().kernel("vq_seed")
         group = self._session.work_group_size(kernel, 64)
         totals = []
@@ -213,7 +261,13 @@ class BlockSet:
         return totals
 
     def seed_run(self, piece: int, run: int) -> npt.NDArray[np.int64]:
-        """Weighted distances of one run's blocks to the codewords drawn so far."""
+        """Weighted distances of one run's blocks to the codewords drawn so far.
+
+        Parameters
+        ----------
+        piece, run : int
+            Places in what `seed_totals` gave.
+        """
         part = self._pieces[piece]
         first = run * RUN
         length = min(RUN, part.count - first)
@@ -224,5 +278,11 @@ class BlockSet:
         return distances * self.weights[start : start + length].astype(np.int64)
 
     def number(self, piece: int, run: int, place: int) -> int:
-        """The number of a block by its piece, run and place in the run."""
+        """The number of a block.
+
+        Parameters
+        ----------
+        piece, run, place : int
+            Its piece, the run in it, and the place in the run.
+        """
         return piece * self._most + run * RUN + place

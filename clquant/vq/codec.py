@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant import files, images, params
+from clquant import files, params
+from clquant.images import ImageLike, device_arrays, read_many
 from clquant.runtime import (
     CommandQueue,
     FormatError,
@@ -94,7 +95,7 @@ class VQCodec(ClvqCoder):
 
     def fit(
         self,
-        images_: images.ImageLike | Sequence[images.ImageLike],
+        images: ImageLike | Sequence[ImageLike],
         sample_weight: Sequence[Any] | npt.NDArray[Any] | None = None,
         *,
         progress: ProgressCallback | None = None,
@@ -103,7 +104,7 @@ class VQCodec(ClvqCoder):
 
         Parameters
         ----------
-        images_ : image or list of images
+        images : image or list of images
             Of any sizes, all of the same number of channels.
         sample_weight : sequence, optional
             One entry a picture (a single picture: the entry itself or a list of it): a non-negative number, or an array
@@ -138,14 +139,14 @@ class VQCodec(ClvqCoder):
             refine=params.integer("refine", self.refine, 0),
             seed=params.seed(self.random_state),
         )
-        pictures = images.read_many(images_)
+        pictures = read_many(images)
         channels = {p.channels for p in pictures}
         if len(channels) > 1:
             raise InvalidArgument(f"images have {sorted(channels)} channels; allowed: the same number in all")
         shape = BlockShape(*block, channels.pop())
         tables = [shape.table_shape(p.height, p.width) for p in pictures]
         weights = training.check_weights(sample_weight, tables)
-        session = open_session(self.queue, images.device_arrays(pictures))
+        session = open_session(self.queue, device_arrays(pictures))
         reporter = Progress(params.callback("progress", progress))
         trained = training.train(session, pictures, weights, shape, plan, reporter)
         self.codebook_ = trained.codebook.reshape(size, *shape.codeword_shape())

@@ -19,8 +19,6 @@ from clquant.runtime import (
     Scope,
     Session,
     open_session,
-    overlap,
-    overlap_bands,
 )
 from clquant.vq import decoder
 from clquant.vq.blocks import BlockShape, check_block_shape
@@ -99,11 +97,8 @@ class BlockCoder(Estimator):
                         search.run(band, row1 - row0, picture.width, images.buffer_of(result), offset)
                 return result
             whole = np.empty(table, dtype)
-
-            def work(own: Session, rows: tuple[int, int]) -> None:
-                self._encode_band(search.on(own), own, picture, rows, whole[rows[0] // shape.rows :])
-
-            overlap(session, overlap_bands(session, picture.height, _band_bytes(picture, shape), shape.rows), work)
+            for rows in bands(session, picture, shape):
+                self._encode_band(search, session, picture, rows, whole[rows[0] // shape.rows :])
         return whole
 
     def _encode_band(
@@ -160,16 +155,13 @@ class BlockCoder(Estimator):
                 return result
             narrow = np.ascontiguousarray(indices).astype(index_dtype(size), copy=False)
             whole = np.empty(out, np.uint8)
-
-            def work(own: Session, rows: tuple[int, int]) -> None:
-                pixels = whole[rows[0] : rows[1]]
-                with own.scope() as inner:
+            for row0, row1 in images.row_bands(height, width * block.channels, session, block.rows):
+                pixels = whole[row0:row1]
+                with session.scope() as inner:
                     image = inner.empty(pixels.nbytes)
-                    part = inner.copy_of(narrow[rows[0] // block.rows : -(-rows[1] // block.rows)])
-                    decoder.decode(own, part, codebook, size, block, len(pixels), width, image)
-                    own.download_into(pixels, image)
-
-            overlap(session, overlap_bands(session, height, width * block.channels, block.rows), work)
+                    part = inner.copy_of(narrow[row0 // block.rows : -(-row1 // block.rows)])
+                    decoder.decode(session, part, codebook, size, block, row1 - row0, width, image)
+                    session.download_into(pixels, image)
         return whole
 
     def _check_table(self, indices: Any) -> tuple[int, int]:

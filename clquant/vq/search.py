@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import sys
 from typing import Any
 
@@ -17,7 +16,8 @@ MAX_CODEBOOK = 65536
 _SQUARE = 255 * 255
 _FLOAT_COMPONENTS = 258
 _REGISTER_COMPONENTS = 64  # REGISTER_WORDS in cl/vq_encode.cl
-_SPAN = 4
+_SPAN = 8  # codewords at once; codebooks are padded to a multiple
+_LANE_SPAN = 4
 _LOCAL_BYTES = 32768
 _WARP = 32
 _LANES = 16  # LANES in cl/vq_encode_lanes.cl
@@ -82,12 +82,6 @@ class Search:
             self._arithmetic = INTEGERS
         self._check_bounds()
         self._operands = self._tensor_operands() if self._variant.name == "mma" else self._operands_of_rows()
-
-    def on(self, session: Session) -> Search:
-        """The same search launched on another session's queue, of the same context."""
-        other = copy.copy(self)
-        other._session = session
-        return other
 
     def _check_bounds(self) -> None:
         """The bounds that cl/vq_encode.cl proves exactness from."""
@@ -174,11 +168,11 @@ class Search:
     def _run_lanes(self, count: int, constants: dict[str, Any], arguments: tuple[Any, ...]) -> None:
         components = self._shape.components
         vectors = 4 if components <= 16 else 2 if components <= _REGISTER_COMPONENTS else 1
-        kernel = self._program(constants, VECTORS=vectors).kernel("vq_encode_lanes")
+        kernel = self._program(constants, VECTORS=vectors, SPAN=_LANE_SPAN).kernel("vq_encode_lanes")
         self._session.launch(kernel, -(-count // (_LANES * vectors)), 1, *arguments)
 
     def _program(self, constants: dict[str, Any], **more: int) -> Any:
-        every = {**constants, **more, "ARITHMETIC": self._arithmetic, "SPAN": _SPAN}
+        every = {"SPAN": _SPAN, **constants, **more, "ARITHMETIC": self._arithmetic}
         return self._session.program(self._variant.file, **every)
 
     def _tensor_operands(self) -> tuple[Buffer, Buffer, np.uint32]:
