@@ -133,6 +133,16 @@ def test_show_prints_sixel(folder, capsysbinary):
     assert not (folder / "a-4.png").exists()
 
 
+def test_compare_makes_a_sheet_and_a_table(folder, capsys):
+    ran("compare", "a.png", "-k", "4", "--crop", "32", "--dither", "bayer4")
+    assert min(opened("a-compare.png").size) > 100
+    said = capsys.readouterr().err
+    for method in ("k-means in OKLab", "NeuQuant", "Pillow, median cut", "visual error"):
+        assert method in said
+    ran("compare", "clear.png", "-q", "-k", "3", "-o", "c.jpg")
+    assert opened("c.jpg").mode == "RGB"
+
+
 def test_terminals_that_can():
     assert terminal.can_sixel(b"\x1b[?62;4;6c")
     assert not terminal.can_sixel(b"\x1b[?62;6;22c")
@@ -201,6 +211,10 @@ WRONG = [
     (["palette", "a.png", "--animate", "1", "-o", "x.gif"], "delay_ms is 1; allowed"),
     (["palette", "text.txt", "--animate", "50", "-o", "x.gif"], "'text.txt' is no picture"),
     (["palette", "a.png", "--show", "-o", "-"], "would both write to standard output"),
+    (["compare", "a.png", "-k", "257"], "-k is 257; allowed: 2 to 256"),
+    (["compare", "a.png", "--crop", "3"], "--crop is 3; allowed: 16 or more"),
+    (["compare", "a.png", "-o", "x.six"], "too many colours for sixel"),
+    (["compare", "missing.png"], "there is no such file"),
     (["palette"], "the following arguments are required: IN"),
     (["paint"], "invalid choice: 'paint'"),
     ([], "the following arguments are required: COMMAND"),

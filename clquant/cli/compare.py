@@ -1,0 +1,211 @@
+"""`clquant compare`: one picture by every method, on one sheet."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import math
+import pathlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+import PIL.ImageDraw
+import PIL.ImageFont
+
+from clquant import images, quality
+from clquant.cli import common, palette_options
+from clquant.cli.table import Table
+from clquant.palette.indexed import format_of
+from clquant.runtime import CommandQueue, InvalidArgument
+
+HELP = "show one picture by every palette method, with errors and times"
+
+EPILOG = """examples:
+  clquant compare photo.jpg -k 16                  writes photo-compare.png beside it
+  clquant compare photo.jpg -k 64 --dither blue-noise -o sheet.png
+  clquant compare photo.jpg --crop 256
+
+Under each picture stand its mean squared error, PSNR, SSIM, the error after a model of the eye (lower is better),
+and the time that learning the palette and mapping the picture took. Pillow is always there; libimagequant where its
+Python binding (imagequant) is installed."""
+
+Picture = npt.NDArray[np.uint8]
+Method = Callable[[Picture, int], Picture]
+MARGIN = 8
+LABEL_LINES = 3
+LINE_HEIGHT = 14
+# The widest line of a label, in pixels of the font.
+LABEL_WIDTH = 300
+MOST_COLUMNS = 3
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One method's result: its name, the picture, what it took."""
+
+    name: str
+    picture: Picture
+    seconds: float
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.epilog = EPILOG
+    common.add_inputs(parser)
+    common.add_output(parser, "a picture format", "IN-compare.png beside each input")
+    parser.add_argument("-k", "--colors", type=int, default=16, metavar="K", help="colours, 2 to 256 (default: 16)")
+    parser.add_argument(
+        "--dither", metavar="HOW", help="of our methods; Pillow and libimagequant then dither their way"
+    )
+    parser.add_argument("--crop", type=int, metavar="SIDE", help="show only the middle SIDE x SIDE pixels of each")
+    parser.add_argument("--seed", type=int, default=0, help="seed of what is random (default: 0)")
+    common.add_device(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare on every input."""
+    if not 2 <= args.colors <= 256:
+        raise InvalidArgument(f"-k is {args.colors}; allowed: 2 to 256, which all methods know")
+    if args.crop is not None and args.crop < 16:
+        raise InvalidArgument(f"--crop is {args.crop}; allowed: 16 or more")
+    sources = common.expand_inputs(args.inputs)
+    targets = []
+    for source in sources:
+        stem = pathlib.PurePath(source.relative.name).stem
+        target = common.output_path(source, args.output, len(sources) > 1, f"{stem}-compare.png")
+        kind = "PNG" if target == common.STDIN else format_of(target)
+        if kind == "SIXEL":
+            raise InvalidArgument(f"{target!r}: a sheet has too many colours for sixel; try .png")
+        targets.append((source, target, kind))
+    common.check_distinct([target for _, target, _ in targets])
+    queue = common.open_queue(args)
+    for source, target, kind in targets:
+        original = _rgb(images.read(common.read_input(source)).array)
+        entries = _entries(args, queue, original)
+        data = io.BytesIO()
+        _sheet(original, entries, args.crop).save(data, kind)
+        common.write_output(target, data.getvalue())
+        common.say(args, _table(source.relative.name, args.colors, original, entries).text())
+    return 0
+
+
+def _rgb(picture: Any) -> Picture:
+    """(H, W, 3) uint8; transparent pictures over white."""
+    pixels = picture.astype(np.uint16)
+    if pixels.shape[2] == 4:
+        alpha = pixels[:, :, 3:]
+        pixels = (pixels[:, :, :3] * alpha + 255 * (255 - alpha) + 127) // 255
+    return np.ascontiguousarray(np.broadcast_to(pixels, (*pixels.shape[:2], 3)).astype(np.uint8))
+
+
+def _entries(args: argparse.Namespace, queue: CommandQueue, original: Picture) -> list[Entry]:
+    methods = _methods(args, queue)
+    entries = []
+    with common.progress_bar(args, "methods") as progress:
+        for number, (name, method) in enumerate(methods.items()):
+            method(original[:32, :32], min(args.colors, 4))  # what is built at a first call does not count
+            begin = time.perf_counter()
+            result = method(original, args.colors)
+            entries.append(Entry(name, result, time.perf_counter() - begin))
+            progress(number + 1, len(methods))
+    return entries
+
+
+def _methods(args: argparse.Namespace, queue: CommandQueue) -> dict[str, Method]:
+    def ours(method: str, space: str, picture: Picture, colors: int) -> Picture:
+        engine: Any = palette_options.METHODS[method](colors, color_space=space, random_state=args.seed, queue=queue)
+        result: Picture = engine.fit(picture).transform(picture, args.dither)
+        return result
+
+    methods: dict[str, Method] = {
+        "k-means": partial(ours, "kmeans", "srgb"),
+        "k-means in OKLab": partial(ours, "kmeans", "oklab"),
+        "NeuQuant": partial(ours, "neuquant", "srgb"),
+        "Pillow, median cut": partial(_pillow, args.dither is not None),
+    }
+    try:
+        import imagequant
+    except ImportError:
+        return methods
+    return methods | {"libimagequant": partial(_imagequant, imagequant, args.dither is not None)}
+
+
+def _pillow(dithered: bool, picture: Picture, colors: int) -> Picture:
+    image = PIL.Image.fromarray(picture)
+    made = image.quantize(colors, method=PIL.Image.Quantize.MEDIANCUT, dither=PIL.Image.Dither.NONE)
+    if dithered:
+        made = image.quantize(palette=made, dither=PIL.Image.Dither.FLOYDSTEINBERG)
+    return np.asarray(made.convert("RGB"))
+
+
+def _imagequant(module: Any, dithered: bool, picture: Picture, colors: int) -> Picture:
+    height, width = picture.shape[:2]
+    rgba = np.dstack([picture, np.full((height, width), 255, np.uint8)]).tobytes()
+    indices, palette = module.quantize_raw_rgba_bytes(
+        rgba, width, height, dithering_level=float(dithered), max_colors=colors
+    )
+    table = np.array(palette, np.uint8).reshape(-1, 4)[:, :3]
+    return np.asarray(table[np.frombuffer(indices, np.uint8)].reshape(picture.shape))
+
+
+def _figures(original: Picture, entry: Entry) -> dict[str, float]:
+    return {
+        "mse": quality.mse(original, entry.picture),
+        "psnr": quality.psnr(original, entry.picture),
+        "ssim": quality.ssim(original, entry.picture) if min(original.shape[:2]) >= 11 else math.nan,
+        "visual": quality.visual_error(original, entry.picture),
+        "ms": 1000 * entry.seconds,
+    }
+
+
+def _table(name: str, colors: int, original: Picture, entries: list[Entry]) -> Table:
+    height, width = original.shape[:2]
+    table = Table(
+        f"{name}, {width}x{height}, {colors} colours",
+        {"method": "method", "mse": "MSE", "psnr": "PSNR, dB", "ssim": "SSIM", "visual": "visual error", "ms": "ms"},
+    )
+    for entry in entries:
+        table.add(method=entry.name, **_figures(original, entry))
+    return table
+
+
+def _sheet(original: Picture, entries: list[Entry], crop: int | None) -> PIL.Image.Image:
+    """All pictures beside and below each other, with their figures."""
+    height, width = (min(side, crop or side) for side in original.shape[:2])
+    cell_width = max(width, LABEL_WIDTH) + MARGIN
+    cell_height = height + LABEL_LINES * LINE_HEIGHT + 2 * MARGIN
+    columns = min(MOST_COLUMNS, len(entries) + 1)
+    rows = -(-(len(entries) + 1) // columns)
+    sheet = PIL.Image.new("RGB", (columns * cell_width + MARGIN, rows * cell_height + MARGIN), "white")
+    draw = PIL.ImageDraw.Draw(sheet)
+    font = PIL.ImageFont.load_default()
+    count = len(np.unique(original.reshape(-1, 3), axis=0))
+    labels = [["original", f"{count} colours", ""]] + [_label(original, entry) for entry in entries]
+    pictures = [original] + [entry.picture for entry in entries]
+    for number, (label, picture) in enumerate(zip(labels, pictures, strict=True)):
+        left = MARGIN + number % columns * cell_width
+        top = MARGIN + number // columns * cell_height
+        sheet.paste(PIL.Image.fromarray(_middle(picture, height, width)), (left, top))
+        for line, text in enumerate(label):
+            draw.text((left, top + height + 3 + line * LINE_HEIGHT), text, fill="black", font=font)
+    return sheet
+
+
+def _label(original: Picture, entry: Entry) -> list[str]:
+    figures = _figures(original, entry)
+    return [
+        entry.name,
+        f"MSE {figures['mse']:.1f}   PSNR {figures['psnr']:.2f} dB   SSIM {figures['ssim']:.3f}",
+        f"visual error {figures['visual']:.2f}   {figures['ms']:.0f} ms",
+    ]
+
+
+def _middle(picture: Picture, height: int, width: int) -> Picture:
+    top, left = (picture.shape[0] - height) // 2, (picture.shape[1] - width) // 2
+    return np.ascontiguousarray(picture[top : top + height, left : left + width])
