@@ -34,6 +34,7 @@ def kernels(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.
     monkeypatch.setattr(programs, "kernel_folder", lambda: folder)
     monkeypatch.setattr("clquant.runtime.session.PROGRAMS", ProgramCache())
     monkeypatch.setenv("CLQUANT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(programs, "NOT_CACHED", ())
     return folder
 
 
@@ -119,6 +120,14 @@ def test_an_unusable_cache_folder_is_no_error(
     assert add(runtime.open_session(queue), 3) == 8
 
 
+def test_platforms_with_a_cache_of_their_own_use_that(
+    device: cl.Device, queue: runtime.CommandQueue, kernels: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "NOT_CACHED", (device.platform.name,))
+    assert add(runtime.open_session(queue), 4) == 9
+    assert cached_files() == []
+
+
 def test_an_empty_variable_turns_the_cache_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLQUANT_CACHE_DIR", "")
     assert programs.cache_folder() is None
@@ -135,7 +144,7 @@ def test_two_processes_fill_one_cache(tmp_path: pathlib.Path) -> None:
     (tmp_path / "kernels" / "philox_check.cl").write_text("__kernel void fill(__global int *x) { x[0] = 1; }")
     prefix = (
         "import pathlib; from clquant.runtime import programs; "
-        f"programs.kernel_folder = lambda: pathlib.Path({str(tmp_path / 'kernels')!r})\n"
+        f"programs.kernel_folder = lambda: pathlib.Path({str(tmp_path / 'kernels')!r}); programs.NOT_CACHED = ()\n"
     )
     environment = {**os.environ, "CLQUANT_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": os.getcwd()}
     command = [sys.executable, "-c", prefix + script]
