@@ -57,6 +57,7 @@ def main() -> None:
     ]
     panels(spaces, 3).save(FOLDER / "frog_spaces.png", optimize=True)
     vector_quantized(crop)
+    quadtrees(crop)
 
 
 def vector_quantized(crop: npt.NDArray[np.uint8]) -> None:
@@ -74,6 +75,19 @@ def vector_quantized(crop: npt.NDArray[np.uint8]) -> None:
     sheet[:, :, :4, :4] = blocks
     sheet = sheet.transpose(0, 2, 1, 3, 4).reshape(80, 160, 3).repeat(4, axis=0).repeat(4, axis=1)
     PIL.Image.fromarray(sheet).save(FOLDER / "vq_codebook.png", optimize=True)
+
+
+def quadtrees(picture: npt.NDArray[np.uint8]) -> None:
+    """The pictures of docs/quadtree.md."""
+    shown = []
+    for threshold in (8, 13, 30):
+        tree = clquant.QuadtreeBuilder(threshold).build(picture)
+        shown.append((f"threshold {threshold}: {len(tree)} leaves", tree.render()))
+        shown.append((f"outline, PSNR {tree.compression()['psnr']:.1f} dB", tree.outline()))
+    panels([shown[i] for i in (0, 2, 4, 1, 3, 5)], 3).save(FOLDER / "quadtree_thresholds.png", optimize=True)
+    tree = clquant.QuadtreeBuilder(13).build(picture)
+    levels = [(f"depth {depth}", frame) for depth, frame in enumerate(tree.frames()) if depth in (2, 4, 5, 6, 7, 9)]
+    panels(levels, 3).save(FOLDER / "quadtree_levels.png", optimize=True)
 
 
 if __name__ == "__main__":

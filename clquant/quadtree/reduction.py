@@ -162,20 +162,21 @@ class Subtree:
         self.tile = tile_level(self.session.limits, self.bands)
         self.top = region.level
         self.last = max(self.top, self.tile)
-        nodes = {level: cells(region.height, region.width, level) for level in range(1, self.last + 1)}
-        self.cells = nodes
-        low = 4 * self.bands * (nodes[1] + nodes[2]) if self.store_low else 1
-        sizes = {
-            "low": low,
-            "flags": nodes[2],
+        levels = range(1, self.last + 1)
+        self.cells = {level: cells(region.height, region.width, level) for level in levels}
+        self.buffers = {name: self.scope.empty(nbytes) for name, nbytes in self.sizes().items()}
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of the buffers: statistics of levels 1 and 2, flags, statistics and leaf counts of the others."""
+        ranged = self.criterion.name == "range"
+        return {
+            "low": 4 * self.bands * (self.cells[1] + self.cells[2]) if self.store_low else 1,
+            "flags": self.cells[2],
             "stats": 8 * self.bands * self._cells_from(3, self.tile + 1),
             "nodes": 4 * self._cells_from(3, self.last + 1),
             "upper": 16 * self.bands * self._cells_from(self.tile + 1, self.last + 1),
-            "extents": 2 * self.channels * self._cells_from(self.tile, self.last + 1)
-            if self.criterion.name == "range"
-            else 1,
+            "extents": 2 * self.channels * self._cells_from(self.tile, self.last + 1) if ranged else 1,
         }
-        self.buffers = {name: self.scope.empty(nbytes) for name, nbytes in sizes.items()}
 
     def _cells_from(self, first: int, last: int) -> int:
         return sum(self.cells[level] for level in range(first, last))
