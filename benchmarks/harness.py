@@ -26,6 +26,7 @@ import PIL.Image
 
 import clquant
 from clquant import runtime
+from clquant.cli.bench import rates_table
 from clquant.cli.table import Table
 from clquant.runtime import measure
 from clquant.runtime.measure import Timing, kernel_ms, time_call
@@ -172,23 +173,7 @@ def batch_of(picture: Picture, count: int, side: int) -> list[Picture]:
 
 def device_table(options: Options) -> Table:
     """The device's own limits, measured now."""
-    rates = dataclasses.asdict(measure.device_rates(options.queue(), megabytes=64 if options.quick else 256))
-    table = Table(f"Device limits: {rates.pop('device')}", {"what": "limit", "value": "measured", "unit": "unit"})
-    rows = {
-        "copy_gbps": ("copy inside the device, read + write", "GB/s"),
-        "float_gfma": ("float multiply-adds", "10^9/s"),
-        "integer_gmad": ("32-bit integer multiply-adds", "10^9/s"),
-        "upload_gbps": ("host to device, pageable", "GB/s"),
-        "download_gbps": ("device to host, pageable", "GB/s"),
-        "pinned_upload_gbps": ("host to device, pinned", "GB/s"),
-        "pinned_download_gbps": ("device to host, pinned", "GB/s"),
-        "launch_us": ("a launch among dependent ones", "us"),
-        "round_trip_us": ("a launch and waiting for it", "us"),
-    }
-    for name, value in rates.items():
-        what, unit = rows[name]
-        table.add(what=what, value=value, unit=unit)
-    return table
+    return rates_table(measure.device_rates(options.queue(), megabytes=64 if options.quick else 256))
 
 
 def environment() -> dict[str, Any]:
