@@ -2,7 +2,10 @@
 #include "halftone.h"
 
 typedef short8 value_t;
-typedef short4 record_t;
+
+typedef struct {
+    short8 threshold, first, second, third;
+} Rule;
 
 #define QUEUE_AT(i) queue[i]
 #define QUEUE_STEP 1

@@ -5,7 +5,7 @@
  * registers (`near` is the next to be finished, `far` the one after); finished sums pass through a queue in the order
  * of the scan, one read and one write a pixel. Level, rule and inflow of the next pixel are read one pixel ahead.
  *
- * The kernel gives value_t (a lane's or several lanes' 16-bit values), record_t and
+ * The kernel gives value_t (one or several lanes' 16-bit values), Rule (threshold, first, second, third) and
  *   LEVELS(at)          input levels at a place        rule_at(record, row, levels)   thresholds and weights
  *   EMIT(at, white)     writes 0 or 255                SHARE(error, weight)           floor(error * weight / 16)
  *   QUEUE_AT(i), QUEUE_STEP, QUEUE_END                 the queue: entries at i = 0, QUEUE_STEP, .. below QUEUE_END
@@ -16,10 +16,6 @@
 
 #define QUEUE_ENTRIES (4 * BLOCK + 8)
 #define ALL (value_t)(-1)
-
-typedef struct {
-    value_t threshold, first, second, third;
-} Rule;
 
 #define NEXT(i) ((i) + QUEUE_STEP == QUEUE_END ? 0 : (i) + QUEUE_STEP)
 #define PUSH(sum)                                                                                                      \

@@ -236,7 +236,7 @@ def test_wrong_calls_are_named():
         engine.transform(3)
 
 
-@pytest.mark.parametrize("form", ["lanes", "tile"])
+@pytest.mark.parametrize("form", ["lanes", "tile", "unrolled"])
 @pytest.mark.parametrize("block", [4, 5, 8, 16, 32, 36])
 def test_every_form_equals_the_portable_one(device, rng, form, block):
     engine = PinwheelHalftoner(block, queue=runtime.default_queue(device), random_state=3)

@@ -46,6 +46,8 @@ class PhasePlan:
     Attributes
     ----------
     path : Path
+    row : (N * N,) int32
+        The records' row of each pixel.
     portable : tuple of ndarray
         Path entries, rim slots, records, tone entries, worths, nearest levels, as `cl/halftone_blocks.cl` reads them.
     lanes, packed : ndarray
@@ -55,6 +57,7 @@ class PhasePlan:
     """
 
     path: Path
+    row: npt.NDArray[np.int32]
     portable: tuple[npt.NDArray[Any], ...]
     lanes: npt.NDArray[np.int16]
     packed: npt.NDArray[np.uint32]
@@ -84,6 +87,6 @@ def make_plan(block_size: int, scan: str, levels: int, linear: bool, noise: floa
         entries[:, 0], entries[:, 1], entries[:, 2] = tones.value, amplitude, half
         rim = path.rim_slots.astype(np.uint16)
         portable = (pack_path(path, row), rim, np.ascontiguousarray(record), entries, tones.worth, tones.nearest)
-        phases.append(PhasePlan(path, portable, lane_records(record), packed_records(record), amplitude))
+        phases.append(PhasePlan(path, row, portable, lane_records(record), packed_records(record), amplitude))
     limit = error_limit(block_size, scan, (made[0][0], made[1][0]), (made[0][1], made[1][1]))
     return Plan((phases[0], phases[1]), limit, any(bool(half.any()) for half in spread))
