@@ -28,10 +28,33 @@ def panels(pictures: list[tuple[str, npt.NDArray[np.uint8]]], columns: int) -> P
     return sheet
 
 
+def halftones(frog: npt.NDArray[np.uint8]) -> None:
+    """Write the pictures of halftone.md: a ramp and a photo at several block sizes, levels and e-paper's six colours."""
+    gray = np.asarray(PIL.Image.fromarray(frog[80:336, 130:450]).convert("L"))
+    ramp = np.tile(np.rint(np.linspace(0, 255, 640)).astype(np.uint8), (64, 1))
+    ways = {"floyd_steinberg (serial)": clquant.floyd_steinberg}
+    ways |= {f"PinwheelHalftoner({n})": clquant.PinwheelHalftoner(n).transform for n in (8, 16, 32, 64)}
+    constant = clquant.PinwheelHalftoner(32, weights="constant")
+    ways['PinwheelHalftoner(32, weights="constant")'] = constant.transform
+    for name, picture, columns in (("ramps", ramp, 1), ("photos", gray, 3)):
+        made = [(label, np.repeat(way(picture)[:, :, None], 3, axis=2)) for label, way in ways.items()]
+        panels(made, columns).save(FOLDER / f"halftone_{name}.png", optimize=True)
+    epaper = clquant.Palette([(0, 0, 0), (255, 255, 255), (0, 160, 0), (0, 0, 255), (255, 0, 0), (255, 255, 0)])
+    color = np.ascontiguousarray(frog[80:336, 130:450])
+    levels = np.asarray(clquant.PinwheelHalftoner(levels=4).transform(gray))
+    several = [
+        ("4 levels, block 32", np.repeat(levels[:, :, None], 3, axis=2)),
+        ("6 colours, pinwheel", epaper.colors[clquant.PinwheelHalftoner(palette=epaper).transform(color)]),
+        ("6 colours, serial", epaper.colors[clquant.floyd_steinberg(color, epaper)]),
+    ]
+    panels(several, 3).save(FOLDER / "halftone_colors.png", optimize=True)
+
+
 def main() -> None:
     """Write the pictures."""
     with PIL.Image.open(FOLDER / "red_eyed_tree_frog.png") as image:
         frog = np.asarray(image.convert("RGB"))
+    halftones(frog)
     crop = np.ascontiguousarray(frog[80:370, 130:450])
 
     def shown(count: int, **options: str) -> npt.NDArray[np.uint8]:

@@ -87,6 +87,13 @@ def _packed_halftone(picture: Any) -> Callable[..., Result]:
     return run
 
 
+def _serial(picture: Any, **arguments: Any) -> Callable[..., Result]:
+    def run(queue: runtime.CommandQueue) -> Result:
+        return {"serial": np.asarray(clquant.floyd_steinberg(picture, queue=queue, **arguments))}
+
+    return run
+
+
 def _quadtree(picture: Any, **arguments: Any) -> Callable[..., Result]:
     def run(queue: runtime.CommandQueue) -> Result:
         tree = clquant.QuadtreeBuilder(queue=queue, **arguments).build(picture)
@@ -124,6 +131,9 @@ def _counting(picture: Any) -> Callable[..., Result]:
 
 _TINY, _ODD, _WIDE = photo(24, 40), photo(61, 83), photo(130, 257)
 _BRIEF = {"max_iter": 2, "swap_rounds": 1}  # what a simulator has the patience for
+_SIX = clquant.Palette(
+    [(0, 0, 0, 255), (255, 255, 255, 255), (0, 160, 0, 255), (0, 0, 255, 255), (255, 0, 0, 255), (0, 0, 0, 0)]
+)
 _RGBA, _GRAY, _FLAT = photo(24, 28, 4), photo(64, 72, 1), flat(48, 64, 12)
 
 _ALL = (
@@ -150,6 +160,12 @@ _ALL = (
     Job("halftone 4 levels", _halftone(photo(150, 211, 1), levels=4), False),
     Job("halftone bits", _packed_halftone(_GRAY), True),
     Job("halftone rgb", _halftone(_ODD, block_size=16), False),
+    Job("halftone 32", _halftone(photo(150, 211, 1)), False),
+    Job("halftone 64", _halftone(photo(150, 211, 1), block_size=64), False),
+    Job("halftone palette", _halftone(_ODD, block_size=16, palette=_SIX), False),
+    Job("halftone palette rgba", _halftone(_RGBA, block_size=8, palette=_SIX, color_space="oklab"), True),
+    Job("serial gray", _serial(_GRAY), True),
+    Job("serial palette", _serial(_ODD, palette=_SIX), False),
     Job("quadtree gray", _quadtree(_GRAY), True),
     Job("quadtree rgb", _quadtree(_ODD, threshold=9.5), True),
     Job("quadtree top-down", _quadtree(_WIDE, method="top-down", max_depth=5), False),
