@@ -29,7 +29,7 @@ def panels(pictures: list[tuple[str, npt.NDArray[np.uint8]]], columns: int) -> P
 
 
 def halftones(frog: npt.NDArray[np.uint8]) -> None:
-    """Write the pictures of halftone.md: a ramp and a photo at several block sizes, levels and e-paper's six colours."""
+    """Write the pictures of halftone.md: a ramp and a photo at several block sizes, levels and six colours."""
     gray = np.asarray(PIL.Image.fromarray(frog[80:336, 130:450]).convert("L"))
     ramp = np.tile(np.rint(np.linspace(0, 255, 640)).astype(np.uint8), (64, 1))
     ways = {"floyd_steinberg (serial)": clquant.floyd_steinberg}
