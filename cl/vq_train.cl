@@ -57,6 +57,37 @@ __kernel void vq_accumulate(__global const uchar *blocks, __global const INDEX *
 #endif
 }
 
+/* The same sums for CPUs: every work-item adds a stretch of the blocks to a table of its own, without atomics.
+ *
+ * NDRange: 1-D, one work-item per table, any group. share: blocks a work-item. Other buffers as in vq_accumulate, but sums has
+ * one such table per work-item; they are added on the host.
+ */
+__kernel void vq_accumulate_parts(__global const uchar *blocks, __global const INDEX *indices, const uint count,
+                                  __global const ushort *weights, const uint size, __global uint *sums,
+                                  const uint share)
+{
+    const uint part = get_global_id(0);
+    const size_t high = (size_t)size * (K + 1);
+    __global uint *table = sums + part * high * (WEIGHTED ? 2 : 1);
+    for (uint which = part * share; which < min((part + 1) * share, count); ++which) {
+        __global const uchar *block = blocks + (size_t)which * K;
+        __global uint *row = table + (size_t)indices[which] * (K + 1);
+#if WEIGHTED
+        const uint weight = weights[which];
+        for (uint k = 0; k < K; ++k) {
+            row[k] += block[k] * weight & 1023;
+            row[high + k] += block[k] * weight >> 10;
+        }
+        row[K] += weight & 1023;
+        row[high + K] += weight >> 10;
+#else
+        for (uint k = 0; k < K; ++k)
+            row[k] += block[k];
+        row[K] += 1;
+#endif
+    }
+}
+
 inline uint distance(__global const uchar *block, __global const uchar *codeword)
 {
     uint sum = 0;

@@ -29,10 +29,17 @@ def block_set(queue: Any, scope: Any, pictures: list[Bytes], shape: BlockShape, 
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("limits", ["", "max_alloc=1600"])
+@pytest.mark.parametrize(("limits", "variant"), [("", None), ("max_alloc=1600", None), ("", "portable")])
 def test_a_lloyd_step_equals_the_reference(
-    queue: Any, rng: np.random.Generator, weighted: bool, limits: str, monkeypatch: pytest.MonkeyPatch
+    queue: Any,
+    rng: np.random.Generator,
+    weighted: bool,
+    limits: str,
+    variant: str | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if variant:
+        monkeypatch.setenv("CLQUANT_VARIANT", variant)
     monkeypatch.setenv("CLQUANT_LIMITS", limits)
     pictures = [gray(rng, 42, 38), gray(rng, 9, 33)]
     shape = BlockShape(4, 4, 1)

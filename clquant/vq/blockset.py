@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.images import Picture
-from clquant.runtime import Buffer, Program, Scope, Session
+from clquant.runtime import Buffer, Program, Scope, Session, Variant
 from clquant.vq.blocks import BlockShape
 from clquant.vq.search import Search, index_dtype, index_type
 
 MAX_WEIGHT = 4095
 RUN = 32
+SUMS = (Variant("parts", "vq_train.cl", lambda limits: limits.is_cpu), Variant("portable", "vq_train.cl"))
 _PIECE_BLOCKS = 1 << 22  # keeps 32-bit sums of cl/vq_train.cl exact
 
 
@@ -167,17 +168,23 @@ class BlockSet:
         sums : ndarray of int64, shape (N, K)
         weights : ndarray of int64, shape (N,)
         """
-        columns = self.shape.components + 1
+        session, columns = self._session, self.shape.components + 1
         halves = 1 if self.weights is None else 2
+        in_parts = session.choose(SUMS).name == "parts"
+        room = session.limits.max_alloc // (4 * halves * size * columns)
+        parts = max(1, min(session.limits.compute_units, room)) if in_parts else 1
+        kernel = self._program(INDEX=index_type(size)).kernel("vq_accumulate_parts" if in_parts else "vq_accumulate")
+        group = 1 if in_parts else session.work_group_size(kernel, 128)
         total = np.zeros((size, columns), np.int64)
-        kernel = self._program(INDEX=index_type(size)).kernel("vq_accumulate")
-        group = self._session.work_group_size(kernel, 128)
         for piece in self._pieces:
-            with self._session.scope() as scope:
-                sums = scope.zeros(4 * halves * size * columns)
+            with session.scope() as scope:
+                sums = scope.zeros(4 * parts * halves * size * columns)
                 arguments = piece.blocks, piece.indices, np.uint32(piece.count), piece.weights, np.uint32(size), sums
-                self._session.launch(kernel, piece.count * self.shape.components, group, *arguments)
-                read = self._session.download(sums, (halves, size, columns), np.uint32).astype(np.int64)
+                if in_parts:
+                    session.launch(kernel, parts, group, *arguments, np.uint32(-(-piece.count // parts)))
+                else:
+                    session.launch(kernel, piece.count * self.shape.components, group, *arguments)
+                read = session.download(sums, (parts, halves, size, columns), np.uint32).sum(0, dtype=np.int64)
             total += read[0] if halves == 1 else read[0] + (read[1] << 10)
         return total[:, :-1], total[:, -1]
 

@@ -307,9 +307,13 @@ def _worst_of_clusters(
     indices: npt.NDArray[np.int64], errors: npt.NDArray[np.int64], size: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Per cluster, the number of its block of largest error (the lowest on ties) and that error; 0 and 0 if empty."""
-    order = np.lexsort((np.arange(len(indices)), -errors, indices))
-    clusters, starts = np.unique(indices[order], return_index=True)
+    order = np.argsort(indices.astype(np.uint16), kind="stable")  # counts, as 16-bit keys are sorted by radix
+    ordered = errors[order]
+    counts = np.bincount(indices, minlength=size)
+    clusters = np.flatnonzero(counts)
+    starts = np.cumsum(counts)[clusters] - counts[clusters]
     worst, largest = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    worst[clusters] = order[starts]
-    largest[clusters] = errors[order[starts]]
+    largest[clusters] = np.maximum.reduceat(ordered, starts)
+    at = np.flatnonzero(ordered == np.repeat(largest[clusters], counts[clusters]))
+    worst[clusters] = order[at[np.searchsorted(at, starts)]]
     return worst, largest
