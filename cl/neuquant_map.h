@@ -9,8 +9,9 @@
 //
 // Nodes are int4 with 12 fraction bits. Points have coordinates below 2^12, so nodes stay below 2^24.
 //
-// One step's totals ("slab") are uints: sums (K, 4), counts (K), wins (K), squares' low COORDINATE_BITS (K, 4), squares'
-// high bits (K, 4). The points of a batch weigh at most 2^(32 - COORDINATE_BITS) together: every total is below 2^32.
+// One step's totals ("slab") are uints, K of each: counts, sums of each of 4 coordinates, wins, the low COORDINATE_BITS
+// of the coordinates' squares, their squares' high bits. The points of a batch weigh less than 2^(32 - COORDINATE_BITS) together:
+// every total is below 2^32.
 
 #if STAGED
 #define SLAB_MEMORY __local
@@ -21,7 +22,8 @@
 #define LOW_MASK ((1u << COORDINATE_BITS) - 1)
 
 #define SLAB_SIZE (14 * COLORS)
-#define SLAB_COUNTS (4 * COLORS)
+#define SLAB_COUNTS 0
+#define SLAB_SUMS COLORS
 #define SLAB_WINS (5 * COLORS)
 #define SLAB_LOW (6 * COLORS)
 #define SLAB_HIGH (10 * COLORS)
@@ -45,16 +47,18 @@ int4 updated_node(const int i, const int4 node, SLAB_MEMORY const uint *restrict
 {
     uint weight = 0;
     ulong x = 0, y = 0, z = 0, w = 0;
-    const int last = min(i + reach, COLORS);
-    for (int j = max(i - reach + 1, 0); j < last; ++j) {
-        const uint l = (uint)pull[abs(i - j)];
-        const uint4 sum = vload4(j, slab);
-        weight += l * slab[SLAB_COUNTS + j];
-        x += (ulong)l * sum.x;
-        y += (ulong)l * sum.y;
-        z += (ulong)l * sum.z;
+    for (int d = 0; d < reach; ++d) {
+        // Both nodes at distance d; beyond an end, or twice the node itself, counts as none.
+        const bool below = i >= d, above = d > 0 && i + d < COLORS;
+        const int j = max(i - d, 0), k = min(i + d, COLORS - 1);
+        const uint l = (uint)pull[d];
+        const uint left = below ? l : 0, right = above ? l : 0;
+        weight += left * slab[SLAB_COUNTS + j] + right * slab[SLAB_COUNTS + k];
+        x += (ulong)left * slab[SLAB_SUMS + j] + (ulong)right * slab[SLAB_SUMS + k];
+        y += (ulong)left * slab[SLAB_SUMS + COLORS + j] + (ulong)right * slab[SLAB_SUMS + COLORS + k];
+        z += (ulong)left * slab[SLAB_SUMS + 2 * COLORS + j] + (ulong)right * slab[SLAB_SUMS + 2 * COLORS + k];
 #if DIMS == 4
-        w += (ulong)l * sum.w;
+        w += (ulong)left * slab[SLAB_SUMS + 3 * COLORS + j] + (ulong)right * slab[SLAB_SUMS + 3 * COLORS + k];
 #endif
     }
     if (weight == 0)

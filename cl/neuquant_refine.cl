@@ -8,6 +8,11 @@
 
 #include "neuquant_map.h"
 
+#if STAGED
+#define SCRATCH __local
+#else
+#define SCRATCH __global
+#endif
 #define NEVER 0xffffffffffffffffUL
 #define UNIT_BITS (NODE_BITS - SEARCH_SHIFT)
 
@@ -32,23 +37,30 @@ int4 centre(const ulong4 sums, const ulong count)
     return convert_int4(((sums << (SEARCH_SHIFT + 1)) + count) / (2 * count));
 }
 
+// The sums of node i's points.
+ulong4 sums_of(const int i, __global const uint *slab)
+{
+    __global const uint *s = slab + SLAB_SUMS + i;
+    return (ulong4)(s[0], s[COLORS], s[2 * COLORS], s[3 * COLORS]);
+}
+
 // The mean of node i's points, in 1/2^s; where it has none, the node itself.
 int4 mean_of(const int i, __global const uint *slab, __global const int4 *nodes)
 {
     const ulong count = slab[SLAB_COUNTS + i];
-    return count > 0 ? centre(convert_ulong4(vload4(i, slab)), count)
+    return count > 0 ? centre(sums_of(i, slab), count)
                      : (nodes[i] + (1 << (UNIT_BITS - 1))) >> UNIT_BITS;
 }
 
 // The squared error of node i's points along their worst axis (the lowest of equals), and that axis.
-ulong worst_error(const int i, __global const uint *slab, __global int *axis)
+ulong worst_error(const int i, __global const uint *slab, SCRATCH int *axis)
 {
     const ulong count = slab[SLAB_COUNTS + i];
     ulong worst = 0;
     *axis = 0;
     for (int c = 0; c < DIMS && count > 0; ++c) {
-        const ulong sum = slab[4 * i + c];
-        const ulong squares = slab[SLAB_LOW + 4 * i + c] + ((ulong)slab[SLAB_HIGH + 4 * i + c] << COORDINATE_BITS);
+        const ulong sum = slab[SLAB_SUMS + c * COLORS + i];
+        const ulong squares = slab[SLAB_LOW + c * COLORS + i] + ((ulong)slab[SLAB_HIGH + c * COLORS + i] << COORDINATE_BITS);
         const ulong error = squares - sum * sum / count;
         if (error > worst) {
             worst = error;
@@ -59,7 +71,7 @@ ulong worst_error(const int i, __global const uint *slab, __global int *axis)
 }
 
 // The node with points whose mean is nearest to node i's, -1 if there is none.
-int nearest_other(const int i, __global const uint *slab, __global const int4 *centres)
+int nearest_other(const int i, __global const uint *slab, SCRATCH const int4 *centres)
 {
     uint nearest = 0xffffffffu;
     int partner = -1;
@@ -75,7 +87,7 @@ int nearest_other(const int i, __global const uint *slab, __global const int4 *c
 
 // What it costs to take node i away: nothing if it has no points, the growth of the squared error if it is the lesser
 // of two that are each other's nearest, else NEVER (the other of a pair must stay).
-ulong removal_cost(const int i, __global const uint *slab, __global const int4 *centres, __global const int *partners)
+ulong removal_cost(const int i, __global const uint *slab, SCRATCH const int4 *centres, SCRATCH const int *partners)
 {
     const ulong count = slab[SLAB_COUNTS + i];
     if (count == 0)
@@ -103,13 +115,14 @@ ulong removal_cost(const int i, __global const uint *slab, __global const int4 *
 //   slabs, at  totals of the assignment, with squares: slab `at`
 //   moves      0: means alone
 //   extent     largest coordinate of each axis
-//   centres int4, gains, costs ulong, axes, partners int, ranks int2, leaving, split int: scratch, (K) each
-// Local memory: one int.
+//   centres int4, gains, costs ulong, axes, partners int, ranks int2, leaving, split int: scratch, (K) each, in local memory if
+//   STAGED
+// Local memory: one int, and the scratch.
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void
 neuquant_refine(__global int4 *restrict nodes, __global const uint *restrict slabs, const uint at, const int moves,
-                const int4 extent, __global int4 *restrict centres, __global ulong *restrict gains,
-                __global ulong *restrict costs, __global int *restrict axes, __global int *restrict partners,
-                __global int2 *restrict ranks, __global int *restrict leaving, __global int *restrict split)
+                const int4 extent, SCRATCH int4 *restrict centres, SCRATCH ulong *restrict gains,
+                SCRATCH ulong *restrict costs, SCRATCH int *restrict axes, SCRATCH int *restrict partners,
+                SCRATCH int2 *restrict ranks, SCRATCH int *restrict leaving, SCRATCH int *restrict split)
 {
     __global const uint *slab = slabs + at * SLAB_SIZE;
     __local int pairs;
@@ -124,11 +137,11 @@ neuquant_refine(__global int4 *restrict nodes, __global const uint *restrict sla
 
     for (int i = item; i < COLORS; i += LOCAL)
         partners[i] = moves ? nearest_other(i, slab, centres) : -1;
-    barrier(CLK_GLOBAL_MEM_FENCE);
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 
     for (int i = item; i < COLORS; i += LOCAL)
         costs[i] = removal_cost(i, slab, centres, partners);
-    barrier(CLK_GLOBAL_MEM_FENCE);
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 
     for (int i = item; i < COLORS; i += LOCAL) {
         int cheaper = 0, larger = 0;
@@ -142,7 +155,7 @@ neuquant_refine(__global int4 *restrict nodes, __global const uint *restrict sla
             split[larger] = i;
         }
     }
-    barrier(CLK_GLOBAL_MEM_FENCE);
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 
     for (int k = item; k < COLORS && moves; k += LOCAL) {
         const int from = leaving[k], to = split[k];
@@ -166,7 +179,7 @@ neuquant_refine(__global int4 *restrict nodes, __global const uint *restrict sla
             const int4 step = deviation * (int4)(axis == 0, axis == 1, axis == 2, axis == 3);
             to = clamp(centres[target] + step, (int4)(0), extent << SEARCH_SHIFT);
         } else if (j >= 0 && partners[j] == i && slab[SLAB_COUNTS + i] > 0 && ranks[j].x < pairs) {
-            to = centre(convert_ulong4(vload4(i, slab)) + convert_ulong4(vload4(j, slab)),
+            to = centre(sums_of(i, slab) + sums_of(j, slab),
                         (ulong)slab[SLAB_COUNTS + i] + slab[SLAB_COUNTS + j]);
         }
         nodes[i] = to << UNIT_BITS;

@@ -31,12 +31,12 @@ neuquant_step(__global const ushort4 *restrict points, const uint4 span, __globa
     const int reach = kernel_of.y;
     __local float4 network[COLORS];
     __local float halves[COLORS];
-    __local uint staged[5 * COLORS];
-    __local uint totals[14 * COLORS];
+    __local uint staged[(1 + DIMS) * COLORS];
+    __local uint totals[SLAB_SIZE];
 
-    for (int k = 0; k < 5 * COLORS; ++k)
-        staged[k] = reach > 0 ? before[k] : 0;
-    for (int k = 0; k < (SQUARES ? 14 : 5) * COLORS; ++k)
+    for (int k = 0; k < (1 + DIMS) * COLORS && reach > 0; ++k)
+        staged[k] = before[k];
+    for (int k = 0; k < (SQUARES ? SLAB_SIZE : (1 + DIMS) * COLORS); ++k)
         totals[k] = 0;
     for (int i = 0; i < COLORS; ++i) {
         const int4 node = reach > 0 ? updated_node(i, nodes[i], staged, pull, reach, decay) : nodes[i];
@@ -84,25 +84,27 @@ neuquant_step(__global const ushort4 *restrict points, const uint4 span, __globa
             const ushort4 point = points[first + base + k];
             if (point.x == 65535)
                 continue;
-            const uint4 value = convert_uint4(point);
             const int winner = winners[k];
 #if WEIGHTED
             const uint weight = weights[first + base + k];
 #else
             const uint weight = 1;
 #endif
-            vstore4(vload4(winner, totals) + weight * value, winner, totals);
+            const uint values[4] = {point.x, point.y, point.z, point.w};
             totals[SLAB_COUNTS + winner] += weight;
+            for (int c = 0; c < DIMS; ++c)
+                totals[SLAB_SUMS + c * COLORS + winner] += weight * values[c];
 #if SQUARES
-            const uint4 square = value * value;
-            const uint4 low = weight * (square & LOW_MASK), high = weight * (square >> COORDINATE_BITS);
-            vstore4(vload4(winner, totals + SLAB_LOW) + low, winner, totals + SLAB_LOW);
-            vstore4(vload4(winner, totals + SLAB_HIGH) + high, winner, totals + SLAB_HIGH);
+            for (int c = 0; c < DIMS; ++c) {
+                const uint square = values[c] * values[c];
+                totals[SLAB_LOW + c * COLORS + winner] += weight * (square & LOW_MASK);
+                totals[SLAB_HIGH + c * COLORS + winner] += weight * (square >> COORDINATE_BITS);
+            }
 #endif
         }
     }
 
-    for (int k = 0; k < (SQUARES ? 14 : 5) * COLORS; ++k)
+    for (int k = 0; k < (SQUARES ? SLAB_SIZE : (1 + DIMS) * COLORS); ++k)
         if (totals[k] > 0)
             atomic_add(&slab[k], totals[k]);
 }

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.images import ImageLike, Picture, device_arrays, read_many
-from clquant.neuquant_maps import BatchMap, Pixels, train_sequential
+from clquant.neuquant_batch import BatchMap
+from clquant.neuquant_maps import Pixels, train_sequential
 from clquant.palette import spaces
 from clquant.palette.distinct import MOST, FewColors, few_colors
 from clquant.palette.engine import METRICS, PaletteEngine

@@ -9,7 +9,8 @@ import PIL.Image
 import pytest
 
 from clquant import NeuQuantCL, Palette, cli, runtime
-from clquant.neuquant_maps import gray_axis, limited_weights, search_shift
+from clquant.neuquant_batch import limited_weights, search_shift
+from clquant.neuquant_maps import gray_axis
 from clquant.palette import spaces
 from tests.reference import neuquant as reference
 

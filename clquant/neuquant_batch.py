@@ -1,0 +1,290 @@
+"""The mini-batch map and its refinement on a device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import neuquant_tables as tables
+from clquant.neuquant_maps import LINEAR, POINT_BYTES, SPREAD, Pixels, Sampler, admitted, gray_axis
+from clquant.palette.distinct import FewColors
+from clquant.palette.spaces import Space
+from clquant.runtime import Buffer, Kernel, LocalMemory, Progress, Scope, Session, Variant
+
+NODE_BITS = 12
+FEW_COLORS_STEPS = 4
+# Words a colour of a slab (cl/neuquant_map.h), and of the part that the map's own steps need.
+SLAB_WORDS = 14
+STEP_WORDS = 6
+GROUP = 256
+# Of the portable step, in the map and in the refinement: work-items that share a point, points that a work-item has at
+# once, most groups a compute unit. The best of those measured on an NVIDIA H200; they change no bit.
+MAP_SHAPE = (8, 2, 2)
+REFINE_SHAPE = (2, 2, 2)
+# Bytes a colour of each of the refinement's scratch arrays.
+REFINE_SCRATCH = (16, 8, 8, 4, 4, 8, 4, 4)
+
+STEP_VARIANTS = (
+    Variant("lanes", "neuquant_step_lanes.cl", lambda limits: limits.is_cpu and limits.local_memory >= 1 << 17),
+    Variant("portable", "neuquant_step.cl"),
+)
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points that a map learns from.
+
+    Attributes
+    ----------
+    buffer : pyopencl.Buffer
+        (count, 4) uint16 coordinates; the first is 65535 where a point is passed over.
+    count : int
+    weights : pyopencl.Buffer or None
+        (count,) uint32, how often each counts.
+    """
+
+    buffer: Buffer
+    count: int
+    weights: Buffer | None
+
+
+@dataclass(frozen=True)
+class StepForm:
+    """`neuquant_step` as a device takes it.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    local : int
+        Work-group size.
+    at_once : int
+        Points that a group searches for at once.
+    most_groups : int
+    """
+
+    kernel: Kernel
+    local: int
+    at_once: int
+    most_groups: int
+
+
+@dataclass(frozen=True)
+class RefineForm:
+    """`neuquant_refine` as a device takes it: the kernel, its work-group size, its scratch arguments."""
+
+    kernel: Kernel
+    local: int
+    scratch: tuple[Any, ...]
+
+
+def limited_weights(counts: npt.NDArray[np.uint32], limit: int) -> npt.NDArray[np.uint32]:
+    """Counts, halved together (but never below 1) until they add up to at most `limit`."""
+    shift = 0
+    while int(np.maximum(counts >> shift, 1).sum(dtype=np.uint64)) > limit:
+        shift += 1
+    return np.asarray(np.maximum(counts >> shift, 1), np.uint32)
+
+
+class BatchMap:
+    """The mini-batch map and its refinement for one palette; its device memory belongs to a scope.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+    space : Space
+    n_colors : int
+    sample_factor : int
+    metric : str
+        ``"l2"`` or ``"l1"``.
+    conscience : bool
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        scope: Scope,
+        space: Space,
+        n_colors: int,
+        sample_factor: int,
+        metric: str,
+        conscience: bool,
+    ) -> None:
+        self._session = session
+        self._scope = scope
+        self._space = space
+        self._n_colors = n_colors
+        self._sample_factor = sample_factor
+        self._city_block = int(metric == "l1")
+        self._conscience = int(conscience)
+        self._sampler = Sampler(session, scope, space)
+        self._constants = {
+            "COLORS": n_colors,
+            "DIMS": space.dims,
+            "SEARCH_SHIFT": search_shift(space),
+            "COORDINATE_BITS": max(space.extent).bit_length(),
+        }
+        self._schedule = tables.schedule(n_colors, sample_factor)
+        self._pulls = scope.copy_of(self._schedule.pulls)
+        self._decay = scope.copy_of(tables.decay())
+        first = np.zeros((n_colors, 4), np.int32)
+        first[:, : space.dims] = gray_axis(space, n_colors, NODE_BITS)
+        self._nodes = scope.copy_of(first)
+        self._spare = scope.empty(first.nbytes)
+
+    def train(
+        self, pixels: Pixels, few: FewColors, start: int, refine_steps: int, progress: Progress
+    ) -> npt.NDArray[np.int64]:
+        """Train and refine.
+
+        Parameters
+        ----------
+        pixels : Pixels
+        few : FewColors
+            Of these pixels: where their colours are few, they are refined on, and in `FEW_COLORS_STEPS` times as many
+            steps, which cost less all the same.
+        start : int
+            Shifts which pixels are sampled; 0 to 2^32 - 1.
+        refine_steps : int
+        progress : Progress
+            Told of steps.
+
+        Returns
+        -------
+        ndarray
+            (n_colors, dims): the nodes rounded to whole coordinates.
+        """
+        steps = self._schedule.steps
+        if few.colors is not None:
+            refine_steps *= FEW_COLORS_STEPS
+        done, all_steps = 0, len(steps) + refine_steps
+        trained = self._map_points(pixels, start)
+        refined = self._refine_points(pixels, few, start) if refine_steps else trained
+        slabs = self._scope.zeros(4 * SLAB_WORDS * self._n_colors * (all_steps + 1))
+        reach, last_batch = np.array([0, 0], np.int32), 1
+        form = self._step_form(False, False)
+        for t, step in enumerate(steps):
+            self._step(form, trained, np.array([step.first, step.batch, t, last_batch], np.uint32), slabs, reach)
+            reach, last_batch = np.array([step.offset, step.reach], np.int32), step.batch
+            done = self._report(progress, done, all_steps)
+        if refine_steps == 0:
+            self._step(form, trained, np.array([0, 0, len(steps), last_batch], np.uint32), slabs, reach)
+        else:
+            form, refine_form = self._step_form(True, refined.weights is not None), self._refine_form()
+        for t in range(len(steps), all_steps):
+            self._step(form, refined, np.array([0, refined.count, t, last_batch], np.uint32), slabs, reach)
+            self._refine(refine_form, slabs, t, moves=t < all_steps - 1)
+            reach = np.array([0, 0], np.int32)
+            done = self._report(progress, done, all_steps)
+        nodes = self._session.download(self._nodes, (self._n_colors, 4), np.int32).astype(np.int64)
+        whole = (nodes + (1 << (NODE_BITS - 1))) >> NODE_BITS
+        return np.asarray(np.minimum(whole[:, : self._space.dims], np.array(self._space.extent)))
+
+    def _report(self, progress: Progress, done: int, total: int) -> int:
+        if progress.wanted and ((done + 1) % 8 == 0 or done + 1 == total):
+            self._session.finish()
+            progress.report(done + 1, total)
+        return done + 1
+
+    def _map_points(self, pixels: Pixels, start: int) -> Points:
+        """The samples of all steps of the map."""
+        count = self._schedule.samples
+        points = self._scope.empty(count * POINT_BYTES)
+        self._sampler.points(pixels, SPREAD, start, (0, count), points, 0)
+        return Points(points, count, None)
+
+    def _refine_points(self, pixels: Pixels, few: FewColors, start: int) -> Points:
+        """What is refined on: the colours with their counts where they are few, else samples, at most every pixel."""
+        if few.colors is not None and few.counts is not None:
+            points = np.zeros((len(few.colors), 4), np.uint16)
+            points[:, : self._space.dims] = self._space.coordinates(few.colors)
+            weights = limited_weights(few.counts, 2 ** (32 - self._constants["COORDINATE_BITS"]) - 1)
+            return Points(self._scope.copy_of(points), len(points), self._scope.copy_of(weights))
+        count = min(tables.REFINE_POINTS * max(self._n_colors, 256) // self._sample_factor, pixels.total)
+        buffer = self._scope.empty(count * POINT_BYTES)
+        order = LINEAR if count == pixels.total else SPREAD
+        self._sampler.points(pixels, order, start, (0, count), buffer, 0)
+        return Points(buffer, count, None)
+
+    def _step(
+        self,
+        form: StepForm,
+        points: Points,
+        span: npt.NDArray[np.uint32],
+        slabs: Buffer,
+        reach: npt.NDArray[np.int32],
+    ) -> None:
+        """Queue `neuquant_step`; afterwards `_nodes` is the network that was searched."""
+        weights = self._decay if points.weights is None else points.weights
+        args = (points.buffer, span, self._nodes, self._spare, slabs, self._pulls, reach, self._decay, weights)
+        groups = max(min(-(-int(span[1]) // form.at_once), form.most_groups), 1)
+        self._session.launch(form.kernel, groups * form.local, form.local, *args)
+        self._nodes, self._spare = self._spare, self._nodes
+
+    def _step_form(self, refining: bool, weighted: bool) -> StepForm:
+        """The form of `neuquant_step` that this device takes."""
+        session = self._session
+        units = session.limits.compute_units
+        options = {
+            "CITY_BLOCK": 0 if refining else self._city_block,
+            "CONSCIENCE": 0 if refining else self._conscience,
+            "SQUARES": int(refining),
+            "WEIGHTED": int(weighted),
+            **self._constants,
+        }
+        variant = session.choose(STEP_VARIANTS)
+        if variant.name == "lanes" and not options["CITY_BLOCK"] and not options["CONSCIENCE"]:
+            program = session.program(variant.file, STAGED=1, **options)
+            return StepForm(program.kernel("neuquant_step"), 1, 16, units)
+        most_lanes, tile, groups_a_unit = REFINE_SHAPE if refining else MAP_SHAPE
+
+        def build(local: int) -> Kernel:
+            free = session.limits.local_memory - 8 * local * tile * (1 + options["CONSCIENCE"])
+            plan = self._memory_plan(free, options)
+            shape = {"LOCAL": local, "LANES": min(most_lanes, local), "TILE": tile}
+            return session.program(STEP_VARIANTS[-1].file, **shape, **plan, **options).kernel("neuquant_step")
+
+        kernel, local = admitted(session, GROUP, build)
+        return StepForm(kernel, local, local // min(most_lanes, local) * tile, units * groups_a_unit)
+
+    def _memory_plan(self, free: int, options: dict[str, int]) -> dict[str, int]:
+        """What the portable step keeps in local memory: the fastest plan that fits `free` bytes, or the smallest."""
+        plans = [{"PACKED": 0, "STAGED": 1, "TOTALS": 1}, {"PACKED": 0, "STAGED": 1, "TOTALS": 0}]
+        for plan in plans:
+            words = SLAB_WORDS if plan["TOTALS"] and options["SQUARES"] else STEP_WORDS
+            if (16 + 4 * options["CONSCIENCE"] + 4 * words) * (self._n_colors + MAP_SHAPE[0]) <= free:
+                return plan
+        return {"PACKED": 1, "STAGED": 0, "TOTALS": 0}
+
+    def _refine_form(self) -> RefineForm:
+        """The kernel of the refinement and its scratch memory."""
+        session = self._session
+        in_local = sum(REFINE_SCRATCH) * self._n_colors + 64 <= session.limits.local_memory
+
+        def build(local: int) -> Kernel:
+            constants = {"STAGED": int(in_local), "LOCAL": local, **self._constants}
+            return session.program("neuquant_refine.cl", **constants).kernel("neuquant_refine")
+
+        kernel, local = admitted(session, GROUP, build)
+        make = LocalMemory if in_local else self._scope.empty
+        return RefineForm(kernel, local, tuple(make(size * self._n_colors) for size in REFINE_SCRATCH))
+
+    def _refine(self, form: RefineForm, slabs: Buffer, at: int, moves: bool) -> None:
+        """Queue `neuquant_refine`."""
+        extent = np.array((*self._space.extent, 0)[:4], np.int32)
+        args = (self._nodes, slabs, np.uint32(at), np.int32(moves), extent, *form.scratch)
+        self._session.launch(form.kernel, form.local, form.local, *args)
+
+
+def search_shift(space: Space) -> int:
+    """Fraction bits of nodes in a search: as many as keep every squared distance below 2^24, so exact in fp32."""
+    shift = 0
+    # A node may lie up to one coordinate beyond the extent: the first network's last nodes above 255.
+    reach = sum((e + 1) ** 2 for e in space.extent)
+    while shift < 3 and reach << (2 * shift + 2) < 2**24:
+        shift += 1
+    assert reach << (2 * shift) < 2**24
+    return shift
