@@ -246,7 +246,7 @@ def test_an_environment_device_that_is_not_there(folder, monkeypatch, capsys):
 
 def command(*arguments, **options):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen([sys.executable, "-m", "clquant.cli", *arguments], env=environment, **options)
+    return subprocess.Popen([sys.executable, "-m", "clquant", *arguments], env=environment, **options)
 
 
 def test_pipes(folder):

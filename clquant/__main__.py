@@ -1,0 +1,7 @@
+"""`python -m clquant`: the command."""
+
+import sys
+
+from clquant.cli import main
+
+sys.exit(main())
