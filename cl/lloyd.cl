@@ -20,8 +20,9 @@
  */
 #include "lloyd.h"
 
-/* Centers of a tile's list that are summed in local memory. */
+/* Centers of a tile's list that are summed in local memory, and that are read from there. */
 #define SLOTS 16
+#define SHORTLIST 64
 
 /* The greatest lead that a center c has over the pivot s within a box: max over it of |x - s|^2 - |x - c|^2. */
 float greatest_lead(const float *low, const float *high, const float *s, const float *c)
@@ -137,19 +138,20 @@ void add_point(const float *x, const float *c, float distance, uint weight, uint
 /* Assigns every point to its nearest center, ties to the lowest index, and adds up each center's statistics.
  * NDRange: 1-D, any size; a work-group strides over tiles. Does nothing where state[DONE].
  * weights (n) uint; lists: k ushort a work-group, scratch; sums (k, STATS) 64-bit, added to. Local: keys float and found uint,
- * one a work-item; local_sums SLOTS * STATS 64-bit. */
+ * one a work-item; local_sums SLOTS * STATS 64-bit; DIMS * SHORTLIST floats besides. */
 __kernel void assign_tiles(__global const float *points, uint stride, __global const uint *weights,
                            __global const uint *starts, __global const float *boxes, uint n_tiles,
-                           __global const float *centers, uint k, uint k_stride, uint by_axis, __global const uint *state,
-                           __global ushort *lists, __global uint *sums, __local float *keys, __local uint *found,
-                           __local uint *local_sums)
+                           __global const float *centers, uint k, uint k_stride, uint by_axis,
+                           __global const uint *state, __global ushort *lists, __global uint *sums,
+                           __local float *keys, __local uint *found, __local uint *local_sums)
 {
+    __local float shortlist[DIMS * SHORTLIST];
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);
     __global ushort *list = lists + (size_t)get_group_id(0) * k;
     const uint end_tile = state[DONE] ? 0 : n_tiles;
     for (uint tile = get_group_id(0); tile < end_tile; tile += get_num_groups(0)) {
-        float low[DIMS], high[DIMS];
+        float low[DIMS], high[DIMS], x[DIMS], c[DIMS];
         for (int d = 0; d < DIMS; d++) {
             low[d] = boxes[d * n_tiles + tile];
             high[d] = boxes[(DIMS + d) * n_tiles + tile];
@@ -157,14 +159,25 @@ __kernel void assign_tiles(__global const float *points, uint stride, __global c
         for (uint i = lid; i < 2 * SLOTS * STATS; i += size)
             local_sums[i] = 0;
         const uint listed = list_centers(low, high, centers, k, k_stride, list, keys, found);
+        const uint short_listed = min(listed, (uint)SHORTLIST);
+        for (uint m = lid; m < short_listed; m += size)
+            for (int d = 0; d < DIMS; d++)
+                shortlist[d * SHORTLIST + m] = centers[d * k_stride + list[m]];
+        barrier(CLK_LOCAL_MEM_FENCE);
         const uint end = starts[tile + 1];
         for (uint i = starts[tile] + lid; i < end; i += size) {
-            float x[DIMS], c[DIMS];
             for (int d = 0; d < DIMS; d++)
                 x[d] = points[d * stride + i];
             float best = FLT_MAX;
             uint slot = 0;
-            for (uint m = 0; m < listed; m++) {
+            for (uint m = 0; m < short_listed; m++) {
+                float distance = 0.0f;
+                for (int d = 0; d < DIMS; d++)
+                    distance += (x[d] - shortlist[d * SHORTLIST + m]) * (x[d] - shortlist[d * SHORTLIST + m]);
+                slot = distance < best ? m : slot;
+                best = min(distance, best);
+            }
+            for (uint m = SHORTLIST; m < listed; m++) {
                 load_center(centers, k_stride, list[m], c);
                 float distance = 0.0f;
                 for (int d = 0; d < DIMS; d++)
