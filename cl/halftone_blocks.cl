@@ -1,25 +1,6 @@
 #include "philox.h"
 #include "halftone.h"
 
-/* Portable form: one work-item halftones one channel of one block of its phase, pixel by pixel. With `cut_only` it
- * takes just the blocks that the picture's right or lower end cuts: those that the faster forms leave to it.
- * Source: Zhang, Recker, Ulichney, Beretta, Tastl, Lin, Owens, "A Parallel Error Diffusion Implementation on a GPU",
- * section 2. The errors that wait for their pixels take SLOTS numbers (a turn of the spiral), not N * N.
- *
- * NDRange: (blocks of this phase in a row from `first_index` on, rows of blocks, channels); any work-group (n, 1, 1).
- * image, output  uchar [rows][width][channels] from picture row ORIGIN on.
- * path           ushort8 [PIXELS], see halftone.h.
- * rim            ushort [4 N]: at side * N + i (above, right, below, left) the slot of the error for the pixel beyond
- *                that side (outward) or of the block's own rim pixel there (inward).
- * record         short4 [rows][256]: by input level, decision shift and three weights in sixteenths.
- * tone           short4 [256]: worth of an input level, amplitude of the start error, half the threshold spread, 0.
- * worth, shown   short, uchar [LEVELS]: what an output level is worth, and what is written for it.
- * nearest        uchar [512]: the output level of a decision value in half gray levels.
- * edges          short [4 N][channels][edge rows][blocks of a phase in a row].
- * waiting        local short [SLOTS][work-group].
- * Constants: BLOCK, PIXELS, SLOTS, PHASE, LEVELS, NOISE (0 or 1), LAST_DY, LAST_DX, LAST_SLOT (forward share of the
- * last pixel of an outward block). */
-
 /* The output level for a decision value. */
 inline int decide(int value, global const uchar *nearest) {
 #if LEVELS == 2
@@ -42,6 +23,24 @@ inline void gather_edges(local short *waiting, int lanes, global const ushort *r
     }
 }
 
+/* Portable form: one work-item halftones one channel of one block of its phase, pixel by pixel. With `cut_only` it
+ * takes just the blocks that the picture's right or lower end cuts: those that the faster forms leave to it.
+ * Source: Zhang, Recker, Ulichney, Beretta, Tastl, Lin, Owens, "A Parallel Error Diffusion Implementation on a GPU",
+ * section 2. The errors that wait for their pixels take SLOTS numbers (a turn of the spiral), not N * N.
+ *
+ * NDRange: (blocks of this phase in a row from `first_index` on, rows of blocks, channels); any work-group (n, 1, 1).
+ * image, output  uchar [rows][width][channels] from picture row ORIGIN on.
+ * path           ushort8 [PIXELS], see halftone.h.
+ * rim            ushort [4 N]: at side * N + i (above, right, below, left) the slot of the error for the pixel beyond
+ *                that side (outward) or of the block's own rim pixel there (inward).
+ * record         short4 [rows][256]: by input level, decision shift and three weights in sixteenths.
+ * tone           short4 [256]: worth of an input level, amplitude of the start error, half the threshold spread, 0.
+ * worth, shown   short, uchar [LEVELS]: what an output level is worth, and what is written for it.
+ * nearest        uchar [512]: the output level of a decision value in half gray levels.
+ * edges          short [4 N][channels][edge rows][blocks of a phase in a row].
+ * waiting        local short [SLOTS][work-group].
+ * Constants: BLOCK, PIXELS, SLOTS, PHASE, LEVELS, NOISE (0 or 1), LAST_DY, LAST_DX, LAST_SLOT (forward share of the
+ * last pixel of an outward block). */
 kernel void halftone_blocks(global const uchar *image, global uchar *output, global const ushort8 *path,
                             global const ushort *rim, global const short4 *record, global const short4 *tone,
                             global const short *worth, global const uchar *shown, global const uchar *nearest,

@@ -2,24 +2,6 @@
 #include "palette_nearest.h"
 #endif
 
-/* Floyd and Steinberg's serial error diffusion in wavefronts, equal to the serial scan.
- * Source: R. W. Floyd, L. Steinberg, "An adaptive algorithm for spatial grey scale", Proceedings of the Society of
- * Information Display 17 (1976); P. T. Metaxas, "Optimal parallel error-diffusion dithering", SPIE 3648 (1999) for the
- * wavefront: a pixel waits for its left neighbour and the three above.
- *
- * In each component, the value is v = clamp(c + s / 16, 0, 255), rounded toward zero, with
- * s = 7 e(left) + 3 e(right above) + 5 e(above) + e(left above), and its error e = v - (what it shows): the arithmetic of
- * Pillow's convert("1"), which shows white above 128. |s| <= 16 * 255, so everything fits 16 bits.
- *
- * Pictures are cut into tiles of ROWS rows by COLUMNS pixels, each row two pixels further left than the one above
- * (2 ROWS <= COLUMNS); tile (i, j) waits for (i, j - 1) and (i - 1, j + 1), so tiles of equal j + 2 i run at once, a
- * work-group each. In a tile, row r runs two pixels behind row r - 1.
- *
- * NDRange: one group a tile, any size; a row is taken by work-item r modulo the group's size.
- * image          uchar [rows][width][CHANNELS] (GRAY: 1); output INDEX (GRAY: uchar, 0 or 255) [rows][width].
- * errors         ERROR [rows + 1][width], row 0 that of the picture's row before.
- * Constants: GRAY, ROWS, COLUMNS; palette_nearest.h's where GRAY is 0. */
-
 #if GRAY
 typedef short error_t;
 typedef int wide_t;
@@ -64,6 +46,23 @@ inline void diffuse(PARAMETERS, global error_t *errors, int row, int x, int widt
     errors[at + width] = NARROW(error);
 }
 
+/* Floyd and Steinberg's serial error diffusion in wavefronts, equal to the serial scan.
+ * Source: R. W. Floyd, L. Steinberg, "An adaptive algorithm for spatial grey scale", Proceedings of the Society of
+ * Information Display 17 (1976); P. T. Metaxas, "Optimal parallel error-diffusion dithering", SPIE 3648 (1999) for the
+ * wavefront: a pixel waits for its left neighbour and the three above.
+ *
+ * In each component, the value is v = clamp(c + s / 16, 0, 255), rounded toward zero, with
+ * s = 7 e(left) + 3 e(right above) + 5 e(above) + e(left above), and its error e = v - (what it shows): the arithmetic of
+ * Pillow's convert("1"), which shows white above 128. |s| <= 16 * 255, so everything fits 16 bits.
+ *
+ * Pictures are cut into tiles of ROWS rows by COLUMNS pixels, each row two pixels further left than the one above
+ * (2 ROWS <= COLUMNS); tile (i, j) waits for (i, j - 1) and (i - 1, j + 1), so tiles of equal j + 2 i run at once, a
+ * work-group each. In a tile, row r runs two pixels behind row r - 1.
+ *
+ * NDRange: one group a tile, any size; a row is taken by work-item r modulo the group's size.
+ * image          uchar [rows][width][CHANNELS] (GRAY: 1); output INDEX (GRAY: uchar, 0 or 255) [rows][width].
+ * errors         ERROR [rows + 1][width], row 0 that of the picture's row before.
+ * Constants: GRAY, ROWS, COLUMNS; palette_nearest.h's where GRAY is 0. */
 kernel void halftone_floyd_steinberg(PARAMETERS, global error_t *errors, int rows, int width, int wave,
                                      int first_tile) {
     const int tile_row = first_tile + (int)get_group_id(0);

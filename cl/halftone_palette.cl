@@ -4,25 +4,6 @@
 
 #define PALETTE_NAMES tables, points, colors, starts, list, grid, shift, transparent, missing
 
-/* Pinwheel error diffusion to any palette: one work-item halftones one block of its phase, errors are vectors of four
- * components (red, green, blue, alpha) in 1/16 of an 8-bit step, or of linear light scaled to 255.
- * Source: Zhang, Recker, Ulichney, Beretta, Tastl, Lin, Owens, "A Parallel Error Diffusion Implementation on a GPU",
- * section 2; its section 5 leaves colour open.
- *
- * A pixel's aim is its colour plus `gain` / 16 times the error that reached it, rounded and clamped to 8 bits; a gain over
- * 16 is what a threshold that rises with the tone is at two levels (gain 1 / (1 - slope)). The pixel takes the entry nearest to its aim (palette_nearest.h), and passes on its colour plus the error less that entry,
- * clamped to error_limit. A pixel of alpha 0 takes the palette's transparent entry and drops what reached it.
- *
- * NDRange: (blocks of this phase in a row, rows of blocks); any work-group (n, 1).
- * The palette's parameters, constants: palette_nearest.h.
- * image          uchar [rows][width][CHANNELS]; output INDEX [rows][width]; both from picture row ORIGIN on.
- * path, rim      as in halftone_blocks.cl.
- * weights        short4 [rows]: 0, then three weights in sixteenths.
- * light          short [256]: the worth of an 8-bit value; codes uchar [4081]: the 8-bit value of a worth.
- * edges          short4 [4 N][edge rows][blocks of a phase in a row].
- * all_waiting    local short4 [SLOTS][work-group].
- * Constants: BLOCK, PIXELS, SLOTS, PHASE, LAST_SLOT. Bounds: as in halftone_blocks.cl, in each component. */
-
 inline int4 worth_of(int4 color, global const short *light) {
     return (int4)(light[color.x], light[color.y], light[color.z], 16 * color.w);
 }
@@ -42,6 +23,24 @@ inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uin
                   start_error(words.s2, amplitude), 0);
 }
 
+/* Pinwheel error diffusion to any palette: one work-item halftones one block of its phase, errors are vectors of four
+ * components (red, green, blue, alpha) in 1/16 of an 8-bit step, or of linear light scaled to 255.
+ * Source: Zhang, Recker, Ulichney, Beretta, Tastl, Lin, Owens, "A Parallel Error Diffusion Implementation on a GPU",
+ * section 2; its section 5 leaves colour open.
+ *
+ * A pixel's aim is its colour plus `gain` / 16 times the error that reached it, rounded and clamped to 8 bits; a gain over
+ * 16 is what a threshold that rises with the tone is at two levels (gain 1 / (1 - slope)). The pixel takes the entry nearest to its aim (palette_nearest.h), and passes on its colour plus the error less that entry,
+ * clamped to error_limit. A pixel of alpha 0 takes the palette's transparent entry and drops what reached it.
+ *
+ * NDRange: (blocks of this phase in a row, rows of blocks); any work-group (n, 1).
+ * The palette's parameters, constants: palette_nearest.h.
+ * image          uchar [rows][width][CHANNELS]; output INDEX [rows][width]; both from picture row ORIGIN on.
+ * path, rim      as in halftone_blocks.cl.
+ * weights        short4 [rows]: 0, then three weights in sixteenths.
+ * light          short [256]: the worth of an 8-bit value; codes uchar [4081]: the 8-bit value of a worth.
+ * edges          short4 [4 N][edge rows][blocks of a phase in a row].
+ * all_waiting    local short4 [SLOTS][work-group].
+ * Constants: BLOCK, PIXELS, SLOTS, PHASE, LAST_SLOT. Bounds: as in halftone_blocks.cl, in each component. */
 kernel void halftone_palette(PALETTE_PARAMETERS, global const uchar *image, global INDEX *output,
                              global const ushort8 *path, global const ushort *rim, global const short4 *weights,
                              global const short *light, global const uchar *codes, global short4 *edges,

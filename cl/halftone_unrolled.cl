@@ -2,15 +2,6 @@
 #include "halftone.h"
 #include "halftone_tile.h"
 
-/* Form for GPUs and small blocks: the scan written out pixel by pixel, so that every waiting error is a register.
- * Source: Zhang, Recker, Ulichney, Beretta, Tastl, Lin, Owens, "A Parallel Error Diffusion Implementation on a GPU",
- * section 3 (their program too unrolls the scan; section 4.2 tells what it costs at large blocks).
- *
- * NDRange, buffers and tile: as halftone_tile.cl.
- * Constants: BLOCK, PHASE, GROUP, TILE = 1, SLOTS, LAST_SLOT, and two texts that the host writes from the path:
- * STEPS  PIXEL(place, slot, row, slots of three receivers, masks of three receivers) for every pixel in the scan's order;
- * RIM    EDGE(slot, own entry, facing entry, side) for every pixel along the four sides. */
-
 #define PIXEL(place, slot, row, slot_1, slot_2, slot_3, mask_1, mask_2, mask_3)                                        \
     {                                                                                                                  \
         const int level = pixels[(place)*PITCH];                                                                       \
@@ -36,6 +27,14 @@
 #define EDGE(slot, own, facing, side) waiting[slot] += edge_sum(edges, facing, count, side##_at);
 #endif
 
+/* Form for GPUs and small blocks: the scan written out pixel by pixel, so that every waiting error is a register.
+ * Source: Zhang, Recker, Ulichney, Beretta, Tastl, Lin, Owens, "A Parallel Error Diffusion Implementation on a GPU",
+ * section 3 (their program too unrolls the scan; section 4.2 tells what it costs at large blocks).
+ *
+ * NDRange, buffers and tile: as halftone_tile.cl.
+ * Constants: BLOCK, PHASE, GROUP, TILE = 1, SLOTS, LAST_SLOT, and two texts that the host writes from the path:
+ * STEPS  PIXEL(place, slot, row, slots of three receivers, masks of three receivers) for every pixel in the scan's order;
+ * RIM    EDGE(slot, own entry, facing entry, side) for every pixel along the four sides. */
 kernel void halftone_unrolled(global const uchar *image, global uchar *output, global const uint *record,
                               global const short *amplitude, global short *edges, int4 picture, int4 blocks,
                               int error_limit, uint2 key) {
