@@ -112,9 +112,9 @@ inline int uniform_region(const ulong *sum, const ulong *squares, ulong n, ulong
 #endif
 }
 
-// The same for a whole node (4^level pixels) of a level up to WHOLE_LEVELS, in 64 bits. Level 12: sums below 2^32, n times
-// the squares at most 255^2 * 2^48 < 2^64, and the limit below 2^48 * 2^16. With weights, level 6: variances below 2^40,
-// their total below 2^52, and the limit at most 2^60 / 2^8.
+// The same for a whole node (4^level pixels) of a level up to WHOLE_LEVELS, in 64 bits. Level 12: sums below 2^32, n
+// times the squares at most 255^2 * 2^48 < 2^64, the limit below 2^48 * 2^16. With weights, level 6: variances below
+// 2^40, their total below 2^52, the limit at most 2^60 / 2^8.
 inline int uniform_whole(const ulong *sum, const ulong *squares, uint level, ulong bound) {
     ulong limit = whole_limit(level, bound);
 #if CRITERION == WEIGHTED
@@ -189,7 +189,8 @@ inline uchar2 join_extents(uchar2 a, uchar2 b) {
 #define NO_EXTENT ((uchar2)(255, 0))
 
 // Whether a node of level 3 or more with n > 0 pixels inside the picture is uniform.
-inline int uniform_node(const ulong *sum, const ulong *squares, const uchar2 *extent, uint level, ulong n, ulong bound) {
+inline int uniform_node(const ulong *sum, const ulong *squares, const uchar2 *extent, uint level, ulong n,
+                        ulong bound) {
 #if CRITERION == RANGE
     return uniform_extent(extent, bound);
 #else

@@ -67,8 +67,8 @@ inline void reduce_quadrant(const uint *rows, uint q, uint inside_x, uint inside
     }
 }
 
-// Levels 1 and 2 of one 4x4 block: its words, its flags (0 outside the picture), and the leaves under it, were none of its
-// ancestors a leaf.
+// Levels 1 and 2 of one 4x4 block: its words, its flags (0 outside the picture), and the leaves under it, were none of
+// its ancestors a leaf.
 inline uint reduce_block(const uint *rows, int whole, uint x, uint y, const rules_t *rules, uint *word1, uint *word2,
                          uchar2 *extent2, uint *flags) {
     uint width = rules->width, height = rules->height, flag = 0, count = 0;

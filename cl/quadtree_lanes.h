@@ -1,5 +1,6 @@
-// Levels 1 to 3 of a whole tile by one work-item, in explicit vectors: the form for CPUs, whose compilers do not vectorize
-// across work-items. Same integers as reduce_cell in quadtree_tiles.cl; TILE_LEVEL >= 5 and not the range criterion.
+// Levels 1 to 3 of a whole tile by one work-item, in explicit vectors: the form for CPUs, whose compilers do not
+// vectorize across work-items. Same integers as reduce_cell in quadtree_tiles.cl; TILE_LEVEL >= 5, not for the range
+// criterion.
 
 #define SIDE (1u << TILE_LEVEL)
 #define HALF (SIDE / 2)
@@ -46,9 +47,10 @@ inline uint8 stops_lanes(const uint *words, uint stride, uint level, const rules
 // Words of the HALF nodes of level 1 on two rows of pixels: BANDS rows of HALF words.
 inline void reduce_rows(__global const uchar *upper, __global const uchar *lower, uint *word1) {
     uint columns[SIDE * CHANNELS];
-    for (uint i = 0; i < SIDE * CHANNELS; i += 8)
-        vstore8(square_words(convert_uint8(vload8(0, upper + i))) + square_words(convert_uint8(vload8(0, lower + i))), 0,
-                columns + i);
+    for (uint i = 0; i < SIDE * CHANNELS; i += 8) {
+        uint8 above = convert_uint8(vload8(0, upper + i)), below = convert_uint8(vload8(0, lower + i));
+        vstore8(square_words(above) + square_words(below), 0, columns + i);
+    }
     for (uint c = 0; c < CHANNELS; ++c)
         for (uint x = 0; x < HALF; ++x)
             word1[c * HALF + x] = columns[2 * x * CHANNELS + c] + columns[(2 * x + 1) * CHANNELS + c];

@@ -28,15 +28,10 @@ inline uint block_leaves(uint flag, int whole, uint x, uint y, uint width, uint 
 
 // Leaves that come before the node (x, y) of `level` under its parent, in Morton order.
 inline uint earlier_siblings(__global const uint *grid, uint x, uint y, uint cols) {
-    uint first = (y & ~1u) * cols + (x & ~1u), leaves = 0;
-    if (x & 1u)
-        leaves += grid[first + (y & 1u) * cols] & COUNT_MASK;
-    if (y & 1u) {
-        leaves += grid[first] & COUNT_MASK;
-        if ((x | 1u) < cols)
-            leaves += grid[first + 1] & COUNT_MASK;
-    }
-    return leaves;
+    uint first = (y & ~1u) * cols + (x & ~1u), second = (x | 1u) < cols;
+    // Loaded whether they count or not, so that no load waits for another.
+    uint left = grid[first + (y & 1u) * cols], above = grid[first], beside = grid[first + second];
+    return (x & 1u) * (left & COUNT_MASK) + (y & 1u) * ((above & COUNT_MASK) + second * (beside & COUNT_MASK));
 }
 
 // Mean of a channel sum over n pixels, rounded half up; in 32 bits where 2 * 255 * n + n fits.
@@ -45,17 +40,24 @@ inline uint rounded_mean(ulong sum, ulong n) {
 }
 
 // Mean word `w` (channels 4w to 4w + 3) of the node (x, y) of `level` >= 3, from the statistics.
-inline uint node_mean(__global const ulong *stats, __global const ulong *upper, uint x, uint y, uint level, uint w,
-                      uint width, uint height) {
+inline uint node_mean(__global const ulong *stats, __global const ulong *upper, int whole, uint x, uint y, uint level,
+                      uint w, uint width, uint height) {
     uint cells = along(width, level) * along(height, level);
     uint node = y * along(width, level) + x, word = 0;
+    if (whole && level <= TILE_LEVEL) {
+        __global const ulong *plane = stats + BANDS * level_base(width, height, 3, level) + node;
+        for (uint c = 4 * w; c < min(4 * w + 4, (uint)CHANNELS); ++c) {
+            uint sum = (uint)(plane[c * cells] >> WIDE_SHIFT);
+            word |= ((sum + (1u << (2 * level - 1))) >> (2 * level)) << (8 * (c & 3u));
+        }
+        return word;
+    }
     ulong n = pixels_inside(x, y, level, width, height);
     for (uint c = 4 * w; c < min(4 * w + 4, (uint)CHANNELS); ++c) {
         ulong sum = level <= TILE_LEVEL
                         ? stats[BANDS * level_base(width, height, 3, level) + c * cells + node] >> WIDE_SHIFT
                         : upper[2 * (BANDS * level_base(width, height, TILE_LEVEL + 1, level) + c * cells) + node];
-        uint mean = n == 1UL << (2 * level) ? (uint)((2 * sum + n) >> (2 * level + 1)) : rounded_mean(sum, n);
-        word |= mean << (8 * (c & 3u));
+        word |= rounded_mean(sum, n) << (8 * (c & 3u));
     }
     return word;
 }
@@ -109,8 +111,8 @@ inline void collect_block(const uint *rows, uint flag, int whole, uint x, uint y
     }
 }
 
-// Where the leaves of every square of 2^LEAF_LEVEL pixels a side begin in the list, and the level of the leaf that covers
-// the square, or 0.
+// Where the leaves of every square of 2^LEAF_LEVEL pixels a side begin in the list, and the level of the leaf that
+// covers the square, or 0.
 //
 // NDRange: one work-item a square, in row order, any work-group size. width, height, nodes: as quadtree_tiles.
 // last_level: the highest level in `nodes`, whose grid is one node. offsets: a pair of words a square.
@@ -121,14 +123,13 @@ __kernel void quadtree_offsets(uint width, uint height, uint last_level, __globa
     if (square >= square_cols * along(height, LEAF_LEVEL))
         return;
     uint offset = 0, covering = 0, base = level_base(width, height, 3, LEAF_LEVEL);
+#pragma unroll 4
     for (uint level = LEAF_LEVEL; level <= last_level; ++level) {
         uint cols = along(width, level), x = square_x >> (level - LEAF_LEVEL), y = square_y >> (level - LEAF_LEVEL);
+        uint stop = nodes[base + y * cols + x] >> 31;
         // What lies before within a covering leaf does not count.
-        if (nodes[base + y * cols + x] & STOP) {
-            covering = level;
-            offset = 0;
-        }
-        offset += earlier_siblings(nodes + base, x, y, cols);
+        covering = stop ? level : covering;
+        offset = (stop ? 0u : offset) + earlier_siblings(nodes + base, x, y, cols);
         base += cols * along(height, level);
     }
     offsets[square] = (uint2)(offset, covering);
@@ -138,13 +139,13 @@ __kernel void quadtree_offsets(uint width, uint height, uint last_level, __globa
 //
 // NDRange: one work-group of GROUP work-items a square of 2^LEAF_LEVEL pixels a side, in row order.
 // pixels, origin, pitch, width, height, flags, stats, nodes: as quadtree_tiles. left, top: of this subtree in the
-// picture. offsets: from quadtree_offsets. upper: levels above TILE_LEVEL, 2 * BANDS planes each: sums, squares, sums, ...
-// leaves: RECORD_WORDS words a leaf.
+// picture. offsets: from quadtree_offsets. upper: levels above TILE_LEVEL, 2 * BANDS planes each: sums, squares, sums,
+// ... leaves: RECORD_WORDS words a leaf.
 // Local memory: 2 + 4 * MEAN_WORDS bytes a pixel of the square, some 2 a block, and 256.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_leaves(
     __global const uchar *pixels, ulong origin, uint pitch, uint width, uint height, uint left, uint top,
-    __global const uint2 *offsets, __global const uchar *flags, __global const ulong *stats, __global const ulong *upper,
-    __global const uint *nodes, __global uint *leaves) {
+    __global const uint2 *offsets, __global const uchar *flags, __global const ulong *stats,
+    __global const ulong *upper, __global const uint *nodes, __global uint *leaves) {
     __local uint inner[BLOCKS / 3 + 1];
     __local uchar block_flags[BLOCKS];
     __local ushort places[SLOTS];
@@ -177,7 +178,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_leaves
             record[1] = top + (ny << covering);
             record[2] = 1u << covering;
             for (uint w = 0; w < MEAN_WORDS; ++w)
-                record[3 + w] = node_mean(stats, upper, nx, ny, covering, w, width, height);
+                record[3 + w] = node_mean(stats, upper, 0, nx, ny, covering, w, width, height);
         }
     }
     for (uint b = lid; b < BLOCKS && covering == 0; b += GROUP) {
@@ -196,7 +197,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_leaves
                 places[slot] = square_place(4 * even_bits(b), 4 * even_bits(b >> 1), leaf);
                 for (uint w = 0; w < MEAN_WORDS; ++w)
                     means[w * SLOTS + slot] =
-                        node_mean(stats, upper, x >> (leaf - 2), y >> (leaf - 2), leaf, w, width, height);
+                        node_mean(stats, upper, whole, x >> (leaf - 2), y >> (leaf - 2), leaf, w, width, height);
             }
             continue;
         }

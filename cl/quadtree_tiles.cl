@@ -1,9 +1,9 @@
 // Bottom-up reduction of a picture's tiles: Masina and Stedile, "Parallelizing Quadtree Image Decomposition with mixed
 // approaches", sections 5.2 and 6, with exact sums in place of means and deviations.
 //
-// Constants besides those of quadtree.h: ALIGNED (see quadtree_pixels.h); STORE_LOW, 1 to write the statistics of levels
-// 1 and 2; GROUP, the work-group size; LANES, 1 for the form in explicit vectors (GROUP is 1 then); DP4A, 1 for NVIDIA's
-// byte products (quadtree_blocks.h).
+// Constants besides those of quadtree.h: ALIGNED (see quadtree_pixels.h); STORE_LOW, 1 to write the statistics of
+// levels 1 and 2; GROUP, the work-group size; LANES, 1 for the form in explicit vectors (quadtree_lanes.h; GROUP is 1
+// then); DP4A, 1 for NVIDIA's byte products (quadtree_blocks.h).
 
 #include "quadtree.h"
 #include "quadtree_pixels.h"
@@ -75,9 +75,9 @@ inline uint reduce_cell(__global const uchar *pixels, ulong origin, uint pitch, 
 // pixels: rows of `pitch` bytes from byte `origin`, CHANNELS bytes a pixel; width x height pixels are the picture.
 // floor_level: nodes up to this level are leaves whatever they hold; top_level: the root's level, none is above.
 // bound: the criterion's bound in fixed point (quadtree.h).
-// low: with STORE_LOW, BANDS planes of level 1, then of level 2: narrow words. flags: a byte a node of level 2: bits 0 to
-// 3, its children in Morton order stop a split; bit 4, it does. stats: levels 3 to TILE_LEVEL one after another, BANDS
-// planes of wide words each. nodes: the same levels on: leaves under a node, and STOP where it stops a split.
+// low: with STORE_LOW, BANDS planes of level 1, then of level 2: narrow words. flags: a byte a node of level 2: bits 0
+// to 3, its children in Morton order stop a split; bit 4, it does. stats: levels 3 to TILE_LEVEL one after another,
+// BANDS planes of wide words each. nodes: the same levels on: leaves under a node, and STOP where it stops a split.
 // extents: with the range criterion, CHANNELS planes of (least, greatest) of level TILE_LEVEL.
 // Local memory: 8 * BANDS + 4 bytes a cell of 8x8 pixels and a node above (a third more); extents 2 * CHANNELS each.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
@@ -99,7 +99,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
 
     // Work-items go along the rows, for the sake of coalescing; slot j in local memory is the cell's Morton code.
     for (uint i = lid; i < CELLS && !(LANES && whole); i += GROUP) {
-        uint cx = i & ((1u << (TILE_LEVEL - 3)) - 1), cy = i >> (TILE_LEVEL - 3), j = spread_bits(cx) | spread_bits(cy) << 1;
+        uint cx = i & ((1u << (TILE_LEVEL - 3)) - 1), cy = i >> (TILE_LEVEL - 3);
+        uint j = spread_bits(cx) | spread_bits(cy) << 1;
         uint x = (tile_x << TILE_LEVEL) + 8 * cx, y = (tile_y << TILE_LEVEL) + 8 * cy;
         if (whole && !LANES)
             count[j] = reduce_cell(pixels, origin, pitch, x, y, 1, &rules, words, extent, low, flags, stats, nodes);

@@ -40,33 +40,42 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_upper(
                 sum[c] = squares[c] = 0;
                 extent[c] = NO_EXTENT;
             }
-            int whole = n == 1UL << (2 * level);
+            // Loads of a child outside the picture go to child 0 and count for nothing: no load waits for another.
+            uint children[4], inside[4];
             for (uint q = 0; q < 4; ++q) {
-                uint child_x = 2 * x + (q & 1u), child_y = 2 * y + (q >> 1), child = child_y * below_cols + child_x;
-                uint slot = from + 4 * j + q;
-                // A child outside the picture counts for nothing; asking only at the edge lets the loads run together.
-                if (!whole && pixels_inside(child_x, child_y, level - 1, width, height) == 0)
-                    continue;
-                leaves += (s > 0 ? count[slot] : nodes[below_nodes_at + child]) & COUNT_MASK;
-                for (uint c = 0; c < BANDS; ++c) {
-                    if (s > 0) {
-                        sum[c] += pairs[2 * (c * NODES + slot)];
-                        squares[c] += pairs[2 * (c * NODES + slot) + 1];
-                    } else if (packed) {
-                        ulong word = below[below_at + c * below_cells + child];
-                        sum[c] += word >> WIDE_SHIFT;
-                        squares[c] += word & WIDE_MASK;
-                    } else {
-                        sum[c] += below[below_at + 2 * c * below_cells + child];
-                        squares[c] += below[below_at + (2 * c + 1) * below_cells + child];
-                    }
-                }
-#if CRITERION == RANGE
-                for (uint c = 0; c < CHANNELS; ++c)
-                    extent[c] = join_extents(extent[c], s > 0 ? reach[c * NODES + slot]
-                                                              : extents[below_extents_at + c * below_cells + child]);
-#endif
+                uint child_x = 2 * x + (q & 1u), child_y = 2 * y + (q >> 1);
+                inside[q] = pixels_inside(child_x, child_y, level - 1, width, height) > 0;
+                children[q] = s > 0 ? from + 4 * j + q : inside[q] ? child_y * below_cols + child_x : 0u;
             }
+            for (uint q = 0; q < 4; ++q)
+                leaves += inside[q] * ((s > 0 ? count[children[q]] : nodes[below_nodes_at + children[q]]) & COUNT_MASK);
+            if (s > 0) {
+                for (uint i = 0; i < 4 * BANDS; ++i) {
+                    uint c = i >> 2, q = i & 3u;
+                    sum[c] += inside[q] * pairs[2 * (c * NODES + children[q])];
+                    squares[c] += inside[q] * pairs[2 * (c * NODES + children[q]) + 1];
+                }
+            } else if (packed) {
+                for (uint i = 0; i < 4 * BANDS; ++i) {
+                    ulong word = below[below_at + (i >> 2) * below_cells + children[i & 3u]];
+                    sum[i >> 2] += inside[i & 3u] * (word >> WIDE_SHIFT);
+                    squares[i >> 2] += inside[i & 3u] * (word & WIDE_MASK);
+                }
+            } else {
+                for (uint i = 0; i < 4 * BANDS; ++i) {
+                    __global const ulong *plane = below + below_at + 2 * (i >> 2) * below_cells;
+                    sum[i >> 2] += inside[i & 3u] * plane[children[i & 3u]];
+                    squares[i >> 2] += inside[i & 3u] * plane[below_cells + children[i & 3u]];
+                }
+            }
+#if CRITERION == RANGE
+            for (uint i = 0; i < 4 * CHANNELS; ++i) {
+                uint c = i >> 2, q = i & 3u;
+                uchar2 other = s > 0 ? reach[c * NODES + children[q]]
+                                     : extents[below_extents_at + c * below_cells + children[q]];
+                extent[c] = inside[q] ? join_extents(extent[c], other) : extent[c];
+            }
+#endif
             int uniform = n > 0 && uniform_node(sum, squares, extent, level, n, bound);
             uint entry = level <= floor_level || uniform ? STOP | 1u : leaves;
             count[to + j] = entry;

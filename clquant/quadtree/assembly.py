@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
-from clquant.images import Picture, buffer_of, emit
+from clquant.images import Picture, buffer_of
 from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.geometry import cells, grid, morton, root_level
 from clquant.quadtree.levels import Words, unpack
@@ -148,9 +148,11 @@ def _build(session: runtime.Session, scope: runtime.Scope, job: Job, region: Reg
 def _finish(subtree: Subtree, job: Job, gray: bool, on_device: bool) -> Decomposition:
     """What is wanted of a subtree, off the device unless its leaves are to stay there."""
     count = subtree.count()
-    records = subtree.leaves(count)
-    leaves = emit(subtree.session, on_device, records, (count,), record_dtype(subtree.channels, gray))
-    result = Decomposition(leaves)
+    dtype = record_dtype(subtree.channels, gray)
+    array = subtree.session.new_array((count,), dtype) if on_device else None
+    records = subtree.scope.empty(count * dtype.itemsize) if array is None else buffer_of(array)
+    subtree.leaves(records)
+    result = Decomposition(subtree.session.download(records, count, dtype) if array is None else array)
     if job.leaf_sums:
         result.sums, result.squares = subtree.leaf_sums(records, count)
     if job.levels:

@@ -296,10 +296,8 @@ class Subtree:
         at = 4 * self._cells_from(3, self.last)
         return int(self.session.download(self.buffers["nodes"], 1, np.uint32, at)[0] & COUNT_MASK)
 
-    def leaves(self, count: int) -> runtime.Buffer:
-        """The leaves' records in Morton order, compacted on the device."""
-        itemsize = record_dtype(self.channels, False).itemsize
-        records = self.scope.empty(count * itemsize)
+    def leaves(self, records: runtime.Buffer) -> None:
+        """Write the leaves' records in Morton order, compacted on the device, to a buffer that has room for all."""
         session, region = self.session, self.region
         level = leaf_level(session.limits, self.channels, self.tile)
         kernel, group = self._group_kernel("quadtree_leaves.cl", "quadtree_leaves", LEAF_GROUP, LEAF_LEVEL=level)
@@ -328,7 +326,6 @@ class Subtree:
             *(self.buffers[name] for name in ("flags", "stats", "upper", "nodes")),
             records,
         )
-        return records
 
     def leaf_sums(self, records: runtime.Buffer, count: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Sums and sums of squares of listed leaves, (count, C) uint64 each."""

@@ -13,9 +13,9 @@ import PIL.Image
 
 from clquant import params
 from clquant.files import PathLike, read_bytes, write_bytes
-from clquant.quadtree import files, render
+from clquant.quadtree import files, layouts, render
 from clquant.quadtree.criteria import Criterion
-from clquant.quadtree.geometry import Integers, morton, node_pixels, paper_positions, root_level
+from clquant.quadtree.geometry import Integers, morton, node_pixels, root_level
 from clquant.quadtree.levels import LEAF, CompleteStatistics, LeafStatistics, Levels
 from clquant.runtime import InvalidArgument, InvalidType
 
@@ -214,14 +214,7 @@ class Quadtree:
             raise InvalidArgument(
                 f"to_array of a tree of depth {self.depth}; allowed: up to {MAX_ARRAY_LEVEL} (8192 pixels a side)"
             )
-        channels = (self.channels,)
-        nodes = np.zeros(
-            (4 ** (self.depth + 1) - 1) // 3, [("kind", "u1"), ("mean", "u1", channels), ("deviation", "f8", channels)]
-        )
-        for depth, level in enumerate(self.levels):
-            at = (4**depth - 1) // 3 + paper_positions(*level.kinds.shape)
-            nodes["kind"][at], nodes["mean"][at], nodes["deviation"][at] = level.kinds, level.means, level.deviations
-        return nodes
+        return layouts.complete_array(self.levels, self.channels)
 
     # --- looking up -------------------------------------------------------------------------------------------------
 
@@ -359,16 +352,7 @@ class Quadtree:
             A ``Feature`` whose ``Polygon`` is the leaf's part of the picture in pixels (x to the right, y down, corners
             of pixels at whole numbers), with the properties `size` and `mean` (a list).
         """
-        places = self._leaves[["x", "y", "size"]].tolist()
-        means = self._leaves["mean"].reshape(len(self), self.channels).tolist()
-        for (x, y, size), mean in zip(places, means, strict=True):
-            right, bottom = min(x + size, self.width), min(y + size, self.height)
-            ring = [[x, y], [right, y], [right, bottom], [x, bottom], [x, y]]
-            yield {
-                "type": "Feature",
-                "geometry": {"type": "Polygon", "coordinates": [ring]},
-                "properties": {"size": size, "mean": mean},
-            }
+        return layouts.features(self._leaves, self.height, self.width)
 
     def to_geojson(self) -> dict[str, Any]:
         """All `records` as a GeoJSON ``FeatureCollection``, ready for `json.dumps`."""
