@@ -71,7 +71,19 @@ class ColorCounts:
     partial: bool
 
     def to_host(self, session: Session) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
-        """The colours as (n_colors, 4) uint8 and their counts as (n_colors,) uint32, on the host."""
+        """Copies on the host.
+
+        Parameters
+        ----------
+        session : Session
+
+        Returns
+        -------
+        colors : ndarray
+            (n_colors, 4) uint8.
+        counts : ndarray
+            (n_colors,) uint32.
+        """
         packed = session.download(self.colors, self.n_colors, np.uint32)
         return packed.view(np.uint8).reshape(-1, 4), session.download(self.counts, self.n_colors, np.uint32)
 

@@ -77,7 +77,13 @@ class Lloyd:
         self._sums = scope.zeros(8 * (1 + 2 * dims) * k * self._replicas)
 
     def set_centers(self, centers: npt.NDArray[np.int64]) -> None:
-        """Start from (k, dims) integers in units of the points."""
+        """Start from given centers.
+
+        Parameters
+        ----------
+        centers : ndarray
+            (k, dims) int64 in units of the points, 0 to their extent.
+        """
         planes = np.zeros((self.points.space.dims, self.k_stride), np.float32)
         planes[:, : self.k] = centers.T
         self._session.write(self.centers, planes)
@@ -156,7 +162,13 @@ class Lloyd:
         )
 
     def copy_centers(self, other: Lloyd) -> None:
-        """Take the centers of another set of the same size."""
+        """Take the centers of another set.
+
+        Parameters
+        ----------
+        other : Lloyd
+            With as many centers, in the same space.
+        """
         self._session.copy(self.centers, other.centers, 4 * self.points.space.dims * self.k_stride)
 
     def run(

@@ -71,14 +71,38 @@ class Points:
         return tuple(e * self.scale for e in self.space.extent)
 
     def to_host(self, session: Session) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """(n, dims) coordinates and (n,) weights."""
+        """Copies on the host.
+
+        Parameters
+        ----------
+        session : Session
+
+        Returns
+        -------
+        coordinates : ndarray
+            (n, dims) int64.
+        weights : ndarray
+            (n,) int64.
+        """
         planes = session.download(self.coordinates, (self.space.dims, self.stride), np.float32)
         return planes[:, : self.n].T.astype(np.int64), session.download(self.weights, self.n, np.uint32).astype(
             np.int64
         )
 
     def at(self, session: Session, chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """(k, dims) coordinates of the chosen points."""
+        """Coordinates of some points.
+
+        Parameters
+        ----------
+        session : Session
+        chosen : ndarray
+            (k,) int64, 0 to n - 1.
+
+        Returns
+        -------
+        ndarray
+            (k, dims) int64.
+        """
         return self.to_host(session)[0][chosen]
 
 
