@@ -7,7 +7,7 @@
  * every K allowed here (K <= 1024). The host asserts both.
  *
  * Constants: P, Q, C (block rows, block columns, channels), ALIGNED (vq_block.h), INDEX (uchar or ushort), BLOCKS (blocks a
- * work-item), TILE (codewords in local memory), SPAN (codewords at once in vq_encode_wide), EXCLUDING (1: a codeword of the
+ * work-item, or in vq_encode_wide a group), TILE (codewords in local memory), EXCLUDING (1: a codeword of the
  * block's own is passed over, so that the second nearest is found), ARITHMETIC (one of these):
  */
 #define FLOATS 0   /* fp32, K <= 258 */
@@ -77,8 +77,8 @@ inline score_t add_word(score_t sum, word_t x, word_t c)
  *
  * NDRange: 1-D, ceil(count / BLOCKS) work-items rounded up to whole groups of any size.
  * image: height x width x C bytes. columns: blocks in a block row. count: blocks. codebook: size x WORDS word_t (words of
- * packed bytes, or of four numbers) and bias: size score_t, -|c|^2, both padded to a multiple of SPAN codewords with zeros
- * and a bias below every score (-2^24 in fp32, -2^30 in integers). indices: written from offset to offset + count.
+ * packed bytes, or of four numbers) and bias: size score_t, -|c|^2, perhaps padded with zeros and a bias
+ * below every score (-2^24 in fp32, -2^30 in integers). indices: written from offset to offset + count.
  * own: count INDEX, read only with EXCLUDING.
  * Local memory: tile TILE * WORDS word_t, tile_bias TILE score_t.
  */
@@ -143,44 +143,70 @@ __kernel void vq_encode(__global const uchar *image, const uint height, const ui
 
 #else
 
-/* Nearest codewords of blocks too large for registers: SPAN codewords are scored at once while the block streams by.
+/* Nearest codewords of blocks too large for registers: a group searches for BLOCKS blocks, held in local memory, and its
+ * work-items share the codewords out among themselves.
  *
- * NDRange: 1-D, count work-items rounded up to whole groups of any size. Buffers as in vq_encode.
+ * NDRange: 1-D, ceil(count / BLOCKS) whole groups of any size. Buffers as in vq_encode, but codebook is WORDS x size word_t.
+ * Local memory: held BLOCKS * WORDS word_t; scores and places, one score_t and uint per work-item.
  */
 __kernel void vq_encode_wide(__global const uchar *image, const uint height, const uint width, const uint columns,
                              const uint count, __global const word_t *codebook, __global const score_t *bias,
                              const uint size, __global INDEX *indices, const uint offset,
-                             __global const INDEX *own)
+                             __global const INDEX *own, __local word_t *held, __local score_t *scores,
+                             __local uint *places)
 {
-    const uint which = get_global_id(0);
-    if (which >= count)
-        return;
-    const uint row = which / columns;
-    const uint column = which % columns;
-    score_t best = LOWEST;
-    uint index = 0;
-    const uint passed = PASSED(which);
-    for (uint start = 0; start < size; start += SPAN) {
-        score_t sum[SPAN];
+    const uint lane = get_local_id(0);
+    const uint lanes = get_local_size(0);
+    const uint first = get_group_id(0) * BLOCKS;
+    for (uint item = lane; item < BLOCKS * WORDS; item += lanes) {
+        const uint which = min(first + item / WORDS, count - 1);
+        held[item] = WORD_OF(block_word(image, height, width, which / columns, which % columns, item % WORDS));
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    score_t best[BLOCKS];
+    uint index[BLOCKS];
 #pragma unroll
-        for (uint s = 0; s < SPAN; ++s)
-            sum[s] = START(bias[start + s]);
-#pragma unroll 4
+    for (uint b = 0; b < BLOCKS; ++b) {
+        best[b] = LOWEST;
+        index[b] = 0;
+    }
+    for (uint j = lane; j < size; j += lanes) {
+        const score_t start_score = bias[j];
+        score_t sum[BLOCKS];
+#pragma unroll
+        for (uint b = 0; b < BLOCKS; ++b)
+            sum[b] = START(start_score);
+#pragma unroll 2
         for (uint w = 0; w < WORDS; ++w) {
-            const word_t word = WORD_OF(block_word(image, height, width, row, column, w));
+            const word_t codeword = codebook[(size_t)w * size + j];
 #pragma unroll
-            for (uint s = 0; s < SPAN; ++s)
-                sum[s] = add_word(sum[s], word, codebook[(size_t)(start + s) * WORDS + w]);
+            for (uint b = 0; b < BLOCKS; ++b)
+                sum[b] = add_word(sum[b], held[b * WORDS + w], codeword);
         }
 #pragma unroll
-        for (uint s = 0; s < SPAN; ++s) {
-            const score_t score = FINISH(sum[s], bias[start + s]);
-            const bool better = score > best && ALLOWED(start + s, passed);
-            best = better ? score : best;
-            index = better ? start + s : index;
+        for (uint b = 0; b < BLOCKS; ++b) {
+            const score_t score = FINISH(sum[b], start_score);
+            const bool better = score > best[b] && ALLOWED(j, PASSED(min(first + b, count - 1)));
+            best[b] = better ? score : best[b];
+            index[b] = better ? j : index[b];
         }
     }
-    indices[offset + which] = (INDEX)index;
+#pragma unroll
+    for (uint b = 0; b < BLOCKS; ++b) {
+        scores[lane] = best[b];
+        places[lane] = index[b];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (lane == 0) {
+            for (uint i = 1; i < lanes; ++i)
+                if (scores[i] > best[b] || (scores[i] == best[b] && places[i] < index[b])) {
+                    best[b] = scores[i];
+                    index[b] = places[i];
+                }
+            if (first + b < count)
+                indices[offset + first + b] = (INDEX)index[b];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
 }
 
 #endif

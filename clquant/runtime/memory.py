@@ -20,6 +20,7 @@ from clquant.runtime.staging import SMALLEST, Lane, Staging, as_bytes, staging
 
 # Zero-copy of a host array needs this alignment on the drivers that have it at all (Intel's guide: a page).
 HOST_ALIGNMENT = 64
+SMALL_BYTES = 1 << 20
 
 _OUT_OF_MEMORY = {
     cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
@@ -155,6 +156,8 @@ class Scope:
         """
         if array.size == 0:
             return self.empty(1)
+        if self._limits.unified_memory and array.nbytes <= SMALL_BYTES:
+            array = aligned(array)  # copied here if need be: a small copy through the queue takes far longer
         if self._limits.unified_memory and array.ctypes.data % HOST_ALIGNMENT == 0:
             flags = cl.mem_flags.READ_ONLY | cl.mem_flags.USE_HOST_PTR
             return self._keep(flags, array.nbytes, array)
@@ -189,6 +192,17 @@ class Scope:
         """
         self._buffers.append(buffer)
         return buffer
+
+
+def aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A C-contiguous array itself, or a copy of it, that begins at a multiple of `HOST_ALIGNMENT`."""
+    if array.ctypes.data % HOST_ALIGNMENT == 0:
+        return array
+    room = np.empty(array.nbytes + HOST_ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % HOST_ALIGNMENT
+    copy: npt.NDArray[Any] = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
 
 
 def write_buffer(

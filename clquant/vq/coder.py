@@ -146,7 +146,7 @@ class BlockCoder(Estimator):
         session = open_session(self.queue, [indices] if isinstance(indices, Array) else [])
         out = (height, width) if block.channels == 1 else (height, width, block.channels)
         with session.scope() as scope:
-            codebook = scope.copy_of(self._rows())
+            codebook = scope.upload(self._rows())
             if isinstance(indices, Array):
                 source = _packed(session, scope, indices)
                 decoder.check_indices(session, source, table[0] * table[1], size, "indices")
@@ -159,7 +159,7 @@ class BlockCoder(Estimator):
                 pixels = whole[row0:row1]
                 with session.scope() as inner:
                     image = inner.empty(pixels.nbytes)
-                    part = inner.copy_of(narrow[row0 // block.rows : -(-row1 // block.rows)])
+                    part = inner.upload(narrow[row0 // block.rows : -(-row1 // block.rows)])
                     decoder.decode(session, part, codebook, size, block, row1 - row0, width, image)
                     session.download_into(pixels, image)
         return whole

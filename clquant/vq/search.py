@@ -16,8 +16,8 @@ MAX_CODEBOOK = 65536
 _SQUARE = 255 * 255
 _FLOAT_COMPONENTS = 258
 _REGISTER_COMPONENTS = 64  # REGISTER_WORDS in cl/vq_encode.cl
-_SPAN = 8  # codewords at once; codebooks are padded to a multiple
-_LANE_SPAN = 4
+_WIDE_BLOCKS = 8
+_SPAN = 4  # codewords at once on CPUs; codebooks are padded to a multiple
 _LOCAL_BYTES = 32768
 _WARP = 32
 _LANES = 16  # LANES in cl/vq_encode_lanes.cl
@@ -147,6 +147,8 @@ class Search:
         bias[: self._size] = -self._norms
         number = np.float32 if self._arithmetic == FLOATS else np.int32
         operand = rows if self._arithmetic in (DP4A, INTEGER_DOT) else rows.astype(number)
+        if self._variant.name != "lanes" and self._shape.components > _REGISTER_COMPONENTS:
+            operand = np.ascontiguousarray(operand.reshape(padded, self._shape.words, 4).transpose(1, 0, 2))
         return self._scope.copy_of(operand), self._scope.copy_of(bias.astype(number)), np.uint32(padded)
 
     def _run_registers(self, count: int, constants: dict[str, Any], arguments: tuple[Any, ...]) -> None:
@@ -162,17 +164,24 @@ class Search:
         self._session.launch(kernel, -(-count // blocks), group, *arguments, *local)
 
     def _run_wide(self, count: int, constants: dict[str, Any], arguments: tuple[Any, ...]) -> None:
-        kernel = self._program(constants, BLOCKS=1, TILE=1).kernel("vq_encode_wide")
-        self._session.launch(kernel, count, self._session.work_group_size(kernel, 64), *arguments)
+        words = self._shape.words
+        word_bytes = 4 if self._arithmetic in (DP4A, INTEGER_DOT) else 16
+        room = min(self._session.limits.local_memory, _LOCAL_BYTES) // 2 // (words * word_bytes)
+        blocks = max(1, min(_WIDE_BLOCKS, room))
+        held = blocks * words * word_bytes
+        kernel = self._program(constants, BLOCKS=blocks, TILE=1).kernel("vq_encode_wide")
+        group = self._session.work_group_size(kernel, 128)
+        local = LocalMemory(held), LocalMemory(4 * group), LocalMemory(4 * group)
+        self._session.launch(kernel, -(-count // blocks) * group, group, *arguments, *local)
 
     def _run_lanes(self, count: int, constants: dict[str, Any], arguments: tuple[Any, ...]) -> None:
         components = self._shape.components
         vectors = 4 if components <= 16 else 2 if components <= _REGISTER_COMPONENTS else 1
-        kernel = self._program(constants, VECTORS=vectors, SPAN=_LANE_SPAN).kernel("vq_encode_lanes")
+        kernel = self._program(constants, VECTORS=vectors, SPAN=_SPAN).kernel("vq_encode_lanes")
         self._session.launch(kernel, -(-count // (_LANES * vectors)), 1, *arguments)
 
     def _program(self, constants: dict[str, Any], **more: int) -> Any:
-        every = {"SPAN": _SPAN, **constants, **more, "ARITHMETIC": self._arithmetic}
+        every = {**constants, **more, "ARITHMETIC": self._arithmetic}
         return self._session.program(self._variant.file, **every)
 
     def _tensor_operands(self) -> tuple[Buffer, Buffer, np.uint32]:
