@@ -61,6 +61,13 @@ def test_shared_memory_runs_in_order_on_the_session(queue: runtime.CommandQueue)
     assert runtime.overlap_bands(session, 10, 1 << 20) == [(0, 10)]
 
 
+def test_a_profile_sees_every_part(session: runtime.Session) -> None:
+    seen: set[int] = set()
+    with runtime.profile():
+        runtime.overlap(session, range(4), lambda own, _: seen.add(own.queue.int_ptr))
+    assert seen == {session.queue.int_ptr}
+
+
 def test_an_error_in_a_part_is_raised_and_the_lanes_still_serve(session: runtime.Session) -> None:
     def work(_: runtime.Session, part: int) -> None:
         if part == 3:

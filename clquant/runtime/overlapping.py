@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
+from clquant.runtime.profiling import profiled
 from clquant.runtime.progress import Progress
 from clquant.runtime.session import Session
 from clquant.runtime.staging import SMALLEST, Staging, staging
@@ -23,8 +24,9 @@ def overlap(
     """Call ``work(session, part)`` for every part; on devices with memory of their own, several at a time.
 
     Each thread brings a session with a queue and pinned memory of its own, so that one part's kernels run while
-    another's pixels are on their way. On devices that share the host's memory, and for a single part, the parts run
-    one after another on `session` itself. All work is over when this returns.
+    another's pixels are on their way. On devices that share the host's memory, for a single part, and inside
+    `profile()` (the threads' queues carry no times), the parts run one after another on `session` itself. All work is
+    over when this returns.
 
     Parameters
     ----------
@@ -42,7 +44,7 @@ def overlap(
     The error of the first lane that failed; parts not begun by then are left out.
     """
     shared = None
-    if len(parts) > 1 and not session.limits.unified_memory and not session.has_lane:
+    if len(parts) > 1 and not session.limits.unified_memory and not session.has_lane and not profiled():
         shared = staging(session.context, session.device)
     told = progress if progress is not None else Progress(None)
     if shared is not None:

@@ -67,3 +67,8 @@ def record(name: str, is_kernel: bool, event: cl.Event) -> None:
     collector = _collector.get()
     if collector is not None:
         collector.add(name, is_kernel, event)
+
+
+def profiled() -> bool:
+    """Whether a profile is open in this thread."""
+    return _collector.get() is not None
