@@ -171,6 +171,14 @@ def test_small_devices(queue: Any, rng: np.random.Generator, monkeypatch: pytest
     np.testing.assert_array_equal(indices, reference.encode(image, codebook))
 
 
+def test_a_stream_of_pictures_gives_what_single_calls_give(queue: Any, rng: np.random.Generator) -> None:
+    codec = codec_with(codebook_of(rng, 9, 4, 4, 1), queue)
+    pictures = [picture(rng, 12 + 4 * i, 20, 1) for i in range(4)]
+    for table, image in zip(codec.stream(pictures), pictures, strict=True):
+        np.testing.assert_array_equal(table, codec.encode(image))
+    assert list(codec.stream(pictures, "compress")) == [codec.compress(image) for image in pictures]
+
+
 def wrong_calls() -> list[tuple[str, type[Exception], str, dict[str, Any]]]:
     image, flat = np.zeros((8, 8), np.uint8), np.zeros((2, 2), np.uint8)
     return [

@@ -37,6 +37,7 @@ class BlockCoder(Estimator):
     queue : pyopencl.CommandQueue or None
     """
 
+    stream_method = "encode"
     codebook_: npt.NDArray[np.uint8]
     queue: CommandQueue | None
 
