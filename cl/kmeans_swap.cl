@@ -115,8 +115,10 @@ __kernel void rank_centers(__global const ulong *costs, __global const ulong *ga
     for (uint i = 0; i < k; i += 4) {
         const ulong4 other_cost = vload4(0, costs + i);
         const ulong4 other_gain = vload4(0, gains + i);
-        cost_ranks -= (other_cost < cost) | ((other_cost == cost) & (before < 0));
-        gain_ranks -= (other_gain > gain) | ((other_gain == gain) & (before < 0));
+        const long4 lower_cost = (other_cost < cost) | ((other_cost == cost) & (before < 0));
+        const long4 higher_gain = (other_gain > gain) | ((other_gain == gain) & (before < 0));
+        cost_ranks += select((long4)0, (long4)1, lower_cost);
+        gain_ranks += select((long4)0, (long4)1, higher_gain);
         before += 4;
     }
     by_cost[j] = (uint)(cost_ranks.x + cost_ranks.y + cost_ranks.z + cost_ranks.w);
@@ -168,8 +170,9 @@ __kernel void take_turns(__global const uint *by_cost, __global const uint *by_g
     int4 free = 0;
     for (uint i = 0; i < k; i += 4) {
         const uint4 kinds = vload4(0, merges + i);
-        turn -= (kinds == kind) & (vload4(0, order + i) < order[j]);
-        free -= kinds == 0;
+        const int4 earlier = (kinds == kind) & (vload4(0, order + i) < order[j]);
+        turn += select((int4)0, (int4)1, earlier);
+        free += select((int4)0, (int4)1, kinds == 0);
     }
     turns[j] = (uint)(turn.x + turn.y + turn.z + turn.w);
     if (kind == 0)
