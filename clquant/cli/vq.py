@@ -33,7 +33,7 @@ EPILOG = """examples:
   clquant vq decode coded/ --codebook book.clvq -o decoded/
   clquant vq info photo.clvq
 
-The same pictures, options and seed give the same bytes on every device."""
+The same pictures, options and seed give the same codebooks and indices on every device."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -30,7 +30,7 @@ class VQCodec(ClvqCoder):
 
     A picture is cut into blocks; each is replaced by the index of the nearest codeword of a codebook that was trained
     on pictures. Edge blocks are completed by repeating the last row and column. All arithmetic is exact in integers, so
-    codebooks, indices and files are the same bits on every device.
+    codebooks, indices and decoded pictures are the same bits on every device.
 
     Parameters
     ----------
@@ -107,8 +107,8 @@ class VQCodec(ClvqCoder):
         images : image or list of images
             Of any sizes, all of the same number of channels.
         sample_weight : sequence, optional
-            One entry a picture (a single picture: the entry itself or a list of it): a non-negative number, or an array
-            (block rows, block columns) of them. Weights are rounded to 1/65535 of the largest.
+            One entry a picture: a non-negative number, or an array (block rows, block columns) of them. Weights are
+            rounded to 1/4095 of the largest.
         progress : callable, optional
             Called with (done, total); returning False stops the training and leaves the codec as it was.
 

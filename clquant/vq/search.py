@@ -35,6 +35,8 @@ VARIANTS = (
     Variant("portable", "vq_encode.cl"),
 )
 
+EXCLUDING_VARIANTS = tuple(variant for variant in VARIANTS if variant.name != "mma")
+
 
 def index_dtype(size: int) -> np.dtype[Any]:
     """uint8 for codebooks of up to 256 codewords, else uint16."""
@@ -76,7 +78,7 @@ class Search:
         self._size = len(codebook)
         self._norms = (codebook.astype(np.int64) ** 2).sum(1)
         self._excluding = excluding
-        self._variant = session.choose(VARIANTS[1:] if excluding else VARIANTS)
+        self._variant = session.choose(EXCLUDING_VARIANTS if excluding else VARIANTS)
         self._arithmetic = int(self._variant.constants.get("ARITHMETIC", FLOATS))
         if self._arithmetic == FLOATS and shape.components > _FLOAT_COMPONENTS:
             self._arithmetic = INTEGERS
