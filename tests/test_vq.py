@@ -161,10 +161,13 @@ def test_pictures_larger_than_an_allocation_are_done_in_bands(
 
 
 @pytest.mark.small
+@pytest.mark.parametrize("shape", [(4, 4), (9, 8)])
 @pytest.mark.parametrize("limits", ["work_group=1", "work_group=2,local_memory=4096"])
-def test_small_devices(queue: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, limits: str) -> None:
+def test_small_devices(
+    queue: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, limits: str, shape: tuple[int, int]
+) -> None:
     image = picture(rng, 9, 10, 1)
-    codebook = codebook_of(rng, 11, 4, 4, 1)
+    codebook = codebook_of(rng, 11, *shape, 1)
     monkeypatch.setenv("CLQUANT_LIMITS", limits)
     with runtime.force_variant("portable"):
         indices = codec_with(codebook, queue).encode(image)
