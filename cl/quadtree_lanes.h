@@ -44,16 +44,30 @@ inline uint8 stops_lanes(const uint *words, uint stride, uint level, const rules
 #endif
 }
 
+// Words of eight bytes of two rows, added.
+inline uint8 column_words(__global const uchar *upper, __global const uchar *lower) {
+    return square_words(convert_uint8(vload8(0, upper))) + square_words(convert_uint8(vload8(0, lower)));
+}
+
 // Words of the HALF nodes of level 1 on two rows of pixels: BANDS rows of HALF words.
 inline void reduce_rows(__global const uchar *upper, __global const uchar *lower, uint *word1) {
-    uint columns[SIDE * CHANNELS];
-    for (uint i = 0; i < SIDE * CHANNELS; i += 8) {
-        uint8 above = convert_uint8(vload8(0, upper + i)), below = convert_uint8(vload8(0, lower + i));
-        vstore8(square_words(above) + square_words(below), 0, columns + i);
+#if CHANNELS == 3
+    for (uint x = 0; x < HALF; x += 4) {
+        uint8 a = column_words(upper + 6 * x, lower + 6 * x);
+        uint8 b = column_words(upper + 6 * x + 8, lower + 6 * x + 8);
+        uint8 c = column_words(upper + 6 * x + 16, lower + 6 * x + 16);
+        vstore4((uint4)(a.s0, a.s6, b.s4, c.s2) + (uint4)(a.s3, b.s1, b.s7, c.s5), 0, word1 + x);
+        vstore4((uint4)(a.s1, a.s7, b.s5, c.s3) + (uint4)(a.s4, b.s2, c.s0, c.s6), 0, word1 + HALF + x);
+        vstore4((uint4)(a.s2, b.s0, b.s6, c.s4) + (uint4)(a.s5, b.s3, c.s1, c.s7), 0, word1 + 2 * HALF + x);
     }
+#else
+    uint columns[SIDE * CHANNELS];
+    for (uint i = 0; i < SIDE * CHANNELS; i += 8)
+        vstore8(column_words(upper + i, lower + i), 0, columns + i);
     for (uint c = 0; c < CHANNELS; ++c)
         for (uint x = 0; x < HALF; ++x)
             word1[c * HALF + x] = columns[2 * x * CHANNELS + c] + columns[(2 * x + 1) * CHANNELS + c];
+#endif
 #if BANDS > CHANNELS
     for (uint x = 0; x < HALF; ++x) {
         uint total = 0;
