@@ -136,7 +136,7 @@ _SIX = clquant.Palette(
 )
 _RGBA, _GRAY, _FLAT = photo(24, 28, 4), photo(64, 72, 1), flat(48, 64, 12)
 
-_ALL = (
+JOBS = (
     Job("kmeans rgb 8", _palette_engine("KMeansPalette", _TINY, n_colors=8, **_BRIEF), True),
     Job("kmeans rgb 256", _palette_engine("KMeansPalette", _WIDE, n_colors=256), False),
     Job("kmeans rgb 1000", _palette_engine("KMeansPalette", _ODD, n_colors=1000, max_iter=2), False),
@@ -147,7 +147,8 @@ _ALL = (
     Job("kmeans gray", _palette_engine("KMeansPalette", _GRAY, n_colors=8, **_BRIEF), True),
     Job("kmeans lossless", _palette_engine("KMeansPalette", _FLAT, n_colors=16), True),
     Job("kmeans frames", _palette_engine("KMeansPalette", _ODD, fit_on=[_ODD, _TINY], n_colors=16), False),
-    Job("neuquant 32", _palette_engine("NeuQuantCL", _TINY, n_colors=32), True),
+    Job("neuquant 8", _palette_engine("NeuQuantCL", _TINY, n_colors=8, sample_factor=30), True),
+    Job("neuquant 32", _palette_engine("NeuQuantCL", _TINY, n_colors=32), False),
     Job("neuquant 256", _palette_engine("NeuQuantCL", _WIDE, n_colors=256), False),
     Job("neuquant sequential", _palette_engine("NeuQuantCL", _ODD, n_colors=256, mode="sequential"), False),
     Job("vq gray 4x4", _codec(_GRAY, codebook_size=16), True),
@@ -181,26 +182,3 @@ _ALL = (
     Job("count rgb", _counting(_ODD), True),
     Job("count rgba", _counting(_RGBA), True),
 )
-
-_ENGINES = {
-    "kmeans": "KMeansPalette",
-    "neuquant": "NeuQuantCL",
-    "vq": "VQCodec",
-    "halftone": "PinwheelHalftoner",
-    "quadtree": "QuadtreeBuilder",
-}
-JOBS = tuple(job for job in _ALL if hasattr(clquant, _ENGINES.get(job.name.split()[0], "Palette")))
-
-
-def hashes(queue: runtime.CommandQueue, small_only: bool = False, wanted: str = "") -> dict[str, str]:
-    """Digest of every job's result on a queue, by job name.
-
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-    small_only : bool
-        Leave out what takes a simulator more than seconds.
-    wanted : str
-        Only jobs whose name contains it.
-    """
-    return {job.name: digest(job.run(queue)) for job in JOBS if (job.small or not small_only) and wanted in job.name}

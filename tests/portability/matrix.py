@@ -47,15 +47,10 @@ def settings(folder: pathlib.Path, fetch: bool, wanted: str) -> tuple[list[Setti
         except UnavailableError as reason:
             missing.append(f"{runtime.name}: not available here: {reason}")
             continue
-        found.append(Setting(runtime.name, runtime.device, environment, runtime.small))
-        found.append(
-            Setting(
-                f"{runtime.name}, portable",
-                runtime.device,
-                {**environment, "CLQUANT_VARIANT": "portable"},
-                runtime.small,
-            )
-        )
+        portable = {**environment, "CLQUANT_VARIANT": "portable"}
+        found.append(Setting(f"{runtime.name}, portable", runtime.device, portable, runtime.small))
+        if not runtime.small:
+            found.append(Setting(runtime.name, runtime.device, environment, runtime.small))
         if runtime is RUNTIMES[0]:
             found += [
                 Setting(f"{runtime.name}, {limits}", runtime.device, {**environment, "CLQUANT_LIMITS": limits}, False)
