@@ -46,7 +46,10 @@ int4 updated_node(const int i, const int4 node, SLAB_MEMORY const uint *restrict
                   __global const int *restrict pull, const int reach, __global const uint *restrict decay)
 {
     uint weight = 0;
-    ulong x = 0, y = 0, z = 0, w = 0;
+    ulong x = 0, y = 0, z = 0;
+#if DIMS == 4
+    ulong w = 0;
+#endif
     for (int d = 0; d < reach; ++d) {
         // Both nodes at distance d; beyond an end, or twice the node itself, counts as none.
         const bool below = i >= d, above = d > 0 && i + d < COLORS;

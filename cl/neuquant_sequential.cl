@@ -40,7 +40,10 @@ neuquant_sequential(__global const ushort4 *restrict points, __global const uint
                     __global const int2 *restrict cycles, __global int *restrict networks,
                     __global int *restrict frequencies, const uint first_cycle, const uint last_cycle)
 {
+#if LOCAL > 1
     __local uint2 keys[2 * LOCAL];
+    uint parity = 0;
+#endif
     __local ushort4 chunk[CHUNK];
     __local int pull[COLORS / 8 + 1];
     const uint item = get_local_id(0);
@@ -62,7 +65,6 @@ neuquant_sequential(__global const ushort4 *restrict points, __global const uint
 
     const uint begin = min(first_cycle * per_cycle, samples);
     const uint slice_end = min(last_cycle * per_cycle, samples);
-    uint parity = 0;
     uint filled = begin;  // samples below this one are, or were, in the chunk
     uint sample = begin;
     for (uint cycle = first_cycle; cycle < last_cycle && sample < slice_end; ++cycle) {

@@ -92,7 +92,7 @@ neuquant_step(__global const ushort4 *restrict points, const uint4 span, __globa
               __global int4 *restrict nodes_out, __global uint *slabs, __global const int *restrict pulls,
               const int2 kernel_of, __global const uint *restrict decay, __global const uint *restrict weights)
 {
-    const uint first = span.x, batch = span.y, last_batch = span.w;
+    const uint first = span.x, batch = span.y;
     __global uint *slab = slabs + span.z * SLAB_SIZE;
     __global const uint *before = slab - (span.z > 0 ? SLAB_SIZE : 0);
     __global const int *pull = pulls + kernel_of.x;
@@ -121,9 +121,9 @@ neuquant_step(__global const ushort4 *restrict points, const uint4 span, __globa
         if (get_group_id(0) == 0)
             nodes_out[i] = node;
 #if CONSCIENCE
-        // 1024 (1/K - wins / last_batch) in 1/2^s of a coordinate, truncated; below 2^14.
-        const long owed = ((long)last_batch - (long)COLORS * before[SLAB_WINS + i]) * (1024 << SEARCH_SHIFT);
-        bias[i] = reach > 0 ? (float)(int)(owed / ((long)COLORS * last_batch)) : 0.0f;
+        // 1024 (1/K - wins / points of the batch before) in 1/2^s of a coordinate, truncated; below 2^14.
+        const long owed = ((long)span.w - (long)COLORS * before[SLAB_WINS + i]) * (1024 << SEARCH_SHIFT);
+        bias[i] = reach > 0 ? (float)(int)(owed / ((long)COLORS * span.w)) : 0.0f;
 #endif
     }
     for (int i = COLORS + item; i < PADDED; i += LOCAL) {
