@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import itertools
+import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import PIL.Image
 
 from clquant import images, params
 from clquant.images import ImageLike, Picture, read_many
@@ -142,7 +144,7 @@ class KMeansPalette(PaletteEngine):
         ----------
         images : image, or list or tuple of images
             Whatever `clquant.images.read` takes.
-        sample_weight : array_like or list of array_like, optional
+        sample_weight : array_like, gray picture or its path, or a list of them, optional
             (H, W) an image: what each pixel counts. Integers are taken as they are; floats become fixed-point numbers
             (see `clquant.palette.counting.fixed_point_weights`).
         progress : callable, optional
@@ -365,6 +367,17 @@ def _checked_fixed(fixed: Any, n_colors: int) -> npt.NDArray[np.uint8]:
     return colors
 
 
+def _weight_array(weight: Any) -> npt.NDArray[Any]:
+    """An array as it is; of a picture or its path, the gray values."""
+    if not isinstance(weight, str | os.PathLike | PIL.Image.Image):
+        return np.asarray(weight)
+    drawn = images.read(weight, argument="sample_weight").array
+    assert drawn is not None
+    if drawn.shape[2] != 1:
+        raise InvalidArgument(f"sample_weight is a picture of {drawn.shape[2]} channels; allowed: a gray one")
+    return drawn[:, :, 0]
+
+
 def _checked_weights(
     sample_weight: Any, pictures: Sequence[Picture], sources: ImageLike | Sequence[ImageLike]
 ) -> tuple[list[npt.NDArray[np.uint32]] | None, float]:
@@ -376,7 +389,7 @@ def _checked_weights(
         raise InvalidArgument(f"sample_weight has {len(given)} arrays; allowed: one for each of {len(pictures)} images")
     arrays = []
     for weight, picture in zip(given, pictures, strict=True):
-        array = np.asarray(weight)
+        array = _weight_array(weight)
         if array.dtype.kind not in "iuf":
             raise InvalidType(f"sample_weight has dtype {array.dtype}; allowed: integers or floats")
         if array.shape != (picture.height, picture.width):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import PIL.Image
 import pytest
 
 from clquant import KMeansPalette, Palette
@@ -77,3 +78,15 @@ def test_with_a_transparent_entry_and_with_partial_alpha(queue, rng):
 def test_wrong_colors(queue, sample, fixed, message):
     with pytest.raises(InvalidArgument, match=message):
         KMeansPalette(4, fixed_colors=fixed, queue=queue).fit(sample)
+
+
+def test_a_gray_picture_weighs_pixels(queue, sample, tmp_path):
+    image = np.ascontiguousarray(sample[::8, ::8])
+    weight = np.ascontiguousarray(image[:, :, 1])
+    path = tmp_path / "weight.png"
+    PIL.Image.fromarray(weight).save(path)
+    expected = KMeansPalette(6, queue=queue).fit(image, weight).palette_
+    assert KMeansPalette(6, queue=queue).fit(image, path).palette_ == expected
+    assert KMeansPalette(6, queue=queue).fit(image, PIL.Image.fromarray(weight)).palette_ == expected
+    with pytest.raises(InvalidArgument, match="sample_weight is a picture of 3 channels; allowed: a gray one"):
+        KMeansPalette(6, queue=queue).fit(image, PIL.Image.fromarray(image))
