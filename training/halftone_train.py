@@ -3,9 +3,11 @@
 For each tone 1..127 (the others mirror them) a random search over the table's entries of that tone: change some,
 halftone a patch, keep the change if the error that an eye would see has shrunk. The patch's upper half is flat; its
 lower half is a slow ramp three tones to each side, so that neighbours stay compatible. Tones seven apart share no
-patch, so all of them are tried in one picture. First only every seventh tone is searched, and the others lie between.
-The eye is Nasanen's contrast sensitivity at 300 dpi and 9.5 inches,
-the error its mean square, as in Li and Allebach's "Tone-dependent error diffusion" (they searched on patches too).
+patch, so all of them are tried in one picture. First every seventh tone is searched, then every third; the others are
+interpolated, because tables that jump from tone to tone gain on flat patches what they lose on pictures.
+
+The eye is Nasanen's contrast sensitivity at 300 dpi and 9.5 inches, the error its mean square, as in Li and Allebach's
+"Tone-dependent error diffusion" (they searched on patches too).
 
 The search is seeded and the halftoner's bits do not depend on the device, but the error is measured with floating-point
 transforms: another NumPy may break near-ties otherwise and end at other, equally good tables.
@@ -37,8 +39,7 @@ def _torch() -> Any:
 
 
 TORCH = _torch()
-STRIDE = 7
-MARGIN = 0.004
+REACH = 3  # tones to each side that a patch has
 TONES = np.arange(1, 128)
 SLOPE = 0.55
 ZERO_WEIGHT = 56  # weights are relative; 56 at 0 degrees makes Floyd and Steinberg's 7 : 1 : 5 : 3 whole with room
@@ -69,9 +70,9 @@ def seen_errors(patches: np.ndarray, halftones: np.ndarray) -> np.ndarray:
 
 
 def patch(tone: int, size: int) -> np.ndarray:
-    """Flat above, a ramp from tone - 3 to tone + 3 below."""
+    """Flat above, below it a ramp over the tones around."""
     made = np.full((size, size), tone, np.uint8)
-    made[size // 2 :] = np.rint(np.linspace(max(tone - 3, 0), tone + 3, size)).astype(np.uint8)
+    made[size // 2 :] = np.rint(np.linspace(max(tone - REACH, 0), tone + REACH, size)).astype(np.uint8)
     return made
 
 
@@ -121,48 +122,56 @@ def measure(state: np.ndarray, tones: np.ndarray, options: argparse.Namespace, s
     return seen_errors(patches, halftones.reshape(patches.shape))
 
 
-def between_knots(state: np.ndarray) -> np.ndarray:
-    """The state with every tone's entries interpolated from those of the knots, tones 1, 8, .., 127."""
-    knots = TONES[::STRIDE]
+def between_knots(state: np.ndarray, knots: np.ndarray) -> np.ndarray:
+    """The state with every tone's entries interpolated from those of the knots."""
     made = state.copy()
     for place in np.ndindex(state.shape[1:]):
         made[(slice(None), *place)] = np.interp(np.arange(128), knots, state[(knots, *place)])
     return made
 
 
-def search(
-    state: np.ndarray, groups: list[np.ndarray], sweeps: int, coarse: bool, options: argparse.Namespace, seed: int
-) -> np.ndarray:
-    """The state after some sweeps over groups of tones; says how far it is now and then.
+def around(state: np.ndarray, tones: np.ndarray) -> np.ndarray:
+    """The state with the entries of some tones spread over their patches, thresholds along the slope."""
+    made = state.copy()
+    for away in range(-REACH, REACH + 1):
+        there = np.clip(tones + away, 0, 127)
+        made[there] = state[tones]
+        made[there, :, 0] += (UNITS * SLOPE * (there - tones))[:, None]
+    return made
 
-    Where `coarse`, the groups are the knots and all other tones follow them; else a change must gain MARGIN, so that
-    tones do not drift apart for nothing.
-    """
-    rng = np.random.default_rng(seed)
+
+def search(state: np.ndarray, stride: int, sweeps: int, scale: float, options: argparse.Namespace) -> np.ndarray:
+    """The state after sweeps over every `stride`-th tone, the others between them; says how far it is now and then."""
+    rng = np.random.default_rng([options.seed, stride])
+    knots = TONES[::stride]
+    apart = -(-(2 * REACH + 1) // stride)
+    groups = [knots[first::apart] for first in range(apart)]
+    least = [measure(around(state, tones), tones, options, options.seed) for tones in groups]
     began = time.monotonic()
     for sweep in range(sweeps):
-        scale = 1.0 if coarse and 2 * sweep < sweeps else 0.5
-        for tones in groups:
-            before = measure(state, tones, options, options.seed)
-            tried = proposal(state, tones, scale, rng)
-            if coarse:
-                tried = between_knots(tried)
-            better = measure(tried, tones, options, options.seed) < before * (1.0 if coarse else 1.0 - MARGIN)
+        for tones, error in zip(groups, least, strict=True):
+            tried = proposal(state, tones, scale if 2 * sweep < sweeps else scale / 2, rng)
+            found = measure(around(tried, tones), tones, options, options.seed)
+            better = found < error
             state[tones[better]] = tried[tones[better]]
-            if coarse:
-                state = between_knots(state)
-        if (sweep + 1) % 20 == 0:
+            error[better] = found[better]
+            state = between_knots(state, knots)
+        if (sweep + 1) % 50 == 0:
             error = measure(state, TONES, options, options.seed + 1).mean()
             took = time.monotonic() - began
-            print(f"sweep {sweep + 1}: seen error {error:.3f} on a fresh seed, {took:.0f} s", flush=True)
+            print(
+                f"stride {stride}, sweep {sweep + 1}: seen error {error:.3f} on a fresh seed, {took:.0f} s", flush=True
+            )
     return state
 
 
 def train(options: argparse.Namespace) -> np.ndarray:
-    """Knots first, with all tones between them, then each tone by itself."""
-    state = search(start(), [TONES[::STRIDE]], options.coarse, True, options, options.seed)
-    groups = [TONES[rest::STRIDE] for rest in range(STRIDE)]
-    return search(state, groups, options.sweeps, False, options, options.seed + 1)
+    """Few knots first, then many."""
+    state = start()
+    for number, stage in enumerate(options.stages):
+        stride, sweeps = (int(part) for part in stage.split(":"))
+        state = search(state, stride, sweeps, 1.0 if number == 0 else 0.7, options)
+    return state
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -170,8 +179,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--block", type=int, default=32)
     parser.add_argument("--scan", choices=SCANS, default="spiral")
-    parser.add_argument("--coarse", type=int, default=200, help="sweeps over every seventh tone")
-    parser.add_argument("--sweeps", type=int, default=50, help="sweeps over every tone afterwards")
+    parser.add_argument(
+        "--stages",
+        nargs="+",
+        default=["7:300", "3:300"],
+        metavar="STRIDE:SWEEPS",
+        help="search every STRIDE-th tone SWEEPS times; the others lie between (STRIDE divides 126)",
+    )
     parser.add_argument("--size", type=int, default=512, help="side of a patch; a multiple of twice the block size")
     parser.add_argument("--start", type=int, default=64, help="amplitude of the start error in gray levels")
     parser.add_argument("--seed", type=int, default=5)
