@@ -104,13 +104,15 @@ def _quadtree(picture: Any, **arguments: Any) -> Callable[..., Result]:
     return run
 
 
-def _mapping(colors: int, channels: int, color_space: str = "srgb", side: int = 41) -> Callable[..., Result]:
+def _mapping(
+    colors: int, channels: int, color_space: str = "srgb", side: int = 41, dither: str | None = None
+) -> Callable[..., Result]:
     def run(queue: runtime.CommandQueue) -> Result:
         table = noise(colors, 1, channels, seed=9).astype(np.uint8).reshape(colors, channels)
         if channels == 4:
             table[0] = 0  # the entry for pixels of alpha 0
         picture, palette = photo(side, side + 26, channels), clquant.Palette(table)
-        options = {"color_space": color_space, "queue": queue}
+        options = {"color_space": color_space, "dither": dither, "queue": queue}
         return {
             "indices": engine.predict(picture, palette, **options),
             "picture": engine.transform(picture, palette, **options),
@@ -143,6 +145,7 @@ JOBS = (
     Job("kmeans random", _palette_engine("KMeansPalette", _ODD, n_colors=24, init="random", n_init=2), False),
     Job("kmeans given", _palette_engine("KMeansPalette", _ODD, n_colors=24, init=_TINY.reshape(-1, 3)[::40]), False),
     Job("kmeans oklab", _palette_engine("KMeansPalette", _ODD, n_colors=24, color_space="oklab"), False),
+    Job("kmeans fixed", _palette_engine("KMeansPalette", _ODD, n_colors=16, fixed_colors=_SIX.colors[:5]), False),
     Job("kmeans rgba", _palette_engine("KMeansPalette", _RGBA, n_colors=16, **_BRIEF), True),
     Job("kmeans gray", _palette_engine("KMeansPalette", _GRAY, n_colors=8, **_BRIEF), True),
     Job("kmeans lossless", _palette_engine("KMeansPalette", _FLAT, n_colors=16), True),
@@ -179,6 +182,9 @@ JOBS = (
     Job("map by cells oklab", _mapping(256, 3, "oklab", side=700), False),
     Job("map linear", _mapping(100, 3, "linear"), False),
     Job("map oklab", _mapping(100, 3, "oklab"), False),
+    Job("blue noise 16", _mapping(16, 3, dither="blue-noise"), True),
+    Job("bayer rgba oklab", _mapping(16, 4, "oklab", dither="bayer8"), True),
+    Job("bayer by cells linear", _mapping(256, 3, "linear", side=700, dither="bayer16"), False),
     Job("count rgb", _counting(_ODD), True),
     Job("count rgba", _counting(_RGBA), True),
 )
