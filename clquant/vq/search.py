@@ -206,7 +206,7 @@ class Search:
 
     def _run_tensor(self, count: int, constants: dict[str, Any], arguments: tuple[Any, ...]) -> None:
         chunks = -(-self._shape.components // 16)
-        tiles = 1 << (max(1, min(8 // chunks, count >> 17)).bit_length() - 1)
+        tiles = 1 << (max(1, min(8, 16 // chunks, count >> 17)).bit_length() - 1)
         program = self._session.program(
             self._variant.file, **constants, TILES=tiles, TILE=self._tile, LOG_SCALE=self._log_scale
         )
