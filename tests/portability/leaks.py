@@ -36,12 +36,13 @@ def main(arguments: list[str] | None = None) -> int:
         sizes, began = [], time.monotonic()
         for call in range(options.calls):
             job.run(queue)
-            if call % 50 == 49:
+            over = time.monotonic() - began > options.seconds
+            if over or call % 50 == 49 or call == options.calls - 1:
                 gc.collect()
                 sizes.append(resident())
-            if time.monotonic() - began > options.seconds:
+            if over:
                 break
-        growth = sizes[-1] - sizes[len(sizes) // 2] if sizes else 0
+        growth = sizes[-1] - sizes[len(sizes) // 2]
         leaking += growth > ALLOWED_BYTES
         print(
             f"{job.name:26} {call + 1:6} calls, {sizes[-1] / 2**20:7.1f} MiB, {growth / 2**20:+6.1f} in the second half"

@@ -1,7 +1,7 @@
 """`python -m tests.portability.offline`: every kernel compiled for AMD and Intel GPUs that are not there.
 
-Each kernel is built in its portable form with all constants that the jobs use. A build error or a spill fails;
-registers, local memory and SIMD width are reported.
+Each kernel is built in its portable form with all constants that the jobs use. A build error or a spill to memory
+fails; registers, local memory and SIMD width are reported.
 """
 
 from __future__ import annotations
@@ -65,9 +65,10 @@ def compile_amd(build: Build, target: str, folder: pathlib.Path) -> Report:
         else:
             figures[name] = value
     for kernel, found in report.kernels.items():
-        for name in ("SGPRs Spill", "VGPRs Spill"):
-            if found.get(name, "0") != "0":
-                report.problems.append(f"{kernel}: {name} {found[name]}")
+        # Scalar registers that spill into lanes of vector registers stay on the chip: reported, and no failure.
+        to_memory = found.get("ScratchSize", "0") != "0" and found.get("SGPRs Spill", "0") != "0"
+        if found.get("VGPRs Spill", "0") != "0" or to_memory:
+            report.problems.append(f"{kernel}: spills to memory: {found}")
     return report
 
 
