@@ -37,7 +37,7 @@ inline void diffuse(PARAMETERS, global error_t *errors, int row, int x, int widt
     if (is_transparent(color, transparent, missing)) {
         output[at] = (INDEX)max(transparent, 0);
     } else {
-        const int4 value = clamp(color + sum / 16, 0, 255);
+        const int4 value = clamp(color + sum / 16, (int4)(0), (int4)(255));
         const int entry = nearest_to_color(space_coordinates(value, tables), value, points, colors, PALETTE_CELLS);
         output[at] = (INDEX)entry;
         error = value - colors[entry];

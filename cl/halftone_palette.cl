@@ -9,7 +9,7 @@ inline int4 worth_of(int4 color, global const short *light) {
 }
 
 inline int4 color_of(int4 worth, global const uchar *codes) {
-    const int4 at = clamp(worth, 0, 4080);
+    const int4 at = clamp(worth, (int4)(0), (int4)(4080));
     return (int4)(codes[at.x], codes[at.y], codes[at.z], (at.w + 8) >> 4);
 }
 
@@ -74,7 +74,7 @@ kernel void halftone_palette(PALETTE_PARAMETERS, global const uchar *image, glob
         int4 reached = carry + convert_int4(waiting[slot]);
         waiting[slot] = (short4)0;
         if (outside(y, x, HEIGHT, WIDTH)) {
-            carry = clamp(reached, -error_limit, error_limit);
+            carry = clamp(reached, (int4)(-error_limit), (int4)(error_limit));
             continue;
         }
         const size_t at = pixel_index(y, x, 0, (int4)(HEIGHT, WIDTH, 1, ORIGIN));
@@ -92,7 +92,7 @@ kernel void halftone_palette(PALETTE_PARAMETERS, global const uchar *image, glob
         const int4 aim = color_of(worth + ((reached * gain) >> 4), codes);
         const int entry = nearest_to_color(space_coordinates(aim, tables), aim, points, colors, PALETTE_CELLS);
         output[at] = (INDEX)entry;
-        const int4 error = clamp(worth + reached - worth_of(colors[entry], light), -error_limit, error_limit);
+        const int4 error = clamp(worth + reached - worth_of(colors[entry], light), (int4)(-error_limit), (int4)(error_limit));
         const short4 weight = weights[step.s1 >> 10];
         int4 first = (error * weight.s1) >> 4, second = (error * weight.s2) >> 4, third = (error * weight.s3) >> 4;
         first = outside(y + (step.s5 >> 8) - 2, x + (step.s5 & 255) - 2, HEIGHT, WIDTH) ? (int4)0 : first;
