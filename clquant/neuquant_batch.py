@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,13 +162,13 @@ class BatchMap:
         if few.colors is not None:
             refine_steps *= FEW_COLORS_STEPS
         done, all_steps = 0, len(steps) + refine_steps
-        trained = self._map_points(pixels, start)
+        trained = self._map_points()
         refined = self._refine_points(pixels, few, start) if refine_steps else trained
         slabs = self._scope.zeros(4 * SLAB_WORDS * self._n_colors * (all_steps + 1))
         reach, last_batch = np.array([0, 0], np.int32), 1
         form = self._step_form(False, False)
-        for t, step in enumerate(steps):
-            self._step(form, trained, np.array([step.first, step.batch, t, last_batch], np.uint32), slabs, reach)
+        for t, (step, first) in enumerate(self._sampled_steps(pixels, trained, start)):
+            self._step(form, trained, np.array([first, step.batch, t, last_batch], np.uint32), slabs, reach)
             reach, last_batch = np.array([step.offset, step.reach], np.int32), step.batch
             done = self._report(progress, done, all_steps)
         if refine_steps == 0:
@@ -189,12 +190,20 @@ class BatchMap:
             progress.report(done + 1, total)
         return done + 1
 
-    def _map_points(self, pixels: Pixels, start: int) -> Points:
-        """The samples of all steps of the map."""
-        count = self._schedule.samples
-        points = self._scope.empty(count * POINT_BYTES)
-        self._sampler.points(pixels, SPREAD, start, (0, count), points, 0)
-        return Points(points, count, None)
+    def _map_points(self) -> Points:
+        """Room for the samples of all steps of the map, or for as many as one allocation holds."""
+        largest = max(step.batch for step in self._schedule.steps)
+        count = min(self._schedule.samples, max(self._session.limits.max_alloc // POINT_BYTES, largest))
+        return Points(self._scope.empty(count * POINT_BYTES), count, None)
+
+    def _sampled_steps(self, pixels: Pixels, points: Points, start: int) -> Iterator[tuple[tables.Step, int]]:
+        """Each step of the map and where its samples begin in `points`, which is filled anew when they are used up."""
+        low = high = 0
+        for step in self._schedule.steps:
+            if step.first + step.batch > high:
+                low, high = step.first, min(step.first + points.count, self._schedule.samples)
+                self._sampler.points(pixels, SPREAD, start, (low, high - low), points.buffer, 0)
+            yield step, step.first - low
 
     def _refine_points(self, pixels: Pixels, few: FewColors, start: int) -> Points:
         """What is refined on: the colours with their counts where they are few, else samples, at most every pixel."""
