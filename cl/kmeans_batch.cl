@@ -1,9 +1,9 @@
 /* k-means palettes of many small pictures at once; clquant/kmeans_batch.py launches these kernels in their order here.
  *
  * Constants: GROUP work-items a group (a power of two up to SEGMENTS); LANES points a vector (1 or 8: results are the
- * same); CHANNELS of a pixel (1 or 3); MOST_COLORS; STARTS, CANDIDATES, MOST_STEPS. Arguments of all: k colours;
- * plane, the length of a picture's planes of points, a multiple of 8 SEGMENTS. A task is one start of one picture:
- * task = picture * STARTS + start.
+ * same); CHANNELS of a pixel (1 or 3); MOST_COLORS; STARTS, CANDIDATES, MOST_STEPS. Arguments: k colours; least > k, the
+ * fewest points of a picture that is clustered; plane, the length of a picture's planes of points, a multiple of
+ * 8 SEGMENTS. A task is one start of one picture: task = picture * STARTS + start.
  *
  * Arithmetic: points and centers are in eighths of a gray level, 0..2040, so a squared distance is below 2^24 and
  * (distance << 8 | center) a 32-bit key whose minimum is the nearest center, the lowest index among equals. A picture
@@ -204,16 +204,16 @@ __kernel void picture_points(__global const uchar *pixels, __global const uint *
 
 /* Greedy k-means++: each center is the best of CANDIDATES points, drawn with probability as their weighted error.
  * D. Arthur, S. Vassilvitskii, "k-means++: the advantages of careful seeding", SODA 2007, section 2.2 and its remark.
- * NDRange: groups * GROUP work-items; group g takes the tasks g, g + groups, ... of pictures with more than k points.
+ * NDRange: groups * GROUP work-items; group g takes the tasks g, g + groups, ...
  * planes, counts: as above. near: (groups, plane) uint scratch. centers: (tasks, k, 3) int. key: the seed. */
 __kernel void seed_centers(__global const int *planes, __global const uint *counts, __global uint *near,
-                           __global int *centers, const uint plane, const uint k, const uint tasks,
-                           const uint key_low, const uint key_high) {
+                           __global int *centers, const uint plane, const uint k, const uint least,
+                           const uint tasks, const uint key_low, const uint key_high) {
     __local uint segment_sums[SEGMENTS], picked[CANDIDATES], potentials[CANDIDATES];
     const uint item = get_local_id(0);
     for (uint task = get_group_id(0); task < tasks; task += get_num_groups(0)) {
         const points_t p = points_of(task / STARTS, planes, counts, near, plane);
-        const uint steps = p.count > k ? k : 0;
+        const uint steps = p.count >= least ? k : 0;
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         for (uint s = item; s < SEGMENTS; s += GROUP) {
             uint sum = 0;
@@ -261,13 +261,13 @@ __kernel void seed_centers(__global const int *planes, __global const uint *coun
  * sum of weight times (squared distance in eighths of a gray level >> 6), as the last step found it. */
 __kernel void lloyd_steps(__global const int *planes, __global const uint *counts, __global uint *near,
                           __global int *centers, __global uint *inertia, const uint plane, const uint k,
-                          const uint tasks) {
+                          const uint least, const uint tasks) {
     __local int here[3 * MOST_COLORS];
     __local uint sums[4 * MOST_COLORS], changed, empty, error;
     const uint item = get_local_id(0);
     for (uint task = get_group_id(0); task < tasks; task += get_num_groups(0)) {
         const points_t p = points_of(task / STARTS, planes, counts, near, plane);
-        uint steps = p.count > k ? MOST_STEPS : 0;
+        uint steps = p.count >= least ? MOST_STEPS : 0;
         __global int *own = centers + (size_t)task * 3 * k;
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         for (uint j = item; j < 3 * k && steps > 0; j += GROUP)
@@ -317,33 +317,36 @@ __kernel void lloyd_steps(__global const int *planes, __global const uint *count
                 steps = 0;
             barrier(CLK_LOCAL_MEM_FENCE);
         }
-        for (uint j = item; j < 3 * k && p.count > k; j += GROUP)
+        for (uint j = item; j < 3 * k && p.count >= least; j += GROUP)
             own[j] = here[j];
     }
 }
 
-/* Palettes: the rounded centers of each picture's start of least inertia, the first among equals; the distinct colours
- * themselves, in order of appearance, where a picture has at most k points and k colours.
- * NDRange: a work-item a picture. pixels, offsets, counts, centers, inertia: as above.
- * palettes: (pictures, k) uchar4; sizes: (pictures) uint, colours in use; k + 1: more colours than that in k cells. */
-__kernel void write_palettes(__global const uchar *pixels, __global const uint *offsets, __global const uint *counts,
-                             __global const int *centers, __global const uint *inertia, __global uchar4 *palettes,
-                             __global uint *sizes, const uint k, const uint pictures) {
+/* Palettes: the rounded centers of each picture's start of least inertia, the first among equals.
+ * NDRange: a work-item a picture. counts, centers, inertia: as above. palettes: (pictures, k) uchar4. */
+__kernel void write_palettes(__global const uint *counts, __global const int *centers, __global const uint *inertia,
+                             __global uchar4 *palettes, const uint k, const uint least, const uint pictures) {
     const uint picture = get_global_id(0);
-    if (picture >= pictures)
+    if (picture >= pictures || counts[picture] < least)
         return;
-    __global uchar4 *own = palettes + (size_t)picture * k;
-    if (counts[picture] <= k) {
-        sizes[picture] = distinct_colors(pixels, offsets[picture], offsets[picture + 1], k, own);
-        return;
-    }
     uint best = picture * STARTS;
     for (uint task = best; task < (picture + 1) * STARTS; ++task)
         if (inertia[task] < inertia[best])
             best = task;
     for (uint j = 0; j < k; ++j) {
         const int3 c = (vload3((size_t)best * k + j, centers) + 4) >> 3;
-        own[j] = (uchar4)(c.s0, c.s1, c.s2, 255);
+        palettes[(size_t)picture * k + j] = (uchar4)(c.s0, c.s1, c.s2, 255);
     }
-    sizes[picture] = k;
+}
+
+/* The distinct colours, in order of appearance, of pictures with few points; the others are left alone.
+ * NDRange: a work-item a picture. pixels, offsets, counts: as above. palettes: (pictures, k) uchar4.
+ * sizes: (pictures) uint: the number of colours, or k + 1 where there are more than k. */
+__kernel void list_colors(__global const uchar *pixels, __global const uint *offsets, __global const uint *counts,
+                          __global uchar4 *palettes, __global uint *sizes, const uint k, const uint least,
+                          const uint pictures) {
+    const uint picture = get_global_id(0);
+    if (picture < pictures && counts[picture] < least)
+        sizes[picture] = distinct_colors(pixels, offsets[picture], offsets[picture + 1], k,
+                                         palettes + (size_t)picture * k);
 }

@@ -204,7 +204,7 @@ class KMeansPalette(PaletteEngine):
         session = open_session(self.queue)
         own = [pictures[i] for i in at_once]
         found = batch_palettes(session, own, int(self.n_colors), self.random_state, len(pictures), report)
-        palettes = {i: Palette(colors) for i, colors in zip(at_once, found, strict=True) if colors is not None}
+        palettes = {i: Palette(colors) for i, colors in zip(at_once, found, strict=True)}
         for i, image in enumerate(images):
             if i not in palettes:
                 palettes[i] = copy.copy(self).fit(image).palette_

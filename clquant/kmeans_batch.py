@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.images import Picture
-from clquant.runtime import Progress, Session, Variant, seed_key
+from clquant.runtime import Buffer, Progress, Scope, Session, Variant, seed_key
 
 # The bounds that keep every sum within 32 bits are proved in the kernel file for pictures up to this size.
 MOST_PIXELS = 1 << 14
@@ -16,6 +16,8 @@ MOST_COLORS = 256
 # Measured on 60 icons of photographs, 16 colours: mean squared error 44.6 with 1 start of 1 candidate, 42.4 with 2 of
 # 3, 41.9 with 3 of 4 (libimagequant: 43.4); a start takes 8.5 steps on average.
 STARTS, CANDIDATES, MOST_STEPS = 3, 4, 24
+# A picture with fewer cells than this a colour is clustered by its distinct colours instead.
+FEW_CELLS = 4
 SEGMENTS = 64
 CELLS = 32**3
 PICTURES_A_LAUNCH = 1024
@@ -40,12 +42,13 @@ def fits(picture: Picture) -> bool:
 
 def batch_palettes(
     session: Session, pictures: Sequence[Picture], n_colors: int, seed: int, total: int, progress: Progress
-) -> list[npt.NDArray[np.uint8] | None]:
+) -> list[npt.NDArray[np.uint8]]:
     """A palette for each of many small pictures.
 
-    Each picture's pixels are gathered in cells of 8 gray levels a side; their means, weighted, are clustered by
-    `STARTS` runs of greedy k-means++ and Lloyd steps in eighths of a gray level, and the best run's centers are
-    rounded. A picture's palette depends on its pixels, `n_colors` and `seed` alone, not on its neighbours.
+    Each picture's pixels are gathered in cells of 8 gray levels a side; a picture of few cells is taken colour by
+    colour. The means, weighted, are clustered by `STARTS` runs of greedy k-means++ and Lloyd steps in eighths of a
+    gray level, and the best run's centers are rounded. A picture's palette depends on its pixels, `n_colors` and
+    `seed` alone, not on its neighbours.
 
     Parameters
     ----------
@@ -61,12 +64,11 @@ def batch_palettes(
     Returns
     -------
     list of (n, 3) uint8 ndarrays
-        With n <= n_colors; exactly the distinct colours, ascending, where they are that few. None for a picture
-        with more colours than `n_colors` in no more cells than that: it needs a finer look.
+        With n <= n_colors; exactly the distinct colours, ascending, where they are that few.
     """
-    palettes: list[npt.NDArray[np.uint8] | None] = []
+    palettes: list[npt.NDArray[np.uint8]] = []
     for chunk in _chunks(pictures, session.limits.max_alloc):
-        palettes += _launch(session, chunk, n_colors, seed)
+        palettes += _Batch(session, chunk, n_colors, seed).run()
         progress.report(len(palettes), total)
     return palettes
 
@@ -85,66 +87,101 @@ def _chunks(pictures: Sequence[Picture], max_alloc: int) -> Iterator[Sequence[Pi
         yield pictures[begin:]
 
 
-def _planes(pixels: int) -> int:
-    """The length of a picture's planes of points: one a pixel at most, in whole vectors of every segment."""
-    return -(-min(pixels, CELLS) // (8 * SEGMENTS)) * 8 * SEGMENTS
+def _planes(points: int) -> int:
+    """The length of a picture's planes of points, in whole vectors of every segment."""
+    return -(-points // (8 * SEGMENTS)) * 8 * SEGMENTS
 
 
-def _launch(
-    session: Session, pictures: Sequence[Picture], n_colors: int, seed: int
-) -> list[npt.NDArray[np.uint8] | None]:
-    count, tasks = len(pictures), len(pictures) * STARTS
-    sizes = np.array([p.pixels for p in pictures], np.uint32)
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.uint32)
-    pixels = np.concatenate([p.array.reshape(-1) for p in pictures if p.array is not None])
-    most_points = _planes(int(sizes.max()))
-    variant = session.choose(VARIANTS)
-    group = min(int(variant.constants["GROUP"]), 1 << (session.limits.work_group.bit_length() - 1))
-    program = session.program(
-        variant.file,
-        **{**variant.constants, "GROUP": group},
-        CHANNELS=pictures[0].channels,
-        MOST_COLORS=MOST_COLORS,
-        STARTS=STARTS,
-        CANDIDATES=CANDIDATES,
-        MOST_STEPS=MOST_STEPS,
-    )
-    groups = min(GROUPS_A_UNIT * session.limits.compute_units, session.limits.max_alloc // (CELLS * 16))
-    groups = max(groups, 1)
-    key = seed_key(seed)
-    plane, k = np.uint32(most_points), np.uint32(n_colors)
-    with session.scope() as scope:
-        pixel_buffer, offset_buffer = scope.copy_of(pixels), scope.copy_of(offsets)
-        histogram = scope.zeros(min(groups, count) * CELLS * 16)
-        planes = scope.empty(count * 16 * most_points)
-        counts, inertia = scope.empty(4 * count), scope.empty(4 * tasks)
-        near = scope.empty(min(groups, tasks) * 4 * most_points)
-        centers = scope.empty(tasks * n_colors * 12)
-        palettes, used = scope.empty(count * n_colors * 4), scope.empty(4 * count)
-        n, t = np.uint32(count), np.uint32(tasks)
-        session.launch(
-            program.kernel("picture_points"),
-            min(groups, count) * group,
-            group,
-            *(pixel_buffer, offset_buffer, histogram, planes, counts, plane, n),
+class _Batch:
+    """The launches for one chunk of pictures."""
+
+    def __init__(self, session: Session, pictures: Sequence[Picture], n_colors: int, seed: int) -> None:
+        self._session = session
+        self._pictures = pictures
+        self._n_colors = n_colors
+        self._key = seed_key(seed)
+        variant = session.choose(VARIANTS)
+        self._group = min(int(variant.constants["GROUP"]), 1 << (session.limits.work_group.bit_length() - 1))
+        self._program = session.program(
+            variant.file,
+            **{**variant.constants, "GROUP": self._group},
+            CHANNELS=pictures[0].channels,
+            MOST_COLORS=MOST_COLORS,
+            STARTS=STARTS,
+            CANDIDATES=CANDIDATES,
+            MOST_STEPS=MOST_STEPS,
         )
-        task_items = min(groups, tasks) * group
+        groups = min(GROUPS_A_UNIT * session.limits.compute_units, session.limits.max_alloc // (CELLS * 16))
+        self._most_groups = max(groups, 1)
+
+    def run(self) -> list[npt.NDArray[np.uint8]]:
+        """A palette for each picture."""
+        session, count, least = self._session, len(self._pictures), FEW_CELLS * self._n_colors
+        offsets = np.concatenate([[0], np.cumsum([p.pixels for p in self._pictures])]).astype(np.uint32)
+        pixels = np.concatenate([p.array.reshape(-1) for p in self._pictures if p.array is not None])
+        plane = _planes(max(p.pixels for p in self._pictures))
+        with session.scope() as scope:
+            pixel_buffer, offset_buffer = scope.copy_of(pixels), scope.copy_of(offsets)
+            histogram = scope.zeros(min(self._most_groups, count) * CELLS * 16)
+            planes, counts = scope.empty(count * 16 * plane), scope.empty(4 * count)
+            palettes, sizes = scope.empty(count * self._n_colors * 4), scope.zeros(4 * count)
+            session.launch(
+                self._program.kernel("picture_points"),
+                min(self._most_groups, count) * self._group,
+                self._group,
+                *(pixel_buffer, offset_buffer, histogram, planes, counts, np.uint32(plane), np.uint32(count)),
+            )
+            self._cluster(scope, planes, counts, palettes, plane, least, count)
+            numbers = (np.uint32(self._n_colors), np.uint32(least), np.uint32(count))
+            listing = (pixel_buffer, offset_buffer, counts, palettes, sizes, *numbers)
+            session.launch(self._program.kernel("list_colors"), count, None, *listing)
+            colors = session.download(palettes, (count, self._n_colors, 4), np.uint8)[:, :, :3]
+            listed = session.download(sizes, count, np.uint32)
+        found = [
+            np.unique(c[:n], axis=0) if 0 < n <= self._n_colors else c for c, n in zip(colors, listed, strict=True)
+        ]
+        close = [int(i) for i in np.flatnonzero(listed > self._n_colors)]
+        for i, palette in zip(close, self._by_color([self._pictures[i] for i in close]), strict=True):
+            found[i] = palette
+        return found
+
+    def _by_color(self, pictures: Sequence[Picture]) -> list[npt.NDArray[np.uint8]]:
+        """Palettes of pictures whose colours, more than asked, lie in few cells: every colour is a point."""
+        clouds = [_distinct(p) for p in pictures]
+        if not clouds:
+            return []
+        plane, count = _planes(max(len(c) for c, _ in clouds)), len(clouds)
+        points = np.zeros((count, 4, plane), np.int32)
+        for row, (colors, weights) in zip(points, clouds, strict=True):
+            row[:3, : len(colors)] = 8 * colors.T.astype(np.int32)
+            row[3, : len(colors)] = weights
+        session = self._session
+        with session.scope() as scope:
+            counts = scope.copy_of(np.array([len(c) for c, _ in clouds], np.uint32))
+            palettes = scope.empty(count * self._n_colors * 4)
+            self._cluster(scope, scope.copy_of(points), counts, palettes, plane, self._n_colors + 1, count)
+            return list(session.download(palettes, (count, self._n_colors, 4), np.uint8)[:, :, :3])
+
+    def _cluster(
+        self, scope: Scope, planes: Buffer, counts: Buffer, palettes: Buffer, plane: int, least: int, count: int
+    ) -> None:
+        """Queue k-means of the points of every picture that has at least `least`."""
+        session, tasks = self._session, count * STARTS
+        near = scope.empty(min(self._most_groups, tasks) * 4 * plane)
+        centers, inertia = scope.empty(tasks * self._n_colors * 12), scope.empty(4 * tasks)
+        items = min(self._most_groups, tasks) * self._group
         clouds = (planes, counts, near, centers)
-        session.launch(program.kernel("seed_centers"), task_items, group, *clouds, plane, k, t, key[0], key[1])
-        session.launch(program.kernel("lloyd_steps"), task_items, group, *clouds, inertia, plane, k, t)
-        session.launch(
-            program.kernel("write_palettes"),
-            count,
-            None,
-            *(pixel_buffer, offset_buffer, counts, centers, inertia, palettes, used, k, n),
-        )
-        colors = session.download(palettes, (count, n_colors, 4), np.uint8)[:, :, :3]
-        lengths = session.download(used, count, np.uint32)
-        few = session.download(counts, count, np.uint32) <= n_colors
-    return [_palette(colors[i], int(lengths[i]), bool(few[i])) for i in range(count)]
+        n, k, fewest = np.uint32(count), np.uint32(self._n_colors), np.uint32(least)
+        numbers = (np.uint32(plane), k, fewest, np.uint32(tasks))
+        kernel = self._program.kernel
+        session.launch(kernel("seed_centers"), items, self._group, *clouds, *numbers, *self._key)
+        session.launch(kernel("lloyd_steps"), items, self._group, *clouds, inertia, *numbers)
+        session.launch(kernel("write_palettes"), count, None, counts, centers, inertia, palettes, k, fewest, n)
 
 
-def _palette(colors: npt.NDArray[np.uint8], length: int, exact: bool) -> npt.NDArray[np.uint8] | None:
-    if length > len(colors):
-        return None
-    return np.unique(colors[:length], axis=0) if exact else colors
+def _distinct(picture: Picture) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Distinct colours (n, 3), ascending, and how many pixels have each."""
+    assert picture.array is not None
+    channels = picture.array.reshape(-1, picture.channels)[:, [0, picture.channels // 2, -1]].astype(np.uint32)
+    packed, counts = np.unique(channels[:, 0] << 16 | channels[:, 1] << 8 | channels[:, 2], return_counts=True)
+    return np.stack([packed >> 16, packed >> 8 & 255, packed & 255], axis=1).astype(np.uint8), counts

@@ -78,11 +78,15 @@ def lloyd(points: np.ndarray, weights: np.ndarray, centers: np.ndarray, steps: i
     return centers, inertia
 
 
-def palette(pixels: np.ndarray, k: int, seed: int, starts: int, candidates: int, steps: int) -> np.ndarray | None:
+def palette(
+    pixels: np.ndarray, k: int, seed: int, few_cells: int, starts: int, candidates: int, steps: int
+) -> np.ndarray:
     points, weights = cell_points(pixels)
-    if len(points) <= k:
-        distinct = np.unique(pixels.reshape(-1, 3), axis=0)
-        return distinct if len(distinct) <= k else None
+    if len(points) < few_cells * k:
+        distinct, weights = np.unique(pixels.reshape(-1, 3), axis=0, return_counts=True)
+        if len(distinct) <= k:
+            return distinct
+        points = 8 * distinct.astype(np.int64)
     key = seed_key(seed)
     runs = [
         lloyd(points, weights, seed_centers(points, weights, k, start, candidates, key), steps)
