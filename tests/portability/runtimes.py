@@ -31,6 +31,10 @@ class Runtime:
         From the folder for downloads, and whether to download, to environment variables; raises `UnavailableError`.
     small : bool
         Whether it only takes the small jobs.
+    extra : mapping
+        Further environment variables.
+    trusted : bool
+        False where the runtime says of itself that it may miscompile: what differs there is shown and not counted.
     """
 
     name: str
@@ -38,6 +42,7 @@ class Runtime:
     prepare: Callable[[pathlib.Path, bool], Mapping[str, str]]
     small: bool = False
     extra: Mapping[str, str] = field(default_factory=dict)
+    trusted: bool = True
 
 
 def _bundled(folder: pathlib.Path, fetch: bool) -> Mapping[str, str]:
@@ -130,5 +135,5 @@ RUNTIMES = (
     Runtime("Oclgrind, races and bounds", "Oclgrind", _bundled, small=True, extra=_CHECKS),
     Runtime("Intel CPU", "Intel", _intel),
     Runtime("PoCL of Debian", "PoCL 3.1", _debian_pocl),
-    Runtime("rusticl (llvmpipe)", "llvmpipe", _rusticl),
+    Runtime("rusticl (llvmpipe)", "llvmpipe", _rusticl, trusted=False),
 )
