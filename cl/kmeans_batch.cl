@@ -1,9 +1,9 @@
 /* k-means palettes of many small pictures at once; clquant/kmeans_batch.py launches these kernels in their order here.
  *
- * Constants: GROUP work-items a group (a power of two up to SEGMENTS); LANES points a vector (1 or 8: results are the
- * same); CHANNELS of a pixel (1 or 3); MOST_COLORS; STARTS, CANDIDATES, MOST_STEPS. Arguments: k colours; least > k, the
+ * Constants: GROUP work-items a group (a power of two up to SEGMENTS); LANES points a vector (1 or 16) and SEGMENTS of a
+ * picture's points (results are the same); CHANNELS of a pixel (1 or 3); MOST_COLORS; STARTS, CANDIDATES, MOST_STEPS. Arguments: k colours; least > k, the
  * fewest points of a picture that is clustered; plane, the length of a picture's planes of points, a multiple of
- * 8 SEGMENTS. A task is one start of one picture: task = picture * STARTS + start.
+ * LANES SEGMENTS. A task is one start of one picture: task = picture * STARTS + start.
  *
  * Arithmetic: points and centers are in eighths of a gray level, 0..2040, so a squared distance is below 2^24 and
  * (distance << 8 | center) a 32-bit key whose minimum is the nearest center, the lowest index among equals. A picture
@@ -12,16 +12,15 @@
 
 #include "philox.h"
 
-#define SEGMENTS 64
 #define WORDS 1024 /* of the map of occupied cells: 32^3 bits */
 #define PURPOSE 0x62617463u
 
-#if LANES == 8
-typedef int8 ints;
-typedef uint8 uints;
-#define LOAD(array, block) vload8(block, array)
-#define STORE(value, array, block) vstore8(value, block, array)
-#define TO_UINTS(x) as_uint8(x)
+#if LANES == 16
+typedef int16 ints;
+typedef uint16 uints;
+#define LOAD(array, block) vload16(block, array)
+#define STORE(value, array, block) vstore16(value, block, array)
+#define TO_UINTS(x) as_uint16(x)
 #else
 typedef int ints;
 typedef uint uints;
@@ -39,8 +38,10 @@ typedef uint uints;
 #endif
 
 inline uint sum_of(uints v) {
-#if LANES == 8
-    return ((v.s0 + v.s1) + (v.s2 + v.s3)) + ((v.s4 + v.s5) + (v.s6 + v.s7));
+#if LANES == 16
+    const uint8 half_sums = v.lo + v.hi;
+    const uint4 quarter_sums = half_sums.lo + half_sums.hi;
+    return (quarter_sums.s0 + quarter_sums.s1) + (quarter_sums.s2 + quarter_sums.s3);
 #else
     return v;
 #endif
@@ -148,7 +149,7 @@ inline void repair(points_t p, uint k, __local int *centers, __local const uint 
  * NDRange: groups * GROUP work-items; group g takes the pictures g, g + groups, ...
  * pixels: (total, CHANNELS) uint8, one picture after another; offsets: (pictures + 1) uint, where each begins.
  * histogram: (groups, 32768, 4) uint scratch, zero before and after. planes: (pictures, 4, plane) int: x, y, z,
- * weight, in the order of the cells, then weights of 0 up to a multiple of 8 SEGMENTS. counts: (pictures) uint. */
+ * weight, in the order of the cells, then weights of 0 up to a multiple of LANES SEGMENTS. counts: (pictures) uint. */
 __kernel void picture_points(__global const uchar *pixels, __global const uint *offsets, __global uint *histogram,
                              __global int *planes, __global uint *counts, const uint plane,
                              const uint pictures) {
@@ -194,7 +195,7 @@ __kernel void picture_points(__global const uchar *pixels, __global const uint *
                 x[3 * plane + at++] = (int)n;
                 cell[0] = cell[1] = cell[2] = cell[3] = 0;
             }
-        const uint end = before[GROUP], padded = (end + 8 * SEGMENTS - 1) / (8 * SEGMENTS) * (8 * SEGMENTS);
+        const uint end = before[GROUP], padded = (end + LANES * SEGMENTS - 1) / (LANES * SEGMENTS) * (LANES * SEGMENTS);
         for (uint i = end + item; i < padded; i += GROUP)
             for (uint a = 0; a < 4; ++a)
                 x[a * plane + i] = 0;
