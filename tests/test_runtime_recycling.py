@@ -67,16 +67,15 @@ def test_a_failed_job_keeps_nothing(session: runtime.Session) -> None:
 
 def test_the_oldest_go_beyond_the_bound(session: runtime.Session) -> None:
     recycler = Recycler()
-    with session.scope() as scope:
-        buffers = [cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=1 << 20) for _ in range(4)]
-        for buffer in buffers:
-            recycler.keep(session.queue, buffer, 3 << 20)
-        with pytest.raises(cl.LogicError):
-            buffers[0].release()
-        assert recycler.take(session.queue, 1 << 20) is buffers[3]
-        scope.adopt(buffers[3])
-        recycler.clear()
-        assert recycler.take(session.queue, 1 << 20) is None
+    buffers = [cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=1 << 20) for _ in range(4)]
+    for buffer in buffers:
+        recycler.keep(session.queue, buffer, 3 << 20)
+    with pytest.raises(cl.LogicError):
+        buffers[0].release()
+    assert recycler.take(session.queue, 1 << 20) is buffers[3]
+    recycler.clear()
+    assert recycler.take(session.queue, 1 << 20) is None
+    buffers[3].release()
 
 
 def test_short_memory_empties_what_is_kept(session: runtime.Session, monkeypatch: pytest.MonkeyPatch) -> None:

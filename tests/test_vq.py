@@ -243,3 +243,12 @@ def test_a_device_table_with_a_wrong_index_is_refused(queue: Any, rng: np.random
 def test_unfitted(verb: str) -> None:
     with pytest.raises(NotFittedError):
         getattr(VQCodec(), verb)(np.zeros((4, 4), np.uint8))
+
+
+def test_decode_takes_an_images_whole_shape(queue, rng):
+    image = rng.integers(0, 256, (21, 30, 3), dtype=np.uint8)
+    codec = VQCodec(8, queue=queue).fit(image)
+    table = codec.encode(image)
+    np.testing.assert_array_equal(codec.decode(table, shape=image.shape), codec.decode(table, shape=(21, 30)))
+    with pytest.raises(runtime.ClquantError, match=r"shape\[2\] is 4; allowed: an integer from 3 to 3"):
+        codec.decode(table, shape=(21, 30, 4))

@@ -148,7 +148,25 @@ class PaletteEngine(Estimator, abc.ABC):
 
     @abc.abstractmethod
     def fit(self, images: Any, sample_weight: Any = None, *, progress: ProgressCallback | None = None) -> Any:
-        """Learn `palette_` from one image or several; returns the engine itself."""
+        """Learn `palette_` from one image, or one that several share.
+
+        Parameters
+        ----------
+        images : image, or list or tuple of images
+        sample_weight : optional
+            What each pixel counts, where the engine knows weights.
+        progress : callable, optional
+            Called with (done, total) steps; returning False stops the job.
+
+        Returns
+        -------
+        The engine itself.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType, FileError, StoppedError
+            See the engine.
+        """
 
     def fit_quality(
         self,
@@ -187,23 +205,106 @@ class PaletteEngine(Estimator, abc.ABC):
         return self
 
     def predict(self, image: ImageLike, dither: Any = None, *, progress: ProgressCallback | None = None) -> Any:
-        """Indices into `palette_`, (H, W); see `clquant.palette.engine.predict`."""
+        """Indices into `palette_` of an image's pixels.
+
+        Parameters
+        ----------
+        image : image
+            Whatever `clquant.images.read` takes.
+        dither : None, str or object
+            A name such as ``"pinwheel"`` or ``"blue-noise"``, or an object with a method `dither`.
+        progress : callable, optional
+            Called with (done, total) parts of the image; returning False stops the job.
+
+        Returns
+        -------
+        ndarray or pyopencl.array.Array
+            (H, W) uint8 up to 256 colours, else uint16; on the device for a device array.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InvalidArgument, InvalidType, FileError, StoppedError
+            As the function `predict` of this module, which also states ties and determinism.
+        """
         return predict(image, **self._given(dither, progress))
 
     def transform(self, image: ImageLike, dither: Any = None, *, progress: ProgressCallback | None = None) -> Any:
-        """The image in the colours of `palette_`; see `clquant.palette.engine.transform`."""
+        """The image in the colours of `palette_`.
+
+        Parameters
+        ----------
+        image : image
+            Whatever `clquant.images.read` takes.
+        dither : None, str or object
+            A name such as ``"pinwheel"`` or ``"blue-noise"``, or an object with a method `dither`.
+        progress : callable, optional
+            Called with (done, total) parts of the image; returning False stops the job.
+
+        Returns
+        -------
+        ndarray or pyopencl.array.Array
+            (H, W, 3) uint8, or (H, W, 4) where the palette has alpha; on the device for a device array.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InvalidArgument, InvalidType, FileError, StoppedError
+            As the function `transform` of this module, which also states ties and determinism.
+        """
         return transform(image, **self._given(dither, progress))
 
     def quantize(
         self, image: ImageLike, dither: Any = None, *, progress: ProgressCallback | None = None
     ) -> IndexedImage:
-        """The image as indices and `palette_`; see `clquant.palette.engine.quantize`."""
+        """The image as indices and `palette_`.
+
+        Parameters
+        ----------
+        image : image
+            Whatever `clquant.images.read` takes.
+        dither : None, str or object
+            A name such as ``"pinwheel"`` or ``"blue-noise"``, or an object with a method `dither`.
+        progress : callable, optional
+            Called with (done, total) parts of the image; returning False stops the job.
+
+        Returns
+        -------
+        IndexedImage
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InvalidArgument, InvalidType, FileError, StoppedError
+            As the function `quantize` of this module, which also states ties and determinism.
+        """
         return quantize(image, **self._given(dither, progress))
 
     def fit_predict(
         self, image: ImageLike, sample_weight: Any = None, *, progress: ProgressCallback | None = None
     ) -> Any:
-        """`fit` on one image, then `predict` of it; the image is read, and copied to the device, once."""
+        """`fit` on one image, then `predict` of it; the image is read, and copied to the device, once.
+
+        Parameters
+        ----------
+        image : image
+        sample_weight : optional
+            As `fit`.
+        progress : callable, optional
+            As `fit`, then as `predict`.
+
+        Returns
+        -------
+        As `predict`.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType, FileError, StoppedError
+            As `fit` and `predict`.
+        """
         picture = images.read(image)
         session = open_session(self.queue, images.device_arrays([picture]))
         source: Any = image

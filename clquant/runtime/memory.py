@@ -183,16 +183,6 @@ class Scope:
     def _order(self) -> None:
         order_commands(self._queue)
 
-    def adopt(self, buffer: cl.Buffer) -> cl.Buffer:
-        """Release a buffer made elsewhere together with this scope's own.
-
-        Parameters
-        ----------
-        buffer : pyopencl.Buffer
-        """
-        self._buffers.append(buffer)
-        return buffer
-
 
 def aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A C-contiguous array itself, or a copy of it, that begins at a multiple of `HOST_ALIGNMENT`."""

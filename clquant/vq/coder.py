@@ -125,8 +125,8 @@ class BlockCoder(Estimator):
         ----------
         indices : ndarray of integers or device array, shape (rows, columns)
             Each below N. On the device of the dtype that `encode` gives.
-        shape : pair of int, optional
-            True (height, width); default: all of every block.
+        shape : sequence of int, optional
+            True (height, width), or an image's whole (height, width, channels); default: all of every block.
 
         Returns
         -------
@@ -189,9 +189,11 @@ class BlockCoder(Estimator):
         whole = table[0] * block.rows, table[1] * block.columns
         if shape is None:
             return whole
-        if not isinstance(shape, tuple | list) or len(shape) != 2:
-            raise InvalidType(f"shape is {params.shown(shape)}; allowed: a pair (height, width)")
-        height, width = (params.integer(f"shape[{i}]", side, 1) for i, side in enumerate(shape))
+        if not isinstance(shape, tuple | list) or len(shape) not in (2, 3):
+            raise InvalidType(f"shape is {params.shown(shape)}; allowed: (height, width), or an image's whole shape")
+        height, width = (params.integer(f"shape[{i}]", side, 1) for i, side in enumerate(shape[:2]))
+        if len(shape) == 3:
+            params.integer("shape[2]", shape[2], block.channels, block.channels)
         if block.table_shape(height, width) != table:
             raise InvalidArgument(
                 f"shape is ({height}, {width}); allowed: what a table of {table} covers, up to {whole}"
