@@ -8,23 +8,45 @@ from clquant.palette.indexed import IndexedImage
 from clquant.palette.ordered import OrderedDither
 from clquant.palette.palette import Palette
 from clquant.quadtree import Quadtree, QuadtreeBuilder
-from clquant.runtime import ClquantError
+from clquant.runtime import (
+    BuildError,
+    ClquantError,
+    DeviceError,
+    DeviceMemoryError,
+    FileError,
+    FormatError,
+    InvalidArgument,
+    InvalidType,
+    NoDeviceError,
+    NotFittedError,
+    StoppedError,
+)
 from clquant.vq import ClvqInfo, VQCodec, clvq_info
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BuildError",
     "ClquantError",
     "ClvqInfo",
+    "DeviceError",
+    "DeviceMemoryError",
+    "FileError",
+    "FormatError",
     "IndexedImage",
+    "InvalidArgument",
+    "InvalidType",
     "KMeansPalette",
     "NeuQuantCL",
+    "NoDeviceError",
+    "NotFittedError",
     "OrderedDither",
     "Palette",
     "PaletteEngine",
     "PinwheelHalftoner",
     "Quadtree",
     "QuadtreeBuilder",
+    "StoppedError",
     "VQCodec",
     "WeightTables",
     "clvq_info",

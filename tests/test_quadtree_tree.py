@@ -56,8 +56,11 @@ def test_render_outline_and_frames(tree):
     border[1:] |= owner[1:] != owner[:-1]
     outlined = tree.outline(color=(1, 2, 3))
     assert np.array_equal(outlined, np.where(border[..., None], (1, 2, 3), picture))
-    frames = list(tree.frames())
-    assert len(frames) == tree.depth + 1
+    frames = tree.frames()
+    assert len(frames) == len(list(frames)) == tree.depth + 1
+    assert [frame.tolist() for frame in frames[-2:]] == [frames[-2].tolist(), frames[tree.depth].tolist()]
+    with pytest.raises(IndexError):
+        frames[tree.depth + 1]
     assert (frames[0] == tree.levels[0].means[0, 0]).all()
     assert np.array_equal(frames[-1], picture)
     for depth, level in enumerate(tree.levels):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -52,16 +53,46 @@ def as_rgb(picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     return np.ascontiguousarray(picture[..., :3])
 
 
-def frames(levels: Levels, height: int, width: int) -> Iterator[npt.NDArray[np.uint8]]:
-    """One picture a depth, root first: leaves so far, and what is still to be split in its mean; (H, W, C)."""
-    canvas: npt.NDArray[np.uint8] | None = None
-    for depth, level in enumerate(levels):
-        rows, columns = level.kinds.shape
-        means = level.means
-        canvas = means.copy() if canvas is None else doubled(canvas, rows, columns)
-        own = (level.kinds == FORK) | (level.kinds == LEAF)
-        canvas[own] = means[own]
-        picture = canvas
-        for above in range(len(levels) - 2 - depth, -1, -1):
-            picture = doubled(picture, *grid(height, width, above))
-        yield picture.copy()
+class Frames(Sequence[npt.NDArray[np.uint8]]):
+    """One picture a depth, root first: leaves so far, and what is still to be split in its mean.
+
+    Each is painted when it is asked for, so that a large picture's frames need not all be held at once.
+
+    Parameters
+    ----------
+    levels : Levels
+        Of the tree, root first.
+    height, width : int
+        Of the picture.
+    gray : bool
+        Whether the pictures are (H, W) instead of (H, W, C).
+    """
+
+    def __init__(self, levels: Levels, height: int, width: int, gray: bool) -> None:
+        self._levels = levels
+        self._height = height
+        self._width = width
+        self._gray = gray
+
+    def __len__(self) -> int:
+        return len(self._levels)
+
+    @overload
+    def __getitem__(self, depth: int) -> npt.NDArray[np.uint8]: ...
+
+    @overload
+    def __getitem__(self, depth: slice) -> list[npt.NDArray[np.uint8]]: ...
+
+    def __getitem__(self, depth: int | slice) -> npt.NDArray[np.uint8] | list[npt.NDArray[np.uint8]]:
+        chosen = range(len(self))[depth]
+        return [self._paint(one) for one in chosen] if isinstance(chosen, range) else self._paint(chosen)
+
+    def _paint(self, depth: int) -> npt.NDArray[np.uint8]:
+        picture: npt.NDArray[np.uint8] = self._levels[0].means.copy()
+        for level in islice(self._levels, 1, depth + 1):
+            picture = doubled(picture, *level.kinds.shape)
+            own = (level.kinds == FORK) | (level.kinds == LEAF)
+            picture[own] = level.means[own]
+        for above in range(len(self) - 2 - depth, -1, -1):
+            picture = doubled(picture, *grid(self._height, self._width, above))
+        return picture[..., 0] if self._gray else picture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -330,16 +330,16 @@ class Quadtree:
         picture[render.edges(self.height, self.width, self._leaves)] = ink
         return picture
 
-    def frames(self) -> Iterator[npt.NDArray[np.uint8]]:
+    def frames(self) -> Sequence[npt.NDArray[np.uint8]]:
         """One picture a depth, root first; the last is `render()`.
 
-        Yields
-        ------
-        ndarray of uint8 of the picture's own shape
-            The leaves down to this depth, and the regions still to be split, each in its mean.
+        Returns
+        -------
+        sequence of `depth` + 1 ndarrays of uint8, of the picture's own shape
+            The leaves down to this depth, and the regions still to be split, each in its mean. A picture is painted
+            when it is taken out.
         """
-        for picture in render.frames(self.levels, self.height, self.width):
-            yield picture[..., 0] if self.gray else picture
+        return render.Frames(self.levels, self.height, self.width, self.gray)
 
     # --- other forms ------------------------------------------------------------------------------------------------
 
