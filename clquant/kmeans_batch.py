@@ -21,8 +21,6 @@ FEW_CELLS = 4
 # Planes of points are multiples of every variant's lanes times segments.
 PADDING = 128
 CELLS = 32**3
-PICTURES_A_LAUNCH = 1024
-GROUPS_A_UNIT = 16
 
 VARIANTS = (
     # On CPUs a work-group is one thread: a single work-item with explicit lanes.
@@ -30,9 +28,9 @@ VARIANTS = (
         "lanes",
         "kmeans_batch.cl",
         admits=lambda limits: limits.is_cpu and not limits.is_simulator,
-        constants={"LANES": 16, "GROUP": 1, "SEGMENTS": 8},
+        constants={"LANES": 16, "SEGMENTS": 8},
     ),
-    Variant("portable", "kmeans_batch.cl", constants={"LANES": 1, "GROUP": 64, "SEGMENTS": 64}),
+    Variant("portable", "kmeans_batch.cl", constants={"LANES": 1, "SEGMENTS": 64}),
 )
 
 
@@ -68,19 +66,19 @@ def batch_palettes(
         With n <= n_colors; exactly the distinct colours, ascending, where they are that few.
     """
     palettes: list[npt.NDArray[np.uint8]] = []
-    for chunk in _chunks(pictures, session.limits.max_alloc):
+    for chunk in _chunks(session, pictures):
         palettes += _Batch(session, chunk, n_colors, seed).run()
         progress.report(len(palettes), total)
     return palettes
 
 
-def _chunks(pictures: Sequence[Picture], max_alloc: int) -> Iterator[Sequence[Picture]]:
+def _chunks(session: Session, pictures: Sequence[Picture]) -> Iterator[Sequence[Picture]]:
     """Runs of pictures with the same number of channels, as many as one launch and its buffers take."""
     begin = 0
-    most_points = 0
+    most_points, most_pictures = 0, session.tuned("batch.pictures")
     for end, picture in enumerate(pictures):
         most_points = max(most_points, _planes(picture.pixels))
-        most = max(1, min(PICTURES_A_LAUNCH, max_alloc // (16 * most_points)))
+        most = max(1, min(most_pictures, session.limits.max_alloc // (16 * most_points)))
         if end - begin == most or picture.channels != pictures[begin].channels:
             yield pictures[begin:end]
             begin, most_points = end, _planes(picture.pixels)
@@ -102,17 +100,22 @@ class _Batch:
         self._n_colors = n_colors
         self._key = seed_key(seed)
         variant = session.choose(VARIANTS)
-        self._group = min(int(variant.constants["GROUP"]), 1 << (session.limits.work_group.bit_length() - 1))
+        wanted = 1 if variant.name == "lanes" else session.tuned("batch.group")
+        self._group = min(wanted, 1 << (session.limits.work_group.bit_length() - 1))
         self._program = session.program(
             variant.file,
-            **{**variant.constants, "GROUP": self._group},
+            **variant.constants,
+            GROUP=self._group,
             CHANNELS=pictures[0].channels,
             MOST_COLORS=MOST_COLORS,
             STARTS=STARTS,
             CANDIDATES=CANDIDATES,
             MOST_STEPS=MOST_STEPS,
         )
-        groups = min(GROUPS_A_UNIT * session.limits.compute_units, session.limits.max_alloc // (CELLS * 16))
+        groups = min(
+            session.tuned("batch.groups_a_unit") * session.limits.compute_units,
+            session.limits.max_alloc // (CELLS * 16),
+        )
         self._most_groups = max(groups, 1)
 
     def run(self) -> list[npt.NDArray[np.uint8]]:

@@ -20,7 +20,6 @@ FEW_COLORS_STEPS = 4
 # Words a colour of a slab (cl/neuquant_map.h), and of the part that the map's own steps need.
 SLAB_WORDS = 14
 STEP_WORDS = 6
-GROUP = 256
 # Of the portable step, in the map and in the refinement: work-items that share a point, points that a work-item has at
 # once, most groups a compute unit. The best of those measured on an NVIDIA H200; they change no bit.
 MAP_SHAPE = (8, 2, 2)
@@ -256,7 +255,7 @@ class BatchMap:
             shape = {"LOCAL": local, "LANES": min(most_lanes, local), "TILE": tile}
             return session.program(STEP_VARIANTS[-1].file, **shape, **plan, **options).kernel("neuquant_step")
 
-        kernel, local = admitted(session, GROUP, build)
+        kernel, local = admitted(session, session.tuned("neuquant.group"), build)
         return StepForm(kernel, local, local // min(most_lanes, local) * tile, units * groups_a_unit)
 
     def _memory_plan(self, free: int, options: dict[str, int]) -> dict[str, int]:
@@ -277,7 +276,7 @@ class BatchMap:
             constants = {"STAGED": int(in_local), "LOCAL": local, **self._constants}
             return session.program("neuquant_refine.cl", **constants).kernel("neuquant_refine")
 
-        kernel, local = admitted(session, GROUP, build)
+        kernel, local = admitted(session, session.tuned("neuquant.group"), build)
         make = LocalMemory if in_local else self._scope.empty
         return RefineForm(kernel, local, tuple(make(size * self._n_colors) for size in REFINE_SCRATCH))
 

@@ -18,8 +18,8 @@ def _way(request):
     with pytest.MonkeyPatch.context() as patch:
         if request.param != "as chosen":
             patch.setenv("CLQUANT_VARIANT", "portable")
-            patch.setattr(counting, "SMALL_PIXELS", 0 if request.param == "histogram" else counting.SMALL_PIXELS)
-        yield
+        with runtime.force_tuning({"counting.table_pixels": 0} if request.param == "histogram" else {}):
+            yield
 
 
 def counted(queue, pictures, weights=None):

@@ -96,12 +96,12 @@ def test_what_does_not_fit_is_known() -> None:
     assert kmeans_batch.fits(images.read(np.zeros((128, 128), np.uint8)))
 
 
-def test_progress_counts_pictures(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kmeans_batch, "PICTURES_A_LAUNCH", 2)
+def test_progress_counts_pictures(queue: runtime.CommandQueue) -> None:
     told: list[tuple[int, int]] = []
     pictures = [images.read(np.full((2, 2, 3), i, np.uint8)) for i in range(5)]
     progress = runtime.Progress(lambda done, total: told.append((done, total)))
-    palettes = kmeans_batch.batch_palettes(runtime.open_session(queue), pictures, 2, 0, 5, progress)
+    with runtime.force_tuning({"batch.pictures": 2}):
+        palettes = kmeans_batch.batch_palettes(runtime.open_session(queue), pictures, 2, 0, 5, progress)
     assert told == [(2, 5), (4, 5), (5, 5)]
     assert [p.tolist() for p in palettes] == [[[i, i, i]] for i in range(5)]
 

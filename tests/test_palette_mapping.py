@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 from clquant import IndexedImage, Palette
 from clquant.palette import engine, mapping, spaces
 from clquant.palette.dither import register_dither
-from clquant.runtime import Array, InvalidArgument, InvalidType, StoppedError, default_queue, open_session
+from clquant.runtime import Array, InvalidArgument, InvalidType, StoppedError, default_queue, force_tuning, open_session
 from tests.reference.palette_map import nearest
+
+
+@pytest.fixture
+def _always_by_grid():
+    with force_tuning({"mapping.grid_pays": 1}):
+        yield
 
 
 def mapped(queue, pixels, palette, space, grid):
@@ -87,9 +93,9 @@ def test_lists_too_long_give_a_coarser_grid_or_none(queue, rng, monkeypatch):
         assert np.array_equal(mapped(queue, pixels, palette, space, True), expected)
 
 
+@pytest.mark.usefixtures("_always_by_grid")
 @pytest.mark.parametrize("channels", [None, 3, 4])
-def test_verbs_agree_on_host_and_device(queue, rng, channels, monkeypatch):
-    monkeypatch.setattr(mapping, "GRID_PAYS", 1000)
+def test_verbs_agree_on_host_and_device(queue, rng, channels):
     shape = (13, 17) if channels is None else (13, 17, channels)
     image = rng.integers(0, 256, shape, dtype=np.uint8)
     palette = Palette(rng.integers(0, 256, (300, 3))).with_transparent()

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from clquant import OrderedDither, Palette
-from clquant.palette import blue_noise, engine, mapping, spaces
+from clquant.palette import blue_noise, engine, spaces
 from clquant.quality import visual_error
-from clquant.runtime import InvalidArgument, InvalidType, open_session
+from clquant.runtime import InvalidArgument, InvalidType, force_tuning, open_session
 from tests.reference import ordered as reference
 
 
@@ -35,10 +35,9 @@ def test_bands_grids_and_device_arrays_change_nothing(queue, rng, monkeypatch):
     there.set(image)
     assert np.array_equal(engine.predict(there, palette, dither="bayer16").get(), whole)
     assert np.array_equal(engine.transform(there, palette, dither="bayer16").get(), palette.colors[whole])
-    monkeypatch.setattr(mapping, "GRID_PAYS", 1)
-    assert np.array_equal(engine.predict(image, palette, dither="bayer16", queue=queue), whole)
+    with force_tuning({"mapping.grid_pays": 1}):
+        assert np.array_equal(engine.predict(image, palette, dither="bayer16", queue=queue), whole)
     monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=16384")
-    monkeypatch.setattr(mapping, "GRID_PAYS", 2**60)
     assert np.array_equal(engine.predict(image, palette, dither="bayer16", queue=queue), whole)
 
 

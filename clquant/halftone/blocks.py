@@ -31,7 +31,6 @@ VARIANTS = (
 )
 LARGEST_UNROLLED = 8
 """Unrolling wins up to this block size on an H200: 364 against 235 Gpx/s at 8, 213 against 230 at 16."""
-GROUP = 64
 Band = tuple[int, int, int, int]
 SMALLEST_SPIRAL = 4
 
@@ -200,7 +199,9 @@ class BlockHalftone:
     def _launch_portable(self, phase: int, job: _Job, begin: int, end: int, index: int, cut_only: bool) -> None:
         """Queue the portable form from the `index`-th block of a row on; `cut_only` leaves out whole blocks."""
         form, slots = self._form(phase, False), self._plan.phases[phase].path.slots
-        lanes = self._session.work_group_size(form.kernel, min(GROUP, job.half - index), slots * 2)
+        lanes = self._session.work_group_size(
+            form.kernel, min(self._session.tuned("halftone.group"), job.half - index), slots * 2
+        )
         self._session.launch(
             form.kernel,
             (job.half - index, end - begin, job.channels),

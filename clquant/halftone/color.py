@@ -19,7 +19,6 @@ from clquant.palette import spaces
 from clquant.palette.mapping import Mapper
 from clquant.palette.palette import Palette
 
-GROUP = 32
 TILE_ROWS, TILE_COLUMNS = 32, 64
 GAIN = 32
 """Sixteenths of the error that count in choosing an entry (16 are passed on): measured in docs/halftone.md."""
@@ -153,7 +152,9 @@ class _Pinwheel:
         edges = scope.empty(4 * block * (last - first) * half * 8)
         shape = np.array([picture.height, picture.width, picture.channels, band[0]], np.int32)
         for (kernel, tables, slots), begin, end in zip(self._phases, (first, inner), (last, inner_last), strict=True):
-            lanes = self._session.work_group_size(kernel, min(GROUP, half), slots * 8)
+            lanes = self._session.work_group_size(
+                kernel, min(self._session.tuned("halftone.palette_group"), half), slots * 8
+            )
             self._session.launch(
                 kernel,
                 (half, end - begin),

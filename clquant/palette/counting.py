@@ -24,13 +24,9 @@ CELLS = 1 << 12
 CELL_BINS = CODES // CELLS
 ALPHA_CELLS = 1 << 16
 SMALLEST_TABLE, FIRST_TABLE = 1 << 12, 1 << 20  # slots of the first hash table, twice the pixels between these
-SMALL_PIXELS = 1 << 18  # up to here a hash table costs less than clearing and reading a bin for each colour there is
 MAX_WEIGHT = 2**32 - 1
-GROUP = 64
-WORK_ITEMS = 1 << 16
 
-# Work-groups of the partition for each compute unit, and the most counters they may need together.
-PARTITION_GROUPS = 4
+# Most counters that the partition's work-groups may need together.
 MOST_COUNTERS = 1 << 24
 
 PARTITION = Variant("partition", "color_partition.cl", lambda limits: limits.is_cpu and not limits.is_simulator)
@@ -181,7 +177,7 @@ class _Counter:
     def count(self) -> ColorCounts:
         """Count as if all were opaque first; that tells whether there is partial transparency."""
         partition = self._session.choose(VARIANTS) is PARTITION and self._partition_fits()
-        if not partition and self._pixels <= SMALL_PIXELS:
+        if not partition and self._pixels <= self._session.tuned("counting.table_pixels"):
             return self._hashed()
         with self._session.scope() as inner:
             counts = self._partitioned(inner) if partition else self._opaque(inner)
@@ -205,8 +201,8 @@ class _Counter:
                 "color_count.cl", CHANNELS=picture.channels, WEIGHTED=int(self._weights is not None)
             )
             kernel = program.kernel(name)
-            group = self._session.work_group_size(kernel, GROUP)
-            items = min(int(n) // 4 + 4, WORK_ITEMS)
+            group = self._session.work_group_size(kernel, self._session.tuned("counting.group"))
+            items = min(int(n) // 4 + 4, self._session.tuned("counting.work_items"))
             self._session.launch(kernel, items, group, pixels, weights, n, *args, self._notes)
 
     def _noted(self) -> list[int]:
@@ -224,7 +220,7 @@ class _Counter:
 
     @property
     def _partition_groups(self) -> int:
-        return PARTITION_GROUPS * self._session.limits.compute_units
+        return self._session.tuned("counting.groups_a_unit") * self._session.limits.compute_units
 
     def _partitioned(self, inner: Scope) -> ColorCounts | None:
         """Count cell by cell, after the pixels were partitioned by cells; None where one is partly transparent."""
@@ -291,7 +287,7 @@ class _Counter:
 
     def _occupied(self, inner: Scope, bins: Buffer, cells: int) -> npt.NDArray[np.uint32]:
         kernel = self._session.program("color_count.cl", CELL_BINS=CELL_BINS).kernel("count_occupied")
-        group = self._session.work_group_size(kernel, GROUP, 4)
+        group = self._session.work_group_size(kernel, self._session.tuned("counting.group"), 4)
         occupied = inner.empty(4 * cells)
         self._session.launch(kernel, cells * group, group, bins, occupied, LocalMemory(4 * group))
         return self._session.download(occupied, cells, np.uint32)
@@ -300,7 +296,7 @@ class _Counter:
         self, owner: Scope, bins: Buffer, first: int, occupied: npt.NDArray[np.uint32]
     ) -> tuple[Buffer, Buffer, npt.NDArray[np.uint32]]:
         kernel = self._session.program("color_count.cl", CELL_BINS=CELL_BINS).kernel("collect_occupied")
-        group = self._session.work_group_size(kernel, GROUP, 4)
+        group = self._session.work_group_size(kernel, self._session.tuned("counting.group"), 4)
         starts = _starts(occupied)
         nbytes = 4 * int(starts[-1])
         colors, counts = owner.empty(nbytes), owner.empty(nbytes)
@@ -342,7 +338,7 @@ class _Counter:
         session = self._session
         program = session.program("color_count.cl", CHANNELS=4)
         file_hashed, order_cells = program.kernel("file_hashed"), program.kernel("order_cells")
-        group = session.work_group_size(file_hashed, GROUP)
+        group = session.work_group_size(file_hashed, session.tuned("counting.group"))
         cursors = inner.zeros(4 * ALPHA_CELLS)
         given = (keys, sums, np.uint32(slots))
         session.launch(file_hashed, slots, group, *given, np.int32(0), cursors, cursors, cursors)
@@ -353,7 +349,7 @@ class _Counter:
         session.copy(cursors, where, 4 * ALPHA_CELLS)
         session.launch(file_hashed, slots, group, *given, np.int32(1), cursors, codes, code_counts)
         colors, counts = self._scope.empty(4 * n), self._scope.empty(4 * n)
-        group = session.work_group_size(order_cells, GROUP)
+        group = session.work_group_size(order_cells, session.tuned("counting.group"))
         session.launch(order_cells, n, group, np.uint32(n), where, codes, code_counts, colors, counts)
         return self._result(colors, counts, starts if partial else _opaque_starts(starts), transparent, partial)
 

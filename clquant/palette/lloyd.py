@@ -9,22 +9,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from clquant.palette.points import GROUP, MOST_SQUARED, PADDING, Points
+from clquant.palette.points import MOST_SQUARED, PADDING, Points
 from clquant.runtime import LocalMemory, Progress, Scope, Session, Variant
 
 SLOTS = 16
-UPDATE_GROUP = 256
 STATE_WORDS = 4
 DONE, STEPS = 0, 1
-# Steps that are queued before the host looks whether they are done; those after the last one change nothing.
-BATCH = 8
 
 # Forms of the assignment; `LANES` is shaped for CPUs.
 LANES = Variant("lanes", "lloyd_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator)
 PORTABLE = Variant("portable", "lloyd.cl")
 VARIANTS = (LANES, PORTABLE)
-# Work-groups for each compute unit: enough to even out their differing loads.
-LANES_GROUPS, PORTABLE_GROUPS = 4, 16
 
 
 class Lloyd:
@@ -66,10 +61,10 @@ class Lloyd:
         self._assign = session.program(variant.file, DIMS=dims, **variant.constants).kernel("assign_tiles")
         self._update = session.program("lloyd_update.cl", DIMS=dims).kernel("update_centers")
         lanes = variant is LANES
-        self._group = 1 if lanes else session.work_group_size(self._assign, GROUP, 8)
+        self._group = 1 if lanes else session.work_group_size(self._assign, session.tuned("kmeans.group"), 8)
         # Groups share the tiles among them; each has lists of up to k centers, in the lanes form its own sums as well.
         list_bytes = 12 * (1 + dims) * self.k_stride if lanes else 2 * k
-        groups = (LANES_GROUPS if lanes else PORTABLE_GROUPS) * session.limits.compute_units
+        groups = session.tuned("kmeans.groups_a_unit") * session.limits.compute_units
         self._groups = max(1, min(points.tiles, groups, session.limits.max_alloc // list_bytes))
         self._replicas = self._groups if lanes else 1
         self._pairs = scope.empty(8 * k)
@@ -142,7 +137,7 @@ class Lloyd:
             2^64 times the relative fall of inertia at which the steps are done.
         """
         session = self._session
-        group = session.work_group_size(self._update, UPDATE_GROUP, 24)
+        group = session.work_group_size(self._update, session.tuned("kmeans.update_group"), 24)
         session.launch(
             self._update,
             group,
@@ -194,8 +189,10 @@ class Lloyd:
         """
         self.restart()
         queued = steps = 0
+        batch = self._session.tuned("kmeans.steps_a_wait")
         while queued < max_iter:
-            for _ in range(min(BATCH, max_iter - queued)):
+            # Steps after the one that is done change nothing.
+            for _ in range(min(batch, max_iter - queued)):
                 self.assign()
                 self.update(int(tol * 2**64))
                 queued += 1

@@ -22,8 +22,6 @@ from clquant.runtime import Buffer, InvalidArgument, Scope, Session
 FINE_SHIFT = {"srgb": (3, 5), "linear": (6, 7), "oklab": (5, 7)}
 # Cells of the grid that a fine grid's lists are made from are 4 times as long.
 PARENT_STEP = 2
-# A grid pays from this many comparisons (pixels times colours) on: measured by benchmarks/mapping.py.
-GRID_PAYS = 1 << 24
 # Candidates of a whole grid, 2 bytes each, beyond which a coarser grid is taken.
 MOST_CANDIDATES = 1 << 26
 GROUP = 64
@@ -89,7 +87,7 @@ class Mapper:
         self._points = scope.copy_of(points)
         self._colors = scope.copy_of(rgba.astype(np.int32))
         self._missing = scope.zeros(4)
-        pays = expected_pixels * len(palette) >= GRID_PAYS and not self._city_block
+        pays = expected_pixels * len(palette) >= session.tuned("mapping.grid_pays") and not self._city_block
         self._cells = self._fine_grid() if pays else self._one_cell()
 
     @property
@@ -136,7 +134,7 @@ class Mapper:
         """
         session = self._session
         kernel = session.program(file, **self.constants(channels)).kernel(kernel_name)
-        group: Any = session.work_group_size(kernel, GROUP)
+        group: Any = session.work_group_size(kernel, session.tuned("mapping.group"))
         if isinstance(items, tuple):
             group = (group, 1)
         session.launch(kernel, items or count, group, *self.arguments(), pixels, out, np.uint64(count), *more)

@@ -19,11 +19,8 @@ from clquant.quadtree.geometry import cells, grid
 
 STOP = np.uint32(1 << 31)
 COUNT_MASK = np.uint32(STOP - 1)
-# Work-group sizes, measured best on an NVIDIA H200 (benchmarks/quadtree.py).
+# Work-group size of `quadtree_totals`.
 GROUP = 128
-TILE_GROUP = 32
-LEAF_GROUP = 32
-UPPER_GROUP = 64
 
 TILE_VARIANTS = (
     runtime.Variant("dp4a", "quadtree_tiles.cl", lambda limits: limits.is_nvidia, {"DP4A": 1, "LANES": 0}),
@@ -127,7 +124,9 @@ def launch_upper(
     height, width = shape
     span = upper_span(session.limits, criterion.bands(int(constants["CHANNELS"])))
     upper = {**constants, "SPAN": span}
-    kernel, group = group_kernel(session, "quadtree_upper.cl", "quadtree_upper", UPPER_GROUP, upper)
+    kernel, group = group_kernel(
+        session, "quadtree_upper.cl", "quadtree_upper", session.tuned("quadtree.upper_group"), upper
+    )
     places = (*below, *stats, *nodes, *extents)
     session.launch(
         kernel,
@@ -244,7 +243,7 @@ class Subtree:
         kernel, group = self._group_kernel(
             variant.file,
             "quadtree_tiles",
-            1 if variant.name == "lanes" else TILE_GROUP,
+            1 if variant.name == "lanes" else self.session.tuned("quadtree.tile_group"),
             **variant.constants,
             STORE_LOW=int(self.store_low),
         )
@@ -300,7 +299,8 @@ class Subtree:
         """Write the leaves' records in Morton order, compacted on the device, to a buffer that has room for all."""
         session, region = self.session, self.region
         level = leaf_level(session.limits, self.channels, self.tile)
-        kernel, group = self._group_kernel("quadtree_leaves.cl", "quadtree_leaves", LEAF_GROUP, LEAF_LEVEL=level)
+        wanted = session.tuned("quadtree.leaf_group")
+        kernel, group = self._group_kernel("quadtree_leaves.cl", "quadtree_leaves", wanted, LEAF_LEVEL=level)
         constants = self._constants(LEAF_LEVEL=level, GROUP=group)
         locate = session.program("quadtree_leaves.cl", **constants).kernel("quadtree_offsets")
         squares = cells(region.height, region.width, level)

@@ -34,6 +34,7 @@ from clquant.runtime.programs import Kernel, Program, full_source
 from clquant.runtime.progress import Progress, ProgressCallback
 from clquant.runtime.recycling import release_memory
 from clquant.runtime.session import LocalMemory, Session, open_session
+from clquant.runtime.tuning import force_tuning
 from clquant.runtime.variants import Variant, force_variant
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "default_queue",
     "describe",
     "find_device",
+    "force_tuning",
     "force_variant",
     "full_source",
     "list_devices",

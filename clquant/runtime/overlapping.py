@@ -12,7 +12,6 @@ from clquant.runtime.session import Session
 from clquant.runtime.staging import SMALLEST, Staging, staging
 
 T = TypeVar("T")
-BANDS = 8
 
 
 def overlap(
@@ -91,7 +90,7 @@ class _LaneWork(Generic[T]):
 
 
 def overlap_bands(session: Session, height: int, row_bytes: int, multiple_of: int = 1) -> list[tuple[int, int]]:
-    """Bands of rows to overlap: an eighth of the picture each, or what fits the largest allocation if that is less.
+    """Bands of rows to overlap: `transfer.bands` of the picture, or what fits the largest allocation if that is less.
 
     Parameters
     ----------
@@ -108,6 +107,7 @@ def overlap_bands(session: Session, height: int, row_bytes: int, multiple_of: in
     """
     most = max(session.limits.max_alloc // max(row_bytes, 1), 1)
     if not session.limits.unified_memory and height * row_bytes >= SMALLEST:
-        most = min(most, max(-(-height // BANDS), SMALLEST // BANDS // max(row_bytes, 1), 1))
+        bands = session.tuned("transfer.bands")
+        most = min(most, max(-(-height // bands), SMALLEST // bands // max(row_bytes, 1), 1))
     rows = max(most // multiple_of, 1) * multiple_of
     return [(row0, min(row0 + rows, height)) for row0 in range(0, height, rows)]

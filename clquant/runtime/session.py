@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyopencl as cl
 import pyopencl.array
 
-from clquant.runtime import devices, variants
+from clquant.runtime import devices, tuning, variants
 from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType
 from clquant.runtime.limits import Limits
 from clquant.runtime.memory import Scope, device_errors, order_commands, read_buffer, write_buffer
@@ -77,6 +77,15 @@ class Session:
             If a form is forced that the device does not admit.
         """
         return variants.choose(table, self.limits)
+
+    def tuned(self, name: str) -> int:
+        """A tunable number for this device (see `clquant.runtime.tuning`).
+
+        Parameters
+        ----------
+        name : str
+        """
+        return tuning.value(self.device, self.limits, name)
 
     def scope(self) -> Scope:
         """Device memory that lives as long as the ``with`` block around it."""

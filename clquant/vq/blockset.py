@@ -42,7 +42,7 @@ def block_rows(session: Session, scope: Scope, image: Buffer, height: int, width
     kernel = program.kernel("vq_blocks")
     blocks = scope.empty(rows * columns * shape.components)
     sizes = np.uint32(height), np.uint32(width), np.uint32(columns), np.uint32(rows * columns)
-    group = session.work_group_size(kernel, 128)
+    group = session.work_group_size(kernel, session.tuned("vq.train_group"))
     session.launch(kernel, rows * columns * shape.words, group, image, *sizes, blocks)
     return blocks
 
@@ -174,7 +174,7 @@ class BlockSet:
         room = session.limits.max_alloc // (4 * halves * size * columns)
         parts = max(1, min(session.limits.compute_units, room)) if in_parts else 1
         kernel = self._program(INDEX=index_type(size)).kernel("vq_accumulate_parts" if in_parts else "vq_accumulate")
-        group = 1 if in_parts else session.work_group_size(kernel, 128)
+        group = 1 if in_parts else session.work_group_size(kernel, session.tuned("vq.train_group"))
         total = np.zeros((size, columns), np.int64)
         for piece in self._pieces:
             with session.scope() as scope:
@@ -203,7 +203,7 @@ class BlockSet:
         """
         size = len(codebook)
         kernel = self._program(INDEX=index_type(size)).kernel("vq_distances")
-        group = self._session.work_group_size(kernel, 128)
+        group = self._session.work_group_size(kernel, self._session.tuned("vq.train_group"))
         indices, distances = [], []
         with self._session.scope() as scope:
             rows = scope.copy_of(codebook)

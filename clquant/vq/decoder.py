@@ -42,7 +42,7 @@ def decode(
     constants = {"P": shape.rows, "Q": shape.columns, "C": shape.channels}
     program = session.program("vq_decode.cl", **constants, INDEX=index_type(size), PIECE=piece, WHOLE=int(whole_blocks))
     kernel = program.kernel("vq_decode")
-    group = session.work_group_size(kernel, 256)
+    group = session.work_group_size(kernel, session.tuned("vq.decode_group"))
     across = min(group, 64)
     table = shape.table_shape(height, width)
     lines = table[0] if whole_blocks else height

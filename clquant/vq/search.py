@@ -161,7 +161,7 @@ class Search:
         tile = 1 << (max(1, min(room, 1024 if word_bytes == 4 else 128)).bit_length() - 1)
         program = self._program(constants, BLOCKS=blocks, TILE=tile)
         kernel = program.kernel("vq_encode")
-        group = self._session.work_group_size(kernel, 128)
+        group = self._session.work_group_size(kernel, self._session.tuned("vq.group"))
         local = LocalMemory(tile * words * word_bytes), LocalMemory(tile * 4)
         self._session.launch(kernel, -(-count // blocks), group, *arguments, *local)
 
@@ -172,7 +172,7 @@ class Search:
         blocks = max(1, min(_WIDE_BLOCKS, room))
         held = blocks * words * word_bytes
         kernel = self._program(constants, BLOCKS=blocks, TILE=1).kernel("vq_encode_wide")
-        group = self._session.work_group_size(kernel, 128)
+        group = self._session.work_group_size(kernel, self._session.tuned("vq.group"))
         local = LocalMemory(held), LocalMemory(4 * group), LocalMemory(4 * group)
         self._session.launch(kernel, -(-count // blocks) * group, group, *arguments, *local)
 
