@@ -33,7 +33,9 @@ class Limits:
         Whether `cl_khr_integer_dot_product` is offered and its functions exist in OpenCL C 1.2 (Intel's CPU runtime
         offers it and has them in OpenCL C 3.0 only).
     is_cpu, is_nvidia, is_simulator : bool
-        Device families that variants tell apart; a simulator (Oclgrind) runs one work-item at a time.
+        Device families that variants tell apart; a simulator (Oclgrind) runs one work-item at a time. llvmpipe, though
+        it computes on the CPU, is none: it leaves loops silently when a work-item has gone round 65,535 times in all,
+        and the forms for CPUs have few work-items with long loops.
     compute_capability : int
         Of an NVIDIA device, ten times major plus minor (90 for 9.0); 0 elsewhere.
     unified_memory : bool
@@ -79,7 +81,7 @@ class Limits:
             int64_atomics="cl_khr_int64_base_atomics" in extensions,
             fp64="cl_khr_fp64" in extensions,
             integer_dot_product="cl_khr_integer_dot_product" in extensions and _has_dot_product(device),
-            is_cpu=bool(device.type & cl.device_type.CPU),
+            is_cpu=bool(device.type & cl.device_type.CPU) and "llvmpipe" not in device.name.lower(),
             is_nvidia="nvidia" in device.vendor.lower(),
             is_simulator="oclgrind" in platform.lower(),
             compute_capability=_compute_capability(device, extensions),
