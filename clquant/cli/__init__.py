@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import clquant
 
-COMMANDS = ("bench", "compare", "devices", "halftone", "palette", "quadtree", "vq")
+COMMANDS = ("bench", "compare", "devices", "halftone", "palette", "quadtree", "tune", "vq")
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2

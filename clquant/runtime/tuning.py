@@ -89,6 +89,7 @@ PARAMETERS = (
 NAMES = {parameter.name: parameter for parameter in PARAMETERS}
 
 _forced: contextvars.ContextVar[Values | None] = contextvars.ContextVar("clquant_tuning", default=None)
+_noted: contextvars.ContextVar[set[str] | None] = contextvars.ContextVar("clquant_tuning_noted", default=None)
 
 
 def family(limits: Limits) -> str:
@@ -203,6 +204,9 @@ def value(device: cl.Device, limits: Limits, name: str) -> int:
     InvalidArgument
         If `CLQUANT_TUNING` is neither empty nor ``off``.
     """
+    names = _noted.get()
+    if names is not None:
+        names.add(name)
     forced = _forced.get()
     if forced is not None and name in forced:
         return forced[name]
@@ -228,6 +232,17 @@ def _values(device: cl.Device, kind: str, switch: str) -> Values:
             message = f"{str(path)!r} is passed over: {error}; clquant tune --reset removes it"
             warnings.warn(message, RuntimeWarning, stacklevel=2)
     return {**shipped(kind), **own}
+
+
+@contextlib.contextmanager
+def noted() -> Iterator[set[str]]:
+    """A set that receives the names of the parameters that are read inside the block, in this thread and its lanes."""
+    names: set[str] = set()
+    token = _noted.set(names)
+    try:
+        yield names
+    finally:
+        _noted.reset(token)
 
 
 def forget() -> None:
