@@ -95,7 +95,7 @@ def test_programs_come_back_from_the_disk(
 
 def _only_from_binary(build: object) -> object:
     def checked(self: cl.Program, *args: object, **kwargs: object) -> object:
-        assert "options" not in kwargs, "compiled from source although it was cached"
+        assert not kwargs["options"], "compiled from source although it was cached"
         return build(self, *args, **kwargs)  # type: ignore[operator]
 
     return checked

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-import warnings
-from typing import Any, cast
+from typing import Any
 
 import pyopencl as cl
 
+from clquant.runtime.building import build
 from clquant.runtime.errors import InvalidArgument
 
 ENVIRONMENT = "CLQUANT_LIMITS"
@@ -134,10 +134,7 @@ kernel void dot_product(global uint *words) { words[0] = dot_4x8packed_uu_uint(w
 
 def _has_dot_product(device: cl.Device) -> bool:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cl.CompilerWarning)
-            program = cl.Program(cl.Context([device]), _DOT_PRODUCT)
-            program.build(options=["-cl-std=CL1.2"], devices=[device], cache_dir=cast(Any, False))
+        build(cl.Program(cl.Context([device]), _DOT_PRODUCT), device, ["-cl-std=CL1.2"])
     except cl.Error:
         return False
     return True

@@ -11,14 +11,13 @@ import re
 import sys
 import tempfile
 import threading
-import warnings
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, cast
 
 import pyopencl as cl
 
-from clquant.runtime import pocl
+from clquant.runtime import building, pocl
 from clquant.runtime.errors import BuildError, DeviceError
 
 CACHE_VARIABLE = "CLQUANT_CACHE_DIR"
@@ -182,7 +181,7 @@ def _load_binary(context: cl.Context, device: cl.Device, path: pathlib.Path) -> 
     if hashlib.sha256(binary).digest() != digest:
         return None
     try:
-        return cast(cl.Program, cl.Program(context, [device], [binary]).build())
+        return building.build(cl.Program(context, [device], [binary]), device)
     except cl.Error:
         return None
 
@@ -213,10 +212,7 @@ def _compile(context: cl.Context, device: cl.Device, file: str, source: str) -> 
             return cached
     program = cl.Program(context, source)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cl.CompilerWarning)
-            # PyOpenCL's own cache waits a minute for a lock it cannot make in a read-only folder.
-            program.build(options=OPTIONS, devices=[device], cache_dir=cast(Any, False))
+        building.build(program, device, OPTIONS)
     except cl.Error as error:
         raise BuildError(f"{file} does not build on {device.name.strip()}:\n{error}") from error
     if path is not None:

@@ -1,0 +1,26 @@
+"""Building OpenCL programs without what compilers say in passing."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pyopencl as cl
+
+
+def build(program: cl.Program, device: cl.Device, options: Sequence[str] = ()) -> cl.Program:
+    """Build a program, from source or from a binary, for one device.
+
+    PyOpenCL warns wherever a compiler says anything, and some say something about every program; errors still carry the
+    whole log.
+
+    Raises
+    ------
+    pyopencl.Error
+        If it does not build.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cl.CompilerWarning)
+        # PyOpenCL's own cache waits a minute for a lock it cannot make in a read-only folder.
+        return cast(cl.Program, program.build(options=list(options), devices=[device], cache_dir=cast(Any, False)))
