@@ -113,13 +113,17 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
             reach[c * WIDE_NODES + j] = extent[c];
 #endif
     }
+    uint from = 0, to = CELLS, base = along(width, 3) * along(height, 3), level = 4;
 #if LANES
-    if (whole)
+    if (whole) {
         reduce_whole_tile(pixels, origin, pitch, tile_x << TILE_LEVEL, tile_y << TILE_LEVEL, &rules, wide, count, low,
                           flags, stats, nodes);
+        to = CELLS / 4;
+        base += along(width, 4) * along(height, 4);
+        level = 5;
+    }
 #endif
-    uint from = 0, to = CELLS, base = along(width, 3) * along(height, 3);
-    for (uint level = 4; level <= TILE_LEVEL; ++level) {
+    for (; level <= TILE_LEVEL; ++level) {
         uint here = CELLS >> (2 * level - 6);
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint j = lid; j < here; j += GROUP) {

@@ -236,6 +236,22 @@ def test_the_variants_agree(queue, rng, criterion):
     assert listed(chosen.leaves()) == reference_leaves(rules(image, 13, criterion, weights), "top-down")
 
 
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
+def test_the_variants_agree_on_extreme_values(queue, rng, channels):
+    image = rng.choice(np.array([0, 254, 255], np.uint8), (192, 128, channels))
+    image[:64, :64] = 255
+    image[64:128, :64] = 255 * (np.indices((64, 64)).sum(0)[..., None] % 2)
+    builder = QuadtreeBuilder(127.5, queue=queue)
+    chosen = builder.build(image)
+    with runtime.force_variant("portable"):
+        portable = builder.build(image)
+    assert chosen == portable
+    for mine, its in zip(chosen.levels, portable.levels, strict=True):
+        assert np.array_equal(mine.kinds, its.kinds)
+        assert np.array_equal(mine.sums, its.sums)
+        assert np.array_equal(mine.squares, its.squares)
+
+
 def test_device_picture_keeps_its_leaves_there(queue, rng):
     image = patches(rng, 50, 61, 3)
     builder = QuadtreeBuilder()

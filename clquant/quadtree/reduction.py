@@ -22,6 +22,8 @@ COUNT_MASK = np.uint32(STOP - 1)
 # Work-group size of `quadtree_totals`.
 GROUP = 128
 
+MAX_TILE_LEVEL = 6  # tiles of 64 pixels a side; the variants below are for these
+
 TILE_VARIANTS = (
     runtime.Variant("dp4a", "quadtree_tiles.cl", lambda limits: limits.is_nvidia, {"DP4A": 1, "LANES": 0}),
     runtime.Variant(
@@ -73,7 +75,7 @@ class Region:
 
 def tile_level(limits: runtime.Limits, bands: int) -> int:
     """Side of the tiles that one work-group reduces, as a level: the greatest whose local memory the device has."""
-    for level in (6, 5):
+    for level in (MAX_TILE_LEVEL, 5):
         cells = 4 ** (level - 3)
         if max((cells * 4 // 3 + 1) * (10 * bands + 4), GROUP * 10 * bands) <= limits.local_memory:
             return level
@@ -238,7 +240,7 @@ class Subtree:
 
     def _reduce_tiles(self, tiles: npt.NDArray[np.uint32] | None) -> None:
         variant = self.session.choose(TILE_VARIANTS)
-        if self.criterion.name == "range" or self.tile < 5:
+        if self.criterion.name == "range" or self.tile < MAX_TILE_LEVEL:
             variant = TILE_VARIANTS[-1]
         kernel, group = self._group_kernel(
             variant.file,
