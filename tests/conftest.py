@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 import PIL.Image
+import pyopencl as cl
 import pytest
 
 from clquant import runtime
@@ -33,6 +35,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def queue(device: object) -> runtime.CommandQueue:
     """This thread's queue on each device in turn."""
     return runtime.default_queue(device)
+
+
+@pytest.fixture
+def new_queue(device: cl.Device) -> Callable[..., cl.CommandQueue]:
+    """Makes queues in contexts of their own, which are kept: Intel's runtime does not do so for a queue."""
+    contexts: list[cl.Context] = []
+
+    def make(properties: int = 0) -> cl.CommandQueue:
+        contexts.append(cl.Context([device]))
+        return cl.CommandQueue(contexts[-1], properties=properties)
+
+    return make
 
 
 @pytest.fixture(scope="session", autouse=True)

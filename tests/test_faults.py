@@ -203,14 +203,14 @@ except KeyboardInterrupt:
 
 
 @each_small_job
-def test_a_queue_of_the_callers_own_context(device: cl.Device, job: Job) -> None:
-    assert works(job, cl.CommandQueue(cl.Context([device])))
+def test_a_queue_of_the_callers_own_context(new_queue: Callable[..., cl.CommandQueue], job: Job) -> None:
+    assert works(job, new_queue())
 
 
 @each_small_job
-def test_an_out_of_order_queue(device: cl.Device, job: Job) -> None:
+def test_an_out_of_order_queue(new_queue: Callable[..., cl.CommandQueue], job: Job) -> None:
     properties = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-    assert works(job, cl.CommandQueue(cl.Context([device]), properties=properties))
+    assert works(job, new_queue(properties))
 
 
 @each_small_job

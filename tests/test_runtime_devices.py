@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
+from collections.abc import Callable
 
 import pyopencl as cl
 import pyopencl.array
@@ -19,8 +20,8 @@ def test_explicit_queue_comes_first(queue: runtime.CommandQueue) -> None:
     assert runtime.open_session(queue).queue is queue
 
 
-def test_device_arrays_give_their_queue(device: cl.Device) -> None:
-    other = cl.CommandQueue(cl.Context([device]))
+def test_device_arrays_give_their_queue(new_queue: Callable[..., cl.CommandQueue]) -> None:
+    other = new_queue()
     array = pyopencl.array.zeros(other, (2, 2), "uint8")
     assert runtime.open_session(arrays=[array]).queue == other
 
@@ -32,11 +33,21 @@ def test_device_arrays_on_two_queues_are_refused(queue: runtime.CommandQueue) ->
         runtime.open_session(arrays=arrays)
 
 
-def test_array_of_another_context_is_refused(device: cl.Device) -> None:
-    queue = cl.CommandQueue(cl.Context([device]))
-    array = pyopencl.array.zeros(cl.CommandQueue(cl.Context([device])), (2, 2), "uint8")
+def test_array_of_another_context_is_refused(new_queue: Callable[..., cl.CommandQueue]) -> None:
+    queue = new_queue()
+    array = pyopencl.array.zeros(new_queue(), (2, 2), "uint8")
     with pytest.raises(runtime.InvalidArgument, match="differing OpenCL contexts"):
         runtime.open_session(queue, [array])
+
+
+def test_a_queue_without_its_context_is_refused(queue: runtime.CommandQueue) -> None:
+    class Orphan(cl.CommandQueue):  # type: ignore[misc]
+        @property
+        def context(self) -> cl.Context:
+            raise cl.LogicError("clRetainContext failed: INVALID_CONTEXT")
+
+    with pytest.raises(runtime.DeviceError, match="lost its context"):
+        runtime.open_session(Orphan(queue.context))
 
 
 def test_array_without_queue_is_refused(queue: runtime.CommandQueue) -> None:

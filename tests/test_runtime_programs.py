@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pyopencl as cl
@@ -174,12 +175,14 @@ def test_one_kernel_from_many_threads(queue: runtime.CommandQueue, kernels: path
     assert wrong == []
 
 
-def test_an_out_of_order_queue_gives_ordered_results(device: cl.Device, kernels: pathlib.Path) -> None:
+def test_an_out_of_order_queue_gives_ordered_results(
+    device: cl.Device, new_queue: Callable[..., cl.CommandQueue], kernels: pathlib.Path
+) -> None:
     if not device.queue_properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE:
-        properties = None
+        properties = 0
     else:
         properties = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-    session = runtime.open_session(cl.CommandQueue(cl.Context([device]), properties=properties))
+    session = runtime.open_session(new_queue(properties))
     kernel = session.program("add.cl", EXTRA=1).kernel("add")
     with session.scope() as scope:
         data = scope.zeros(4096)

@@ -34,12 +34,22 @@ class Session:
         In-order or out-of-order; on the latter every command waits for the one before.
     lane : Lane, optional
         Pinned memory of this thread's own, in the threads of `clquant.runtime.overlapping`.
+
+    Raises
+    ------
+    DeviceError
+        If the queue's context is gone: some runtimes (Intel's for CPUs) do not keep it for the queue.
     """
 
     def __init__(self, queue: cl.CommandQueue, lane: Lane | None = None) -> None:
         self.queue = queue
         self._lane = lane
-        self.context: cl.Context = queue.context
+        try:
+            self.context: cl.Context = queue.context
+        except cl.Error as error:
+            raise DeviceError(
+                f"queue has lost its context ({error}); keep the pyopencl.Context while it is used"
+            ) from error
         self.device: cl.Device = queue.device
         self.limits = Limits.of(queue.device)
 
