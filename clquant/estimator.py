@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 from clquant import params
-from clquant.runtime import InvalidArgument, NotFittedError
+from clquant.runtime import InvalidArgument, InvalidType, NotFittedError
 from clquant.streaming import stream
 
 E = TypeVar("E", bound="Estimator")
@@ -102,7 +102,12 @@ class Estimator:
             raise InvalidArgument(
                 f"method is {params.shown(name)}; allowed: the name of a method of {type(self).__name__}"
             )
-        return stream(self, images, name, params.integer("depth", depth, 1, 64), arguments)
+        checked = params.integer("depth", depth, 1, 64)
+        try:
+            source = iter(images)
+        except TypeError as error:
+            raise InvalidType(f"images is {params.shown(images)}; allowed: an iterable of images") from error
+        return stream(self, source, name, checked, arguments)
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self).__init__).parameters

@@ -9,9 +9,12 @@ import secrets
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from clquant.runtime import FileError, InvalidType
+from clquant import params
+from clquant.runtime import FileError, InvalidArgument, InvalidType
 
 PathLike = str | os.PathLike[str]
+
+_PART = 1 << 24
 
 
 def path_of(value: object, name: str = "path") -> pathlib.Path:
@@ -19,12 +22,19 @@ def path_of(value: object, name: str = "path") -> pathlib.Path:
 
     Raises
     ------
-    InvalidType
-        If it is no path.
+    InvalidType, InvalidArgument
+        If it is no path, or one that no file of this system can have.
     """
-    if not isinstance(value, str | os.PathLike):
+    text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(text, str):
         raise InvalidType(f"{name} is a {type(value).__name__}; allowed: a path")
-    return pathlib.Path(os.fspath(value))
+    try:
+        named = b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        named = False
+    if not named:
+        raise InvalidArgument(f"{name} is {params.shown(text)}; allowed: a path that this system can name")
+    return pathlib.Path(text)
 
 
 @contextlib.contextmanager
@@ -44,7 +54,7 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
         If the folder does not exist or cannot be written, or the disk is full.
     """
     target = path_of(path)
-    if target.is_dir():
+    if os.path.isdir(target):  # `Path.is_dir` raises where a name is too long
         raise FileError(f"cannot write {str(target)!r}: it is a folder")
     temporary = target.parent / f".{target.name[:40]}.{secrets.token_hex(8)}.part"
     try:
@@ -91,8 +101,14 @@ def read_bytes(path: PathLike, limit: int = 1 << 31) -> bytes:
     """
     source = path_of(path)
     try:
+        parts: list[bytes] = []
+        size = 0
         with open(source, "rb") as file:
-            data = file.read(limit + 1)
+            # Part by part: read(n) asks for n bytes of memory, however long the file is.
+            while size <= limit and (part := file.read(min(_PART, limit + 1 - size))):
+                parts.append(part)
+                size += len(part)
+        data = b"".join(parts)
     except OSError as error:
         raise FileError(f"cannot read {str(source)!r}: {error.strerror or error}") from error
     if len(data) > limit:

@@ -41,6 +41,9 @@ MAX_FILE_PIXELS = 1 << 29  # 23170 x 23170; a file that claims more is refused b
 MOST_PIXELS_A_BYTE = 1 << 14
 BOUNDLESS_FORMATS = {"AVIF", "JPEG2000", "WEBP"}
 
+# Pillow's decoders raise all of these on damaged files.
+_DECODER_ERRORS = (OSError, SyntaxError, ValueError, EOFError, IndexError, TypeError, KeyError, OverflowError)
+
 _pillow_limit = threading.Lock()
 
 
@@ -163,20 +166,31 @@ def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4) -
     """
     if isinstance(source, Array):
         return _from_device(source, argument, max_channels)
-    if isinstance(source, PIL.Image.Image):
-        array = _from_pil(source, argument)
-    elif isinstance(source, str | os.PathLike):
-        array = _from_file(os.fspath(source), argument)
-    elif isinstance(source, np.ndarray):
-        array = _to_uint8(source, argument)
-    else:
+    try:
+        array = _to_array(source, argument)
+        gray, channels = _check_shape(array.shape, argument, max_channels)
+        height, width = array.shape[:2]
+        packed = np.ascontiguousarray(array).reshape(height, width, channels)
+    except MemoryError as error:
+        raise InvalidArgument(f"{argument} is {shown(source)}, which needs more memory than there is") from error
+    return Picture(height, width, channels, gray, array=packed)
+
+
+def _to_array(source: Any, argument: str) -> npt.NDArray[np.uint8]:
+    if isinstance(source, np.ndarray):
+        return _to_uint8(source, argument)
+    if isinstance(source, str | os.PathLike):
+        return _from_file(os.fspath(source), argument)
+    if not isinstance(source, PIL.Image.Image):
         raise InvalidType(
             f"{argument} is a {type(source).__name__}; allowed: a path, a PIL image, a NumPy array or a device array"
         )
-    gray, channels = _check_shape(array.shape, argument, max_channels)
-    height, width = array.shape[:2]
-    packed = np.ascontiguousarray(array).reshape(height, width, channels)
-    return Picture(height, width, channels, gray, array=packed)
+    try:
+        return _from_pil(source, argument)
+    except (InvalidArgument, InvalidType):
+        raise
+    except _DECODER_ERRORS as error:  # of its file, which is read now, or of what its `info` holds
+        raise FileError(f"{argument}: cannot read the PIL image: {error}") from error
 
 
 def read_many(
@@ -284,8 +298,7 @@ def _from_file(path: str, argument: str) -> npt.NDArray[np.uint8]:
         raise FileError(f"{argument}: cannot read {path!r}: more than {MAX_FILE_PIXELS} pixels") from error
     except (InvalidArgument, InvalidType):
         raise
-    except (OSError, SyntaxError, ValueError, EOFError, IndexError, TypeError, KeyError, OverflowError) as error:
-        # Pillow's decoders raise all of these on damaged files.
+    except _DECODER_ERRORS as error:
         raise FileError(f"{argument}: cannot read {path!r}: {error}") from error
     except MemoryError as error:
         raise FileError(f"{argument}: cannot read {path!r}: it needs more memory than there is") from error

@@ -265,7 +265,7 @@ class _Fit:
         lloyd = Lloyd(self.session, scope, points, k, pinned)
         starters = [lloyd]
         if pinned:
-            sizes = [size for size in (k - pinned, k) if size < points.n]
+            sizes = [size for size in (k - pinned, k) if 0 < size < points.n] or [points.n]  # the last: none is free
             starters = [Lloyd(self.session, scope, points, size) for size in sizes]
         best: tuple[int, npt.NDArray[np.uint8], int] | None = None
         starts = self.n_init if isinstance(self.init, str) and self.init in SEEDED else 1
@@ -370,7 +370,7 @@ def _checked_fixed(fixed: Any, n_colors: int) -> npt.NDArray[np.uint8]:
 def _weight_array(weight: Any) -> npt.NDArray[Any]:
     """An array as it is; of a picture or its path, the gray values."""
     if not isinstance(weight, str | os.PathLike | PIL.Image.Image):
-        return np.asarray(weight)
+        return params.array("sample_weight", weight, "integers or floats", "iuf")
     drawn = images.read(weight, argument="sample_weight").array
     assert drawn is not None
     if drawn.shape[2] != 1:
@@ -384,14 +384,15 @@ def _checked_weights(
     """Weights as integers, and how many of their units make one of the given."""
     if sample_weight is None:
         return None, 1.0
-    given = list(sample_weight) if isinstance(sources, list | tuple) else [sample_weight]
+    several = isinstance(sources, list | tuple)
+    if several and not (isinstance(sample_weight, list | tuple) or np.ndim(sample_weight)):
+        raise InvalidType(f"sample_weight is {params.shown(sample_weight)}; allowed: a list, as images is one")
+    given = list(sample_weight) if several else [sample_weight]
     if len(given) != len(pictures):
         raise InvalidArgument(f"sample_weight has {len(given)} arrays; allowed: one for each of {len(pictures)} images")
     arrays = []
     for weight, picture in zip(given, pictures, strict=True):
         array = _weight_array(weight)
-        if array.dtype.kind not in "iuf":
-            raise InvalidType(f"sample_weight has dtype {array.dtype}; allowed: integers or floats")
         if array.shape != (picture.height, picture.width):
             allowed = (picture.height, picture.width)
             raise InvalidArgument(f"sample_weight has shape {array.shape}; allowed: the image's {allowed}")

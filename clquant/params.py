@@ -9,16 +9,55 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from clquant.runtime import InvalidArgument, InvalidType
+from clquant.runtime import Array, InvalidArgument, InvalidType
 
 T = TypeVar("T")
 
+_NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # Python and NumPy count these among the integers
+
 
 def shown(value: object) -> str:
-    """A value as an error message shows it: its `repr`, cut where it is long."""
-    text = f"array of shape {value.shape}, dtype {value.dtype}" if isinstance(value, np.ndarray) else repr(value)
+    """A value as an error message shows it: its `repr`, cut where it is long, or its type where it has none."""
+    if isinstance(value, np.ndarray | Array):
+        where = "" if isinstance(value, np.ndarray) else "device "
+        return f"{where}array of shape {value.shape}, dtype {value.dtype}"
+    try:
+        text = repr(value)
+    except Exception:  # an integer of over 4300 digits, or an object of the caller's that cannot say what it is
+        text = f"a {type(value).__name__}"
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def array(name: str, value: Any, allowed: str, kinds: str | None = None) -> npt.NDArray[Any]:
+    """A NumPy array of what a person gave.
+
+    Parameters
+    ----------
+    name : str
+    value : array_like
+    allowed : str
+        What the error says is taken.
+    kinds : str, optional
+        The dtypes' kinds that are taken (`numpy.dtype.kind`); default: all.
+
+    Raises
+    ------
+    InvalidArgument
+        If it is ragged.
+    InvalidType
+        If it makes no array, or one of another kind.
+    """
+    try:
+        made = np.asarray(value)
+    except ValueError as error:
+        raise InvalidArgument(f"{name} is {shown(value)}, ragged or no array; allowed: {allowed}") from error
+    except Exception as error:  # arrays of other libraries that refuse, in their own ways
+        raise InvalidType(f"{name} is {shown(value)}, which makes no array; allowed: {allowed}") from error
+    if kinds is not None and made.dtype.kind not in kinds:
+        raise InvalidType(f"{name} is {shown(value)} of dtype {made.dtype}; allowed: {allowed}")
+    return made
 
 
 def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
@@ -37,11 +76,11 @@ def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     InvalidType, InvalidArgument
     """
     allowed = f"an integer from {low} to {high}" if high is not None else f"an integer of at least {low}"
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral | np.integer):
+    if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Integral | np.integer):
         raise InvalidType(f"{name} is {shown(value)}; allowed: {allowed}")
     number = operator.index(value)
     if number < low or (high is not None and number > high):
-        raise InvalidArgument(f"{name} is {number}; allowed: {allowed}")
+        raise InvalidArgument(f"{name} is {shown(number)}; allowed: {allowed}")
     return number
 
 
@@ -59,9 +98,12 @@ def real(name: str, value: Any, low: float, high: float = math.inf) -> float:
     InvalidType, InvalidArgument
     """
     allowed = f"a number from {low:g} to {high:g}" if high < math.inf else f"a number of at least {low:g}"
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real | np.integer | np.floating):
+    if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Real | np.integer | np.floating):
         raise InvalidType(f"{name} is {shown(value)}; allowed: {allowed}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number) or number < low or number > high:
         raise InvalidArgument(f"{name} is {number:g}; allowed: {allowed}")
     return number

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from clquant import params
 from clquant.runtime import InvalidArgument
 
 _LUMA = np.array([0.299, 0.587, 0.114])
@@ -52,6 +53,7 @@ def psnr(original: npt.ArrayLike, result: npt.ArrayLike, peak: float = 255.0) ->
     float
         10 log10(peak^2 / MSE); infinity for equal pictures.
     """
+    params.real("peak", peak, 1e-9)
     error = mse(original, result)
     return float("inf") if error == 0 else float(10 * np.log10(peak * peak / error))
 
@@ -82,6 +84,7 @@ def ssim(original: npt.ArrayLike, result: npt.ArrayLike, peak: float = 255.0) ->
     structural similarity", IEEE Transactions on Image Processing 13 (2004): a Gaussian window of 11 x 11 pixels
     with sigma 1.5, K1 = 0.01, K2 = 0.03, windows inside the picture only.
     """
+    params.real("peak", peak, 1e-9)
     a, b = (_luma(picture) for picture in _pair(original, result))
     if min(a.shape) < 11:
         raise InvalidArgument(f"ssim needs pictures of at least 11 x 11 pixels, got {a.shape}")
@@ -115,7 +118,7 @@ def visual_error(original: npt.ArrayLike, result: npt.ArrayLike, dpi: float = 30
     Cybernetics 14 (1984), with luminance 11 cd/m^2 and unit gain at frequency 0.
     """
     a, b = (_luma(picture) for picture in _pair(original, result))
-    per_degree = dpi * inches * np.pi / 180.0
+    per_degree = params.real("dpi", dpi, 1, 1e6) * params.real("inches", inches, 0.01, 1e6) * np.pi / 180.0
     fy = np.fft.fftfreq(a.shape[0])[:, None] * per_degree
     fx = np.fft.rfftfreq(a.shape[1])[None, :] * per_degree
     model = np.exp(-np.hypot(fy, fx) / (0.525 * np.log(11.0) + 3.91))
@@ -124,7 +127,7 @@ def visual_error(original: npt.ArrayLike, result: npt.ArrayLike, dpi: float = 30
 
 
 def _pair(original: npt.ArrayLike, result: npt.ArrayLike) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
-    a, b = np.asarray(original), np.asarray(result)
+    a, b = (params.array(*pair, "numbers", "buif") for pair in (("original", original), ("result", result)))
     if a.shape != b.shape or a.size == 0 or a.ndim == 0:
         raise InvalidArgument(f"original and result must be non-empty and of one shape, got {a.shape} and {b.shape}")
     return a, b

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -19,6 +19,7 @@ import pytest
 import clquant
 from clquant import runtime
 from clquant.runtime import memory, programs, session
+from tests.portability.buffers import TrackedBuffer, tracked_allocation
 from tests.portability.hashes import golden
 from tests.portability.inputs import photo
 from tests.portability.jobs import JOBS, Job, digest
@@ -29,26 +30,6 @@ each_small_job = pytest.mark.parametrize("job", SMALL, ids=lambda job: job.name)
 
 def works(job: Job, queue: runtime.CommandQueue) -> bool:
     return digest(job.run(queue)) == golden()[job.name]
-
-
-class TrackedBuffer(cl.Buffer):  # type: ignore[misc]
-    """A buffer that is in `alive` until it is released, by hand or with its last reference."""
-
-    alive: ClassVar[set[int]] = set()
-
-    def release(self) -> None:
-        self.alive.discard(id(self))
-        super().release()
-
-    def __del__(self) -> None:
-        self.alive.discard(id(self))
-
-
-def tracked_allocation(context: cl.Context, flags: int, nbytes: int, hostbuf: Any = None) -> cl.Buffer:
-    content = {"size": nbytes} if hostbuf is None else {"hostbuf": hostbuf}
-    buffer = TrackedBuffer(context, flags, **content)
-    TrackedBuffer.alive.add(id(buffer))
-    return buffer
 
 
 def in_turn(
@@ -176,6 +157,7 @@ def test_an_interrupt_may_come_at_any_call(
 def test_ctrl_c_ends_a_run_and_leaves_the_library_usable() -> None:
     program = """
 import signal, sys
+from tests.portability.buffers import TrackedBuffer, tracked_allocation
 from tests.portability.hashes import golden
 from tests.portability.jobs import JOBS, digest
 from clquant import runtime

@@ -110,12 +110,12 @@ def expand_inputs(inputs: Sequence[str], suffixes: frozenset[str] = PICTURE_SUFF
         path = pathlib.Path(given)
         if given == STDIN:
             sources.append(Source(STDIN, pathlib.PurePath("stdin")))
-        elif path.is_dir():
+        elif os.path.isdir(path):  # `Path.is_dir` raises where a name is too long
             found = sorted(p for p in path.rglob("*") if p.suffix.lower() in suffixes and p.is_file())
             if not found:
                 raise FileError(f"folder {given!r} has no files of the kinds {', '.join(sorted(suffixes))}")
             sources += [Source(str(p), p.relative_to(path)) for p in found]
-        elif path.exists():
+        elif os.path.exists(path):
             sources.append(Source(given, pathlib.PurePath(path.name)))
         else:
             raise FileError(f"{given!r}: there is no such file or folder")
@@ -156,14 +156,14 @@ def output_path(source: Source, output: str | None, several: bool, default_name:
     elif several or os.path.isdir(output) or output.endswith(("/", os.sep)):
         if os.path.isfile(output):
             raise InvalidArgument(f"output {output!r} is a file, but several inputs need a folder")
-        target = pathlib.Path(output) / source.relative.parent / default_name
+        target = files.path_of(output, "output") / source.relative.parent / default_name
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(f"cannot make the folder {str(target.parent)!r}: {error.strerror}") from error
     else:
-        target = pathlib.Path(output)
-    if not source.piped and target.exists() and os.path.samefile(target, source.path):
+        target = files.path_of(output, "output")
+    if not source.piped and os.path.exists(target) and os.path.samefile(target, source.path):
         raise InvalidArgument(f"{str(target)!r} is the input itself; name another output with -o")
     return str(target)
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant import runtime
+from clquant import params, runtime
 from clquant.halftone.paths import ANGLES, EXTRA, FLOYD_STEINBERG, INWARD, NO_ANGLE, OUTWARD, Path
 
 UNITS = 16
@@ -72,8 +72,7 @@ class WeightTables:
             if not isinstance(array, np.ndarray) or array.dtype != dtype or array.shape != shape:
                 got = f"{getattr(array, 'dtype', type(array).__name__)} {getattr(array, 'shape', '')}"
                 raise runtime.InvalidArgument(f"weights.{name} is {got}; allowed: {np.dtype(dtype)} {shape}")
-        if not 0 <= self.start <= 127:
-            raise runtime.InvalidArgument(f"weights.start is {self.start}; allowed: 0 to 127")
+        params.integer("weights.start", self.start, 0, 127)
         if self.weights[:, :, 0].min() < 1:
             raise runtime.InvalidArgument("weights.weights holds 0 at 0 degrees; allowed: 1 to 255 there")
         if self.threshold.min() < 0 or self.threshold.max() > UNITS * 255:

@@ -13,7 +13,7 @@ from clquant import files, params
 from clquant.images import ImageLike
 from clquant.palette import engine
 from clquant.palette.indexed import IndexedImage
-from clquant.runtime import InvalidArgument, Progress, ProgressCallback
+from clquant.runtime import InvalidArgument, InvalidType, Progress, ProgressCallback
 
 MOST_DELAY_MS = 655350
 KEEP_FRAME, CLEAR_FRAME = 1, 2
@@ -39,8 +39,10 @@ def gif_bytes(frames: Sequence[IndexedImage], *, delay_ms: int = 40, loop: bool 
     """
     params.integer("delay_ms", delay_ms, 10, MOST_DELAY_MS)
     params.boolean("loop", loop)
-    if not frames:
-        raise InvalidArgument("frames are none; allowed: at least one")
+    _check_frames(frames)
+    for frame in frames:
+        if not isinstance(frame, IndexedImage):
+            raise InvalidType(f"frames holds {params.shown(frame)}; allowed: IndexedImage")
     shapes = sorted({frame.shape for frame in frames})
     if len(shapes) > 1:
         raise InvalidArgument(f"frames have the sizes {shapes} (height, width); allowed: one size for all")
@@ -59,6 +61,13 @@ def gif_bytes(frames: Sequence[IndexedImage], *, delay_ms: int = 40, loop: bool 
         **({"loop": 0} if loop else {}),
     )
     return out.getvalue()
+
+
+def _check_frames(frames: Any) -> None:
+    if not isinstance(frames, list | tuple):
+        raise InvalidType(f"frames is {params.shown(frames)}; allowed: a list or tuple")
+    if not frames:
+        raise InvalidArgument("frames are none; allowed: at least one")
 
 
 def _frame(frame: IndexedImage) -> PIL.Image.Image:
@@ -110,8 +119,10 @@ def quantize_frames(
     StoppedError
         If `progress` returned False.
     """
-    if not frames:
-        raise InvalidArgument("frames are none; allowed: at least one")
+    _check_frames(frames)
+    if not isinstance(learner, engine.PaletteEngine):
+        raise InvalidType(f"learner is {params.shown(learner)}; allowed: an engine that learns palettes")
+    params.boolean("shared", shared)
     report = Progress(params.callback("progress", progress))
     if shared:
         learner.fit(list(frames))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from clquant import images
+from clquant import images, params
 from clquant.images import ImageLike, Picture
 from clquant.palette import spaces
 from clquant.palette.mapping import Mapper
@@ -126,6 +126,8 @@ def _run(
     metric: str,
     colors: bool,
 ) -> Any:
+    params.choice("color_space", color_space, spaces.NAMES)
+    progress = Progress(params.callback("progress", callback))
     picture: Picture = images.read(image)
     session = open_session(queue, images.device_arrays([picture]))
     shape: tuple[int, ...] = (picture.height, picture.width)
@@ -133,7 +135,6 @@ def _run(
         shape = (*shape, palette.colors.shape[1])
     dtype = np.dtype(np.uint8) if colors else palette.index_dtype
     result = session.new_array(shape, dtype) if picture.on_device else np.empty(shape, dtype)
-    progress = Progress(callback)
     with session.scope() as scope:
         space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
         mapper = Mapper(session, scope, palette, space, picture.pixels, metric)

@@ -97,7 +97,10 @@ def allowed_error(target_psnr: float | None, max_mse: float | None) -> float:
         If not exactly one of the two is given, or it is out of range.
     """
     if (target_psnr is None) == (max_mse is None):
-        raise InvalidArgument(f"target_psnr is {target_psnr} and max_mse is {max_mse}; allowed: exactly one of them")
+        raise InvalidArgument(
+            f"target_psnr is {params.shown(target_psnr)} and max_mse is {params.shown(max_mse)}; "
+            "allowed: exactly one of them"
+        )
     if max_mse is not None:
         return params.real("max_mse", max_mse, 0)
     return 255**2 / math.pow(10, params.real("target_psnr", target_psnr, 0, 100) / 10)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import PIL.Image
 
-from clquant import files
+from clquant import files, params
 from clquant.palette import formats_binary, formats_text
 from clquant.palette.palette import MOST_COLORS, Palette
 from clquant.runtime import FileError, FormatError, InvalidArgument
@@ -114,10 +114,7 @@ NAMES = tuple(f.name for f in FORMATS)
 
 
 def _named(name: str) -> Format:
-    for known in FORMATS:
-        if known.name == name:
-            return known
-    raise InvalidArgument(f"format is {name!r}; allowed: {', '.join(map(repr, NAMES))}")
+    return FORMATS[NAMES.index(params.choice("format", name, NAMES))]
 
 
 def from_bytes(data: bytes, format: str | None = None, suffix: str = "") -> Palette:
@@ -185,7 +182,7 @@ def write(palette: Palette, path: str | os.PathLike[str], format: str | None = N
     FileError
         If the file cannot be written.
     """
-    files.write_bytes(path, to_bytes(palette, format or format_of(path)))
+    files.write_bytes(path, to_bytes(palette, format_of(path) if format is None else format))
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
@@ -196,7 +193,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
     InvalidArgument
         If there is none.
     """
-    suffix = pathlib.Path(path).suffix.lower()
+    suffix = files.path_of(path).suffix.lower()
     for known in FORMATS:
         if known.suffix == suffix:
             return known.name

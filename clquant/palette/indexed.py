@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant import files
+from clquant import files, params
 from clquant.palette import sixel
 from clquant.palette.order import permutation
 from clquant.palette.palette import Palette, as_palette
@@ -52,9 +52,7 @@ class IndexedImage:
                     f"allowed: (H, W) {wanted}"
                 )
             return indices
-        array = np.asarray(indices)
-        if array.dtype.kind not in "iu":
-            raise InvalidType(f"indices have dtype {array.dtype}; allowed: integers")
+        array = params.array("indices", indices, "integers", "iu")
         if array.ndim != 2 or array.size == 0:
             raise InvalidArgument(f"indices have shape {array.shape}; allowed: (H, W), at least 1x1")
         if array.min() < 0 or array.max() >= len(self.palette):
@@ -106,6 +104,8 @@ class IndexedImage:
         InvalidArgument
             If the format is not known or cannot hold the picture.
         """
+        if not isinstance(format, str):
+            raise InvalidType(f"format is {params.shown(format)}; allowed: the name of a picture format")
         name = format.upper()
         if name == "SIXEL":
             return self.to_sixel()
@@ -123,7 +123,7 @@ class IndexedImage:
             image.save(out, name, **options)
         except ClquantError:
             raise
-        except (KeyError, ValueError, OSError) as error:
+        except Exception as error:  # Pillow's encoders raise many kinds on options that they do not like
             raise InvalidArgument(f"cannot write the picture as {format!r}: {error}") from error
         return out.getvalue()
 
@@ -195,7 +195,7 @@ class IndexedImage:
         FileError
             If the file cannot be written.
         """
-        name = format or format_of(path)
+        name = format_of(path) if format is None else format
         files.write_bytes(path, self.to_bytes(name, **options))
 
     def __eq__(self, other: object) -> bool:
@@ -222,14 +222,15 @@ def format_of(path: str | os.PathLike[str]) -> str:
 
     Raises
     ------
-    InvalidArgument
-        If no format has that suffix.
+    InvalidArgument, InvalidType
+        If no format has that suffix, or it is no path.
     """
-    suffix = os.path.splitext(os.fspath(path))[1].lower()
+    named = files.path_of(path)
+    suffix = named.suffix.lower()
     if suffix in (".six", ".sixel"):
         return "SIXEL"
     PIL.Image.init()
     name = PIL.Image.registered_extensions().get(suffix)
     if name is None or name not in PIL.Image.SAVE:
-        raise InvalidArgument(f"{os.fspath(path)!r}: no picture format has the suffix {suffix!r}; try .png or .gif")
+        raise InvalidArgument(f"{str(named)!r}: no picture format has the suffix {suffix!r}; try .png or .gif")
     return name

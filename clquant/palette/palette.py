@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from clquant import params
 from clquant.runtime import InvalidArgument, InvalidType
 
 MOST_COLORS = 65536
@@ -34,10 +35,7 @@ def checked_colors(colors: Any, argument: str = "colors") -> npt.NDArray[np.uint
     """
     if isinstance(colors, Palette):
         return colors.colors
-    try:
-        array = np.asarray(colors)
-    except ValueError as error:
-        raise InvalidArgument(f"{argument} is ragged; allowed: n colours of 3 or 4 integers") from error
+    array = params.array(argument, colors, "n colours of 3 or 4 integers")
     if array.ndim != 2 or array.shape[1] not in (3, 4):
         raise InvalidArgument(f"{argument} has shape {array.shape}; allowed: (n, 3) or (n, 4)")
     if not 1 <= len(array) <= MOST_COLORS:
@@ -112,8 +110,24 @@ class Palette:
         return Palette(np.concatenate([self.rgba(), np.zeros((1, 4), np.uint8)]))
 
     def take(self, indices: npt.NDArray[np.integer[Any]]) -> Palette:
-        """The palette of some entries, in the order of `indices`."""
-        return Palette(self._colors[indices])
+        """The palette of some entries, in the order of `indices`.
+
+        Parameters
+        ----------
+        indices : array_like of int, shape (m,)
+            At least one, each from 0 to n - 1; any of them more than once.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            If they are anything else.
+        """
+        places = params.array("indices", indices, "integers", "iu")
+        if places.ndim != 1 or not 1 <= places.size <= MOST_COLORS:
+            raise InvalidArgument(f"indices has shape {places.shape}; allowed: (m,) with m from 1 to {MOST_COLORS}")
+        if places.min() < 0 or places.max() >= len(self):
+            raise InvalidArgument(f"indices goes from {places.min()} to {places.max()}; allowed: 0 to {len(self) - 1}")
+        return Palette(self._colors[places])
 
     def sorted(self, order: str) -> Palette:
         """The palette in another order, ``"luma"`` or ``"hue"``: see `clquant.palette.order.permutation`.
@@ -191,7 +205,20 @@ class Palette:
         return f"Palette({len(self)} colours: {shown}{' …' if len(self) > 8 else ''})"
 
     def hex(self, limit: int | None = None) -> list[str]:
-        """Colours as ``#rrggbb``, or ``#rrggbbaa`` where they have alpha."""
+        """Colours as ``#rrggbb``, or ``#rrggbbaa`` where they have alpha.
+
+        Parameters
+        ----------
+        limit : int, optional
+            Only so many, the first ones.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            If `limit` is no integer of at least 0.
+        """
+        if limit is not None:
+            limit = params.integer("limit", limit, 0)
         return ["#" + bytes(color).hex() for color in self._colors[:limit]]
 
     def _repr_html_(self) -> str:

@@ -252,10 +252,8 @@ class Quadtree:
         if not isinstance(x, np.ndarray) and not isinstance(y, np.ndarray):
             column, row = params.integer("x", x, 0, self.width - 1), params.integer("y", y, 0, self.height - 1)
             return int(self._find(np.array([column]), np.array([row]))[0])
-        columns, rows = np.asarray(x), np.asarray(y)
+        columns, rows = (params.array(name, values, "integers", "iu") for name, values in (("x", x), ("y", y)))
         for name, values, limit in (("x", columns, self.width), ("y", rows, self.height)):
-            if not np.issubdtype(values.dtype, np.integer):
-                raise InvalidType(f"{name} is {params.shown(values)}; allowed: integers")
             if values.size and (values.min() < 0 or values.max() >= limit):
                 raise InvalidArgument(f"{name} goes from {values.min()} to {values.max()}; allowed: 0 to {limit - 1}")
         if columns.shape != rows.shape:

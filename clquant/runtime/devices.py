@@ -7,7 +7,7 @@ import threading
 
 import pyopencl as cl
 
-from clquant.runtime.errors import DeviceError, InvalidArgument, NoDeviceError
+from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, NoDeviceError
 
 DEVICE_VARIABLE = "CLQUANT_DEVICE"
 
@@ -76,7 +76,11 @@ def find_device(spec: str) -> cl.Device:
     ------
     NoDeviceError
         If no device fits; the message lists those there are.
+    InvalidType
+        If `spec` is no text.
     """
+    if not isinstance(spec, str):
+        raise InvalidType(f"device is a {type(spec).__name__}; allowed: a text such as '0', 'gpu' or a part of a name")
     devices = list_devices()
     kinds = {
         "gpu": cl.device_type.GPU,

@@ -21,15 +21,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import PIL.Image
 
 import clquant
 from clquant import images
 from clquant.palette import formats
+from tests.portability.calls import wild_call, wild_command
 from tests.portability.inputs import flat, photo
 
 MEMORY_BYTES = 2 << 30
+SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,6 @@ class Target:
 
     name: str
     case: Callable[[random.Random], str | None]
-    seconds: float = 1.0
 
 
 def damaged(rng: random.Random, data: bytes) -> bytes:
@@ -108,43 +108,6 @@ def _palettes() -> list[bytes]:
     return [formats.to_bytes(palette, name) for name in formats.NAMES]
 
 
-_WILD: tuple[Any, ...] = (
-    *(None, True, False, 0, -1, 1, 2, 3, 7, 255, 256, 257, 65536, 1 << 31, 1 << 64, 0.0, 0.5, -0.5, 1e9, 1e-300),
-    *(float("nan"), float("inf"), "", "srgb", "x" * 99, b"bytes", (), (4, 4), (0, 3), (1, 2, 3), [], {}, object()),
-    *(np.int64(5), np.float32(2.5), np.zeros(0), np.zeros((2, 3), np.uint8), np.arange(7), 3 + 4j),
-)
-
-
-def _wild_picture(rng: random.Random) -> Any:
-    shape = tuple(rng.choice((0, 1, 2, 3, 4, 5, 17)) for _ in range(rng.randrange(5)))
-    dtype = rng.choice((np.uint8, np.uint8, np.uint8, np.uint16, np.int32, np.float32, np.bool_, np.complex64, object))
-    if rng.random() < 0.1:
-        return rng.choice(_WILD)
-    array = np.asarray(np.random.default_rng(rng.randrange(1 << 30)).integers(0, 2, shape)).astype(dtype)
-    return array[::-1] if array.ndim and rng.random() < 0.3 else array
-
-
-def _wild_engine(rng: random.Random) -> str | None:
-    name, method = rng.choice(
-        (
-            ("KMeansPalette", "fit"),
-            ("NeuQuantCL", "fit"),
-            ("VQCodec", "fit"),
-            ("PinwheelHalftoner", "transform"),
-            ("QuadtreeBuilder", "build"),
-        )
-    )
-    engine = getattr(clquant, name)()
-    cheap = {"max_iter": 2, "swap_rounds": 1, "n_colors": 4, "codebook_size": 4}
-    parameters = engine.get_params()
-    engine.set_params(**{key: value for key, value in cheap.items() if key in parameters})
-    for parameter in rng.sample(sorted(parameters), min(len(parameters), rng.randrange(3))):
-        engine.set_params(**{parameter: rng.choice(_WILD)})
-    picture = photo(9, 14) if rng.random() < 0.5 else _wild_picture(rng)
-    getattr(engine, method)(picture)
-    return None
-
-
 def targets() -> tuple[Target, ...]:
     """Every public reader, and the engines' arguments."""
     codec = clquant.VQCodec(8, max_iter=2, random_state=1).fit(photo(24, 28))
@@ -162,8 +125,22 @@ def targets() -> tuple[Target, ...]:
         Target("palette", _reader(palettes, read_palette)),
         Target("clvq", _reader(packed, codec.decompress, checked=True)),
         Target("quadtree", _reader(trees, clquant.Quadtree.from_bytes)),
-        Target("arguments", _wild_engine, seconds=30.0),  # new constants are new kernels to build
+        Target("arguments", wild_call),
+        Target("command", wild_command),
     )
+
+
+def _tried(target: Target, seed: int, number: int) -> tuple[str | None, float]:
+    """What was wrong with one case, and the processor time it took (other processes make no findings)."""
+    rng = random.Random(f"{target.name} {seed} {number}")
+    began = time.process_time()
+    try:
+        wrong = target.case(rng)
+    except clquant.ClquantError:
+        wrong = None
+    except Exception as error:
+        wrong = f"{type(error).__name__}: {str(error)[:200]}"
+    return wrong, time.process_time() - began
 
 
 def findings(target: Target, seed: int, first: int, cases: int, until: float) -> Iterator[tuple[int, str]]:
@@ -172,16 +149,11 @@ def findings(target: Target, seed: int, first: int, cases: int, until: float) ->
     for number in range(first, first + cases):
         if time.monotonic() > until:
             break
-        rng = random.Random(f"{target.name} {seed} {number}")
-        began = time.process_time()  # not the clock, so that other processes make no findings
-        try:
-            wrong = target.case(rng)
-        except clquant.ClquantError:
-            wrong = None
-        except Exception as error:
-            wrong = f"{type(error).__name__}: {str(error)[:200]}"
-        took = time.process_time() - began
-        if wrong is None and took > target.seconds:
+        wrong, took = _tried(target, seed, number)
+        for _ in range(2):  # the first time it may have built kernels
+            if wrong is None and took > SECONDS:
+                wrong, took = _tried(target, seed, number)
+        if wrong is None and took > SECONDS:
             wrong = f"took {took:.1f} s"
         if wrong is not None:
             yield number, wrong

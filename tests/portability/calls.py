@@ -1,0 +1,421 @@
+"""The public calls with good arguments for each parameter, for `fuzz` to put wild ones in their place."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import io
+import itertools
+import os
+import pathlib
+import random
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import clquant
+from clquant import images, quality, runtime
+from clquant.cli import EXIT_USAGE
+from clquant.cli import main as command
+from clquant.palette import animation, engine, error
+from clquant.runtime.limits import Limits
+from tests.portability import wild
+from tests.portability.inputs import photo
+
+Good = Callable[[random.Random], Any]
+Check = Callable[[Any, Mapping[str, Any]], str | None]
+
+
+def _one_of(*values: Any) -> Good:
+    return lambda rng: rng.choice(values)
+
+
+def _no_check(result: Any, given: Mapping[str, Any]) -> str | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Call:
+    """A public function.
+
+    Attributes
+    ----------
+    name : str
+    function : callable
+    arguments : mapping
+        By name: makes a good value.
+    check : callable
+        From the result and the arguments to what is wrong with the result, or None.
+    aliases : mapping
+        What an error may call an argument instead of its name.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    arguments: Mapping[str, Good]
+    check: Check = _no_check
+    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def _told(done: int, total: int) -> None:
+    assert 0 <= done <= total
+
+
+_QUEUE, _SEED, _PROGRESS = _one_of(None), _one_of(0, 7), _one_of(None, _told)
+_SPACE, _PICTURE = _one_of("srgb", "linear", "oklab"), wild.good_picture
+_TABLE = np.array([(0, 0, 0, 255), (255, 255, 255, 255), (200, 10, 20, 255), (0, 0, 0, 0)], np.uint8)
+_PALETTE = _one_of(clquant.Palette(_TABLE), _TABLE)
+
+_KMEANS: dict[str, Good] = {
+    "n_colors": _one_of(2, 4, 7),
+    "init": _one_of("k-means++", "random", "wu", "median-cut"),
+    "n_init": _one_of(1, 2),
+    "max_iter": _one_of(1, 2),
+    "tol": _one_of(0.0, 1e-4),
+    "swap_rounds": _one_of(0, 1),
+    "fixed_colors": _one_of(None, [(1, 2, 3)]),
+    "color_space": _SPACE,
+    "random_state": _SEED,
+    "queue": _QUEUE,
+}
+_NEUQUANT: dict[str, Good] = {
+    "n_colors": _one_of(4, 8),
+    "mode": _one_of("parallel", "sequential"),
+    "sample_factor": _one_of(
+        30,
+    ),
+    "metric": _one_of("l1"),
+    "conscience": _one_of(False, True),
+    "refine_steps": _one_of(0, 1),
+    "keep_exact": _one_of(False, True),
+    "color_space": _SPACE,
+    "random_state": _SEED,
+    "queue": _QUEUE,
+}
+_VQ: dict[str, Good] = {
+    "codebook_size": _one_of(2, 4),
+    "block_shape": _one_of((4, 4), (2, 3)),
+    "init": _one_of("k-means++", "splitting"),
+    "max_iter": _one_of(1, 2),
+    "refine": _one_of(0, 1),
+    "state_size": _one_of(0, 2),
+    "tolerance": _one_of(0.0, 3),
+    "random_state": _SEED,
+    "queue": _QUEUE,
+}
+_HALFTONE: dict[str, Good] = {
+    "block_size": _one_of(4, 8),
+    "scan": _one_of("spiral", "serpentine"),
+    "weights": _one_of("tone-dependent"),
+    "noise": _one_of(0.0),
+    "levels": _one_of(2),
+    "linear": _one_of(False, True),
+    "palette": _one_of(None, clquant.Palette(_TABLE)),
+    "color_space": _SPACE,
+    "error_limit": _one_of(None, 100),
+    "random_state": _SEED,
+    "queue": _QUEUE,
+}
+_TREE: dict[str, Good] = {
+    "threshold": _one_of(0.0, 13, 40.5),
+    "criterion": _one_of("deviation", "range", "luma"),
+    "weights": _one_of(None),
+    "min_size": _one_of(1, 2),
+    "max_depth": _one_of(None, 3),
+    "method": _one_of("bottom-up", "top-down"),
+    "random_state": _SEED,
+    "queue": _QUEUE,
+}
+_OF_DITHER: dict[str, Good] = {"mask": _one_of("blue-noise", "bayer"), "size": _one_of(2, 8), "strength": _one_of(1.0)}
+
+
+def _parts(engine_class: type, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    names = engine_class._parameter_names() if hasattr(engine_class, "_parameter_names") else list(_OF_DITHER)
+    return {n: v for n, v in given.items() if n in names}, {n: v for n, v in given.items() if n not in names}
+
+
+def _fresh(engine_class: Any, method: str) -> Callable[..., Any]:
+    """Construct with the parameters that it names, then call the method with the others."""
+
+    def call(**given: Any) -> Any:
+        parameters, arguments = _parts(engine_class, given)
+        made = engine_class(**parameters)
+        repr_is_safe = not any(isinstance(value, wild.Spiteful) for value in given.values())
+        if repr_is_safe and hasattr(made, "get_params"):
+            made.set_params(**made.get_params())
+        return getattr(made, method)(**arguments)
+
+    return call
+
+
+@functools.cache
+def _learned(name: str) -> Any:
+    made = getattr(clquant, name)
+    if name == "VQCodec":
+        return made(4, max_iter=2, refine=0).fit(photo(24, 28))
+    if name == "QuadtreeBuilder":
+        return made(9.0).build(photo(9, 14))
+    return made(4).fit(photo(9, 14, 4))
+
+
+def _with(name: str, method: str) -> Callable[..., Any]:
+    """A learned engine, its parameters changed, then the method."""
+
+    def call(**given: Any) -> Any:
+        made = copy.copy(_learned(name))
+        parameters, arguments = _parts(type(made), given)
+        return getattr(made.set_params(**parameters), method)(**arguments)
+
+    return call
+
+
+def _shape_of(given: Any) -> tuple[int, ...] | None:
+    picture = images.read(given, max_channels=16)
+    return picture.height, picture.width
+
+
+def _host(result: Any) -> Any:
+    return result.get() if isinstance(result, runtime.Array) else result
+
+
+def _same_bits(function: Callable[..., Any]) -> Check:
+    """The result is of the picture's size, and that of a plain copy of the picture on the host."""
+
+    def check(result: Any, given: Mapping[str, Any]) -> str | None:
+        own = _host(result)
+        image = given["image"]
+        if isinstance(own, np.ndarray) and own.dtype.names is None and own.shape[:2] != _shape_of(image):
+            return f"a result of shape {own.shape}"
+        if isinstance(image, np.ndarray | runtime.Array):
+            picture = images.read(image, max_channels=16)
+            plain = picture.array.copy() if picture.array is not None else _host(image).reshape(*image.shape)
+            shaped = plain.reshape(picture.shape) if not isinstance(image, runtime.Array) else plain
+            again = _host(function(**{**given, "image": shaped, "progress": None}))
+            equal = np.array_equal(own, again) if isinstance(own, np.ndarray) else own == again
+            return None if equal else "another result for a plain copy of the picture"
+        return None
+
+    return check
+
+
+def _checked(name: str, function: Callable[..., Any], arguments: dict[str, Good], **more: Any) -> Call:
+    return Call(name, function, arguments, _same_bits(function), **more)
+
+
+def _all_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Take a bounded number of results of an iterator."""
+    return lambda **given: list(itertools.islice(function(**given), 4))
+
+
+def _saved(write: Callable[..., Any]) -> Callable[..., Any]:
+    """Write in a folder of its own, where relative paths land."""
+
+    def call(**given: Any) -> Any:
+        before = pathlib.Path.cwd()
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            try:
+                return write(**given)
+            finally:
+                os.chdir(before)
+
+    return call
+
+
+def _indexed(indices: Any, palette: Any, format: Any, order: Any) -> Any:
+    made = clquant.IndexedImage(indices, palette)
+    made.to_sixel()
+    return made.sorted(order).to_bytes(format)
+
+
+def _fit_check(result: Any, given: Mapping[str, Any]) -> str | None:
+    return None if 1 <= len(result.palette_) <= given["n_colors"] else f"{len(result.palette_)} colours"
+
+
+_VERB: dict[str, Good] = {"image": _PICTURE, "dither": _one_of(None, "bayer", "pinwheel"), "progress": _PROGRESS}
+_INDICES = _one_of(np.zeros((9, 14), np.uint8), np.arange(12).reshape(3, 4) % 4)
+_FRAMES = _one_of([clquant.IndexedImage(np.arange(12).reshape(3, 4) % 4, _TABLE)] * 2)
+_MANY = _one_of([photo(9, 14), photo(5, 4, 1)], [photo(9, 14, 4)])
+_FIT: dict[str, Good] = {
+    "images": _one_of(photo(9, 14), photo(9, 14, 4)),
+    "sample_weight": _one_of(None, np.ones((9, 14))),
+}
+_REAL = _one_of(photo(12, 12), photo(12, 12) / 255)
+
+
+def _calls() -> tuple[Call, ...]:
+    k, n, v, h, q = (getattr(clquant, name) for name in (
+        "KMeansPalette", "NeuQuantCL", "VQCodec", "PinwheelHalftoner", "QuadtreeBuilder"))  # fmt: skip
+    on_vq = {name: _VQ[name] for name in ("state_size", "tolerance", "queue")}
+    tree = _learned("QuadtreeBuilder")
+    return (
+        Call("KMeansPalette.fit", _fresh(k, "fit"), {**_KMEANS, **_FIT, "progress": _PROGRESS}, _fit_check),
+        Call("KMeansPalette.fit_many", _fresh(k, "fit_many"), {**_KMEANS, "images": _MANY, "progress": _PROGRESS}),
+        Call("KMeansPalette.fit_quality", _fresh(k, "fit_quality"), {
+            **_KMEANS, **_FIT, "target_psnr": _one_of(10), "max_mse": _one_of(None)}),
+        _checked("KMeansPalette.fit_predict", _fresh(k, "fit_predict"), {**_KMEANS, "image": _PICTURE}),
+        Call("NeuQuantCL.fit", _fresh(n, "fit"), {
+            **_NEUQUANT, **_FIT, "sample_weight": _one_of(None), "progress": _PROGRESS}, _fit_check),
+        Call("NeuQuantCL.fit_many", _fresh(n, "fit_many"), {**_NEUQUANT, "images": _MANY, "progress": _PROGRESS}),
+        *(_checked(f"{name}.{verb}", _with(name, verb), {**_VERB, "color_space": _SPACE, "queue": _QUEUE})
+          for name in ("KMeansPalette", "NeuQuantCL") for verb in ("predict", "transform", "quantize")),
+        Call("KMeansPalette.stream", _all_of(_with("KMeansPalette", "stream")), {
+            "images": _MANY, "method": _one_of(None, "predict"), "depth": _one_of(1, 2)}),
+        Call("VQCodec.fit", _fresh(v, "fit"), {
+            **_VQ, "images": _one_of([photo(9, 14)], photo(9, 14, 1)), "sample_weight": _one_of(None),
+            "progress": _PROGRESS}),
+        Call("VQCodec.encode", _with("VQCodec", "encode"), {"image": _one_of(photo(4, 4), photo(3, 1)), **on_vq}),
+        Call("VQCodec.decode", _with("VQCodec", "decode"), {
+            "indices": _one_of(np.zeros((2, 2), int)), "shape": _one_of(None, (7, 8), (7, 8, 3)), **on_vq}),
+        Call("VQCodec.compress", _with("VQCodec", "compress"), {
+            "image": _one_of(photo(9, 14)), "embed_codebook": _one_of(True, False), **on_vq}),
+        Call("VQCodec.decompress", _with("VQCodec", "decompress"), {
+            "data": _one_of(_learned("VQCodec").compress(photo(9, 14))), "max_pixels": _one_of(1000), **on_vq},
+            aliases={"data": (".clvq",), "max_pixels": ("pixels",)}),
+        Call("VQCodec.save", _saved(_with("VQCodec", "save")), {"path": _one_of("x.clvq")}),
+        Call("VQCodec.load", v.load, {"path": _one_of("/dev/null"), "queue": _QUEUE}, aliases={"queue": (".clvq",)}),
+        Call("clvq_info", clquant.clvq_info, {"source": _one_of(_learned("VQCodec").compress(photo(9, 14)))},
+            aliases={"source": (".clvq", "path", "cannot read")}),
+        _checked("PinwheelHalftoner.transform", _fresh(h, "transform"), {
+            **_HALFTONE, "image": _PICTURE, "output": _one_of("values", "levels"), "progress": _PROGRESS}),
+        Call("PinwheelHalftoner.to_pil", _fresh(h, "to_pil"), {**_HALFTONE, "image": _PICTURE, "progress": _PROGRESS}),
+        _checked("floyd_steinberg", clquant.floyd_steinberg, {
+            "image": _PICTURE, "palette": _PALETTE, "color_space": _SPACE, "queue": _QUEUE, "progress": _PROGRESS}),
+        Call("WeightTables.checked", lambda **given: clquant.WeightTables(**given).checked(), {
+            "threshold": _one_of(np.zeros((3, 256), np.int16)), "spread": _one_of(np.zeros((3, 256), np.int16)),
+            "weights": _one_of(np.ones((3, 256, 5), np.uint8)), "start": _one_of(0)}),
+        _checked("QuadtreeBuilder.build", _fresh(q, "build"), {**_TREE, "image": _PICTURE, "progress": _PROGRESS}),
+        _checked("QuadtreeBuilder.leaves", _fresh(q, "leaves"), {**_TREE, "image": _PICTURE, "progress": _PROGRESS}),
+        Call("Quadtree.find", tree.find, {"x": _one_of(0, np.arange(3)), "y": _one_of(0, np.arange(3))}),
+        Call("Quadtree.neighbours", tree.neighbours, {"leaf": _one_of(0)}),
+        Call("Quadtree.outline", tree.outline, {"image": _one_of(None), "color": _one_of((1, 2, 3))}),
+        Call("Quadtree.from_bytes", clquant.Quadtree.from_bytes, {"data": _one_of(tree.to_bytes())},
+            aliases={"data": ("quadtree file",)}),
+        Call("Quadtree.save", _saved(tree.save), {"path": _one_of("x.clqt")}),
+        Call("Quadtree.load", clquant.Quadtree.load, {"path": _one_of("/dev/null")}),
+        Call("Palette", clquant.Palette, {"colors": _PALETTE}),
+        Call("Palette.sorted", clquant.Palette(_TABLE).sorted, {"order": _one_of("luma", "hue")}),
+        Call("Palette.take", clquant.Palette(_TABLE).take, {"indices": _one_of(np.array([1, 0]))}),
+        Call("Palette.hex", clquant.Palette(_TABLE).hex, {"limit": _one_of(None, 2)}),
+        Call("Palette.write", _saved(clquant.Palette(_TABLE[:2, :3]).write), {
+            "path": _one_of("x.gpl", "x.act"), "format": _one_of(None, "hex")}),
+        Call("Palette.read", clquant.Palette.read, {"path": _one_of("/dev/null"), "format": _one_of(None, "gpl")}),
+        Call("IndexedImage", _indexed, {
+            "indices": _INDICES, "palette": _PALETTE, "format": _one_of("PNG", "GIF", "BMP"),
+            "order": _one_of("luma", "popularity")}),
+        Call("IndexedImage.save", _saved(clquant.IndexedImage(np.zeros((2, 2), int), _TABLE).save), {
+            "path": _one_of("x.png", "x.six"), "format": _one_of(None, "GIF")}),
+        _checked("OrderedDither.dither", _fresh(clquant.OrderedDither, "dither"), {
+            **_OF_DITHER, "image": _PICTURE, "palette": _PALETTE, "color_space": _SPACE, "queue": _QUEUE}),
+        Call("gif_bytes", animation.gif_bytes, {"frames": _FRAMES, "delay_ms": _one_of(40), "loop": _one_of(True)}),
+        Call("quantize_frames", animation.quantize_frames, {
+            "learner": lambda _: copy.copy(_learned("KMeansPalette")), "frames": _MANY,
+            "shared": _one_of(True, False), "dither": _one_of(None), "progress": _PROGRESS}),
+        *(_checked(f"palette.engine.{verb.__name__}", verb, {
+            **_VERB, "palette": _PALETTE, "color_space": _SPACE, "metric": _one_of("l2", "l1"), "queue": _QUEUE})
+          for verb in (engine.predict, engine.transform, engine.quantize)),
+        Call("palette.error.mean_squared_error", error.mean_squared_error, {
+            "image": _PICTURE, "palette": _PALETTE, "color_space": _SPACE, "queue": _QUEUE}),
+        *(Call(f"quality.{f.__name__}", f, {"original": _REAL, "result": _REAL}) for f in (quality.mse, quality.ssim)),
+        Call("quality.psnr", quality.psnr, {"original": _REAL, "result": _REAL, "peak": _one_of(255, 1.0)}),
+        Call("quality.visual_error", quality.visual_error, {
+            "original": _REAL, "result": _REAL, "dpi": _one_of(300), "inches": _one_of(9.5)}),
+        Call("runtime.find_device", runtime.find_device, {"spec": _one_of("0", "cpu")}, aliases={"spec": ("device",)}),
+        Call("Limits.lowered", lambda text: Limits.of(runtime.default_device()).lowered(_shown(text)), {
+            "text": _one_of("work_group=8", "fp64=0")}, aliases={"text": ("CLQUANT_LIMITS",)}),
+    )  # fmt: skip
+
+
+@functools.cache
+def calls() -> tuple[Call, ...]:
+    """Every public call, made once."""
+    return _calls()
+
+
+def wild_call(rng: random.Random) -> str | None:
+    """One call with one to three arguments replaced; a single wrong one must be named by the error."""
+    call = rng.choice(calls())
+    given = {name: good(rng) for name, good in call.arguments.items()}
+    replaced = rng.sample(sorted(given), min(len(given), rng.choice((1, 1, 1, 2, 3))))
+    for name in replaced:
+        a_picture = name in ("image", "images", "original", "result") and rng.random() < 0.7
+        given[name] = wild.picture(rng) if a_picture else wild.value(rng)
+        if name == "progress" and callable(given[name]):  # then its errors are its own
+            given[name] = "no callback"
+    about = f"{call.name}({', '.join(f'{name}={_shown(given[name])}' for name in replaced)})"
+    try:
+        result = call.function(**given)
+    except clquant.ClquantError as refusal:
+        also = {
+            "original": ("pictures",),
+            "result": ("pictures",),
+            "images": ("image",),
+            "frames": ("images",),
+            "path": ("cannot read", "cannot write"),
+            "image": ("picture", "device array"),
+            **call.aliases,
+        }
+        names = {name for one in replaced for name in (one, *also.get(one, ()))}
+        paths = [str(given[one]) for one in replaced if isinstance(given[one], str | pathlib.Path)]
+        if not any(name in str(refusal) for name in names) and not any(repr(path) in str(refusal) for path in paths):
+            return f"{about}: the error names none of them: {refusal}"
+        return None
+    except wild.SpiteError:
+        return None
+    except Exception as wrong:
+        return f"{about}: {type(wrong).__name__}: {str(wrong)[:200]}"
+    problem = call.check(result, given)
+    return f"{about}: {problem}" if problem else None
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"<{type(value).__name__} {value.dtype} {value.shape}>"
+    try:
+        return repr(value)[:60]
+    except Exception:
+        return f"<{type(value).__name__}>"
+
+
+_FILES = {
+    "picture.png": clquant.IndexedImage(np.arange(126).reshape(9, 14) % 4, _TABLE).to_bytes("PNG"),
+    "other.gif": clquant.IndexedImage(np.arange(126).reshape(9, 14) % 3, _TABLE[:3, :3]).to_bytes("GIF"),
+    "colors.hex": b"000000\nffffff\n804020\n",
+    "damaged.png": b"\x89PNG\r\n\x1a\n" + bytes(40),
+    "empty.png": b"",
+}
+
+
+def _stream(errors: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), "utf-8", errors)
+
+
+def wild_command(rng: random.Random) -> str | None:
+    """One command line, run in this process: success or exit code 2, and one sentence."""
+    here, out, err = pathlib.Path.cwd(), sys.stdout, sys.stderr
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for file, content in _FILES.items():
+            (folder / file).write_bytes(content)
+        words = wild.command_line(rng)
+        os.chdir(folder)
+        sys.stdout, sys.stderr = _stream("strict"), _stream("backslashreplace")
+        try:
+            status = command(words)
+        except SystemExit as end:  # how argparse ends after --help and after a wrong option
+            status = end.code if isinstance(end.code, int) else -1
+        finally:
+            with contextlib.suppress(OSError, ValueError):
+                sys.stderr.flush()
+            said = sys.stderr.buffer.getvalue()[-300:]  # type: ignore[attr-defined]
+            sys.stdout, sys.stderr = out, err
+            os.chdir(here)
+        left = [path.name for path in folder.rglob("*.part")]
+    if status not in (0, EXIT_USAGE):
+        return f"{words}: exit code {status}: {said!r}"
+    return f"{words}: left {left}" if left else None

@@ -1,0 +1,191 @@
+"""What the fuzzer found: arguments that nobody should pass end in an error that names them, or in a right answer."""
+
+from __future__ import annotations
+
+import io
+import pathlib
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pytest
+
+import clquant
+from clquant import files, images, params, quality, runtime
+from clquant.cli import main
+from clquant.palette import animation
+from clquant.runtime import FileError, InvalidArgument, InvalidType
+from tests.portability.inputs import photo
+
+
+class Nameless:
+    def __repr__(self) -> str:
+        raise ZeroDivisionError
+
+
+def test_values_are_shown_whatever_they_are() -> None:
+    assert params.shown(Nameless()) == "a Nameless"
+    assert params.shown(10**5000) == "a int"
+    assert len(params.shown("x" * 1000)) == 80
+    on_device = runtime.open_session().new_array((3, 4), np.uint8)
+    assert params.shown(on_device[:, ::2]) == "device array of shape (3, 2), dtype uint8"
+
+
+@pytest.mark.parametrize("value", [10**5000, -(10**5000)], ids=["high", "low"])
+def test_numbers_of_thousands_of_digits_are_out_of_range(value: int) -> None:
+    with pytest.raises(InvalidArgument, match="n is a int; allowed: an integer from 1 to 3"):
+        params.integer("n", value, 1, 3)
+    with pytest.raises(InvalidArgument, match="x is inf; allowed"):
+        params.real("x", 10**400, 0)
+
+
+def test_time_spans_are_no_numbers() -> None:
+    for check in (params.integer, params.real):
+        with pytest.raises(InvalidType, match=r"n is np\.timedelta64\(5\)|n is numpy\.timedelta64\(5\)"):
+            check("n", np.timedelta64(5), 0)
+
+
+_RAGGED: Any = [[1, 2], [3]]
+_LEARNED = clquant.Palette([(0, 0, 0), (9, 9, 9), (200, 0, 0)])
+_DRAWN = clquant.IndexedImage(np.arange(6).reshape(2, 3) % 3, _LEARNED)
+
+
+def _no_text() -> Any:
+    return np.zeros(3)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: _LEARNED.take("ab"), InvalidType, "indices"),  # type: ignore[arg-type]
+        (lambda: _LEARNED.take(np.array([3])), InvalidArgument, "indices goes from 3 to 3; allowed: 0 to 2"),
+        (lambda: _LEARNED.take(np.array([-1])), InvalidArgument, "indices"),
+        (lambda: _LEARNED.take(np.zeros((2, 2), int)), InvalidArgument, r"indices has shape \(2, 2\)"),
+        (lambda: _LEARNED.hex(limit=0.5), InvalidType, "limit"),  # type: ignore[arg-type]
+        (lambda: _LEARNED.hex(limit=-1), InvalidArgument, "limit"),
+        (lambda: clquant.Palette(_RAGGED), InvalidArgument, "colors"),
+        (lambda: clquant.IndexedImage(_RAGGED, _LEARNED), InvalidArgument, "indices"),
+        (lambda: _DRAWN.to_bytes(_no_text()), InvalidType, "format"),
+        (lambda: _DRAWN.to_bytes("PNG", dpi="much"), InvalidArgument, "cannot write the picture as 'PNG'"),
+        (lambda: _DRAWN.save("x.png", _no_text()), InvalidType, "format"),
+        (lambda: _DRAWN.save(4), InvalidType, "path is a int"),  # type: ignore[arg-type]
+        (lambda: _LEARNED.write("x.gpl", _no_text()), InvalidArgument, "format"),
+        (lambda: _LEARNED.write(4), InvalidType, "path is a int"),  # type: ignore[arg-type]
+        (lambda: clquant.Palette.read("/dev/null", _no_text()), InvalidArgument, "format"),
+        (lambda: animation.gif_bytes(3), InvalidType, "frames"),  # type: ignore[arg-type]
+        (lambda: animation.gif_bytes([3]), InvalidType, "frames"),  # type: ignore[list-item]
+        (lambda: animation.quantize_frames(3, [photo(4, 4)]), InvalidType, "learner"),  # type: ignore[arg-type]
+        (lambda: animation.quantize_frames(clquant.KMeansPalette(), photo(4, 4)), InvalidType, "frames"),
+        (lambda: animation.quantize_frames(clquant.KMeansPalette(), [photo(4, 4)], shared=_no_text()), InvalidType,
+         "shared"),
+        (lambda: clquant.KMeansPalette().stream(3), InvalidType, "images is 3"),  # type: ignore[arg-type]
+        (lambda: clquant.KMeansPalette().fit(photo(4, 4), _RAGGED), InvalidArgument, "sample_weight"),
+        (lambda: clquant.KMeansPalette().fit([photo(4, 4)], 3), InvalidType, "sample_weight is 3"),
+        (lambda: clquant.KMeansPalette().fit_quality(photo(4, 4), max_mse=Nameless()),  # type: ignore[arg-type]
+         InvalidType, "max_mse is a Nameless"),
+        (lambda: clquant.KMeansPalette().fit_quality(photo(4, 4), max_mse=1, target_psnr=Nameless()),  # type: ignore[arg-type]
+         InvalidArgument, "target_psnr is a Nameless"),
+        (lambda: clquant.OrderedDither().dither(photo(4, 4), _LEARNED, color_space=["a"]),  # type: ignore[arg-type]
+         InvalidArgument, "color_space"),
+        (lambda: clquant.OrderedDither().dither(photo(4, 4), _LEARNED, progress=3), InvalidType,  # type: ignore[arg-type]
+         "progress"),
+        (lambda: clquant.QuadtreeBuilder().build(photo(4, 4)).find(_RAGGED, np.zeros(2, int)), InvalidArgument, "x"),
+        (lambda: runtime.find_device(3), InvalidType, "device is a int"),  # type: ignore[arg-type]
+        (lambda: quality.mse(_RAGGED, _RAGGED), InvalidArgument, "original"),
+        (lambda: quality.mse(np.zeros(3, complex), np.zeros(3)), InvalidType, "original"),
+        (lambda: quality.psnr(np.zeros(3), np.ones(3), peak=0), InvalidArgument, "peak"),
+        (lambda: quality.ssim(np.zeros((20, 20)), np.ones((20, 20)), peak="9"), InvalidType,  # type: ignore[arg-type]
+         "peak"),
+        (lambda: quality.visual_error(np.zeros((9, 9)), np.ones((9, 9)), dpi=0), InvalidArgument, "dpi"),
+        (lambda: quality.visual_error(np.zeros((9, 9)), np.ones((9, 9)), inches="far"), InvalidType,  # type: ignore[arg-type]
+         "inches"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_are_named(call: Callable[[], object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_weight_tables_need_a_whole_start() -> None:
+    tables = {"threshold": np.zeros((3, 256), np.int16), "spread": np.zeros((3, 256), np.int16)}
+    wrong = clquant.WeightTables(**tables, weights=np.ones((3, 256, 5), np.uint8), start="none")  # type: ignore[arg-type]
+    with pytest.raises(InvalidType, match=r"weights\.start"):
+        clquant.PinwheelHalftoner(weights=wrong).transform(photo(4, 4))
+
+
+@pytest.mark.parametrize("path", ["no\0path", "\ud800", pathlib.Path("no\0path")])
+def test_paths_that_no_file_can_have(path: Any) -> None:
+    for call in (clquant.Palette.read, clquant.Quadtree.load, clquant.VQCodec.load, clquant.clvq_info):
+        with pytest.raises(InvalidArgument, match="path is "):
+            call(path)
+    with pytest.raises(InvalidArgument, match="path is "):
+        files.write_bytes(path, b"")
+
+
+def test_names_that_are_too_long_are_a_file_error(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileError, match="cannot write"):
+        files.write_bytes("x" * 300, b"")
+    assert main(["palette", "x" * 300]) == 2
+    _DRAWN.save("a.png")
+    for output in ("x" * 300, "no\0path", "no\0path/"):
+        assert main(["palette", "a.png", "-o", output]) == 2
+
+
+def test_a_short_file_is_read_in_little_memory() -> None:
+    program = """
+import pathlib, resource
+from clquant import files
+used = int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 27), resource.RLIM_INFINITY))
+print(len(files.read_bytes("/dev/null")))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "0\n", done.stderr
+
+
+def test_files_are_read_to_their_limit(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_PART", 7)
+    (tmp_path / "file").write_bytes(bytes(range(50)))
+    assert files.read_bytes(tmp_path / "file", 50) == bytes(range(50))
+    with pytest.raises(FileError, match="longer than 49 bytes"):
+        files.read_bytes(tmp_path / "file", 49)
+
+
+def test_a_pil_image_whose_file_ends_too_soon() -> None:
+    whole = io.BytesIO()
+    PIL.Image.fromarray(photo(40, 40)).save(whole, "PNG")
+    with pytest.raises(FileError, match="image: cannot read the PIL image"):
+        images.read(PIL.Image.open(io.BytesIO(whole.getvalue()[:900])))
+
+
+@pytest.mark.parametrize(("mode", "transparency"), [("RGBA", 300), ("P", "none"), ("RGB", b"x")])
+def test_pil_images_with_a_transparency_that_their_mode_has_not(mode: str, transparency: object) -> None:
+    drawn = PIL.Image.new(mode, (4, 3))
+    drawn.info["transparency"] = transparency
+    try:
+        assert images.read(drawn).shape in ((3, 4, 3), (3, 4, 4))
+    except clquant.ClquantError as error:
+        assert "image: cannot read the PIL image" in str(error)
+
+
+def test_a_picture_that_does_not_fit_the_memory() -> None:
+    huge = np.broadcast_to(np.uint8(1), (1 << 30, 1 << 30))
+    with pytest.raises(
+        InvalidArgument, match=r"image is array of shape \(1073741824, 1073741824\), dtype uint8, which"
+    ):
+        images.read(huge)
+
+
+@pytest.mark.parametrize("others", [1, 5])
+def test_fixed_colors_and_the_transparent_entry_may_take_every_place(others: int) -> None:
+    picture = np.zeros((4, 4, 4), np.uint8)
+    picture[1:, :, 3] = 255
+    picture[1:, :, 0] = np.arange(12).reshape(3, 4) % others
+    fitted = clquant.KMeansPalette(2, fixed_colors=[(1, 2, 3)]).fit(picture)
+    assert fitted.palette_.colors.tolist() == [[0, 0, 0, 0], [1, 2, 3, 255]]
+    difference = picture[1:, :, :3].astype(int) - (1, 2, 3)
+    assert fitted.inertia_ == (difference**2).sum()
