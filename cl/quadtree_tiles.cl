@@ -97,12 +97,22 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
     ulong words[BANDS];
     uchar2 extent[BANDS];
 
+#if LANES
+    if (whole)
+        reduce_tile(pixels, origin, pitch, tile_x << TILE_LEVEL, tile_y << TILE_LEVEL, 1, &rules, wide, count, low,
+                    flags, stats, nodes);
+    else
+        reduce_tile(pixels, origin, pitch, tile_x << TILE_LEVEL, tile_y << TILE_LEVEL, 0, &rules, wide, count, low,
+                    flags, stats, nodes);
+    uint from = 0, to = CELLS / 4, first = 5, base = along(width, 3) * along(height, 3);
+    base += along(width, 4) * along(height, 4);
+#else
     // Work-items go along the rows, for the sake of coalescing; slot j in local memory is the cell's Morton code.
-    for (uint i = lid; i < CELLS && !(LANES && whole); i += GROUP) {
+    for (uint i = lid; i < CELLS; i += GROUP) {
         uint cx = i & ((1u << (TILE_LEVEL - 3)) - 1), cy = i >> (TILE_LEVEL - 3);
         uint j = spread_bits(cx) | spread_bits(cy) << 1;
         uint x = (tile_x << TILE_LEVEL) + 8 * cx, y = (tile_y << TILE_LEVEL) + 8 * cy;
-        if (whole && !LANES)
+        if (whole)
             count[j] = reduce_cell(pixels, origin, pitch, x, y, 1, &rules, words, extent, low, flags, stats, nodes);
         else
             count[j] = reduce_cell(pixels, origin, pitch, x, y, 0, &rules, words, extent, low, flags, stats, nodes);
@@ -113,17 +123,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
             reach[c * WIDE_NODES + j] = extent[c];
 #endif
     }
-    uint from = 0, to = CELLS, base = along(width, 3) * along(height, 3), level = 4;
-#if LANES
-    if (whole) {
-        reduce_whole_tile(pixels, origin, pitch, tile_x << TILE_LEVEL, tile_y << TILE_LEVEL, &rules, wide, count, low,
-                          flags, stats, nodes);
-        to = CELLS / 4;
-        base += along(width, 4) * along(height, 4);
-        level = 5;
-    }
+    uint from = 0, to = CELLS, first = 4, base = along(width, 3) * along(height, 3);
 #endif
-    for (; level <= TILE_LEVEL; ++level) {
+    for (uint level = first; level <= TILE_LEVEL; ++level) {
         uint here = CELLS >> (2 * level - 6);
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint j = lid; j < here; j += GROUP) {
