@@ -41,14 +41,25 @@ def test_another_queue_takes_none(session: runtime.Session) -> None:
         assert scope.empty(1_000_000).int_ptr == first
 
 
-def test_small_buffers_and_shared_memory_are_not_kept(
-    session: runtime.Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_small_buffers_and_host_arrays_are_not_kept(session: runtime.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     handle_of(session, SMALLEST - 1)
     monkeypatch.delenv("CLQUANT_LIMITS")
-    if runtime.open_session(session.queue).limits.unified_memory:
-        handle_of(runtime.open_session(session.queue), 1_000_000)
+    with runtime.open_session(session.queue).scope() as scope:
+        if runtime.open_session(session.queue).limits.unified_memory:
+            assert scope.upload(memory.aligned(np.zeros(1 << 20, np.uint8))).hostbuf is not None
     assert not memory.RECYCLER._kept
+
+
+def test_shared_memory_is_kept_within_a_smaller_share(
+    session: runtime.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLQUANT_LIMITS", f"unified_memory=1,global_memory={64 << 20}")
+    shared = runtime.open_session(session.queue)
+    with shared.scope() as scope:
+        scope.empty(1 << 20)
+        scope.empty(1 << 19)
+    assert sum(buffer.size for _, _, buffer in memory.RECYCLER._kept.values()) <= 1 << 20
+    assert memory.RECYCLER._kept
 
 
 def test_zeros_are_zeros_again(session: runtime.Session) -> None:

@@ -14,7 +14,7 @@ import pyopencl as cl
 from clquant.runtime.errors import DeviceError, DeviceMemoryError
 from clquant.runtime.limits import Limits
 from clquant.runtime.profiling import record
-from clquant.runtime.recycling import MOST_SHARE, RECYCLER, Recycler
+from clquant.runtime.recycling import MOST_SHARE, MOST_SHARE_OF_HOST, RECYCLER, Recycler
 from clquant.runtime.recycling import SMALLEST as SMALLEST_KEPT
 from clquant.runtime.staging import SMALLEST, Lane, Staging, as_bytes, staging
 
@@ -71,11 +71,14 @@ class Scope:
                 self._queue.finish()
         for buffer in self._buffers:
             if kind is None and buffer in self._recyclable:
-                RECYCLER.keep(self._queue, buffer, self._limits.global_memory // MOST_SHARE)
+                RECYCLER.keep(self._queue, buffer, self._limits.global_memory // self._share())
             else:
                 buffer.release()
         self._buffers.clear()
         self._recyclable.clear()
+
+    def _share(self) -> int:
+        return MOST_SHARE_OF_HOST if self._limits.unified_memory else MOST_SHARE
 
     def _wraps_host_memory(self) -> bool:
         return any(buffer.hostbuf is not None for buffer in self._buffers)
@@ -102,7 +105,7 @@ class Scope:
             If it is over the device's largest allocation, or memory is short.
         """
         wanted = max(int(nbytes), 1)
-        if self._limits.unified_memory or wanted < SMALLEST_KEPT:
+        if wanted < SMALLEST_KEPT:
             return self._keep(cl.mem_flags.READ_WRITE, wanted)
         if wanted <= self._limits.max_alloc:
             wanted = min(Recycler.rounded(wanted), self._limits.max_alloc)

@@ -2,7 +2,8 @@
 
 Allocating and releasing a large buffer takes an NVIDIA H200's driver about 0.25 ms, as long as the kernels of many a
 job. A kept buffer goes only to a job on the queue that used it last: commands of one queue run in order, so the last
-job's are over before the next one's begin. Host memory is never kept here, nor memory that host and device share.
+job's are over before the next one's begin. Where host and device share memory, new pages take as long to come by as a
+kernel to fill them, so buffers are kept there too, within a smaller share; what wraps an array of the host never is.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pyopencl as cl
 SMALLEST = 1 << 16
 # Of the device's memory; what was released first goes first.
 MOST_SHARE = 8
+MOST_SHARE_OF_HOST = 64
 
 _Key = tuple[int, int]
 
