@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +17,18 @@ from clquant.palette import engine
 
 Picture = npt.NDArray[np.uint8]
 NAMES = (None, "blue-noise", "bayer8", "floyd-steinberg", "pinwheel")
+# Pictures that are timed, of those that are judged.
+TIMED = 6
 
 
 def pillow_palette(picture: Picture, colors: int) -> PIL.Image.Image:
     """Pillow's median cut, which every method here maps to."""
     return PIL.Image.fromarray(picture).quantize(colors, dither=PIL.Image.Dither.NONE)
+
+
+def palette_of(made: PIL.Image.Image, colors: int) -> Palette:
+    """The palette of Pillow's picture."""
+    return Palette(np.array(made.getpalette(), np.uint8).reshape(-1, 3)[:colors])
 
 
 def pillow(picture: Picture, palette: PIL.Image.Image, dither: PIL.Image.Dither) -> Picture:
@@ -31,7 +39,7 @@ def pillow(picture: Picture, palette: PIL.Image.Image, dither: PIL.Image.Dither)
 def methods(picture: Picture, colors: int, queue: runtime.CommandQueue) -> dict[str, Callable[[], Picture]]:
     """Calls without arguments, from the host's picture to the host's result, all with the same palette."""
     made = pillow_palette(picture, colors)
-    palette = Palette(np.array(made.getpalette(), np.uint8).reshape(-1, 3)[:colors])
+    palette = palette_of(made, colors)
     calls: dict[str, Callable[[], Picture]] = {
         f"clquant, dither={name!r}": partial(engine.transform, picture, palette, dither=name, queue=queue)
         for name in NAMES
@@ -41,17 +49,45 @@ def methods(picture: Picture, colors: int, queue: runtime.CommandQueue) -> dict[
     return calls
 
 
+PILLOW = "Pillow, Floyd-Steinberg"
+
+
+def mappings(picture: Picture, colors: int, queue: runtime.CommandQueue) -> dict[str, Callable[[], Any]]:
+    """Calls that give indices: ours, and Pillow's to the same palette; last Pillow's that makes its own palette."""
+    image = PIL.Image.fromarray(picture)
+    made = pillow_palette(picture, colors)
+    palette = palette_of(made, colors)
+    calls: dict[str, Callable[[], Any]] = {
+        f"clquant, dither={name!r}": partial(engine.predict, picture, palette, dither=name, queue=queue)
+        for name in NAMES
+    }
+    calls["Pillow, no dither"] = partial(image.quantize, palette=made, dither=PIL.Image.Dither.NONE)
+    calls[PILLOW] = partial(image.quantize, palette=made, dither=PIL.Image.Dither.FLOYDSTEINBERG)
+    calls["Pillow, median cut and Floyd-Steinberg"] = partial(image.quantize, colors)
+    return calls
+
+
+def times(pictures: Iterable[Picture], colors: int, options: Options, queue: runtime.CommandQueue) -> Table:
+    """Mean times over pictures, and what share of Pillow's time each takes."""
+    found: dict[str, list[float]] = {}
+    for picture in pictures:
+        for name, call in mappings(picture, colors, queue).items():
+            found.setdefault(name, []).append(harness.time_call(call, options.repeat, budget_s=5).median_ms)
+    height, width = picture.shape[:2]
+    title = f"Mapping {width}x{height} to {colors} colours, {len(found[PILLOW])} pictures, host to host"
+    table = Table(title, {"method": "method", "ms": "ms", "share": "of Pillow's Floyd-Steinberg"})
+    for name, ms in found.items():
+        table.add(method=name, ms=sum(ms) / len(ms), share=sum(ms) / sum(found[PILLOW]))
+    return table
+
+
 def run(options: Options) -> Iterator[Table]:
-    """One picture's times, then all pictures' visual errors."""
+    """Some pictures' times, then all pictures' visual errors."""
     queue = options.queue()
     pictures = list(harness.pictures(options, 2 if options.quick else None).values())
     height, width = (270, 480) if options.quick else (1080, 1920)
-    large = harness.to_size(pictures[0], height, width)
     for colors in (16, 256):
-        times = Table(f"Mapping {width}x{height} to {colors} colours", {"method": "method", "ms": "ms"})
-        for name, call in methods(large, colors, queue).items():
-            times.add(method=name, ms=harness.time_call(call, options.repeat, budget_s=5).median_ms)
-        yield times
+        yield times([harness.to_size(p, height, width) for p in pictures[:TIMED]], colors, options, queue)
     sizes = (16,) if options.quick else (4, 16, 64)
     errors = Table(
         f"Mean visual error over {len(pictures)} pictures", {"method": "method"} | {f"k{k}": f"k = {k}" for k in sizes}

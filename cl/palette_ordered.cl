@@ -9,20 +9,7 @@
  * magnitude (both vectors are shorter than 2^12), times 2 n <= 2^17 and strength <= 2^8: within 64 bits.
  */
 #include "palette_nearest.h"
-
-/* Axes' weights in lightness, to order two entries; alpha counts so that transparent and opaque have an order too. */
-#if SPACE == 2
-#define LIGHTNESS ((int4)(256, 0, 0, 64))
-#elif SPACE == 1
-#define LIGHTNESS ((int4)(54, 183, 19, 64))
-#else
-#define LIGHTNESS ((int4)(77, 150, 29, 64))
-#endif
-
-int dot4(int4 a, int4 b)
-{
-    return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
-}
+#include "palette_ordered.h"
 
 /* The nearest entry of any point of the space; ties go to the lowest index. */
 int nearest_to_point(int4 point, __global const int4 *points, __global const uint *starts,

@@ -104,7 +104,7 @@ def _mapper(
     session: runtime.Session, scope: runtime.Scope, picture: Picture, palette: Palette, color_space: str
 ) -> Mapper:
     space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
-    return Mapper(session, scope, palette, space, picture.pixels)
+    return Mapper(session, scope, palette, space, picture.pixels, lanes=False)
 
 
 class _Pinwheel:

@@ -142,7 +142,7 @@ def _run(
         def map_rows(own: Session, rows: tuple[int, int]) -> None:
             with own.scope() as inner:
                 pixels = picture.upload(own, inner, *rows)
-                band = Band(own, inner, mapper.on(own), pixels, picture.channels, *rows, picture.width)
+                band = Band(own, inner, mapper.on(own, inner), pixels, picture.channels, *rows, picture.width)
                 _store(band, palette, write, colors, result)
                 if progress.wanted:
                     own.finish()

@@ -2,7 +2,8 @@
 
 For more than a few pixels a candidate grid is built first (`cl/palette_cells.cl`): per cell of the colour space the
 entries that can be nearest to some point of it. It is exact, and on photographs leaves a handful of comparisons a
-pixel whatever the number of colours.
+pixel whatever the number of colours. CPUs search eight candidates at once, and each colour of a run of pixels once
+(`clquant.palette.lanes`).
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from clquant.palette.lanes import FEWEST_PIXELS, MEMO_BITS, WHOLE_SHIFT, LaneGrid, int4
 from clquant.palette.palette import Palette
 from clquant.palette.spaces import Space
-from clquant.runtime import Buffer, InvalidArgument, Scope, Session
+from clquant.runtime import Buffer, InvalidArgument, Scope, Session, Variant
 
 # log2 of a cell's side, by space and by whether alpha is an axis: about 2^15 to 2^16 cells each.
 FINE_SHIFT = {"srgb": (3, 5), "linear": (6, 7), "oklab": (5, 7)}
@@ -25,8 +26,13 @@ PARENT_STEP = 2
 # Candidates of a whole grid, 2 bytes each, beyond which a coarser grid is taken.
 MOST_CANDIDATES = 1 << 26
 GROUP = 64
-# Coordinates are below 2^12, so this shift puts them all into one cell.
-WHOLE_SHIFT = 12
+
+# Forms of the mapping; `LANES` is shaped for CPUs.
+LANES = Variant("lanes", "palette_map_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator)
+PORTABLE = Variant("portable", "palette_map.cl")
+VARIANTS = (LANES, PORTABLE)
+# Bytes of a memo's entry in the lanes form.
+ENTRY_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -51,11 +57,6 @@ class CandidateGrid:
     shift: int
 
 
-def int4(values: tuple[int, ...]) -> npt.NDArray[np.int32]:
-    """Up to 4 numbers as an int4 kernel argument, 0 where there are fewer."""
-    return np.array((*values, 0, 0, 0, 0)[:4], np.int32)
-
-
 class Mapper:
     """Maps pixels to one palette in one colour space; its device memory belongs to a scope.
 
@@ -70,10 +71,20 @@ class Mapper:
         How many pixels will come in all; decides whether a candidate grid pays.
     metric : str
         ``"l2"``: the nearest entry has the least squared distance; ``"l1"``: the least sum of absolute differences.
+    lanes : bool
+        Whether the form for CPUs may be taken; False where kernels of others search the lists of `arguments`.
     """
 
     def __init__(
-        self, session: Session, scope: Scope, palette: Palette, space: Space, expected_pixels: int, metric: str = "l2"
+        self,
+        session: Session,
+        scope: Scope,
+        palette: Palette,
+        space: Space,
+        expected_pixels: int,
+        metric: str = "l2",
+        *,
+        lanes: bool = True,
     ) -> None:
         self._session = session
         self._scope = scope
@@ -88,6 +99,10 @@ class Mapper:
         self._colors = scope.copy_of(rgba.astype(np.int32))
         self._missing = scope.zeros(4)
         pays = expected_pixels * len(palette) >= session.tuned("mapping.grid_pays") and not self._city_block
+        self._lane_grid: LaneGrid | None = None
+        if lanes and session.choose(VARIANTS) is LANES:
+            self._lane_grid = LaneGrid(session, scope, palette, space, self._exact_ties, whole=not pays)
+            pays = False
         self._cells = self._fine_grid() if pays else self._one_cell()
 
     @property
@@ -95,10 +110,24 @@ class Mapper:
         """The space in which colours are compared."""
         return self._space
 
-    def on(self, session: Session) -> Mapper:
-        """The same mapper, its tables included, queueing on another session of the same context."""
+    @property
+    def in_lanes(self) -> bool:
+        """Whether the form for CPUs was chosen."""
+        return self._lane_grid is not None
+
+    @property
+    def points(self) -> Buffer:
+        """(k, 4) int32: the palette's coordinates in the space."""
+        return self._points
+
+    def on(self, session: Session, scope: Scope) -> Mapper:
+        """The same mapper, its tables included, queueing on another session of the same context.
+
+        What it needs besides the tables belongs to `scope`.
+        """
         other = copy.copy(self)
         other._session = session
+        other._scope = scope
         return other
 
     def map(self, pixels: Buffer, channels: int, count: int, out: Buffer) -> None:
@@ -115,7 +144,38 @@ class Mapper:
             (count) of the palette's index dtype. Ties go to the entry nearer in plain 8-bit values, then to
             the lowest index; pixels of alpha 0 go to the palette's transparent entry.
         """
-        self.launch("palette_map.cl", "map_pixels", pixels, channels, count, out)
+        if self.in_lanes:
+            self.launch_lanes(LANES.file, "map_pixels", pixels, channels, count, out, ENTRY_BYTES)
+        else:
+            self.launch(PORTABLE.file, "map_pixels", pixels, channels, count, out)
+
+    def launch_lanes(
+        self,
+        file: str,
+        kernel_name: str,
+        pixels: Buffer,
+        channels: int,
+        count: int,
+        out: Buffer,
+        memo_bytes: int,
+        *more: Any,
+    ) -> None:
+        """Queue a kernel whose arguments begin as `cl/palette_lanes.h` says, where `in_lanes`.
+
+        It remembers `memo_bytes` bytes of a colour; `more` are its own last arguments.
+        """
+        assert self._lane_grid is not None
+        session = self._session
+        kernel = session.program(file, **self.constants(channels)).kernel(kernel_name)
+        most = session.limits.max_alloc // memo_bytes
+        bits = next(b for b in range(MEMO_BITS, 0, -1) if b == 1 or 1 << 3 * b <= min(most, 4 * count))
+        items = session.tuned("mapping.groups_a_unit") * session.limits.compute_units
+        items = max(1, min(items, count // FEWEST_PIXELS, most >> 3 * bits))
+        memo = self._scope.empty((memo_bytes << 3 * bits) * items)
+        session.launch(
+            *(kernel, items, 1, self._tables, *self._lane_grid.arguments(), self._transparent(), self._missing),
+            *(pixels, out, np.uint64(count), memo, np.int32(bits), *more),
+        )
 
     def launch(
         self,
@@ -145,20 +205,29 @@ class Mapper:
             "CHANNELS": channels,
             "OUT_CHANNELS": 3,
             "INDEX": self._index_type(),
-            "EXACT_TIES": int(self._space.alpha or self._space.name != "srgb"),
+            "EXACT_TIES": int(self._exact_ties),
             "CITY_BLOCK": self._city_block,
             **self._space.constants(),
         }
 
     def arguments(self) -> tuple[Any, ...]:
         """The first arguments of a kernel that takes `PALETTE_PARAMETERS` of `cl/palette_nearest.h`."""
-        transparent = self._palette.transparent_index
         cells = self._cells
         return (
             *(self._tables, self._points, self._colors),
             *(cells.starts, cells.entries, int4(cells.cells), np.int32(cells.shift)),
-            *(np.int32(-1 if transparent is None else transparent), self._missing),
+            *(self._transparent(), self._missing),
         )
+
+    @property
+    def _exact_ties(self) -> bool:
+        """Whether differing colours may be one point, so that plain values decide."""
+        return self._space.alpha or self._space.name != "srgb"
+
+    def _transparent(self) -> np.int32:
+        index = self._palette.transparent_index
+        value: np.int32 = np.int32(-1 if index is None else index)
+        return value
 
     def _index_type(self) -> str:
         return "uchar" if self._palette.index_dtype == np.uint8 else "ushort"

@@ -11,12 +11,14 @@ from clquant.images import ImageLike
 from clquant.palette import bands, blue_noise
 from clquant.palette.bands import Band
 from clquant.palette.dither import register_dither
-from clquant.palette.mapping import int4
+from clquant.palette.lanes import int4
 from clquant.palette.palette import Palette, as_palette
 from clquant.runtime import Buffer, CommandQueue, ProgressCallback
 
 MASKS = ("blue-noise", "bayer")
 FULL_STRENGTH = 256
+# Bytes of a memo's entry in `cl/palette_ordered_lanes.cl`, by those of an index.
+ENTRY_BYTES = {1: 8, 2: 12}
 
 
 class OrderedDither:
@@ -81,26 +83,26 @@ class OrderedDither:
             If a parameter is not allowed, or the image is not.
         """
         mask = self.thresholds()
+        checked = as_palette(palette)
         strength = params.real("strength", self.strength, 0, 1)
 
         def write(band: Band, out: Buffer) -> None:
-            band.mapper.launch(
-                "palette_ordered.cl",
-                "dither_ordered",
-                band.pixels,
-                band.channels,
-                band.count,
-                out,
-                np.uint32(band.width),
-                np.uint32(band.row0),
-                band.scope.copy_of(mask),
-                np.uint32(len(mask)),
-                int4(band.mapper.space.extent),
-                np.int32(round(strength * FULL_STRENGTH)),
-                items=(band.width, band.row1 - band.row0),
+            mapper = band.mapper
+            pixels = band.pixels, band.channels, band.count, out
+            given = (
+                *(np.uint32(band.width), np.uint32(band.row0), band.scope.copy_of(mask), np.uint32(len(mask))),
+                *(int4(mapper.space.extent), np.int32(round(strength * FULL_STRENGTH))),
             )
+            if mapper.in_lanes:
+                memo_bytes = ENTRY_BYTES[checked.index_dtype.itemsize]
+                mapper.launch_lanes(
+                    "palette_ordered_lanes.cl", "dither_ordered", *pixels, memo_bytes, mapper.points, *given
+                )
+            else:
+                items = (band.width, band.row1 - band.row0)
+                mapper.launch("palette_ordered.cl", "dither_ordered", *pixels, *given, items=items)
 
-        return bands.indices(image, as_palette(palette), color_space, queue, progress, write)
+        return bands.indices(image, checked, color_space, queue, progress, write)
 
 
 register_dither("blue-noise", OrderedDither("blue-noise").dither)

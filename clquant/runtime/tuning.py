@@ -77,6 +77,7 @@ PARAMETERS = (
         "mapping.grid_pays", (1, *_powers(16, 32, 2)), "pixels times colours from which a candidate grid is made"
     ),
     Parameter("mapping.group", _powers(0, 8), "work-group size of the nearest-colour mapping"),
+    Parameter("mapping.groups_a_unit", _powers(0, 5), "runs of pixels a compute unit in the mapping (CPUs)"),
     Parameter("neuquant.group", _powers(0, 8), "work-group size of a step of the parallel map"),
     Parameter("quadtree.leaf_group", _powers(0, 7), "work-group size that gathers leaves"),
     Parameter("quadtree.tile_group", _powers(0, 7), "work-group size that reduces a tile"),
