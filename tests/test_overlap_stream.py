@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+import clquant
 from clquant import runtime
 from clquant.estimator import Estimator
 from clquant.palette import engine
@@ -83,6 +85,56 @@ def test_an_error_in_a_part_is_raised_and_the_lanes_still_serve(session: runtime
 def test_progress_stops_the_parts(session: runtime.Session) -> None:
     with pytest.raises(runtime.StoppedError, match="at 2 of 10"):
         runtime.overlap(session, range(10), lambda _, __: None, runtime.Progress(lambda done, _: done < 2))
+
+
+def in_time(call: Callable[[], object]) -> None:
+    """Run in a thread; a deadlock fails the test instead of stopping all."""
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert not errors, errors
+
+
+def test_a_callback_may_run_the_same_engine_and_others(
+    session: runtime.Session, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "SMALLEST", 1)  # every copy asks for the lanes
+    image = rng.integers(0, 256, (97, 61, 3), dtype=np.uint8)
+    palette = clquant.Palette(rng.integers(0, 256, (40, 3), dtype=np.uint8))
+    expected = engine.predict(image, palette, queue=session.queue)
+    halftone = clquant.PinwheelHalftoner(8, queue=session.queue).transform(image)
+    inner: list[bool] = []
+
+    def nested(done: int, total: int) -> None:
+        inner.append(np.array_equal(engine.predict(image, palette, queue=session.queue), expected))
+
+    def in_threads(done: int, total: int) -> None:
+        with ThreadPoolExecutor(2) as pool:
+            calls = [pool.submit(nested, done, total) for _ in range(2)]
+            inner.append(np.array_equal(clquant.PinwheelHalftoner(8, queue=session.queue).transform(image), halftone))
+            for call in calls:
+                call.result()
+
+    for callback in (nested, in_threads):
+        inner.clear()
+
+        def outer(callback: Callable[[int, int], None] = callback) -> None:
+            result = engine.predict(image, palette, queue=session.queue, progress=callback)
+            assert np.array_equal(result, expected)
+
+        in_time(outer)
+        assert len(inner) >= 8
+        assert all(inner)
+    in_time(lambda: runtime.overlap(session, range(10), lambda _, __: None))  # the lanes serve again
 
 
 def test_bands_respect_the_largest_allocation(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:

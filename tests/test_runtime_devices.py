@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
+import pathlib
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 
@@ -119,27 +120,63 @@ def test_threads_have_queues_of_their_own_in_one_context(device: cl.Device) -> N
     assert len({q.context.int_ptr for q in seen}) == 1
 
 
-def _open_in_child(connection: multiprocessing.connection.Connection) -> None:
+FORK = """
+import os, sys
+import numpy as np
+import pyopencl as cl
+import clquant
+from clquant import runtime
+
+picture = np.arange(300, dtype=np.uint8).reshape(10, 10, 3)
+use, ways = {use!r}, {{
+    "list_devices": runtime.list_devices,
+    "default_device": runtime.default_device,
+    "default_queue": runtime.default_queue,
+    "open_session": runtime.open_session,
+    "release_memory": runtime.release_memory,
+    "an engine": lambda: clquant.KMeansPalette(2).fit(picture),
+    "a caller's queue": lambda: clquant.KMeansPalette(2, queue=queue).fit(picture),
+}}
+queue = None
+if use == "a caller's queue":
+    queue = cl.CommandQueue(cl.Context([cl.get_platforms()[0].get_devices()[0]]))
+if use != "nothing":
+    ways[use]()
+child = os.fork()
+if child == 0:
     try:
-        runtime.open_session()
-    except runtime.DeviceError as error:
-        connection.send(str(error))
-    else:
-        connection.send("opened")
-    connection.close()
-    os._exit(0)
+        for name, way in ways.items():
+            if use == "nothing" and name != "an engine":
+                continue
+            try:
+                way()
+                print(name, "works", flush=True)
+            except runtime.DeviceError as error:
+                print(name, "spawn" if "'spawn'" in str(error) else error, flush=True)
+    finally:
+        os._exit(0)
+os.waitpid(child, 0)
+print(len(clquant.KMeansPalette(2).fit(picture).palette_), flush=True)
+"""
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_child_is_told_to_spawn(queue: runtime.CommandQueue) -> None:
-    assert runtime.open_session(queue)
-    fork = multiprocessing.get_context("fork")
-    here, there = fork.Pipe()
-    child = fork.Process(target=_open_in_child, args=(there,))
-    child.start()
-    assert here.poll(20)
-    assert "'spawn'" in here.recv()
-    child.join(20)
+def _forked(use: str) -> list[str]:
+    command = [sys.executable, "-W", "ignore", "-c", FORK.format(use=use)]
+    root = pathlib.Path(__file__).parents[1]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("use", ["list_devices", "default_queue", "an engine", "a caller's queue"])
+def test_a_child_forked_after_use_is_told_to_spawn_and_calls_no_driver(use: str) -> None:
+    names = ["list_devices", "default_device", "default_queue", "open_session", "release_memory"]
+    names += ["an engine", "a caller's queue"]
+    assert _forked(use) == [*(f"{name} spawn" for name in names), "2"]
+
+
+def test_a_child_forked_before_any_use_works() -> None:
+    assert _forked("nothing") == ["an engine works", "2"]
 
 
 def test_limits_are_lowered_and_never_raised(device: cl.Device) -> None:

@@ -8,6 +8,7 @@ import threading
 import pyopencl as cl
 
 from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, NoDeviceError
+from clquant.runtime.forking import check_process
 
 DEVICE_VARIABLE = "CLQUANT_DEVICE"
 
@@ -19,18 +20,6 @@ HOW_TO_GET_A_DRIVER = (
 _lock = threading.Lock()
 _contexts: dict[int, cl.Context] = {}
 _per_thread = threading.local()
-_used_before_fork = False
-
-
-def _forget_after_fork() -> None:
-    global _used_before_fork, _lock, _per_thread
-    _used_before_fork = bool(_contexts)
-    _lock = threading.Lock()
-    _per_thread = threading.local()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_after_fork)
 
 
 def _rank(device: cl.Device) -> tuple[int, int]:
@@ -49,7 +38,13 @@ def list_devices() -> list[cl.Device]:
     list of pyopencl.Device
         GPUs, then accelerators, then CPUs, then simulators; more compute units first, the driver's order
         among equals. Empty where there is no driver.
+
+    Raises
+    ------
+    DeviceError
+        In a process forked after OpenCL was used: drivers may hang there.
     """
+    check_process()
     found: list[cl.Device] = []
     try:
         platforms = cl.get_platforms()
@@ -125,7 +120,10 @@ def default_device() -> cl.Device:
     ------
     NoDeviceError
         If there is none, or an environment variable names one that is not there.
+    DeviceError
+        As `list_devices`.
     """
+    check_process()
     if os.environ.get(DEVICE_VARIABLE):
         return find_device(os.environ[DEVICE_VARIABLE])
     if os.environ.get("PYOPENCL_CTX"):
@@ -152,13 +150,9 @@ def default_queue(device: cl.Device | None = None) -> cl.CommandQueue:
     NoDeviceError
         If there is no device.
     DeviceError
-        In a process forked after OpenCL was used (drivers hang there), or if no context can be made.
+        In a process forked after OpenCL was used, or if no context can be made.
     """
-    if _used_before_fork:
-        raise DeviceError(
-            "OpenCL was used before this process was forked, and drivers do not survive that; "
-            "start worker processes with multiprocessing's 'spawn' method"
-        )
+    check_process()
     chosen = device if device is not None else default_device()
     key = chosen.int_ptr
     queues: dict[int, cl.CommandQueue] = _per_thread.__dict__.setdefault("queues", {})

@@ -246,8 +246,8 @@ def _stager(queue: cl.CommandQueue, limits: Limits, nbytes: int, lane: Lane | No
     if shared is None:
         yield lane
         return
-    with shared.lock:
-        yield shared
+    with shared.claim() as mine:
+        yield shared if mine else None
 
 
 def _marker(queue: cl.CommandQueue) -> cl.Event:

@@ -23,9 +23,9 @@ def overlap(
     """Call ``work(session, part)`` for every part; on devices with memory of their own, several at a time.
 
     Each thread brings a session with a queue and pinned memory of its own, so that one part's kernels run while
-    another's pixels are on their way. On devices that share the host's memory, for a single part, and inside
-    `profile()` (the threads' queues carry no times), the parts run one after another on `session` itself. All work is
-    over when this returns.
+    another's pixels are on their way. On devices that share the host's memory, for a single part, inside `profile()`
+    (the threads' queues carry no times), and where the progress callback of a job that has the lanes began this one,
+    the parts run one after another on `session` itself. All work is over when this returns.
 
     Parameters
     ----------
@@ -48,9 +48,10 @@ def overlap(
     told = progress if progress is not None else Progress(None)
     if shared is not None:
         session.finish()
-        with shared.lock:
-            shared.run(_LaneWork(shared, parts, work, told))
-        return
+        with shared.claim() as mine:
+            if mine:
+                shared.run(_LaneWork(shared, parts, work, told))
+                return
     for done, part in enumerate(parts, 1):
         work(session, part)
         told.report(done, len(parts))
@@ -81,7 +82,7 @@ class _LaneWork(Generic[T]):
                 return
             try:
                 self._work(session, part)
-                with self._turn:
+                with self._turn, self._shared.calling_back():
                     self._done += 1
                     self._progress.report(self._done, self._total)
             except BaseException:

@@ -13,6 +13,8 @@ from collections import OrderedDict
 
 import pyopencl as cl
 
+from clquant.runtime.forking import check_process
+
 SMALLEST = 1 << 16
 # Of the device's memory; what was released first goes first.
 MOST_SHARE = 8
@@ -101,5 +103,12 @@ RECYCLER = Recycler()
 
 
 def release_memory() -> None:
-    """Give back to the drivers all device memory that is kept for coming jobs; what is in use stays."""
+    """Give back to the drivers all device memory that is kept for coming jobs; what is in use stays.
+
+    Raises
+    ------
+    DeviceError
+        In a process forked after OpenCL was used.
+    """
+    check_process()
     RECYCLER.clear()

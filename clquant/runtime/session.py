@@ -13,6 +13,7 @@ import pyopencl.array
 
 from clquant.runtime import devices, tuning, variants
 from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType
+from clquant.runtime.forking import check_process
 from clquant.runtime.limits import Limits
 from clquant.runtime.memory import Scope, device_errors, order_commands, read_buffer, write_buffer
 from clquant.runtime.profiling import record
@@ -330,7 +331,10 @@ def open_session(queue: cl.CommandQueue | None = None, arrays: Sequence[pyopencl
         If device arrays are of another context than the queue, or disagree among themselves.
     NoDeviceError
         If there is no OpenCL device.
+    DeviceError
+        In a process forked after OpenCL was used (see `clquant.runtime.forking`).
     """
+    check_process()
     if queue is not None and not isinstance(queue, cl.CommandQueue):
         raise InvalidType(f"queue is a {type(queue).__name__}; allowed: a pyopencl.CommandQueue or None")
     chosen = queue if queue is not None else devices.common_queue(tuple(arrays))

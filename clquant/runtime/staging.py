@@ -8,11 +8,12 @@ beforehand; 67 MB down: 3.9, 2.1 and 1.2 ms.
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
@@ -71,10 +72,12 @@ class Lane:
 
 
 class Staging:
-    """The lanes and threads of one device in one context; one job at a time uses them, holding `lock`."""
+    """The lanes and threads of one device in one context; one job at a time uses them, inside `claim`."""
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
-        self.lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._claimed = False
+        self._callbacks = 0
         count = max(1, min(MAX_LANES, (os.cpu_count() or 2) // 2))
         shape = (count, CHUNKS_PER_LANE, CHUNK_BYTES)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
@@ -85,6 +88,38 @@ class Staging:
         event.wait()
         self.lanes = [Lane(context, device, chunks[i]) for i in range(count)]
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="clquant-staging")
+
+    @contextlib.contextmanager
+    def claim(self) -> Iterator[bool]:
+        """All lanes for the block, once no other job has them; False where that job waits for a callback.
+
+        A callback of the caller's may itself begin jobs, in its own thread or in others that it waits for: they get no
+        lanes, since waiting for lanes there would be waiting for themselves.
+        """
+        with self._changed:
+            while self._claimed and not self._callbacks:
+                self._changed.wait()
+            mine = not self._claimed
+            self._claimed = True
+        try:
+            yield mine
+        finally:
+            if mine:
+                with self._changed:
+                    self._claimed = False
+                    self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def calling_back(self) -> Iterator[None]:
+        """Around a call of the caller's own code by the job that has the lanes."""
+        with self._changed:
+            self._callbacks += 1
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._callbacks -= 1
 
     def upload(self, buffer: cl.Buffer, source: Bytes, offset: int, after: list[cl.Event]) -> None:
         """As `Lane.upload`, every lane taking a slice."""

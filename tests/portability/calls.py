@@ -257,7 +257,8 @@ def _calls() -> tuple[Call, ...]:
         Call("KMeansPalette.fit", _fresh(k, "fit"), {**_KMEANS, **_FIT, "progress": _PROGRESS}, _fit_check),
         Call("KMeansPalette.fit_many", _fresh(k, "fit_many"), {**_KMEANS, "images": _MANY, "progress": _PROGRESS}),
         Call("KMeansPalette.fit_quality", _fresh(k, "fit_quality"), {
-            **_KMEANS, **_FIT, "target_psnr": _one_of(10), "max_mse": _one_of(None)}),
+            **_KMEANS, **_FIT, "target_psnr": _one_of(10), "max_mse": _one_of(None)},
+            aliases={"target_psnr": ("mean squared error",), "max_mse": ("mean squared error",)}),
         _checked("KMeansPalette.fit_predict", _fresh(k, "fit_predict"), {**_KMEANS, "image": _PICTURE}),
         Call("NeuQuantCL.fit", _fresh(n, "fit"), {
             **_NEUQUANT, **_FIT, "sample_weight": _one_of(None), "progress": _PROGRESS}, _fit_check),
@@ -271,7 +272,8 @@ def _calls() -> tuple[Call, ...]:
             "progress": _PROGRESS}),
         Call("VQCodec.encode", _with("VQCodec", "encode"), {"image": _one_of(photo(4, 4), photo(3, 1)), **on_vq}),
         Call("VQCodec.decode", _with("VQCodec", "decode"), {
-            "indices": _one_of(np.zeros((2, 2), int)), "shape": _one_of(None, (7, 8), (7, 8, 3)), **on_vq}),
+            "indices": _one_of(np.zeros((2, 2), int)), "shape": _one_of(None, (7, 8), (7, 8, 3)), **on_vq},
+            aliases={"indices": ("table",)}),
         Call("VQCodec.compress", _with("VQCodec", "compress"), {
             "image": _one_of(photo(9, 14)), "embed_codebook": _one_of(True, False), **on_vq}),
         Call("VQCodec.decompress", _with("VQCodec", "decompress"), {
@@ -297,7 +299,7 @@ def _calls() -> tuple[Call, ...]:
         Call("Quadtree.from_bytes", clquant.Quadtree.from_bytes, {"data": _one_of(tree.to_bytes())},
             aliases={"data": ("quadtree file",)}),
         Call("Quadtree.save", _saved(tree.save), {"path": _one_of("x.clqt")}),
-        Call("Quadtree.load", clquant.Quadtree.load, {"path": _one_of("/dev/null")}),
+        Call("Quadtree.load", clquant.Quadtree.load, {"path": _one_of("/dev/null")}, aliases={"path": ("quadtree file", "cannot")}),
         Call("Palette", clquant.Palette, {"colors": _PALETTE}),
         Call("Palette.sorted", clquant.Palette(_TABLE).sorted, {"order": _one_of("luma", "hue")}),
         Call("Palette.take", clquant.Palette(_TABLE).take, {"indices": _one_of(np.array([1, 0]))}),
@@ -337,6 +339,22 @@ def calls() -> tuple[Call, ...]:
     return _calls()
 
 
+def _is_much(value: Any) -> bool:
+    return isinstance(value, int) and 20 < value <= 1000
+
+
+# What errors may call arguments of several functions.
+_ALSO: dict[str, tuple[str, ...]] = {
+    "image": ("picture", "device array"),
+    "images": ("image", "device array"),
+    "frames": ("images", "device array"),
+    "original": ("pictures",),
+    "result": ("pictures",),
+    "palette": ("indices",),
+    "path": ("cannot read", "cannot write"),
+}
+
+
 def wild_call(rng: random.Random) -> str | None:
     """One call with one to three arguments replaced; a single wrong one must be named by the error."""
     call = rng.choice(calls())
@@ -345,21 +363,15 @@ def wild_call(rng: random.Random) -> str | None:
     for name in replaced:
         a_picture = name in ("image", "images", "original", "result") and rng.random() < 0.7
         given[name] = wild.picture(rng) if a_picture else wild.value(rng)
+        if name in ("n_init", "swap_rounds") and _is_much(given[name]):  # so much work was asked for
+            given[name] = 20
         if name == "progress" and callable(given[name]):  # then its errors are its own
             given[name] = "no callback"
     about = f"{call.name}({', '.join(f'{name}={_shown(given[name])}' for name in replaced)})"
     try:
         result = call.function(**given)
     except clquant.ClquantError as refusal:
-        also = {
-            "original": ("pictures",),
-            "result": ("pictures",),
-            "images": ("image",),
-            "frames": ("images",),
-            "path": ("cannot read", "cannot write"),
-            "image": ("picture", "device array"),
-            **call.aliases,
-        }
+        also = {**_ALSO, **call.aliases}
         names = {name for one in replaced for name in (one, *also.get(one, ()))}
         paths = [str(given[one]) for one in replaced if isinstance(given[one], str | pathlib.Path)]
         if not any(name in str(refusal) for name in names) and not any(repr(path) in str(refusal) for path in paths):
