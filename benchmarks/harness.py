@@ -17,6 +17,7 @@ import os
 import pathlib
 import platform
 import sys
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -32,6 +33,7 @@ from clquant.runtime import measure
 from clquant.runtime.measure import Timing, kernel_ms, time_call
 
 __all__ = [
+    "Method",
     "Options",
     "Table",
     "Timing",
@@ -39,10 +41,12 @@ __all__ = [
     "device_table",
     "kernel_ms",
     "main",
-    "options_from",
+    "options_of",
+    "parser",
     "peer",
     "pictures",
     "synthetic_photo",
+    "table_from",
     "time_call",
     "to_size",
 ]
@@ -68,6 +72,8 @@ class Options:
         Longest side of the largest picture.
     quick : bool
         Small sizes and few repeats, to see that all runs.
+    deadline : float or None
+        What `time.perf_counter()` says when no further measurement is to be begun.
     """
 
     images: pathlib.Path | None = None
@@ -75,6 +81,21 @@ class Options:
     repeat: int = 5
     largest: int = 2048
     quick: bool = False
+    deadline: float | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time budget is used up."""
+        return self.deadline is not None and time.perf_counter() > self.deadline
+
+    def median_ms(self, call: Callable[[], object], most_s: float = 5.0) -> float | None:
+        """Median milliseconds of a call; of slow ones a single call's; None once the time budget is used up."""
+        if self.is_over:
+            return None
+        first = time_call(call, 1, warmup=0).best_ms  # compiles, where there is something to compile
+        if first > 1e3 * most_s:
+            return first
+        return time_call(call, self.repeat, warmup=0, budget_s=most_s).median_ms
 
     def queue(self) -> runtime.CommandQueue:
         """A queue with profiling on the chosen device; kernel times come from its events."""
@@ -84,6 +105,27 @@ class Options:
         """Those of the sides that the options admit, at least the first."""
         limit = min(self.largest, 512) if self.quick else self.largest
         return [side for side in sides if side <= limit] or [sides[0]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A way of doing a job.
+
+    Attributes
+    ----------
+    name : str
+    call : callable
+        From host memory to host memory.
+    kernel_ms : callable or None
+        Milliseconds on the device alone, where that can be told.
+    shown : callable or None
+        From what `call` gives to a picture beside the original, where quality can be told.
+    """
+
+    name: str
+    call: Callable[[], Any]
+    kernel_ms: Callable[[], float] | None = None
+    shown: Callable[[Any], Picture] | None = None
 
 
 def peer(module: str) -> Any | None:
@@ -195,35 +237,49 @@ def environment() -> dict[str, Any]:
     }
 
 
-def options_from(arguments: list[str] | None = None) -> tuple[Options, pathlib.Path | None]:
-    """Parse a benchmark's command line; the second value is where the JSON goes."""
-    parser = argparse.ArgumentParser(description="Time clquant beside its peers and the device's limits.")
-    parser.add_argument("--images", type=pathlib.Path, help="a folder of pictures, or one picture")
-    parser.add_argument("--device", help="number, kind or part of the name, as for the clquant command")
-    parser.add_argument("--repeat", type=int, default=5, help="timed calls each (default 5)")
-    parser.add_argument("--largest", type=int, default=2048, help="longest side of the largest picture")
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that all runs")
-    parser.add_argument("--json", type=pathlib.Path, help="also write the tables to this file")
-    found = parser.parse_args(arguments)
+def parser() -> argparse.ArgumentParser:
+    """The command line that every benchmark has."""
+    found = argparse.ArgumentParser(description="Time clquant beside its peers and the device's limits.")
+    found.add_argument("--images", type=pathlib.Path, help="a folder of pictures, or one picture")
+    found.add_argument("--device", help="number, kind or part of the name, as for the clquant command")
+    found.add_argument("--repeat", type=int, default=5, help="timed calls each (default 5)")
+    found.add_argument("--largest", type=int, default=2048, help="longest side of the largest picture (default 2048)")
+    found.add_argument("--budget", type=float, metavar="SECONDS", help="begin no measurement after so long")
+    found.add_argument("--quick", action="store_true", help="small sizes, to see that all runs")
+    found.add_argument("--json", type=pathlib.Path, help="also write the tables to this file")
+    return found
+
+
+def options_of(found: argparse.Namespace) -> Options:
+    """The options of a parsed command line; the time budget begins now."""
     repeat = min(found.repeat, 2) if found.quick else found.repeat
-    return Options(found.images, found.device, repeat, found.largest, found.quick), found.json
+    deadline = None if found.budget is None else time.perf_counter() + found.budget
+    return Options(found.images, found.device, repeat, found.largest, found.quick, deadline)
 
 
-def show(tables: Iterable[Table], json_path: pathlib.Path | None) -> None:
-    """Print each table as it comes and, where a path is given, write all as JSON with the environment beside them."""
-    shown = []
+def table_from(content: dict[str, Any]) -> Table:
+    """A table from its JSON."""
+    table = Table(content["title"], content["columns"], content["note"])
+    table.rows = content["rows"]
+    return table
+
+
+def show(tables: Iterable[Table], json_path: pathlib.Path | None) -> dict[str, Any]:
+    """Print each table as it comes; give, and write where a path is given, all of them with the environment."""
+    content: dict[str, Any] = {"environment": environment(), "tables": []}
     for table in tables:
         print(table.text(), flush=True)
-        shown.append(table.as_dict())
-    if json_path is not None:
-        content = {"environment": environment(), "tables": shown}
-        json_path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        content["tables"].append(table.as_dict())
+        if json_path is not None:
+            json_path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    return content
 
 
 def main(run: Callable[[Options], Iterable[Table]]) -> None:
     """Run one member as a command."""
-    options, json_path = options_from()
+    found = parser().parse_args()
+    options = options_of(found)
     try:
-        show(itertools.chain([device_table(options)], run(options)), json_path)
+        show(itertools.chain([device_table(options)], run(options)), found.json)
     except runtime.ClquantError as error:
         sys.exit(f"benchmarks: {error}")

@@ -1,0 +1,153 @@
+"""Every engine's everyday job and the ways people have of doing it today, each behind one call without arguments.
+
+All take an array in the host's memory and give one there. What is not installed is left out, and named by `missing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import PIL.Image
+
+from benchmarks import array_peers, harness
+from benchmarks.dithering import pillow, pillow_palette
+from benchmarks.harness import Method, Picture
+from benchmarks.neuquant import NUMBA, baseline, mini_batch
+from benchmarks.palette_peers import SKLEARN
+from benchmarks.palette_peers import methods as palette_makers
+from benchmarks.quadtree_peers import with_numba, with_numpy
+from benchmarks.vq import codec_of, gray, rows, searchers
+from clquant import KMeansPalette, NeuQuantCL, Palette, PinwheelHalftoner, QuadtreeBuilder, floyd_steinberg, runtime
+from clquant.palette import engine
+
+THRESHOLD = 13
+# How the names of peers begin that take seconds a megapixel.
+SLOW = ("scikit-learn", "OpenCV", "Pillow, median cut + k-means")
+PEERS = ("Pillow", "imagequant", "sklearn", "cv2", "faiss", "scipy", "numba", "torch", "cupy")
+
+
+Job = Callable[[Picture, int, runtime.CommandQueue], list[Method]]
+
+
+def missing() -> list[str]:
+    """Peers that are not installed here."""
+    return [name for name in PEERS if harness.peer("PIL" if name == "Pillow" else name) is None]
+
+
+def ours(name: str, call: Callable[[], Any], shown: Callable[[Any], Picture] | None = None) -> Method:
+    """A method of this library; its kernels are timed by profiling events."""
+    return Method(f"clquant {name}", call, partial(harness.kernel_ms, call, 1, 0), shown)
+
+
+def palettes(picture: Picture, colors: int, queue: runtime.CommandQueue) -> list[Method]:
+    """Learn a palette from a picture and map the picture to it."""
+    kmeans, neuquant = KMeansPalette(colors, queue=queue), NeuQuantCL(colors, queue=queue)
+    found = [
+        ours("k-means", partial(kmeans.fit_predict, picture), lambda indices: kmeans.palette_.colors[indices]),
+        ours("NeuQuant", partial(neuquant.fit_predict, picture), lambda indices: neuquant.palette_.colors[indices]),
+    ]
+    if colors <= 256:
+        for name, call in palette_makers()[0].items():
+            found.append(Method(name, partial(call, picture, colors), None, np.asarray))
+    if colors == 256 and NUMBA is not None:
+        found.append(
+            Method("Dekker's NeuQuant, one core (Numba)", partial(baseline, picture), None, _by(picture, queue))
+        )
+    if colors == 256 and SKLEARN is not None:
+        found.append(Method("scikit-learn MiniBatchKMeans", partial(mini_batch, picture), None, _by(picture, queue)))
+    return found
+
+
+def _by(picture: Picture, queue: runtime.CommandQueue) -> Callable[[Palette], Picture]:
+    """For methods that give a palette alone: their pictures."""
+    return lambda palette: engine.transform(picture, palette, queue=queue)
+
+
+def mapping(picture: Picture, colors: int, queue: runtime.CommandQueue) -> list[Method]:
+    """Map a picture to a given palette, with and without dithering."""
+    made = pillow_palette(picture, min(colors, 256))
+    table = np.array(made.getpalette(), np.uint8).reshape(-1, 3)[:colors]
+    if len(table) < colors:
+        table = np.random.default_rng(0).integers(0, 256, (colors, 3), dtype=np.uint8)
+    palette = Palette(table)
+
+    def by_index(indices: Any) -> Picture:
+        return palette.colors[np.asarray(indices).reshape(picture.shape[:2])]
+
+    found = [
+        ours(label, partial(engine.predict, picture, palette, dither=dither, queue=queue), by_index)
+        for label, dither in (
+            ("nearest", None),
+            ("blue noise", "blue-noise"),
+            ("Floyd-Steinberg", "floyd-steinberg"),
+            ("pinwheel, palette", "pinwheel"),
+        )
+    ]
+    if colors <= 256:
+        none, diffused = PIL.Image.Dither.NONE, PIL.Image.Dither.FLOYDSTEINBERG
+        found.append(Method("Pillow, nearest", partial(pillow, picture, made, none), None, np.asarray))
+        found.append(Method("Pillow, Floyd-Steinberg", partial(pillow, picture, made, diffused), None, np.asarray))
+    return found + _nearest_peers(picture.reshape(-1, 3), palette.colors, by_index)
+
+
+def vq(picture: Picture, size: int, queue: runtime.CommandQueue) -> list[Method]:
+    """Nearest of `size` codewords for every 4x4 block of a gray picture."""
+    flat = gray(picture)
+    codec = codec_of(flat, size, queue)
+
+    def decoded(indices: Any) -> Picture:
+        table = np.asarray(indices).reshape(-(-flat.shape[0] // 4), -1)
+        return np.asarray(codec.decode(table, flat.shape))
+
+    found = [ours("VQ encode", partial(codec.encode, flat), decoded)]
+    for name, call in searchers(codec, flat).items():
+        which = 1 if name.startswith("faiss") else 0
+        found.append(Method(name, call, None, lambda result, which=which: decoded(result[which])))
+    return found + array_peers.nearest(rows(flat), codec.codebook_.reshape(size, 16), decoded)
+
+
+def _nearest_peers(pixels: Picture, colors: Picture, shown: Callable[[Any], Picture]) -> list[Method]:
+    """Nearest colours by the libraries that search any points."""
+    found = []
+    spatial, faiss = harness.peer("scipy.spatial"), harness.peer("faiss")
+    if spatial is not None:
+        tree = spatial.cKDTree(colors)
+        found.append(Method("SciPy cKDTree", lambda: tree.query(pixels, workers=-1)[1], None, shown))
+    if faiss is not None:
+        index = faiss.IndexFlatL2(3)
+        index.add(colors.astype(np.float32))
+        found.append(
+            Method("faiss IndexFlatL2", lambda: index.search(pixels.astype(np.float32), 1)[1][:, 0], None, shown)
+        )
+    return found + array_peers.nearest(pixels, colors, shown)
+
+
+def halftones(picture: Picture, size: int, queue: runtime.CommandQueue) -> list[Method]:
+    """A gray picture at two levels; `size` is the block of the pinwheel."""
+    flat = gray(picture)
+    image = PIL.Image.fromarray(flat)
+    return [
+        ours(f"pinwheel {size}", partial(PinwheelHalftoner(size, queue=queue).transform, flat), np.asarray),
+        ours("Floyd-Steinberg", partial(floyd_steinberg, flat, queue=queue), np.asarray),
+        Method(
+            "Pillow, Floyd-Steinberg",
+            lambda: np.asarray(image.convert("1")),
+            None,
+            lambda bits: bits.astype(np.uint8) * np.uint8(255),
+        ),
+    ]
+
+
+def quadtrees(picture: Picture, threshold: int, queue: runtime.CommandQueue) -> list[Method]:
+    """Squares of at most a deviation; the peers stop at the levels' statistics, and want a power of two a side."""
+    builder = QuadtreeBuilder(threshold, queue=queue)
+    found = [ours("quadtree", partial(builder.leaves, picture), lambda _: builder.build(picture).render())]
+    height, width = picture.shape[:2]
+    if height == width and height & (height - 1) == 0:
+        found.append(Method("NumPy", partial(with_numpy, picture, threshold)))
+        if NUMBA is not None:
+            found.append(Method("Numba, all cores", partial(with_numba(), picture, threshold)))
+    return found

@@ -1,0 +1,75 @@
+"""Every engine beside all peers that are installed, on one picture: time and quality. `python -m benchmarks peers`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from benchmarks import harness, methods
+from benchmarks.harness import Method, Options, Picture, Table
+from clquant import quality
+
+COLUMNS = {
+    "method": "method",
+    "ms": "end to end, ms",
+    "kernel_ms": "kernels, ms",
+    "mse": "MSE",
+    "psnr": "PSNR, dB",
+    "seen": "visual error",
+}
+QUALITY_PIXELS = 1 << 22  # larger pictures are timed alone
+NOTE = (
+    "End to end: from an array in the host's memory to a result there. Visual error: what is left after an eye's blur."
+)
+
+
+def compared(options: Options, title: str, picture: Picture, found: list[Method]) -> Table:
+    """One job, every method: a row each."""
+    table = Table(title, COLUMNS, note=NOTE)
+    for method in found:
+        if options.quick and method.name.startswith(methods.SLOW):
+            continue
+        ms = options.median_ms(method.call)
+        if ms is None:
+            table.add(method=f"{method.name}: no time left")
+            continue
+        kernels = method.kernel_ms() if method.kernel_ms is not None else None
+        cells: dict[str, float] = {}
+        if method.shown is not None and picture.size <= 3 * QUALITY_PIXELS and not options.is_over:
+            result = method.shown(method.call())
+            original = picture if result.ndim == 3 else methods.gray(picture)
+            cells = {"mse": quality.mse(original, result), "psnr": quality.psnr(original, result)}
+            cells["seen"] = quality.visual_error(original, result)
+        table.add(method=method.name, ms=ms, kernel_ms=kernels, **cells)
+    return table
+
+
+def missing_table() -> Table:
+    """The peers that are not there: nothing is compared with them."""
+    table = Table("Peers", {"name": "name", "there": "installed"})
+    absent = methods.missing()
+    for name in methods.PEERS:
+        table.add(name=name, there="no" if name in absent else "yes")
+    return table
+
+
+def run(options: Options) -> Iterator[Table]:
+    """A photo of 1920x1080 (a quarter of that a side with --quick), and squares for quadtrees."""
+    yield missing_table()
+    first = next(iter(harness.pictures(options).values()))
+    height, width = (270, 480) if options.quick else (1080, 1920)
+    photo, queue = np.ascontiguousarray(harness.to_size(first, height, width)), options.queue()
+    name = f"{width}x{height}"
+    yield compared(options, f"Learn 256 colours and map, {name}", photo, methods.palettes(photo, 256, queue))
+    yield compared(options, f"Map to 256 given colours, {name}", photo, methods.mapping(photo, 256, queue))
+    yield compared(options, f"Map to 16 given colours, {name}", photo, methods.mapping(photo, 16, queue))
+    yield compared(options, f"VQ encode, gray, 4x4, N = 1024, {name}", photo, methods.vq(photo, 1024, queue))
+    yield compared(options, f"Halftone, gray, two levels, {name}", photo, methods.halftones(photo, 32, queue))
+    side = 256 if options.quick else 1024
+    square = np.ascontiguousarray(harness.to_size(first, side, side))
+    yield compared(options, f"Quadtree, {side}x{side}", square, methods.quadtrees(square, methods.THRESHOLD, queue))
+
+
+if __name__ == "__main__":
+    harness.main(run)

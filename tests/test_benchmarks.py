@@ -1,0 +1,84 @@
+"""What the benchmarks share: tables to JSON and back, time budgets, verdicts, peers that find the right neighbours."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import time
+
+import numpy as np
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import array_peers, figures, harness, methods, peers
+from clquant import runtime
+
+
+def test_tables_come_back_from_json() -> None:
+    table = harness.Table("Title", {"a": "first", "b": "second"}, note="A note.")
+    table.add(a="x", b=1.5)
+    again = harness.table_from(json.loads(json.dumps(table.as_dict())))
+    assert again.text() == table.text()
+
+
+def test_no_measurement_begins_after_the_deadline() -> None:
+    calls: list[int] = []
+    over = harness.Options(deadline=time.perf_counter() - 1)
+    assert over.median_ms(lambda: calls.append(1)) is None
+    assert calls == []
+    assert harness.Options(repeat=3).median_ms(lambda: calls.append(1)) is not None
+    assert len(calls) == 4
+
+
+def test_verdicts(queue: runtime.CommandQueue) -> None:
+    made = figures.Figures(harness.Options())
+    made.at_most("part", "low", 2, 2.0)
+    made.at_most("part", "low", 2, 2.1)
+    made.at_least("part", "high", 2, 2.0)
+    made.at_least("part", "high", 2, None)
+    assert [row["reached"] for row in made.table.rows] == ["yes", "no", "yes", "peer missing"]
+
+
+def test_what_there_is_no_time_for_is_named() -> None:
+    made = figures.Figures(harness.Options(deadline=time.perf_counter() - 1))
+
+    def step(_: figures.Figures) -> None:
+        """A slow thing."""
+        raise AssertionError
+
+    made.measure([step])
+    assert made.table.note == " No time left for: A slow thing."
+
+
+def test_array_peers_find_the_nearest(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(array_peers, "CPU_CHUNK", 40)
+    points, centers = (rng.integers(0, 256, (n, 3), dtype=np.uint8) for n in (50, 7))
+    expected = ((points[:, None].astype(int) - centers) ** 2).sum(2)
+    found = array_peers.with_arrays(np, points, centers)
+    assert np.array_equal(expected[np.arange(50), found], expected.min(1))
+
+
+@pytest.mark.parametrize("job", [methods.palettes, methods.mapping, methods.vq, methods.halftones, methods.quadtrees])
+def test_our_methods_give_pictures(queue: runtime.CommandQueue, job: methods.Job) -> None:
+    picture = harness.synthetic_photo(32, 32)
+    found = [method for method in job(picture, 8, runtime.profiling_queue(queue.device)) if "clquant" in method.name]
+    table = peers.compared(harness.Options(repeat=1), "Title", picture, found)
+    assert len(table.rows) == len(found)
+    assert all(row["ms"] > 0 and row["kernel_ms"] > 0 and row["mse"] >= 0 for row in table.rows)
+
+
+def test_a_run_is_printed_again_from_its_file(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = harness.Table("Title", {"a": "first"})
+    path = tmp_path / "out.json"
+    harness.show([table], path)
+    shown = capsys.readouterr().out
+    command.main(["--from", str(path)])
+    assert capsys.readouterr().out == shown
+
+
+def test_topics_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.parsed(["speed"])
+    assert "no topic 'speed'" in capsys.readouterr().err
+    assert command.parsed([]).topics == ["peers", "growth"]
+    assert {"figures", "kmeans", "quadtree"} <= set(command.parsed(["all"]).topics)
