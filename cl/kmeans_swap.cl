@@ -35,23 +35,27 @@ void split_center(__global const ulong *totals, uint k, uint k_stride, int4 exte
     }
 }
 
-/* Keeps the present centers and totals if their inertia is the lowest so far; else fewer swaps are tried next, half as
- * many, or a single one at the next rank.
- * NDRange: one work-group of any size. best: centers (DIMS, k_stride) and totals (STATS, k) of the lowest inertia;
- * swaps[0]: how many swaps the next round tries; swaps[1]: the rank of the first of them, by cost and by gain; lowest[0]: the lowest inertia, all bits set before the first. */
-__kernel void keep_best(__global const float *centers, __global const ulong *totals, uint k, uint k_stride,
-                        __global float *best_centers, __global ulong *best_totals, __global uint *swaps,
-                        __global ulong *lowest, __global const uint *state)
+/* Keeps the present centers and totals if their inertia is the lowest so far; else goes back to the best centers, and fewer swaps
+ * are tried next, half as many, or a single one at the next rank. Forgets the steps that were done. The whole work-group calls it.
+ * best: centers (DIMS, k_stride) and totals (STATS, k) of the lowest inertia; swaps[0]: how many swaps the next round
+ * tries; swaps[1]: the rank of the first of them, by cost and by gain; lowest[0]: the lowest inertia, all bits set before the first. */
+void keep_better(__global float *centers, __global const ulong *totals, uint k, uint k_stride,
+                 __global float *best_centers, __global ulong *best_totals, __global uint *swaps,
+                 __global ulong *lowest, __global uint *state)
 {
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);
     const ulong inertia = ((ulong)state[INERTIA + 1] << 32) | state[INERTIA];
     const int better = inertia < lowest[0];
     barrier(CLK_GLOBAL_MEM_FENCE);
-    for (uint i = lid; i < (better ? DIMS * k_stride : 0); i += size)
-        best_centers[i] = centers[i];
+    __global const float *from = better ? centers : best_centers;
+    __global float *to = better ? best_centers : centers;
+    for (uint i = lid; i < DIMS * k_stride; i += size)
+        to[i] = from[i];
     for (uint i = lid; i < (better ? STATS * k : 0); i += size)
         best_totals[i] = totals[i];
+    for (uint i = lid; i < STATE_WORDS; i += size)
+        state[i] = 0;
     if (lid == 0) {
         if (better) {
             lowest[0] = inertia;
@@ -64,14 +68,11 @@ __kernel void keep_best(__global const float *centers, __global const ulong *tot
 }
 
 /* What each center is worth: its nearest neighbour (ties: lowest index), the cost of merging the two, the gain of a split.
- * NDRange: 1-D, a work-item a center, guarded by k. neighbours (k) uint; costs, gains (k) ulong. Costs: N_i N_j / (N_i + N_j)
- * < 2^32, rounded down, times a squared distance < 2^24. */
-__kernel void weigh_centers(__global const float *centers, __global const ulong *totals, uint k, uint k_stride,
-                            __global uint *neighbours, __global ulong *costs, __global ulong *gains)
+ * neighbours (k) uint; costs, gains (k) ulong. Costs: N_i N_j / (N_i + N_j) < 2^32, rounded down, times a squared distance
+ * < 2^24. */
+void weigh_center(uint j, __global const float *centers, __global const ulong *totals, uint k, uint k_stride,
+                  __global uint *neighbours, __global ulong *costs, __global ulong *gains)
 {
-    const uint j = get_global_id(0);
-    if (j >= k)
-        return;
     float4 best = FLT_MAX;
     int4 place = 0;
     int4 here = (int4)(0, 1, 2, 3);
@@ -99,14 +100,11 @@ __kernel void weigh_centers(__global const float *centers, __global const ulong 
 }
 
 /* Ranks of the centers: by cost ascending and by gain descending, ties to the lowest index.
- * NDRange: 1-D, a work-item a center, guarded by k. costs, gains are filled up to whole vectors with the greatest number
- * and with 0. by_cost, by_gain (k) uint; merges (k) uint is set to 0. */
-__kernel void rank_centers(__global const ulong *costs, __global const ulong *gains, uint k, __global uint *by_cost,
-                           __global uint *by_gain, __global uint *merges)
+ * costs, gains are filled up to whole vectors with the greatest number and with 0. by_cost, by_gain (k) uint; merges (k) uint
+ * is set to 0. */
+void rank_center(uint j, __global const ulong *costs, __global const ulong *gains, uint k, __global uint *by_cost,
+                 __global uint *by_gain, __global uint *merges)
 {
-    const uint j = get_global_id(0);
-    if (j >= k)
-        return;
     const ulong4 cost = costs[j];
     const ulong4 gain = gains[j];
     long4 cost_ranks = 0;
@@ -128,15 +126,12 @@ __kernel void rank_centers(__global const ulong *costs, __global const ulong *ga
 
 /* Chooses the merges. The centers of swaps[0] cost ranks from swaps[1] on are tried: one merges with its neighbour unless one
  * tried of a lower rank, or that one's neighbour, is one of the two. merges (k) uint: 1 for a center that goes, 2 for its
- * neighbour, else 0.
- * NDRange: 1-D, a work-item a center, guarded by k. by_cost and neighbours are filled up to whole vectors, by_cost with the
- * greatest number. */
-__kernel void choose_merges(__global const uint *neighbours, __global const uint *by_cost, uint k,
-                            __global const uint *swaps, __global uint *merges)
+ * neighbour, else 0. by_cost and neighbours are filled up to whole vectors, by_cost with the greatest number. */
+void choose_merge(uint j, __global const uint *neighbours, __global const uint *by_cost, uint k,
+                  __global const uint *swaps, __global uint *merges)
 {
-    const uint j = get_global_id(0);
     const uint first = swaps[1];
-    if (j >= k || by_cost[j] - first >= swaps[0])
+    if (by_cost[j] - first >= swaps[0])
         return;
     const uint partner = neighbours[j];
     const uint tried = by_cost[j] - first;
@@ -155,15 +150,11 @@ __kernel void choose_merges(__global const uint *neighbours, __global const uint
 }
 
 /* Numbers the centers that go, by cost, and those that no merge touches, by gain, each from 0 on.
- * NDRange: 1-D, a work-item a center, guarded by k. by_cost, by_gain, merges are filled up to whole vectors, the first two
- * with the greatest number. turns (k) uint is written; untouched (k) uint: the untouched center of each turn, k where there is
- * none. */
-__kernel void take_turns(__global const uint *by_cost, __global const uint *by_gain, __global const uint *merges,
-                         uint k, __global uint *turns, __global uint *untouched)
+ * by_cost, by_gain, merges are filled up to whole vectors, the first two with the greatest number. turns (k) uint is written;
+ * untouched (k) uint: the untouched center of each turn, k where there is none. */
+void take_turn(uint j, __global const uint *by_cost, __global const uint *by_gain, __global const uint *merges, uint k,
+               __global uint *turns, __global uint *untouched)
 {
-    const uint j = get_global_id(0);
-    if (j >= k)
-        return;
     const uint kind = merges[j];
     __global const uint *order = kind ? by_cost : by_gain;
     int4 turn = 0;
@@ -183,15 +174,13 @@ __kernel void take_turns(__global const uint *by_cost, __global const uint *by_g
 
 /* Carries the swaps out: the t-th center that goes takes half of the untouched one of turn t + swaps[1]; the two are put one standard
  * deviation, rounded down and at least 1, above and below the mean along the widest axis, within 0..extent. A neighbour of
- * one that goes moves to the mean of both.
- * NDRange: 1-D, a work-item a center, guarded by k. centers (DIMS, k_stride) holds the best centers and is changed where they
- * change: no two work-items write or read the same one. */
-__kernel void swap_centers(__global const ulong *totals, uint k, uint k_stride, int4 extents,
-                           __global const uint *neighbours, __global const uint *merges, __global const uint *turns,
-                           __global const uint *untouched, __global const uint *swaps, __global float *centers)
+ * one that goes moves to the mean of both. centers (DIMS, k_stride) holds the best centers and is changed where they change: no
+ * two work-items write or read the same one. */
+void swap_center(uint j, __global const ulong *totals, uint k, uint k_stride, int4 extents,
+                 __global const uint *neighbours, __global const uint *merges, __global const uint *turns,
+                 __global const uint *untouched, __global const uint *swaps, __global float *centers)
 {
-    const uint j = get_global_id(0);
-    if (j >= k || merges[j] != 1)
+    if (merges[j] != 1)
         return;
     const uint partner = neighbours[j];
     const ulong weight = totals[j] + totals[partner];
@@ -204,4 +193,80 @@ __kernel void swap_centers(__global const ulong *totals, uint k, uint k_stride, 
     if (split == k || totals[split] == 0)
         return;
     split_center(totals, k, k_stride, extents, split, j, centers);
+}
+
+/* `keep_better` by itself. NDRange: one work-group of any size. */
+__kernel void keep_best(__global float *centers, __global const ulong *totals, uint k, uint k_stride,
+                        __global float *best_centers, __global ulong *best_totals, __global uint *swaps,
+                        __global ulong *lowest, __global uint *state)
+{
+    keep_better(centers, totals, k, k_stride, best_centers, best_totals, swaps, lowest, state);
+}
+
+/* `weigh_center` of every center. NDRange of this kernel and the next four: 1-D, a work-item a center, guarded by k. */
+__kernel void weigh_centers(__global const float *centers, __global const ulong *totals, uint k, uint k_stride,
+                            __global uint *neighbours, __global ulong *costs, __global ulong *gains)
+{
+    if (get_global_id(0) < k)
+        weigh_center(get_global_id(0), centers, totals, k, k_stride, neighbours, costs, gains);
+}
+
+/* `rank_center` of every center. */
+__kernel void rank_centers(__global const ulong *costs, __global const ulong *gains, uint k, __global uint *by_cost,
+                           __global uint *by_gain, __global uint *merges)
+{
+    if (get_global_id(0) < k)
+        rank_center(get_global_id(0), costs, gains, k, by_cost, by_gain, merges);
+}
+
+/* `choose_merge` of every center. */
+__kernel void choose_merges(__global const uint *neighbours, __global const uint *by_cost, uint k,
+                            __global const uint *swaps, __global uint *merges)
+{
+    if (get_global_id(0) < k)
+        choose_merge(get_global_id(0), neighbours, by_cost, k, swaps, merges);
+}
+
+/* `take_turn` of every center. */
+__kernel void take_turns(__global const uint *by_cost, __global const uint *by_gain, __global const uint *merges,
+                         uint k, __global uint *turns, __global uint *untouched)
+{
+    if (get_global_id(0) < k)
+        take_turn(get_global_id(0), by_cost, by_gain, merges, k, turns, untouched);
+}
+
+/* `swap_center` of every center. */
+__kernel void swap_centers(__global const ulong *totals, uint k, uint k_stride, int4 extents,
+                           __global const uint *neighbours, __global const uint *merges, __global const uint *turns,
+                           __global const uint *untouched, __global const uint *swaps, __global float *centers)
+{
+    if (get_global_id(0) < k)
+        swap_center(get_global_id(0), totals, k, k_stride, extents, neighbours, merges, turns, untouched, swaps, centers);
+}
+
+/* All six in one launch, for few centers. NDRange: one work-group of any size. Arguments as above. */
+__kernel void swap_round(__global float *centers, __global const ulong *totals, uint k, uint k_stride, int4 extents,
+                         __global float *best_centers, __global ulong *best_totals, __global uint *swaps,
+                         __global ulong *lowest, __global uint *state, __global uint *neighbours,
+                         __global ulong *costs, __global ulong *gains, __global uint *by_cost, __global uint *by_gain,
+                         __global uint *merges, __global uint *turns, __global uint *untouched)
+{
+    const uint lid = get_local_id(0);
+    const uint size = get_local_size(0);
+    keep_better(centers, totals, k, k_stride, best_centers, best_totals, swaps, lowest, state);
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    for (uint j = lid; j < k; j += size)
+        weigh_center(j, best_centers, best_totals, k, k_stride, neighbours, costs, gains);
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    for (uint j = lid; j < k; j += size)
+        rank_center(j, costs, gains, k, by_cost, by_gain, merges);
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    for (uint j = lid; j < k; j += size)
+        choose_merge(j, neighbours, by_cost, k, swaps, merges);
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    for (uint j = lid; j < k; j += size)
+        take_turn(j, by_cost, by_gain, merges, k, turns, untouched);
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    for (uint j = lid; j < k; j += size)
+        swap_center(j, best_totals, k, k_stride, extents, neighbours, merges, turns, untouched, swaps, centers);
 }

@@ -9,6 +9,8 @@
 #define DONE 0
 #define STEPS 1
 #define INERTIA 2
+#define ARRIVED 4
+#define STATE_WORDS 5
 
 /* The largest r with r * r <= v, v < 2^24. */
 uint integer_root(uint v)

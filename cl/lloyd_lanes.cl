@@ -132,20 +132,19 @@ void assign_points(__global const float *points, uint stride, __global const uin
 }
 
 /* As assign_tiles of lloyd.cl. NDRange: 1-D, work-groups of one work-item, each with a share of the tiles.
- * lists: 3 * PLANES * k_stride float a group, scratch; sums (groups, k, STATS) ulong, added to. The last three arguments
- * are not used. */
+ * lists: 3 * PLANES * k_stride float a group, scratch; sums (groups, k, STATS) ulong, added to. Does nothing where
+ * state[DONE], unless `by_axis`. The last two arguments are not used. */
 __kernel void assign_tiles(__global const float *points, uint stride, __global const uint *weights,
                            __global const uint *starts, __global const float *boxes, uint n_tiles,
                            __global const float *centers, uint k, uint k_stride, uint by_axis, __global const uint *state,
-                           __global float *lists, __global ulong *sums, __local float *keys, __local uint *found,
-                           __local uint *local_sums)
+                           __global float *lists, __global ulong *sums, __local ulong *keys, __local uint *local_sums)
 {
     const uint group = get_group_id(0);
     const uint size = PLANES * k_stride;
     __global float *all = lists + 3 * (size_t)size * group;
     __global ulong *own = sums + (size_t)k * STATS * group;
     const uint spans = (n_tiles + SPAN - 1) / SPAN;
-    const uint end_span = state[DONE] ? 0 : spans;
+    const uint end_span = state[DONE] && !by_axis ? 0 : spans;
     for (uint i = 0; i < k_stride; i++) {
         for (int d = 0; d < DIMS; d++)
             all[d * k_stride + i] = i < k ? centers[d * k_stride + i] : FAR;

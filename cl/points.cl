@@ -32,16 +32,17 @@ int begins_group(__global const uint *colors, uint i, uint first, uint mask)
     return i == first || ((colors[i] ^ colors[i - 1]) & mask);
 }
 
-/* How many grid cells are occupied in each coarse cell.
- * NDRange: 1-D, a work-group a coarse cell. starts (cells + 1) uint into colors; groups (cells) uint is written; counts: a
- * uint a work-item. */
-__kernel void count_groups(__global const uint *colors, __global const uint *starts, uint mask,
+/* How many cells of some grids are occupied in each coarse cell.
+ * NDRange: 2-D, along the first axis a work-group a coarse cell, along the second a grid. starts (cells + 1) uint into colors; masks
+ * (grids) uint; groups (grids, cells) uint is written; counts: a uint a work-item. */
+__kernel void count_groups(__global const uint *colors, __global const uint *starts, __global const uint *masks,
                            __global uint *groups, __local uint *counts)
 {
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);
     const uint first = starts[get_group_id(0)];
     const uint end = starts[get_group_id(0) + 1];
+    const uint mask = masks[get_group_id(1)];
     uint found = 0;
     for (uint i = first + lid; i < end; i += size)
         found += begins_group(colors, i, first, mask) != 0;
@@ -51,7 +52,7 @@ __kernel void count_groups(__global const uint *colors, __global const uint *sta
         uint sum = 0;
         for (uint i = 0; i < size; i++)
             sum += counts[i];
-        groups[get_group_id(0)] = sum;
+        groups[get_group_id(1) * get_num_groups(0) + get_group_id(0)] = sum;
     }
 }
 

@@ -16,6 +16,7 @@ The rules, for every engine:
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 import threading
@@ -47,6 +48,36 @@ _DECODER_ERRORS = (OSError, SyntaxError, ValueError, EOFError, IndexError, TypeE
 _pillow_limit = threading.Lock()
 
 
+class KeptRows:
+    """A host picture's rows on a device: each is copied there once, when it is first asked for.
+
+    Parameters
+    ----------
+    buffer : pyopencl.Buffer
+        With room for the whole picture.
+    height, row_bytes : int
+    """
+
+    def __init__(self, buffer: Buffer, height: int, row_bytes: int) -> None:
+        self.buffer = buffer
+        self._row_bytes = row_bytes
+        self._there = np.zeros(height, np.bool_)
+
+    def rows(self, session: Session, scope: Scope, array: npt.NDArray[np.uint8], row0: int, row1: int) -> Buffer:
+        """A buffer with some rows; see `Picture.upload`. What another queue copied must be over."""
+        start, nbytes = row0 * self._row_bytes, (row1 - row0) * self._row_bytes
+        if not self._there[row0:row1].all():
+            part = scope.copy_of(array[row0:row1])
+            session.copy(self.buffer, part, nbytes, 0, start)
+            self._there[row0:row1] = True
+            return part
+        if nbytes == len(self._there) * self._row_bytes:
+            return self.buffer
+        part = scope.empty(nbytes)
+        session.copy(part, self.buffer, nbytes, start)
+        return part
+
+
 @dataclass(frozen=True)
 class Picture:
     """A picture that was read: exactly one of `array` and `device_array` holds its pixels.
@@ -58,6 +89,8 @@ class Picture:
         Whether the input was two-dimensional, so that results of its shape are too.
     array : ndarray of uint8, shape (H, W, C), C-contiguous, or None
     device_array : pyopencl.array.Array of uint8 or None
+    kept : KeptRows or None
+        Where a picture on the host leaves its rows on the device for what comes next.
     """
 
     height: int
@@ -66,6 +99,7 @@ class Picture:
     gray: bool
     array: npt.NDArray[np.uint8] | None = None
     device_array: Array | None = None
+    kept: KeptRows | None = None
 
     @property
     def on_device(self) -> bool:
@@ -98,6 +132,8 @@ class Picture:
         """
         last = self.height if row1 is None else row1
         if self.array is not None:
+            if self.kept is not None:
+                return self.kept.rows(session, scope, self.array, row0, last)
             return scope.upload(self.array[row0:last])
         assert self.device_array is not None
         row_bytes = self.width * self.channels
@@ -107,6 +143,25 @@ class Picture:
         buffer = scope.empty(nbytes)
         session.copy(buffer, buffer_of(self.device_array), nbytes, self.device_array.offset + row0 * row_bytes)
         return buffer
+
+    def keeping_rows(self, session: Session, scope: Scope) -> Picture:
+        """This picture, or where it pays one whose rows are copied to the device once, as long as `scope` lives.
+
+        Parameters
+        ----------
+        session : Session
+        scope : Scope
+
+        Returns
+        -------
+        Picture
+            Itself where host and device share memory, or the device has no room to spare.
+        """
+        limits, array = session.limits, self.array
+        if array is None or limits.unified_memory or 2 * array.nbytes > limits.max_alloc:
+            return self
+        kept = KeptRows(scope.empty(array.nbytes), self.height, self.width * self.channels)
+        return dataclasses.replace(self, kept=kept)
 
     def bands(self, session: Session, bytes_per_pixel: int = 0, multiple_of: int = 1) -> Iterator[tuple[int, int]]:
         """Bands of rows whose largest buffer stays within the device's largest allocation.
@@ -146,6 +201,7 @@ def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4) -
     Parameters
     ----------
     source : path-like, PIL image, ndarray or pyopencl.array.Array
+        Or a `Picture` that was read by the same rules, which is given back.
     argument : str
         The argument's name in error messages.
     max_channels : int
@@ -164,6 +220,8 @@ def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4) -
     FileError
         If a file cannot be read, is damaged, or claims more than 2^29 pixels.
     """
+    if isinstance(source, Picture):
+        return source
     if isinstance(source, Array):
         return _from_device(source, argument, max_channels)
     try:

@@ -22,7 +22,7 @@ from clquant.palette.counting import ColorCounts, count_colors, fixed_point_weig
 from clquant.palette.engine import PaletteEngine
 from clquant.palette.lloyd import Lloyd
 from clquant.palette.palette import MOST_COLORS, Palette, checked_colors
-from clquant.palette.points import Points, points_of, sketch_of
+from clquant.palette.points import Points, occupied_cells, points_of, sketch_of
 from clquant.palette.seeding import MOST_SWAPPED, random_points, sample_centers, swap_centers
 from clquant.runtime import (
     CommandQueue,
@@ -329,14 +329,17 @@ class _Fit:
 
     def _sketches(self, scope: Scope, counts: ColorCounts, points: Points, k: int) -> list[Points]:
         """The coarsest sketch with enough points for k centers, and the finest with clearly fewer than all points."""
+        least = max(SKETCH_POINTS * k, LEAST_SKETCH)
         chosen: list[Points] = []
-        for level in SKETCH_LEVELS:
-            if points.n < max(SKETCH_POINTS * k, LEAST_SKETCH):
-                break
-            if not chosen or level == SKETCH_LEVELS[-1]:
-                sketch = sketch_of(self.session, scope, counts, points, level)
-                if sketch.n >= max(SKETCH_POINTS * k, LEAST_SKETCH) and (not chosen or 2 * sketch.n < points.n):
-                    chosen.append(sketch)
+        if points.n < least:
+            return chosen
+        for level, occupied in zip(
+            SKETCH_LEVELS, occupied_cells(self.session, counts, points, SKETCH_LEVELS), strict=True
+        ):
+            n = int(occupied.sum())
+            wanted = 2 * n < points.n and level == SKETCH_LEVELS[-1] if chosen else n >= least
+            if wanted:
+                chosen.append(sketch_of(self.session, scope, counts, points, level, occupied))
         return chosen
 
 

@@ -68,7 +68,8 @@ def test_points_are_coordinates_times_scale(queue, rng, space, channels):
 @pytest.mark.parametrize("channels", [3, 4])
 def test_a_sketch_holds_the_means_of_cells(queue, rng, level, channels):
     with case_of(queue, picture(rng, channels=channels, levels=100)) as case:
-        made = points.sketch_of(case.session, case.scope, case.counts, case.points, level)
+        occupied = points.occupied_cells(case.session, case.counts, case.points, (4, level))[1]
+        made = points.sketch_of(case.session, case.scope, case.counts, case.points, level, occupied)
         where, weights = made.to_host(case.session)
         colors = case.counts.to_host(case.session)[0][:, :channels]
         expected, mass = reference.sketch(case.where, case.weights, colors, level)
@@ -79,8 +80,7 @@ def test_a_sketch_holds_the_means_of_cells(queue, rng, level, channels):
 def device_step(case, made, centers):
     made.restart()
     made.set_centers(centers)
-    made.assign(by_axis=True)
-    made.update()
+    made.step(by_axis=True)
     return made.get_centers(), made.get_totals().astype(np.int64)
 
 
@@ -103,8 +103,7 @@ def test_squared_distances_need_no_axes(queue, rng):
         expected = device_step(case, made, centers)[1]
         made.restart()
         made.set_centers(centers)
-        made.assign()
-        made.update()
+        made.step()
         totals = made.get_totals().astype(np.int64)
         np.testing.assert_array_equal(totals[:4], expected[:4])
         np.testing.assert_array_equal(totals[4], expected[4:].sum(axis=0))
@@ -188,6 +187,53 @@ def test_variants_equal_the_portable_form(queue, rng, variant):
             np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.fixture
+def fused(monkeypatch):
+    """The form of a single launch wherever the tests run: a fence of OpenCL C reaches all groups of a CPU."""
+    fence = {"DEVICE_FENCE": "mem_fence(CLK_GLOBAL_MEM_FENCE)"}
+    anywhere = dataclasses.replace(lloyd.FUSED, admits=lambda _: True, constants=fence)
+    monkeypatch.setattr(lloyd, "VARIANTS", (anywhere, lloyd.PORTABLE))
+
+
+@pytest.mark.small
+@pytest.mark.usefixtures("fused")
+@pytest.mark.parametrize("group", [1, 4, 256])
+def test_a_step_in_one_launch_equals_the_reference(queue, rng, group):
+    with (
+        runtime.force_tuning({"kmeans.group": group}),
+        case_of(queue, picture(rng, levels=40)) as case,
+        runtime.profile() as profile,
+    ):
+        made = lloyd.Lloyd(case.session, case.scope, case.points, 50)
+        centers = case.where[rng.integers(0, len(case.where), 50)]
+        for done in range(1, 4):
+            moved, totals = device_step(case, made, centers)
+            expected, expected_totals, *_ = reference.step(case.where, case.weights, centers, case.extent)
+            np.testing.assert_array_equal(totals, expected_totals)
+            np.testing.assert_array_equal(moved, expected)
+            assert profile.counts()["lloyd_step"] == done
+            centers = moved
+
+
+@pytest.mark.usefixtures("fused")
+def test_a_run_in_single_launches_ends_where_the_reference_ends(queue, rng):
+    with case_of(queue, photo(rng)) as case:
+        made = lloyd.Lloyd(case.session, case.scope, case.points, 12)
+        centers = case.where[:: len(case.where) // 11][:12]
+        made.set_centers(centers)
+        expected, _, _, steps = reference.lloyd(case.where, case.weights, centers, case.extent, 60, 1e-4)
+        assert made.run(60, 1e-4) == steps
+        np.testing.assert_array_equal(made.get_centers(), expected)
+
+
+def test_more_centers_than_a_fused_step_takes(queue, rng, monkeypatch, fused):
+    monkeypatch.setattr(lloyd, "MOST_FUSED", 10)
+    with case_of(queue, photo(rng)) as case, runtime.profile() as profile:
+        made = lloyd.Lloyd(case.session, case.scope, case.points, 11)
+        device_step(case, made, case.where[:11])
+        assert profile.counts()["update_centers"] == 1
+
+
 @ANY
 @given(seed=st.integers(0, 2**64 - 1), k=st.integers(1, 70))
 def test_seeding_equals_the_reference(queue, seed, k):
@@ -206,8 +252,9 @@ def test_seeding_more_centers_than_points_repeats_the_first(queue):
 
 
 @pytest.mark.parametrize(("k", "rounds"), [(2, 3), (5, 0), (12, 6), (60, 5)])
-@pytest.mark.parametrize("channels", [3, 4])
-def test_swaps_equal_the_reference(queue, rng, k, rounds, channels):
+@pytest.mark.parametrize(("channels", "most_at_once"), [(3, 512), (4, 512), (3, 0)])
+def test_swaps_equal_the_reference(queue, rng, k, rounds, channels, most_at_once, monkeypatch):
+    monkeypatch.setattr(seeding, "MOST_AT_ONCE", most_at_once)
     pixels = photo(rng) if channels == 3 else picture(rng, channels=4)
     with case_of(queue, pixels) as case:
         made = lloyd.Lloyd(case.session, case.scope, case.points, k)

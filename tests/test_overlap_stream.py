@@ -6,14 +6,15 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
 
 import clquant
-from clquant import runtime
+from clquant import KMeansPalette, images, runtime
 from clquant.estimator import Estimator
-from clquant.palette import engine
+from clquant.palette import counting, engine
 from clquant.runtime import memory
 from clquant.runtime import overlapping as overlap_module
 from clquant.runtime import staging as staging_module
@@ -220,3 +221,48 @@ def test_a_named_queue_gets_siblings(queue: runtime.CommandQueue) -> None:
 def test_wrong_arguments_are_named(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(runtime.InvalidArgument, match=message):
         Doubler().stream([1], **arguments)  # type: ignore[arg-type]
+
+
+def photo(rng: np.random.Generator, channels: int = 3) -> np.ndarray:
+    return np.clip(rng.normal(120, 30, (90, 70, channels)), 1, 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+def test_colours_counted_in_parts_are_those_of_the_whole(
+    session: runtime.Session, rng: np.random.Generator, channels: int
+) -> None:
+    pixels = photo(rng, channels)
+    weights = rng.integers(0, 9, (90, 70)).astype(np.uint32)
+    tuning = {"counting.table_pixels": 0}
+    with session.scope() as scope, runtime.force_variant("portable"), runtime.force_tuning(tuning):
+        made = counting.count_colors(session, scope, [images.read(pixels)], [weights])
+        colors, counts = made.to_host(session)
+    packed = np.zeros((90, 70, 4), np.uint8) + np.array([0, 0, 0, 255], np.uint8)
+    packed[..., :channels] = pixels
+    expected, where = np.unique(packed.reshape(-1, 4), axis=0, return_inverse=True)
+    mass = np.bincount(where.ravel(), weights.ravel())
+    order = np.lexsort(colors.T[::-1])
+    np.testing.assert_array_equal(colors[order], expected[mass > 0])
+    np.testing.assert_array_equal(counts[order], mass[mass > 0])
+
+
+def test_fit_predict_copies_the_picture_once(session: runtime.Session, rng: np.random.Generator) -> None:
+    pixels = photo(rng)
+    model = KMeansPalette(12, queue=session.queue)
+    expected = KMeansPalette(12, queue=session.queue).fit(pixels)
+    indices = expected.predict(pixels)
+    with runtime.force_variant("portable"):
+        copied: list[int] = []
+        original = images.KeptRows.rows
+
+        def counted(kept: images.KeptRows, own: runtime.Session, scope: runtime.Scope, *where: Any) -> Any:
+            copied.append(int((~kept._there[where[1] : where[2]]).sum()))
+            return original(kept, own, scope, *where)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(images.KeptRows, "rows", counted)
+            got = model.fit_predict(pixels)
+    np.testing.assert_array_equal(got, indices)
+    np.testing.assert_array_equal(model.palette_.colors, expected.palette_.colors)
+    assert sum(copied) == 90
+    assert len(copied) > 8

@@ -17,7 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.images import Picture, row_bands
-from clquant.runtime import Buffer, DeviceMemoryError, InvalidArgument, LocalMemory, Scope, Session, Variant
+from clquant.runtime import (
+    Buffer,
+    DeviceMemoryError,
+    InvalidArgument,
+    LocalMemory,
+    Scope,
+    Session,
+    Variant,
+    overlap,
+    overlap_bands,
+)
 
 CODES = 1 << 24
 CELLS = 1 << 12
@@ -183,40 +193,50 @@ class _Counter:
             counts = self._partitioned(inner) if partition else self._opaque(inner)
         return counts if counts is not None else self._hashed()
 
-    def _bands(self) -> Iterator[tuple[Picture, Scope, Buffer, Buffer, np.uint32]]:
-        """Pixels and weights of every band of every picture, on the device."""
-        for i, picture in enumerate(self._pictures):
-            row_bytes = picture.width * max(picture.channels, 4 if self._weights is not None else 0)
-            for row0, row1 in row_bands(picture.height, row_bytes, self._session):
-                with self._session.scope() as band:
-                    buffer = picture.upload(self._session, band, row0, row1)
-                    weights = self._notes
-                    if self._weights is not None:
-                        weights = band.upload(np.ascontiguousarray(self._weights[i][row0:row1]))
-                    yield picture, band, buffer, weights, np.uint32((row1 - row0) * picture.width)
-
     def _launch_over_pixels(self, name: str, *args: object) -> None:
-        for picture, _, pixels, weights, n in self._bands():
-            program = self._session.program(
-                "color_count.cl", CHANNELS=picture.channels, WEIGHTED=int(self._weights is not None)
-            )
-            kernel = program.kernel(name)
-            group = self._session.work_group_size(kernel, self._session.tuned("counting.group"))
-            items = min(int(n) // 4 + 4, self._session.tuned("counting.work_items"))
-            self._session.launch(kernel, items, group, pixels, weights, n, *args, self._notes)
+        """Run a kernel over all pixels; it adds to its results, so parts of pictures may come in any order."""
+
+        def launch(own: Session, part: tuple[int, int, int]) -> None:
+            i, row0, row1 = part
+            picture = self._pictures[i]
+            with own.scope() as band:
+                pixels = picture.upload(own, band, row0, row1)
+                weights = self._notes
+                if self._weights is not None:
+                    weights = band.upload(np.ascontiguousarray(self._weights[i][row0:row1]))
+                n = (row1 - row0) * picture.width
+                weighted = int(self._weights is not None)
+                kernel = own.program("color_count.cl", CHANNELS=picture.channels, WEIGHTED=weighted).kernel(name)
+                group = own.work_group_size(kernel, own.tuned("counting.group"))
+                items = min(n // 4 + 4, own.tuned("counting.work_items"))
+                own.launch(kernel, items, group, pixels, weights, np.uint32(n), *args, self._notes)
+
+        parts = [(i, *rows) for i, picture in enumerate(self._pictures) for rows in self._rows(picture)]
+        overlap(self._session, parts, launch)
+
+    def _rows(self, picture: Picture) -> Iterator[tuple[int, int]] | list[tuple[int, int]]:
+        """Rows of a picture that fit the device; of one on the host, rows whose copies and kernels overlap."""
+        row_bytes = picture.width * max(picture.channels, 4 if self._weights is not None else 0)
+        if picture.on_device:
+            return row_bands(picture.height, row_bytes, self._session)
+        return overlap_bands(self._session, picture.height, row_bytes)
 
     def _noted(self) -> list[int]:
         return [int(v) for v in self._session.download(self._notes, 3, np.uint32)]
 
     def _partition_fits(self) -> bool:
         pixels = sum(p.pixels for p in self._pictures)
-        bands = sum(1 for p in self._pictures for _ in row_bands(p.height, p.width * p.channels, self._session))
-        counters = bands * self._partition_groups * CELLS
+        counters = len(self._partition_bands()) * self._partition_groups * CELLS
         return (
             self._weights is None
             and 2 * pixels <= self._session.limits.max_alloc
             and counters <= min(MOST_COUNTERS, self._session.limits.max_alloc // 4)
         )
+
+    def _partition_bands(self) -> list[tuple[Picture, int, int]]:
+        """Rows of each picture that fit the device."""
+        session = self._session
+        return [(p, *rows) for p in self._pictures for rows in row_bands(p.height, p.width * p.channels, session)]
 
     @property
     def _partition_groups(self) -> int:
@@ -226,7 +246,7 @@ class _Counter:
         """Count cell by cell, after the pixels were partitioned by cells; None where one is partly transparent."""
         session = self._session
         groups = self._partition_groups
-        bands = sum(1 for _ in self._bands())
+        bands = len(self._partition_bands())
         spread = inner.copy_of(_spread_by_3())
         counters = inner.zeros(4 * bands * groups * CELLS)
         self._launch_over_bands("count_cells", spread, counters, (self._notes,))
@@ -252,11 +272,13 @@ class _Counter:
 
     def _launch_over_bands(self, name: str, spread: Buffer, counters: Buffer, results: tuple[Buffer, ...]) -> None:
         """Run a kernel of the partition over every band, each with its own rows of counters."""
-        groups = self._partition_groups
-        for band, (picture, _, pixels, _, n) in enumerate(self._bands()):
-            kernel = self._session.program(PARTITION.file, CHANNELS=picture.channels).kernel(name)
-            row = np.uint32(band * groups)
-            self._session.launch(kernel, groups, 1, pixels, n, spread, row, counters, *results)
+        session, groups = self._session, self._partition_groups
+        for band, (picture, row0, row1) in enumerate(self._partition_bands()):
+            with session.scope() as scope:
+                pixels = picture.upload(session, scope, row0, row1)
+                kernel = session.program(PARTITION.file, CHANNELS=picture.channels).kernel(name)
+                size, row = np.uint32((row1 - row0) * picture.width), np.uint32(band * groups)
+                session.launch(kernel, groups, 1, pixels, size, spread, row, counters, *results)
 
     def _opaque(self, inner: Scope) -> ColorCounts | None:
         """Count by histogram; None where a pixel is partly transparent."""

@@ -7,8 +7,6 @@ import copy
 import math
 from typing import Any
 
-import numpy as np
-
 from clquant import images, params
 from clquant.estimator import Estimator
 from clquant.images import ImageLike
@@ -124,10 +122,6 @@ def quantize(
         image, checked, color_space=color_space, metric=metric, dither=dither, queue=queue, progress=progress
     )
     return IndexedImage(indices, checked)
-
-
-# `fit_predict` copies host pictures from this size on to the device itself, for both of its steps.
-SHARED_PIXELS = 1 << 18
 
 
 class PaletteEngine(Estimator, abc.ABC):
@@ -307,20 +301,10 @@ class PaletteEngine(Estimator, abc.ABC):
         """
         picture = images.read(image)
         session = open_session(self.queue, images.device_arrays([picture]))
-        source: Any = image
-        stays = picture.on_device
-        if picture.array is not None:
-            source = picture.array.reshape(picture.shape)
-            limits = session.limits
-            if not limits.unified_memory and picture.pixels >= SHARED_PIXELS and 2 * source.nbytes <= limits.max_alloc:
-                on_device = session.new_array(source.shape, source.dtype)
-                session.write(images.buffer_of(on_device), source)
-                source = on_device
-        self.fit(source, sample_weight, progress=progress)
-        result = self.predict(source, progress=progress)
-        if stays or isinstance(result, np.ndarray):
-            return result
-        return session.download(images.buffer_of(result), result.shape, result.dtype)
+        with session.scope() as scope:
+            source = picture.keeping_rows(session, scope)
+            self.fit(source, sample_weight, progress=progress)
+            return self.predict(source, progress=progress)
 
     def _given(self, dither: Any, progress: ProgressCallback | None) -> dict[str, Any]:
         self._check_fitted("palette_")

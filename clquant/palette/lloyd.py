@@ -1,7 +1,7 @@
 """Lloyd's algorithm over weighted points on the device: exact, deterministic, without a trip to the host in a step.
 
 S. P. Lloyd, "Least squares quantization in PCM", IEEE Transactions on Information Theory 28 (1982). The kernels and the
-bounds that make them exact are in `cl/lloyd.cl` and `cl/lloyd_update.cl`.
+bounds that make them exact are in `cl/lloyd.cl`, `cl/lloyd_update.cl` and `cl/lloyd_step.cl`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,24 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.palette.points import MOST_SQUARED, PADDING, Points
-from clquant.runtime import LocalMemory, Progress, Scope, Session, Variant
+from clquant.runtime import LocalMemory, PreparedLaunch, Progress, Scope, Session, Variant
 
 SLOTS = 16
-STATE_WORDS = 4
-DONE, STEPS = 0, 1
+STATE_WORDS = 5
+DONE, STEPS, INERTIA = 0, 1, 2
 
-# Forms of the assignment; `LANES` is shaped for CPUs.
+# Forms of a step: `LANES` is shaped for CPUs; `FUSED` is a single launch, for devices whose fence reaches all groups.
 LANES = Variant("lanes", "lloyd_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator)
+FUSED = Variant(
+    "fused",
+    "lloyd_step.cl",
+    lambda limits: limits.is_nvidia,
+    {"DEVICE_FENCE": 'asm volatile("membar.gl;" ::: "memory")'},
+)
 PORTABLE = Variant("portable", "lloyd.cl")
-VARIANTS = (LANES, PORTABLE)
+VARIANTS = (LANES, FUSED, PORTABLE)
+# With more centers than this, moving them takes longer than another launch.
+MOST_FUSED = 4096
 
 
 class Lloyd:
@@ -58,10 +66,14 @@ class Lloyd:
         self.totals = scope.empty(8 * (1 + 2 * dims) * k)
         self.state = scope.zeros(4 * STATE_WORDS)
         variant = session.choose(VARIANTS)
-        self._assign = session.program(variant.file, DIMS=dims, **variant.constants).kernel("assign_tiles")
-        self._update = session.program("lloyd_update.cl", DIMS=dims).kernel("update_centers")
-        lanes = variant is LANES
-        self._group = 1 if lanes else session.work_group_size(self._assign, session.tuned("kmeans.group"), 8)
+        if variant.file == FUSED.file and k > MOST_FUSED:
+            variant = PORTABLE
+        self._program = session.program(variant.file, DIMS=dims, **variant.constants)
+        self._fused = variant.file == FUSED.file
+        lanes = variant.file == LANES.file
+        kernel = self._program.kernel("lloyd_step" if self._fused else "assign_tiles")
+        wanted = 1 if lanes else session.tuned("kmeans.group")
+        self._group = session.work_group_size(kernel, wanted, 24 if self._fused else 8)
         # Groups share the tiles among them; each has lists of up to k centers, in the lanes form its own sums as well.
         list_bytes = 12 * (1 + dims) * self.k_stride if lanes else 2 * k
         groups = session.tuned("kmeans.groups_a_unit") * session.limits.compute_units
@@ -70,6 +82,7 @@ class Lloyd:
         self._pairs = scope.empty(8 * k)
         self._lists = scope.empty(list_bytes * self._groups)
         self._sums = scope.zeros(8 * (1 + 2 * dims) * k * self._replicas)
+        self._prepared: dict[tuple[bool, int, bool], list[PreparedLaunch]] = {}
 
     def set_centers(self, centers: npt.NDArray[np.int64]) -> None:
         """Start from given centers.
@@ -97,64 +110,51 @@ class Lloyd:
         """Forget that the steps so far were done."""
         self._session.fill(self.state, np.zeros(1, np.uint32), 4 * STATE_WORDS)
 
-    def assign(self, by_axis: bool = False) -> None:
-        """Queue the assignment of every point; its sums wait for `update`.
+    def step(self, by_axis: bool = False, tolerance: int = 0, still: bool = False) -> None:
+        """Queue a step: the assignment of every point, the move of every center to its points' mean, and the repair of
+        those without points. Nothing happens where the steps since `restart` are done, unless `by_axis`.
 
         Parameters
         ----------
         by_axis : bool
             Whether squared differences are summed for each axis, which takes longer; else only squared distances.
-        """
-        points = self.points
-        self._session.launch(
-            self._assign,
-            self._groups * self._group,
-            self._group,
-            points.coordinates,
-            np.uint32(points.stride),
-            points.weights,
-            points.starts,
-            points.boxes,
-            np.uint32(points.tiles),
-            self.centers,
-            np.uint32(self.k),
-            np.uint32(self.k_stride),
-            np.uint32(by_axis),
-            self.state,
-            self._lists,
-            self._sums,
-            LocalMemory(4 * self._group),
-            LocalMemory(4 * self._group),
-            LocalMemory(8 * SLOTS * (1 + 2 * points.space.dims)),
-        )
-
-    def update(self, tolerance: int = 0) -> None:
-        """Queue the move of every center to its points' mean, and the repair of those without points.
-
-        Parameters
-        ----------
         tolerance : int
             2^64 times the relative fall of inertia at which the steps are done.
+        still : bool
+            Whether all centers stay where they are, so that only their statistics come of it.
         """
-        session = self._session
-        group = session.work_group_size(self._update, session.tuned("kmeans.update_group"), 24)
-        session.launch(
-            self._update,
-            group,
-            group,
-            self._sums,
-            np.uint32(self._replicas),
-            self.totals,
-            self.centers,
-            np.uint32(self.k),
-            np.uint32(self.k_stride),
-            np.uint32(self.pinned),
-            np.array((*self.points.extent, 0)[:4], np.int32),
-            np.uint64(tolerance),
-            self._pairs,
-            self.state,
-            LocalMemory(24 * group),
+        key = by_axis, tolerance, still
+        if key not in self._prepared:
+            self._prepared[key] = self._launches(by_axis, tolerance, self.k if still else self.pinned)
+        for launch in self._prepared[key]:
+            launch.queue()
+
+    def _launches(self, by_axis: bool, tolerance: int, pinned: int) -> list[PreparedLaunch]:
+        session, points = self._session, self.points
+        tiles = (
+            *(points.coordinates, np.uint32(points.stride), points.weights, points.starts, points.boxes),
+            *(np.uint32(points.tiles), self.centers, np.uint32(self.k), np.uint32(self.k_stride), np.uint32(by_axis)),
+            *(self.state, self._lists, self._sums),
         )
+        moves = (np.uint32(pinned), np.array((*points.extent, 0)[:4], np.int32), np.uint64(tolerance))
+        local_sums = LocalMemory(8 * SLOTS * (1 + 2 * points.space.dims))
+        items, group = self._groups * self._group, self._group
+        if self._fused:
+            kernel = self._program.kernel("lloyd_step")
+            local = LocalMemory(24 * group), local_sums
+            return [session.prepare(kernel, items, group, *tiles, self.totals, *moves, self._pairs, *local)]
+        assign = self._program.kernel("assign_tiles")
+        update = session.program("lloyd_update.cl", DIMS=points.space.dims).kernel("update_centers")
+        update_group = session.work_group_size(update, session.tuned("kmeans.update_group"), 24)
+        return [
+            session.prepare(assign, items, group, *tiles, LocalMemory(8 * group), local_sums),
+            session.prepare(
+                *(update, update_group, update_group),
+                *(self._sums, np.uint32(self._replicas), self.totals, self.centers),
+                *(np.uint32(self.k), np.uint32(self.k_stride), *moves, np.uint32(by_axis)),
+                *(self._pairs, self.state, LocalMemory(24 * update_group)),
+            ),
+        ]
 
     def copy_centers(self, other: Lloyd) -> None:
         """Take the centers of another set.
@@ -191,10 +191,8 @@ class Lloyd:
         queued = steps = 0
         batch = self._session.tuned("kmeans.steps_a_wait")
         while queued < max_iter:
-            # Steps after the one that is done change nothing.
             for _ in range(min(batch, max_iter - queued)):
-                self.assign()
-                self.update(int(tol * 2**64))
+                self.step(tolerance=int(tol * 2**64))
                 queued += 1
             state = self._session.download(self.state, STATE_WORDS, np.uint32)
             steps = int(state[STEPS])
@@ -207,8 +205,5 @@ class Lloyd:
     def inertia(self) -> int:
         """Sum over the points of weight times squared distance to the nearest center, in units of the points."""
         self.restart()
-        self.assign()
-        before = self._session.download(self.centers, (self.points.space.dims, self.k_stride), np.float32)
-        self.update()
-        self._session.write(self.centers, before)
-        return int(self.get_totals()[1 + self.points.space.dims :].sum())
+        self.step(still=True)
+        return int(self._session.download(self.state, STATE_WORDS, np.uint32)[INERTIA : INERTIA + 2].view(np.uint64)[0])

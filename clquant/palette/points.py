@@ -7,6 +7,7 @@ neighbours with the box around them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -132,7 +133,51 @@ def points_of(session: Session, scope: Scope, counts: ColorCounts, space: Space)
     return _tiled(session, scope, space, scale, n, coordinates, counts.counts, np.unique(counts.cell_starts))
 
 
-def sketch_of(session: Session, scope: Scope, counts: ColorCounts, points: Points, level: int) -> Points:
+def occupied_cells(
+    session: Session, counts: ColorCounts, points: Points, levels: Sequence[int]
+) -> npt.NDArray[np.uint32]:
+    """How many cells of finer grids are occupied in each cell of `points.cells`, for `sketch_of`.
+
+    Parameters
+    ----------
+    session : Session
+    counts : ColorCounts
+    points : Points
+        Of `counts`.
+    levels : sequence of int
+        A grid of level l, 4 to 8, has 2^l cells an axis of the RGB (or RGBA) cube.
+
+    Returns
+    -------
+    ndarray
+        (levels, cells) uint32.
+    """
+    kernel = session.program("points.cl", **points.space.constants()).kernel("count_groups")
+    group = session.work_group_size(kernel, GROUP, 4)
+    cells = len(points.cells) - 1
+    with session.scope() as inner:
+        masks = inner.copy_of(np.array([_cell_mask(counts, level) for level in levels], np.uint32))
+        groups = inner.empty(4 * cells * len(levels))
+        sizes = (cells * group, len(levels))
+        given = (counts.colors, inner.copy_of(points.cells), masks)
+        session.launch(kernel, sizes, (group, 1), *given, groups, LocalMemory(4 * group))
+        return session.download(groups, (len(levels), cells), np.uint32)
+
+
+def _cell_mask(counts: ColorCounts, level: int) -> int:
+    """The bits of a packed colour in which the colours of a grid's cell agree."""
+    kept_bits = 256 - (1 << (8 - level))
+    return kept_bits * (0x01010101 if counts.partial else 0x00010101)
+
+
+def sketch_of(
+    session: Session,
+    scope: Scope,
+    counts: ColorCounts,
+    points: Points,
+    level: int,
+    occupied: npt.NDArray[np.uint32],
+) -> Points:
     """The means of the occupied cells of a grid of 2^level cells an axis of the RGB (or RGBA) cube.
 
     Parameters
@@ -145,30 +190,24 @@ def sketch_of(session: Session, scope: Scope, counts: ColorCounts, points: Point
         Of `counts`.
     level : int
         4 to 8.
+    occupied : ndarray
+        (cells,) uint32: that level's row of `occupied_cells`.
     """
-    kept_bits = 256 - (1 << (8 - level))
-    mask = np.uint32(kept_bits * (0x01010101 if counts.partial else 0x00010101))
-    program = session.program("points.cl", **points.space.constants())
-    count_groups, mean_of_groups = program.kernel("count_groups"), program.kernel("mean_of_groups")
+    kernel = session.program("points.cl", **points.space.constants()).kernel("mean_of_groups")
     cells = len(points.cells) - 1
     with session.scope() as inner:
-        starts = inner.copy_of(points.cells)
-        groups = inner.empty(4 * cells)
-        group = session.work_group_size(count_groups, GROUP, 4)
-        session.launch(count_groups, cells * group, group, counts.colors, starts, mask, groups, LocalMemory(4 * group))
-        found = np.cumsum(session.download(groups, cells, np.uint32), dtype=np.uint32)
-        group_starts = np.concatenate([np.zeros(1, np.uint32), found])
-        n = int(found[-1])
+        group_starts = np.concatenate([np.zeros(1, np.uint32), np.cumsum(occupied, dtype=np.uint32)])
+        n = int(group_starts[-1])
         stride = _stride(n)
         means, weights = scope.empty(4 * points.space.dims * stride), scope.empty(4 * n)
-        group = session.work_group_size(mean_of_groups, GROUP, 4)
+        group = session.work_group_size(kernel, GROUP, 4)
         session.launch(
-            mean_of_groups,
+            kernel,
             cells * group,
             group,
             counts.colors,
-            starts,
-            mask,
+            inner.copy_of(points.cells),
+            np.uint32(_cell_mask(counts, level)),
             points.coordinates,
             np.uint32(points.stride),
             points.weights,

@@ -10,12 +10,14 @@ import numpy.typing as npt
 
 from clquant.palette.lloyd import Lloyd
 from clquant.palette.points import GROUP
-from clquant.runtime import Buffer, LocalMemory, Scope, Session, philox4x32, seed_key
+from clquant.runtime import Buffer, LocalMemory, PreparedLaunch, Scope, Session, philox4x32, seed_key
 
 BLOCK = 256
 SEED_ROUNDS = 16
 # Swaps compare every center with every other.
 MOST_SWAPPED = 4096
+# Up to so many centers a round of swaps is one launch of one work-group.
+MOST_AT_ONCE = 512
 # Part of the centers that the first round of swaps moves.
 SWAPPED_PART = 3
 
@@ -117,37 +119,59 @@ def swap_centers(session: Session, scope: Scope, lloyd: Lloyd, rounds: int, step
         Steps of Lloyd's algorithm before every round and after the last one.
     """
     swap = _Swap(session, scope, lloyd)
+    lloyd.restart()
     for remaining in range(rounds, -1, -1):
-        lloyd.restart()
         for _ in range(steps - 1):
-            lloyd.assign()
-            lloyd.update()
-        lloyd.restart()  # the last step is done in any case: it has the statistics that swaps need
-        lloyd.assign(by_axis=True)
-        lloyd.update()
-        swap.keep_best()
-        if remaining:
-            swap.change()
+            lloyd.step()
+        lloyd.step(by_axis=True)  # done in any case: it has the statistics that swaps need
+        for launch in swap.change if remaining else swap.keep:
+            launch.queue()
 
 
 class _Swap:
-    """The buffers of a series of swaps, and its kernels in order."""
+    """The buffers of a series of swaps, and its launches.
+
+    Attributes
+    ----------
+    keep : list of PreparedLaunch
+        Keeps the present centers, or goes back to better ones.
+    change : list of PreparedLaunch
+        Does so too, and then moves centers of the best set.
+    """
 
     def __init__(self, session: Session, scope: Scope, lloyd: Lloyd) -> None:
         self._session = session
         self._lloyd = lloyd
-        dims, k = lloyd.points.space.dims, lloyd.k
+        dims = lloyd.points.space.dims
         self._program = session.program("kmeans_swap.cl", DIMS=dims)
-        self._center_bytes = 4 * dims * lloyd.k_stride
-        self._best_centers = scope.empty(self._center_bytes)
-        self._best_totals = scope.empty(8 * (1 + 2 * dims) * k)
-        self._swaps = scope.copy_of(np.array([max(1, k // SWAPPED_PART), 0], np.uint32))
-        self._lowest = scope.copy_of(np.array([2**64 - 1], np.uint64))
+        best_centers = scope.empty(4 * dims * lloyd.k_stride)
+        best_totals = scope.empty(8 * (1 + 2 * dims) * lloyd.k)
+        swaps = scope.copy_of(np.array([max(1, lloyd.k // SWAPPED_PART), 0], np.uint32))
+        lowest = scope.copy_of(np.array([2**64 - 1], np.uint64))
         # Filled up to whole vectors with what ranks last.
-        self._costs, self._gains = self._filled(scope, 8, 0xFF), self._filled(scope, 8, 0)
-        self._by_cost, self._by_gain = self._filled(scope, 4, 0xFF), self._filled(scope, 4, 0xFF)
-        self._neighbours, self._merges = self._filled(scope, 4, 0xFF), self._filled(scope, 4, 0xFF)
-        self._turns, self._untouched = scope.empty(4 * k), scope.empty(4 * k)
+        costs, gains = self._filled(scope, 8, 0xFF), self._filled(scope, 8, 0)
+        by_cost, by_gain = self._filled(scope, 4, 0xFF), self._filled(scope, 4, 0xFF)
+        neighbours, merges = self._filled(scope, 4, 0xFF), self._filled(scope, 4, 0xFF)
+        turns, untouched = scope.empty(4 * lloyd.k), scope.empty(4 * lloyd.k)
+
+        k, stride = np.uint32(lloyd.k), np.uint32(lloyd.k_stride)
+        extents = np.array((*lloyd.points.extent, 0)[:4], np.int32)
+        best = (best_centers, best_totals, swaps, lowest, lloyd.state)
+        self.keep = [self._alone("keep_best", lloyd.centers, lloyd.totals, k, stride, *best)]
+        if lloyd.k <= MOST_AT_ONCE:
+            given = (lloyd.centers, lloyd.totals, k, stride, extents, *best)
+            ranked = (neighbours, costs, gains, by_cost, by_gain, merges, turns, untouched)
+            self.change = [self._alone("swap_round", *given, *ranked)]
+            return
+        chosen = (neighbours, merges, turns, untouched)
+        self.change = [
+            *self.keep,
+            self._each("weigh_centers", best_centers, best_totals, k, stride, neighbours, costs, gains),
+            self._each("rank_centers", costs, gains, k, by_cost, by_gain, merges),
+            self._each("choose_merges", neighbours, by_cost, k, swaps, merges),
+            self._each("take_turns", by_cost, by_gain, merges, k, turns, untouched),
+            self._each("swap_centers", best_totals, k, stride, extents, *chosen, swaps, lloyd.centers),
+        ]
 
     def _filled(self, scope: Scope, item: int, byte: int) -> Buffer:
         nbytes = item * self._lloyd.k_stride
@@ -155,30 +179,13 @@ class _Swap:
         self._session.fill(buffer, np.full(1, byte, np.uint8), nbytes)
         return buffer
 
-    def keep_best(self) -> None:
-        """Keep the present centers, or go back to better ones."""
-        lloyd = self._lloyd
-        kernel = self._program.kernel("keep_best")
-        group = self._session.work_group_size(kernel, BLOCK)
-        sizes = (np.uint32(lloyd.k), np.uint32(lloyd.k_stride))
-        best = (self._best_centers, self._best_totals, self._swaps, self._lowest)
-        self._session.launch(kernel, group, group, lloyd.centers, lloyd.totals, *sizes, *best, lloyd.state)
-        self._session.copy(lloyd.centers, self._best_centers, self._center_bytes)
-
-    def change(self) -> None:
-        """Move centers of the best set."""
-        k, stride = np.uint32(self._lloyd.k), np.uint32(self._lloyd.k_stride)
-        extents = np.array((*self._lloyd.points.extent, 0)[:4], np.int32)
-        worth = (self._neighbours, self._costs, self._gains)
-        ranks = (self._by_cost, self._by_gain)
-        self._each("weigh_centers", self._best_centers, self._best_totals, k, stride, *worth)
-        self._each("rank_centers", self._costs, self._gains, k, *ranks, self._merges)
-        self._each("choose_merges", self._neighbours, self._by_cost, k, self._swaps, self._merges)
-        self._each("take_turns", *ranks, self._merges, k, self._turns, self._untouched)
-        chosen = (self._neighbours, self._merges, self._turns, self._untouched)
-        self._each("swap_centers", self._best_totals, k, stride, extents, *chosen, self._swaps, self._lloyd.centers)
-
-    def _each(self, name: str, *args: object) -> None:
+    def _alone(self, name: str, *args: object) -> PreparedLaunch:
+        """A launch of one work-group."""
         kernel = self._program.kernel(name)
-        group = self._session.work_group_size(kernel, GROUP)
-        self._session.launch(kernel, self._lloyd.k, group, *args)
+        group = self._session.work_group_size(kernel, BLOCK)
+        return self._session.prepare(kernel, group, group, *args)
+
+    def _each(self, name: str, *args: object) -> PreparedLaunch:
+        """A launch of a work-item a center."""
+        kernel = self._program.kernel(name)
+        return self._session.prepare(kernel, self._lloyd.k, self._session.work_group_size(kernel, GROUP), *args)

@@ -33,7 +33,7 @@ from clquant.runtime.profiling import Profile, profile
 from clquant.runtime.programs import Kernel, Program, full_source
 from clquant.runtime.progress import Progress, ProgressCallback
 from clquant.runtime.recycling import release_memory
-from clquant.runtime.session import LocalMemory, Session, open_session
+from clquant.runtime.session import LocalMemory, PreparedLaunch, Session, open_session
 from clquant.runtime.tuning import force_tuning
 from clquant.runtime.variants import Variant, force_variant
 
@@ -55,6 +55,7 @@ __all__ = [
     "LocalMemory",
     "NoDeviceError",
     "NotFittedError",
+    "PreparedLaunch",
     "Profile",
     "Program",
     "Progress",

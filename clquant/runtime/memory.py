@@ -36,9 +36,14 @@ def device_errors(doing: str) -> Iterator[None]:
     try:
         yield
     except cl.Error as error:
-        if isinstance(error, cl.MemoryError) or error.code in _OUT_OF_MEMORY:
-            raise DeviceMemoryError(f"the device ran out of memory in {doing}: {error}") from error
-        raise DeviceError(f"the device failed in {doing}: {error}") from error
+        raise device_error(error, doing) from error
+
+
+def device_error(error: cl.Error, doing: str) -> DeviceError | DeviceMemoryError:
+    """What stands for an error of PyOpenCL's (see `device_errors`)."""
+    if isinstance(error, cl.MemoryError) or error.code in _OUT_OF_MEMORY:
+        return DeviceMemoryError(f"the device ran out of memory in {doing}: {error}")
+    return DeviceError(f"the device failed in {doing}: {error}")
 
 
 def allocate(context: cl.Context, flags: int, nbytes: int, hostbuf: Any = None) -> cl.Buffer:
@@ -259,5 +264,10 @@ def _marker(queue: cl.CommandQueue) -> cl.Event:
 
 def order_commands(queue: cl.CommandQueue) -> None:
     """On an out-of-order queue of the caller's, make what comes next wait for all that was queued before."""
-    if queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE:
+    if is_out_of_order(queue):
         cl.enqueue_barrier(queue)
+
+
+def is_out_of_order(queue: cl.CommandQueue) -> bool:
+    """Whether a queue may run its commands in another order than they came in."""
+    return bool(queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)

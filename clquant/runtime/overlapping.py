@@ -34,7 +34,7 @@ def overlap(
     parts : sequence
         Independent of each other: no part reads what another writes.
     work : callable
-        Uses only the session that it is given, and leaves nothing queued that reads host memory.
+        Uses only the session that it is given, and leaves nothing queued that touches host memory.
     progress : Progress, optional
         Told the parts that are over, from the calling thread where they run one after another.
 
@@ -79,6 +79,7 @@ class _LaneWork(Generic[T]):
             with self._turn:
                 part = next(self._waiting, None)
             if part is None:
+                session.finish()
                 return
             try:
                 self._work(session, part)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 import pyopencl as cl
@@ -42,6 +42,10 @@ class Profile:
         """Milliseconds of device time of all kernels and fills; copies between host and device are left out."""
         copies = {name for name, is_kernel, _ in self._events if not is_kernel}
         return sum(ms for name, ms in self.by_name().items() if name not in copies)
+
+    def counts(self) -> dict[str, int]:
+        """How often each kernel or copy was queued."""
+        return dict(Counter(name for name, _, _ in self._events))
 
     def launches(self) -> int:
         """How many kernels were launched."""

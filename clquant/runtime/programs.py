@@ -44,12 +44,22 @@ class Kernel:
     def native(self) -> cl.Kernel:
         """This thread's `pyopencl.Kernel`; setting arguments on a shared one is undefined in OpenCL."""
         if not hasattr(self._threads, "kernel"):
-            try:
-                self._threads.kernel = cl.Kernel(self._program, self.name)
-            except cl.Error as error:
-                raise DeviceError(f"kernel {self.name!r}: {error}") from error
+            self._threads.kernel = self.fresh()
         kernel: cl.Kernel = self._threads.kernel
         return kernel
+
+    def fresh(self) -> cl.Kernel:
+        """A `pyopencl.Kernel` of the caller's own, which keeps the arguments that are set.
+
+        Raises
+        ------
+        DeviceError
+            If the program has no such kernel.
+        """
+        try:
+            return cl.Kernel(self._program, self.name)
+        except cl.Error as error:
+            raise DeviceError(f"kernel {self.name!r}: {error}") from error
 
     def work_group(self, device: cl.Device) -> int:
         """Most work-items in a group that this compiled kernel admits on a device.

@@ -15,13 +15,59 @@ from clquant.runtime import devices, tuning, variants
 from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType
 from clquant.runtime.forking import check_process
 from clquant.runtime.limits import Limits
-from clquant.runtime.memory import Scope, device_errors, order_commands, read_buffer, write_buffer
+from clquant.runtime.memory import (
+    Scope,
+    device_error,
+    device_errors,
+    is_out_of_order,
+    order_commands,
+    read_buffer,
+    write_buffer,
+)
 from clquant.runtime.profiling import record
 from clquant.runtime.programs import PROGRAMS, Kernel, Program
 from clquant.runtime.staging import Lane
 
 LocalMemory = cl.LocalMemory
 Shape = int | tuple[int, ...]
+
+
+class PreparedLaunch:
+    """A kernel with its arguments set: where one is launched hundreds of times, setting them takes longest.
+
+    It belongs to the thread that made it, and keeps the buffers among its arguments.
+    """
+
+    def __init__(
+        self,
+        queue: cl.CommandQueue,
+        native: cl.Kernel,
+        name: str,
+        sizes: tuple[int, ...],
+        groups: tuple[int, ...] | None,
+    ) -> None:
+        self._queue = queue
+        self._native = native
+        self._name = name
+        self._sizes = sizes
+        self._groups = groups
+        self._ordered = not is_out_of_order(queue)
+
+    def queue(self) -> None:
+        """Queue the kernel.
+
+        Raises
+        ------
+        DeviceMemoryError, DeviceError
+            If the device refuses or fails.
+        """
+        try:
+            event = cl.enqueue_nd_range_kernel(self._queue, self._native, self._sizes, self._groups)
+            if not self._ordered:
+                order_commands(self._queue)
+        except cl.Error as error:
+            raise device_error(error, f"kernel {self._name}") from error
+        record(self._name, True, event)
 
 
 class Session:
@@ -150,14 +196,7 @@ class Session:
         DeviceMemoryError, DeviceError
             If the device refuses or fails.
         """
-        sizes = (global_size,) if isinstance(global_size, int | np.integer) else global_size
-        groups = (local_size,) if isinstance(local_size, int | np.integer) else local_size
-        if groups is not None:
-            if math.prod(groups) > self.limits.work_group:
-                raise DeviceError(
-                    f"{kernel.name}: a work-group of {groups} is over the limit of {self.limits.work_group}"
-                )
-            sizes = tuple(-(-int(s) // int(g)) * int(g) for s, g in zip(sizes, groups, strict=True))
+        sizes, groups = self._range(kernel, global_size, local_size)
         native = kernel.native()
         with device_errors(f"kernel {kernel.name}"):
             _set_arguments(native, args)
@@ -165,6 +204,25 @@ class Session:
             order_commands(self.queue)
         record(kernel.name, True, event)
         return event
+
+    def prepare(self, kernel: Kernel, global_size: Shape, local_size: Shape | None, *args: Any) -> PreparedLaunch:
+        """A launch with its arguments set, to be queued again and again; parameters and errors as `launch`."""
+        sizes, groups = self._range(kernel, global_size, local_size)
+        native = kernel.fresh()
+        with device_errors(f"kernel {kernel.name}"):
+            _set_arguments(native, args)
+        return PreparedLaunch(self.queue, native, kernel.name, sizes, groups)
+
+    def _range(
+        self, kernel: Kernel, global_size: Shape, local_size: Shape | None
+    ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+        sizes = (global_size,) if isinstance(global_size, int | np.integer) else global_size
+        groups = (local_size,) if isinstance(local_size, int | np.integer) else local_size
+        if groups is None:
+            return sizes, None
+        if math.prod(groups) > self.limits.work_group:
+            raise DeviceError(f"{kernel.name}: a work-group of {groups} is over the limit of {self.limits.work_group}")
+        return tuple(-(-int(s) // int(g)) * int(g) for s, g in zip(sizes, groups, strict=True)), groups
 
     def copy(
         self,

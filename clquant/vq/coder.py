@@ -19,6 +19,8 @@ from clquant.runtime import (
     Scope,
     Session,
     open_session,
+    overlap,
+    overlap_bands,
 )
 from clquant.vq import decoder
 from clquant.vq.blocks import BlockShape, check_block_shape
@@ -98,8 +100,8 @@ class BlockCoder(Estimator):
                         search.run(band, row1 - row0, picture.width, images.buffer_of(result), offset)
                 return result
             whole = np.empty(table, dtype)
-            for rows in bands(session, picture, shape):
-                self._encode_band(search, session, picture, rows, whole[rows[0] // shape.rows :])
+            rows = overlap_bands(session, picture.height, _band_bytes(picture, shape), shape.rows)
+            overlap(session, rows, lambda own, part: self._encode_band(search.on(own), own, picture, part, whole))
         return whole
 
     def _encode_band(
@@ -110,9 +112,9 @@ class BlockCoder(Estimator):
         rows: tuple[int, int],
         out: npt.NDArray[np.integer[Any]],
     ) -> None:
-        """Write the indices of the pixel rows `rows` to the first rows of `out`."""
-        height = rows[1] - rows[0]
-        part = out[: self._shape().table_shape(height, picture.width)[0]]
+        """Write the indices of the pixel rows `rows` to their rows of `out`."""
+        height, side = rows[1] - rows[0], self._shape().rows
+        part = out[rows[0] // side : -(-rows[1] // side)]
         with session.scope() as scope:
             indices = scope.empty(part.nbytes)
             search.run(picture.upload(session, scope, *rows), height, picture.width, indices)
@@ -156,13 +158,16 @@ class BlockCoder(Estimator):
                 return result
             narrow = np.ascontiguousarray(indices).astype(index_dtype(size), copy=False)
             whole = np.empty(out, np.uint8)
-            for row0, row1 in images.row_bands(height, width * block.channels, session, block.rows):
-                pixels = whole[row0:row1]
-                with session.scope() as inner:
-                    image = inner.empty(pixels.nbytes)
+
+            def decode_rows(own: Session, rows: tuple[int, int]) -> None:
+                row0, row1 = rows
+                with own.scope() as inner:
+                    image = inner.empty(whole[row0:row1].nbytes)
                     part = inner.upload(narrow[row0 // block.rows : -(-row1 // block.rows)])
-                    decoder.decode(session, part, codebook, size, block, row1 - row0, width, image)
-                    session.download_into(pixels, image)
+                    decoder.decode(own, part, codebook, size, block, row1 - row0, width, image)
+                    own.download_into(whole[row0:row1], image)
+
+            overlap(session, overlap_bands(session, height, width * block.channels, block.rows), decode_rows)
         return whole
 
     def _check_table(self, indices: Any) -> tuple[int, int]:
