@@ -67,6 +67,7 @@ def test_memory_may_run_out_at_any_allocation(
             job.run(queue)
         except runtime.DeviceMemoryError:
             failures += 1
+        runtime.release_memory()
         if TrackedBuffer.alive:
             gc.collect()
         assert not TrackedBuffer.alive
@@ -149,6 +150,7 @@ def test_an_interrupt_may_come_at_any_call(
         else:
             break
     assert interrupts > 4
+    runtime.release_memory()
     gc.collect()
     assert not TrackedBuffer.alive
     assert works(job, queue)
