@@ -343,7 +343,7 @@ def test_parameters_that_are_not_allowed(parameters, message):
         (FLAT, np.zeros((2, 3)), "allowed: a finite sum above 0"),
         (FLAT, np.full((2, 3), -1), "negative"),
         (FLAT, np.full((2, 3), 2**31), "adds up to"),
-        (FLAT, np.ones((2, 3), bool), "sample_weight has dtype bool"),
+        (FLAT, np.ones((2, 3), bool), "sample_weight is .*dtype bool"),
         ([FLAT, FLAT], [np.ones((2, 3))], "one for each of 2 images"),
     ],
 )
