@@ -24,6 +24,8 @@ from clquant import KMeansPalette, NeuQuantCL, Palette, PinwheelHalftoner, Quadt
 from clquant.palette import engine
 
 THRESHOLD = 13
+PALETTE_SIDE = 512
+NUMPY_SIDE = 4096  # beyond it NumPy takes many gigabytes for the levels
 # How the names of peers begin that take seconds a megapixel.
 SLOW = ("scikit-learn", "OpenCV", "Pillow, median cut + k-means")
 PEERS = ("Pillow", "imagequant", "sklearn", "cv2", "faiss", "scipy", "numba", "torch", "cupy")
@@ -68,7 +70,8 @@ def _by(picture: Picture, queue: runtime.CommandQueue) -> Callable[[Palette], Pi
 
 def mapping(picture: Picture, colors: int, queue: runtime.CommandQueue) -> list[Method]:
     """Map a picture to a given palette, with and without dithering."""
-    made = pillow_palette(picture, min(colors, 256))
+    step = max(max(picture.shape) // PALETTE_SIDE, 1)  # which palette it is matters little, and making it takes long
+    made = pillow_palette(np.ascontiguousarray(picture[::step, ::step]), min(colors, 256))
     table = np.array(made.getpalette(), np.uint8).reshape(-1, 3)[:colors]
     if len(table) < colors:
         table = np.random.default_rng(0).integers(0, 256, (colors, 3), dtype=np.uint8)
@@ -147,7 +150,8 @@ def quadtrees(picture: Picture, threshold: int, queue: runtime.CommandQueue) -> 
     found = [ours("quadtree", partial(builder.leaves, picture), lambda _: builder.build(picture).render())]
     height, width = picture.shape[:2]
     if height == width and height & (height - 1) == 0:
-        found.append(Method("NumPy", partial(with_numpy, picture, threshold)))
+        if height <= NUMPY_SIDE:
+            found.append(Method("NumPy", partial(with_numpy, picture, threshold)))
         if NUMBA is not None:
             found.append(Method("Numba, all cores", partial(with_numba(), picture, threshold)))
     return found
