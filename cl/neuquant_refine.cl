@@ -4,7 +4,8 @@
 // M. Russo, "The enhanced LBG algorithm" (2001), simplified; the pair's cost after J. H. Ward (1963).
 //
 // Constants from the host besides those of neuquant_map.h:
-//   LOCAL  work-items, a power of two
+//   LOCAL   work-items, a power of two
+//   PINNED  the first nodes, which win points and never move
 
 #include "neuquant_map.h"
 
@@ -44,12 +45,15 @@ ulong4 sums_of(const int i, __global const uint *slab)
     return (ulong4)(s[0], s[COLORS], s[2 * COLORS], s[3 * COLORS]);
 }
 
+// A node as searches see it, in 1/2^s.
+int4 seen(const int4 node) { return (node + (1 << (UNIT_BITS - 1))) >> UNIT_BITS; }
+
 // The mean of node i's points, in 1/2^s; where it has none, the node itself.
 int4 mean_of(const int i, __global const uint *slab, __global const int4 *nodes)
 {
     const ulong count = slab[SLAB_COUNTS + i];
     return count > 0 ? centre(sums_of(i, slab), count)
-                     : (nodes[i] + (1 << (UNIT_BITS - 1))) >> UNIT_BITS;
+                     : seen(nodes[i]);
 }
 
 // The squared error of node i's points along their worst axis (the lowest of equals), and that axis.
@@ -86,10 +90,13 @@ int nearest_other(const int i, __global const uint *slab, SCRATCH const int4 *ce
 }
 
 // What it costs to take node i away: nothing if it has no points, the growth of the squared error if it is the lesser
-// of two that are each other's nearest, else NEVER (the other of a pair must stay).
+// of two that are each other's nearest, else NEVER (the other of a pair must stay, and so must a pinned node). The
+// other of the two goes to the mean of both, unless it is pinned.
 ulong removal_cost(const int i, __global const uint *slab, SCRATCH const int4 *centres, SCRATCH const int *partners)
 {
     const ulong count = slab[SLAB_COUNTS + i];
+    if (i < PINNED)
+        return NEVER;
     if (count == 0)
         return 0;
     const int j = partners[i];
@@ -98,7 +105,7 @@ ulong removal_cost(const int i, __global const uint *slab, SCRATCH const int4 *c
     const ulong other = slab[SLAB_COUNTS + j];
     if (count > other || (count == other && i > j))
         return NEVER;
-    const ulong joined = (count * other << 8) / (count + other);
+    const ulong joined = j < PINNED ? count << 8 : (count * other << 8) / (count + other);
     return squared_distance(centres[i], centres[j]) * joined >> (8 + 2 * SEARCH_SHIFT);
 }
 
@@ -107,8 +114,8 @@ ulong removal_cost(const int i, __global const uint *slab, SCRATCH const int4 *c
 // Every node becomes the mean of its points. With `moves`, nodes that are worth least are moved first: a node that may
 // leave at a cost R (`removal_cost`) goes to a node that gains G (`worst_error`) by being split in two, each one
 // standard deviation from the mean along the worst axis. The k-th cheapest is paired with the k-th largest gain; the
-// first pair with 4 R >= 5 G, or with a node of an earlier pair in the other part, ends the list. Ties go to the lowest
-// index. Counts, below 2^24, times 2^8 and squared distances stay below 2^57; sums squared below 2^64.
+// first pair with 4 R >= 5 G, or with a node of an earlier pair in the other part, ends the list. A pinned node that is
+// split stays, and its points' mean takes its part in the rule. Ties go to the lowest index. Counts, below 2^24, times 2^8 and squared distances stay below 2^57; sums squared below 2^64.
 //
 // NDRange: (LOCAL), one group.
 //   nodes      int4 (K), in and out; 12 fraction bits
@@ -130,7 +137,7 @@ neuquant_refine(__global int4 *restrict nodes, __global const uint *restrict sla
     if (item == 0)
         pairs = moves ? COLORS : 0;
     for (int i = item; i < COLORS; i += LOCAL) {
-        centres[i] = mean_of(i, slab, nodes);
+        centres[i] = i < PINNED ? seen(nodes[i]) : mean_of(i, slab, nodes);
         gains[i] = worst_error(i, slab, axes + i);
     }
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
@@ -177,11 +184,13 @@ neuquant_refine(__global int4 *restrict nodes, __global const uint *restrict sla
             const int deviation = max((int)root(variance), 1) * (leaves ? 1 : -1);
             const int axis = axes[target];
             const int4 step = deviation * (int4)(axis == 0, axis == 1, axis == 2, axis == 3);
-            to = clamp(centres[target] + step, (int4)(0), extent << SEARCH_SHIFT);
+            const int4 middle = target < PINNED ? centre(sums_of(target, slab), count) : centres[target];
+            to = clamp(middle + step, (int4)(0), extent << SEARCH_SHIFT);
         } else if (j >= 0 && partners[j] == i && slab[SLAB_COUNTS + i] > 0 && ranks[j].x < pairs) {
             to = centre(sums_of(i, slab) + sums_of(j, slab),
                         (ulong)slab[SLAB_COUNTS + i] + slab[SLAB_COUNTS + j]);
         }
-        nodes[i] = to << UNIT_BITS;
+        if (i >= PINNED)
+            nodes[i] = to << UNIT_BITS;
     }
 }

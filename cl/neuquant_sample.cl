@@ -3,13 +3,15 @@
 // Constants from the host:
 //   CHANNELS  bytes a pixel: 1, 3 or 4
 //   ORDER     which pixel a sample is, see below
+//   FIXED     colours whose pixels are passed over
 //   and those of spaces.h
 
 #include "spaces.h"
 
 #define PASSED_OVER ((ushort4)(65535, 0, 0, 0))
 
-ushort4 point_of(__global const uchar *pixels, const ulong pixel, __global const int *tables)
+ushort4 point_of(__global const uchar *pixels, const ulong pixel, __global const int *tables,
+                 __global const uchar4 *fixed)
 {
     __global const uchar *p = pixels + pixel * CHANNELS;
 #if CHANNELS == 1
@@ -21,6 +23,9 @@ ushort4 point_of(__global const uchar *pixels, const ulong pixel, __global const
     if (color.w == 0)
         return PASSED_OVER;
 #endif
+    for (int i = 0; i < FIXED; ++i)
+        if (all(convert_int4(fixed[i]) == color))
+            return PASSED_OVER;
     return convert_ushort4(space_coordinates(color, tables));
 }
 
@@ -34,10 +39,12 @@ ushort4 point_of(__global const uchar *pixels, const ulong pixel, __global const
 //   pixels   uchar (pixels of the band, CHANNELS)
 //   band     its first pixel among all, its pixels, all pixels (total), start
 //   tables   of spaces.h
+//   fixed    FIXED colours, R, G, B, alpha (one that is not looked at where there are none)
 //   samples  first sample, count, where the first one's point goes
-//   points   ushort4; x = 65535 where alpha is 0; points of pixels outside the band are left alone
+//   points   ushort4; x = 65535 where alpha is 0 or the colour is fixed; points of pixels outside the band are left alone
 __kernel void neuquant_sample(__global const uchar *restrict pixels, const uint4 band,
-                              __global const int *restrict tables, const uint4 samples,
+                              __global const int *restrict tables, __global const uchar4 *restrict fixed,
+                              const uint4 samples,
                               __global ushort4 *restrict points)
 {
     const uint k = get_global_id(0);
@@ -50,5 +57,5 @@ __kernel void neuquant_sample(__global const uchar *restrict pixels, const uint4
     const uint pixel = (uint)((ulong)s * band.w % band.z);
 #endif
     if (k < samples.y && pixel - band.x < band.y)
-        points[samples.z + k] = point_of(pixels, pixel - band.x, tables);
+        points[samples.z + k] = point_of(pixels, pixel - band.x, tables, fixed);
 }

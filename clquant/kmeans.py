@@ -21,7 +21,7 @@ from clquant.palette.boxes import box_centers
 from clquant.palette.counting import ColorCounts, count_colors, fixed_point_weights
 from clquant.palette.engine import PaletteEngine
 from clquant.palette.lloyd import Lloyd
-from clquant.palette.palette import MOST_COLORS, Palette, checked_colors
+from clquant.palette.palette import MOST_COLORS, Palette, checked_colors, checked_fixed, without
 from clquant.palette.points import Points, occupied_cells, points_of, sketch_of
 from clquant.palette.seeding import MOST_SWAPPED, random_points, sample_centers, swap_centers
 from clquant.runtime import (
@@ -74,9 +74,11 @@ class KMeansPalette(PaletteEngine):
     swap_rounds : int
         0 to 1000: rounds of swaps after a k-means++ start (none below 3 and above 4096 colours).
     fixed_colors : Palette or array_like, optional
-        (f, 3) uint8, fewer than `n_colors`: opaque colours that the palette has exactly, in this order, first (after
+        (f, 3) or (f, 4) uint8, fewer than `n_colors`: colours that the palette has exactly, in this order, first (after
         the transparent entry where there is one). The others are fitted to go with them, from two starts: beside
-        them, and with each in the place of the nearest of `n_colors` fitted without them.
+        them, and with each in the place of the nearest of `n_colors` fitted without them. One of alpha 0 is the
+        transparent entry, where it stands; one of any other alpha below 255 makes distances those of colours with
+        alpha (docs/palettes.md).
     color_space : str
         ``"srgb"``, ``"linear"`` or ``"oklab"``: where distances are taken (see `clquant.palette.spaces`).
     random_state : int
@@ -87,8 +89,9 @@ class KMeansPalette(PaletteEngine):
     Attributes
     ----------
     palette_ : Palette
-        (n, 3), or (n, 4) where the images have alpha below 255. With fully transparent pixels its first entry is
-        (0, 0, 0, 0), and the other entries are fitted to the other pixels alone. Gray images have gray palettes.
+        (n, 3), or (n, 4) where the images or the fixed colours have alpha below 255. With fully transparent pixels
+        its first entry is (0, 0, 0, 0), and the other entries are fitted to the other pixels alone. Gray images have
+        gray palettes.
     inertia_ : float
         Sum over the pixels of weight times squared distance to the nearest palette colour, in the units of the colour
         space.
@@ -224,7 +227,8 @@ class _Fit:
         self.max_iter = params.integer("max_iter", engine.max_iter, 1)
         self.tol = params.real("tol", engine.tol, 0.0, 0.5)
         self.swap_rounds = params.integer("swap_rounds", engine.swap_rounds, 0, 1000)
-        self.fixed = _checked_fixed(engine.fixed_colors, self.n_colors)
+        self.fixed = checked_fixed(engine.fixed_colors, self.n_colors)
+        self.solid = self.fixed[self.fixed[:, 3] > 0]
         self.color_space = params.choice("color_space", engine.color_space, spaces.NAMES)
         self.seed = params.seed(engine.random_state)
         self.progress = Progress(params.callback("progress", progress))
@@ -236,32 +240,31 @@ class _Fit:
         """The palette, its inertia, and the steps it took."""
         with self.session.scope() as scope:
             counts = count_colors(self.session, scope, self.pictures, self.weights)
-            reserved = int(counts.transparent > 0)
-            k = self.n_colors - reserved
+            clear = len(self.fixed) - len(self.solid)
+            reserved = int(counts.transparent > 0 and clear == 0)
+            k = self.n_colors - reserved - clear
             exact = self._exact(counts, k)
             if exact is not None:
                 colors, inertia, steps = exact, 0.0, 0
             else:
                 colors, inertia, steps = self._cluster(scope, counts, k)
-        channels = 4 if counts.partial or reserved else 3
         transparent = np.zeros((reserved, 4), np.uint8)
-        return Palette(np.concatenate([transparent, colors])[:, :channels]), inertia, steps
+        found = np.concatenate([transparent, self.fixed, colors[len(self.solid) :]])
+        return Palette(found if counts.partial or (found[:, 3] < 255).any() else found[:, :3]), inertia, steps
 
     def _exact(self, counts: ColorCounts, k: int) -> npt.NDArray[np.uint8] | None:
-        """The fixed colours and then all others, (n, 4), where that makes k at most."""
+        """The fixed colours but transparent ones, then all others, (n, 4), where that makes k at most."""
         if counts.n_colors > k:
             return None
         colors = counts.to_host(self.session)[0]
-        if not len(self.fixed):
-            return colors
-        rest = colors[~(colors[:, None] == self.fixed[None]).all(axis=2).any(axis=1)]
-        return np.concatenate([self.fixed, rest]) if len(self.fixed) + len(rest) <= k else None
+        rest = without(colors, self.solid)
+        return np.concatenate([self.solid, rest]) if len(self.solid) + len(rest) <= k else None
 
     def _cluster(self, scope: Scope, counts: ColorCounts, k: int) -> tuple[npt.NDArray[np.uint8], float, int]:
         """k colours for more distinct ones: the best of all starts."""
-        space = spaces.space(self.color_space, counts.partial)
+        space = spaces.space(self.color_space, counts.partial or bool((self.solid[:, 3] < 255).any()))
         points = points_of(self.session, scope, counts, space)
-        pinned = len(self.fixed)
+        pinned = len(self.solid)
         lloyd = Lloyd(self.session, scope, points, k, pinned)
         starters = [lloyd]
         if pinned:
@@ -275,7 +278,7 @@ class _Fit:
                 lloyd.set_centers(self._with_fixed(starter.get_centers(), points, k))
             steps = lloyd.run(self.max_iter, self.tol, self.progress, (start * self.max_iter, starts * self.max_iter))
             colors = space.colors((lloyd.get_centers() + points.scale // 2) // points.scale)
-            colors[:pinned] = self.fixed[:, : colors.shape[1]]
+            colors[:pinned] = self.solid[:, : colors.shape[1]]
             lloyd.set_centers(space.coordinates(colors).astype(np.int64) * points.scale)
             inertia = lloyd.inertia()
             if best is None or inertia < best[0]:
@@ -287,7 +290,7 @@ class _Fit:
 
     def _with_fixed(self, centers: npt.NDArray[np.int64], points: Points, k: int) -> npt.NDArray[np.int64]:
         """k centers, the fixed colours first; each of them, in order, replaces the nearest center (ties: the first)."""
-        fixed = points.space.coordinates(self.fixed).astype(np.int64) * points.scale
+        fixed = points.space.coordinates(self.solid).astype(np.int64) * points.scale
         for color in fixed[: len(fixed) + len(centers) - k]:
             nearest = ((centers - color) ** 2).sum(axis=1).argmin()
             centers = np.delete(centers, nearest, axis=0)
@@ -356,18 +359,6 @@ def _checked_init(init: Any, n_colors: int) -> str | npt.NDArray[np.uint8]:
     if len(colors) != n_colors:
         raise InvalidArgument(f"init has {len(colors)} colours; allowed: n_colors = {n_colors}")
     return _with_alpha(colors)
-
-
-def _checked_fixed(fixed: Any, n_colors: int) -> npt.NDArray[np.uint8]:
-    """(f, 4) opaque colours, f below `n_colors`; none for None."""
-    if fixed is None:
-        return np.zeros((0, 4), np.uint8)
-    colors = _with_alpha(checked_colors(fixed, "fixed_colors"))
-    if len(colors) >= n_colors:
-        raise InvalidArgument(f"fixed_colors has {len(colors)} colours; allowed: fewer than n_colors = {n_colors}")
-    if colors[:, 3].min() < 255:
-        raise InvalidArgument("fixed_colors has alpha below 255; allowed: opaque colours")
-    return colors
 
 
 def _weight_array(weight: Any) -> npt.NDArray[Any]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant import params
 from clquant.images import ImageLike, Picture, device_arrays, read_many
-from clquant.neuquant_batch import BatchMap
+from clquant.neuquant_batch import BatchMap, refinement
 from clquant.neuquant_maps import Pixels, train_sequential
+from clquant.neuquant_tables import STEPS
 from clquant.palette import spaces
 from clquant.palette.distinct import MOST, FewColors, few_colors
 from clquant.palette.engine import METRICS, PaletteEngine
-from clquant.palette.palette import Palette
+from clquant.palette.palette import Palette, checked_fixed, without
 from clquant.palette.spaces import Space
 from clquant.runtime import (
     CommandQueue,
@@ -68,6 +70,12 @@ class NeuQuantCL(PaletteEngine):
         0 to 64 steps of refinement after the parallel map; the last moves no nodes.
     keep_exact : bool
         A picture with at most `n_colors` distinct colours gets exactly these, sorted, instead of a trained map.
+    fixed_colors : Palette or array_like, optional
+        (f, 3) or (f, 4) uint8, fewer than `n_colors`: colours that the palette has exactly, in this order, first. The
+        map has f nodes less, and pixels of these very colours do not teach it. In the refinement the fixed
+        colours win samples as nodes do, and stay; the sequential map is Dekker's of the other pixels. One of alpha 0
+        is the transparent entry, where it stands; one of any other alpha below 255 makes distances those of colours
+        with alpha.
     color_space : str
         ``"srgb"``, ``"linear"`` or ``"oklab"``: where colours are compared, learned and mapped.
     queue : pyopencl.CommandQueue, optional
@@ -77,8 +85,9 @@ class NeuQuantCL(PaletteEngine):
     Attributes
     ----------
     palette_ : Palette
-        `n_colors` colours in network order, neighbours similar; fewer where the picture has fewer and `keep_exact`
-        is set. If some alpha is 0, the last entry is (0, 0, 0, 0), and the map has one node less.
+        `n_colors` colours, the fixed ones and then the others in network order, neighbours similar; fewer where the
+        picture has fewer and `keep_exact` is set. If some alpha is 0 and no fixed colour's is, the last entry is
+        (0, 0, 0, 0), and the map has one node less.
 
     Notes
     -----
@@ -101,6 +110,7 @@ class NeuQuantCL(PaletteEngine):
         conscience: bool = False,
         refine_steps: int = 4,
         keep_exact: bool = True,
+        fixed_colors: Any = None,
         color_space: str = "srgb",
         queue: CommandQueue | None = None,
         random_state: int = 0,
@@ -112,6 +122,7 @@ class NeuQuantCL(PaletteEngine):
         self.conscience = conscience
         self.refine_steps = refine_steps
         self.keep_exact = keep_exact
+        self.fixed_colors = fixed_colors
         self.color_space = color_space
         self.queue = queue
         self.random_state = random_state
@@ -179,7 +190,7 @@ class NeuQuantCL(PaletteEngine):
 
     def _learn(self, jobs: list[list[Picture]], progress: ProgressCallback | None) -> list[Palette]:
         """The palette of each job, a job being pictures that share one."""
-        self._check()
+        fixed = self._check()
         report = Progress(params.callback("progress", progress))
         arrays = device_arrays([picture for job in jobs for picture in job])
         session = open_session(self.queue, arrays)
@@ -192,13 +203,16 @@ class NeuQuantCL(PaletteEngine):
                 if count and nbytes > room:
                     break
                 count += 1
-            palettes += self._learn_at_once(session, jobs[len(palettes) :][:count], report)
+            palettes += self._learn_at_once(session, jobs[len(palettes) :][:count], fixed, report)
         return palettes
 
-    def _learn_at_once(self, session: Session, jobs: list[list[Picture]], progress: Progress) -> list[Palette]:
+    def _learn_at_once(
+        self, session: Session, jobs: list[list[Picture]], fixed: npt.NDArray[np.uint8], progress: Progress
+    ) -> list[Palette]:
         palettes: dict[int, Palette] = {}
         trained: dict[tuple[int, bool], list[tuple[int, Pixels, FewColors]]] = {}
         reserved: set[int] = set()
+        clear = bool((fixed[:, 3] == 0).any())
         with session.scope() as scope:
             for index, job in enumerate(jobs):
                 pixels = Pixels.of(session, scope, job)
@@ -206,41 +220,65 @@ class NeuQuantCL(PaletteEngine):
                     few = few_colors(
                         session, inner, pixels.triples(), MOST if self.mode == "parallel" else self.n_colors
                     )
-                n_colors = self.n_colors - few.transparent
-                if self.keep_exact and few.colors is not None and len(few.colors) <= n_colors:
-                    palettes[index] = _palette(few.colors, few.partial, few.transparent)
+                transparent = few.transparent and not clear
+                n_colors = self.n_colors - transparent - len(fixed)
+                others = None if few.colors is None or not self.keep_exact else without(few.colors, fixed)
+                if others is not None and len(others) <= n_colors:
+                    palettes[index] = _palette(fixed, others, few.partial, transparent)
                     continue
-                if few.transparent:
+                if n_colors == 0:
+                    palettes[index] = _palette(fixed, fixed[:0], few.partial, transparent)
+                    continue
+                if transparent:
                     reserved.add(index)
-                trained.setdefault((n_colors, few.partial), []).append((index, pixels, few))
+                partial = few.partial or bool(((fixed[:, 3] > 0) & (fixed[:, 3] < 255)).any())
+                trained.setdefault((n_colors, partial), []).append((index, pixels, few))
             for (n_colors, partial), group in trained.items():
                 space = spaces.space(self.color_space, partial)
-                nodes = self._train(session, [(pixels, few) for _, pixels, few in group], space, n_colors, progress)
+                given = [(pixels, few) for _, pixels, few in group]
+                nodes = self._train(session, given, space, n_colors, fixed[fixed[:, 3] > 0], progress)
                 for (index, _, _), points in zip(group, nodes, strict=True):
-                    palettes[index] = _palette(space.colors(points), partial, index in reserved)
+                    learned = Palette(space.colors(points)).rgba()
+                    palettes[index] = _palette(fixed, learned, partial, index in reserved)
         return [palettes[index] for index in range(len(jobs))]
 
     def _train(
-        self, session: Session, group: list[tuple[Pixels, FewColors]], space: Space, n_colors: int, progress: Progress
+        self,
+        session: Session,
+        group: list[tuple[Pixels, FewColors]],
+        space: Space,
+        n_colors: int,
+        fixed: npt.NDArray[np.uint8],
+        progress: Progress,
     ) -> Sequence[npt.NDArray[np.int64]]:
         if self.mode == "sequential":
             return list(
                 train_sequential(
-                    session, [pixels for pixels, _ in group], space, n_colors, self.sample_factor, progress
+                    session, [pixels for pixels, _ in group], space, n_colors, self.sample_factor, fixed, progress
                 )
             )
         start = int(philox4x32(np.zeros(4, np.uint32), seed_key(self.random_state))[0]) if self.random_state else 0
         results = []
         for done, (pixels, few) in enumerate(group):
             with session.scope() as scope:
-                trainer = BatchMap(session, scope, space, n_colors, self.sample_factor, self.metric, self.conscience)
+                rules = self.sample_factor, self.metric, self.conscience, fixed
+                trainer = BatchMap(session, scope, space, n_colors, *rules)
                 steps = progress if len(group) == 1 else Progress(None)
-                results.append(trainer.train(pixels, few, start, self.refine_steps, steps))
+                if not len(fixed) or not self.refine_steps:
+                    results.append(trainer.train(pixels, few, start, self.refine_steps, steps))
+                    continue
+                total = STEPS + refinement(few, self.refine_steps)
+                nodes = trainer.train(pixels, few, start, 0, steps.part(0, total))
+                joined = np.concatenate([space.coordinates(fixed), nodes])
+                trainer = BatchMap(session, scope, space, len(joined), *rules, pinned=len(fixed))
+                refined = trainer.refine(joined, pixels, few, start, self.refine_steps, steps.part(STEPS, total))
+                results.append(refined[len(fixed) :])
             if len(group) > 1:
                 progress.report(done + 1, len(group))
         return results
 
-    def _check(self) -> None:
+    def _check(self) -> npt.NDArray[np.uint8]:
+        """The fixed colours, (f, 4)."""
         params.integer("n_colors", self.n_colors, FEWEST_COLORS, MOST_COLORS)
         params.choice("mode", self.mode, MODES)
         params.integer("sample_factor", self.sample_factor, 1, 30)
@@ -252,9 +290,13 @@ class NeuQuantCL(PaletteEngine):
         params.seed(self.random_state)
         if self.conscience and self.metric != "l1":
             raise InvalidArgument(f"conscience is True with metric {self.metric!r}; allowed: metric 'l1'")
+        return checked_fixed(self.fixed_colors, self.n_colors)
 
 
-def _palette(colors: npt.NDArray[np.uint8], partial: bool, transparent: bool) -> Palette:
-    """The palette of (n, 3 or 4) colours: with alpha only where it says something."""
-    palette = Palette(colors if partial else colors[:, :3]) if len(colors) else Palette(np.zeros((1, 4), np.uint8))
+def _palette(fixed: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8], partial: bool, transparent: bool) -> Palette:
+    """The palette of (n, 4) colours: with alpha only where it says something."""
+    colors = np.concatenate([fixed, others])
+    if len(colors) == 0:
+        return Palette(np.zeros((1, 4), np.uint8))
+    palette = Palette(colors if partial or (fixed[:, 3] < 255).any() else colors[:, :3])
     return palette.with_transparent() if transparent else palette

@@ -101,6 +101,10 @@ class BatchMap:
     metric : str
         ``"l2"`` or ``"l1"``.
     conscience : bool
+    fixed : ndarray
+        (f, 4) uint8: pixels of these colours are not sampled; where there are as many `pinned` nodes, these are they.
+    pinned : int
+        The first nodes, which `refine` leaves where they are.
     """
 
     def __init__(
@@ -112,6 +116,8 @@ class BatchMap:
         sample_factor: int,
         metric: str,
         conscience: bool,
+        fixed: npt.NDArray[np.uint8],
+        pinned: int = 0,
     ) -> None:
         self._session = session
         self._scope = scope
@@ -120,7 +126,8 @@ class BatchMap:
         self._sample_factor = sample_factor
         self._city_block = int(metric == "l1")
         self._conscience = int(conscience)
-        self._sampler = Sampler(session, scope, space)
+        self._pinned = pinned
+        self._sampler = Sampler(session, scope, space, fixed)
         self._constants = {
             "COLORS": n_colors,
             "DIMS": space.dims,
@@ -158,8 +165,7 @@ class BatchMap:
             (n_colors, dims): the nodes rounded to whole coordinates.
         """
         steps = self._schedule.steps
-        if few.colors is not None:
-            refine_steps *= FEW_COLORS_STEPS
+        refine_steps = refinement(few, refine_steps)
         done, all_steps = 0, len(steps) + refine_steps
         trained = self._map_points()
         refined = self._refine_points(pixels, few, start) if refine_steps else trained
@@ -173,12 +179,59 @@ class BatchMap:
         if refine_steps == 0:
             self._step(form, trained, np.array([0, 0, len(steps), last_batch], np.uint32), slabs, reach)
         else:
-            form, refine_form = self._step_form(True, refined.weights is not None), self._refine_form()
-        for t in range(len(steps), all_steps):
-            self._step(form, refined, np.array([0, refined.count, t, last_batch], np.uint32), slabs, reach)
-            self._refine(refine_form, slabs, t, moves=t < all_steps - 1)
+            self._refine_steps(refined, slabs, (len(steps), all_steps), (reach, last_batch), progress)
+        return self._whole_nodes()
+
+    def refine(
+        self,
+        nodes: npt.NDArray[np.int64],
+        pixels: Pixels,
+        few: FewColors,
+        start: int,
+        refine_steps: int,
+        progress: Progress,
+    ) -> npt.NDArray[np.int64]:
+        """Refine alone.
+
+        Parameters
+        ----------
+        nodes : ndarray
+            (n_colors, dims) whole coordinates.
+        pixels, few, start, refine_steps, progress
+            As `train`; `refine_steps` at least 1.
+
+        Returns
+        -------
+        ndarray
+            (n_colors, dims): the nodes rounded to whole coordinates.
+        """
+        steps = refinement(few, refine_steps)
+        first = np.zeros((self._n_colors, 4), np.int32)
+        first[:, : self._space.dims] = nodes << NODE_BITS
+        self._nodes = self._scope.copy_of(first)
+        slabs = self._scope.zeros(4 * SLAB_WORDS * self._n_colors * (steps + 1))
+        points = self._refine_points(pixels, few, start)
+        self._refine_steps(points, slabs, (0, steps), (np.array([0, 0], np.int32), 1), progress)
+        return self._whole_nodes()
+
+    def _refine_steps(
+        self,
+        points: Points,
+        slabs: Buffer,
+        steps: tuple[int, int],
+        last: tuple[npt.NDArray[np.int32], int],
+        progress: Progress,
+    ) -> None:
+        """Queue the steps from the first to before the second; `last` is the reach and the batch of the step before."""
+        form, refine_form = self._step_form(True, points.weights is not None), self._refine_form()
+        reach, last_batch = last
+        for t in range(*steps):
+            self._step(form, points, np.array([0, points.count, t, last_batch], np.uint32), slabs, reach)
+            self._refine(refine_form, slabs, t, moves=t < steps[1] - 1)
             reach = np.array([0, 0], np.int32)
-            done = self._report(progress, done, all_steps)
+            self._report(progress, t, steps[1])
+
+    def _whole_nodes(self) -> npt.NDArray[np.int64]:
         nodes = self._session.download(self._nodes, (self._n_colors, 4), np.int32).astype(np.int64)
         whole = (nodes + (1 << (NODE_BITS - 1))) >> NODE_BITS
         return np.asarray(np.minimum(whole[:, : self._space.dims], np.array(self._space.extent)))
@@ -273,7 +326,7 @@ class BatchMap:
         in_local = sum(REFINE_SCRATCH) * self._n_colors + 64 <= session.limits.local_memory
 
         def build(local: int) -> Kernel:
-            constants = {"STAGED": int(in_local), "LOCAL": local, **self._constants}
+            constants = {"STAGED": int(in_local), "LOCAL": local, "PINNED": self._pinned, **self._constants}
             return session.program("neuquant_refine.cl", **constants).kernel("neuquant_refine")
 
         kernel, local = admitted(session, session.tuned("neuquant.group"), build)
@@ -285,6 +338,11 @@ class BatchMap:
         extent = np.array((*self._space.extent, 0)[:4], np.int32)
         args = (self._nodes, slabs, np.uint32(at), np.int32(moves), extent, *form.scratch)
         self._session.launch(form.kernel, form.local, form.local, *args)
+
+
+def refinement(few: FewColors, refine_steps: int) -> int:
+    """Steps of the refinement: more over few colours, which cost less all the same."""
+    return refine_steps if few.colors is None else refine_steps * FEW_COLORS_STEPS
 
 
 def search_shift(space: Space) -> int:

@@ -79,24 +79,34 @@ class Pixels:
 
 
 class Sampler:
-    """Turns samples of pixels into points of a colour space, on the device."""
+    """Turns samples of pixels into points of a colour space, on the device.
 
-    def __init__(self, session: Session, scope: Scope, space: Space) -> None:
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+    space : Space
+    fixed : ndarray
+        (f, 4) uint8: pixels of these colours are passed over.
+    """
+
+    def __init__(self, session: Session, scope: Scope, space: Space, fixed: npt.NDArray[np.uint8]) -> None:
         self._session = session
-        self._space = space
+        self._constants = {"FIXED": len(fixed), **space.constants()}
         self._tables = scope.copy_of(space.tables())
+        self._fixed = scope.copy_of(fixed) if len(fixed) else self._tables
 
     def points(self, pixels: Pixels, order: int, start: int, samples: tuple[int, int], out: Buffer, at: int) -> None:
         """Queue the sampling of `samples` (first, count) into `out` from point `at` on; see `cl/neuquant_sample.cl`."""
         first, count = samples
         for band in pixels.bands:
             kernel = self._session.program(
-                "neuquant_sample.cl", CHANNELS=band.channels, ORDER=order, **self._space.constants()
+                "neuquant_sample.cl", CHANNELS=band.channels, ORDER=order, **self._constants
             ).kernel("neuquant_sample")
             group = self._session.work_group_size(kernel, 256)
             where = np.array([band.first, band.count, pixels.total, start], np.uint32)
             which = np.array([first, count, at, 0], np.uint32)
-            self._session.launch(kernel, count, group, band.pixels, where, self._tables, which, out)
+            self._session.launch(kernel, count, group, band.pixels, where, self._tables, self._fixed, which, out)
 
 
 def gray_axis(space: Space, n_colors: int, bits: int) -> npt.NDArray[np.int32]:
@@ -119,6 +129,7 @@ def train_sequential(
     space: Space,
     n_colors: int,
     sample_factor: int,
+    fixed: npt.NDArray[np.uint8],
     progress: Progress,
 ) -> npt.NDArray[np.int64]:
     """Train an independent network for each picture by Dekker's sequential map, all at once.
@@ -130,6 +141,8 @@ def train_sequential(
     space : Space
     n_colors : int
     sample_factor : int
+    fixed : ndarray
+        (f, 4) uint8: pixels of these colours are passed over.
     progress : Progress
         Told of cycles.
 
@@ -151,7 +164,7 @@ def train_sequential(
         networks = scope.copy_of(np.ascontiguousarray(np.broadcast_to(first, shape)))
         frequencies = scope.copy_of(np.full(shape[:2], 65536 // n_colors, np.int32))
         cycle_table = scope.copy_of(cycles)
-        sampler = Sampler(session, scope, space)
+        sampler = Sampler(session, scope, space, fixed)
         points = scope.empty(at_once * sum(per_cycle) * POINT_BYTES)
         for begin in range(0, last, at_once):
             end = min(begin + at_once, last)

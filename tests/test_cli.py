@@ -198,7 +198,6 @@ WRONG = [
     (["palette", "a.png", "--use", "text.txt"], "cannot read 'text.txt' as a palette"),
     (["palette", "a.png", "--use", "three.gpl", "--psnr", "30"], "--use takes a palette as it is; --psnr"),
     (["palette", "a.png", "--fixed", "#12345"], "hex, line 1: '#12345' is not rrggbb or rrggbbaa"),
-    (["palette", "a.png", "--fixed", "#000000", "--method", "neuquant"], "--fixed is given with --method neuquant"),
     (["palette", "a.png", "--save-palette", "p.xyz"], "no palette format has the suffix '.xyz'"),
     (["palette", "a.png", "b.bmp", "--save-palette", "p.gpl"], "needs --shared"),
     (["palette", "a.png", "--psnr", "90", "-k", "4"], "n_colors is 4, which gives a mean squared error of"),

@@ -66,11 +66,36 @@ def test_with_a_transparent_entry_and_with_partial_alpha(queue, rng):
         assert palette.colors[1:4].tolist() == [[*color, 255] for color in FIXED]
 
 
+def test_colours_with_alpha(queue, rng):
+    image = rng.integers(0, 256, (20, 30, 4), dtype=np.uint8)
+    image[:, :10, 3], image[:, 10:, 3] = 0, 255
+    half, clear = [200, 30, 30, 128], [7, 7, 7, 0]
+    palette = KMeansPalette(9, fixed_colors=[half, clear], queue=queue).fit(image).palette_
+    assert palette.colors[:2].tolist() == [half, clear]
+    assert (palette.colors[2:, 3] == 255).all()
+    assert len(palette) == 9
+    added = KMeansPalette(9, fixed_colors=[half], queue=queue).fit(image).palette_
+    assert added.colors[:2].tolist() == [[0, 0, 0, 0], half]
+    learner = KMeansPalette(9, fixed_colors=[half], queue=queue).fit(image[:, 10:, :3])
+    assert learner.palette_.colors[0].tolist() == half
+    plain = KMeansPalette(8, queue=queue).fit(image[:, 10:, :3])
+    assert learner.inertia_ < 1.02 * plain.inertia_  # in the same units: opaque colours are as far apart as ever
+    assert len(KMeansPalette(2, fixed_colors=[clear], queue=queue).fit(image).palette_) == 2
+
+
+def test_the_fewest_colours_for_a_quality(queue, sample):
+    image = np.ascontiguousarray(sample[::8, ::8])
+    palette = KMeansPalette(64, fixed_colors=FIXED, queue=queue).fit_quality(image, target_psnr=24).palette_
+    assert palette.colors[:3].tolist() == FIXED
+    assert 3 < len(palette) < 64
+    with pytest.raises(InvalidArgument, match="allowed: fewer than n_colors = 3"):
+        KMeansPalette(3, fixed_colors=FIXED, queue=queue).fit_quality(image, target_psnr=24)
+
+
 @pytest.mark.parametrize(
     ("fixed", "message"),
     [
         (np.zeros((4, 3), int), "fixed_colors has 4 colours; allowed: fewer than n_colors = 4"),
-        ([[1, 2, 3, 4]], "fixed_colors has alpha below 255; allowed: opaque colours"),
         ([[1, 2]], r"fixed_colors has shape \(1, 2\)"),
         ([[1, 2, 256]], "fixed_colors holds values from 1 to 256"),
     ],

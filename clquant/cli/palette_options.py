@@ -67,7 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--weights", metavar="FILE", help="a gray picture of the same size: how much each pixel counts"
     )
     learned.add_argument(
-        "--fixed", metavar="COLORS", help="kmeans: colours that must be in it, '#ff8800,#000000' or a palette file"
+        "--fixed", metavar="COLORS", help="colours that must be in it, '#ff8800,#000000' or a palette file"
     )
     learned.add_argument("--shared", action="store_true", help="learn one palette for all inputs")
     learned.add_argument("--seed", type=int, default=0, help="seed of what is random (default: 0)")
@@ -91,8 +91,6 @@ def check(args: argparse.Namespace) -> None:
     InvalidArgument
         Naming the two.
     """
-    if args.fixed and args.method != "kmeans":
-        raise InvalidArgument(f"--fixed is given with --method {args.method}; allowed: with --method kmeans")
     for option in ("sample_factor", "sequential"):
         if getattr(args, option) and args.method != "neuquant":
             name = "--" + option.replace("_", "-")

@@ -14,7 +14,7 @@ from clquant.palette import bands, spaces
 from clquant.palette.dither import find_dither
 from clquant.palette.error import allowed_error, fewest_colors, mean_squared_error
 from clquant.palette.indexed import IndexedImage
-from clquant.palette.palette import MOST_COLORS, Palette, as_palette
+from clquant.palette.palette import MOST_COLORS, Palette, as_palette, checked_fixed
 from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, open_session
 
 METRICS = ("l2", "l1")
@@ -325,7 +325,9 @@ class _QualitySearch:
         self, engine: PaletteEngine, sources: Any, limit: float, weight: Any, progress: ProgressCallback | None
     ) -> None:
         self.engine = copy.copy(engine)
-        self.most = params.integer("n_colors", engine.get_params()["n_colors"], 2, MOST_COLORS)
+        given = engine.get_params()
+        self.most = params.integer("n_colors", given["n_colors"], 2, MOST_COLORS)
+        self.least = max(len(checked_fixed(given.get("fixed_colors"), self.most)) + 1, 2)
         self.sources = list(sources) if isinstance(sources, list | tuple) else [sources]
         self.weight = weight if isinstance(sources, list | tuple) else [weight] if weight is not None else None
         self.limit = limit
@@ -333,7 +335,7 @@ class _QualitySearch:
         self.found: dict[int, tuple[Palette, float]] = {}
 
     def run(self) -> Palette:
-        count = fewest_colors(self._reaches, self.most)
+        count = fewest_colors(self._reaches, self.most, self.least)
         if count is None:
             error = self.found[self.most][1]
             raise InvalidArgument(

@@ -58,7 +58,7 @@ def mean_squared_error(
     return total / (unit * unit * CHANNELS * picture.pixels)
 
 
-def fewest_colors(reaches: Callable[[int], bool], most: int) -> int | None:
+def fewest_colors(reaches: Callable[[int], bool], most: int, least: int = 2) -> int | None:
     """The fewest colours that reach a target, by doubling and bisection.
 
     Parameters
@@ -66,14 +66,16 @@ def fewest_colors(reaches: Callable[[int], bool], most: int) -> int | None:
     reaches : callable
         Whether a number of colours does; taken to hold for all greater numbers where it holds for one.
     most : int
+        At least `least`.
+    least : int
         At least 2.
 
     Returns
     -------
     int or None
-        From 2 to `most`; None where not even `most` does.
+        From `least` to `most`; None where not even `most` does.
     """
-    failed, count = 1, 2
+    failed, count = least - 1, least
     while not reaches(min(count, most)):
         if count >= most:
             return None

@@ -47,6 +47,28 @@ def checked_colors(colors: Any, argument: str = "colors") -> npt.NDArray[np.uint
     return np.ascontiguousarray(array, np.uint8)
 
 
+def checked_fixed(fixed: Any, n_colors: int) -> npt.NDArray[np.uint8]:
+    """The colours that a learned palette is to have, (f, 4) uint8 with f below `n_colors`; none for None.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        As `checked_colors`, and if there are too many.
+    """
+    if fixed is None:
+        return np.zeros((0, 4), np.uint8)
+    colors = Palette(checked_colors(fixed, "fixed_colors")).rgba()
+    if len(colors) >= n_colors:
+        raise InvalidArgument(f"fixed_colors has {len(colors)} colours; allowed: fewer than n_colors = {n_colors}")
+    return colors
+
+
+def without(colors: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Those of (n, 4) colours that are none of the (m, 4) others, in their order."""
+    packed, taken = (np.ascontiguousarray(part).view(np.uint32)[:, 0] for part in (colors, others))
+    return colors[~np.isin(packed, taken)]
+
+
 class Palette:
     """Colours in a fixed order; immutable.
 

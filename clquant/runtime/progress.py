@@ -26,6 +26,16 @@ class Progress:
         """Whether anybody listens: a job may skip the synchronisation that exact reports need."""
         return self._callback is not None
 
+    def part(self, before: int, total: int) -> Progress:
+        """The progress of one part of a job of `total` steps, of which `before` come before the part.
+
+        Parameters
+        ----------
+        before, total : int
+        """
+        callback = self._callback
+        return Progress(None if callback is None else lambda done, _: callback(before + done, total))
+
     def report(self, done: int, total: int) -> None:
         """Tell the callback that `done` of `total` steps are over.
 

@@ -70,6 +70,7 @@ _QUEUE, _SEED, _PROGRESS = _one_of(None), _one_of(0, 7), _one_of(None, _told)
 _SPACE, _PICTURE = _one_of("srgb", "linear", "oklab"), wild.good_picture
 _TABLE = np.array([(0, 0, 0, 255), (255, 255, 255, 255), (200, 10, 20, 255), (0, 0, 0, 0)], np.uint8)
 _PALETTE = _one_of(clquant.Palette(_TABLE), _TABLE)
+_FIXED = _one_of(None, [(1, 2, 3)], [(1, 2, 3, 40)], [(0, 0, 0, 0)])
 
 _KMEANS: dict[str, Good] = {
     "n_colors": _one_of(2, 4, 7),
@@ -78,7 +79,7 @@ _KMEANS: dict[str, Good] = {
     "max_iter": _one_of(1, 2),
     "tol": _one_of(0.0, 1e-4),
     "swap_rounds": _one_of(0, 1),
-    "fixed_colors": _one_of(None, [(1, 2, 3)]),
+    "fixed_colors": _FIXED,
     "color_space": _SPACE,
     "random_state": _SEED,
     "queue": _QUEUE,
@@ -93,6 +94,7 @@ _NEUQUANT: dict[str, Good] = {
     "conscience": _one_of(False, True),
     "refine_steps": _one_of(0, 1),
     "keep_exact": _one_of(False, True),
+    "fixed_colors": _FIXED,
     "color_space": _SPACE,
     "random_state": _SEED,
     "queue": _QUEUE,

@@ -143,6 +143,7 @@ _BRIEF = {"max_iter": 2, "swap_rounds": 1}  # what a simulator has the patience 
 _SIX = clquant.Palette(
     [(0, 0, 0, 255), (255, 255, 255, 255), (0, 160, 0, 255), (0, 0, 255, 255), (255, 0, 0, 255), (0, 0, 0, 0)]
 )
+_CLEAR = np.array([(9, 9, 9, 0), (200, 60, 20, 100)], np.uint8)
 _RGBA, _GRAY, _FLAT = photo(24, 28, 4), photo(64, 72, 1), flat(48, 64, 12)
 
 JOBS = (
@@ -153,6 +154,7 @@ JOBS = (
     Job("kmeans given", _palette_engine("KMeansPalette", _ODD, n_colors=24, init=_TINY.reshape(-1, 3)[::40]), False),
     Job("kmeans oklab", _palette_engine("KMeansPalette", _ODD, n_colors=24, color_space="oklab"), False),
     Job("kmeans fixed", _palette_engine("KMeansPalette", _ODD, n_colors=16, fixed_colors=_SIX.colors[:5]), False),
+    Job("kmeans fixed alpha", _palette_engine("KMeansPalette", _RGBA, n_colors=8, fixed_colors=_CLEAR, **_BRIEF), True),
     Job("kmeans rgba", _palette_engine("KMeansPalette", _RGBA, n_colors=16, **_BRIEF), True),
     Job("kmeans gray", _palette_engine("KMeansPalette", _GRAY, n_colors=8, **_BRIEF), True),
     Job("kmeans many", _many([_TINY, photo(20, 20, 1), _FLAT], n_colors=5), True),
@@ -162,6 +164,8 @@ JOBS = (
     Job("neuquant 8", _palette_engine("NeuQuantCL", _TINY, n_colors=8, sample_factor=30), True),
     Job("neuquant 32", _palette_engine("NeuQuantCL", _TINY, n_colors=32), False),
     Job("neuquant 256", _palette_engine("NeuQuantCL", _WIDE, n_colors=256), False),
+    Job("neuquant fixed", _palette_engine("NeuQuantCL", _ODD, n_colors=24, fixed_colors=_SIX.colors[:5]), False),
+    Job("neuquant fixed alpha", _palette_engine("NeuQuantCL", _RGBA, n_colors=8, fixed_colors=_CLEAR), False),
     Job("neuquant sequential", _palette_engine("NeuQuantCL", _ODD, n_colors=256, mode="sequential"), False),
     Job("vq gray 4x4", _codec(_GRAY, codebook_size=16), True),
     Job("vq rgb 4x4", _codec(_WIDE, codebook_size=64), False),

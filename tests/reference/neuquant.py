@@ -24,7 +24,10 @@ def gray_network(colors, dims):
 
 
 def sequential(points, colors=256, sample_factor=1, network=None):
-    """The network, (colors, dims) rounded to whole coordinates and capped at 255, in its own order."""
+    """The network, (colors, dims) rounded to whole coordinates and capped at 255, in its own order.
+
+    A point with a negative coordinate is passed over.
+    """
     points = np.asarray(points, np.int64)
     n = len(points)
     net = gray_network(colors, points.shape[1]) if network is None else network.astype(np.int64)
@@ -37,20 +40,21 @@ def sequential(points, colors=256, sample_factor=1, network=None):
     for s in range(samples):
         reach = radius >> 6 if radius >> 6 > 1 else 0
         x = points[s * step % n] << 4
-        distance = np.abs(net - x).sum(axis=1)
-        nearest = np.argmin(distance)
-        winner = np.argmin(distance - (bias >> 12))
-        share = frequency >> 10
-        frequency -= share
-        bias += share << 10
-        frequency[nearest] += 64
-        bias[nearest] -= 65536
-        net[winner] -= truncated(alpha * (net[winner] - x), 1024)
-        for i in range(max(winner - reach + 1, 0), min(winner + reach, colors)):
-            if i != winner:
-                d = i - winner
-                pull = alpha * (((reach * reach - d * d) * 256) // (reach * reach))
-                net[i] -= truncated(pull * (net[i] - x), 262144)
+        if x[0] >= 0:
+            distance = np.abs(net - x).sum(axis=1)
+            nearest = np.argmin(distance)
+            winner = np.argmin(distance - (bias >> 12))
+            share = frequency >> 10
+            frequency -= share
+            bias += share << 10
+            frequency[nearest] += 64
+            bias[nearest] -= 65536
+            net[winner] -= truncated(alpha * (net[winner] - x), 1024)
+            for i in range(max(winner - reach + 1, 0), min(winner + reach, colors)):
+                if i != winner:
+                    d = i - winner
+                    pull = alpha * (((reach * reach - d * d) * 256) // (reach * reach))
+                    net[i] -= truncated(pull * (net[i] - x), 262144)
         if (s + 1) % per_cycle == 0:
             alpha -= alpha // (30 + (sample_factor - 1) // 3)
             radius -= radius // 30
@@ -124,8 +128,11 @@ def batch_map(points, nodes, shift, sample_factor=1, metric="l2", conscience=Fal
     return nodes
 
 
-def refine(points, weights, nodes, shift, extent, moves):
-    """One Lloyd step over the weighted points, with nodes of little use moved to where the error is."""
+def refine(points, weights, nodes, shift, extent, moves, pinned=0):
+    """One Lloyd step over the weighted points, with nodes of little use moved to where the error is.
+
+    The first `pinned` nodes win points and stay where they are.
+    """
     colors = len(nodes)
     won, _ = winners(points << shift, seen(nodes, shift))
     members = [(points[won == i], weights[won == i][:, None]) for i in range(colors)]
@@ -135,14 +142,16 @@ def refine(points, weights, nodes, shift, extent, moves):
     def centre(total, count):
         return [((v << (shift + 1)) + count) // (2 * count) for v in total]
 
-    centres = [centre(sums[i], counts[i]) if counts[i] else list(seen(nodes[i], shift)) for i in range(colors)]
+    kept = [list(seen(node, shift)) for node in nodes]
+    centres = [centre(sums[i], counts[i]) if counts[i] and i >= pinned else kept[i] for i in range(colors)]
     placed = [list(c) for c in centres]
     if moves:
-        _move(members, counts, sums, centres, placed, centre, shift, extent)
+        _move(members, counts, sums, centres, placed, centre, shift, extent, pinned)
+    placed[:pinned] = kept[:pinned]
     return np.array(placed, np.int64) << (12 - shift)
 
 
-def _move(members, counts, sums, centres, placed, centre, shift, extent):
+def _move(members, counts, sums, centres, placed, centre, shift, extent, pinned):
     colors, dims = len(centres), len(centres[0])
 
     def apart(i, j):
@@ -158,10 +167,13 @@ def _move(members, counts, sums, centres, placed, centre, shift, extent):
     cost = [math.inf] * colors
     for i in range(colors):
         j = partner[i]
+        if i < pinned:
+            continue
         if counts[i] == 0:
             cost[i] = 0
         elif j >= 0 and partner[j] == i and (counts[i], i) < (counts[j], j):
-            cost[i] = apart(i, j) * ((counts[i] * counts[j] << 8) // (counts[i] + counts[j])) >> (8 + 2 * shift)
+            joined = counts[i] << 8 if j < pinned else (counts[i] * counts[j] << 8) // (counts[i] + counts[j])
+            cost[i] = apart(i, j) * joined >> (8 + 2 * shift)
     leaving = sorted(range(colors), key=lambda i: (cost[i], i))
     split = sorted(range(colors), key=lambda i: (-gain[i], i))
     pairs = []
@@ -177,6 +189,7 @@ def _move(members, counts, sums, centres, placed, centre, shift, extent):
     for i, j in pairs:
         axis = errors[j].index(gain[j])
         deviation = max(math.isqrt((gain[j] << (2 * shift)) // counts[j]), 1)
-        placed[i], placed[j] = list(centres[j]), list(centres[j])
-        placed[i][axis] = min(centres[j][axis] + deviation, extent[axis] << shift)
-        placed[j][axis] = max(centres[j][axis] - deviation, 0)
+        middle = centre(sums[j], counts[j])
+        placed[i], placed[j] = list(middle), list(middle)
+        placed[i][axis] = min(middle[axis] + deviation, extent[axis] << shift)
+        placed[j][axis] = max(middle[axis] - deviation, 0)
