@@ -260,22 +260,35 @@ class NeuQuantCL(PaletteEngine):
         start = int(philox4x32(np.zeros(4, np.uint32), seed_key(self.random_state))[0]) if self.random_state else 0
         results = []
         for done, (pixels, few) in enumerate(group):
-            with session.scope() as scope:
-                rules = self.sample_factor, self.metric, self.conscience, fixed
-                trainer = BatchMap(session, scope, space, n_colors, *rules)
-                steps = progress if len(group) == 1 else Progress(None)
-                if not len(fixed) or not self.refine_steps:
-                    results.append(trainer.train(pixels, few, start, self.refine_steps, steps))
-                    continue
-                total = STEPS + refinement(few, self.refine_steps)
-                nodes = trainer.train(pixels, few, start, 0, steps.part(0, total))
-                joined = np.concatenate([space.coordinates(fixed), nodes])
-                trainer = BatchMap(session, scope, space, len(joined), *rules, pinned=len(fixed))
-                refined = trainer.refine(joined, pixels, few, start, self.refine_steps, steps.part(STEPS, total))
-                results.append(refined[len(fixed) :])
+            steps = progress if len(group) == 1 else Progress(None)
+            results.append(self._train_map(session, pixels, few, space, n_colors, fixed, start, steps))
             if len(group) > 1:
                 progress.report(done + 1, len(group))
         return results
+
+    def _train_map(
+        self,
+        session: Session,
+        pixels: Pixels,
+        few: FewColors,
+        space: Space,
+        n_colors: int,
+        fixed: npt.NDArray[np.uint8],
+        start: int,
+        progress: Progress,
+    ) -> npt.NDArray[np.int64]:
+        """The nodes of one mini-batch map: trained without the fixed colours, refined with them."""
+        rules = self.sample_factor, self.metric, self.conscience, fixed
+        with session.scope() as scope:
+            trainer = BatchMap(session, scope, space, n_colors, *rules)
+            if not len(fixed) or not self.refine_steps:
+                return trainer.train(pixels, few, start, self.refine_steps, progress)
+            total = STEPS + refinement(few, self.refine_steps)
+            nodes = trainer.train(pixels, few, start, 0, progress.part(0, total))
+            joined = np.concatenate([space.coordinates(fixed), nodes])
+            trainer = BatchMap(session, scope, space, len(joined), *rules, pinned=len(fixed))
+            refined = trainer.refine(joined, pixels, few, start, self.refine_steps, progress.part(STEPS, total))
+            return refined[len(fixed) :]
 
     def _check(self) -> npt.NDArray[np.uint8]:
         """The fixed colours, (f, 4)."""
