@@ -6,8 +6,8 @@
  * with copies of one of its entries, which change no minimum.
  *
  * Every kernel that chooses entries begins with the same arguments (LaneGrid.arguments of clquant/palette/lanes.py):
- *   tables (Space.tables()) int; starts (cells + 1) uint into blocks, blocks (starts[cells], PLANES, LANES) short: each
- *   cell's candidates; grid: cells along each axis; shift: log2 of a cell's side; transparent: first entry of alpha 0 or
+ *   tables (Space.tables()) int; spans (cells) uint2: where in blocks each cell's candidates begin and end; blocks (any,
+ *   PLANES, LANES) short; grid: cells along each axis; shift: log2 of a cell's side; transparent: first entry of alpha 0 or
  *   -1; missing (1) int: set to 1 where that entry is wanting.
  */
 #include "palette_nearest.h"
@@ -18,13 +18,14 @@
 #define PLANES (DIMS * (1 + EXACT_TIES) + 1)
 
 #define LANE_PARAMETERS                                                                                              \
-    __global const int *tables, __global const uint *starts, __global const short *blocks, int4 grid, int shift,     \
+    __global const int *tables, __global const uint2 *spans, __global const short *blocks, int4 grid, int shift,     \
         int transparent, __global int *missing
-#define LANE_CELLS starts, blocks, grid, shift
+#define LANE_CELLS spans, blocks, grid, shift
 
+/* Blocks are aligned to their rows' size, which vload8 does not say. */
 int8 plane(__global const short *block, int row)
 {
-    return convert_int8(vload8(row, block));
+    return convert_int8(((__global const short8 *)block)[row]);
 }
 
 /* Squared distances from a point to DIMS planes. */
@@ -60,16 +61,15 @@ int8 separation_lanes(int4 p, __global const short *block)
 
 /* The nearest entry of a point. One number orders the candidates: the distance (at most 2^24) in bits 34 to 58, the
  * distance of plain values (at most 4 * 255^2 < 2^18) in bits 16 to 33 where `ties` is 1, the index in bits 0 to 15. */
-uint nearest_in_lanes(int4 point, int4 color, int ties, __global const uint *starts, __global const short *blocks,
+uint nearest_in_lanes(int4 point, int4 color, int ties, __global const uint2 *spans, __global const short *blocks,
                       int4 grid, int shift)
 {
-    const int cell = cell_of(point, grid, shift);
-    const uint end = starts[cell + 1];
+    const uint2 span = spans[cell_of(point, grid, shift)];
     ulong8 best = ULONG_MAX;
-    for (uint b = starts[cell]; b < end; b++) {
+    for (uint b = span.x; b < span.y; b++) {
         __global const short *block = blocks + (size_t)b * (PLANES * LANES);
         ulong8 order = convert_ulong8(separation_lanes(point, block)) << (ulong8)34;
-        order |= convert_ulong8(as_ushort8(vload8(PLANES - 1, block)));
+        order |= convert_ulong8(((__global const ushort8 *)block)[PLANES - 1]);
 #if EXACT_TIES
         if (ties)
             order |= convert_ulong8(squared_lanes(color, block, DIMS)) << (ulong8)16;

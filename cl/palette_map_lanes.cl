@@ -4,7 +4,7 @@
 
 /* The nearest entries of colours, into their slots. */
 void answer(const uint *keys, uint n, __global uint *memo, int bits, __global const int *tables,
-            __global const uint *starts, __global const short *blocks, int4 grid, int shift)
+            __global const uint2 *spans, __global const short *blocks, int4 grid, int shift)
 {
     for (uint i = 0; i < n; i++) {
         const int4 color = unpacked_color(keys[i]);

@@ -36,7 +36,7 @@ Answer answer_of(int4 point, uint first, uint second, __global const int4 *point
 
 /* The answers for colours, into their slots. */
 void answer(const uint *keys, uint n, __global uint *memo, int bits, __global const int4 *points, int4 extent,
-            int values, int strength, __global const int *tables, __global const uint *starts,
+            int values, int strength, __global const int *tables, __global const uint2 *spans,
             __global const short *blocks, int4 grid, int shift)
 {
     int4 point[CHUNK];

@@ -18,7 +18,7 @@ from clquant.runtime import Buffer, Scope, Session
 LANES = 8
 # log2 of a cell's side, by space and by whether alpha is an axis.
 SHIFT = {"srgb": (4, 6), "linear": (7, 8), "oklab": (7, 8)}
-# From so many colours on a finer grid is made, by way of one whose cells are 4 times as long.
+# From so many colours on it is one less. Every grid is made by way of one whose cells are 4 times as long.
 MANY_COLORS = 1024
 PARENT_STEP = 2
 # Coordinates are below 2^12, so this shift puts them all into one cell.
@@ -59,21 +59,19 @@ class LaneGrid:
         blocks = _blocks(palette, space, exact_ties)
         self._planes = blocks.shape[1]
         self._dims = space.dims
-        self._starts = scope.copy_of(np.array([0, len(blocks)], np.uint32))
+        self._spans = scope.copy_of(np.array([0, len(blocks)], np.uint32))
         self._blocks = scope.copy_of(blocks)
         self._cells: tuple[int, ...] = (1, 1, 1, 1)
         self._shift = WHOLE_SHIFT
         if whole:
             return
-        shift = SHIFT[space.name][int(space.alpha)]
-        if len(palette) < MANY_COLORS:
+        shift = SHIFT[space.name][int(space.alpha)] - (len(palette) >= MANY_COLORS)
+        if self._refine(shift + PARENT_STEP):
             self._refine(shift)
-        elif self._refine(shift - 1 + PARENT_STEP):
-            self._refine(shift - 1)
 
     def arguments(self) -> tuple[Any, ...]:
         """Lists and grid, as kernels of `cl/palette_lanes.h` take them."""
-        return self._starts, self._blocks, int4(self._cells), np.int32(self._shift)
+        return self._spans, self._blocks, int4(self._cells), np.int32(self._shift)
 
     def _refine(self, shift: int) -> bool:
         """Replace the lists by those of a finer grid; False where these grow too long."""
@@ -84,19 +82,19 @@ class LaneGrid:
         kernel = program.kernel("list_candidates")
         group = session.work_group_size(kernel, session.tuned("mapping.group"))
         given = (
-            *(self._starts, self._blocks, int4(self._cells), np.int32(self._shift - shift)),
+            *(self._spans, self._blocks, int4(self._cells), np.int32(self._shift - shift)),
             *(int4(self._extent), int4(cells), np.int32(shift)),
         )
-        counts = self._scope.empty(4 * total)
-        session.launch(kernel, total, group, *given, np.int32(0), counts, self._starts, self._blocks)
+        counts, spans = self._scope.empty(4 * total), self._scope.empty(8 * total)
+        session.launch(kernel, total, group, *given, np.int32(0), counts, counts, spans, self._blocks)
         ends = np.cumsum(session.download(counts, total, np.uint32), dtype=np.uint64)
         nbytes = 2 * LANES * self._planes * int(ends[-1])
         if ends[-1] > MOST_BLOCKS or nbytes > session.limits.max_alloc:
             return False
-        starts: Buffer = self._scope.copy_of(np.concatenate([[0], ends]).astype(np.uint32))
+        starts: Buffer = self._scope.copy_of(np.concatenate([[0], ends[:-1]]).astype(np.uint32))
         blocks: Buffer = self._scope.empty(nbytes)
-        session.launch(kernel, total, group, *given, np.int32(1), counts, starts, blocks)
-        self._starts, self._blocks, self._cells, self._shift = starts, blocks, cells, shift
+        session.launch(kernel, total, group, *given, np.int32(1), counts, starts, spans, blocks)
+        self._spans, self._blocks, self._cells, self._shift = spans, blocks, cells, shift
         return True
 
 
