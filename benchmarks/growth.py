@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-import numpy as np
-
 from benchmarks import harness, methods
 from benchmarks.harness import Options, Picture, Table
 from benchmarks.palette_peers import methods as palette_makers
@@ -58,14 +56,14 @@ def by_size(options: Options, photo: Picture) -> Iterator[Table]:
     """Squares of 64 to 16384 pixels a side, as `--largest` admits."""
     sides = options.sizes(*SIDES)
     for title, (job, number) in JOBS.items():
-        cases = ((side, np.ascontiguousarray(harness.to_size(photo, side, side)), number) for side in sides)
+        cases = ((side, harness.photo_of_size(photo, side, side), number) for side in sides)
         yield grown(options, f"{title}: by size", "pixels a side", job, cases)
 
 
 def by_number(options: Options, photo: Picture) -> Iterator[Table]:
     """Colours of a palette and codewords, on one square."""
     side = options.sizes(256, 1024)[-1]
-    square = np.ascontiguousarray(harness.to_size(photo, side, side))
+    square = harness.photo_of_size(photo, side, side)
     colors = COLORS[:4] if options.quick else COLORS
     words = CODEWORDS[:3] if options.quick else CODEWORDS
     for title, axis, job, numbers in (

@@ -44,6 +44,7 @@ __all__ = [
     "options_of",
     "parser",
     "peer",
+    "photo_of_size",
     "pictures",
     "synthetic_photo",
     "table_from",
@@ -53,6 +54,7 @@ __all__ = [
 
 Picture = npt.NDArray[np.uint8]
 SAMPLE = pathlib.Path(__file__).parent.parent / "docs" / "images" / "red_eyed_tree_frog.png"
+GRAIN = 61  # rows of noise that are repeated, their channels in turn
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}
 
 
@@ -202,6 +204,22 @@ def to_size(picture: Picture, height: int, width: int) -> Picture:
     tile = np.concatenate([tile, tile[:, ::-1]], axis=1)
     times = (-(-height // tile.shape[0]), -(-width // tile.shape[1]), *([1] * (tile.ndim - 2)))
     return np.ascontiguousarray(np.tile(tile, times)[:height, :width])
+
+
+def photo_of_size(picture: Picture, height: int, width: int) -> Picture:
+    """An RGB picture at any size with as many colours as photographs of that size have: enlarged smoothly, with grain.
+
+    Repeating a small picture (`to_size`) would leave it with the colours of the small one.
+    """
+    image = PIL.Image.fromarray(picture)
+    if picture.shape[0] >= height and picture.shape[1] >= width:
+        return np.asarray(image.resize((width, height), PIL.Image.Resampling.LANCZOS))
+    large = np.array(image.resize((width, height), PIL.Image.Resampling.BICUBIC))
+    grain = np.rint(np.random.default_rng(0).normal(0, 2, (GRAIN, width, 3))).astype(np.int16)
+    for row in range(0, height, GRAIN):
+        rows = large[row : row + GRAIN]
+        rows[...] = np.clip(rows + np.roll(grain, row // GRAIN, axis=2)[: len(rows)], 0, 255)
+    return large
 
 
 def batch_of(picture: Picture, count: int, side: int) -> list[Picture]:

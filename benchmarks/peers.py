@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from benchmarks import harness, methods
 from benchmarks.harness import Method, Options, Picture, Table
 from clquant import quality
@@ -59,7 +57,7 @@ def run(options: Options) -> Iterator[Table]:
     yield missing_table()
     first = next(iter(harness.pictures(options).values()))
     height, width = (270, 480) if options.quick else (1080, 1920)
-    photo, queue = np.ascontiguousarray(harness.to_size(first, height, width)), options.queue()
+    photo, queue = harness.photo_of_size(first, height, width), options.queue()
     name = f"{width}x{height}"
     yield compared(options, f"Learn 256 colours and map, {name}", photo, methods.palettes(photo, 256, queue))
     yield compared(options, f"Map to 256 given colours, {name}", photo, methods.mapping(photo, 256, queue))
@@ -67,7 +65,7 @@ def run(options: Options) -> Iterator[Table]:
     yield compared(options, f"VQ encode, gray, 4x4, N = 1024, {name}", photo, methods.vq(photo, 1024, queue))
     yield compared(options, f"Halftone, gray, two levels, {name}", photo, methods.halftones(photo, 32, queue))
     side = 256 if options.quick else 1024
-    square = np.ascontiguousarray(harness.to_size(first, side, side))
+    square = harness.photo_of_size(first, side, side)
     yield compared(options, f"Quadtree, {side}x{side}", square, methods.quadtrees(square, methods.THRESHOLD, queue))
 
 

@@ -54,7 +54,7 @@ def in_turns(calls: dict[str, Callable[[], Any]], rounds: int = 7) -> dict[str, 
 
 def _photo(figures: Figures, height: int, width: int) -> Picture:
     first = next(iter(harness.pictures(figures.options).values()))
-    return np.ascontiguousarray(harness.to_size(first, height, width))
+    return harness.photo_of_size(first, height, width)
 
 
 def _icons(figures: Figures) -> None:

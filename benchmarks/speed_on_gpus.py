@@ -30,11 +30,11 @@ class Large:
         first = next(iter(harness.pictures(figures.options).values()))
         self.queue = figures.queue
         self.rates = measure.device_rates(figures.queue)
-        self.photo = np.ascontiguousarray(harness.to_size(first, side, side))
+        self.photo = harness.photo_of_size(first, side, side)
         self.flat = gray(self.photo)
         self.on_device = pyopencl.array.to_device(figures.queue, self.photo)
         self.flat_on_device = pyopencl.array.to_device(figures.queue, self.flat)
-        self.small = np.ascontiguousarray(harness.to_size(first, 1080, 1920))
+        self.small = harness.photo_of_size(first, 1080, 1920)
 
     def kernels(self, call: Callable[[], Any]) -> float:
         """Milliseconds of kernels, the median of three."""

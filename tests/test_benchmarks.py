@@ -30,6 +30,15 @@ def test_no_measurement_begins_after_the_deadline() -> None:
     assert len(calls) == 4
 
 
+def test_enlarged_pictures_have_many_colours() -> None:
+    small = harness.synthetic_photo(32, 32)
+    large = harness.photo_of_size(small, 200, 170)
+    assert large.shape == (200, 170, 3)
+    assert len(np.unique(large.reshape(-1, 3), axis=0)) > 10_000
+    assert abs(large.mean() - small.mean()) < 2
+    assert harness.photo_of_size(small, 16, 8).shape == (16, 8, 3)
+
+
 def test_verdicts(queue: runtime.CommandQueue) -> None:
     made = figures.Figures(harness.Options())
     made.at_most("part", "low", 2, 2.0)
