@@ -1,39 +1,44 @@
 /* Candidate lists: for each cell of a grid over the colour space, the palette entries that can be nearest to a point
  * of the cell.
  *
- * For a box, an entry is a candidate if its least distance to the box is at most the smallest, over all entries, of
- * the greatest distance to the box: any other entry is farther from every point of the box than that one. Ties are
- * kept. A cell's candidates are among its parent's, where the parent cell holds the cell.
+ * An entry is a candidate if somewhere in the cell it is as near as the pivot, the entry nearest to the cell's middle.
+ * In each direction the difference of the two squared distances is linear, so its greatest value is at an end of the cell.
+ * Ties are kept. A cell's candidates are among its parent's, where the parent cell holds the cell.
  *
- * All distances are of integer points and below 2^24.
+ * All distances are of integer points and below 2^24, those of doubled points below 2^26.
  */
 
-int least_squared(int4 p, int4 low, int4 high)
+int squared(int4 d)
 {
-    const int4 d = max(max(low - p, p - high), 0);
     return d.x * d.x + d.y * d.y + d.z * d.z + d.w * d.w;
 }
 
-int greatest_squared(int4 p, int4 low, int4 high)
+/* Whether p is somewhere from low to high as near as the pivot, of which at_low and at_high are the squared differences
+ * from the two. */
+int is_near(int4 p, int4 low, int4 high, int4 at_low, int4 at_high)
 {
-    const int4 d = max(p - low, high - p);
-    return d.x * d.x + d.y * d.y + d.z * d.z + d.w * d.w;
+    const int4 from_low = p - low;
+    const int4 from_high = p - high;
+    const int4 lead = max(at_low - from_low * from_low, at_high - from_high * from_high);
+    return lead.x + lead.y + lead.z + lead.w >= 0;
 }
 
 /* One pass over a grid: with `fill` 0 counts each cell's candidates into counts; with 1 writes them, ascending, at
  * starts[cell] of list.
- * NDRange: 1-D, a work-item a cell, guarded by grid.x * grid.y * grid.z * grid.w.
+ * NDRange: 1-D, a work-group a cell; its work-items share the parent's list in runs.
  * points (k, 4) int; extent: largest coordinate of each axis; shift: log2 of a cell's side.
  * parent_starts, parent_list, parent_grid: the lists of a grid whose cells are 2^parent_step times as long; with
- * parent_step 0 all k entries are tried. counts (cells) uint; starts (cells + 1) uint; list ushort. */
+ * parent_step 0 all k entries are tried. counts (cells) uint; starts (cells + 1) uint; list ushort.
+ * found, least: a uint and an int a work-item. */
 __kernel void list_candidates(__global const int4 *points, int k, int4 extent, int4 grid, int shift,
                               int4 parent_grid, int parent_step, __global const uint *parent_starts,
                               __global const ushort *parent_list, int fill, __global uint *counts,
-                              __global const uint *starts, __global ushort *list)
+                              __global const uint *starts, __global ushort *list, __local uint *found,
+                              __local int *least)
 {
-    const int cell = (int)get_global_id(0);
-    if (cell >= grid.x * grid.y * grid.z * grid.w)
-        return;
+    const int cell = (int)get_group_id(0);
+    const uint lid = get_local_id(0);
+    const uint size = get_local_size(0);
     int4 at;
     at.x = cell % grid.x;
     at.y = cell / grid.x % grid.y;
@@ -51,20 +56,53 @@ __kernel void list_candidates(__global const int4 *points, int k, int4 extent, i
         first = parent_starts[parent];
         end = parent_starts[parent + 1];
     }
+    const uint run = (end - first + size - 1) / size;
+    const uint begin = min(end, first + lid * run);
+    const uint stop = min(end, begin + run);
 
-    int bound = INT_MAX;
-    for (uint j = first; j < end; j++)
-        bound = min(bound, greatest_squared(points[parent_step ? parent_list[j] : j], low, high));
-    uint written = 0;
-    const uint start = fill ? starts[cell] : 0;
-    for (uint j = first; j < end; j++) {
+    int nearest = INT_MAX;
+    uint pivot = 0;
+    for (uint j = begin; j < stop; j++) {
         const uint index = parent_step ? parent_list[j] : j;
-        if (least_squared(points[index], low, high) <= bound) {
-            if (fill)
-                list[start + written] = (ushort)index;
-            written++;
-        }
+        const int distance = squared(2 * points[index] - low - high);
+        pivot = distance < nearest ? index : pivot;
+        nearest = min(nearest, distance);
     }
-    if (!fill)
-        counts[cell] = written;
+    found[lid] = pivot;
+    least[lid] = nearest;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lid == 0) {
+        for (uint i = 1; i < size; i++) {
+            pivot = least[i] < nearest ? found[i] : pivot;
+            nearest = min(nearest, least[i]);
+        }
+        found[0] = pivot;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const int4 from_low = points[found[0]] - low;
+    const int4 from_high = points[found[0]] - high;
+    const int4 at_low = from_low * from_low;
+    const int4 at_high = from_high * from_high;
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    uint near = 0;
+    for (uint j = begin; j < stop; j++)
+        near += is_near(points[parent_step ? parent_list[j] : j], low, high, at_low, at_high);
+    found[lid] = near;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (fill) {
+        uint out = starts[cell];
+        for (uint i = 0; i < lid; i++)
+            out += found[i];
+        for (uint j = begin; j < stop; j++) {
+            const uint index = parent_step ? parent_list[j] : j;
+            if (is_near(points[index], low, high, at_low, at_high))
+                list[out++] = (ushort)index;
+        }
+    } else if (lid == 0) {
+        uint sum = 0;
+        for (uint i = 0; i < size; i++)
+            sum += found[i];
+        counts[cell] = sum;
+    }
 }

@@ -67,6 +67,17 @@ def test_grid_equals_the_reference_for_many_colors(queue, rng, name, channels, c
     assert np.array_equal(mapped(queue, pixels, palette, space, True), nearest(pixels, palette, space))
 
 
+@pytest.mark.parametrize("name", spaces.NAMES)
+@pytest.mark.parametrize("limits", ["is_cpu=0", "is_cpu=0,work_group=2"])
+def test_lists_made_by_groups_equal_the_reference(queue, rng, name, limits, monkeypatch):
+    monkeypatch.setenv("CLQUANT_LIMITS", limits)
+    colors = rng.integers(0, 256, (900, 3), dtype=np.uint8)
+    colors[300:600] = colors[:300] // 16
+    pixels = some_pixels(rng, colors, 700, 3)
+    space, palette = spaces.space(name, False), Palette(colors)
+    assert np.array_equal(mapped(queue, pixels, palette, space, True), nearest(pixels, palette, space))
+
+
 @settings(max_examples=15, deadline=None)
 @given(
     colors=st.lists(st.tuples(*[st.integers(0, 255)] * 4), min_size=1, max_size=40),

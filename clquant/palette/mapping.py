@@ -17,7 +17,7 @@ import numpy as np
 from clquant.palette.lanes import FEWEST_PIXELS, MEMO_BITS, WHOLE_SHIFT, LaneGrid, int4
 from clquant.palette.palette import Palette
 from clquant.palette.spaces import Space
-from clquant.runtime import Buffer, InvalidArgument, Scope, Session, Variant
+from clquant.runtime import Buffer, InvalidArgument, LocalMemory, Scope, Session, Variant
 
 # log2 of a cell's side, by space and by whether alpha is an axis: about 2^15 to 2^16 cells each.
 FINE_SHIFT = {"srgb": (3, 5), "linear": (6, 7), "oklab": (5, 7)}
@@ -25,7 +25,9 @@ FINE_SHIFT = {"srgb": (3, 5), "linear": (6, 7), "oklab": (5, 7)}
 PARENT_STEP = 2
 # Candidates of a whole grid, 2 bytes each, beyond which a coarser grid is taken.
 MOST_CANDIDATES = 1 << 26
-GROUP = 64
+# Most work-items that list a cell's candidates, and how many of the parent's each should have to look at.
+CELL_GROUP = 256
+ENTRIES_AN_ITEM = 4
 
 # Forms of the mapping; `LANES` is shaped for CPUs.
 LANES = Variant("lanes", "palette_map_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator)
@@ -49,12 +51,15 @@ class CandidateGrid:
         Cells along each of 4 axes.
     shift : int
         log2 of a cell's side.
+    length : int
+        Mean length of the lists, rounded down.
     """
 
     starts: Buffer
     entries: Buffer
     cells: tuple[int, int, int, int]
     shift: int
+    length: int
 
 
 class Mapper:
@@ -259,14 +264,14 @@ class Mapper:
             SPACE_ALPHA=0,
         )
         kernel = program.kernel("apply_palette")
-        group = self._session.work_group_size(kernel, GROUP)
+        group = self._session.work_group_size(kernel, self._session.tuned("mapping.group"))
         self._session.launch(kernel, count, group, indices, self._colors, out, np.uint64(count))
 
     def _one_cell(self) -> CandidateGrid:
         """Every entry for every point: what a few pixels take."""
         starts = self._scope.copy_of(np.array([0, len(self._palette)], np.uint32))
         entries = self._scope.copy_of(np.arange(len(self._palette), dtype=np.uint16))
-        return CandidateGrid(starts, entries, (1, 1, 1, 1), WHOLE_SHIFT)
+        return CandidateGrid(starts, entries, (1, 1, 1, 1), WHOLE_SHIFT, len(self._palette))
 
     def _fine_grid(self) -> CandidateGrid:
         shift = FINE_SHIFT[self._space.name][int(self._space.alpha)]
@@ -282,7 +287,10 @@ class Mapper:
         cells = tuple((e >> shift) + 1 for e in extent)
         total = int(np.prod(cells))
         kernel = session.program("palette_cells.cl").kernel("list_candidates")
-        group = session.work_group_size(kernel, GROUP)
+        length = parent.length if parent else len(self._palette)
+        wanted = 1 if session.limits.is_cpu else max(1, min(CELL_GROUP, length // ENTRIES_AN_ITEM))
+        group = session.work_group_size(kernel, wanted, 8)
+        shared = LocalMemory(4 * group), LocalMemory(4 * group)
         unused = self._missing
         given = (
             self._points,
@@ -296,11 +304,12 @@ class Mapper:
             parent.entries if parent else unused,
         )
         counts = self._scope.empty(4 * total)
-        session.launch(kernel, total, group, *given, np.int32(0), counts, unused, unused)
+        session.launch(kernel, total * group, group, *given, np.int32(0), counts, unused, unused, *shared)
         ends = np.cumsum(session.download(counts, total, np.uint32), dtype=np.uint64)
         if ends[-1] > MOST_CANDIDATES or 2 * int(ends[-1]) > session.limits.max_alloc:
             return None
         starts = self._scope.copy_of(np.concatenate([[0], ends]).astype(np.uint32))
         entries = self._scope.empty(2 * int(ends[-1]))
-        session.launch(kernel, total, group, *given, np.int32(1), counts, starts, entries)
-        return CandidateGrid(starts, entries, (cells[0], cells[1], cells[2], cells[3]), shift)
+        session.launch(kernel, total * group, group, *given, np.int32(1), counts, starts, entries, *shared)
+        length = int(ends[-1]) // total
+        return CandidateGrid(starts, entries, (cells[0], cells[1], cells[2], cells[3]), shift, length)
