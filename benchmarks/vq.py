@@ -14,7 +14,7 @@ import pyopencl.array
 from benchmarks import harness
 from benchmarks.harness import Options, Picture, Table
 from clquant import VQCodec, quality, runtime
-from clquant.vq.blocks import BlockShape, blocks_of
+from clquant.vq.blocks import BlockShape
 from clquant.vq.search import VARIANTS
 
 FAISS = harness.peer("faiss")
@@ -32,8 +32,11 @@ def gray(picture: Picture) -> Picture:
 
 
 def rows(picture: Picture) -> Blocks:
-    """The picture's 4x4 blocks."""
-    return blocks_of(picture[..., None], SHAPE)
+    """The picture's 4x4 blocks in raster order; edge blocks repeat the last row and column."""
+    height, width = picture.shape
+    whole = np.pad(picture, ((0, -height % SHAPE.rows), (0, -width % SHAPE.columns)), mode="edge")
+    split = whole.reshape(whole.shape[0] // SHAPE.rows, SHAPE.rows, -1, SHAPE.columns)
+    return np.ascontiguousarray(split.transpose(0, 2, 1, 3)).reshape(-1, SHAPE.components)
 
 
 def codec_of(picture: Picture, size: int, queue: runtime.CommandQueue) -> VQCodec:

@@ -3,6 +3,7 @@
 from clquant.halftone import PinwheelHalftoner, WeightTables, floyd_steinberg
 from clquant.kmeans import KMeansPalette
 from clquant.neuquant import NeuQuantCL
+from clquant.palette.animation import quantize_frames, save_gif
 from clquant.palette.engine import PaletteEngine
 from clquant.palette.indexed import IndexedImage
 from clquant.palette.ordered import OrderedDither
@@ -51,4 +52,6 @@ __all__ = [
     "WeightTables",
     "clvq_info",
     "floyd_steinberg",
+    "quantize_frames",
+    "save_gif",
 ]

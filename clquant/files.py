@@ -46,7 +46,7 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
     Parameters
     ----------
     path : path-like
-        An existing file is replaced; its permissions are kept.
+        An existing file is replaced; its permissions are kept. A device or a pipe stays what it is and is written to.
 
     Raises
     ------
@@ -56,27 +56,36 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
     target = path_of(path)
     if os.path.isdir(target):  # `Path.is_dir` raises where a name is too long
         raise FileError(f"cannot write {str(target)!r}: it is a folder")
-    temporary = target.parent / f".{target.name[:40]}.{secrets.token_hex(8)}.part"
-    try:
+    with _file_errors(target):
+        if os.path.exists(target) and not os.path.isfile(target):
+            with open(target, "wb") as stream:
+                yield stream
+            return
+        temporary = target.parent / f".{target.name[:40]}.{secrets.token_hex(8)}.part"
         # Made with the permissions that the process gives new files: asking for its umask would change it for a moment.
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    except OSError as error:
-        raise FileError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
+        try:
+            with os.fdopen(handle, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(temporary, target.stat().st_mode & 0o777)
+            os.replace(temporary, target)
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+
+@contextlib.contextmanager
+def _file_errors(target: pathlib.Path) -> Iterator[None]:
+    """Make `FileError` of the system's errors in writing a file."""
     try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        with contextlib.suppress(FileNotFoundError):
-            os.chmod(temporary, target.stat().st_mode & 0o777)
-        os.replace(temporary, target)
+        yield
+    except FileError:
+        raise
     except OSError as error:
-        if isinstance(error, FileError):
-            raise
         raise FileError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
 
 
 def write_bytes(path: PathLike, data: bytes) -> None:

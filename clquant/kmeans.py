@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import copy
 import itertools
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import PIL.Image
 
 from clquant import images, params
-from clquant.images import ImageLike, Picture, read_many
+from clquant.images import ImageLike, read_many
 from clquant.kmeans_batch import MOST_COLORS as MOST_BATCHED
 from clquant.kmeans_batch import batch_palettes, fits
 from clquant.palette import spaces
 from clquant.palette.boxes import box_centers
-from clquant.palette.counting import ColorCounts, count_colors, fixed_point_weights
+from clquant.palette.counting import ColorCounts, count_colors
 from clquant.palette.engine import PaletteEngine
 from clquant.palette.lloyd import Lloyd
 from clquant.palette.palette import MOST_COLORS, Palette, checked_colors, checked_fixed, without
 from clquant.palette.points import Points, occupied_cells, points_of, sketch_of
 from clquant.palette.seeding import MOST_SWAPPED, random_points, sample_centers, swap_centers
+from clquant.palette.weights import checked_weights
 from clquant.runtime import (
     CommandQueue,
     InvalidArgument,
@@ -198,15 +197,13 @@ class KMeansPalette(PaletteEngine):
         """
         if not isinstance(images, list | tuple):
             raise InvalidType(f"images is a {type(images).__name__}; allowed: a list or tuple of images")
+        rules = _Rules(self)
+        report = Progress(params.callback("progress", progress))
         pictures = read_many(images)
-        _Fit(self, images[0], None, progress)  # refuses wrong parameters before any work
-        at_once: list[int] = []
-        if isinstance(self.init, str) and (self.init, self.color_space, self.fixed_colors) == (INITS[0], "srgb", None):
-            at_once = [i for i, p in enumerate(pictures) if self.n_colors <= MOST_BATCHED and fits(p)]
-        report = Progress(progress)
         session = open_session(self.queue)
+        at_once = [i for i, p in enumerate(pictures) if rules.batched and fits(p)]
         own = [pictures[i] for i in at_once]
-        found = batch_palettes(session, own, int(self.n_colors), self.random_state, len(pictures), report)
+        found = batch_palettes(session, own, rules.n_colors, rules.seed, len(pictures), report)
         palettes = {i: Palette(colors) for i, colors in zip(at_once, found, strict=True)}
         for i, image in enumerate(images):
             if i not in palettes:
@@ -215,12 +212,10 @@ class KMeansPalette(PaletteEngine):
         return [palettes[i] for i in range(len(pictures))]
 
 
-class _Fit:
-    """One call of `fit`: checked parameters, the pictures, and the steps in order."""
+class _Rules:
+    """The parameters of an engine, checked."""
 
-    def __init__(
-        self, engine: KMeansPalette, sources: Any, sample_weight: Any, progress: ProgressCallback | None
-    ) -> None:
+    def __init__(self, engine: KMeansPalette) -> None:
         self.n_colors = params.integer("n_colors", engine.n_colors, 2, MOST_COLORS)
         self.init = _checked_init(engine.init, self.n_colors)
         self.n_init = params.integer("n_init", engine.n_init, 1, 1000)
@@ -231,9 +226,24 @@ class _Fit:
         self.solid = self.fixed[self.fixed[:, 3] > 0]
         self.color_space = params.choice("color_space", engine.color_space, spaces.NAMES)
         self.seed = params.seed(engine.random_state)
+
+    @property
+    def batched(self) -> bool:
+        """Whether `clquant.kmeans_batch` can fit small pictures by these."""
+        plain = isinstance(self.init, str) and self.init == INITS[0] and self.color_space == "srgb"
+        return plain and len(self.fixed) == 0 and self.n_colors <= MOST_BATCHED
+
+
+class _Fit(_Rules):
+    """One call of `fit`: checked parameters, the pictures, and the steps in order."""
+
+    def __init__(
+        self, engine: KMeansPalette, sources: Any, sample_weight: Any, progress: ProgressCallback | None
+    ) -> None:
+        super().__init__(engine)
         self.progress = Progress(params.callback("progress", progress))
         self.pictures = images.read_many(sources)
-        self.weights, self.weight_unit = _checked_weights(sample_weight, self.pictures, sources)
+        self.weights, self.weight_unit = checked_weights(sample_weight, self.pictures, sources)
         self.session: Session = open_session(engine.queue, images.device_arrays(self.pictures))
 
     def run(self) -> tuple[Palette, float, int]:
@@ -359,36 +369,3 @@ def _checked_init(init: Any, n_colors: int) -> str | npt.NDArray[np.uint8]:
     if len(colors) != n_colors:
         raise InvalidArgument(f"init has {len(colors)} colours; allowed: n_colors = {n_colors}")
     return _with_alpha(colors)
-
-
-def _weight_array(weight: Any) -> npt.NDArray[Any]:
-    """An array as it is; of a picture or its path, the gray values."""
-    if not isinstance(weight, str | os.PathLike | PIL.Image.Image):
-        return params.array("sample_weight", weight, "integers or floats", "iuf")
-    drawn = images.read(weight, argument="sample_weight").array
-    assert drawn is not None
-    if drawn.shape[2] != 1:
-        raise InvalidArgument(f"sample_weight is a picture of {drawn.shape[2]} channels; allowed: a gray one")
-    return drawn[:, :, 0]
-
-
-def _checked_weights(
-    sample_weight: Any, pictures: Sequence[Picture], sources: ImageLike | Sequence[ImageLike]
-) -> tuple[list[npt.NDArray[np.uint32]] | None, float]:
-    """Weights as integers, and how many of their units make one of the given."""
-    if sample_weight is None:
-        return None, 1.0
-    several = isinstance(sources, list | tuple)
-    if several and not (isinstance(sample_weight, list | tuple) or np.ndim(sample_weight)):
-        raise InvalidType(f"sample_weight is {params.shown(sample_weight)}; allowed: a list, as images is one")
-    given = list(sample_weight) if several else [sample_weight]
-    if len(given) != len(pictures):
-        raise InvalidArgument(f"sample_weight has {len(given)} arrays; allowed: one for each of {len(pictures)} images")
-    arrays = []
-    for weight, picture in zip(given, pictures, strict=True):
-        array = _weight_array(weight)
-        if array.shape != (picture.height, picture.width):
-            allowed = (picture.height, picture.width)
-            raise InvalidArgument(f"sample_weight has shape {array.shape}; allowed: the image's {allowed}")
-        arrays.append(array)
-    return fixed_point_weights(arrays)

@@ -18,6 +18,7 @@ from clquant.palette.distinct import MOST, FewColors, few_colors
 from clquant.palette.engine import METRICS, PaletteEngine
 from clquant.palette.palette import Palette, checked_fixed, without
 from clquant.palette.spaces import Space
+from clquant.palette.weights import checked_weights, resampled
 from clquant.runtime import (
     CommandQueue,
     InvalidArgument,
@@ -130,7 +131,7 @@ class NeuQuantCL(PaletteEngine):
     def fit(
         self,
         images: ImageLike | Sequence[ImageLike],
-        sample_weight: None = None,
+        sample_weight: Any = None,
         *,
         progress: ProgressCallback | None = None,
     ) -> NeuQuantCL:
@@ -140,8 +141,10 @@ class NeuQuantCL(PaletteEngine):
         ----------
         images : image or list of images
             Whatever `clquant.images.read` takes; several are trained on as one picture, end to end.
-        sample_weight : None
-            The map knows no weights.
+        sample_weight : array_like, gray picture or its path, or a list of them, optional
+            (H, W) an image: what each pixel counts. The map learns from as many pixels as there are, in which each
+            stands as often as it counts (`clquant.palette.weights.resampled`), so pixels that count next to
+            nothing may be passed over.
         progress : callable, optional
             Called with (done, total) steps or cycles; returning False stops the job.
 
@@ -157,9 +160,10 @@ class NeuQuantCL(PaletteEngine):
         StoppedError
             If `progress` returned False; `palette_` stays as it was.
         """
-        if sample_weight is not None:
-            raise InvalidArgument("sample_weight is given; allowed: None, as NeuQuant's map knows no weights")
         pictures = read_many(images)
+        weights = checked_weights(sample_weight, pictures, images)[0]
+        if weights is not None:
+            pictures = [resampled(pictures, weights)]
         self.palette_ = self._learn([pictures], progress)[0]
         return self
 

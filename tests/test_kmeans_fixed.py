@@ -83,6 +83,12 @@ def test_colours_with_alpha(queue, rng):
     assert len(KMeansPalette(2, fixed_colors=[clear], queue=queue).fit(image).palette_) == 2
 
 
+def test_many_pictures(queue, rng):
+    pictures = [rng.integers(0, 256, (9, 8, 3), dtype=np.uint8) for _ in range(2)]
+    learner = KMeansPalette(6, fixed_colors=np.array(FIXED, np.uint8), queue=queue)
+    assert learner.fit_many(pictures) == [learner.fit(picture).palette_ for picture in pictures]
+
+
 def test_the_fewest_colours_for_a_quality(queue, sample):
     image = np.ascontiguousarray(sample[::8, ::8])
     palette = KMeansPalette(64, fixed_colors=FIXED, queue=queue).fit_quality(image, target_psnr=24).palette_

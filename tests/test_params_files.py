@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import pathlib
+import threading
 
 import numpy as np
 import pytest
@@ -138,3 +139,15 @@ def test_unknown_parameters_change_nothing() -> None:
 def test_asking_before_fit_says_so() -> None:
     with pytest.raises(runtime.NotFittedError, match="has no palette_ yet; call fit first"):
         Example()._check_fitted("palette_")
+
+
+def test_a_pipe_stays_and_is_written_to(tmp_path):
+    path, read = tmp_path / "pipe", []
+    os.mkfifo(path)
+    reader = threading.Thread(target=lambda: read.append(path.read_bytes()))
+    reader.start()
+    files.write_bytes(path, b"abc")
+    reader.join(10)
+    assert read == [b"abc"]
+    assert path.is_fifo()
+    assert list(tmp_path.iterdir()) == [path]

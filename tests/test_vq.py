@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from clquant import VQCodec, runtime
 from clquant.runtime import InvalidArgument, InvalidType, NotFittedError
-from clquant.vq.blocks import BlockShape, blocks_of
 from clquant.vq.search import VARIANTS
 from tests.reference import vq as reference
 
@@ -119,11 +118,6 @@ def test_any_size_and_block(queue: Any, data: st.DataObject) -> None:
     decoded = codec.decode(indices, (height, width))
     np.testing.assert_array_equal(decoded, reference.decode(indices, codebook, height, width))
     np.testing.assert_array_equal(codec.encode(codec.decode(indices)), indices)  # codewords code themselves
-
-
-def test_blocks_are_those_of_the_reference(rng: np.random.Generator) -> None:
-    image = picture(rng, 13, 17, 3)
-    np.testing.assert_array_equal(blocks_of(image, BlockShape(4, 6, 3)), reference.blocks(image, 4, 6))
 
 
 def test_device_arrays_stay_on_the_device(queue: Any, rng: np.random.Generator) -> None:

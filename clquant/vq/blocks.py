@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from clquant.params import integer, shown
 from clquant.runtime import InvalidArgument, InvalidType
 
@@ -86,23 +83,3 @@ def check_block_shape(value: object) -> tuple[int, int]:
     if rows * columns > MAX_PIXELS:
         raise InvalidArgument(f"block_shape is {shown(value)}; allowed: at most {MAX_PIXELS} pixels")
     return rows, columns
-
-
-def blocks_of(pixels: npt.NDArray[np.uint8], shape: BlockShape) -> npt.NDArray[np.uint8]:
-    """All blocks of a picture as rows, in raster order, edge blocks completed by repeating the last row and column.
-
-    Parameters
-    ----------
-    pixels : ndarray of uint8, shape (H, W, C)
-    shape : BlockShape
-
-    Returns
-    -------
-    ndarray of uint8, shape (blocks, K)
-    """
-    height, width = pixels.shape[:2]
-    rows, columns = shape.table_shape(height, width)
-    padding = ((0, rows * shape.rows - height), (0, columns * shape.columns - width), (0, 0))
-    whole = np.pad(pixels, padding, mode="edge")
-    split = whole.reshape(rows, shape.rows, columns, shape.columns, shape.channels)
-    return np.ascontiguousarray(split.transpose(0, 2, 1, 3, 4)).reshape(rows * columns, shape.components)

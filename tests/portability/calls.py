@@ -263,7 +263,7 @@ def _calls() -> tuple[Call, ...]:
             aliases={"target_psnr": ("mean squared error",), "max_mse": ("mean squared error",)}),
         _checked("KMeansPalette.fit_predict", _fresh(k, "fit_predict"), {**_KMEANS, "image": _PICTURE}),
         Call("NeuQuantCL.fit", _fresh(n, "fit"), {
-            **_NEUQUANT, **_FIT, "sample_weight": _one_of(None), "progress": _PROGRESS}, _fit_check),
+            **_NEUQUANT, **_FIT, "progress": _PROGRESS}, _fit_check),
         Call("NeuQuantCL.fit_many", _fresh(n, "fit_many"), {**_NEUQUANT, "images": _MANY, "progress": _PROGRESS}),
         *(_checked(f"{name}.{verb}", _with(name, verb), {**_VERB, "color_space": _SPACE, "queue": _QUEUE})
           for name in ("KMeansPalette", "NeuQuantCL") for verb in ("predict", "transform", "quantize")),
