@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 
 import benchmarks
-from benchmarks import harness
+from benchmarks import figures, harness
 from clquant import runtime
 from clquant.cli.table import Table
 
@@ -20,6 +20,7 @@ DEFAULT = ("peers", "growth")
 EPILOG = """topics:
   peers     every engine beside all peers that are installed, time and quality (default)
   growth    time by size, by colours and codewords, by the number of pictures (default)
+  limits    each hot kernel beside the device's limit for its bytes or operations
   figures   every figure the engines are built to reach
   all       these and every other module of this folder
 Each other module of this folder that has a run() is a topic of its own: kmeans, vq, halftone, ...
@@ -57,7 +58,12 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--plots", type=pathlib.Path, metavar="FOLDER", help="also draw plots there (needs matplotlib)")
     parser.add_argument("--label", help="in the plots' file names (default: the kind of device)")
     parser.add_argument(
-        "--from", dest="source", type=pathlib.Path, metavar="JSON", help="measure nothing, take a run's"
+        "--from",
+        dest="sources",
+        type=pathlib.Path,
+        nargs="+",
+        metavar="JSON",
+        help="measure nothing, take a run's; of several runs, their figures side by side",
     )
     found = parser.parse_args(arguments)
     there = members()
@@ -72,10 +78,12 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure or read, print, draw; the exit code tells whether a topic failed."""
     found = parsed(arguments)
     failed: list[str] = []
-    if found.source is not None:
-        content = json.loads(found.source.read_text(encoding="utf-8"))
-        for table in content["tables"]:
-            print(harness.table_from(table).text())
+    if found.sources is not None:
+        contents = [json.loads(source.read_text(encoding="utf-8")) for source in found.sources]
+        content = contents[0]
+        shown = map(harness.table_from, content["tables"]) if len(contents) == 1 else [figures.side_by_side(contents)]
+        for table in shown:
+            print(table.text())
     else:
         content = harness.show(tables(found.topics, harness.options_of(found), failed), found.json)
     if found.plots is not None:

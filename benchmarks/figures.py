@@ -7,7 +7,8 @@ either, over the pictures of `--images`. What a missing peer leaves open is name
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from benchmarks import harness
 from benchmarks.harness import Options, Table
@@ -56,6 +57,24 @@ class Figures:
                 self.table.note += f" No time left for: {(step.__doc__ or step.__name__).rstrip('.')}."
                 continue
             step(self)
+
+
+def side_by_side(contents: Sequence[Mapping[str, Any]]) -> Table:
+    """The figures of several runs in one table: a column a device, empty where a figure does not apply there."""
+    found = [table for content in contents for table in content["tables"] if table["title"].startswith("Figures, ")]
+    devices = {f"d{i}": table["title"].removeprefix("Figures, ") for i, table in enumerate(found)}
+    result = Table("Figures", {"part": "part", "figure": "figure", "aim": "aim", **devices})
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for column, table in zip(devices, found, strict=True):
+        for row in table["rows"]:
+            cells = rows.setdefault(
+                (row["part"], row["figure"]), {name: row[name] for name in ("part", "figure", "aim")}
+            )
+            if row["measured"] is not None:
+                cells[column] = f"{row['measured']:.4g}" + ("" if row["reached"] == "yes" else ", missed")
+    for cells in rows.values():
+        result.add(**cells)
+    return result
 
 
 def run(options: Options) -> Iterator[Table]:

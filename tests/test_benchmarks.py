@@ -48,6 +48,20 @@ def test_verdicts(queue: runtime.CommandQueue) -> None:
     assert [row["reached"] for row in made.table.rows] == ["yes", "no", "yes", "peer missing"]
 
 
+def test_figures_of_several_runs_stand_side_by_side() -> None:
+    runs = []
+    for name, value in (("A", 1.0), ("B", 3.0)):
+        table = harness.Table(f"Figures, {name}", figures.COLUMNS)
+        reached = "yes" if value < 2 else "no"
+        table.add(part="VQ", figure="time", aim="at most 2", measured=value, reached=reached)
+        table.add(part="VQ", figure=f"of {name}", aim="at most 2", measured=None, reached="peer missing")
+        runs.append({"tables": [table.as_dict()]})
+    table = figures.side_by_side(runs)
+    assert list(table.columns.values())[-2:] == ["A", "B"]
+    assert table.rows[0] == {"part": "VQ", "figure": "time", "aim": "at most 2", "d0": "1", "d1": "3, missed"}
+    assert len(table.rows) == 3
+
+
 def test_what_there_is_no_time_for_is_named() -> None:
     made = figures.Figures(harness.Options(deadline=time.perf_counter() - 1))
 
