@@ -11,6 +11,7 @@ from typing import Any
 
 from clquant import runtime
 from tests.portability.jobs import JOBS, digest
+from tests.portability.programs import recorded, save
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "data" / "golden_hashes.json"
 
@@ -42,7 +43,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--small", action="store_true", help="only jobs small enough for a simulator")
     parser.add_argument("--only", default="", help="only jobs whose name contains this")
     parser.add_argument("--write", action="store_true", help="take this device's hashes as the golden ones")
+    parser.add_argument("--record", type=pathlib.Path, help="write which programs the jobs asked for to this file")
     options = parser.parse_args(arguments)
+    if options.record is None:
+        return _run(options)
+    with recorded() as builds:
+        status = _run(options)
+    save(builds, options.record)
+    return status
+
+
+def _run(options: argparse.Namespace) -> int:
     device = find(options.device) if options.device else runtime.default_device()
     queue = runtime.default_queue(device)
     print(f"{runtime.describe(device)}; {device.platform.version}; driver {device.driver_version}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +13,10 @@ import numpy as np
 
 import clquant
 from clquant import images, runtime
-from clquant.palette import engine
+from clquant.palette import animation, engine
 from clquant.palette.counting import count_colors
+from clquant.palette.error import mean_squared_error
+from clquant.vq import container
 from tests.portability.inputs import flat, noise, photo
 
 Result = Mapping[str, Any]
@@ -112,7 +116,7 @@ def _quadtree(picture: Any, **arguments: Any) -> Callable[..., Result]:
 
 
 def _mapping(
-    colors: int, channels: int, color_space: str = "srgb", side: int = 41, dither: str | None = None
+    colors: int, channels: int, color_space: str = "srgb", side: int = 41, dither: Any = None
 ) -> Callable[..., Result]:
     def run(queue: runtime.CommandQueue) -> Result:
         table = noise(colors, 1, channels, seed=9).astype(np.uint8).reshape(colors, channels)
@@ -138,6 +142,106 @@ def _counting(picture: Any) -> Callable[..., Result]:
     return run
 
 
+def _side_match(picture: Any, tolerance: float, **arguments: Any) -> Callable[..., Result]:
+    def run(queue: runtime.CommandQueue) -> Result:
+        codec = clquant.VQCodec(queue=queue, random_state=7, tolerance=tolerance, **arguments).fit(picture)
+        file = codec.compress(picture)
+        bands = list(container.Reader(io.BytesIO(file)).bands())  # what zlib packed, not how
+        ranks = {f"ranks {i}": ranks for i, (ranks, _) in enumerate(bands)}
+        escapes = {f"escapes {i}": np.asarray(escapes) for i, (_, escapes) in enumerate(bands)}
+        return {**ranks, **escapes, "decoded": codec.decompress(file), "mse": np.float64(codec.mse_)}
+
+    return run
+
+
+def _errors(picture: Any, palette: clquant.Palette) -> Callable[..., Result]:
+    def run(queue: runtime.CommandQueue) -> Result:
+        spaces = ("srgb", "linear", "oklab")
+        return {space: mean_squared_error(picture, palette, color_space=space, queue=queue) for space in spaces}
+
+    return run
+
+
+def _frames(shared: bool) -> Callable[..., Result]:
+    def run(queue: runtime.CommandQueue) -> Result:
+        learner = clquant.KMeansPalette(16, queue=queue, random_state=7)
+        frames = animation.quantize_frames(learner, [_ODD, 255 - _ODD], shared=shared, dither="bayer4")
+        made: dict[str, Any] = {}
+        for number, frame in enumerate(frames):
+            ordered = frame.sorted("popularity")
+            made |= {f"{number} indices": frame.indices, f"{number} colors": frame.palette.colors}
+            made |= {f"{number} sorted": ordered.indices, f"{number} hue": frame.palette.sorted("hue").colors}
+            made |= {f"{number} sixel": ordered.to_sixel(), f"{number} counts": frame.counts()}
+        return made
+
+    return run
+
+
+def _quality(engine: str, **target: float) -> Callable[..., Result]:
+    def run(queue: runtime.CommandQueue) -> Result:
+        made = getattr(clquant, engine)(64, queue=queue, random_state=7).fit_quality(_ODD, **target)
+        return {"colors": made.palette_.colors}
+
+    return run
+
+
+def _weighted(queue: runtime.CommandQueue) -> Result:
+    weights = (_ODD[..., 0] % 7).astype(np.float64) / 4
+    made = clquant.KMeansPalette(12, queue=queue, random_state=7).fit(_ODD, weights)
+    codec = clquant.VQCodec(16, queue=queue, random_state=7, refine=0).fit([_TINY, _TINY[::-1]], [1.0, 0.25])
+    return {"colors": made.palette_.colors, "inertia": made.inertia_, "codebook": codec.codebook_, "mse": codec.mse_}
+
+
+def _streamed(queue: runtime.CommandQueue) -> Result:
+    made = clquant.KMeansPalette(9, queue=queue, random_state=7).fit(_TINY)
+    codec = clquant.VQCodec(16, queue=queue, random_state=7, refine=0).fit(_TINY)
+    pictures = [_TINY, _ODD, _TINY[::-1], _ODD[:, ::-1]]
+    found = {f"picture {i}": picture for i, picture in enumerate(made.stream(pictures, "transform"))}
+    return {**found, **{f"table {i}": table for i, table in enumerate(codec.stream(pictures))}}
+
+
+def _neuquant_many(queue: runtime.CommandQueue) -> Result:
+    made: dict[str, Any] = {}
+    for mode in ("parallel", "sequential"):
+        engine = clquant.NeuQuantCL(32, mode=mode, queue=queue, random_state=7)
+        palettes = engine.fit_many([_ODD, _TINY, _RGBA])
+        made |= {f"{mode} {i}": palette.colors for i, palette in enumerate(palettes)}
+    return made
+
+
+def _whole_tree(picture: Any, **arguments: Any) -> Callable[..., Result]:
+    def run(queue: runtime.CommandQueue) -> Result:
+        tree = clquant.QuadtreeBuilder(queue=queue, **arguments).build(picture)
+        height, width = picture.shape[:2]
+        y, x = (part.ravel() for part in np.mgrid[0:height:5, 0:width:7])
+        neighbours = [tree.neighbours(leaf) for leaf in range(0, len(tree), 3)]
+        return {
+            "file": tree.to_bytes(),
+            "found": tree.find(x, y),
+            "neighbours": np.concatenate(neighbours),
+            "geojson": json.dumps(tree.to_geojson(), sort_keys=True).encode(),
+            "error": np.int64(tree.squared_error()),
+            **{f"frame {i}": frame for i, frame in enumerate(tree.frames())},
+            **{f"level {i}": level.means for i, level in enumerate(tree.levels)},
+        }
+
+    return run
+
+
+def _device_codec(queue: runtime.CommandQueue) -> Result:
+    codec = clquant.VQCodec(300, (3, 2), init="splitting", refine=1, queue=queue, random_state=7).fit(_RGBA_ODD)
+    on_device = runtime.open_session(queue).new_array(_RGBA_ODD.shape, np.uint8)
+    on_device.set(_RGBA_ODD)
+    table = codec.encode(on_device)
+    return {"codebook": codec.codebook_, "table": table.get(), "decoded": codec.decode(table).get()}
+
+
+def _read(queue: runtime.CommandQueue) -> Result:
+    """What becomes of the other dtypes; no device takes part."""
+    forms = {"bool": _GRAY > 99, "uint16": _ODD.astype(np.uint16) * 201, "float": _ODD / np.float32(255)}
+    return {name: images.read(form[:, ::-1]).array for name, form in forms.items()}
+
+
 _TINY, _ODD, _WIDE = photo(24, 40), photo(61, 83), photo(130, 257)
 _BRIEF = {"max_iter": 2, "swap_rounds": 1}  # what a simulator has the patience for
 _SIX = clquant.Palette(
@@ -145,6 +249,7 @@ _SIX = clquant.Palette(
 )
 _CLEAR = np.array([(9, 9, 9, 0), (200, 60, 20, 100)], np.uint8)
 _RGBA, _GRAY, _FLAT = photo(24, 28, 4), photo(64, 72, 1), flat(48, 64, 12)
+_RGBA_ODD, _BANDS = photo(61, 83, 4), np.concatenate([photo(40, 56), photo(40, 56, seed=5)], axis=-1)
 
 JOBS = (
     Job("kmeans rgb 8", _palette_engine("KMeansPalette", _TINY, n_colors=8, **_BRIEF), True),
@@ -202,4 +307,27 @@ JOBS = (
     Job("bayer by cells linear", _mapping(256, 3, "linear", side=700, dither="bayer16"), False),
     Job("count rgb", _counting(_ODD), True),
     Job("count rgba", _counting(_RGBA), True),
+    Job("kmeans boxes", _palette_engine("KMeansPalette", _ODD, n_colors=24, init="wu", color_space="linear"), False),
+    Job("kmeans quality", _quality("KMeansPalette", target_psnr=26.0), False),
+    Job("kmeans and vq weighted", _weighted, False),
+    Job("neuquant quality", _quality("NeuQuantCL", max_mse=150.0), False),
+    Job("neuquant many", _neuquant_many, False),
+    Job("neuquant conscience", _palette_engine("NeuQuantCL", _RGBA, n_colors=24, metric="l1", conscience=True), False),
+    Job("neuquant oklab", _palette_engine("NeuQuantCL", _ODD, n_colors=24, color_space="oklab"), False),
+    Job("streams", _streamed, False),
+    Job("frames shared", _frames(True), False),
+    Job("frames apart", _frames(False), False),
+    Job("vq side match", _side_match(photo(16, 20, 1), 9.0, codebook_size=12, state_size=4, refine=0), True),
+    Job("vq side match gray", _side_match(_GRAY, 0.0, codebook_size=32, state_size=8), False),
+    Job("vq side match rgb", _side_match(_ODD, 30.0, codebook_size=64, block_shape=(2, 3), state_size=5), False),
+    Job("vq rgba on the device", _device_codec, False),
+    Job("halftone linear rgba", _halftone(_RGBA_ODD, linear=True, error_limit=60), False),
+    Job("serial palette oklab", _serial(_RGBA, palette=_SIX, color_space="oklab"), False),
+    Job("quadtree whole", _whole_tree(_ODD, criterion="luma", threshold=6.0, min_size=2), False),
+    Job("quadtree bands", _whole_tree(_BANDS, criterion="range", threshold=60, method="top-down"), False),
+    Job("quadtree weighted", _quadtree(_ODD, criterion="weighted", weights=[3, 6, 1], threshold=9), False),
+    Job("dither strength", _mapping(16, 3, dither=clquant.OrderedDither("bayer", size=4, strength=0.6)), False),
+    Job("errors", _errors(_ODD, _SIX), True),
+    Job("errors rgba", _errors(_RGBA, _SIX), False),
+    Job("read", _read, False),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import subprocess
@@ -12,7 +13,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tests.portability.runtimes import RUNTIMES, UnavailableError
+from tests.portability.programs import FORMS, GPU_LIKE, PORTABLE
+from tests.portability.runtimes import RUNTIMES, Runtime, UnavailableError
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 
@@ -24,6 +26,8 @@ HOSTILE = (
     "max_alloc=1048576,unified_memory=0",
     "is_cpu=0,unified_memory=0",
 )
+# The same for whole processes, several at once; the tests have them one by one, for the small jobs.
+HOSTILE_RUNS = ("work_group=1,max_alloc=1048576,unified_memory=0", ",".join(HOSTILE[1:3]))
 
 
 @dataclass(frozen=True)
@@ -31,79 +35,109 @@ class Setting:
     """One process to run: a runtime, and what is changed about it."""
 
     name: str
-    device: str
+    runtime: Runtime
     environment: Mapping[str, str]
-    small: bool
-    trusted: bool = True
+    record: str = ""
 
 
-def settings(folder: pathlib.Path, fetch: bool, wanted: str) -> tuple[list[Setting], list[str]]:
-    """The processes to run, and one line for each runtime that cannot be had."""
-    found, missing = [], []
-    for runtime in RUNTIMES:
-        if wanted.lower() not in runtime.name.lower():
-            continue
-        try:
-            environment = {**runtime.prepare(folder, fetch), **runtime.extra}
-        except UnavailableError as reason:
-            missing.append(f"{runtime.name}: not available here: {reason}")
-            continue
-        portable = {**environment, "CLQUANT_VARIANT": "portable"}
-        found.append(Setting(f"{runtime.name}, portable", runtime.device, portable, runtime.small, runtime.trusted))
-        if not runtime.small:
-            found.append(Setting(runtime.name, runtime.device, environment, runtime.small, runtime.trusted))
-        if runtime is RUNTIMES[0]:
-            found += [
-                Setting(f"{runtime.name}, {limits}", runtime.device, {**environment, "CLQUANT_LIMITS": limits}, False)
-                for limits in HOSTILE
-            ]
-    return found, missing
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a process: `wrong` counts, `said` is printed."""
+
+    name: str
+    seconds: float
+    verdict: str
+    wrong: bool = False
+    said: str = ""
 
 
-def run(setting: Setting, only: str, timeout: float) -> str | None:
-    """Run one process; None if all hashes are equal and, on Oclgrind, nothing was found, else what went wrong."""
+def settings(runtime: Runtime, environment: Mapping[str, str]) -> list[Setting]:
+    """The processes of one runtime. The first runtime takes every form and limit, and records what it builds."""
+    if runtime is RUNTIMES[0]:
+        forms = [Setting(f"{runtime.name}, form {form}", runtime, FORMS[form], form) for form in FORMS]
+        return forms + [Setting(f"{runtime.name}, {x}", runtime, {"CLQUANT_LIMITS": x}) for x in HOSTILE_RUNS]
+    portable = Setting(f"{runtime.name}, {PORTABLE}", runtime, {**environment, "CLQUANT_VARIANT": PORTABLE})
+    return [portable] if runtime.small else [Setting(runtime.name, runtime, environment), portable]
+
+
+def run(setting: Setting, options: argparse.Namespace, seconds: float) -> Outcome:
+    """Run one process; all hashes must be equal, and Oclgrind must find nothing."""
+    began = time.perf_counter()
     with tempfile.TemporaryDirectory() as scratch:
         log = pathlib.Path(scratch) / "oclgrind.log"
-        command = [sys.executable, "-W", "ignore", "-m", "tests.portability.hashes", "--device", setting.device]
-        command += ["--small"] * setting.small + ["--only", only]
+        command = [sys.executable, "-W", "ignore", "-m", "tests.portability.hashes", "--device", setting.runtime.device]
+        command += ["--small"] * setting.runtime.small + ["--only", options.only]
+        if setting.record and options.record is not None:
+            options.record.mkdir(parents=True, exist_ok=True)
+            command += ["--record", str(options.record / f"{setting.record}.json")]
         environment = {**os.environ, **setting.environment, "OCLGRIND_LOG": str(log), "CLQUANT_CACHE_DIR": scratch}
         try:
-            done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout)
+            done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=seconds)
         except subprocess.TimeoutExpired:
-            return f"over {timeout:.0f} s"
+            late = f"not over after {seconds:.0f} s"
+            return Outcome(setting.name, seconds, late, setting.runtime.required)
         found = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-        if done.returncode:
-            return f"exit code {done.returncode}\n{(done.stdout + done.stderr)[-4000:]}"
-        return f"Oclgrind found:\n{found[:4000]}" if found.strip() else None
+    took = time.perf_counter() - began
+    if not done.returncode and not found.strip():
+        return Outcome(setting.name, took, "equal")
+    said = f"exit code {done.returncode}\n{(done.stdout + done.stderr)[-4000:]}\n{found[:4000]}"
+    if setting.runtime.trusted:
+        return Outcome(setting.name, took, "FAILED", True, said)
+    return Outcome(setting.name, took, "differs; not counted", False, said)
+
+
+def runtime_outcomes(runtime: Runtime, options: argparse.Namespace, until: float) -> list[Outcome]:
+    """Prepare a runtime and run its processes; where it is not required, no further one once the time is over."""
+
+    def seconds_left() -> float:
+        return options.timeout if runtime.required else min(options.timeout, until - time.monotonic())
+
+    if seconds_left() <= 0:
+        return [Outcome(runtime.name, 0.0, "left out for want of time")]
+    try:
+        environment = {**runtime.prepare(options.folder, options.fetch), **runtime.extra}
+    except UnavailableError as reason:
+        return [Outcome(runtime.name, 0.0, f"not available here: {reason}", runtime.required)]
+    outcomes = []
+    for setting in settings(runtime, environment):
+        left = seconds_left()
+        late = Outcome(setting.name, 0.0, "left out for want of time")
+        outcomes.append(run(setting, options, left) if left > 0 else late)
+        print(_line(outcomes[-1]), flush=True)
+    return outcomes
+
+
+def _line(outcome: Outcome) -> str:
+    return f"{outcome.name:70} {outcome.seconds:6.1f} s  {outcome.verdict}"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run all; 1 if any process differs or fails, or a runtime that `--require` names is missing."""
+    """Run all; 1 if any process differs or fails, or a required runtime is missing."""
     parser = argparse.ArgumentParser(description="The golden hashes on every OpenCL runtime.")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "runtimes", help="for downloads")
     parser.add_argument("--fetch", action="store_true", help="download and install runtimes that are missing")
-    parser.add_argument("--require", default="", help="comma-separated parts of names that must be available")
+    parser.add_argument("--untrusted", action="store_true", help="also runtimes that say that they may miscompile")
     parser.add_argument("--runtime", default="", help="only runtimes whose name contains this")
     parser.add_argument("--only", default="", help="only jobs whose name contains this")
+    parser.add_argument("--record", type=pathlib.Path, help="leave what is built in this folder, for `offline`")
     parser.add_argument("--timeout", type=float, default=600, help="seconds a process may take")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="leave out what is optional after so long")
+    parser.add_argument("--jobs", type=int, default=2, help="runtimes at a time")
     options = parser.parse_args(arguments)
-    processes, missing = settings(options.folder.resolve(), options.fetch, options.runtime)
-    failures = 0
-    for setting in processes:
-        began = time.perf_counter()
-        problem = run(setting, options.only, options.timeout)
-        failures += problem is not None and setting.trusted
-        outcome = "equal" if problem is None else "FAILED" if setting.trusted else "differs; not counted"
-        print(f"{setting.name:70} {time.perf_counter() - began:6.1f} s  {outcome}", flush=True)
-        if problem:
-            print(problem, flush=True)
-    for line in missing:
-        print(line)
-    for name in filter(None, options.require.split(",")):
-        if not any(name.lower() in setting.name.lower() for setting in processes):
-            print(f"required and not available: {name}")
-            failures += 1
-    return 1 if failures else 0
+    options.folder = options.folder.resolve()
+    wanted = [own for own in RUNTIMES if options.runtime.lower() in own.name.lower()]
+    wanted = [own for own in wanted if own.trusted or options.untrusted]
+    until = time.monotonic() + options.seconds
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        found = list(pool.map(lambda own: runtime_outcomes(own, options, until), wanted))
+    outcomes = [outcome for some in found for outcome in some]
+    for outcome in outcomes:
+        if outcome.said or not outcome.seconds:
+            print(f"{_line(outcome)}\n{outcome.said}")
+    wrong = sum(outcome.wrong for outcome in outcomes)
+    equal = sum(outcome.verdict == "equal" for outcome in outcomes)
+    print(f"{equal} of {len(outcomes)} processes equal, {wrong} wrong; limits of a GPU are {GPU_LIKE}")
+    return 1 if wrong or not equal else 0
 
 
 if __name__ == "__main__":

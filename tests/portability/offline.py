@@ -1,7 +1,8 @@
 """`python -m tests.portability.offline`: every kernel compiled for AMD and Intel GPUs that are not there.
 
-Each kernel is built in its portable form with all constants that the jobs use. A build error or a spill to memory
-fails; registers, local memory and SIMD width are reported.
+Each kernel is built with all constants that the jobs use: in its portable form, in the form that a GPU chooses, and in
+the form that a CPU chooses. A build error fails, and so does a spill to memory in a form that GPUs take; registers,
+local memory and SIMD width are reported.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import json
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass, field
 
-from tests.portability.programs import Build, portable_builds
+from tests.portability.programs import FORMS, NOT_BUILT, Build, builds_by_form, unbuilt
 from tests.portability.runtimes import UnavailableError, apt_install
 
 AMD = ("gfx1030", "gfx90a", "gfx1100")
@@ -38,12 +41,16 @@ _TOKENS = {
 
 @dataclass
 class Report:
-    """What one compiler said of one build for one target; `problems` is empty where all is well."""
+    """What one compiler said of one build for one target; `problems` is empty where all is well.
+
+    `failed` where there is no code at all.
+    """
 
     build: Build
     target: str
     kernels: dict[str, dict[str, str]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    failed: bool = False
 
 
 def compile_amd(build: Build, target: str, folder: pathlib.Path) -> Report:
@@ -57,6 +64,7 @@ def compile_amd(build: Build, target: str, folder: pathlib.Path) -> Report:
     report = Report(build, target)
     if done.returncode:
         report.problems.append(f"does not build:\n{done.stderr[-3000:]}")
+        report.failed = True
         return report
     figures: dict[str, str] = {}
     for name, value in _REMARK.findall(done.stderr):
@@ -82,6 +90,7 @@ def compile_intel(build: Build, target: str, folder: pathlib.Path) -> Report:
     report = Report(build, target)
     if done.returncode or "Build succeeded" not in said:
         report.problems.append(f"does not build:\n{said[-3000:]}")
+        report.failed = True
         return report
     for kernel, width, spilled in _SPILL.findall(said):
         report.problems.append(f"{kernel}: spills around {spilled} registers at SIMD{width}")
@@ -131,37 +140,82 @@ def targets(fetch: bool) -> tuple[list[str], list[str]]:
     return found, missing
 
 
+@dataclass(frozen=True)
+class Task:
+    """One build for one target. `order` says how soon: 0 is never left out."""
+
+    order: int
+    build: Build
+    form: str
+    target: str
+
+
+def tasks(builds: dict[Build, str], found: list[str]) -> list[Task]:
+    """All builds for all targets, most telling first.
+
+    First the forms that a GPU takes, with all constants, for one target of each vendor, and one build of each file in
+    any form for all targets; then the rest of a GPU's forms; then the forms that only CPUs take.
+    """
+    first = {names[0] for names in (AMD, INTEL)}
+    seen: set[str] = set()
+    planned = []
+    for build, form in builds.items():
+        speaks_for_its_file = build.file not in seen
+        seen.add(build.file)
+        for target in found:
+            of_a_gpu = form != "CPU"
+            order = 0 if speaks_for_its_file or (of_a_gpu and target in first) else 1 if of_a_gpu else 2
+            planned.append(Task(order, build, form, target))
+    return sorted(planned, key=lambda task: task.order)
+
+
+def run(planned: list[Task], jobs: int, seconds: float) -> tuple[list[tuple[Task, Report]], int]:
+    """Compile, several at a time, past the time only what is never left out; reports, and how many were left out."""
+    until = time.monotonic() + seconds
+
+    def compiled(task: Task) -> Report | None:
+        return None if task.order and time.monotonic() > until else _one(task.build, task.target)
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        reports = list(pool.map(compiled, planned))
+    done = [(task, report) for task, report in zip(planned, reports, strict=True) if report is not None]
+    return done, len(planned) - len(done)
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Compile all; 1 if a kernel does not build or spills, or a target has no compiler and `--require` is given."""
+    """Compile all; 1 if a kernel file is in no build, a kernel does not build, or spills in a form that GPUs take."""
     parser = argparse.ArgumentParser(description="Compile every kernel for GPUs that are not there.")
     parser.add_argument("--fetch", action="store_true", help="install compilers that are missing")
     parser.add_argument("--require", action="store_true", help="fail where a compiler is missing")
+    parser.add_argument("--recorded", type=pathlib.Path, help="folder in which `matrix --record` left what is built")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="leave out what is optional after so long")
     parser.add_argument("--json", type=pathlib.Path, help="write every kernel's figures to this file")
-    parser.add_argument("--jobs", type=int, default=2, help="compilers at a time")
+    parser.add_argument("--jobs", type=int, default=max(os.cpu_count() or 1, 2), help="compilers at a time")
     options = parser.parse_args(arguments)
     found, missing = targets(options.fetch)
-    builds = sorted(portable_builds(), key=str)
-    kernel_files = {path.name for path in (pathlib.Path(__file__).parent.parent.parent / "cl").glob("*.cl")}
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        work = [(build, target) for build in builds for target in found]
-        reports = list(pool.map(lambda pair: _one(*pair), work))
-    bad = [report for report in reports if report.problems]
-    for report in bad:
-        print(f"{report.target}: {report.build}")
+    builds = builds_by_form(options.recorded)
+    done, left = run(tasks(builds, found), options.jobs, options.seconds)
+    bad = 0
+    for task, report in done:
+        counted = task.form != "CPU" or report.failed
+        bad += bool(report.problems) and counted
         for problem in report.problems:
-            print(f"    {problem}")
-    print(
-        f"{len(builds)} builds of {len({b.file for b in builds})} files, {len(found)} targets, {len(bad)} with problems"
-    )
-    unbuilt = sorted(kernel_files - {build.file for build in builds})
-    for line in (*missing, *(f"no portable form built by the jobs: {name}" for name in unbuilt)):
+            print(f"{task.target}: {task.build}, form {task.form}: {problem}{'' if counted else ' (not counted)'}")
+    forms = ", ".join(f"{sum(form == own for own in builds.values())} {form}" for form in FORMS)
+    print(f"{len(builds)} builds ({forms}) of {len({b.file for b in builds})} files for {len(found)} targets")
+    print(f"{len(done)} compiled, {left} left out for want of time, {bad} with problems")
+    lost = unbuilt(builds)
+    for line in (*missing, *(f"{name}: not built: {why}" for name, why in NOT_BUILT.items())):
         print(line)
+    for name in lost:
+        print(f"{name}: no job builds it in any form")
     if options.json is not None:
         rows = [
-            {"build": str(r.build), "target": r.target, "kernels": r.kernels, "problems": r.problems} for r in reports
-        ]
+            {"build": str(task.build), "form": task.form, "target": task.target, "kernels": report.kernels,
+             "problems": report.problems} for task, report in done
+        ]  # fmt: skip
         options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    return 1 if bad or (missing and options.require) else 0
+    return 1 if bad or lost or (missing and options.require) else 0
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""Which kernel files are built with which constants: recorded from the jobs, on a device made to look like a GPU."""
+"""Which kernel files are built with which constants: recorded from the jobs, in every form a device can ask for."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import pathlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +17,17 @@ from tests.portability.jobs import JOBS
 
 # What a mid-range GPU of any vendor has; CPU-shaped variants and zero-copy are out of the way.
 GPU_LIKE = "is_cpu=0,unified_memory=0,work_group=256,local_memory=32768"
+
+PORTABLE = "portable"
+# Every form: the environment in which PoCL asks for its programs.
+FORMS: Mapping[str, Mapping[str, str]] = {
+    PORTABLE: {"CLQUANT_LIMITS": GPU_LIKE, "CLQUANT_VARIANT": "portable"},
+    "GPU": {"CLQUANT_LIMITS": GPU_LIKE},
+    "CPU": {},
+}
+
+# Kernel files that no job can build here, and why.
+NOT_BUILT = {"vq_encode_mma.cl": "inline PTX, for NVIDIA alone; its hashes are checked on an H200"}
 
 
 @dataclass(frozen=True, order=True)
@@ -52,19 +65,55 @@ def recorded() -> Iterator[set[Build]]:
         programs.PROGRAMS.get = plain  # type: ignore[method-assign]
 
 
-def portable_builds() -> set[Build]:
-    """What the jobs build in the portable form on a GPU-like device."""
-    before = os.environ.get("CLQUANT_LIMITS")
-    os.environ["CLQUANT_LIMITS"] = GPU_LIKE
+def save(builds: Iterable[Build], file: pathlib.Path) -> None:
+    """Keep builds in a file, for `load`."""
+    file.write_text(json.dumps(sorted([build.file, build.constants] for build in builds)), encoding="utf-8")
+
+
+def load(file: pathlib.Path) -> set[Build]:
+    """Builds that `save` kept."""
+    rows = json.loads(file.read_text(encoding="utf-8"))
+    return {Build(name, tuple((key, value) for key, value in constants)) for name, constants in rows}
+
+
+def _jobs_builds(form: str) -> set[Build]:
+    names = ("CLQUANT_LIMITS", "CLQUANT_VARIANT")
+    before = {name: os.environ.pop(name, None) for name in names}
+    os.environ.update(FORMS[form])
     try:
-        with recorded() as found, runtime.force_variant("portable"):
+        with recorded() as found:
             queue = runtime.default_queue()
             for job in JOBS:
                 job.run(queue)
-            measure.device_rates(queue, megabytes=1)
     finally:
-        if before is None:
-            del os.environ["CLQUANT_LIMITS"]
-        else:
-            os.environ["CLQUANT_LIMITS"] = before
+        for name in names:
+            os.environ.pop(name, None)
+        os.environ.update({name: value for name, value in before.items() if value is not None})
     return found
+
+
+def builds_by_form(folder: pathlib.Path | None = None) -> dict[Build, str]:
+    """What the jobs build, and the first form that asks for it; in the order of `FORMS`.
+
+    Parameters
+    ----------
+    folder : path, optional
+        With files that `hashes --record` wrote, one a form; what is missing there is recorded now.
+    """
+    found: dict[Build, str] = {}
+    for form in FORMS:
+        file = None if folder is None else folder / f"{form}.json"
+        builds = load(file) if file is not None and file.exists() else _jobs_builds(form)
+        for build in sorted(builds):
+            found.setdefault(build, form)
+    with recorded() as measuring:
+        measure.device_rates(runtime.default_queue(), megabytes=1)
+    for build in sorted(measuring):
+        found.setdefault(build, PORTABLE)
+    return found
+
+
+def unbuilt(builds: Iterable[Build]) -> list[str]:
+    """Kernel files that none of the builds is of, and that `NOT_BUILT` does not name."""
+    files = {path.name for path in programs.kernel_folder().glob("*.cl")}
+    return sorted(files - {build.file for build in builds} - set(NOT_BUILT))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 PINS = ("intel-opencl-rt", "intel-cmplr-lib-rt")
-VENDORS = pathlib.Path("/etc/OpenCL/vendors")
+DOWNLOAD_SECONDS = 180  # for each step of getting a runtime
 
 
 class UnavailableError(Exception):
@@ -33,6 +33,8 @@ class Runtime:
         Whether it only takes the small jobs.
     extra : mapping
         Further environment variables.
+    required : bool
+        Whether its absence fails the matrix.
     trusted : bool
         False where the runtime says of itself that it may miscompile: what differs there is shown and not counted.
     """
@@ -42,6 +44,7 @@ class Runtime:
     prepare: Callable[[pathlib.Path, bool], Mapping[str, str]]
     small: bool = False
     extra: Mapping[str, str] = field(default_factory=dict)
+    required: bool = False
     trusted: bool = True
 
 
@@ -58,7 +61,10 @@ def _vendor_folder(folder: pathlib.Path, name: str, library: str) -> Mapping[str
 
 
 def _run(command: list[str], why: str, folder: pathlib.Path | None = None) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=DOWNLOAD_SECONDS)
+    except subprocess.TimeoutExpired as error:
+        raise UnavailableError(f"{why}: {' '.join(command)} took over {DOWNLOAD_SECONDS} s") from error
     if done.returncode:
         raise UnavailableError(f"{why}: {' '.join(command)} said {(done.stderr or done.stdout).strip()[-300:]}")
 
@@ -74,11 +80,12 @@ def apt_install(packages: list[str], why: str) -> None:
     if shutil.which("apt-get") is None or os.geteuid() != 0:
         raise UnavailableError(f"{why}: needs apt-get and root to install {' '.join(packages)}")
     options = ["-o", "DPkg::Lock::Timeout=120", "-qq"]
-    if subprocess.run(
-        ["apt-get", *options, "install", "-y", "--no-install-recommends", *packages], capture_output=True
-    ).returncode:
+    install = ["apt-get", *options, "install", "-y", "--no-install-recommends", *packages]
+    try:
+        _run(install, why)
+    except UnavailableError:
         _run(["apt-get", *options, "update"], why)
-        _run(["apt-get", *options, "install", "-y", "--no-install-recommends", *packages], why)
+        _run(install, why)
 
 
 def _intel(folder: pathlib.Path, fetch: bool) -> Mapping[str, str]:
@@ -131,8 +138,8 @@ def _rusticl(folder: pathlib.Path, fetch: bool) -> Mapping[str, str]:
 _CHECKS = {"OCLGRIND_DATA_RACES": "1"}
 
 RUNTIMES = (
-    Runtime("PoCL from PyPI", "PoCL 3.0", _bundled),
-    Runtime("Oclgrind, races and bounds", "Oclgrind", _bundled, small=True, extra=_CHECKS),
+    Runtime("PoCL from PyPI", "PoCL 3.0", _bundled, required=True),
+    Runtime("Oclgrind, races and bounds", "Oclgrind", _bundled, small=True, extra=_CHECKS, required=True),
     Runtime("Intel CPU", "Intel", _intel),
     Runtime("PoCL of Debian", "PoCL 3.1", _debian_pocl),
     Runtime("rusticl (llvmpipe)", "llvmpipe", _rusticl, trusted=False),

@@ -1,0 +1,95 @@
+"""The commands that compare runtimes leave out what is optional, and nothing that must be seen."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import pathlib
+import time
+
+import pytest
+
+from clquant import runtime
+from clquant.runtime import programs
+from tests.portability import matrix, offline
+from tests.portability.programs import FORMS, NOT_BUILT, Build, load, recorded, save, unbuilt
+from tests.portability.runtimes import RUNTIMES, Runtime, UnavailableError
+
+FILES = sorted(path.name for path in programs.kernel_folder().glob("*.cl"))
+
+
+def test_a_kernel_file_that_no_job_builds_is_named() -> None:
+    assert set(NOT_BUILT) <= set(FILES)
+    builds = [Build(file, ()) for file in FILES if file != "points.cl"]
+    assert unbuilt(builds) == ["points.cl"]
+
+
+def test_what_jobs_build_is_recorded_and_kept(tmp_path: pathlib.Path) -> None:
+    with recorded() as found:
+        runtime.open_session().program("points.cl", SPACE=0, SPACE_ALPHA=1)
+    assert found == {Build("points.cl", (("SPACE", 0), ("SPACE_ALPHA", 1)))}
+    save(found, tmp_path / "builds")
+    assert load(tmp_path / "builds") == found
+
+
+def test_every_file_and_every_constant_of_a_gpus_form_is_compiled_first() -> None:
+    builds = {
+        Build(file, (("N", n),)): form
+        for file, n, form in (("a.cl", 1, "portable"), ("a.cl", 2, "GPU"), ("a.cl", 3, "CPU"), ("b.cl", 1, "CPU"))
+    }
+    assert set(builds.values()) == set(FORMS)
+    found = [*offline.AMD, *offline.INTEL]
+    planned = offline.tasks(builds, found)
+    assert len(planned) == len(builds) * len(found)
+    assert [task.order for task in planned] == sorted(task.order for task in planned)
+    first = {(str(task.build).strip(), task.target) for task in planned if task.order == 0}
+    assert first == {
+        *(("a.cl N=1", target) for target in found),
+        *(("b.cl N=1", target) for target in found),
+        ("a.cl N=2", offline.AMD[0]),
+        ("a.cl N=2", offline.INTEL[0]),
+    }
+
+
+def test_past_the_time_only_what_is_optional_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offline, "_one", offline.Report)
+    tasks = [offline.Task(order, Build("a.cl", ()), "GPU", "skl") for order in (0, 0, 1, 2)]
+    done, left = offline.run(tasks, 2, -1.0)
+    assert [task.order for task, _ in done] == [0, 0]
+    assert left == 2
+
+
+def _options(timeout: float = 60) -> argparse.Namespace:
+    return argparse.Namespace(folder=pathlib.Path(), fetch=False, only="", record=None, timeout=timeout)
+
+
+def _missing(folder: pathlib.Path, fetch: bool) -> dict[str, str]:
+    raise UnavailableError("the network is down")
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_a_runtime_that_cannot_be_had_fails_only_where_it_is_required(required: bool) -> None:
+    own = Runtime("other", "Other", _missing, required=required)
+    (outcome,) = matrix.runtime_outcomes(own, _options(), time.monotonic() + 60)
+    assert outcome.wrong == required
+    assert "the network is down" in outcome.verdict
+
+
+def test_an_optional_runtime_is_left_out_when_the_time_is_over() -> None:
+    own = Runtime("other", "Other", _missing)
+    (outcome,) = matrix.runtime_outcomes(own, _options(), time.monotonic() - 1)
+    assert not outcome.wrong
+    assert "left out" in outcome.verdict
+
+
+def test_a_process_that_differs_fails_and_a_slow_one_only_where_it_is_required(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = RUNTIMES[0]
+    setting = matrix.Setting("one", dataclasses.replace(own, device="no such device"), {})
+    assert matrix.run(setting, _options(), 60).wrong
+    untrusted = dataclasses.replace(setting.runtime, trusted=False)
+    assert not matrix.run(dataclasses.replace(setting, runtime=untrusted), _options(), 60).wrong
+    for required in (False, True):
+        slow = dataclasses.replace(own, required=required)
+        assert matrix.run(dataclasses.replace(setting, runtime=slow), _options(), 0.01).wrong == required
