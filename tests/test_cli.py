@@ -150,6 +150,30 @@ def test_terminals_that_can():
     assert not terminal.can_sixel(b"")
 
 
+def asked(answer):
+    """What a terminal that answers so gets to see of `terminal.check()`, and what goes to standard error."""
+    own, theirs = os.openpty()
+    command = "from clquant.cli import terminal; terminal.check(); print('welcome')"
+    # Opening a terminal makes it the controlling one of a session that has none.
+    command = f"import os; os.open(os.ttyname(0), os.O_RDWR); {command}"
+    files = {"stdin": theirs, "stdout": theirs, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", command], cwd=ROOT, start_new_session=True, **files) as process:
+        os.close(theirs)
+        seen = b""
+        while not seen.endswith(b"\x1b[c"):
+            seen += os.read(own, 64)
+        os.write(own, answer)
+        errors = process.stderr.read()
+    shown = os.read(own, 64) if not errors else b""
+    os.close(own)
+    return shown, errors
+
+
+def test_a_terminal_is_asked_before_the_work():
+    assert asked(b"\x1b[?62;4;6c") == (b"welcome\r\n", b"")
+    assert b"InvalidArgument: this terminal does not show sixel pictures" in asked(b"\x1b[?62;6c")[1]
+
+
 def test_devices(capsys):
     ran("devices")
     assert "*" in capsys.readouterr().out

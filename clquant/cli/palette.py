@@ -85,6 +85,8 @@ class Options:
 def run(args: argparse.Namespace) -> int:
     """Quantize every input."""
     palette_options.check(args)
+    if args.show:
+        terminal.check()
     sources = common.expand_inputs(args.inputs)
     used = formats.read(args.use) if args.use else None
     if args.save_palette:

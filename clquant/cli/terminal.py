@@ -18,19 +18,21 @@ _QUESTION = b"\x1b[c"
 _SIXEL = "4"
 
 
-def show(picture: IndexedImage) -> None:
-    """Print a picture as sixel; in a terminal narrower than it, every second or third pixel.
+def check() -> None:
+    """Refuse a terminal that cannot show pictures, before there is work for nothing; a file or pipe takes them all.
 
     Raises
     ------
     InvalidArgument
         If standard output is a terminal that does not show sixel.
     """
-    step = 1
-    if sys.stdout.isatty():
-        if not _can_sixel():
-            raise InvalidArgument("this terminal does not show sixel pictures; write a file with -o instead of --show")
-        step = -(-picture.shape[1] // _width_in_pixels(picture.shape[1]))
+    if sys.stdout.isatty() and not _can_sixel():
+        raise InvalidArgument("this terminal does not show sixel pictures; write a file with -o instead of --show")
+
+
+def show(picture: IndexedImage) -> None:
+    """Print a picture as sixel; in a terminal narrower than it, every second or third pixel."""
+    step = -(-picture.shape[1] // _width_in_pixels(picture.shape[1])) if sys.stdout.isatty() else 1
     sys.stdout.buffer.write(sixel.encode(picture.host_indices()[::step, ::step], picture.palette) + b"\n")
     sys.stdout.buffer.flush()
 
