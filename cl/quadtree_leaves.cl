@@ -2,7 +2,8 @@
 // under every node is known, so a leaf's place is the sum over its ancestors of the counts of their earlier siblings.
 //
 // Constants besides those of quadtree.h: ALIGNED (quadtree_pixels.h); LEAF_LEVEL (3 to TILE_LEVEL), side of the squares
-// whose leaves one work-group gathers; GROUP, the work-group size.
+// whose leaves one work-group gathers; GROUP, the work-group size; SERIAL, 1 for the form in which one work-item writes
+// the leaves of a square one after another (quadtree_leaves_serial.h; GROUP is 1 then).
 
 #include "quadtree.h"
 #include "quadtree_pixels.h"
@@ -135,6 +136,9 @@ __kernel void quadtree_offsets(uint width, uint height, uint last_level, __globa
     offsets[square] = (uint2)(offset, covering);
 }
 
+#if SERIAL
+#include "quadtree_leaves_serial.h"
+#else
 // The leaves' records: x, y, size (pixels), and the means rounded half up, a byte a channel, padded to whole words.
 //
 // NDRange: one work-group of GROUP work-items a square of 2^LEAF_LEVEL pixels a side, in row order.
@@ -231,3 +235,4 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_leaves
 #endif
     }
 }
+#endif

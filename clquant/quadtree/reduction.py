@@ -32,6 +32,13 @@ TILE_VARIANTS = (
     runtime.Variant("portable", "quadtree_tiles.cl", constants={"DP4A": 0, "LANES": 0}),
 )
 
+LEAF_VARIANTS = (
+    runtime.Variant(
+        "lanes", "quadtree_leaves.cl", lambda limits: limits.is_cpu and not limits.is_simulator, {"SERIAL": 1}
+    ),
+    runtime.Variant("portable", "quadtree_leaves.cl", constants={"SERIAL": 0}),
+)
+
 
 def record_dtype(channels: int, gray: bool) -> np.dtype[np.void]:
     """The leaves' dtype: x, y, size (int32, pixels) and mean (uint8, one a channel; a plain number for gray)."""
@@ -301,10 +308,11 @@ class Subtree:
         """Write the leaves' records in Morton order, compacted on the device, to a buffer that has room for all."""
         session, region = self.session, self.region
         level = leaf_level(session.limits, self.channels, self.tile)
-        wanted = session.tuned("quadtree.leaf_group")
-        kernel, group = self._group_kernel("quadtree_leaves.cl", "quadtree_leaves", wanted, LEAF_LEVEL=level)
-        constants = self._constants(LEAF_LEVEL=level, GROUP=group)
-        locate = session.program("quadtree_leaves.cl", **constants).kernel("quadtree_offsets")
+        variant = session.choose(LEAF_VARIANTS)
+        more = {"LEAF_LEVEL": level, **variant.constants}
+        wanted = 1 if variant.name == "lanes" else session.tuned("quadtree.leaf_group")
+        kernel, group = self._group_kernel(variant.file, "quadtree_leaves", wanted, **more)
+        locate = session.program(variant.file, **self._constants(**more, GROUP=group)).kernel("quadtree_offsets")
         squares = cells(region.height, region.width, level)
         offsets = self.scope.empty(8 * squares)
         session.launch(
