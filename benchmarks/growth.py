@@ -43,7 +43,7 @@ def grown(
             before = last.get(method.name)
             if method.name.startswith(LEFT_OUT) or (before is not None and before[1] > SLOW_MS):
                 continue
-            ms = options.median_ms(method.call, 1.0)
+            ms, _ = options.method_ms(method, 1.0)
             if ms is None:
                 continue
             kernels = method.kernel_ms() if method.kernel_ms is not None and not options.is_over else None
@@ -54,9 +54,9 @@ def grown(
 
 def by_size(options: Options, photo: Picture) -> Iterator[Table]:
     """Squares of 64 to 16384 pixels a side, as `--largest` admits."""
-    sides = options.sizes(*SIDES)
+    pictures = {side: harness.photo_of_size(photo, side, side) for side in options.sizes(*SIDES)}
     for title, (job, number) in JOBS.items():
-        cases = ((side, harness.photo_of_size(photo, side, side), number) for side in sides)
+        cases = [(side, picture, number) for side, picture in pictures.items()]
         yield grown(options, f"{title}: by size", "pixels a side", job, cases)
 
 

@@ -99,6 +99,21 @@ class Options:
             return first
         return time_call(call, self.repeat, warmup=0, budget_s=most_s).median_ms
 
+    def method_ms(self, method: Method, most_s: float = 5.0) -> tuple[float | None, Any]:
+        """`median_ms` of a method, and what its last call gave; a peer that fails is named, and ends no run."""
+        results: list[Any] = []
+
+        def call() -> None:
+            results[:] = [method.call()]
+
+        try:
+            return self.median_ms(call, most_s), results[0] if results else None
+        except Exception as error:
+            if method.name.startswith("clquant"):
+                raise
+            print(f"{method.name} fails: {error}", file=sys.stderr)
+            return None, None
+
     def queue(self) -> runtime.CommandQueue:
         """A queue with profiling on the chosen device; kernel times come from its events."""
         return runtime.profiling_queue(runtime.find_device(self.device) if self.device else None)

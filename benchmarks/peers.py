@@ -28,14 +28,14 @@ def compared(options: Options, title: str, picture: Picture, found: list[Method]
     for method in found:
         if options.quick and method.name.startswith(methods.SLOW):
             continue
-        ms = options.median_ms(method.call)
+        ms, result = options.method_ms(method)
         if ms is None:
-            table.add(method=f"{method.name}: no time left")
+            table.add(method=f"{method.name}: {'no time left' if options.is_over else 'failed'}")
             continue
         kernels = method.kernel_ms() if method.kernel_ms is not None else None
         cells: dict[str, float] = {}
         if method.shown is not None and picture.size <= 3 * QUALITY_PIXELS and not options.is_over:
-            result = method.shown(method.call())
+            result = method.shown(result)
             original = picture if result.ndim == 3 else methods.gray(picture)
             cells = {"mse": quality.mse(original, result), "psnr": quality.psnr(original, result)}
             cells["seen"] = quality.visual_error(original, result)

@@ -30,6 +30,19 @@ def test_no_measurement_begins_after_the_deadline() -> None:
     assert len(calls) == 4
 
 
+def test_a_peer_that_fails_is_named(rng: np.random.Generator) -> None:
+    def fails() -> None:
+        raise ValueError("no such mood")
+
+    picture = rng.integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    found = [harness.Method("a peer", fails), harness.Method("another", lambda: picture, None, np.asarray)]
+    rows = peers.compared(harness.Options(repeat=1), "Title", picture, found).rows
+    assert rows[0] == {"method": "a peer: failed"}
+    assert rows[1]["mse"] == 0
+    with pytest.raises(ValueError, match="no such mood"):
+        peers.compared(harness.Options(), "Title", picture, [harness.Method("clquant", fails)])
+
+
 def test_enlarged_pictures_have_many_colours() -> None:
     small = harness.synthetic_photo(32, 32)
     large = harness.photo_of_size(small, 200, 170)
