@@ -28,51 +28,48 @@ int8 plane(__global const short *block, int row)
     return convert_int8(((__global const short8 *)block)[row]);
 }
 
-/* Squared distances from a point to DIMS planes. */
-int8 squared_lanes(int4 p, __global const short *block, int row)
+/* Squared distances from a point, its coordinates `stride` apart, to DIMS planes. */
+int8 squared_lanes(const int *p, uint stride, __global const short *block, int row)
 {
-    const int8 x = plane(block, row) - p.x;
-    const int8 y = plane(block, row + 1) - p.y;
-    const int8 z = plane(block, row + 2) - p.z;
-#if SPACE_ALPHA
-    const int8 w = plane(block, row + 3) - p.w;
-    return x * x + y * y + z * z + w * w;
-#else
-    return x * x + y * y + z * z;
-#endif
+    int8 sum = 0;
+    #pragma unroll
+    for (int d = 0; d < DIMS; d++) {
+        const int8 difference = plane(block, row + d) - p[d * stride];
+        sum += difference * difference;
+    }
+    return sum;
 }
 
 /* What palette_nearest.h calls separation. */
-int8 separation_lanes(int4 p, __global const short *block)
+int8 separation_lanes(const int *p, uint stride, __global const short *block)
 {
 #if CITY_BLOCK
-    const int8 x = plane(block, 0) - p.x;
-    const int8 y = plane(block, 1) - p.y;
-    const int8 z = plane(block, 2) - p.z;
-    uint8 sum = abs(x) + abs(y) + abs(z);
-#if SPACE_ALPHA
-    sum += abs(plane(block, 3) - p.w);
-#endif
+    uint8 sum = 0;
+    #pragma unroll
+    for (int d = 0; d < DIMS; d++)
+        sum += abs(plane(block, d) - p[d * stride]);
     return as_int8(sum);
 #else
-    return squared_lanes(p, block, 0);
+    return squared_lanes(p, stride, block, 0);
 #endif
 }
 
-/* The nearest entry of a point. One number orders the candidates: the distance (at most 2^24) in bits 34 to 58, the
- * distance of plain values (at most 4 * 255^2 < 2^18) in bits 16 to 33 where `ties` is 1, the index in bits 0 to 15. */
-uint nearest_in_lanes(int4 point, int4 color, int ties, __global const uint2 *spans, __global const short *blocks,
-                      int4 grid, int shift)
+/* The nearest of a cell's candidates to a point, its coordinates `stride` apart. One number orders them: the distance (at
+ * most 2^24) in bits 34 to 58; in bits 16 to 33 that of plain values from the colour `key` (at most 4 * 255^2 < 2^18), if it
+ * is not 0; the index in bits 0 to 15. */
+uint nearest_in_lanes(const int *point, uint stride, uint key, uint2 span, __global const short *blocks)
 {
-    const uint2 span = spans[cell_of(point, grid, shift)];
+#if EXACT_TIES
+    const int plain[4] = {(int)(key & 255), (int)(key >> 8 & 255), (int)(key >> 16 & 255), (int)(key >> 24)};
+#endif
     ulong8 best = ULONG_MAX;
     for (uint b = span.x; b < span.y; b++) {
         __global const short *block = blocks + (size_t)b * (PLANES * LANES);
-        ulong8 order = convert_ulong8(separation_lanes(point, block)) << (ulong8)34;
+        ulong8 order = convert_ulong8(separation_lanes(point, stride, block)) << (ulong8)34;
         order |= convert_ulong8(((__global const ushort8 *)block)[PLANES - 1]);
 #if EXACT_TIES
-        if (ties)
-            order |= convert_ulong8(squared_lanes(color, block, DIMS)) << (ulong8)16;
+        if (key)
+            order |= convert_ulong8(squared_lanes(plain, 1, block, DIMS)) << (ulong8)16;
 #endif
         best = order < best ? order : best;
     }
@@ -101,6 +98,20 @@ uint memo_slot(uint key, int bits)
 int4 unpacked_color(uint key)
 {
     return (int4)((int)(key & 255), (int)(key >> 8 & 255), (int)(key >> 16 & 255), (int)(key >> 24));
+}
+
+/* The points of colours, and their cells. */
+void find_cells(const uint *keys, uint n, __global const int *tables, int4 grid, int shift, int (*points)[CHUNK],
+                uint *cells)
+{
+    for (uint i = 0; i < n; i++) {
+        const int4 point = space_coordinates(unpacked_color(keys[i]), tables);
+        points[0][i] = point.x;
+        points[1][i] = point.y;
+        points[2][i] = point.z;
+        points[3][i] = point.w;
+        cells[i] = (uint)cell_of(point, grid, shift);
+    }
 }
 
 void clear_memo(__global uint *memo, int bits)

@@ -6,11 +6,13 @@
 void answer(const uint *keys, uint n, __global uint *memo, int bits, __global const int *tables,
             __global const uint2 *spans, __global const short *blocks, int4 grid, int shift)
 {
+    int points[4][CHUNK];
+    uint cells[CHUNK];
+    find_cells(keys, n, tables, grid, shift, points, cells);
     for (uint i = 0; i < n; i++) {
-        const int4 color = unpacked_color(keys[i]);
         __global uint *entry = memo + memo_slot(keys[i], bits);
         entry[0] = keys[i];
-        entry[1] = nearest_in_lanes(space_coordinates(color, tables), color, 1, LANE_CELLS);
+        entry[1] = nearest_in_lanes(&points[0][i], CHUNK, keys[i], spans[cells[i]], blocks);
     }
 }
 

@@ -34,36 +34,75 @@ Answer answer_of(int4 point, uint first, uint second, __global const int4 *point
     return answer;
 }
 
+/* One coordinate of n points moved away from their first entries, eight at once; lanes beyond n are not looked at. */
+void step_away(const int *point, const int *first, uint n, int reach, int extent, int *away)
+{
+    for (uint i = 0; i < n; i += LANES) {
+        const int8 p = vload8(0, point + i);
+        vstore8(clamp(p + reach * (p - vload8(0, first + i)), (int8)0, (int8)extent), 0, away + i);
+    }
+}
+
+/* The cells of n points, eight at once as well. */
+void cells_of(int (*points)[CHUNK], uint n, int4 grid, int shift, uint *cells)
+{
+    for (uint i = 0; i < n; i += LANES) {
+        int8 cell = vload8(0, points[3] + i) >> shift;
+        cell = cell * grid.z + (vload8(0, points[2] + i) >> shift);
+        cell = cell * grid.y + (vload8(0, points[1] + i) >> shift);
+        cell = cell * grid.x + (vload8(0, points[0] + i) >> shift);
+        vstore8(as_uint8(cell), 0, cells + i);
+    }
+}
+
 /* The answers for colours, into their slots. */
 void answer(const uint *keys, uint n, __global uint *memo, int bits, __global const int4 *points, int4 extent,
             int values, int strength, __global const int *tables, __global const uint2 *spans,
             __global const short *blocks, int4 grid, int shift)
 {
-    int4 point[CHUNK];
-    uint first[CHUNK], second[CHUNK], alone[CHUNK];
+    int point[4][CHUNK], near[4][CHUNK], away[4][CHUNK];
+    uint first[CHUNK], second[CHUNK], alone[CHUNK], cells[CHUNK];
+    const int most[4] = {extent.x, extent.y, extent.z, extent.w};
+    find_cells(keys, n, tables, grid, shift, point, cells);
+    for (uint i = 0; i < n; i++) {
+        first[i] = nearest_in_lanes(&point[0][i], CHUNK, keys[i], spans[cells[i]], blocks);
+        const int4 entry = points[first[i]];
+        near[0][i] = entry.x;
+        near[1][i] = entry.y;
+        near[2][i] = entry.z;
+        near[3][i] = entry.w;
+    }
+    for (int d = 0; d < 4; d++)
+        step_away(point[d], near[d], n, 2, most[d], away[d]);
+    cells_of(away, n, grid, shift, cells);
     uint pending = 0;
     for (uint i = 0; i < n; i++) {
-        const int4 color = unpacked_color(keys[i]);
-        point[i] = space_coordinates(color, tables);
-        first[i] = second[i] = nearest_in_lanes(point[i], color, 1, LANE_CELLS);
+        const uint found = nearest_in_lanes(&away[0][i], CHUNK, 0, spans[cells[i]], blocks);
+        const int exact = point[0][i] == near[0][i] & point[1][i] == near[1][i] & point[2][i] == near[2][i] &
+                          point[3][i] == near[3][i];
+        second[i] = exact ? first[i] : found;
         alone[pending] = i;
-        pending += squared(point[i] - points[first[i]]) > 0;
+        pending += !exact & (found == first[i]);
     }
-    for (int reach = 2; reach <= 128 && pending > 0; reach *= 4) {
+    for (int reach = 8; reach <= 128 && pending > 0; reach *= 4) {
         uint left = 0;
         for (uint j = 0; j < pending; j++) {
             const uint i = alone[j];
-            const int4 away = point[i] + reach * (point[i] - points[first[i]]);
-            second[i] = nearest_in_lanes(clamp(away, (int4)(0), extent), away, 0, LANE_CELLS);
+            const int4 p = (int4)(point[0][i], point[1][i], point[2][i], point[3][i]);
+            const int4 error = p - (int4)(near[0][i], near[1][i], near[2][i], near[3][i]);
+            const int4 farther = clamp(p + reach * error, (int4)(0), extent);
+            const int at[4] = {farther.x, farther.y, farther.z, farther.w};
+            second[i] = nearest_in_lanes(at, 1, 0, spans[cell_of(farther, grid, shift)], blocks);
             alone[left] = i;
             left += second[i] == first[i];
         }
         pending = left;
     }
     for (uint i = 0; i < n; i++) {
+        const int4 p = (int4)(point[0][i], point[1][i], point[2][i], point[3][i]);
         __global uint *entry = memo + memo_slot(keys[i], bits);
         entry[0] = keys[i];
-        *(__global Answer *)(entry + 1) = answer_of(point[i], first[i], second[i], points, values, strength);
+        *(__global Answer *)(entry + 1) = answer_of(p, first[i], second[i], points, values, strength);
     }
 }
 

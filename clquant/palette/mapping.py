@@ -21,6 +21,8 @@ from clquant.runtime import Buffer, InvalidArgument, LocalMemory, Scope, Session
 
 # log2 of a cell's side, by space and by whether alpha is an axis: about 2^15 to 2^16 cells each.
 FINE_SHIFT = {"srgb": (3, 5), "linear": (6, 7), "oklab": (5, 7)}
+# From this many comparisons on cells are half as long.
+FINER_PAYS = 1 << 38
 # Cells of the grid that a fine grid's lists are made from are 4 times as long.
 PARENT_STEP = 2
 # Candidates of a whole grid, 2 bytes each, beyond which a coarser grid is taken.
@@ -108,7 +110,8 @@ class Mapper:
         if lanes and session.choose(VARIANTS) is LANES:
             self._lane_grid = LaneGrid(session, scope, palette, space, self._exact_ties, whole=not pays)
             pays = False
-        self._cells = self._fine_grid() if pays else self._one_cell()
+        finer = expected_pixels * len(palette) >= FINER_PAYS
+        self._cells = self._fine_grid(finer) if pays else self._one_cell()
 
     @property
     def space(self) -> Space:
@@ -273,8 +276,8 @@ class Mapper:
         entries = self._scope.copy_of(np.arange(len(self._palette), dtype=np.uint16))
         return CandidateGrid(starts, entries, (1, 1, 1, 1), WHOLE_SHIFT, len(self._palette))
 
-    def _fine_grid(self) -> CandidateGrid:
-        shift = FINE_SHIFT[self._space.name][int(self._space.alpha)]
+    def _fine_grid(self, finer: bool) -> CandidateGrid:
+        shift = FINE_SHIFT[self._space.name][int(self._space.alpha)] - finer
         coarse = self._listed(shift + PARENT_STEP, None)
         if coarse is None:
             return self._one_cell()
