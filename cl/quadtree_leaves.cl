@@ -80,15 +80,14 @@ inline uint square_place(uint x, uint y, uint level) {
     return level << 12 | y << 6 | x;
 }
 
-// Collects the leaves of the 4x4 block at column bx, row by (in pixels, from the square's corner) into `slot` onward.
-inline void collect_block(const uint *rows, uint flag, int whole, uint x, uint y, uint width, uint height,
-                          uint slot, __local ushort *places, __local uint *means) {
+// Collects the places and mean words `w` of the leaves of the 4x4 block at column x, row y into `slot` onward.
+inline void collect_words(const uint *rows, uint flag, int whole, uint x, uint y, uint width, uint height,
+                          uint slot, uint w, __local ushort *places, __local uint *means) {
     uint bx = x & ((1u << LEAF_LEVEL) - 1), by = y & ((1u << LEAF_LEVEL) - 1);
     if (flag & 16u) {
         places[slot] = square_place(bx, by, 2);
         uint n = whole ? 16u : (uint)pixels_inside(x >> 2, y >> 2, 2, width, height);
-        for (uint w = 0; w < MEAN_WORDS; ++w)
-            means[w * SLOTS + slot] = whole ? block_mean(rows, 0, 0, 4, 16, w) : block_mean(rows, 0, 0, 4, n, w);
+        means[w * SLOTS + slot] = whole ? block_mean(rows, 0, 0, 4, 16, w) : block_mean(rows, 0, 0, 4, n, w);
         return;
     }
     for (uint q = 0; q < 4; ++q) {
@@ -96,20 +95,26 @@ inline void collect_block(const uint *rows, uint flag, int whole, uint x, uint y
         uint n = whole ? 4u : (uint)pixels_inside((x + qx) >> 1, (y + qy) >> 1, 1, width, height);
         if (n > 0 && (flag >> q & 1u)) {
             places[slot] = square_place(bx + qx, by + qy, 1);
-            for (uint w = 0; w < MEAN_WORDS; ++w)
-                means[w * SLOTS + slot] = whole ? block_mean(rows, qx, qy, 2, 4, w) : block_mean(rows, qx, qy, 2, n, w);
+            means[w * SLOTS + slot] = whole ? block_mean(rows, qx, qy, 2, 4, w) : block_mean(rows, qx, qy, 2, n, w);
             ++slot;
         } else if (n > 0)
             for (uint p = 0; p < 4; ++p) {
                 uint px = qx + (p & 1u), py = qy + (p >> 1);
                 if (whole || (x + px < width && y + py < height)) {
                     places[slot] = square_place(bx + px, by + py, 0);
-                    for (uint w = 0; w < MEAN_WORDS; ++w)
-                        means[w * SLOTS + slot] = block_mean(rows, px, py, 1, 1, w);
+                    means[w * SLOTS + slot] = block_mean(rows, px, py, 1, 1, w);
                     ++slot;
                 }
             }
     }
+}
+
+// Collects the leaves of the 4x4 block at column x, row y. Word by word: with the loop over words inside the one over
+// leaves, Intel's CPU compiler (2026.22) loses slots where there are two words.
+inline void collect_block(const uint *rows, uint flag, int whole, uint x, uint y, uint width, uint height,
+                          uint slot, __local ushort *places, __local uint *means) {
+    for (uint w = 0; w < MEAN_WORDS; ++w)
+        collect_words(rows, flag, whole, x, y, width, height, slot, w, places, means);
 }
 
 // Where the leaves of every square of 2^LEAF_LEVEL pixels a side begin in the list, and the level of the leaf that
