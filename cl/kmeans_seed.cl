@@ -100,7 +100,18 @@ __kernel void draw_centers(__global const float *points, uint stride, __global c
                 high = middle;
         }
         uint i = total ? low * BLOCK : 0;
-        ulong passed = total ? prefix[low] + (ulong)weights[i] * (uint)distances[i] : 1;
+        ulong passed = total ? prefix[low] : 1;
+        while (total && i + 4 < n) {
+            const uint4 mass = vload4(0, weights + i);
+            const float4 squared = vload4(0, distances + i);
+            const ulong4 parts = convert_ulong4(mass) * convert_ulong4(convert_uint4(squared));
+            const ulong four = parts.x + parts.y + parts.z + parts.w;
+            if (passed + four > target)
+                break;
+            passed += four;
+            i += 4;
+        }
+        passed += total ? (ulong)weights[i] * (uint)distances[i] : 0;
         while (passed <= target && i + 1 < n) {
             i++;
             passed += (ulong)weights[i] * (uint)distances[i];

@@ -6,16 +6,23 @@
  * algorithm", 2020). The cost of a merge is Ward's: N_i N_j / (N_i + N_j) |c_i - c_j|^2, with j the center nearest to i; the gain of
  * a split is the cluster's sum of squared differences along the axis where that is largest.
  *
- * Constants: DIMS 3 or 4. k at most 4096.
+ * Constants: DIMS 3 or 4. k at most 4096. PLACE: the address space of what the centers are compared by: __global for the kernels of
+ * a work-item a center, __local for `swap_round`, which does all of it.
  */
 #include "lloyd.h"
 
 /* The axis along which center j's points differ most, ties to the lowest. totals (STATS, k). */
 int widest_axis(__global const ulong *totals, uint k, uint j)
 {
+    ulong squared[DIMS];
+    for (int d = 0; d < DIMS; d++)
+        squared[d] = totals[(1 + DIMS + d) * k + j];
     int axis = 0;
-    for (int d = 1; d < DIMS; d++)
-        axis = totals[(1 + DIMS + d) * k + j] > totals[(1 + DIMS + axis) * k + j] ? d : axis;
+    ulong widest = squared[0];
+    for (int d = 1; d < DIMS; d++) {
+        axis = squared[d] > widest ? d : axis;
+        widest = max(widest, squared[d]);
+    }
     return axis;
 }
 
@@ -27,11 +34,13 @@ void split_center(__global const ulong *totals, uint k, uint k_stride, int4 exte
     const int axis = widest_axis(totals, k, giver);
     const uint deviation = integer_root((uint)(totals[(1 + DIMS + axis) * k + giver] / totals[giver]));
     const int extent[4] = {extents.x, extents.y, extents.z, extents.w};
+    float mean[DIMS];
+    for (int d = 0; d < DIMS; d++)
+        mean[d] = centers[d * k_stride + giver];
     for (int d = 0; d < DIMS; d++) {
-        const float mean = centers[d * k_stride + giver];
         const float shift = d == axis ? (float)max(deviation, 1u) : 0.0f;
-        centers[d * k_stride + taker] = min(mean + shift, (float)extent[d]);
-        centers[d * k_stride + giver] = max(mean - shift, 0.0f);
+        centers[d * k_stride + taker] = min(mean[d] + shift, (float)extent[d]);
+        centers[d * k_stride + giver] = max(mean[d] - shift, 0.0f);
     }
 }
 
@@ -67,108 +76,120 @@ void keep_better(__global float *centers, __global const ulong *totals, uint k, 
     }
 }
 
-/* What each center is worth: its nearest neighbour (ties: lowest index), the cost of merging the two, the gain of a split.
- * neighbours (k) uint; costs, gains (k) ulong. Costs: N_i N_j / (N_i + N_j) < 2^32, rounded down, times a squared distance
- * < 2^24. */
-void weigh_center(uint j, __global const float *centers, __global const ulong *totals, uint k, uint k_stride,
-                  __global uint *neighbours, __global ulong *costs, __global ulong *gains)
+/* The nearest to center j among the centers begin .. end - 1 without itself: its squared distance (as its bits) << 32 | its index, so
+ * that the least of several wins, ties to the lowest index; greater than all others where there is none. `begin` a multiple of 4. */
+ulong nearest_other(uint j, uint begin, uint end, PLACE const float *centers, uint k_stride)
 {
     float4 best = FLT_MAX;
-    int4 place = 0;
-    int4 here = (int4)(0, 1, 2, 3);
-    for (uint i = 0; i < k; i += 4) {
+    int4 place = -1;
+    int4 here = (int)begin + (int4)(0, 1, 2, 3);
+    float own[DIMS];
+    for (int d = 0; d < DIMS; d++)
+        own[d] = centers[d * k_stride + j];
+    for (uint i = begin; i < end; i += 4) {
         float4 distance = 0.0f;
         for (int d = 0; d < DIMS; d++) {
-            const float4 difference = vload4(0, centers + d * k_stride + i) - centers[d * k_stride + j];
+            const float4 difference = vload4(0, centers + d * k_stride + i) - own[d];
             distance += difference * difference;
         }
-        const int4 other = (distance < best) & (here != (int)j) & (here < (int)k);
+        const int4 other = (distance < best) & (here != (int)j) & (here < (int)end);
         place = select(place, here, other);
         best = select(best, distance, other);
         here += 4;
     }
-    const float least = min(min(best.x, best.y), min(best.z, best.w));
-    int nearest = INT_MAX;
-    nearest = best.x == least ? min(nearest, place.x) : nearest;
-    nearest = best.y == least ? min(nearest, place.y) : nearest;
-    nearest = best.z == least ? min(nearest, place.z) : nearest;
-    nearest = best.w == least ? min(nearest, place.w) : nearest;
+    const ulong4 keys = (convert_ulong4(as_uint4(best)) << 32) | convert_ulong4(as_uint4(place));
+    return min(min(keys.x, keys.y), min(keys.z, keys.w));
+}
+
+/* What center j is worth, whose `nearest_other` of all has this key: its nearest neighbour, the cost of merging the two, the gain of
+ * a split. neighbours (k) uint; costs, gains (k) ulong. Costs: N_i N_j / (N_i + N_j) < 2^32, rounded down, times a squared
+ * distance < 2^24. */
+void weigh_center(uint j, ulong key, __global const ulong *totals, uint k, PLACE uint *neighbours,
+                  PLACE ulong *costs, PLACE ulong *gains)
+{
+    const uint nearest = (uint)key;
     const ulong both = max(totals[j] + totals[nearest], (ulong)1);
     neighbours[j] = nearest;
-    costs[j] = totals[j] * totals[nearest] / both * (uint)least;
+    costs[j] = totals[j] * totals[nearest] / both * (uint)as_float((uint)(key >> 32));
     gains[j] = totals[(1 + DIMS + widest_axis(totals, k, j)) * k + j];
 }
 
-/* Ranks of the centers: by cost ascending and by gain descending, ties to the lowest index.
- * costs, gains are filled up to whole vectors with the greatest number and with 0. by_cost, by_gain (k) uint; merges (k) uint
- * is set to 0. */
-void rank_center(uint j, __global const ulong *costs, __global const ulong *gains, uint k, __global uint *by_cost,
-                 __global uint *by_gain, __global uint *merges)
+/* How many of the centers begin .. end - 1 rank before center j: by cost ascending (x), and by gain descending (y) << 32, ties to
+ * the lowest index. costs, gains are filled up to whole vectors with the greatest number and with 0. */
+ulong ranks_before(uint j, uint begin, uint end, PLACE const ulong *costs, PLACE const ulong *gains)
 {
     const ulong4 cost = costs[j];
     const ulong4 gain = gains[j];
-    long4 cost_ranks = 0;
-    long4 gain_ranks = 0;
-    long4 before = (long4)(0, 1, 2, 3) - (long)j;
-    for (uint i = 0; i < k; i += 4) {
+    ulong4 ranks = 0;
+    long4 before = (long)begin + (long4)(0, 1, 2, 3) - (long)j;
+    for (uint i = begin; i < end; i += 4) {
         const ulong4 other_cost = vload4(0, costs + i);
         const ulong4 other_gain = vload4(0, gains + i);
         const long4 lower_cost = (other_cost < cost) | ((other_cost == cost) & (before < 0));
         const long4 higher_gain = (other_gain > gain) | ((other_gain == gain) & (before < 0));
-        cost_ranks += select((long4)0, (long4)1, lower_cost);
-        gain_ranks += select((long4)0, (long4)1, higher_gain);
+        ranks += select((ulong4)0, (ulong4)1, lower_cost) + select((ulong4)0, (ulong4)1 << 32, higher_gain);
         before += 4;
     }
-    by_cost[j] = (uint)(cost_ranks.x + cost_ranks.y + cost_ranks.z + cost_ranks.w);
-    by_gain[j] = (uint)(gain_ranks.x + gain_ranks.y + gain_ranks.z + gain_ranks.w);
-    merges[j] = 0;
+    return ranks.x + ranks.y + ranks.z + ranks.w;
 }
 
-/* Chooses the merges. The centers of swaps[0] cost ranks from swaps[1] on are tried: one merges with its neighbour unless one
- * tried of a lower rank, or that one's neighbour, is one of the two. merges (k) uint: 1 for a center that goes, 2 for its
- * neighbour, else 0. by_cost and neighbours are filled up to whole vectors, by_cost with the greatest number. */
-void choose_merge(uint j, __global const uint *neighbours, __global const uint *by_cost, uint k,
-                  __global const uint *swaps, __global uint *merges)
+/* Whether center j cannot merge with its neighbour because of one among the centers begin .. end - 1. The centers of swaps[0] cost
+ * ranks from swaps[1] on are tried: one merges with its neighbour unless one tried of a lower rank, or that one's neighbour, is
+ * one of the two. by_cost and neighbours are filled up to whole vectors, by_cost with the greatest number. */
+int cannot_merge(uint j, uint begin, uint end, PLACE const uint *neighbours, PLACE const uint *by_cost,
+                 __global const uint *swaps)
 {
     const uint first = swaps[1];
-    if (by_cost[j] - first >= swaps[0])
-        return;
-    const uint partner = neighbours[j];
     const uint tried = by_cost[j] - first;
+    if (tried >= swaps[0])
+        return 1;
+    const uint partner = neighbours[j];
     const int4 step = (int4)(0, 1, 2, 3);
     int4 clash = 0;
-    for (uint i = 0; i < k; i += 4) {
+    for (uint i = begin; i < end; i += 4) {
         const uint4 others = vload4(0, neighbours + i);
         const int4 here = (int4)(int)i + step;
         const int4 shared = (here == (int)j) | (here == (int)partner) | (others == j) | (others == partner);
         clash |= shared & (vload4(0, by_cost + i) - first < tried);
     }
-    if (!any(clash)) {
-        merges[j] = 1;
-        merges[partner] = 2;
-    }
+    return any(clash);
 }
 
-/* Numbers the centers that go, by cost, and those that no merge touches, by gain, each from 0 on.
- * by_cost, by_gain, merges are filled up to whole vectors, the first two with the greatest number. turns (k) uint is written;
- * untouched (k) uint: the untouched center of each turn, k where there is none. */
-void take_turn(uint j, __global const uint *by_cost, __global const uint *by_gain, __global const uint *merges, uint k,
-               __global uint *turns, __global uint *untouched)
+/* Lets center j merge. merges (k) uint: 1 for a center that goes, 2 for its neighbour, else 0. */
+void merge_center(uint j, PLACE const uint *neighbours, PLACE uint *merges)
+{
+    merges[j] = 1;
+    merges[neighbours[j]] = 2;
+}
+
+/* Of the centers begin .. end - 1: how many have center j's fate and rank before it, those that go or are merged into by cost, the
+ * others by gain; and how many no merge touches, << 32. by_cost, by_gain, merges are filled up to whole vectors, the first two with
+ * the greatest number. */
+ulong turns_before(uint j, uint begin, uint end, PLACE const uint *by_cost, PLACE const uint *by_gain,
+                   PLACE const uint *merges)
 {
     const uint kind = merges[j];
-    __global const uint *order = kind ? by_cost : by_gain;
+    PLACE const uint *order = kind ? by_cost : by_gain;
+    const uint own = order[j];
     int4 turn = 0;
     int4 free = 0;
-    for (uint i = 0; i < k; i += 4) {
+    for (uint i = begin; i < end; i += 4) {
         const uint4 kinds = vload4(0, merges + i);
-        const int4 earlier = (kinds == kind) & (vload4(0, order + i) < order[j]);
-        turn += select((int4)0, (int4)1, earlier);
-        free += select((int4)0, (int4)1, kinds == 0);
+        const int4 earlier = (kinds == kind) & (vload4(0, order + i) < own);
+        turn -= earlier;
+        free -= kinds == 0;
     }
-    turns[j] = (uint)(turn.x + turn.y + turn.z + turn.w);
-    if (kind == 0)
+    return ((ulong)(free.x + free.y + free.z + free.w) << 32) | (uint)(turn.x + turn.y + turn.z + turn.w);
+}
+
+/* Gives center j its turn among its like, from 0 on, by `turns_before` of all. turns (k) uint is written; untouched (k) uint: the
+ * untouched center of each turn, k where there is none. */
+void take_turn(uint j, ulong before, PLACE const uint *merges, uint k, PLACE uint *turns, PLACE uint *untouched)
+{
+    turns[j] = (uint)before;
+    if (merges[j] == 0)
         untouched[turns[j]] = j;
-    if (j >= (uint)(free.x + free.y + free.z + free.w))
+    if (j >= (uint)(before >> 32))
         untouched[j] = k;
 }
 
@@ -177,17 +198,18 @@ void take_turn(uint j, __global const uint *by_cost, __global const uint *by_gai
  * one that goes moves to the mean of both. centers (DIMS, k_stride) holds the best centers and is changed where they change: no
  * two work-items write or read the same one. */
 void swap_center(uint j, __global const ulong *totals, uint k, uint k_stride, int4 extents,
-                 __global const uint *neighbours, __global const uint *merges, __global const uint *turns,
-                 __global const uint *untouched, __global const uint *swaps, __global float *centers)
+                 PLACE const uint *neighbours, PLACE const uint *merges, PLACE const uint *turns,
+                 PLACE const uint *untouched, __global const uint *swaps, __global float *centers)
 {
     if (merges[j] != 1)
         return;
     const uint partner = neighbours[j];
     const ulong weight = totals[j] + totals[partner];
-    for (int d = 0; d < (weight ? DIMS : 0); d++) {
-        const ulong sum = totals[(1 + d) * k + j] + totals[(1 + d) * k + partner];
-        centers[d * k_stride + partner] = (float)(uint)((2 * sum + weight) / (2 * weight));
-    }
+    ulong sum[DIMS];
+    for (int d = 0; d < DIMS; d++)
+        sum[d] = totals[(1 + d) * k + j] + totals[(1 + d) * k + partner];
+    for (int d = 0; d < (weight ? DIMS : 0); d++)
+        centers[d * k_stride + partner] = (float)(uint)((2 * sum[d] + weight) / (2 * weight));
     const uint turn = turns[j] + swaps[1];
     const uint split = turn < k ? untouched[turn] : k;
     if (split == k || totals[split] == 0)
@@ -203,36 +225,46 @@ __kernel void keep_best(__global float *centers, __global const ulong *totals, u
     keep_better(centers, totals, k, k_stride, best_centers, best_totals, swaps, lowest, state);
 }
 
+#if APART
+
 /* `weigh_center` of every center. NDRange of this kernel and the next four: 1-D, a work-item a center, guarded by k. */
 __kernel void weigh_centers(__global const float *centers, __global const ulong *totals, uint k, uint k_stride,
                             __global uint *neighbours, __global ulong *costs, __global ulong *gains)
 {
-    if (get_global_id(0) < k)
-        weigh_center(get_global_id(0), centers, totals, k, k_stride, neighbours, costs, gains);
+    const uint j = get_global_id(0);
+    if (j < k)
+        weigh_center(j, nearest_other(j, 0, k, centers, k_stride), totals, k, neighbours, costs, gains);
 }
 
-/* `rank_center` of every center. */
+/* Ranks of the centers by cost and by gain; by_cost, by_gain, merges (k) uint are written, the last one with 0. */
 __kernel void rank_centers(__global const ulong *costs, __global const ulong *gains, uint k, __global uint *by_cost,
                            __global uint *by_gain, __global uint *merges)
 {
-    if (get_global_id(0) < k)
-        rank_center(get_global_id(0), costs, gains, k, by_cost, by_gain, merges);
+    const uint j = get_global_id(0);
+    if (j >= k)
+        return;
+    const ulong ranks = ranks_before(j, 0, k, costs, gains);
+    by_cost[j] = (uint)ranks;
+    by_gain[j] = (uint)(ranks >> 32);
+    merges[j] = 0;
 }
 
-/* `choose_merge` of every center. */
+/* `merge_center` of those that can. */
 __kernel void choose_merges(__global const uint *neighbours, __global const uint *by_cost, uint k,
                             __global const uint *swaps, __global uint *merges)
 {
-    if (get_global_id(0) < k)
-        choose_merge(get_global_id(0), neighbours, by_cost, k, swaps, merges);
+    const uint j = get_global_id(0);
+    if (j < k && !cannot_merge(j, 0, k, neighbours, by_cost, swaps))
+        merge_center(j, neighbours, merges);
 }
 
 /* `take_turn` of every center. */
 __kernel void take_turns(__global const uint *by_cost, __global const uint *by_gain, __global const uint *merges,
                          uint k, __global uint *turns, __global uint *untouched)
 {
-    if (get_global_id(0) < k)
-        take_turn(get_global_id(0), by_cost, by_gain, merges, k, turns, untouched);
+    const uint j = get_global_id(0);
+    if (j < k)
+        take_turn(j, turns_before(j, 0, k, by_cost, by_gain, merges), merges, k, turns, untouched);
 }
 
 /* `swap_center` of every center. */
@@ -244,29 +276,90 @@ __kernel void swap_centers(__global const ulong *totals, uint k, uint k_stride, 
         swap_center(get_global_id(0), totals, k, k_stride, extents, neighbours, merges, turns, untouched, swaps, centers);
 }
 
-/* All six in one launch, for few centers. NDRange: one work-group of any size. Arguments as above. */
+#else
+
+/* All six in one launch, for few centers: several work-items share a center, each with a part of the others.
+ * NDRange: one work-group. parts: work-items a center, so that k times that is at most the group's size, or 1. Arguments as above;
+ * room: a ulong a work-item, two a place of k_stride, DIMS floats and six uints a place. */
 __kernel void swap_round(__global float *centers, __global const ulong *totals, uint k, uint k_stride, int4 extents,
                          __global float *best_centers, __global ulong *best_totals, __global uint *swaps,
-                         __global ulong *lowest, __global uint *state, __global uint *neighbours,
-                         __global ulong *costs, __global ulong *gains, __global uint *by_cost, __global uint *by_gain,
-                         __global uint *merges, __global uint *turns, __global uint *untouched)
+                         __global ulong *lowest, __global uint *state, uint parts, __local ulong *room)
 {
     const uint lid = get_local_id(0);
-    const uint size = get_local_size(0);
+    const uint all = get_local_size(0);
+    const uint size = all / parts;
+    const uint run = ((k + parts - 1) / parts + 3) / 4 * 4;
+    const uint begin = min(k, lid / size * run);
+    const uint end = min(k, begin + run);
+    __local ulong *partial = room;
+    __local ulong *costs = partial + all;
+    __local ulong *gains = costs + k_stride;
+    __local float *places = (__local float *)(gains + k_stride);
+    __local uint *neighbours = (__local uint *)(places + DIMS * k_stride);
+    __local uint *by_cost = neighbours + k_stride;
+    __local uint *by_gain = by_cost + k_stride;
+    __local uint *merges = by_gain + k_stride;
+    __local uint *turns = merges + k_stride;
+    __local uint *untouched = turns + k_stride;
     keep_better(centers, totals, k, k_stride, best_centers, best_totals, swaps, lowest, state);
-    barrier(CLK_GLOBAL_MEM_FENCE);
-    for (uint j = lid; j < k; j += size)
-        weigh_center(j, best_centers, best_totals, k, k_stride, neighbours, costs, gains);
-    barrier(CLK_GLOBAL_MEM_FENCE);
-    for (uint j = lid; j < k; j += size)
-        rank_center(j, costs, gains, k, by_cost, by_gain, merges);
-    barrier(CLK_GLOBAL_MEM_FENCE);
-    for (uint j = lid; j < k; j += size)
-        choose_merge(j, neighbours, by_cost, k, swaps, merges);
-    barrier(CLK_GLOBAL_MEM_FENCE);
-    for (uint j = lid; j < k; j += size)
-        take_turn(j, by_cost, by_gain, merges, k, turns, untouched);
-    barrier(CLK_GLOBAL_MEM_FENCE);
-    for (uint j = lid; j < k; j += size)
+    /* What ranks last fills the last vector. */
+    for (uint i = k + lid; i < k_stride; i += all) {
+        costs[i] = ULONG_MAX;
+        gains[i] = 0;
+        neighbours[i] = by_cost[i] = by_gain[i] = merges[i] = UINT_MAX;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    for (uint i = lid; i < DIMS * k_stride; i += all)
+        places[i] = best_centers[i];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint group = 0; group < k; group += size) {
+        const uint j = group + lid % size;
+        const int leads = j < k && lid < size;
+        partial[lid] = j < k ? nearest_other(j, begin, end, places, k_stride) : 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint p = 1; p < (leads ? parts : 0); p++)
+            partial[lid] = min(partial[lid], partial[lid + p * size]);
+        if (leads)
+            weigh_center(j, partial[lid], best_totals, k, neighbours, costs, gains);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    for (uint group = 0; group < k; group += size) {
+        const uint j = group + lid % size;
+        const int leads = j < k && lid < size;
+        partial[lid] = j < k ? ranks_before(j, begin, end, costs, gains) : 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint p = 1; p < (leads ? parts : 0); p++)
+            partial[lid] += partial[lid + p * size];
+        if (leads) {
+            by_cost[j] = (uint)partial[lid];
+            by_gain[j] = (uint)(partial[lid] >> 32);
+            merges[j] = 0;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    for (uint group = 0; group < k; group += size) {
+        const uint j = group + lid % size;
+        partial[lid] = j < k ? cannot_merge(j, begin, end, neighbours, by_cost, swaps) : 1;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint p = 1; p < (lid < size ? parts : 0); p++)
+            partial[lid] |= partial[lid + p * size];
+        if (lid < size && !partial[lid])
+            merge_center(j, neighbours, merges);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    for (uint group = 0; group < k; group += size) {
+        const uint j = group + lid % size;
+        const int leads = j < k && lid < size;
+        partial[lid] = j < k ? turns_before(j, begin, end, by_cost, by_gain, merges) : 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint p = 1; p < (leads ? parts : 0); p++)
+            partial[lid] += partial[lid + p * size];
+        if (leads)
+            take_turn(j, partial[lid], merges, k, turns, untouched);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    for (uint j = lid; j < k; j += all)
         swap_center(j, best_totals, k, k_stride, extents, neighbours, merges, turns, untouched, swaps, centers);
 }
+
+#endif

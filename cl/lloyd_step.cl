@@ -34,7 +34,7 @@ __kernel void lloyd_step(__global const float *points, uint stride, __global con
     if (arrived + 1 < get_num_groups(0))
         return;
     DEVICE_FENCE;
-    update_all(sums, 1, totals, centers, k, k_stride, pinned, extents, tolerance, by_axis, pairs, state, partial);
+    update_all((__global ulong *)sums, 1, totals, centers, k, k_stride, pinned, extents, tolerance, by_axis, pairs, state, partial);
     if (get_local_id(0) == 0)
         state[ARRIVED] = 0;
 }

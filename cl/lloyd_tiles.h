@@ -1,8 +1,20 @@
-/* Assigning the points of tiles: what lloyd.cl, which has the layout and why all of it is exact, and lloyd_step.cl share. */
-
-/* Centers of a tile's list that are summed in local memory, and that are read from there. */
-#define SLOTS 16
+/* Assigning the points of tiles: what lloyd.cl, which has the layout and why all of it is exact, and lloyd_step.cl share.
+ *
+ * Constants: WIDE_ATOMICS 1 where 64-bit integer atomics are to be used; SHORTLIST: centers of a tile's list that are kept in
+ * local memory, a multiple of SLOTS.
+ */
+#ifndef WIDE_ATOMICS
+#define WIDE_ATOMICS 0
+#endif
+#ifndef SHORTLIST
 #define SHORTLIST 64
+#endif
+#if WIDE_ATOMICS
+#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+#endif
+
+/* Centers of a tile's list that are summed in local memory. */
+#define SLOTS 16
 
 /* The greatest lead that a center c has over the pivot s within a box: max over it of |x - s|^2 - |x - c|^2. */
 float greatest_lead(const float *low, const float *high, const float *s, const float *c)
@@ -34,12 +46,23 @@ void add_wide_local(__local volatile uint *sum, ulong value)
 
 void add_wide_global(__global volatile uint *sum, ulong value)
 {
+#if WIDE_ATOMICS
+    if (value)
+        atom_add((__global volatile ulong *)sum, value);
+#else
     const uint low = (uint)value;
     uint high = (uint)(value >> 32);
     if (low)
         high += (uint)(atomic_add(&sum[0], low) + low) < low;
     if (high)
         atomic_add(&sum[1], high);
+#endif
+}
+
+void load_point(__global const float *points, uint stride, uint i, float *x)
+{
+    for (int d = 0; d < DIMS; d++)
+        x[d] = points[d * stride + i];
 }
 
 /* The sum of `value` over the work-items before this one; `total` gets that over all. Every work-item of the group calls it, and the
@@ -167,12 +190,21 @@ void assign_share(__global const float *points, uint stride, __global const uint
         }
         for (uint i = lid; i < 2 * SLOTS * STATS; i += size)
             local_sums[i] = 0;
+        /* The first point is on its way while the list is made. */
+        const uint first = starts[tile] + lid;
+        const uint end = starts[tile + 1];
+        uint weight = 0;
+        if (first < end) {
+            load_point(points, stride, first, x);
+            weight = weights[first];
+        }
         const uint listed = list_centers(low, high, centers, k, k_stride, list, keys, names, shortlist);
         const uint short_listed = min(listed, (uint)SHORTLIST);
-        const uint end = starts[tile + 1];
-        for (uint i = starts[tile] + lid; i < end; i += size) {
-            for (int d = 0; d < DIMS; d++)
-                x[d] = points[d * stride + i];
+        for (uint i = first; i < end; i += size) {
+            if (i > first) {
+                load_point(points, stride, i, x);
+                weight = weights[i];
+            }
             float best = FLT_MAX;
             uint slot = 0;
             for (uint m = 0; m < short_listed; m++) {
@@ -192,7 +224,7 @@ void assign_share(__global const float *points, uint stride, __global const uint
             }
             const uint j = slot < SHORTLIST ? names[slot] : list[slot];
             load_center(centers, k_stride, j, c);
-            add_point(x, c, best, weights[i], slot, j, by_axis, local_sums, sums);
+            add_point(x, c, best, weight, slot, j, by_axis, local_sums, sums);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint i = lid; i < min(listed, (uint)SLOTS) * STATS; i += size) {

@@ -26,6 +26,16 @@ __kernel void points_of_colors(__global const uint *colors, uint n, __global con
         points[d * stride + i] = (float)axes[d];
 }
 
+/* Copies chosen points to centers.
+ * NDRange: 1-D, a work-item a center, guarded by k. chosen (k) uint; centers (DIMS, k_stride) float. */
+__kernel void pick_points(__global const float *points, uint stride, __global const uint *chosen, uint k,
+                          uint k_stride, __global float *centers)
+{
+    const uint j = get_global_id(0);
+    for (int d = 0; d < (j < k ? DIMS : 0); d++)
+        centers[d * k_stride + j] = points[d * stride + chosen[j]];
+}
+
 /* Whether colour i is the first of its grid cell: `mask` has the bits of a packed colour in which a cell's colours agree. */
 int begins_group(__global const uint *colors, uint i, uint first, uint mask)
 {

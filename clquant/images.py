@@ -67,10 +67,8 @@ class KeptRows:
         """A buffer with some rows; see `Picture.upload`. What another queue copied must be over."""
         start, nbytes = row0 * self._row_bytes, (row1 - row0) * self._row_bytes
         if not self._there[row0:row1].all():
-            part = scope.copy_of(array[row0:row1])
-            session.copy(self.buffer, part, nbytes, 0, start)
+            session.write(self.buffer, array[row0:row1], start)
             self._there[row0:row1] = True
-            return part
         if nbytes == len(self._there) * self._row_bytes:
             return self.buffer
         part = scope.empty(nbytes)

@@ -314,7 +314,7 @@ class _Fit(_Rules):
             first = points.space.coordinates(self.init[:k]).astype(np.int64) * points.scale
             lloyd.set_centers(first)
         elif self.init == "random":
-            lloyd.set_centers(points.at(self.session, random_points(points.n, k, seed)))
+            lloyd.pick_centers(random_points(points.n, k, seed))
         elif self.init == "k-means++":
             self._sampled_start(counts, lloyd, seed)
         else:

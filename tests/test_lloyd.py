@@ -190,7 +190,7 @@ def test_variants_equal_the_portable_form(queue, rng, variant):
 @pytest.fixture
 def fused(monkeypatch):
     """The form of a single launch wherever the tests run: a fence of OpenCL C reaches all groups of a CPU."""
-    fence = {"DEVICE_FENCE": "mem_fence(CLK_GLOBAL_MEM_FENCE)"}
+    fence = {**lloyd.FUSED.constants, "DEVICE_FENCE": "mem_fence(CLK_GLOBAL_MEM_FENCE)"}
     anywhere = dataclasses.replace(lloyd.FUSED, admits=lambda _: True, constants=fence)
     monkeypatch.setattr(lloyd, "VARIANTS", (anywhere, lloyd.PORTABLE))
 

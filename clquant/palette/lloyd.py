@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from clquant.palette.points import MOST_SQUARED, PADDING, Points
+from clquant.palette.points import GROUP, MOST_SQUARED, PADDING, Points
 from clquant.runtime import LocalMemory, PreparedLaunch, Progress, Scope, Session, Variant
 
 SLOTS = 16
@@ -21,8 +21,8 @@ LANES = Variant("lanes", "lloyd_lanes.cl", lambda limits: limits.is_cpu and not 
 FUSED = Variant(
     "fused",
     "lloyd_step.cl",
-    lambda limits: limits.is_nvidia,
-    {"DEVICE_FENCE": 'asm volatile("membar.gl;" ::: "memory")'},
+    lambda limits: limits.is_nvidia and limits.int64_atomics,
+    {"DEVICE_FENCE": 'asm volatile("membar.gl;" ::: "memory")', "WIDE_ATOMICS": 1, "SHORTLIST": 256},
 )
 PORTABLE = Variant("portable", "lloyd.cl")
 VARIANTS = (LANES, FUSED, PORTABLE)
@@ -58,6 +58,7 @@ class Lloyd:
         assert sum(e * e for e in points.extent) < MOST_SQUARED
         dims = points.space.dims
         self._session = session
+        self._scope = scope
         self.points = points
         self.k = k
         self.pinned = pinned
@@ -96,6 +97,23 @@ class Lloyd:
         planes[:, : self.k] = centers.T
         self._session.write(self.centers, planes)
 
+    def pick_centers(self, chosen: npt.NDArray[np.int64]) -> None:
+        """Start from some of the points.
+
+        Parameters
+        ----------
+        chosen : ndarray
+            (k,) int64, 0 to n - 1.
+        """
+        session, points = self._session, self.points
+        kernel = session.program("points.cl", **points.space.constants()).kernel("pick_points")
+        sizes = np.uint32(self.k), np.uint32(self.k_stride)
+        with session.scope() as scope:
+            which = scope.copy_of(chosen.astype(np.uint32))
+            group = session.work_group_size(kernel, GROUP)
+            given = (points.coordinates, np.uint32(points.stride), which)
+            session.launch(kernel, self.k, group, *given, *sizes, self.centers)
+
     def get_centers(self) -> npt.NDArray[np.int64]:
         """(k, dims) integers in units of the points."""
         planes = self._session.download(self.centers, (self.points.space.dims, self.k_stride), np.float32)
@@ -130,7 +148,7 @@ class Lloyd:
             launch.queue()
 
     def _launches(self, by_axis: bool, tolerance: int, pinned: int) -> list[PreparedLaunch]:
-        session, points = self._session, self.points
+        session, scope, points = self._session, self._scope, self.points
         tiles = (
             *(points.coordinates, np.uint32(points.stride), points.weights, points.starts, points.boxes),
             *(np.uint32(points.tiles), self.centers, np.uint32(self.k), np.uint32(self.k_stride), np.uint32(by_axis)),
@@ -142,14 +160,14 @@ class Lloyd:
         if self._fused:
             kernel = self._program.kernel("lloyd_step")
             local = LocalMemory(24 * group), local_sums
-            return [session.prepare(kernel, items, group, *tiles, self.totals, *moves, self._pairs, *local)]
+            return [session.prepare(scope, kernel, items, group, *tiles, self.totals, *moves, self._pairs, *local)]
         assign = self._program.kernel("assign_tiles")
         update = session.program("lloyd_update.cl", DIMS=points.space.dims).kernel("update_centers")
         update_group = session.work_group_size(update, session.tuned("kmeans.update_group"), 24)
         return [
-            session.prepare(assign, items, group, *tiles, LocalMemory(8 * group), local_sums),
+            session.prepare(scope, assign, items, group, *tiles, LocalMemory(8 * group), local_sums),
             session.prepare(
-                *(update, update_group, update_group),
+                *(scope, update, update_group, update_group),
                 *(self._sums, np.uint32(self._replicas), self.totals, self.centers),
                 *(np.uint32(self.k), np.uint32(self.k_stride), *moves, np.uint32(by_axis)),
                 *(self._pairs, self.state, LocalMemory(24 * update_group)),

@@ -90,22 +90,6 @@ class Points:
             np.int64
         )
 
-    def at(self, session: Session, chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Coordinates of some points.
-
-        Parameters
-        ----------
-        session : Session
-        chosen : ndarray
-            (k,) int64, 0 to n - 1.
-
-        Returns
-        -------
-        ndarray
-            (k, dims) int64.
-        """
-        return self.to_host(session)[0][chosen]
-
 
 def points_of(session: Session, scope: Scope, counts: ColorCounts, space: Space) -> Points:
     """Points of counted colours.
@@ -130,7 +114,9 @@ def points_of(session: Session, scope: Scope, counts: ColorCounts, space: Space)
     session.launch(
         kernel, n, group, counts.colors, np.uint32(n), tables, np.int32(scale), np.uint32(stride), coordinates
     )
-    return _tiled(session, scope, space, scale, n, coordinates, counts.counts, np.unique(counts.cell_starts))
+    starts = counts.cell_starts
+    occupied = np.append(starts[:-1][starts[1:] != starts[:-1]], starts[-1:])
+    return _tiled(session, scope, space, scale, n, coordinates, counts.counts, occupied)
 
 
 def occupied_cells(
@@ -200,7 +186,7 @@ def sketch_of(
         n = int(group_starts[-1])
         stride = _stride(n)
         means, weights = scope.empty(4 * points.space.dims * stride), scope.empty(4 * n)
-        group = session.work_group_size(kernel, GROUP, 4)
+        group = session.work_group_size(kernel, session.tuned("kmeans.sketch_group"), 4)
         session.launch(
             kernel,
             cells * group,

@@ -77,30 +77,23 @@ def sample_centers(session: Session, lloyd: Lloyd, seed: int) -> None:
     with session.scope() as inner:
         distances = inner.empty(4 * blocks * BLOCK)
         sums, prefix = inner.empty(8 * blocks), inner.empty(8 * (blocks + 1))
+        stride, none = np.uint32(lloyd.k_stride), np.uint32(0)
+        found = (lloyd.centers, stride, none, none)
+        local = LocalMemory(8 * lower_group)
+        lowering = session.prepare(
+            inner, lower, blocks * lower_group, lower_group, *given, *found, distances, sums, local
+        )
+        read = (distances, sums, np.uint32(blocks), prefix)
+        local = LocalMemory(8 * draw_group)
+        drawing = session.prepare(inner, draw, draw_group, draw_group, *given, *read, *found, seed_key(seed), local)
         first = count = 0
         while first + count < k:
-            args = (np.uint32(lloyd.k_stride), np.uint32(first), np.uint32(count))
-            memory = LocalMemory(8 * lower_group)
-            session.launch(
-                lower, blocks * lower_group, lower_group, *given, lloyd.centers, *args, distances, sums, memory
-            )
+            lowering.set(len(given) + 2, np.uint32(first), np.uint32(count))
+            lowering.queue()
             first += count
             count = min(k - first, max(1, -(-(k - 1) // SEED_ROUNDS))) if first else 1
-            drawn = (np.uint32(lloyd.k_stride), np.uint32(first), np.uint32(count), seed_key(seed))
-            memory = LocalMemory(8 * draw_group)
-            session.launch(
-                draw,
-                draw_group,
-                draw_group,
-                *given,
-                distances,
-                sums,
-                np.uint32(blocks),
-                prefix,
-                lloyd.centers,
-                *drawn,
-                memory,
-            )
+            drawing.set(len(given) + len(read) + 2, np.uint32(first), np.uint32(count))
+            drawing.queue()
 
 
 def swap_centers(session: Session, scope: Scope, lloyd: Lloyd, rounds: int, steps: int) -> None:
@@ -141,31 +134,44 @@ class _Swap:
 
     def __init__(self, session: Session, scope: Scope, lloyd: Lloyd) -> None:
         self._session = session
+        self._scope = scope
         self._lloyd = lloyd
-        dims = lloyd.points.space.dims
-        self._program = session.program("kmeans_swap.cl", DIMS=dims)
-        best_centers = scope.empty(4 * dims * lloyd.k_stride)
+        dims, stride = lloyd.points.space.dims, lloyd.k_stride
+        wanted = session.tuned("kmeans.swap_group")
+        group_bytes = 8 * wanted + (4 * dims + 40) * stride
+        apart = lloyd.k > MOST_AT_ONCE or group_bytes > session.limits.local_memory
+        place = "__global" if apart else "__local"
+        self._program = session.program("kmeans_swap.cl", DIMS=dims, PLACE=place, APART=int(apart))
+        best_centers = scope.empty(4 * dims * stride)
         best_totals = scope.empty(8 * (1 + 2 * dims) * lloyd.k)
         swaps = scope.copy_of(np.array([max(1, lloyd.k // SWAPPED_PART), 0], np.uint32))
         lowest = scope.copy_of(np.array([2**64 - 1], np.uint64))
-        # Filled up to whole vectors with what ranks last.
-        costs, gains = self._filled(scope, 8, 0xFF), self._filled(scope, 8, 0)
-        by_cost, by_gain = self._filled(scope, 4, 0xFF), self._filled(scope, 4, 0xFF)
-        neighbours, merges = self._filled(scope, 4, 0xFF), self._filled(scope, 4, 0xFF)
-        turns, untouched = scope.empty(4 * lloyd.k), scope.empty(4 * lloyd.k)
-
-        k, stride = np.uint32(lloyd.k), np.uint32(lloyd.k_stride)
-        extents = np.array((*lloyd.points.extent, 0)[:4], np.int32)
         best = (best_centers, best_totals, swaps, lowest, lloyd.state)
-        self.keep = [self._alone("keep_best", lloyd.centers, lloyd.totals, k, stride, *best)]
-        if lloyd.k <= MOST_AT_ONCE:
-            given = (lloyd.centers, lloyd.totals, k, stride, extents, *best)
-            ranked = (neighbours, costs, gains, by_cost, by_gain, merges, turns, untouched)
-            self.change = [self._alone("swap_round", *given, *ranked)]
+        given = (lloyd.centers, lloyd.totals, np.uint32(lloyd.k), np.uint32(stride))
+        extents = np.array((*lloyd.points.extent, 0)[:4], np.int32)
+        self.keep = [self._alone("keep_best", BLOCK, *given, *best)]
+        if apart:
+            self.change = [*self.keep, *self._steps(best_centers, best_totals, swaps, extents)]
             return
+        kernel = self._program.kernel("swap_round")
+        group = session.work_group_size(kernel, wanted)
+        parts = np.uint32(1 << (max(1, group // lloyd.k).bit_length() - 1))
+        room = LocalMemory(8 * group + (4 * dims + 40) * stride)
+        self.change = [self._alone("swap_round", group, *given, extents, *best, parts, room)]
+
+    def _steps(
+        self, best_centers: Buffer, best_totals: Buffer, swaps: Buffer, extents: npt.NDArray[np.int32]
+    ) -> list[PreparedLaunch]:
+        """What `swap_round` does after it kept the best, in launches of a work-item a center."""
+        lloyd, scope = self._lloyd, self._scope
+        k, stride = np.uint32(lloyd.k), np.uint32(lloyd.k_stride)
+        # Filled up to whole vectors with what ranks last.
+        costs, gains = self._filled(8, 0xFF), self._filled(8, 0)
+        by_cost, by_gain = self._filled(4, 0xFF), self._filled(4, 0xFF)
+        neighbours, merges = self._filled(4, 0xFF), self._filled(4, 0xFF)
+        turns, untouched = scope.empty(4 * lloyd.k), scope.empty(4 * lloyd.k)
         chosen = (neighbours, merges, turns, untouched)
-        self.change = [
-            *self.keep,
+        return [
             self._each("weigh_centers", best_centers, best_totals, k, stride, neighbours, costs, gains),
             self._each("rank_centers", costs, gains, k, by_cost, by_gain, merges),
             self._each("choose_merges", neighbours, by_cost, k, swaps, merges),
@@ -173,19 +179,21 @@ class _Swap:
             self._each("swap_centers", best_totals, k, stride, extents, *chosen, swaps, lloyd.centers),
         ]
 
-    def _filled(self, scope: Scope, item: int, byte: int) -> Buffer:
+    def _filled(self, item: int, byte: int) -> Buffer:
         nbytes = item * self._lloyd.k_stride
-        buffer = scope.empty(nbytes)
+        buffer = self._scope.empty(nbytes)
         self._session.fill(buffer, np.full(1, byte, np.uint8), nbytes)
         return buffer
 
-    def _alone(self, name: str, *args: object) -> PreparedLaunch:
+    def _alone(self, name: str, wanted: int, *args: object) -> PreparedLaunch:
         """A launch of one work-group."""
         kernel = self._program.kernel(name)
-        group = self._session.work_group_size(kernel, BLOCK)
-        return self._session.prepare(kernel, group, group, *args)
+        group = self._session.work_group_size(kernel, wanted)
+        return self._session.prepare(self._scope, kernel, group, group, *args)
 
     def _each(self, name: str, *args: object) -> PreparedLaunch:
         """A launch of a work-item a center."""
         kernel = self._program.kernel(name)
-        return self._session.prepare(kernel, self._lloyd.k, self._session.work_group_size(kernel, GROUP), *args)
+        return self._session.prepare(
+            self._scope, kernel, self._lloyd.k, self._session.work_group_size(kernel, GROUP), *args
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
@@ -16,11 +16,13 @@ from clquant.runtime.limits import Limits
 from clquant.runtime.profiling import record
 from clquant.runtime.recycling import MOST_SHARE, MOST_SHARE_OF_HOST, RECYCLER, Recycler
 from clquant.runtime.recycling import SMALLEST as SMALLEST_KEPT
-from clquant.runtime.staging import SMALLEST, Lane, Staging, as_bytes, staging
+from clquant.runtime.staging import SMALLEST, SMALLEST_DOWN, Lane, Staging, as_bytes, staging
 
 # Zero-copy of a host array needs this alignment on the drivers that have it at all (Intel's guide: a page).
 HOST_ALIGNMENT = 64
 SMALL_BYTES = 1 << 20
+# Arrays up to this size are copied to devices with memory of their own without waiting for the end of the copy.
+UNAWAITED_BYTES = 1 << 16
 
 _OUT_OF_MEMORY = {
     cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
@@ -63,6 +65,18 @@ class Scope:
         self._lane = lane
         self._buffers: list[cl.Buffer] = []
         self._recyclable: set[cl.Buffer] = set()
+        self._copies: list[cl.Event] = []  # each keeps its array, and waits for the copy when it is dropped
+
+        self._endings: list[Callable[[], None]] = []
+
+    def at_end(self, call: Callable[[], None]) -> None:
+        """Call something when the scope ends.
+
+        Parameters
+        ----------
+        call : callable
+        """
+        self._endings.append(call)
 
     def __enter__(self) -> Scope:
         return self
@@ -81,6 +95,9 @@ class Scope:
                 buffer.release()
         self._buffers.clear()
         self._recyclable.clear()
+        self._copies.clear()
+        while self._endings:
+            self._endings.pop()()
 
     def _share(self) -> int:
         return MOST_SHARE_OF_HOST if self._limits.unified_memory else MOST_SHARE
@@ -185,6 +202,13 @@ class Scope:
             As `empty`.
         """
         buffer = self.empty(array.nbytes)
+        if 0 < array.nbytes <= UNAWAITED_BYTES and not self._limits.unified_memory:
+            with device_errors("copying to the device"):
+                event = cl.enqueue_copy(self._queue, buffer, array.copy(), is_blocking=False)
+                self._order()
+            self._copies.append(event)
+            record("upload", False, event)
+            return buffer
         write_buffer(self._queue, self._limits, buffer, array, lane=self._lane)
         return buffer
 
@@ -214,7 +238,7 @@ def write_buffer(
     """Copy a C-contiguous host array into a buffer at a byte offset; the array is free to change afterwards."""
     if not array.size:
         return
-    with device_errors("copying to the device"), _stager(queue, limits, array.nbytes, lane) as stager:
+    with device_errors("copying to the device"), _stager(queue, limits, array.nbytes >= SMALLEST, lane) as stager:
         if stager is not None:
             stager.upload(buffer, as_bytes(array), offset, [_marker(queue)])
             return
@@ -234,7 +258,8 @@ def read_buffer(
     """Copy a buffer's bytes from an offset into a C-contiguous host array, after everything queued before."""
     if not array.size:
         return
-    with device_errors("copying from the device"), _stager(queue, limits, array.nbytes, lane) as stager:
+    large = array.nbytes >= min(SMALLEST, SMALLEST_DOWN)
+    with device_errors("copying from the device"), _stager(queue, limits, large, lane) as stager:
         if stager is not None:
             stager.download(as_bytes(array), buffer, offset, [_marker(queue)])
             return
@@ -243,10 +268,10 @@ def read_buffer(
 
 
 @contextlib.contextmanager
-def _stager(queue: cl.CommandQueue, limits: Limits, nbytes: int, lane: Lane | None) -> Iterator[Lane | Staging | None]:
+def _stager(queue: cl.CommandQueue, limits: Limits, large: bool, lane: Lane | None) -> Iterator[Lane | Staging | None]:
     """What stages a copy: the thread's own lane, else all lanes for a large copy where it pays, else nothing."""
     shared = None
-    if lane is None and nbytes >= SMALLEST and not limits.unified_memory:
+    if lane is None and large and not limits.unified_memory:
         shared = staging(queue.context, queue.device)
     if shared is None:
         yield lane

@@ -35,23 +35,41 @@ Shape = int | tuple[int, ...]
 class PreparedLaunch:
     """A kernel with its arguments set: where one is launched hundreds of times, setting them takes longest.
 
-    It belongs to the thread that made it, and keeps the buffers among its arguments.
+    It belongs to the thread that made it, and ends with its scope.
     """
 
     def __init__(
         self,
+        scope: Scope,
         queue: cl.CommandQueue,
-        native: cl.Kernel,
-        name: str,
+        kernel: Kernel,
         sizes: tuple[int, ...],
         groups: tuple[int, ...] | None,
+        args: Sequence[Any],
     ) -> None:
         self._queue = queue
-        self._native = native
-        self._name = name
+        self._name = kernel.name
         self._sizes = sizes
         self._groups = groups
+        self._args = tuple(args)
         self._ordered = not is_out_of_order(queue)
+        self._native = kernel.fresh()
+        scope.at_end(lambda: kernel.give_back(self._native))
+        with device_errors(f"kernel {kernel.name}"):
+            _set_arguments(self._native, self._args)
+
+    def set(self, first: int, *args: Any) -> None:
+        """Change arguments for what is queued from now on.
+
+        Parameters
+        ----------
+        first : int
+            The first one's place.
+        *args
+            NumPy scalars or arrays of the exact types.
+        """
+        with device_errors(f"kernel {self._name}"):
+            _set_arguments(self._native, args, first)
 
     def queue(self) -> None:
         """Queue the kernel.
@@ -205,13 +223,25 @@ class Session:
         record(kernel.name, True, event)
         return event
 
-    def prepare(self, kernel: Kernel, global_size: Shape, local_size: Shape | None, *args: Any) -> PreparedLaunch:
-        """A launch with its arguments set, to be queued again and again; parameters and errors as `launch`."""
+    def prepare(
+        self, scope: Scope, kernel: Kernel, global_size: Shape, local_size: Shape | None, *args: Any
+    ) -> PreparedLaunch:
+        """A launch with its arguments set, to be queued again and again while a scope lasts; else as `launch`.
+
+        Parameters
+        ----------
+        scope : Scope
+        kernel : Kernel
+        global_size, local_size : int or tuple of int
+        *args
+
+        Raises
+        ------
+        DeviceError
+            If the device refuses the arguments.
+        """
         sizes, groups = self._range(kernel, global_size, local_size)
-        native = kernel.fresh()
-        with device_errors(f"kernel {kernel.name}"):
-            _set_arguments(native, args)
-        return PreparedLaunch(self.queue, native, kernel.name, sizes, groups)
+        return PreparedLaunch(scope, self.queue, kernel, sizes, groups, args)
 
     def _range(
         self, kernel: Kernel, global_size: Shape, local_size: Shape | None
@@ -358,14 +388,14 @@ class Session:
             self.queue.finish()
 
 
-def _set_arguments(kernel: cl.Kernel, args: Sequence[Any]) -> None:
-    """Set a kernel's arguments one by one.
+def _set_arguments(kernel: cl.Kernel, args: Sequence[Any], first: int = 0) -> None:
+    """Set a kernel's arguments one by one, from the first's place on.
 
     PyOpenCL's `set_args` generates code and keeps it in a database in the home folder, and its `set_arg` takes 5
     microseconds for a NumPy scalar (measured), a hundred times the call underneath it, which is used where it exists.
     """
     set_bytes = getattr(kernel, "_set_arg_buf", kernel.set_arg)
-    for index, arg in enumerate(args):
+    for index, arg in enumerate(args, first):
         if isinstance(arg, np.generic):
             set_bytes(index, arg)
         else:

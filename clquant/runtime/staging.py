@@ -25,6 +25,7 @@ CHUNK_BYTES = 4 << 20
 CHUNKS_PER_LANE = 2
 MAX_LANES = 8
 SMALLEST = 12 << 20  # below this the driver's own copy is as fast
+SMALLEST_DOWN = 4 << 20  # the same to the host, where the threads share the first touch of new pages as well
 _CONTEXTS_KEPT = 4
 
 Bytes = npt.NDArray[np.uint8]

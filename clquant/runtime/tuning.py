@@ -71,7 +71,9 @@ PARAMETERS = (
     Parameter("halftone.palette_group", _powers(0, 8), "work-group size of the pinwheel to a palette"),
     Parameter("kmeans.group", _powers(0, 8), "work-group size of a Lloyd step's assignment"),
     Parameter("kmeans.groups_a_unit", _powers(0, 7), "work-groups a compute unit of the assignment"),
+    Parameter("kmeans.sketch_group", _powers(0, 10), "work-group size where a sketch's means are made"),
     Parameter("kmeans.steps_a_wait", _powers(0, 6), "Lloyd steps queued before the host looks whether they are done"),
+    Parameter("kmeans.swap_group", _powers(0, 10), "work-group size of a round of swaps in one launch"),
     Parameter("kmeans.update_group", _powers(0, 10), "work-group size of a Lloyd step's update"),
     Parameter(
         "mapping.grid_pays", (1, *_powers(16, 32, 2)), "pixels times colours from which a candidate grid is made"
