@@ -22,9 +22,11 @@ from benchmarks.quadtree_peers import with_numba, with_numpy
 from benchmarks.vq import codec_of, gray, rows, searchers
 from clquant import KMeansPalette, NeuQuantCL, Palette, PinwheelHalftoner, QuadtreeBuilder, floyd_steinberg, runtime
 from clquant.palette import engine
+from clquant.palette.engine import PaletteEngine
 
 THRESHOLD = 13
 PALETTE_SIDE = 512
+NEUQUANT_COLORS = 1024  # the most that NeuQuantCL takes
 NUMPY_SIDE = 4096  # beyond it NumPy takes many gigabytes for the levels
 # How the names of peers begin that take seconds a megapixel.
 SLOW = ("scikit-learn", "OpenCV", "Pillow, median cut + k-means")
@@ -46,10 +48,12 @@ def ours(name: str, call: Callable[[], Any], shown: Callable[[Any], Picture] | N
 
 def palettes(picture: Picture, colors: int, queue: runtime.CommandQueue) -> list[Method]:
     """Learn a palette from a picture and map the picture to it."""
-    kmeans, neuquant = KMeansPalette(colors, queue=queue), NeuQuantCL(colors, queue=queue)
+    engines: dict[str, PaletteEngine] = {"k-means": KMeansPalette(colors, queue=queue)}
+    if colors <= NEUQUANT_COLORS:
+        engines["NeuQuant"] = NeuQuantCL(colors, queue=queue)
     found = [
-        ours("k-means", partial(kmeans.fit_predict, picture), lambda indices: kmeans.palette_.colors[indices]),
-        ours("NeuQuant", partial(neuquant.fit_predict, picture), lambda indices: neuquant.palette_.colors[indices]),
+        ours(name, partial(made.fit_predict, picture), lambda indices, made=made: made.palette_.colors[indices])
+        for name, made in engines.items()
     ]
     if colors <= 256:
         for name, call in palette_makers()[0].items():

@@ -53,10 +53,11 @@ def missing_table() -> Table:
 
 
 def run(options: Options) -> Iterator[Table]:
-    """A photo of 1920x1080 (a quarter of that a side with --quick), and squares for quadtrees."""
+    """A photo of 1920x1080, or as wide as `--largest` (480 with --quick), and squares for quadtrees."""
     yield missing_table()
     first = next(iter(harness.pictures(options).values()))
-    height, width = (270, 480) if options.quick else (1080, 1920)
+    width = min(480 if options.quick else 1920, options.largest)
+    height = width * 9 // 16
     photo, queue = harness.photo_of_size(first, height, width), options.queue()
     name = f"{width}x{height}"
     yield compared(options, f"Learn 256 colours and map, {name}", photo, methods.palettes(photo, 256, queue))

@@ -57,7 +57,7 @@ def _palettes(figures: Figures) -> None:
 
 def _perceived(figures: Figures) -> None:
     """OKLab against the peers."""
-    pictures = _some(figures, 256, 384)
+    pictures = _some(figures, 512, 768)
 
     def difference(call: Callable[[Picture, int], Picture]) -> float:
         return float(np.mean([color_difference.mean_ciede2000(p, call(p, 64)) for p in pictures]))

@@ -42,14 +42,14 @@ def steps(figures: Figures) -> list[Callable[[Figures], None]]:
 
 
 def in_turns(calls: dict[str, Callable[[], Any]], rounds: int = 7) -> dict[str, float]:
-    """Median milliseconds of calls that take turns, so that a busy machine slows all alike."""
+    """Least milliseconds of calls that take turns, so that a busy machine slows all alike."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(rounds + 1):
         for name, call in calls.items():
             took = harness.time_call(call, 1, warmup=0).best_ms
             if turn:
                 times[name].append(took)
-    return {name: float(np.median(found)) for name, found in times.items()}
+    return {name: min(found) for name, found in times.items()}
 
 
 def _photo(figures: Figures, height: int, width: int) -> Picture:

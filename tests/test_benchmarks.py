@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import array_peers, figures, harness, methods, peers
+from benchmarks import array_peers, figures, growth, harness, methods, peers
 from clquant import runtime
 
 
@@ -28,6 +28,13 @@ def test_no_measurement_begins_after_the_deadline() -> None:
     assert calls == []
     assert harness.Options(repeat=3).median_ms(lambda: calls.append(1)) is not None
     assert len(calls) == 4
+
+
+def test_growth_runs_at_every_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = harness.Options(repeat=1, largest=256)
+    monkeypatch.setattr(growth, "LEFT_OUT", ("",))  # no method is run, all are made
+    tables = list(growth.by_number(options, harness.synthetic_photo(40, 40)))
+    assert len(tables) == 3
 
 
 def test_a_peer_that_fails_is_named(rng: np.random.Generator) -> None:
