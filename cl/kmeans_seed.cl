@@ -31,10 +31,12 @@ __kernel void lower_distances(__global const float *points, uint stride, __globa
             break;
         float4 best = first ? vload4(0, distances + i) : (float4)(count ? FLT_MAX : 1.0f);
         float4 x[DIMS];
+#pragma unroll
         for (int d = 0; d < DIMS; d++)
             x[d] = vload4(0, points + d * stride + i);
         for (uint j = first; j < first + count; j++) {
             float4 distance = 0.0f;
+#pragma unroll
             for (int d = 0; d < DIMS; d++) {
                 const float4 difference = x[d] - centers[d * k_stride + j];
                 distance += difference * difference;
@@ -116,6 +118,7 @@ __kernel void draw_centers(__global const float *points, uint stride, __global c
             i++;
             passed += (ulong)weights[i] * (uint)distances[i];
         }
+#pragma unroll
         for (int d = 0; d < DIMS; d++)
             centers[d * k_stride + first + j] = points[d * stride + i];
     }

@@ -88,6 +88,7 @@ ulong nearest_other(uint j, uint begin, uint end, PLACE const float *centers, ui
         own[d] = centers[d * k_stride + j];
     for (uint i = begin; i < end; i += 4) {
         float4 distance = 0.0f;
+#pragma unroll
         for (int d = 0; d < DIMS; d++) {
             const float4 difference = vload4(0, centers + d * k_stride + i) - own[d];
             distance += difference * difference;

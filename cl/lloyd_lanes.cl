@@ -21,6 +21,7 @@ typedef struct {
 Box box_of(__global const float *boxes, uint n_tiles, uint first, uint end)
 {
     Box box;
+#pragma unroll
     for (int d = 0; d < DIMS; d++) {
         box.low[d] = boxes[d * n_tiles + first];
         box.high[d] = boxes[(DIMS + d) * n_tiles + first];
@@ -40,6 +41,7 @@ uint nearest_to_middle(const Box *box, __global const float *list, uint n, uint 
     int4 here = (int4)(0, 1, 2, 3);
     for (uint m = 0; m < n; m += 4) {
         float4 key = 0.0f;
+#pragma unroll
         for (int d = 0; d < DIMS; d++) {
             const float4 difference = vload4(0, list + d * stride + m) - 0.5f * (box->low[d] + box->high[d]);
             key += difference * difference;
@@ -58,6 +60,7 @@ uint filter_list(const Box *box, __global const float *list, uint n, uint stride
 {
     const uint pivot = nearest_to_middle(box, list, n, stride);
     float at_low[DIMS], at_high[DIMS];
+#pragma unroll
     for (int d = 0; d < DIMS; d++) {
         const float s = list[d * stride + pivot];
         at_low[d] = (box->low[d] - s) * (box->low[d] - s);
@@ -66,6 +69,7 @@ uint filter_list(const Box *box, __global const float *list, uint n, uint stride
     uint count = 0;
     for (uint m = 0; m < n; m += 4) {
         float4 lead = 0.0f;
+#pragma unroll
         for (int d = 0; d < DIMS; d++) {
             const float4 c = vload4(0, list + d * stride + m);
             const float4 from_low = box->low[d] - c;
@@ -76,6 +80,7 @@ uint filter_list(const Box *box, __global const float *list, uint n, uint stride
         if (any(kept_lanes)) {
             const int lane[4] = {kept_lanes.x, kept_lanes.y, kept_lanes.z, kept_lanes.w};
             for (int i = 0; i < 4; i++) {
+#pragma unroll
                 for (int d = 0; d < PLANES; d++)
                     kept[d * stride + count] = list[d * stride + m + i];
                 count += lane[i] & 1;
@@ -83,6 +88,7 @@ uint filter_list(const Box *box, __global const float *list, uint n, uint stride
         }
     }
     for (uint m = count; m < (count + 3) / 4 * 4; m++)
+#pragma unroll
         for (int d = 0; d < PLANES; d++)
             kept[d * stride + m] = FAR;
     return count;
@@ -95,12 +101,14 @@ void assign_points(__global const float *points, uint stride, __global const uin
 {
     for (uint i = first; i < end; i += 8) {
         float8 x[DIMS];
+#pragma unroll
         for (int d = 0; d < DIMS; d++)
             x[d] = vload8(0, points + d * stride + i);
         float8 best = FLT_MAX;
         float8 nearest = 0.0f;
         for (uint m = 0; m < listed; m++) {
             float8 distance = 0.0f;
+#pragma unroll
             for (int d = 0; d < DIMS; d++) {
                 const float8 difference = x[d] - list[d * k_stride + m];
                 distance += difference * difference;
@@ -111,6 +119,7 @@ void assign_points(__global const float *points, uint stride, __global const uin
         int coordinates[8 * DIMS], indices[8], distances[8];
         vstore8(convert_int8(nearest), 0, indices);
         vstore8(convert_int8(best), 0, distances);
+#pragma unroll
         for (int d = 0; d < DIMS; d++)
             vstore8(convert_int8(x[d]), d, coordinates);
         for (uint lane = 0; lane < min(8u, end - i); lane++) {
@@ -118,9 +127,11 @@ void assign_points(__global const float *points, uint stride, __global const uin
             const ulong weight = weights[i + lane];
             __global ulong *sum = sums + j * STATS;
             sum[0] += weight;
+#pragma unroll
             for (int d = 0; d < DIMS; d++)
                 sum[1 + d] += weight * (uint)coordinates[8 * d + lane];
             if (by_axis)
+#pragma unroll
                 for (int d = 0; d < DIMS; d++) {
                     const int difference = coordinates[8 * d + lane] - (int)centers[d * k_stride + j];
                     sum[1 + DIMS + d] += weight * (uint)(difference * difference);
@@ -146,6 +157,7 @@ __kernel void assign_tiles(__global const float *points, uint stride, __global c
     const uint spans = (n_tiles + SPAN - 1) / SPAN;
     const uint end_span = state[DONE] && !by_axis ? 0 : spans;
     for (uint i = 0; i < k_stride; i++) {
+#pragma unroll
         for (int d = 0; d < DIMS; d++)
             all[d * k_stride + i] = i < k ? centers[d * k_stride + i] : FAR;
         all[DIMS * k_stride + i] = (float)i;

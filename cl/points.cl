@@ -22,6 +22,7 @@ __kernel void points_of_colors(__global const uint *colors, uint n, __global con
         return;
     const int4 p = space_coordinates(unpacked(colors[i]), tables) * scale;
     const int axes[4] = {p.x, p.y, p.z, p.w};
+#pragma unroll
     for (int d = 0; d < DIMS; d++)
         points[d * stride + i] = (float)axes[d];
 }
@@ -94,15 +95,18 @@ __kernel void mean_of_groups(__global const uint *colors, __global const uint *s
             continue;
         ulong weight = 0;
         ulong sums[DIMS];
+#pragma unroll
         for (int d = 0; d < DIMS; d++)
             sums[d] = 0;
         uint j = i;
         do {
             weight += weights[j];
+#pragma unroll
             for (int d = 0; d < DIMS; d++)
                 sums[d] += (ulong)weights[j] * (uint)points[d * stride + j];
             j++;
         } while (j < end && !begins_group(colors, j, first, mask));
+#pragma unroll
         for (int d = 0; d < DIMS; d++)
             means[d * mean_stride + out] = (float)(uint)((2 * sums[d] + weight) / (2 * weight));
         mean_weights[out] = (uint)weight;
