@@ -20,6 +20,16 @@ def _is_simulator(device: object) -> bool:
     return "oclgrind" in runtime.describe(device).lower()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--device", default="", help="only tests that take a device, on those whose name contains this")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--device"):
+        parameters = [(item, getattr(getattr(item, "callspec", None), "params", {})) for item in items]
+        items[:] = [item for item, given in parameters if isinstance(given.get("device"), cl.Device)]
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "small: small enough to run on a simulator (Oclgrind) as well")
 
@@ -27,7 +37,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "device" in metafunc.fixturenames:
         small = metafunc.definition.get_closest_marker("small") is not None
+        wanted = metafunc.config.getoption("--device").lower()
         devices = [d for d in runtime.list_devices() if small or not _is_simulator(d)]
+        devices = [d for d in devices if wanted in f"{runtime.describe(d)} {d.platform.version}".lower()]
         metafunc.parametrize("device", devices, ids=runtime.describe, scope="session")
 
 
