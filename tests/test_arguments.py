@@ -83,6 +83,7 @@ def _no_text() -> Any:
          "shared"),
         (lambda: clquant.KMeansPalette().stream(3), InvalidType, "images is 3"),  # type: ignore[arg-type]
         (lambda: clquant.KMeansPalette().fit(photo(4, 4), _RAGGED), InvalidArgument, "sample_weight"),
+        (lambda: clquant.VQCodec(2).fit(photo(8, 8), np.array(1.0)), InvalidType, "sample_weight is array of shape"),
         (lambda: clquant.KMeansPalette().fit([photo(4, 4)], 3), InvalidType, "sample_weight is 3"),
         (lambda: clquant.KMeansPalette().fit_quality(photo(4, 4), max_mse=Nameless()),  # type: ignore[arg-type]
          InvalidType, "max_mse is a Nameless"),

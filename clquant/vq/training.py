@@ -63,7 +63,8 @@ def check_weights(sample_weight: Any, tables: Sequence[tuple[int, int]]) -> list
     """
     if sample_weight is None:
         return None
-    if not isinstance(sample_weight, list | tuple | np.ndarray) or len(sample_weight) != len(tables):
+    several = isinstance(sample_weight, list | tuple) or (isinstance(sample_weight, np.ndarray) and sample_weight.ndim)
+    if not several or len(sample_weight) != len(tables):
         raise InvalidType(
             f"sample_weight is {params.shown(sample_weight)}; allowed: one entry a picture ({len(tables)})"
         )

@@ -259,7 +259,7 @@ def _calls() -> tuple[Call, ...]:
         Call("KMeansPalette.fit", _fresh(k, "fit"), {**_KMEANS, **_FIT, "progress": _PROGRESS}, _fit_check),
         Call("KMeansPalette.fit_many", _fresh(k, "fit_many"), {**_KMEANS, "images": _MANY, "progress": _PROGRESS}),
         Call("KMeansPalette.fit_quality", _fresh(k, "fit_quality"), {
-            **_KMEANS, **_FIT, "target_psnr": _one_of(10), "max_mse": _one_of(None)},
+            **_KMEANS, **_FIT, "target_psnr": _one_of(2), "max_mse": _one_of(None)},
             aliases={"target_psnr": ("mean squared error",), "max_mse": ("mean squared error",)}),
         _checked("KMeansPalette.fit_predict", _fresh(k, "fit_predict"), {**_KMEANS, "image": _PICTURE}),
         Call("NeuQuantCL.fit", _fresh(n, "fit"), {
