@@ -19,6 +19,7 @@ from clquant.runtime import (
     CommandQueue,
     Progress,
     ProgressCallback,
+    Room,
     Scope,
     Session,
     open_session,
@@ -75,8 +76,10 @@ def indices(
     progress: ProgressCallback | None,
     write: Writer = map_nearest,
     metric: str = "l2",
+    room: Room | None = None,
 ) -> Any:
-    """Palette indices (H, W) of an image, as `write` chooses them; on the device for a device array.
+    """Palette indices (H, W) of an image, as `write` chooses them; on the device for a device array, else in
+    `room` if it fits.
 
     Raises
     ------
@@ -85,7 +88,7 @@ def indices(
     StoppedError
         If `progress` returned False.
     """
-    return _run(image, palette, color_space, queue, progress, write, metric, colors=False)
+    return _run(image, palette, color_space, queue, progress, write, metric, False, room)
 
 
 def colors(
@@ -98,7 +101,7 @@ def colors(
     metric: str = "l2",
 ) -> Any:
     """As `indices`, but the colours: (H, W, 3 or 4) uint8."""
-    return _run(image, palette, color_space, queue, progress, write, metric, colors=True)
+    return _run(image, palette, color_space, queue, progress, write, metric, True)
 
 
 def applied(chosen: Any, palette: Palette, queue: CommandQueue | None) -> Any:
@@ -125,6 +128,7 @@ def _run(
     write: Writer,
     metric: str,
     colors: bool,
+    room: Room | None = None,
 ) -> Any:
     params.choice("color_space", color_space, spaces.NAMES)
     progress = Progress(params.callback("progress", callback))
@@ -134,7 +138,11 @@ def _run(
     if colors:
         shape = (*shape, palette.colors.shape[1])
     dtype = np.dtype(np.uint8) if colors else palette.index_dtype
-    result = session.new_array(shape, dtype) if picture.on_device else np.empty(shape, dtype)
+    result: Array | Room
+    if picture.on_device:
+        result = session.new_array(shape, dtype)
+    else:
+        result = room if room is not None and room.fits(shape, dtype) else Room(session.limits, shape, dtype)
     with session.scope() as scope:
         space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
         mapper = Mapper(session, scope, palette, space, picture.pixels, metric)
@@ -149,7 +157,7 @@ def _run(
 
         overlap(session, _bands(session, picture, 4 if colors else 2), map_rows, progress)
         mapper.check_transparency()
-    return result
+    return result.array() if isinstance(result, Room) else result
 
 
 def _bands(session: Session, picture: Picture, bytes_per_pixel: int) -> list[tuple[int, int]]:
@@ -159,17 +167,16 @@ def _bands(session: Session, picture: Picture, bytes_per_pixel: int) -> list[tup
     return overlap_bands(session, picture.height, picture.width * max(bytes_per_pixel, picture.channels))
 
 
-def _store(band: Band, palette: Palette, write: Writer, colors: bool, result: Any) -> None:
+def _store(band: Band, palette: Palette, write: Writer, colors: bool, result: Array | Room) -> None:
     """One band's part of the result."""
     out = band.scope.empty(band.count * palette.index_dtype.itemsize)
     write(band, out)
     if colors:
         chosen, out = out, band.scope.empty(band.count * palette.colors.shape[1])
         band.mapper.apply(chosen, band.count, out)
-    shape = (band.row1 - band.row0, *result.shape[1:])
     if isinstance(result, Array):
         row_bytes = int(np.prod(result.shape[1:])) * result.dtype.itemsize
         target = images.buffer_of(result)
-        band.session.copy(target, out, shape[0] * row_bytes, 0, band.row0 * row_bytes)
+        band.session.copy(target, out, (band.row1 - band.row0) * row_bytes, 0, band.row0 * row_bytes)
     else:
-        band.session.download_into(result[band.row0 : band.row1], out)
+        band.session.download_into(result.array()[band.row0 : band.row1], out)

@@ -7,6 +7,8 @@ import copy
 import math
 from typing import Any
 
+import numpy as np
+
 from clquant import images, params
 from clquant.estimator import Estimator
 from clquant.images import ImageLike
@@ -15,7 +17,7 @@ from clquant.palette.dither import find_dither
 from clquant.palette.error import allowed_error, fewest_colors, mean_squared_error
 from clquant.palette.indexed import IndexedImage
 from clquant.palette.palette import MOST_COLORS, Palette, as_palette, checked_fixed
-from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, open_session
+from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, Room, open_session
 
 METRICS = ("l2", "l1")
 
@@ -303,8 +305,10 @@ class PaletteEngine(Estimator, abc.ABC):
         session = open_session(self.queue, images.device_arrays([picture]))
         with session.scope() as scope:
             source = picture.keeping_rows(session, scope)
+            room = None if picture.on_device else Room(session.limits, (picture.height, picture.width), np.uint8)
             self.fit(source, sample_weight, progress=progress)
-            return self.predict(source, progress=progress)
+            space, metric = self.color_space, self.metric
+            return bands.indices(source, self.palette_, space, self.queue, progress, metric=metric, room=room)
 
     def _given(self, dither: Any, progress: ProgressCallback | None) -> dict[str, Any]:
         self._check_fitted("palette_")

@@ -34,6 +34,7 @@ from clquant.runtime.programs import Kernel, Program, full_source
 from clquant.runtime.progress import Progress, ProgressCallback
 from clquant.runtime.recycling import release_memory
 from clquant.runtime.session import LocalMemory, PreparedLaunch, Session, open_session
+from clquant.runtime.touching import Room
 from clquant.runtime.tuning import force_tuning
 from clquant.runtime.variants import Variant, force_variant
 
@@ -60,6 +61,7 @@ __all__ = [
     "Program",
     "Progress",
     "ProgressCallback",
+    "Room",
     "Scope",
     "Session",
     "StoppedError",

@@ -90,7 +90,9 @@ class ClvqCoder(BlockCoder):
                 for row0 in range(top, bottom, most_rows):
                     row1 = min(row0 + most_rows, bottom)
                     table = np.empty(shape.table_shape(row1 - row0, picture.width), index_dtype(len(self.codebook_)))
-                    self._encode_band(search, session, picture, (row0, row1), table)
+                    with session.scope() as inner:
+                        indices = self._encode_band(search, session, inner, picture, (row0, row1))
+                        session.download_into(table, indices)
                     if matcher is None:
                         writer.write(table)
                         continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from clquant.runtime import (
     CommandQueue,
     InvalidArgument,
     InvalidType,
+    Room,
     Scope,
     Session,
     open_session,
@@ -99,26 +101,26 @@ class BlockCoder(Estimator):
                         offset = row0 // shape.rows * table[1]
                         search.run(band, row1 - row0, picture.width, images.buffer_of(result), offset)
                 return result
-            whole = np.empty(table, dtype)
+            whole = Room(session.limits, table, dtype)
+
+            def encode_rows(own: Session, rows: tuple[int, int]) -> None:
+                with own.scope() as inner:
+                    indices = self._encode_band(search.on(own), own, inner, picture, rows)
+                    own.download_into(whole.array()[rows[0] // shape.rows : -(-rows[1] // shape.rows)], indices)
+
             rows = overlap_bands(session, picture.height, _band_bytes(picture, shape), shape.rows)
-            overlap(session, rows, lambda own, part: self._encode_band(search.on(own), own, picture, part, whole))
-        return whole
+            overlap(session, rows, encode_rows)
+        return whole.array()
 
     def _encode_band(
-        self,
-        search: Search,
-        session: Session,
-        picture: images.Picture,
-        rows: tuple[int, int],
-        out: npt.NDArray[np.integer[Any]],
-    ) -> None:
-        """Write the indices of the pixel rows `rows` to their rows of `out`."""
-        height, side = rows[1] - rows[0], self._shape().rows
-        part = out[rows[0] // side : -(-rows[1] // side)]
-        with session.scope() as scope:
-            indices = scope.empty(part.nbytes)
-            search.run(picture.upload(session, scope, *rows), height, picture.width, indices)
-            session.download_into(part, indices)
+        self, search: Search, session: Session, scope: Scope, picture: images.Picture, rows: tuple[int, int]
+    ) -> Buffer:
+        """Queue the search over the pixel rows `rows`; their indices."""
+        height = rows[1] - rows[0]
+        count = math.prod(self._shape().table_shape(height, picture.width))
+        indices = scope.empty(count * index_dtype(len(self.codebook_)).itemsize)
+        search.run(picture.upload(session, scope, *rows), height, picture.width, indices)
+        return indices
 
     def decode(self, indices: Table, shape: tuple[int, int] | None = None) -> Pixels:
         """The picture of an index table.
@@ -157,18 +159,18 @@ class BlockCoder(Estimator):
                 decoder.decode(session, source, codebook, size, block, height, width, images.buffer_of(result))
                 return result
             narrow = np.ascontiguousarray(indices).astype(index_dtype(size), copy=False)
-            whole = np.empty(out, np.uint8)
+            whole = Room(session.limits, out, np.uint8)
 
             def decode_rows(own: Session, rows: tuple[int, int]) -> None:
                 row0, row1 = rows
                 with own.scope() as inner:
-                    image = inner.empty(whole[row0:row1].nbytes)
+                    image = inner.empty((row1 - row0) * width * block.channels)
                     part = inner.upload(narrow[row0 // block.rows : -(-row1 // block.rows)])
                     decoder.decode(own, part, codebook, size, block, row1 - row0, width, image)
-                    own.download_into(whole[row0:row1], image)
+                    own.download_into(whole.array()[row0:row1], image)
 
             overlap(session, overlap_bands(session, height, width * block.channels, block.rows), decode_rows)
-        return whole
+        return whole.array()
 
     def _check_table(self, indices: Any) -> tuple[int, int]:
         size = len(self.codebook_)
