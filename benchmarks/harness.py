@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import datetime
+import functools
 import importlib
 import importlib.metadata
 import itertools
@@ -153,6 +154,7 @@ def peer(module: str) -> Any | None:
         return None
 
 
+@functools.lru_cache(maxsize=2)
 def pictures(options: Options, limit: int | None = None) -> dict[str, Picture]:
     """RGB pictures by name: of `--images`, else the shipped sample and one synthetic photo.
 
