@@ -6,9 +6,9 @@
  * with copies of one of its entries, which change no minimum.
  *
  * Every kernel that chooses entries begins with the same arguments (LaneGrid.arguments of clquant/palette/lanes.py):
- *   tables (Space.tables()) int; spans (cells) uint2: where in blocks each cell's candidates begin and end; blocks (any,
- *   PLANES, LANES) short; grid: cells along each axis; shift: log2 of a cell's side; transparent: first entry of alpha 0 or
- *   -1; missing (1) int: set to 1 where that entry is wanting.
+ *   tables (Space.tables()) int; spans (cells) uint2: where in blocks each cell's candidates begin and end; blocks
+ *   (any, PLANES, LANES) short; grid: cells along each axis; shift: log2 of a cell's side; transparent: first entry of
+ *   alpha 0 or -1; missing (1) int: set to 1 where that entry is wanting.
  */
 #include "palette_nearest.h"
 
@@ -54,9 +54,9 @@ int8 separation_lanes(const int *p, uint stride, __global const short *block)
 #endif
 }
 
-/* The nearest of a cell's candidates to a point, its coordinates `stride` apart. One number orders them: the distance (at
- * most 2^24) in bits 34 to 58; in bits 16 to 33 that of plain values from the colour `key` (at most 4 * 255^2 < 2^18), if it
- * is not 0; the index in bits 0 to 15. */
+/* The nearest of a cell's candidates to a point, its coordinates `stride` apart. One number orders them: the distance
+ * (at most 2^24) in bits 34 to 58; in bits 16 to 33 that of plain values from the colour `key` (at most 4 * 255^2 <
+ * 2^18), if it is not 0; the index in bits 0 to 15. */
 uint nearest_in_lanes(const int *point, uint stride, uint key, uint2 span, __global const short *blocks)
 {
 #if EXACT_TIES
@@ -78,12 +78,12 @@ uint nearest_in_lanes(const int *point, uint stride, uint key, uint2 span, __glo
     return (uint)min(two.x, two.y) & 0xffff;
 }
 
-/* Pixels that are looked up together: first those that are not known are listed, then answered, so that one search need not
- * wait for another. */
+/* Pixels that are looked up together: first those that are not known are listed, then answered, so that one search need
+ * not wait for another. */
 #define CHUNK 256
 
-/* A memo has 2^(3 bits) entries of WORDS uint: a colour as `load_keys` packs it, then its answer. 0 is no colour's key but
- * that of transparent black, which is never looked up. */
+/* A memo has 2^(3 bits) entries of WORDS uint: a colour as `load_keys` packs it, then its answer. 0 is no colour's key
+ * but that of transparent black, which is never looked up. */
 uint memo_slot(uint key, int bits)
 {
     const uint low = (1u << bits) - 1;
@@ -130,8 +130,8 @@ void load_keys(__global const uchar *pixels, ulong begin, uint n, uint *keys)
 }
 
 /* Lists the colours that the memo does not have, and claims their slots; returns how many. Each must get a whole entry
- * afterwards, in order, so that every entry's answer is its key's. A colour may lose its slot to a later one of the chunk;
- * alone in a chunk it does not. */
+ * afterwards, in order, so that every entry's answer is its key's. A colour may lose its slot to a later one of the
+ * chunk; alone in a chunk it does not. */
 uint list_unknown(const uint *keys, uint n, __global uint *memo, int bits, uint *unknown)
 {
     uint count = 0;

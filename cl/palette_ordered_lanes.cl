@@ -1,7 +1,7 @@
 /* palette_ordered.cl's dithering in the shape that CPUs run fast (palette_lanes.h); the same result bit for bit.
  *
- * Of a colour's two entries the second stands for those thresholds that are below its share, so a colour's whole answer is
- * two entries and one number of the mask: one stands below it, the other from it on.
+ * Of a colour's two entries the second stands for those thresholds that are below its share, so a colour's whole answer
+ * is two entries and one number of the mask: one stands below it, the other from it on.
  */
 #define WORDS (1 + (sizeof(Answer) + 3) / 4)
 typedef struct {
@@ -18,7 +18,8 @@ int thresholds_below(long share, long step, int values)
     return share <= step ? 0 : (int)min((share + step - 1) / (2 * step), (long)values);
 }
 
-/* The answer for a point between two entries; palette_ordered.cl has the equations, and bounds that hold here as well. */
+/* The answer for a point between two entries; palette_ordered.cl has the equations, and bounds that hold here as
+ * well. */
 Answer answer_of(int4 point, uint first, uint second, __global const int4 *points, int values, int strength)
 {
     const int4 step = points[second] - points[first];
