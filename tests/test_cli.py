@@ -153,7 +153,8 @@ def test_terminals_that_can():
 def asked(answer):
     """What a terminal that answers so gets to see of `terminal.check()`, and what goes to standard error."""
     own, theirs = os.openpty()
-    command = "from clquant.cli import terminal; terminal.check(); print('welcome')"
+    # However long this process waits for a processor before it answers.
+    command = "from clquant.cli import terminal; terminal.ANSWER_SECONDS = 600; terminal.check(); print('welcome')"
     # Opening a terminal makes it the controlling one of a session that has none.
     command = f"import os; os.open(os.ttyname(0), os.O_RDWR); {command}"
     files = {"stdin": theirs, "stdout": theirs, "stderr": subprocess.PIPE}

@@ -69,6 +69,7 @@ def test_a_killed_process_leaves_a_whole_file(tmp_path: pathlib.Path) -> None:
         assert child.stdout is not None
         child.stdout.readline()
         while not path.exists():
+            assert child.poll() is None
             time.sleep(0.001)
         time.sleep(pause)
         child.kill()

@@ -147,7 +147,7 @@ def test_a_pipe_stays_and_is_written_to(tmp_path):
     reader = threading.Thread(target=lambda: read.append(path.read_bytes()))
     reader.start()
     files.write_bytes(path, b"abc")
-    reader.join(10)
+    reader.join(600)
     assert read == [b"abc"]
     assert path.is_fifo()
     assert list(tmp_path.iterdir()) == [path]

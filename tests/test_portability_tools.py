@@ -59,7 +59,7 @@ def test_past_the_time_only_what_is_optional_is_left_out(monkeypatch: pytest.Mon
     assert left == 2
 
 
-def _options(timeout: float = 60) -> argparse.Namespace:
+def _options(timeout: float = 600) -> argparse.Namespace:
     return argparse.Namespace(folder=pathlib.Path(), fetch=False, only="", record=None, timeout=timeout)
 
 
@@ -70,7 +70,7 @@ def _missing(folder: pathlib.Path, fetch: bool) -> dict[str, str]:
 @pytest.mark.parametrize("required", [False, True])
 def test_a_runtime_that_cannot_be_had_fails_only_where_it_is_required(required: bool) -> None:
     own = Runtime("other", "Other", _missing, required=required)
-    (outcome,) = matrix.runtime_outcomes(own, _options(), time.monotonic() + 60)
+    (outcome,) = matrix.runtime_outcomes(own, _options(), time.monotonic() + 600)
     assert outcome.wrong == required
     assert "the network is down" in outcome.verdict
 
@@ -87,9 +87,9 @@ def test_a_process_that_differs_fails_and_a_slow_one_only_where_it_is_required(
 ) -> None:
     own = RUNTIMES[0]
     setting = matrix.Setting("one", dataclasses.replace(own, device="no such device"), {})
-    assert matrix.run(setting, _options(), 60).wrong
+    assert matrix.run(setting, _options(), 600).wrong
     untrusted = dataclasses.replace(setting.runtime, trusted=False)
-    assert not matrix.run(dataclasses.replace(setting, runtime=untrusted), _options(), 60).wrong
+    assert not matrix.run(dataclasses.replace(setting, runtime=untrusted), _options(), 600).wrong
     for required in (False, True):
         slow = dataclasses.replace(own, required=required)
         assert matrix.run(dataclasses.replace(setting, runtime=slow), _options(), 0.01).wrong == required

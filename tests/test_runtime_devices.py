@@ -163,7 +163,7 @@ print(len(clquant.KMeansPalette(2).fit(picture).palette_), flush=True)
 def _forked(use: str) -> list[str]:
     command = [sys.executable, "-W", "ignore", "-c", FORK.format(use=use)]
     root = pathlib.Path(__file__).parents[1]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

@@ -150,7 +150,7 @@ def test_two_processes_fill_one_cache(tmp_path: pathlib.Path) -> None:
     environment = {**os.environ, "CLQUANT_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": os.getcwd()}
     command = [sys.executable, "-c", prefix + script]
     pipes = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    assert [pipe.communicate(timeout=60)[0].split() for pipe in pipes] == [["1713891541", "fill"]] * 2
+    assert [pipe.communicate(timeout=600)[0].split() for pipe in pipes] == [["1713891541", "fill"]] * 2
     assert not list((tmp_path / "cache").glob("*.part"))
 
 
