@@ -1,5 +1,6 @@
 // Levels 1 to 4 of a tile by one work-item, in explicit vectors: the form for CPUs, whose compilers do not vectorize
 // across work-items. Same integers as reduce_cell in quadtree_tiles.cl; TILE_LEVEL is 6, not for the range criterion.
+// After quadtree_blocks.h and quadtree_planes.h.
 //
 // Sums and sums of squares of levels 1 to 4 fit 32 bits, and so does n^2 times the variance: at level 4, of n = 256
 // pixels, n * squares <= 256^2 * 255^2 < 2^32. A row of a level is BANDS planes of a word for every node across a tile.
@@ -7,14 +8,9 @@
 // `whole` is a constant wherever it is passed: a tile at the picture's edge takes its pixels from a copy that is 0
 // outside, and counts the pixels of every node.
 
-#define LANES_INLINE inline __attribute__((always_inline))
-#define SIDE 64u
 #define ACROSS_1 32u
 #define ACROSS_2 16u
 #define ACROSS_3 8u
-
-// A whole vector wherever it lies: compilers load what vload16 asks for in pieces where a shuffle follows.
-typedef uchar16 __attribute__((aligned(1))) bytes_t;
 
 // Nodes of eight side by side, from (x, y) of `level` on, that are in the grid.
 LANES_INLINE uint lanes_inside(uint x, uint y, uint level, int whole, const rules_t *rules) {
@@ -89,60 +85,6 @@ LANES_INLINE uint8 stops_lanes(const uint8 *sum, const uint8 *squares, uint8 n, 
 #endif
 }
 
-// Sixteen pixels, band by band, of a picture or of a copy of some of its rows.
-LANES_INLINE void load_planes(__global const uchar *pixel, const uchar *copy, int whole, ushort16 *plane) {
-    uchar16 bytes[CHANNELS];
-#pragma unroll
-    for (uint i = 0; i < CHANNELS; ++i)
-        bytes[i] = whole ? ((__global const bytes_t *)pixel)[i] : ((const bytes_t *)copy)[i];
-#if CHANNELS == 1
-    plane[0] = convert_ushort16(bytes[0]);
-#elif CHANNELS == 3
-    // Every third byte: the places of a channel in three vectors are 0, 2 and 1 apart, so that they fill one vector.
-    const uchar16 m = (uchar16)(255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255);
-    const uchar16 n = (uchar16)(0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0);
-    const uchar16 o = ~(m | n);
-    uchar16 a = bytes[0], b = bytes[1], c = bytes[2];
-    plane[0] = convert_ushort16(((a & m) | (b & o) | (c & n)).s0369cf258be147ad);
-    plane[1] = convert_ushort16(((a & n) | (b & m) | (c & o)).s147ad0369cf258be);
-    plane[2] = convert_ushort16(((a & o) | (b & n) | (c & m)).s258be147ad0369cf);
-#elif CHANNELS == 4
-    uchar16 a = bytes[0], b = bytes[1], c = bytes[2], d = bytes[3];
-    plane[0] = convert_ushort16((uchar16)(a.s048c, b.s048c, c.s048c, d.s048c));
-    plane[1] = convert_ushort16((uchar16)(a.s159d, b.s159d, c.s159d, d.s159d));
-    plane[2] = convert_ushort16((uchar16)(a.s26ae, b.s26ae, c.s26ae, d.s26ae));
-    plane[3] = convert_ushort16((uchar16)(a.s37bf, b.s37bf, c.s37bf, d.s37bf));
-#else
-#pragma unroll
-    for (uint c = 0; c < CHANNELS; ++c) {
-        ushort values[16];
-        for (uint i = 0; i < 16; ++i)
-            values[i] = whole ? pixel[i * CHANNELS + c] : copy[i * CHANNELS + c];
-        plane[c] = vload16(0, values);
-    }
-#endif
-#if BANDS > CHANNELS
-    uint16 red = convert_uint16(plane[0]), green = convert_uint16(plane[1]), blue = convert_uint16(plane[2]);
-    plane[CHANNELS] = convert_ushort16((red * 19595u + green * 38470u + blue * 7471u + 32768u) >> 16);
-#endif
-}
-
-// Four rows of a tile from (x, y) on, `first` its first byte; outside the picture, zeros.
-LANES_INLINE void copy_rows(__global const uchar *first, uint pitch, uint x, uint y, const rules_t *rules,
-                            uchar *rows) {
-    uint bytes = min(SIDE, rules->width - x) * CHANNELS;
-    for (uint r = 0; r < 4; ++r) {
-        __global const uchar *from = first + r * pitch;
-        uchar *to = rows + r * SIDE * CHANNELS;
-        if (y + r < rules->height && bytes == SIDE * CHANNELS)
-            for (uint i = 0; i < SIDE * CHANNELS / 16; ++i)
-                ((bytes_t *)to)[i] = ((__global const bytes_t *)from)[i];
-        else
-            for (uint i = 0; i < SIDE * CHANNELS; ++i)
-                to[i] = y + r < rules->height && i < bytes ? from[i] : (uchar)0;
-    }
-}
-
 // The level-1 row y of the tile, from node x on, of two rows of pixels; stores it, and gives back its words, which
 // nodes stop a split and the leaves under them. Neighbours are the halves of a 32-bit lane; a square is below 2^16.
 LANES_INLINE void reduce_rows(__global const uchar *first, uint pitch, const uchar *rows, uint x, uint y, int whole,
@@ -187,7 +129,7 @@ LANES_INLINE void reduce_strip(__global const uchar *first, uint pitch, uint x, 
     uint word1[2 * BANDS * ACROSS_1], stop1[2 * ACROSS_1], count1[2 * ACROSS_1];
     uchar rows[4 * SIDE * CHANNELS];
     if (!whole)
-        copy_rows(first, pitch, 4 * x, 4 * y, rules, rows);
+        copy_rows(first, pitch, 4 * x, 4 * y, rules->width, rules->height, rows);
     for (uint s = 0; s < 2; ++s)
         reduce_rows(first + 2 * s * pitch, pitch, rows + 2 * s * SIDE * CHANNELS, 2 * x, 2 * y + s, whole, rules,
                     word1 + s * BANDS * ACROSS_1, stop1 + s * ACROSS_1, count1 + s * ACROSS_1, low);

@@ -66,6 +66,7 @@ inline uint reduce_cell(__global const uchar *pixels, ulong origin, uint pitch, 
 }
 
 #if LANES
+#include "quadtree_planes.h"
 #include "quadtree_lanes.h"
 #endif
 

@@ -1,11 +1,47 @@
 // Top-down building: statistics of whole tiles, and of the leaves of a finished list.
 // Masina and Stedile, section 2.1, Algorithm 1: a region's statistics come from its pixels, not from its children.
 
+// Constants besides those of quadtree.h: ALIGNED (quadtree_pixels.h); GROUP, the work-group size; LANES, 1 for the form
+// in explicit vectors (quadtree_planes.h; GROUP is 1 then, TILE_LEVEL 6, and the criterion not that of the range).
+
 #include "quadtree.h"
 #include "quadtree_pixels.h"
 
 #define BLOCKS (1u << (2 * TILE_LEVEL - 4))
 #define LEAF_WORDS (3 + (CHANNELS + 3) / 4)
+
+#if LANES
+#include "quadtree_planes.h"
+
+// Sums and sums of squares of the tile at (x, y) whose first byte is `first`. A lane adds up 512 pixels: squares stay
+// below 2^25. Neighbours are the halves of a 32-bit lane; a square is below 2^16.
+LANES_INLINE void add_tile(__global const uchar *first, uint pitch, uint x, uint y, int whole, uint width, uint height,
+                           ulong *sum, ulong *squares) {
+    uint8 sums[BANDS], totals[BANDS];
+    uchar rows[4 * SIDE * CHANNELS];
+    for (uint c = 0; c < BANDS; ++c)
+        sums[c] = totals[c] = 0;
+    for (uint r = 0; r < SIDE; ++r) {
+        if (!whole && (r & 3u) == 0)
+            copy_rows(first + r * pitch, pitch, x, y + r, width, height, rows);
+        for (uint i = 0; i < SIDE; i += 16) {
+            ushort16 plane[BANDS];
+            load_planes(first + r * pitch + i * CHANNELS, rows + ((r & 3u) * SIDE + i) * CHANNELS, whole, plane);
+#pragma unroll
+            for (uint c = 0; c < BANDS; ++c) {
+                uint8 pair = as_uint8(plane[c]), squared = as_uint8(plane[c] * plane[c]);
+                sums[c] += (pair & 0xFFFFu) + (pair >> 16);
+                totals[c] += (squared & 0xFFFFu) + (squared >> 16);
+            }
+        }
+    }
+    for (uint c = 0; c < BANDS; ++c) {
+        uint4 four = sums[c].lo + sums[c].hi, squared = totals[c].lo + totals[c].hi;
+        sum[c] = four.x + four.y + four.z + four.w;
+        squares[c] = (ulong)squared.x + squared.y + squared.z + squared.w;
+    }
+}
+#endif
 
 // Statistics of every tile of 2^TILE_LEVEL pixels a side, nothing of what is under it.
 //
@@ -26,6 +62,16 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_totals
         sum[c] = squares[c] = 0;
     for (uint c = 0; c < CHANNELS; ++c)
         extent[c] = NO_EXTENT;
+#if LANES
+    uint x = tile_x << TILE_LEVEL, y = tile_y << TILE_LEVEL;
+    __global const uchar *first = pixels + origin + (ulong)y * pitch + (ulong)x * CHANNELS;
+    if (x + SIDE <= width && y + SIDE <= height)
+        add_tile(first, pitch, x, y, 1, width, height, sum, squares);
+    else
+        add_tile(first, pitch, x, y, 0, width, height, sum, squares);
+    for (uint c = 0; c < BANDS; ++c)
+        partial[c] = sum[c] << WIDE_SHIFT | squares[c];
+#else
     for (uint i = lid; i < BLOCKS; i += GROUP) {
         uint x = (tile_x << TILE_LEVEL) + 4 * (i & ((1u << (TILE_LEVEL - 2)) - 1));
         uint y = (tile_y << TILE_LEVEL) + 4 * (i >> (TILE_LEVEL - 2));
@@ -62,6 +108,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_totals
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
+#endif
     if (lid == 0) {
         for (uint c = 0; c < BANDS; ++c) {
             ulong word = partial[c * GROUP];

@@ -15,29 +15,21 @@ import numpy.typing as npt
 
 from clquant import runtime
 from clquant.quadtree.criteria import Criterion
+from clquant.quadtree.forms import (
+    GROUP,
+    LEAF_VARIANTS,
+    MAX_TILE_LEVEL,
+    TILE_VARIANTS,
+    TOTAL_VARIANTS,
+    group_kernel,
+    leaf_level,
+    tile_level,
+    upper_span,
+)
 from clquant.quadtree.geometry import cells, grid
 
 STOP = np.uint32(1 << 31)
 COUNT_MASK = np.uint32(STOP - 1)
-# Work-group size of `quadtree_totals`.
-GROUP = 128
-
-MAX_TILE_LEVEL = 6  # tiles of 64 pixels a side; the variants below are for these
-
-TILE_VARIANTS = (
-    runtime.Variant("dp4a", "quadtree_tiles.cl", lambda limits: limits.is_nvidia, {"DP4A": 1, "LANES": 0}),
-    runtime.Variant(
-        "lanes", "quadtree_tiles.cl", lambda limits: limits.is_cpu and not limits.is_simulator, {"DP4A": 0, "LANES": 1}
-    ),
-    runtime.Variant("portable", "quadtree_tiles.cl", constants={"DP4A": 0, "LANES": 0}),
-)
-
-LEAF_VARIANTS = (
-    runtime.Variant(
-        "lanes", "quadtree_leaves.cl", lambda limits: limits.is_cpu and not limits.is_simulator, {"SERIAL": 1}
-    ),
-    runtime.Variant("portable", "quadtree_leaves.cl", constants={"SERIAL": 0}),
-)
 
 
 def record_dtype(channels: int, gray: bool) -> np.dtype[np.void]:
@@ -78,43 +70,6 @@ class Region:
     left: int
     top: int
     level: int
-
-
-def tile_level(limits: runtime.Limits, bands: int) -> int:
-    """Side of the tiles that one work-group reduces, as a level: the greatest whose local memory the device has."""
-    for level in (MAX_TILE_LEVEL, 5):
-        cells = 4 ** (level - 3)
-        if max((cells * 4 // 3 + 1) * (10 * bands + 4), GROUP * 10 * bands) <= limits.local_memory:
-            return level
-    return 4
-
-
-def leaf_level(limits: runtime.Limits, channels: int, tile: int) -> int:
-    """Side of the squares whose leaves one work-group gathers, as a level: the greatest that local memory admits."""
-    for level in (5, 4):
-        if level <= tile and 4**level * (3 + 4 * -(-channels // 4)) + 256 <= limits.local_memory:
-            return level
-    return 3
-
-
-def upper_span(limits: runtime.Limits, bands: int) -> int:
-    """How many levels above the tiles one launch makes, as local memory admits."""
-    for span in (4, 3, 2):
-        if (4 ** (span - 1) * 4 // 3 + 1) * (18 * bands + 4) <= limits.local_memory:
-            return span
-    return 1
-
-
-def group_kernel(
-    session: runtime.Session, file: str, name: str, wanted: int, constants: dict[str, int | str]
-) -> tuple[runtime.Kernel, int]:
-    """A kernel that is built for its work-group size, and that size: `wanted`, halved until the device takes it."""
-    group = 1 << (min(wanted, session.limits.work_group).bit_length() - 1)
-    while True:
-        kernel = session.program(file, **constants, GROUP=group).kernel(name)
-        if group <= session.work_group_size(kernel, group):
-            return kernel, group
-        group //= 2
 
 
 def launch_upper(
@@ -215,7 +170,9 @@ class Subtree:
 
     def descend(self) -> None:
         """Top-down: the tiles and what is above them first, then what is under the tiles that are to be split."""
-        kernel, group = self._group_kernel("quadtree_totals.cl", "quadtree_totals", GROUP)
+        variant = self._tile_form(TOTAL_VARIANTS)
+        wanted = 1 if variant.name == "lanes" else GROUP
+        kernel, group = self._group_kernel(variant.file, "quadtree_totals", wanted, **variant.constants)
         stats_at, nodes_at = self.bands * self._cells_from(3, self.tile), self._cells_from(3, self.tile)
         self.session.launch(
             kernel,
@@ -245,10 +202,14 @@ class Subtree:
             shut = shut.repeat(2, 0).repeat(2, 1)[:rows, :columns] | (self.nodes(level) >= STOP)
         return np.flatnonzero(~shut).astype(np.uint32)
 
-    def _reduce_tiles(self, tiles: npt.NDArray[np.uint32] | None) -> None:
-        variant = self.session.choose(TILE_VARIANTS)
+    def _tile_form(self, variants: tuple[runtime.Variant, ...]) -> runtime.Variant:
+        """The device's form of a kernel of tiles; forms other than the portable one are for the largest, of sums."""
         if self.criterion.name == "range" or self.tile < MAX_TILE_LEVEL:
-            variant = TILE_VARIANTS[-1]
+            return variants[-1]
+        return self.session.choose(variants)
+
+    def _reduce_tiles(self, tiles: npt.NDArray[np.uint32] | None) -> None:
+        variant = self._tile_form(TILE_VARIANTS)
         kernel, group = self._group_kernel(
             variant.file,
             "quadtree_tiles",
@@ -339,7 +300,9 @@ class Subtree:
 
     def leaf_sums(self, records: runtime.Buffer, count: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Sums and sums of squares of listed leaves, (count, C) uint64 each."""
-        kernel = self.session.program("quadtree_totals.cl", **self._constants(GROUP=1)).kernel("quadtree_leaf_sums")
+        kernel = self.session.program("quadtree_totals.cl", **self._constants(GROUP=1, LANES=0)).kernel(
+            "quadtree_leaf_sums"
+        )
         sums, squares = (self.scope.empty(8 * count * self.channels) for _ in range(2))
         self.session.launch(
             kernel,

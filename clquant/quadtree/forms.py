@@ -1,0 +1,66 @@
+"""The forms of the quadtree kernels, and the sizes that a device's local memory and work-groups admit."""
+
+from __future__ import annotations
+
+from clquant import runtime
+
+# Work-group size of the portable form of `quadtree_totals`.
+GROUP = 128
+MAX_TILE_LEVEL = 6  # tiles of 64 pixels a side; the variants below are for these
+
+
+def _vector_cpu(limits: runtime.Limits) -> bool:
+    """Whether a device is a CPU whose compiler is for vectors."""
+    return limits.is_cpu and not limits.is_simulator
+
+
+TILE_VARIANTS = (
+    runtime.Variant("dp4a", "quadtree_tiles.cl", lambda limits: limits.is_nvidia, {"DP4A": 1, "LANES": 0}),
+    runtime.Variant("lanes", "quadtree_tiles.cl", _vector_cpu, {"DP4A": 0, "LANES": 1}),
+    runtime.Variant("portable", "quadtree_tiles.cl", constants={"DP4A": 0, "LANES": 0}),
+)
+TOTAL_VARIANTS = (
+    runtime.Variant("lanes", "quadtree_totals.cl", _vector_cpu, {"LANES": 1}),
+    runtime.Variant("portable", "quadtree_totals.cl", constants={"LANES": 0}),
+)
+LEAF_VARIANTS = (
+    runtime.Variant("lanes", "quadtree_leaves.cl", _vector_cpu, {"SERIAL": 1}),
+    runtime.Variant("portable", "quadtree_leaves.cl", constants={"SERIAL": 0}),
+)
+
+
+def tile_level(limits: runtime.Limits, bands: int) -> int:
+    """Side of the tiles that one work-group reduces, as a level: the greatest whose local memory the device has."""
+    for level in (MAX_TILE_LEVEL, 5):
+        cells = 4 ** (level - 3)
+        if max((cells * 4 // 3 + 1) * (10 * bands + 4), GROUP * 10 * bands) <= limits.local_memory:
+            return level
+    return 4
+
+
+def leaf_level(limits: runtime.Limits, channels: int, tile: int) -> int:
+    """Side of the squares whose leaves one work-group gathers, as a level: the greatest that local memory admits."""
+    for level in (5, 4):
+        if level <= tile and 4**level * (3 + 4 * -(-channels // 4)) + 256 <= limits.local_memory:
+            return level
+    return 3
+
+
+def upper_span(limits: runtime.Limits, bands: int) -> int:
+    """How many levels above the tiles one launch makes, as local memory admits."""
+    for span in (4, 3, 2):
+        if (4 ** (span - 1) * 4 // 3 + 1) * (18 * bands + 4) <= limits.local_memory:
+            return span
+    return 1
+
+
+def group_kernel(
+    session: runtime.Session, file: str, name: str, wanted: int, constants: dict[str, int | str]
+) -> tuple[runtime.Kernel, int]:
+    """A kernel that is built for its work-group size, and that size: `wanted`, halved until the device takes it."""
+    group = 1 << (min(wanted, session.limits.work_group).bit_length() - 1)
+    while True:
+        kernel = session.program(file, **constants, GROUP=group).kernel(name)
+        if group <= session.work_group_size(kernel, group):
+            return kernel, group
+        group //= 2
