@@ -53,7 +53,7 @@ PILLOW = "Pillow, Floyd-Steinberg"
 
 
 def mappings(picture: Picture, colors: int, queue: runtime.CommandQueue) -> dict[str, Callable[[], Any]]:
-    """Calls that give indices: ours, and Pillow's to the same palette; last Pillow's that makes its own palette."""
+    """Calls that give indices: ours, and Pillow's to the same palette; last the one that makes it, which never dithers."""
     image = PIL.Image.fromarray(picture)
     made = pillow_palette(picture, colors)
     palette = palette_of(made, colors)
@@ -63,7 +63,7 @@ def mappings(picture: Picture, colors: int, queue: runtime.CommandQueue) -> dict
     }
     calls["Pillow, no dither"] = partial(image.quantize, palette=made, dither=PIL.Image.Dither.NONE)
     calls[PILLOW] = partial(image.quantize, palette=made, dither=PIL.Image.Dither.FLOYDSTEINBERG)
-    calls["Pillow, median cut and Floyd-Steinberg"] = partial(image.quantize, colors)
+    calls["Pillow, median cut, no dither"] = partial(image.quantize, colors)
     return calls
 
 
