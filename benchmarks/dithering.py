@@ -53,7 +53,7 @@ PILLOW = "Pillow, Floyd-Steinberg"
 
 
 def mappings(picture: Picture, colors: int, queue: runtime.CommandQueue) -> dict[str, Callable[[], Any]]:
-    """Calls that give indices: ours, and Pillow's to the same palette; last the one that makes it, which never dithers."""
+    """Calls that give indices: ours, and Pillow's to the same palette; last the one that makes it, undithered."""
     image = PIL.Image.fromarray(picture)
     made = pillow_palette(picture, colors)
     palette = palette_of(made, colors)
