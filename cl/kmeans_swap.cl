@@ -177,8 +177,8 @@ ulong turns_before(uint j, uint begin, uint end, PLACE const uint *by_cost, PLAC
     for (uint i = begin; i < end; i += 4) {
         const uint4 kinds = vload4(0, merges + i);
         const int4 earlier = (kinds == kind) & (vload4(0, order + i) < own);
-        turn -= earlier;
-        free -= kinds == 0;
+        turn += select((int4)0, (int4)1, earlier);
+        free += select((int4)0, (int4)1, kinds == 0);
     }
     return ((ulong)(free.x + free.y + free.z + free.w) << 32) | (uint)(turn.x + turn.y + turn.z + turn.w);
 }
