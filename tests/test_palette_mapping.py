@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from clquant import IndexedImage, Palette
 from clquant.palette import engine, mapping, spaces
 from clquant.palette.dither import register_dither
-from clquant.runtime import Array, InvalidArgument, InvalidType, StoppedError, default_queue, force_tuning, open_session
+from clquant.runtime import (
+    Array,
+    InvalidArgument,
+    InvalidType,
+    StoppedError,
+    default_queue,
+    force_tuning,
+    force_variant,
+    open_session,
+)
 from tests.reference.palette_map import nearest
 
 
@@ -23,7 +32,7 @@ def _always_by_grid():
 def mapped(queue, pixels, palette, space, grid):
     session = open_session(queue)
     with session.scope() as scope:
-        mapper = mapping.Mapper(session, scope, palette, space, 2**40 if grid else 0)
+        mapper = mapping.Mapper(session, scope, palette, space, 2**25 if grid else 0)
         out = scope.empty(2 * len(pixels))
         mapper.map(scope.copy_of(pixels), pixels.shape[1], len(pixels), out)
         return session.download(out, len(pixels), palette.index_dtype)
@@ -168,3 +177,14 @@ def test_dither_is_a_registry(queue, rng):
     palette = Palette([[0, 0, 0], [1, 2, 3]])
     assert (engine.predict(image, palette, dither="test-last", queue=queue) == 1).all()
     assert (engine.transform(image, palette, dither="test-last", queue=queue) == [1, 2, 3]).all()
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+def test_a_finer_grid_changes_nothing(queue, rng, channels, monkeypatch):
+    monkeypatch.setattr(mapping, "FINER_PAYS", 1)
+    colors = rng.integers(0, 256, (50, channels), dtype=np.uint8)
+    colors[1, channels - 1] = 0
+    pixels = some_pixels(rng, colors, 300, channels)
+    space, palette = spaces.space("oklab", channels == 4), Palette(colors)
+    with force_variant("portable"):
+        assert np.array_equal(mapped(queue, pixels, palette, space, True), nearest(pixels, palette, space))
