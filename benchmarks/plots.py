@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import matplotlib
+import numpy as np
+import PIL.Image
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -137,6 +139,9 @@ def _sheet(panels: list[Callable[[Any], None]], path: pathlib.Path, device: str)
         f"{device}   (lines: end to end; dotted: kernels alone)" if "quality" not in path.name else device, fontsize=9
     )
     figure.tight_layout()
-    figure.savefig(path, dpi=DPI, pil_kwargs={"optimize": True})
+    figure.set_dpi(DPI)
+    figure.canvas.draw()
+    drawn = PIL.Image.fromarray(np.ascontiguousarray(np.asarray(figure.canvas.buffer_rgba())[..., :3]))
+    drawn.quantize(64, dither=PIL.Image.Dither.NONE).save(path, optimize=True)
     plt.close(figure)
     return path
