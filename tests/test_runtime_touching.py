@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clquant import KMeansPalette, VQCodec, runtime
+from clquant import KMeansPalette, runtime
 from clquant.runtime import staging, touching
 from clquant.runtime.limits import Limits
 
@@ -39,15 +39,12 @@ def test_shared_memory_is_left_alone(queue: runtime.CommandQueue) -> None:
     assert not runtime.Room(limits, (1 << 23,), np.uint8)._touched
 
 
-def test_results_are_those_of_plain_memory(
+def test_indices_are_those_of_plain_memory(
     queue: runtime.CommandQueue, limits: Limits, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pixels = rng.integers(0, 256, (90, 110, 3), dtype=np.uint8)
-    model, codec = KMeansPalette(9, queue=queue), VQCodec(16, queue=queue).fit(pixels)
-    made = [model.fit_predict(pixels), model.predict(pixels), codec.encode(pixels)]
-    made.append(codec.decode(made[-1], pixels.shape))
+    model = KMeansPalette(9, queue=queue)
+    ahead = model.fit_predict(pixels)
     monkeypatch.setattr(touching, "SMALLEST_DOWN", staging.SMALLEST_DOWN)
-    expected = [model.fit_predict(pixels), model.predict(pixels), codec.encode(pixels)]
-    expected.append(codec.decode(expected[-1], pixels.shape))
-    for ahead, plain in zip(made, expected, strict=True):
-        np.testing.assert_array_equal(ahead, plain)
+    np.testing.assert_array_equal(ahead, model.fit_predict(pixels))
+    np.testing.assert_array_equal(ahead, model.predict(pixels))

@@ -138,11 +138,11 @@ def _run(
     if colors:
         shape = (*shape, palette.colors.shape[1])
     dtype = np.dtype(np.uint8) if colors else palette.index_dtype
-    result: Array | Room
+    result: Any
     if picture.on_device:
         result = session.new_array(shape, dtype)
     else:
-        result = room if room is not None and room.fits(shape, dtype) else Room(session.limits, shape, dtype)
+        result = room.array() if room is not None and room.fits(shape, dtype) else np.empty(shape, dtype)
     with session.scope() as scope:
         space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
         mapper = Mapper(session, scope, palette, space, picture.pixels, metric)
@@ -157,7 +157,7 @@ def _run(
 
         overlap(session, _bands(session, picture, 4 if colors else 2), map_rows, progress)
         mapper.check_transparency()
-    return result.array() if isinstance(result, Room) else result
+    return result
 
 
 def _bands(session: Session, picture: Picture, bytes_per_pixel: int) -> list[tuple[int, int]]:
@@ -167,7 +167,7 @@ def _bands(session: Session, picture: Picture, bytes_per_pixel: int) -> list[tup
     return overlap_bands(session, picture.height, picture.width * max(bytes_per_pixel, picture.channels))
 
 
-def _store(band: Band, palette: Palette, write: Writer, colors: bool, result: Array | Room) -> None:
+def _store(band: Band, palette: Palette, write: Writer, colors: bool, result: Any) -> None:
     """One band's part of the result."""
     out = band.scope.empty(band.count * palette.index_dtype.itemsize)
     write(band, out)
@@ -179,4 +179,4 @@ def _store(band: Band, palette: Palette, write: Writer, colors: bool, result: Ar
         target = images.buffer_of(result)
         band.session.copy(target, out, (band.row1 - band.row0) * row_bytes, 0, band.row0 * row_bytes)
     else:
-        band.session.download_into(result.array()[band.row0 : band.row1], out)
+        band.session.download_into(result[band.row0 : band.row1], out)

@@ -17,7 +17,6 @@ from clquant.runtime import (
     CommandQueue,
     InvalidArgument,
     InvalidType,
-    Room,
     Scope,
     Session,
     open_session,
@@ -101,16 +100,16 @@ class BlockCoder(Estimator):
                         offset = row0 // shape.rows * table[1]
                         search.run(band, row1 - row0, picture.width, images.buffer_of(result), offset)
                 return result
-            whole = Room(session.limits, table, dtype)
+            whole = np.empty(table, dtype)
 
             def encode_rows(own: Session, rows: tuple[int, int]) -> None:
                 with own.scope() as inner:
                     indices = self._encode_band(search.on(own), own, inner, picture, rows)
-                    own.download_into(whole.array()[rows[0] // shape.rows : -(-rows[1] // shape.rows)], indices)
+                    own.download_into(whole[rows[0] // shape.rows : -(-rows[1] // shape.rows)], indices)
 
             rows = overlap_bands(session, picture.height, _band_bytes(picture, shape), shape.rows)
             overlap(session, rows, encode_rows)
-        return whole.array()
+        return whole
 
     def _encode_band(
         self, search: Search, session: Session, scope: Scope, picture: images.Picture, rows: tuple[int, int]
@@ -159,7 +158,7 @@ class BlockCoder(Estimator):
                 decoder.decode(session, source, codebook, size, block, height, width, images.buffer_of(result))
                 return result
             narrow = np.ascontiguousarray(indices).astype(index_dtype(size), copy=False)
-            whole = Room(session.limits, out, np.uint8)
+            whole = np.empty(out, np.uint8)
 
             def decode_rows(own: Session, rows: tuple[int, int]) -> None:
                 row0, row1 = rows
@@ -167,10 +166,10 @@ class BlockCoder(Estimator):
                     image = inner.empty((row1 - row0) * width * block.channels)
                     part = inner.upload(narrow[row0 // block.rows : -(-row1 // block.rows)])
                     decoder.decode(own, part, codebook, size, block, row1 - row0, width, image)
-                    own.download_into(whole.array()[row0:row1], image)
+                    own.download_into(whole[row0:row1], image)
 
             overlap(session, overlap_bands(session, height, width * block.channels, block.rows), decode_rows)
-        return whole.array()
+        return whole
 
     def _check_table(self, indices: Any) -> tuple[int, int]:
         size = len(self.codebook_)
