@@ -163,7 +163,7 @@ class NeuQuantCL(PaletteEngine):
         pictures = read_many(images)
         weights = checked_weights(sample_weight, pictures, images)[0]
         if weights is not None:
-            pictures = [resampled(pictures, weights)]
+            pictures = [resampled(pictures, weights, self.queue)]
         self.palette_ = self._learn([pictures], progress)[0]
         return self
 

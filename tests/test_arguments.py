@@ -190,3 +190,13 @@ def test_fixed_colors_and_the_transparent_entry_may_take_every_place(others: int
     assert fitted.palette_.colors.tolist() == [[0, 0, 0, 0], [1, 2, 3, 255]]
     difference = picture[1:, :, :3].astype(int) - (1, 2, 3)
     assert fitted.inertia_ == (difference**2).sum()
+
+
+def test_weights_of_a_picture_on_no_queue() -> None:
+    picture = runtime.open_session().new_array((4, 5, 3), np.uint8)
+    picture.set(np.full((4, 5, 3), 7, np.uint8))
+    detached = picture.with_queue(None)
+    engine = clquant.NeuQuantCL(4)
+    with pytest.raises(InvalidArgument, match="a device array has no queue"):
+        engine.fit(detached, np.ones((4, 5)))
+    assert engine.set_params(queue=picture.queue).fit(detached, np.ones((4, 5))).palette_.colors.tolist() == [[7, 7, 7]]

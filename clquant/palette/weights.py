@@ -13,7 +13,7 @@ import PIL.Image
 from clquant import images, params
 from clquant.images import ImageLike, Picture
 from clquant.palette.counting import fixed_point_weights
-from clquant.runtime import InvalidArgument, InvalidType
+from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, open_session
 
 
 def _weight_array(weight: Any) -> npt.NDArray[Any]:
@@ -72,7 +72,9 @@ def checked_weights(
     return fixed_point_weights(arrays)
 
 
-def resampled(pictures: Sequence[Picture], weights: Sequence[npt.NDArray[np.uint32]]) -> Picture:
+def resampled(
+    pictures: Sequence[Picture], weights: Sequence[npt.NDArray[np.uint32]], queue: CommandQueue | None = None
+) -> Picture:
     """As many pixels as some pictures have together, each as often as its weight says, in their order.
 
     With c_i the total weight of the first i of N pixels and W = c_N, pixel s of the result is the pixel i with
@@ -83,6 +85,13 @@ def resampled(pictures: Sequence[Picture], weights: Sequence[npt.NDArray[np.uint
     pictures : sequence of Picture
     weights : sequence of ndarray of uint32
         (H, W) each, together 1 to 2^32 - 1.
+    queue : pyopencl.CommandQueue, optional
+        For pictures on the device; default: their own.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        If a picture on the device is on no queue, or `queue` is none.
 
     Returns
     -------
@@ -90,7 +99,7 @@ def resampled(pictures: Sequence[Picture], weights: Sequence[npt.NDArray[np.uint
         (1, N, C), C the most channels of the pictures.
     """
     channels = max(picture.channels for picture in pictures)
-    rows = [_pixels(picture, channels) for picture in pictures]
+    rows = [_pixels(picture, channels, queue) for picture in pictures]
     pixels, ends = np.concatenate(rows), np.cumsum(np.concatenate([w.ravel() for w in weights]), dtype=np.uint64)
     count = np.uint64(len(pixels))
     # 2 N and W are below 2^32, so the products are below 2^64.
@@ -99,9 +108,11 @@ def resampled(pictures: Sequence[Picture], weights: Sequence[npt.NDArray[np.uint
     return images.read(np.ascontiguousarray(pixels[chosen])[None])
 
 
-def _pixels(picture: Picture, channels: int) -> npt.NDArray[np.uint8]:
+def _pixels(picture: Picture, channels: int, queue: CommandQueue | None) -> npt.NDArray[np.uint8]:
     """(pixels, channels) of a picture on the host; gray is opaque gray RGB where channels are more."""
-    array = picture.array if picture.device_array is None else picture.device_array.get()
+    array = picture.array
+    if picture.device_array is not None:
+        array = picture.device_array.get(open_session(queue, [picture.device_array]).queue)
     flat = np.asarray(array, np.uint8).reshape(picture.pixels, picture.channels)
     if picture.channels == 1 and channels > 1:
         flat = np.repeat(flat, 3, axis=1)
