@@ -62,6 +62,7 @@ def nearest(points: Bytes, centers: Bytes, shown: Callable[[Any], Bytes]) -> lis
         timed = partial(torch_kernel_ms, points, centers) if on_gpu() else None
         found.append(Method(f"PyTorch, {device.type}", torch_call, timed, shown))
     if CUPY is not None:
+        with_arrays(CUPY, CUPY.asarray(points[:8]), CUPY.asarray(centers[:8]))  # compiles its kernels
         found.append(
             Method(
                 "CuPy",
