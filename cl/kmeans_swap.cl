@@ -228,7 +228,7 @@ __kernel void keep_best(__global float *centers, __global const ulong *totals, u
 
 #if APART
 
-/* `weigh_center` of every center. NDRange of this kernel and the next four: 1-D, a work-item a center, guarded by k. */
+/* `weigh_center` of every center. NDRange: 1-D, a work-item a center, guarded by k. */
 __kernel void weigh_centers(__global const float *centers, __global const ulong *totals, uint k, uint k_stride,
                             __global uint *neighbours, __global ulong *costs, __global ulong *gains)
 {
@@ -237,7 +237,8 @@ __kernel void weigh_centers(__global const float *centers, __global const ulong 
         weigh_center(j, nearest_other(j, 0, k, centers, k_stride), totals, k, neighbours, costs, gains);
 }
 
-/* Ranks of the centers by cost and by gain; by_cost, by_gain, merges (k) uint are written, the last one with 0. */
+/* Ranks of the centers by cost and by gain; by_cost, by_gain, merges (k) uint are written, the last one with 0.
+ * NDRange: 1-D, a work-item a center, guarded by k. */
 __kernel void rank_centers(__global const ulong *costs, __global const ulong *gains, uint k, __global uint *by_cost,
                            __global uint *by_gain, __global uint *merges)
 {
@@ -250,7 +251,7 @@ __kernel void rank_centers(__global const ulong *costs, __global const ulong *ga
     merges[j] = 0;
 }
 
-/* `merge_center` of those that can. */
+/* `merge_center` of those that can. NDRange: 1-D, a work-item a center, guarded by k. */
 __kernel void choose_merges(__global const uint *neighbours, __global const uint *by_cost, uint k,
                             __global const uint *swaps, __global uint *merges)
 {
@@ -259,7 +260,7 @@ __kernel void choose_merges(__global const uint *neighbours, __global const uint
         merge_center(j, neighbours, merges);
 }
 
-/* `take_turn` of every center. */
+/* `take_turn` of every center. NDRange: 1-D, a work-item a center, guarded by k. */
 __kernel void take_turns(__global const uint *by_cost, __global const uint *by_gain, __global const uint *merges,
                          uint k, __global uint *turns, __global uint *untouched)
 {
@@ -268,7 +269,7 @@ __kernel void take_turns(__global const uint *by_cost, __global const uint *by_g
         take_turn(j, turns_before(j, 0, k, by_cost, by_gain, merges), merges, k, turns, untouched);
 }
 
-/* `swap_center` of every center. */
+/* `swap_center` of every center. NDRange: 1-D, a work-item a center, guarded by k. */
 __kernel void swap_centers(__global const ulong *totals, uint k, uint k_stride, int4 extents,
                            __global const uint *neighbours, __global const uint *merges, __global const uint *turns,
                            __global const uint *untouched, __global const uint *swaps, __global float *centers)

@@ -25,6 +25,7 @@ from clquant.runtime.errors import (
     NotFittedError,
     StoppedError,
 )
+from clquant.runtime.launching import PreparedLaunch
 from clquant.runtime.limits import Limits
 from clquant.runtime.memory import Scope
 from clquant.runtime.overlapping import overlap, overlap_bands
@@ -33,7 +34,7 @@ from clquant.runtime.profiling import Profile, profile
 from clquant.runtime.programs import Kernel, Program, full_source
 from clquant.runtime.progress import Progress, ProgressCallback
 from clquant.runtime.recycling import release_memory
-from clquant.runtime.session import LocalMemory, PreparedLaunch, Session, open_session
+from clquant.runtime.session import LocalMemory, Session, open_session
 from clquant.runtime.touching import Room
 from clquant.runtime.tuning import force_tuning
 from clquant.runtime.variants import Variant, force_variant

@@ -14,12 +14,11 @@ import pyopencl.array
 from clquant.runtime import devices, tuning, variants
 from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType
 from clquant.runtime.forking import check_process
+from clquant.runtime.launching import PreparedLaunch, set_arguments
 from clquant.runtime.limits import Limits
 from clquant.runtime.memory import (
     Scope,
-    device_error,
     device_errors,
-    is_out_of_order,
     order_commands,
     read_buffer,
     write_buffer,
@@ -30,62 +29,6 @@ from clquant.runtime.staging import Lane
 
 LocalMemory = cl.LocalMemory
 Shape = int | tuple[int, ...]
-
-
-class PreparedLaunch:
-    """A kernel with its arguments set: where one is launched hundreds of times, setting them takes longest.
-
-    It belongs to the thread that made it, and ends with its scope.
-    """
-
-    def __init__(
-        self,
-        scope: Scope,
-        queue: cl.CommandQueue,
-        kernel: Kernel,
-        sizes: tuple[int, ...],
-        groups: tuple[int, ...] | None,
-        args: Sequence[Any],
-    ) -> None:
-        self._queue = queue
-        self._name = kernel.name
-        self._sizes = sizes
-        self._groups = groups
-        self._args = tuple(args)
-        self._ordered = not is_out_of_order(queue)
-        self._native = kernel.fresh()
-        scope.at_end(lambda: kernel.give_back(self._native))
-        with device_errors(f"kernel {kernel.name}"):
-            _set_arguments(self._native, self._args)
-
-    def set(self, first: int, *args: Any) -> None:
-        """Change arguments for what is queued from now on.
-
-        Parameters
-        ----------
-        first : int
-            The first one's place.
-        *args
-            NumPy scalars or arrays of the exact types.
-        """
-        with device_errors(f"kernel {self._name}"):
-            _set_arguments(self._native, args, first)
-
-    def queue(self) -> None:
-        """Queue the kernel.
-
-        Raises
-        ------
-        DeviceMemoryError, DeviceError
-            If the device refuses or fails.
-        """
-        try:
-            event = cl.enqueue_nd_range_kernel(self._queue, self._native, self._sizes, self._groups)
-            if not self._ordered:
-                order_commands(self._queue)
-        except cl.Error as error:
-            raise device_error(error, f"kernel {self._name}") from error
-        record(self._name, True, event)
 
 
 class Session:
@@ -217,7 +160,7 @@ class Session:
         sizes, groups = self._range(kernel, global_size, local_size)
         native = kernel.native()
         with device_errors(f"kernel {kernel.name}"):
-            _set_arguments(native, args)
+            set_arguments(native, args)
             event = cl.enqueue_nd_range_kernel(self.queue, native, sizes, groups, wait_for=wait_for)
             order_commands(self.queue)
         record(kernel.name, True, event)
@@ -386,20 +329,6 @@ class Session:
         """
         with device_errors("waiting for the queue"):
             self.queue.finish()
-
-
-def _set_arguments(kernel: cl.Kernel, args: Sequence[Any], first: int = 0) -> None:
-    """Set a kernel's arguments one by one, from the first's place on.
-
-    PyOpenCL's `set_args` generates code and keeps it in a database in the home folder, and its `set_arg` takes 5
-    microseconds for a NumPy scalar (measured), a hundred times the call underneath it, which is used where it exists.
-    """
-    set_bytes = getattr(kernel, "_set_arg_buf", kernel.set_arg)
-    for index, arg in enumerate(args, first):
-        if isinstance(arg, np.generic):
-            set_bytes(index, arg)
-        else:
-            kernel.set_arg(index, arg)
 
 
 def open_session(queue: cl.CommandQueue | None = None, arrays: Sequence[pyopencl.array.Array] = ()) -> Session:

@@ -1,0 +1,83 @@
+"""Setting kernels' arguments, and launches whose arguments are set once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from clquant.runtime.memory import Scope, device_error, device_errors, is_out_of_order, order_commands
+from clquant.runtime.profiling import record
+from clquant.runtime.programs import Kernel
+
+
+class PreparedLaunch:
+    """A kernel with its arguments set: where one is launched hundreds of times, setting them takes longest.
+
+    It belongs to the thread that made it, and ends with its scope.
+    """
+
+    def __init__(
+        self,
+        scope: Scope,
+        queue: cl.CommandQueue,
+        kernel: Kernel,
+        sizes: tuple[int, ...],
+        groups: tuple[int, ...] | None,
+        args: Sequence[Any],
+    ) -> None:
+        self._queue = queue
+        self._name = kernel.name
+        self._sizes = sizes
+        self._groups = groups
+        self._args = tuple(args)
+        self._ordered = not is_out_of_order(queue)
+        self._native = kernel.fresh()
+        scope.at_end(lambda: kernel.give_back(self._native))
+        with device_errors(f"kernel {kernel.name}"):
+            set_arguments(self._native, self._args)
+
+    def set(self, first: int, *args: Any) -> None:
+        """Change arguments for what is queued from now on.
+
+        Parameters
+        ----------
+        first : int
+            The first one's place.
+        *args
+            NumPy scalars or arrays of the exact types.
+        """
+        with device_errors(f"kernel {self._name}"):
+            set_arguments(self._native, args, first)
+
+    def queue(self) -> None:
+        """Queue the kernel.
+
+        Raises
+        ------
+        DeviceMemoryError, DeviceError
+            If the device refuses or fails.
+        """
+        try:
+            event = cl.enqueue_nd_range_kernel(self._queue, self._native, self._sizes, self._groups)
+            if not self._ordered:
+                order_commands(self._queue)
+        except cl.Error as error:
+            raise device_error(error, f"kernel {self._name}") from error
+        record(self._name, True, event)
+
+
+def set_arguments(kernel: cl.Kernel, args: Sequence[Any], first: int = 0) -> None:
+    """Set a kernel's arguments one by one, from the first's place on.
+
+    PyOpenCL's `set_args` generates code and keeps it in a database in the home folder, and its `set_arg` takes 5
+    microseconds for a NumPy scalar (measured), a hundred times the call underneath it, which is used where it exists.
+    """
+    set_bytes = getattr(kernel, "_set_arg_buf", kernel.set_arg)
+    for index, arg in enumerate(args, first):
+        if isinstance(arg, np.generic):
+            set_bytes(index, arg)
+        else:
+            kernel.set_arg(index, arg)
