@@ -168,8 +168,8 @@ from clquant import runtime
 job = next(job for job in JOBS if job.small)
 queue = runtime.default_queue()
 job.run(queue)
-print("running", flush=True)
 try:
+    print("running", flush=True)
     while True:
         job.run(queue)
 except KeyboardInterrupt:
