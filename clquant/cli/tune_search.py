@@ -175,9 +175,11 @@ def jobs(session: runtime.Session, side: int) -> Iterator[Job]:
     yield Job("counting colours", tuple(names), (_counting(session, picture),))
     yield Job("counting, 64 to 512", ("counting.table_pixels",), tuple(_counting(session, one) for one in small))
     kmeans = clquant.KMeansPalette(256, queue=queue)
-    names = [f"kmeans.{what}" for what in ("group", "groups_a_unit", "update_group", "steps_a_wait")]
+    kinds = ("group", "groups_a_unit", "update_group", "steps_a_wait", "sketch_group", "swap_group")
+    names = [f"kmeans.{what}" for what in kinds]
     yield Job("k-means, learn", tuple(names), (lambda: kmeans.fit(picture).palette_.colors,))
-    yield Job("map", ("mapping.group",), (_waited(session, lambda: kmeans.predict(picture)),))
+    names = ["mapping.group", "mapping.groups_a_unit"]
+    yield Job("map", tuple(names), (_waited(session, lambda: kmeans.predict(picture)),))
     maps = tuple(_waited(session, lambda one=one: kmeans.predict(one)) for one in small)  # type: ignore[misc]
     yield Job("map, 64 to 512", ("mapping.grid_pays",), maps)
     yield Job("map, with transfers", ("transfer.bands",), (lambda: kmeans.predict(host),))
