@@ -44,8 +44,8 @@ def test_numbers_of_thousands_of_digits_are_out_of_range(value: int) -> None:
 
 def test_time_spans_are_no_numbers() -> None:
     for check in (params.integer, params.real):
-        with pytest.raises(InvalidType, match=r"n is np\.timedelta64\(5\)|n is numpy\.timedelta64\(5\)"):
-            check("n", np.timedelta64(5), 0)
+        with pytest.raises(InvalidType, match=r"n is .*timedelta64.*; allowed"):
+            check("n", np.timedelta64(5, "s"), 0)
 
 
 _RAGGED: Any = [[1, 2], [3]]
