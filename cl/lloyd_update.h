@@ -119,6 +119,6 @@ void update_all(__global ulong *sums, uint replicas, __global ulong *totals, __g
     if (lid == size - 1)
         partial[2 * size] = min(at_taker, at_giver);
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    for (uint i = lid; i < (empty ? (uint)partial[2 * size] : 0); i += size)
+    for (uint i = lid; i < (uint)partial[2 * size]; i += size)
         share_points(totals, k, k_stride, extents, pairs[k + i], pairs[i], centers);
 }
