@@ -116,11 +116,11 @@ __kernel void vq_side_encode(__global const uchar *codebook, const uint size, __
     partial[lane] = best;
     place[lane] = where;
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); /* all have read chosen[here] */
-    for (uint i = 0; i < lanes; ++i)
-        if (partial[i] < best || (partial[i] == best && place[i] < where)) {
-            best = partial[i];
-            where = place[i];
-        }
+    uint least = 0; /* lanes have ascending codewords, so the first of the best is the lowest index */
+    for (uint i = 1; i < lanes; ++i)
+        least = partial[i] < partial[least] ? i : least;
+    best = partial[least];
+    where = place[least];
     barrier(CLK_LOCAL_MEM_FENCE);
 
     const bool taken = where == nearest || best < block_error(block, codebook + (size_t)nearest * K) + tolerance;
