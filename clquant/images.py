@@ -17,10 +17,7 @@ The rules, for every engine:
 from __future__ import annotations
 
 import dataclasses
-import io
 import os
-import threading
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -28,24 +25,12 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 import PIL.Image
-import PIL.ImageOps
-from PIL import ImageCms
 
+from clquant import decoding
 from clquant.params import shown
-from clquant.runtime import Array, Buffer, FileError, InvalidArgument, InvalidType, Scope, Session
+from clquant.runtime import Array, Buffer, InvalidArgument, InvalidType, Scope, Session
 
 ImageLike = Any
-MAX_FILE_PIXELS = 1 << 29  # 23170 x 23170; a file that claims more is refused before it is decoded
-
-# GIF, PNG and TIFF make at most some 8000 pixels of a byte (deflate: 1032 bytes, eight pixels each at one bit). The
-# formats named have no such bound, nor has one-bit fax coding, which spends a bit on a blank row of any length.
-MOST_PIXELS_A_BYTE = 1 << 14
-BOUNDLESS_FORMATS = {"AVIF", "JPEG2000", "WEBP"}
-
-# Pillow's decoders raise all of these on damaged files.
-_DECODER_ERRORS = (OSError, SyntaxError, ValueError, EOFError, IndexError, TypeError, KeyError, OverflowError)
-
-_pillow_limit = threading.Lock()
 
 
 class KeptRows:
@@ -234,19 +219,14 @@ def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4) -
 
 def _to_array(source: Any, argument: str) -> npt.NDArray[np.uint8]:
     if isinstance(source, np.ndarray):
-        return _to_uint8(source, argument)
+        return decoding.to_uint8(source, argument)
     if isinstance(source, str | os.PathLike):
-        return _from_file(os.fspath(source), argument)
+        return decoding.from_file(os.fspath(source), argument)
     if not isinstance(source, PIL.Image.Image):
         raise InvalidType(
             f"{argument} is a {type(source).__name__}; allowed: a path, a PIL image, a NumPy array or a device array"
         )
-    try:
-        return _from_pil(source, argument)
-    except (InvalidArgument, InvalidType):
-        raise
-    except _DECODER_ERRORS as error:  # of its file, which is read now, or of what its `info` holds
-        raise FileError(f"{argument}: cannot read the PIL image: {error}") from error
+    return decoding.from_pil(source, argument)
 
 
 def read_many(
@@ -321,96 +301,3 @@ def _from_device(source: Array, argument: str, max_channels: int) -> Picture:
     if not source.flags.c_contiguous:
         raise InvalidArgument(f"{argument} is a device array with strides {source.strides}; allowed: C-contiguous")
     return Picture(source.shape[0], source.shape[1], channels, gray, device_array=source)
-
-
-def _to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
-    if array.dtype == np.uint8:
-        return array
-    if array.dtype == np.bool_:
-        full: npt.NDArray[np.uint8] = array.astype(np.uint8) * np.uint8(255)
-        return full
-    if array.dtype == np.uint16:
-        narrow: npt.NDArray[np.uint8] = ((array.astype(np.uint32) + 128) // 257).astype(np.uint8)
-        return narrow
-    if np.issubdtype(array.dtype, np.floating):
-        if array.size and not bool(((array >= 0) & (array <= 1)).all()):
-            raise InvalidArgument(f"{argument} has float values outside 0..1 (or NaN); allowed: floats in 0..1")
-        rounded: npt.NDArray[np.uint8] = np.floor(array.astype(np.float64) * 255 + 0.5).astype(np.uint8)
-        return rounded
-    raise InvalidType(f"{argument} is {shown(array)}; allowed: uint8, bool, uint16, or floats in 0..1")
-
-
-def _from_file(path: str, argument: str) -> npt.NDArray[np.uint8]:
-    try:
-        with _open(path) as image:
-            _check_claim(image, os.path.getsize(path))
-            image.load()
-            return _from_pil(image, argument)
-    except FileNotFoundError as error:
-        raise FileError(f"{argument}: cannot read {path!r}: there is no such file") from error
-    except PIL.UnidentifiedImageError as error:
-        raise FileError(f"{argument}: cannot read {path!r}: not a picture in a format that Pillow knows") from error
-    except PIL.Image.DecompressionBombError as error:
-        raise FileError(f"{argument}: cannot read {path!r}: more than {MAX_FILE_PIXELS} pixels") from error
-    except (InvalidArgument, InvalidType):
-        raise
-    except _DECODER_ERRORS as error:
-        raise FileError(f"{argument}: cannot read {path!r}: {error}") from error
-    except MemoryError as error:
-        raise FileError(f"{argument}: cannot read {path!r}: it needs more memory than there is") from error
-
-
-def _check_claim(image: PIL.Image.Image, nbytes: int) -> None:
-    """Refuse a damaged size before its pixels are made: no file of these formats holds so many in so few bytes."""
-    boundless = image.mode == "1" or image.format in BOUNDLESS_FORMATS
-    if not boundless and image.width * image.height > MOST_PIXELS_A_BYTE * nbytes:
-        raise ValueError(f"it claims {image.width} x {image.height} pixels, more than its {nbytes} bytes can hold")
-
-
-def _open(path: str) -> PIL.Image.Image:
-    """Open a file under this library's own bound on pixels instead of Pillow's lower one."""
-    with _pillow_limit, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        before = PIL.Image.MAX_IMAGE_PIXELS
-        PIL.Image.MAX_IMAGE_PIXELS = MAX_FILE_PIXELS // 2  # Pillow raises above twice this number
-        try:
-            return PIL.Image.open(path)
-        finally:
-            PIL.Image.MAX_IMAGE_PIXELS = before
-
-
-def _from_pil(image: PIL.Image.Image, argument: str) -> npt.NDArray[np.uint8]:
-    if 0 in image.size:
-        raise InvalidArgument(f"{argument} has the size {image.size}, so no pixels; allowed: at least one pixel")
-    upright = _to_srgb(PIL.ImageOps.exif_transpose(image) or image)
-    mode = upright.mode
-    if mode in ("L", "RGB", "RGBA"):
-        return np.asarray(upright)
-    if mode == "1":
-        return np.asarray(upright.convert("L"))
-    if mode.startswith("I;16") or mode == "I":
-        values = np.asarray(upright).astype(np.int64)
-        if values.min() < 0 or values.max() > 65535:
-            raise InvalidType(f"{argument} is a PIL image of mode I with values outside 0..65535; convert it first")
-        return _to_uint8(values.astype(np.uint16), argument)
-    if mode == "F":
-        raise InvalidType(f"{argument} is a PIL image of mode F; allowed: 8- or 16-bit pictures; convert it first")
-    transparent = mode in ("LA", "PA", "La", "RGBa") or "transparency" in upright.info
-    if mode == "La":
-        upright = upright.convert("LA")
-    return np.asarray(upright.convert("RGBA" if transparent else "RGB"))
-
-
-def _to_srgb(image: PIL.Image.Image) -> PIL.Image.Image:
-    """The picture in sRGB if it carries a profile that Pillow can convert; else as it is."""
-    profile = image.info.get("icc_profile")
-    if not profile or image.mode not in ("RGB", "RGBA"):
-        return image
-    try:
-        source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-        if "srgb" in ImageCms.getProfileDescription(source).lower():
-            return image
-        converted = ImageCms.profileToProfile(image, source, ImageCms.createProfile("sRGB"), outputMode=image.mode)
-    except (ImportError, OSError, ValueError, ImageCms.PyCMSError):
-        return image  # a broken profile says nothing about the colours
-    return converted or image

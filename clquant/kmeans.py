@@ -148,7 +148,7 @@ class KMeansPalette(PaletteEngine):
             Whatever `clquant.images.read` takes.
         sample_weight : array_like, gray picture or its path, or a list of them, optional
             (H, W) an image: what each pixel counts. Integers are taken as they are; floats become fixed-point numbers
-            (see `clquant.palette.counting.fixed_point_weights`).
+            (see `clquant.palette.weights.fixed_point_weights`).
         progress : callable, optional
             Called with (done, total) steps; returning False stops the job.
 

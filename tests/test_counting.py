@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from clquant import images, runtime
 from clquant.palette import counting
+from clquant.palette.weights import fixed_point_weights
 from tests.reference import counting as reference
 
 
@@ -134,10 +135,10 @@ def test_device_pictures_count_as_host_pictures(queue, rng):
 
 
 def test_integer_weights_stay_and_floats_scale_by_a_power_of_two():
-    (integers,), one = counting.fixed_point_weights([np.array([[0, 3]], np.int16)])
+    (integers,), one = fixed_point_weights([np.array([[0, 3]], np.int16)])
     assert one == 1.0
     np.testing.assert_array_equal(integers, np.array([[0, 3]], np.uint32))
-    (first, second), scale = counting.fixed_point_weights([np.array([[0.25, 1.0]]), np.array([[0.5]], np.float32)])
+    (first, second), scale = fixed_point_weights([np.array([[0.25, 1.0]]), np.array([[0.5]], np.float32)])
     unit = int(second[0, 0])
     assert unit & (unit - 1) == 0
     assert scale == 2 * unit
@@ -158,4 +159,4 @@ def test_integer_weights_stay_and_floats_scale_by_a_power_of_two():
 )
 def test_weights_that_cannot_be_used_are_refused(weights, message):
     with pytest.raises(runtime.InvalidArgument, match=message):
-        counting.fixed_point_weights([weights])
+        fixed_point_weights([weights])

@@ -94,44 +94,6 @@ class ColorCounts:
         return packed.view(np.uint8).reshape(-1, 4), session.download(self.counts, self.n_colors, np.uint32)
 
 
-def fixed_point_weights(
-    weights: Sequence[npt.NDArray[np.floating] | npt.NDArray[np.integer]],
-) -> tuple[list[npt.NDArray[np.uint32]], float]:
-    """Weights of pixels as integers whose total is below 2^32.
-
-    Parameters
-    ----------
-    weights : sequence of ndarray
-        One array a picture. Integers are taken as they are. Floats are multiplied by the largest power of two that
-        keeps the total of all pictures below 2^32 and rounded to the nearest integer, halves to even.
-
-    Returns
-    -------
-    list of ndarray of uint32
-    float
-        How many units of these integers make 1 of the given weights.
-
-    Raises
-    ------
-    InvalidArgument
-        If a weight is negative or not finite, if all are 0, or if integers add up to 2^32 or more.
-    """
-    if not all(np.isfinite(w).all() and (w >= 0).all() for w in weights):
-        raise InvalidArgument("sample_weight has negative or non-finite values; allowed: finite numbers from 0 up")
-    if any(np.issubdtype(w.dtype, np.floating) for w in weights):
-        total = sum(float(w.sum(dtype=np.float64)) for w in weights)
-        if total == 0 or not np.isfinite(total):
-            raise InvalidArgument(f"sample_weight adds up to {total:g}; allowed: a finite sum above 0")
-        # Rounding adds at most 1/2 a pixel, and a float64 sum of n terms is short by less than n.
-        room = MAX_WEIGHT - 2 * sum(w.size for w in weights)
-        exponent = int(np.floor(np.log2(room / total)))
-        return [np.rint(np.ldexp(w.astype(np.float64), exponent)).astype(np.uint32) for w in weights], 2.0**exponent
-    sums = sum(int(w.sum(dtype=np.uint64)) for w in weights)
-    if not 0 < sums <= MAX_WEIGHT:
-        raise InvalidArgument(f"sample_weight adds up to {sums}; allowed: 1 to {MAX_WEIGHT}")
-    return [w.astype(np.uint32) for w in weights], 1.0
-
-
 def count_colors(
     session: Session,
     scope: Scope,
@@ -148,7 +110,7 @@ def count_colors(
     pictures : sequence of Picture
         Of 1, 3 or 4 channels; gray v counts as (v, v, v).
     weights : sequence of ndarray, optional
-        One (H, W) uint32 array a picture, see `fixed_point_weights`.
+        One (H, W) uint32 array a picture, see `clquant.palette.weights.fixed_point_weights`.
 
     Returns
     -------

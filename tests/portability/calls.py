@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
-import io
 import itertools
 import os
 import pathlib
 import random
-import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,8 +17,6 @@ import numpy as np
 
 import clquant
 from clquant import images, quality, runtime
-from clquant.cli import EXIT_USAGE
-from clquant.cli import main as command
 from clquant.palette import animation, engine, error
 from clquant.runtime.limits import Limits
 from tests.portability import wild
@@ -62,14 +57,24 @@ class Call:
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+def shown(value: Any) -> str:
+    """A short text for any value, also for one whose own text fails."""
+    if isinstance(value, np.ndarray):
+        return f"<{type(value).__name__} {value.dtype} {value.shape}>"
+    try:
+        return repr(value)[:60]
+    except Exception:
+        return f"<{type(value).__name__}>"
+
+
 def _told(done: int, total: int) -> None:
     assert 0 <= done <= total
 
 
 _QUEUE, _SEED, _PROGRESS = _one_of(None), _one_of(0, 7), _one_of(None, _told)
 _SPACE, _PICTURE = _one_of("srgb", "linear", "oklab"), wild.good_picture
-_TABLE = np.array([(0, 0, 0, 255), (255, 255, 255, 255), (200, 10, 20, 255), (0, 0, 0, 0)], np.uint8)
-_PALETTE = _one_of(clquant.Palette(_TABLE), _TABLE)
+TABLE = np.array([(0, 0, 0, 255), (255, 255, 255, 255), (200, 10, 20, 255), (0, 0, 0, 0)], np.uint8)
+_PALETTE = _one_of(clquant.Palette(TABLE), TABLE)
 _FIXED = _one_of(None, [(1, 2, 3)], [(1, 2, 3, 40)], [(0, 0, 0, 0)])
 
 _KMEANS: dict[str, Good] = {
@@ -117,7 +122,7 @@ _HALFTONE: dict[str, Good] = {
     "noise": _one_of(0.0),
     "levels": _one_of(2),
     "linear": _one_of(False, True),
-    "palette": _one_of(None, clquant.Palette(_TABLE)),
+    "palette": _one_of(None, clquant.Palette(TABLE)),
     "color_space": _SPACE,
     "error_limit": _one_of(None, 100),
     "random_state": _SEED,
@@ -241,7 +246,7 @@ def _fit_check(result: Any, given: Mapping[str, Any]) -> str | None:
 
 _VERB: dict[str, Good] = {"image": _PICTURE, "dither": _one_of(None, "bayer", "pinwheel"), "progress": _PROGRESS}
 _INDICES = _one_of(np.zeros((9, 14), np.uint8), np.arange(12).reshape(3, 4) % 4)
-_FRAMES = _one_of([clquant.IndexedImage(np.arange(12).reshape(3, 4) % 4, _TABLE)] * 2)
+_FRAMES = _one_of([clquant.IndexedImage(np.arange(12).reshape(3, 4) % 4, TABLE)] * 2)
 _MANY = _one_of([photo(9, 14), photo(5, 4, 1)], [photo(9, 14, 4)])
 _FIT: dict[str, Good] = {
     "images": _one_of(photo(9, 14), photo(9, 14, 4)),
@@ -305,16 +310,16 @@ def _calls() -> tuple[Call, ...]:
         Call("Quadtree.load", clquant.Quadtree.load, {"path": _one_of("/dev/null")},
             aliases={"path": ("quadtree file", "cannot")}),
         Call("Palette", clquant.Palette, {"colors": _PALETTE}),
-        Call("Palette.sorted", clquant.Palette(_TABLE).sorted, {"order": _one_of("luma", "hue")}),
-        Call("Palette.take", clquant.Palette(_TABLE).take, {"indices": _one_of(np.array([1, 0]))}),
-        Call("Palette.hex", clquant.Palette(_TABLE).hex, {"limit": _one_of(None, 2)}),
-        Call("Palette.write", _saved(clquant.Palette(_TABLE[:2, :3]).write), {
+        Call("Palette.sorted", clquant.Palette(TABLE).sorted, {"order": _one_of("luma", "hue")}),
+        Call("Palette.take", clquant.Palette(TABLE).take, {"indices": _one_of(np.array([1, 0]))}),
+        Call("Palette.hex", clquant.Palette(TABLE).hex, {"limit": _one_of(None, 2)}),
+        Call("Palette.write", _saved(clquant.Palette(TABLE[:2, :3]).write), {
             "path": _one_of("x.gpl", "x.act"), "format": _one_of(None, "hex")}),
         Call("Palette.read", clquant.Palette.read, {"path": _one_of("/dev/null"), "format": _one_of(None, "gpl")}),
         Call("IndexedImage", _indexed, {
             "indices": _INDICES, "palette": _PALETTE, "format": _one_of("PNG", "GIF", "BMP"),
             "order": _one_of("luma", "popularity")}),
-        Call("IndexedImage.save", _saved(clquant.IndexedImage(np.zeros((2, 2), int), _TABLE).save), {
+        Call("IndexedImage.save", _saved(clquant.IndexedImage(np.zeros((2, 2), int), TABLE).save), {
             "path": _one_of("x.png", "x.six"), "format": _one_of(None, "GIF")}),
         _checked("OrderedDither.dither", _fresh(clquant.OrderedDither, "dither"), {
             **_OF_DITHER, "image": _PICTURE, "palette": _PALETTE, "color_space": _SPACE, "queue": _QUEUE}),
@@ -332,7 +337,7 @@ def _calls() -> tuple[Call, ...]:
         Call("quality.visual_error", quality.visual_error, {
             "original": _REAL, "result": _REAL, "dpi": _one_of(300), "inches": _one_of(9.5)}),
         Call("runtime.find_device", runtime.find_device, {"spec": _one_of("0", "cpu")}, aliases={"spec": ("device",)}),
-        Call("Limits.lowered", lambda text: Limits.of(runtime.default_device()).lowered(_shown(text)), {
+        Call("Limits.lowered", lambda text: Limits.of(runtime.default_device()).lowered(shown(text)), {
             "text": _one_of("work_group=8", "fp64=0")}, aliases={"text": ("CLQUANT_LIMITS",)}),
     )  # fmt: skip
 
@@ -341,97 +346,3 @@ def _calls() -> tuple[Call, ...]:
 def calls() -> tuple[Call, ...]:
     """Every public call, made once."""
     return _calls()
-
-
-def _is_much(value: Any) -> bool:
-    return isinstance(value, int) and 20 < value <= 1000
-
-
-# What errors may call arguments of several functions.
-_ALSO: dict[str, tuple[str, ...]] = {
-    "image": ("picture", "device array"),
-    "images": ("image", "device array"),
-    "frames": ("images", "device array"),
-    "original": ("pictures",),
-    "result": ("pictures",),
-    "palette": ("indices",),
-    "path": ("cannot read", "cannot write"),
-}
-
-
-def wild_call(rng: random.Random) -> str | None:
-    """One call with one to three arguments replaced; a single wrong one must be named by the error."""
-    call = rng.choice(calls())
-    given = {name: good(rng) for name, good in call.arguments.items()}
-    replaced = rng.sample(sorted(given), min(len(given), rng.choice((1, 1, 1, 2, 3))))
-    for name in replaced:
-        a_picture = name in ("image", "images", "original", "result") and rng.random() < 0.7
-        given[name] = wild.picture(rng) if a_picture else wild.value(rng)
-        if name in ("n_init", "swap_rounds") and _is_much(given[name]):  # so much work was asked for
-            given[name] = 20
-        if name == "progress" and callable(given[name]):  # then its errors are its own
-            given[name] = "no callback"
-    about = f"{call.name}({', '.join(f'{name}={_shown(given[name])}' for name in replaced)})"
-    try:
-        result = call.function(**given)
-    except clquant.ClquantError as refusal:
-        also = {**_ALSO, **call.aliases}
-        names = {name for one in replaced for name in (one, *also.get(one, ()))}
-        paths = [str(given[one]) for one in replaced if isinstance(given[one], str | pathlib.Path)]
-        if not any(name in str(refusal) for name in names) and not any(repr(path) in str(refusal) for path in paths):
-            return f"{about}: the error names none of them: {refusal}"
-        return None
-    except wild.SpiteError:
-        return None
-    except Exception as wrong:
-        return f"{about}: {type(wrong).__name__}: {str(wrong)[:200]}"
-    problem = call.check(result, given)
-    return f"{about}: {problem}" if problem else None
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return f"<{type(value).__name__} {value.dtype} {value.shape}>"
-    try:
-        return repr(value)[:60]
-    except Exception:
-        return f"<{type(value).__name__}>"
-
-
-_FILES = {
-    "picture.png": clquant.IndexedImage(np.arange(126).reshape(9, 14) % 4, _TABLE).to_bytes("PNG"),
-    "other.gif": clquant.IndexedImage(np.arange(126).reshape(9, 14) % 3, _TABLE[:3, :3]).to_bytes("GIF"),
-    "colors.hex": b"000000\nffffff\n804020\n",
-    "damaged.png": b"\x89PNG\r\n\x1a\n" + bytes(40),
-    "empty.png": b"",
-}
-
-
-def _stream(errors: str) -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BytesIO(), "utf-8", errors)
-
-
-def wild_command(rng: random.Random) -> str | None:
-    """One command line, run in this process: success or exit code 2, and one sentence."""
-    here, out, err = pathlib.Path.cwd(), sys.stdout, sys.stderr
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        for file, content in _FILES.items():
-            (folder / file).write_bytes(content)
-        words = wild.command_line(rng)
-        os.chdir(folder)
-        sys.stdout, sys.stderr = _stream("strict"), _stream("backslashreplace")
-        try:
-            status = command(words)
-        except SystemExit as end:  # how argparse ends after --help and after a wrong option
-            status = end.code if isinstance(end.code, int) else -1
-        finally:
-            with contextlib.suppress(OSError, ValueError):
-                sys.stderr.flush()
-            said = sys.stderr.buffer.getvalue()[-300:]  # type: ignore[attr-defined]
-            sys.stdout, sys.stderr = out, err
-            os.chdir(here)
-        left = [path.name for path in folder.rglob("*.part")]
-    if status not in (0, EXIT_USAGE):
-        return f"{words}: exit code {status}: {said!r}"
-    return f"{words}: left {left}" if left else None

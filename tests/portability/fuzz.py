@@ -26,8 +26,8 @@ import PIL.Image
 import clquant
 from clquant import images
 from clquant.palette import formats
-from tests.portability.calls import wild_call, wild_command
 from tests.portability.inputs import flat, photo
+from tests.portability.wild_calls import wild_call, wild_command
 
 MEMORY_BYTES = 2 << 30
 SECONDS = 1.0
