@@ -49,7 +49,30 @@ class KeptRows:
         self._there = np.zeros(height, np.bool_)
 
     def rows(self, session: Session, scope: Scope, array: npt.NDArray[np.uint8], row0: int, row1: int) -> Buffer:
-        """A buffer with some rows; see `Picture.upload`. What another queue copied must be over."""
+        """A buffer with some rows, which are copied to the device unless they are there.
+
+        Parameters
+        ----------
+        session : Session
+            On whose queue the copies go. Copies that another session began must be over.
+        scope : Scope
+            Owns the buffer where it is not the kept one itself.
+        array : ndarray of uint8, (H, W, C), C-contiguous
+            The whole picture, the same at every call.
+        row0, row1 : int
+            Half-open, within 0..H.
+
+        Returns
+        -------
+        pyopencl.Buffer
+            Rows ``row0..row1``, packed from its first byte on, to be read only: the kept buffer where all rows are
+            asked for, else a copy on the device.
+
+        Raises
+        ------
+        DeviceMemoryError
+            If the device has no room for the copy.
+        """
         start, nbytes = row0 * self._row_bytes, (row1 - row0) * self._row_bytes
         if not self._there[row0:row1].all():
             session.write(self.buffer, array[row0:row1], start)
@@ -107,6 +130,11 @@ class Picture:
         session : Session
         scope : Scope
         row0, row1 : int
+
+        Returns
+        -------
+        pyopencl.Buffer
+            The caller's own where a whole device array is read.
 
         Raises
         ------

@@ -57,6 +57,17 @@ class Pixels:
     def of(cls, session: Session, scope: Scope, pictures: Sequence[Picture]) -> Pixels:
         """Upload pictures, in bands that the device can hold.
 
+        Parameters
+        ----------
+        session : Session
+        scope : Scope
+            Owns the bands.
+        pictures : sequence of Picture
+
+        Returns
+        -------
+        Pixels
+
         Raises
         ------
         InvalidArgument
@@ -97,7 +108,23 @@ class Sampler:
         self._fixed = scope.copy_of(fixed) if len(fixed) else self._tables
 
     def points(self, pixels: Pixels, order: int, start: int, samples: tuple[int, int], out: Buffer, at: int) -> None:
-        """Queue the sampling of `samples` (first, count) into `out` from point `at` on; see `cl/neuquant_sample.cl`."""
+        """Queue the sampling of pixels into points; see `cl/neuquant_sample.cl`.
+
+        Parameters
+        ----------
+        pixels : Pixels
+        order : int
+            Which pixel a sample is: `LINEAR` its own number; `SPREAD` along the golden ratio; `WALK` Dekker's steps.
+        start : int
+            0..2^32 - 1. `SPREAD`: where it begins, in 1/2^32 of all pixels; `WALK`: the step, prime and no divisor of
+            the number of pixels.
+        samples : tuple of int
+            The first sample's number and how many there are.
+        out : pyopencl.Buffer
+            (points, 4) uint16: coordinates; 65535 first where alpha is 0 or the colour is fixed.
+        at : int
+            The point in `out` where the first sample goes.
+        """
         first, count = samples
         for band in pixels.bands:
             kernel = self._session.program(
@@ -110,9 +137,21 @@ class Sampler:
 
 
 def gray_axis(space: Space, n_colors: int, bits: int) -> npt.NDArray[np.int32]:
-    """The first network: `n_colors` points on the gray axis, evenly spaced in 8-bit gray, with `bits` fraction bits.
+    """The first network: points on the gray axis, evenly spaced in 8-bit gray.
 
     In sRGB that is (i << (8 + bits)) / n_colors in every coordinate, rounded down.
+
+    Parameters
+    ----------
+    space : Space
+    n_colors : int
+    bits : int
+        Fraction bits of the coordinates.
+
+    Returns
+    -------
+    ndarray
+        (n_colors, dims) int32.
     """
     grays = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 3, axis=1)
     points = space.coordinates(grays).astype(np.int64)
@@ -197,8 +236,21 @@ def _sequential_kernel(session: Session, space: Space, n_colors: int) -> tuple[K
 
 
 def admitted(session: Session, wanted: int, build: Callable[[int], Kernel]) -> tuple[Kernel, int]:
-    """A kernel that is built for its work-group size, and that size: the largest power of two up to `wanted` that the
-    device admits for the kernel so built."""
+    """A kernel that is built for its work-group size, and that size.
+
+    Parameters
+    ----------
+    session : Session
+    wanted : int
+        The largest size that pays, in work-items.
+    build : callable
+        From a size, a power of two, to the kernel built for it.
+
+    Returns
+    -------
+    tuple
+        The kernel, and the largest power of two up to `wanted` that the device admits for the kernel so built.
+    """
     local = 1 << (min(wanted, session.limits.work_group).bit_length() - 1)
     while True:
         kernel = build(local)

@@ -22,9 +22,8 @@ def test_they_come_first_and_unchanged(queue, sample, space, init):
     assert len(learner.palette_) == 12
     assert len(set(learner.palette_)) == 12
     measured = error.mean_squared_error(image, learner.palette_, color_space=space, queue=queue)
-    squares = (
-        spaces.space(space, alpha=False).unit ** 2
-    )  # both are the same whole number of them, divided in another order
+    # Both are the same whole number of squared steps, divided in another order.
+    squares = spaces.space(space, alpha=False).unit ** 2
     assert round(learner.inertia_ * squares) == round(measured * image.size * squares)
 
 

@@ -44,7 +44,23 @@ class Options:
     dither: Any
 
     def quantize(self, picture: Any, palette: Palette, label: str, as_shown: bool) -> IndexedImage:
-        """One picture through a palette; with `as_shown` through the colours that sixel rounds it to."""
+        """One picture through a palette.
+
+        Parameters
+        ----------
+        picture : ndarray of uint8, (H, W, C)
+        palette : Palette
+            Gets a transparent entry where the picture has pixels of alpha 0.
+        label : str
+            The progress bar's.
+        as_shown : bool
+            Whether to take the colours that sixel rounds the palette to.
+
+        Returns
+        -------
+        IndexedImage
+            Its palette in the order that ``--order`` names.
+        """
         chosen = palette
         if picture.shape[2] == 4 and not picture[:, :, 3].all():
             chosen = chosen.with_transparent()
@@ -62,7 +78,18 @@ class Options:
         return result if self.args.order == "fitted" else result.sorted(self.args.order)
 
     def learn(self, pictures: list[Any], label: str) -> Palette:
-        """The palette of some pictures together."""
+        """The palette that ``--use`` names, or else one learned of some pictures together.
+
+        Parameters
+        ----------
+        pictures : list of ndarray of uint8, (H, W, C) each
+        label : str
+            What the progress bar calls the pictures.
+
+        Returns
+        -------
+        Palette
+        """
         if self.palette is not None:
             return self.palette
         learner = palette_options.learner(self.args, self.queue)

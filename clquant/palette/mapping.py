@@ -129,9 +129,18 @@ class Mapper:
         return self._points
 
     def on(self, session: Session, scope: Scope) -> Mapper:
-        """The same mapper, its tables included, queueing on another session of the same context.
+        """The same mapper, its tables included, queueing on another session.
 
-        What it needs besides the tables belongs to `scope`.
+        Parameters
+        ----------
+        session : Session
+            Of the same context.
+        scope : Scope
+            Owns what the mapper needs from then on besides its tables.
+
+        Returns
+        -------
+        Mapper
         """
         other = copy.copy(self)
         other._session = session
@@ -168,9 +177,22 @@ class Mapper:
         memo_bytes: int,
         *more: Any,
     ) -> None:
-        """Queue a kernel whose arguments begin as `cl/palette_lanes.h` says, where `in_lanes`.
+        """Queue a kernel whose arguments begin as `cl/palette_lanes.h` says; only where `in_lanes`.
 
-        It remembers `memo_bytes` bytes of a colour; `more` are its own last arguments.
+        Parameters
+        ----------
+        file, kernel_name : str
+        pixels : pyopencl.Buffer
+            (count, channels) uint8.
+        channels : int
+            1, 3 or 4.
+        count : int
+        out : pyopencl.Buffer
+            (count) of the palette's index dtype.
+        memo_bytes : int
+            What the kernel remembers of a colour.
+        *more
+            The kernel's own last arguments.
         """
         assert self._lane_grid is not None
         session = self._session
@@ -196,9 +218,22 @@ class Mapper:
         *more: Any,
         items: int | tuple[int, int] | None = None,
     ) -> None:
-        """Queue a kernel whose arguments begin as `cl/palette_nearest.h` says; `more` are its own last ones.
+        """Queue a kernel whose arguments begin as `cl/palette_nearest.h` says.
 
-        It gets `items` work-items (along one or two dimensions), or one a pixel.
+        Parameters
+        ----------
+        file, kernel_name : str
+        pixels : pyopencl.Buffer
+            (count, channels) uint8.
+        channels : int
+            1, 3 or 4.
+        count : int
+        out : pyopencl.Buffer
+            (count) of the palette's index dtype.
+        *more
+            The kernel's own last arguments.
+        items : int or tuple of int, optional
+            Work-items, along one or two dimensions; default one a pixel.
         """
         session = self._session
         kernel = session.program(file, **self.constants(channels)).kernel(kernel_name)
@@ -208,7 +243,17 @@ class Mapper:
         session.launch(kernel, items or count, group, *self.arguments(), pixels, out, np.uint64(count), *more)
 
     def constants(self, channels: int) -> dict[str, int | str]:
-        """Compile-time constants of `cl/palette_nearest.h` for pixels of 1, 3 or 4 channels."""
+        """Compile-time constants of `cl/palette_nearest.h`.
+
+        Parameters
+        ----------
+        channels : int
+            Of the pixels: 1, 3 or 4.
+
+        Returns
+        -------
+        dict of str to int or str
+        """
         return {
             "CHANNELS": channels,
             "OUT_CHANNELS": 3,
@@ -255,7 +300,16 @@ class Mapper:
             )
 
     def apply(self, indices: Buffer, count: int, out: Buffer) -> None:
-        """Queue the lookup of colours: `out` gets (count, 3 or 4) uint8, as the palette has alpha or not."""
+        """Queue the lookup of the palette's colours.
+
+        Parameters
+        ----------
+        indices : pyopencl.Buffer
+            (count) of the palette's index dtype, each below the palette's length.
+        count : int
+        out : pyopencl.Buffer
+            Gets (count, 4) uint8 where the palette has alpha, else (count, 3).
+        """
         program = self._session.program(
             "palette_map.cl",
             CHANNELS=3,

@@ -54,7 +54,17 @@ class Criterion:
         return self.steps**2 * (sum(self.weights) or 1)
 
     def constants(self, channels: int) -> dict[str, int | str]:
-        """The kernels' compile-time constants."""
+        """The compile-time constants that `cl/quadtree.h` asks for.
+
+        Parameters
+        ----------
+        channels : int
+            The picture's, 1..16.
+
+        Returns
+        -------
+        dict of str to int or str
+        """
         # Gray is its own luma, so the deviation of its one channel decides.
         name = "deviation" if self.name == "luma" and channels == 1 else self.name
         return {
@@ -65,12 +75,32 @@ class Criterion:
         }
 
     def bands(self, channels: int) -> int:
-        """Values that are summed for each pixel: the channels, and luma where the criterion needs it."""
+        """Values that are summed for each pixel: the channels, and luma where the criterion needs it.
+
+        Parameters
+        ----------
+        channels : int
+            The picture's.
+
+        Returns
+        -------
+        int
+        """
         return channels + (self.name == "luma" and channels > 1)
 
 
 def fixed_threshold(threshold: Any) -> int:
-    """The threshold in steps of 1/65536: the nearest, an exact tie to the even one.
+    """The threshold in steps of 1/65536 gray level: the nearest, an exact tie to the even one.
+
+    Parameters
+    ----------
+    threshold : float
+        In gray levels.
+
+    Returns
+    -------
+    int
+        0..255 * 65536.
 
     Raises
     ------
@@ -81,11 +111,22 @@ def fixed_threshold(threshold: Any) -> int:
 
 
 def check_min_size(value: Any) -> int:
-    """`min_size` as a level: a power of two from 1 to 65536.
+    """`min_size` as a level.
+
+    Parameters
+    ----------
+    value : int
+        A side in pixels.
+
+    Returns
+    -------
+    int
+        Its logarithm to base 2, 0..16.
 
     Raises
     ------
     InvalidType, InvalidArgument
+        If it is no power of two from 1 to 65536.
     """
     size = params.integer("min_size", value, 1, 65536)
     if size & (size - 1):
@@ -112,7 +153,18 @@ def check(
     max_depth: Any,
     shape: tuple[int, int, int],
 ) -> Criterion:
-    """The criterion that arguments ask for on a picture of a shape (H, W, C).
+    """The criterion that arguments ask for on a picture.
+
+    Parameters
+    ----------
+    threshold, name, weights, min_size, max_depth
+        As `QuadtreeBuilder` takes them; `name` is its ``criterion``.
+    shape : tuple of int
+        The picture's (H, W, C).
+
+    Returns
+    -------
+    Criterion
 
     Raises
     ------

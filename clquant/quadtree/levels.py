@@ -23,6 +23,11 @@ def unpack(words: Words) -> tuple[Sums, Sums]:
     ----------
     words : ndarray
         uint32 (levels 1 and 2), uint64 with three axes (up to the tiles), or uint64 (bands, 2, rows, columns).
+
+    Returns
+    -------
+    tuple of ndarray
+        Sums and sums of squares, uint64; exact.
     """
     if words.ndim == 4:
         return words[:, 0], words[:, 1]
@@ -32,14 +37,37 @@ def unpack(words: Words) -> tuple[Sums, Sums]:
 
 
 def rounded_means(sums: Sums, counts: Integers) -> npt.NDArray[np.uint8]:
-    """Means rounded half up; 0 where the sums are unknown. `counts` broadcasts over the last axis of `sums`."""
+    """Means rounded half up; 0 where the sums are unknown.
+
+    Parameters
+    ----------
+    sums : ndarray of uint64, (..., C)
+    counts : ndarray of int64, (...)
+        Pixels that were summed, at least 1 each.
+
+    Returns
+    -------
+    ndarray of uint8, (..., C)
+    """
     n = counts[..., None].astype(np.uint64)
     means: npt.NDArray[np.uint8] = ((sums * np.uint64(2) + n) // (n * np.uint64(2))).astype(np.uint8)
     return means
 
 
 def deviations(sums: Sums, squares: Sums, counts: Integers) -> npt.NDArray[np.float64]:
-    """Standard deviations: the square root of the exact integer n * squares - sum^2, over n."""
+    """Standard deviations: the square root of the exact integer n * squares - sum^2, over n.
+
+    Parameters
+    ----------
+    sums, squares : ndarray of uint64, (..., C)
+    counts : ndarray of int64, (...)
+        Pixels that were summed, n.
+
+    Returns
+    -------
+    ndarray of float64, (..., C)
+        In gray levels.
+    """
     n = np.broadcast_to(counts[..., None], sums.shape).astype(np.uint64)
     scaled = (n * squares - sums * sums).astype(np.float64)  # exact before the conversion where n < 2^24
     for at in zip(*np.nonzero(n >= 1 << 24), strict=True):
@@ -85,7 +113,17 @@ class Statistics(Protocol):
     """What can say a level's statistics."""
 
     def level(self, level: int) -> Level:
-        """The nodes of a level, counted from the pixels."""
+        """The nodes of a level.
+
+        Parameters
+        ----------
+        level : int
+            Counted from the pixels, which are level 0; up to the root's.
+
+        Returns
+        -------
+        Level
+        """
 
 
 class Levels(Sequence[Level]):
@@ -134,7 +172,17 @@ class CompleteStatistics:
         self.pixels, self.words, self.stops = pixels, words, stops
 
     def level(self, level: int) -> Level:
-        """The nodes of a level, counted from the pixels."""
+        """The nodes of a level; sums and squares of all of them, inside greater leaves too.
+
+        Parameters
+        ----------
+        level : int
+            Counted from the pixels, 0 to the root's.
+
+        Returns
+        -------
+        Level
+        """
         height, width = self.pixels.shape[:2]
         if level == 0:
             sums = self.pixels.astype(np.uint64)
@@ -169,7 +217,17 @@ class LeafStatistics:
         self.leaves, self.sums, self.squares = leaves, sums, squares
 
     def level(self, level: int) -> Level:
-        """The nodes of a level, counted from the pixels."""
+        """The nodes of a level; sums and squares are 0 inside greater leaves.
+
+        Parameters
+        ----------
+        level : int
+            Counted from the pixels, 0 to the root's.
+
+        Returns
+        -------
+        Level
+        """
         size, channels = 1 << level, self.sums.shape[1]
         rows, columns = grid(self.height, self.width, level)
         kinds = np.full((rows, columns), INSIDE, np.uint8)

@@ -266,7 +266,13 @@ class Subtree:
         return int(self.session.download(self.buffers["nodes"], 1, np.uint32, at)[0] & COUNT_MASK)
 
     def leaves(self, records: runtime.Buffer) -> None:
-        """Write the leaves' records in Morton order, compacted on the device, to a buffer that has room for all."""
+        """Queue the writing of the leaves' records in Morton order, compacted on the device.
+
+        Parameters
+        ----------
+        records : pyopencl.Buffer
+            Gets `count()` records of `record_dtype`, x and y in the whole picture's pixels.
+        """
         session, region = self.session, self.region
         level = leaf_level(session.limits, self.channels, self.tile)
         variant = session.choose(LEAF_VARIANTS)
@@ -299,7 +305,18 @@ class Subtree:
         )
 
     def leaf_sums(self, records: runtime.Buffer, count: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Sums and sums of squares of listed leaves, (count, C) uint64 each."""
+        """Sums and sums of squares of listed leaves.
+
+        Parameters
+        ----------
+        records : pyopencl.Buffer
+            Those of `count` leaves, as `leaves` writes them.
+        count : int
+
+        Returns
+        -------
+        tuple of ndarray of uint64, (count, C)
+        """
         kernel = self.session.program("quadtree_totals.cl", **self._constants(GROUP=1, LANES=0)).kernel(
             "quadtree_leaf_sums"
         )
@@ -322,7 +339,18 @@ class Subtree:
         return self.session.download(sums, shape, np.uint64), self.session.download(squares, shape, np.uint64)
 
     def nodes(self, level: int) -> npt.NDArray[np.uint32]:
-        """Leaves under every node of a level from 3 on, with `STOP` where it stops a split; (rows, columns)."""
+        """The leaves under every node of a level.
+
+        Parameters
+        ----------
+        level : int
+            Counted from the pixels, 3 or more.
+
+        Returns
+        -------
+        ndarray of uint32, (rows, columns)
+            How many (`COUNT_MASK`), with the bit `STOP` where the node stops a split.
+        """
         shape = grid(self.region.height, self.region.width, level)
         return self.session.download(self.buffers["nodes"], shape, np.uint32, 4 * self._cells_from(3, level))
 
@@ -342,7 +370,19 @@ class Subtree:
             yield level, self.nodes(level) >= STOP
 
     def words(self, level: int, bands: int) -> npt.NDArray[Any]:
-        """The first `bands` bands' statistics of a level from 1 on, as `clquant.quadtree.levels.unpack` takes them."""
+        """The statistics of a level in the device's own words.
+
+        Parameters
+        ----------
+        level : int
+            Counted from the pixels, 1 or more; 1 and 2 only where `store_low` kept them.
+        bands : int
+            How many of the first bands.
+
+        Returns
+        -------
+        ndarray, as `clquant.quadtree.levels.unpack` takes it.
+        """
         shape = (bands, *grid(self.region.height, self.region.width, level))
         if level <= 2:
             at = 4 * self.bands * self._cells_from(1, level)

@@ -40,7 +40,17 @@ class Lane:
         self._chunks = chunks
 
     def upload(self, buffer: cl.Buffer, source: Bytes, offset: int, after: list[cl.Event]) -> None:
-        """Copy host bytes into a buffer at a byte offset, after some events; returns when all of it is there."""
+        """Copy host memory into a buffer; returns when all of it is there.
+
+        Parameters
+        ----------
+        buffer : pyopencl.Buffer
+        source : ndarray of uint8, (bytes)
+        offset : int
+            The buffer's first byte to write.
+        after : list of pyopencl.Event
+            What has to be over before the buffer is written.
+        """
         pending: list[cl.Event | None] = [None] * CHUNKS_PER_LANE
         for turn, start in enumerate(range(0, len(source), CHUNK_BYTES)):
             slot = turn % CHUNKS_PER_LANE
@@ -57,7 +67,17 @@ class Lane:
         self.queue.finish()
 
     def download(self, target: Bytes, buffer: cl.Buffer, offset: int, after: list[cl.Event]) -> None:
-        """Copy a buffer's bytes from an offset into host memory, after some events."""
+        """Copy a buffer's bytes into host memory; returns when all of them are there.
+
+        Parameters
+        ----------
+        target : ndarray of uint8, (bytes)
+        buffer : pyopencl.Buffer
+        offset : int
+            The buffer's first byte to read.
+        after : list of pyopencl.Event
+            What has to be over before the buffer is read.
+        """
         pending: tuple[cl.Event, Bytes, Bytes] | None = None
         for turn, start in enumerate(range(0, len(target), CHUNK_BYTES)):
             part = target[start : start + CHUNK_BYTES]
@@ -124,12 +144,24 @@ class Staging:
                 self._callbacks -= 1
 
     def upload(self, buffer: cl.Buffer, source: Bytes, offset: int, after: list[cl.Event]) -> None:
-        """As `Lane.upload`, every lane taking a slice."""
+        """As `Lane.upload`, every lane copying a slice of its own.
+
+        Parameters
+        ----------
+        buffer, source, offset, after
+            As there.
+        """
         cuts = self._cuts(len(source))
         self.run(lambda i: self.lanes[i].upload(buffer, source[cuts[i] : cuts[i + 1]], offset + cuts[i], after))
 
     def download(self, target: Bytes, buffer: cl.Buffer, offset: int, after: list[cl.Event]) -> None:
-        """As `Lane.download`, every lane taking a slice."""
+        """As `Lane.download`, every lane copying a slice of its own.
+
+        Parameters
+        ----------
+        target, buffer, offset, after
+            As there.
+        """
         cuts = self._cuts(len(target))
         self.run(lambda i: self.lanes[i].download(target[cuts[i] : cuts[i + 1]], buffer, offset + cuts[i], after))
 
