@@ -34,14 +34,21 @@ void load_center(__global const float *centers, uint k_stride, uint j, float *c)
         c[d] = centers[d * k_stride + j];
 }
 
+/* Adds a 64-bit value to two words in either address space, the low one first, by 32-bit atomics; a carry goes with what
+ * the high word gets. */
+#define ADD_WORDS(sum, value)                                                                                          \
+    {                                                                                                                  \
+        const uint low = (uint)(value);                                                                                \
+        uint high = (uint)((value) >> 32);                                                                             \
+        if (low)                                                                                                       \
+            high += (uint)(atomic_add(&(sum)[0], low) + low) < low;                                                    \
+        if (high)                                                                                                      \
+            atomic_add(&(sum)[1], high);                                                                               \
+    }
+
 void add_wide_local(__local volatile uint *sum, ulong value)
 {
-    const uint low = (uint)value;
-    uint high = (uint)(value >> 32);
-    if (low)
-        high += (uint)(atomic_add(&sum[0], low) + low) < low;
-    if (high)
-        atomic_add(&sum[1], high);
+    ADD_WORDS(sum, value)
 }
 
 void add_wide_global(__global volatile uint *sum, ulong value)
@@ -50,12 +57,7 @@ void add_wide_global(__global volatile uint *sum, ulong value)
     if (value)
         atom_add((__global volatile ulong *)sum, value);
 #else
-    const uint low = (uint)value;
-    uint high = (uint)(value >> 32);
-    if (low)
-        high += (uint)(atomic_add(&sum[0], low) + low) < low;
-    if (high)
-        atomic_add(&sum[1], high);
+    ADD_WORDS(sum, value)
 #endif
 }
 

@@ -37,15 +37,8 @@ def parallel_reference(picture, colors=256, sample_factor=1, metric="l2", consci
     nodes = reference.batch_map(
         points[reference.sample(len(points), count)], nodes, shift, sample_factor, metric, conscience
     )
-    distinct, weights = np.unique(flat(picture)[points[:, 0] >= 0], axis=0, return_counts=True)
-    if len(distinct) <= 16384:
-        steps *= 4
-        some = chosen.coordinates(distinct).astype(np.int64)
-    else:
-        most = 512 * max(colors, 256) // sample_factor
-        some = points if len(points) <= most else points[reference.sample(len(points), most)]
-        some = some[some[:, 0] >= 0]
-        weights = np.ones(len(some), np.int64)
+    kept = flat(picture)[points[:, 0] >= 0]
+    some, weights, steps = reference.refined_points(points, kept, chosen.coordinates, colors, sample_factor, steps)
     for step in range(steps):
         nodes = reference.refine(some, weights, nodes, shift, chosen.extent, moves=step < steps - 1)
     return chosen.colors(np.minimum((nodes + 2048) >> 12, np.array(chosen.extent)))

@@ -48,15 +48,8 @@ def parallel_reference(picture, colors, fixed, sample_factor, steps, name):
     nodes = reference.batch_map(points[reference.sample(len(points), count)], nodes, shift, sample_factor)
     learned = np.minimum((nodes + 2048) >> 12, extent)
     nodes = np.concatenate([space.coordinates(rgba(fixed)), learned]).astype(np.int64) << 12
-    distinct, weights = np.unique(pixels[rgba(pixels)[:, 3] > 0], axis=0, return_counts=True)
-    if len(distinct) <= 16384:
-        steps *= 4
-        some = space.coordinates(distinct).astype(np.int64)
-    else:
-        most = 512 * max(colors, 256) // sample_factor
-        some = points if len(points) <= most else points[reference.sample(len(points), most)]
-        some = some[some[:, 0] >= 0]
-        weights = np.ones(len(some), np.int64)
+    kept = pixels[rgba(pixels)[:, 3] > 0]
+    some, weights, steps = reference.refined_points(points, kept, space.coordinates, colors, sample_factor, steps)
     for step in range(steps):
         nodes = reference.refine(some, weights, nodes, shift, space.extent, step < steps - 1, pinned)
     return space.colors(np.minimum((nodes[pinned:] + 2048) >> 12, extent))

@@ -208,21 +208,29 @@ class PaletteEngine(Estimator, abc.ABC):
         image : image
             Whatever `clquant.images.read` takes.
         dither : None, str or object
-            A name such as ``"pinwheel"`` or ``"blue-noise"``, or an object with a method `dither`.
+            None maps each pixel to its nearest colour in the engine's ``color_space``; ties go to the entry nearer in
+            plain 8-bit values, then to the lowest index. ``"blue-noise"``, ``"bayer"`` (or ``"bayer2"`` to
+            ``"bayer16"``), ``"floyd-steinberg"``, ``"pinwheel"``, or an object with a method `dither`, such as an
+            `OrderedDither`, chooses a way to dither.
         progress : callable, optional
             Called with (done, total) parts of the image; returning False stops the job.
 
         Returns
         -------
         ndarray or pyopencl.array.Array
-            (H, W) uint8 up to 256 colours, else uint16; on the device for a device array.
+            (H, W) uint8 up to 256 colours, else uint16; on the device for a device array. Pixels of alpha 0 have the
+            palette's first entry of alpha 0. The same on every device.
 
         Raises
         ------
         NotFittedError
             Before `fit`.
-        InvalidArgument, InvalidType, FileError, StoppedError
-            As the function `predict` of this module, which also states ties and determinism.
+        InvalidArgument
+            If the image has pixels of alpha 0 and `palette_` no such entry, or an argument is not allowed.
+        InvalidType, FileError
+            If the image cannot be read.
+        StoppedError
+            If `progress` returned False.
         """
         return predict(image, **self._given(dither, progress))
 
@@ -231,12 +239,8 @@ class PaletteEngine(Estimator, abc.ABC):
 
         Parameters
         ----------
-        image : image
-            Whatever `clquant.images.read` takes.
-        dither : None, str or object
-            A name such as ``"pinwheel"`` or ``"blue-noise"``, or an object with a method `dither`.
-        progress : callable, optional
-            Called with (done, total) parts of the image; returning False stops the job.
+        image, dither, progress
+            As `predict` takes them.
 
         Returns
         -------
@@ -245,10 +249,7 @@ class PaletteEngine(Estimator, abc.ABC):
 
         Raises
         ------
-        NotFittedError
-            Before `fit`.
-        InvalidArgument, InvalidType, FileError, StoppedError
-            As the function `transform` of this module, which also states ties and determinism.
+        As `predict`.
         """
         return transform(image, **self._given(dither, progress))
 
@@ -259,12 +260,8 @@ class PaletteEngine(Estimator, abc.ABC):
 
         Parameters
         ----------
-        image : image
-            Whatever `clquant.images.read` takes.
-        dither : None, str or object
-            A name such as ``"pinwheel"`` or ``"blue-noise"``, or an object with a method `dither`.
-        progress : callable, optional
-            Called with (done, total) parts of the image; returning False stops the job.
+        image, dither, progress
+            As `predict` takes them.
 
         Returns
         -------
@@ -272,10 +269,7 @@ class PaletteEngine(Estimator, abc.ABC):
 
         Raises
         ------
-        NotFittedError
-            Before `fit`.
-        InvalidArgument, InvalidType, FileError, StoppedError
-            As the function `quantize` of this module, which also states ties and determinism.
+        As `predict`.
         """
         return quantize(image, **self._given(dither, progress))
 

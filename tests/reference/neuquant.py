@@ -128,6 +128,21 @@ def batch_map(points, nodes, shift, sample_factor=1, metric="l2", conscience=Fal
     return nodes
 
 
+def refined_points(points, pixels, coordinates, colors, sample_factor, steps):
+    """What a refinement of `steps` steps works on: points, what each counts, and how many steps it takes.
+
+    Up to 16384 distinct colours each count as often as they stand, and four times the steps are taken; else samples of
+    the points, but for those that are passed over (negative). `coordinates` gives the points of (n, C) `pixels`.
+    """
+    distinct, weights = np.unique(pixels, axis=0, return_counts=True)
+    if len(distinct) <= 16384:
+        return coordinates(distinct).astype(np.int64), weights, 4 * steps
+    most = 512 * max(colors, 256) // sample_factor
+    some = points if len(points) <= most else points[sample(len(points), most)]
+    some = some[some[:, 0] >= 0]
+    return some, np.ones(len(some), np.int64), steps
+
+
 def refine(points, weights, nodes, shift, extent, moves, pinned=0):
     """One Lloyd step over the weighted points, with nodes of little use moved to where the error is.
 
