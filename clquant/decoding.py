@@ -69,7 +69,6 @@ def from_file(path: str, argument: str) -> npt.NDArray[np.uint8]:
     try:
         with _open(path) as image:
             _check_claim(image, os.path.getsize(path))
-            image.load()
             return _converted(image, argument)
     except FileNotFoundError as error:
         raise FileError(f"{argument}: cannot read {path!r}: there is no such file") from error
@@ -127,7 +126,12 @@ def from_pil(image: PIL.Image.Image, argument: str) -> npt.NDArray[np.uint8]:
 def _converted(image: PIL.Image.Image, argument: str) -> npt.NDArray[np.uint8]:
     if 0 in image.size:
         raise InvalidArgument(f"{argument} has the size {image.size}, so no pixels; allowed: at least one pixel")
-    upright = _to_srgb(PIL.ImageOps.exif_transpose(image) or image)
+    key = _color_key(image)
+    upright = PIL.ImageOps.exif_transpose(image) or image
+    if key is not None and upright.mode in ("1", "L", "RGB"):
+        upright.info["transparency"] = key
+        upright = upright.convert("RGBA")
+    upright = _to_srgb(upright)
     mode = upright.mode
     if mode in ("L", "RGB", "RGBA"):
         return np.asarray(upright)
@@ -137,13 +141,35 @@ def _converted(image: PIL.Image.Image, argument: str) -> npt.NDArray[np.uint8]:
         values = np.asarray(upright).astype(np.int64)
         if values.min() < 0 or values.max() > 65535:
             raise InvalidType(f"{argument} is a PIL image of mode I with values outside 0..65535; convert it first")
-        return to_uint8(values.astype(np.uint16), argument)
+        gray = to_uint8(values.astype(np.uint16), argument)
+        return gray if key is None else np.dstack([gray, gray, gray, np.uint8(255) * (values != key)])
     if mode == "F":
         raise InvalidType(f"{argument} is a PIL image of mode F; allowed: 8- or 16-bit pictures; convert it first")
     transparent = mode in ("LA", "PA", "La", "RGBa") or "transparency" in upright.info
+    transparent |= mode == "P" and getattr(upright.palette, "mode", "RGB") == "RGBA"  # as Image.quantize makes
     if mode == "La":
         upright = upright.convert("LA")
     return np.asarray(upright.convert("RGBA" if transparent else "RGB"))
+
+
+# What Pillow multiplies a PNG's gray values of 2 and 4 bits by, but not the one that the file names as transparent.
+_KEY_SCALES = {"L;2": 85, "L;4": 17}
+
+
+def _color_key(image: PIL.Image.Image) -> Any:
+    """The gray value or colour that a file says is transparent, on the scale of its pixels; None without one.
+
+    An image that was converted or made in memory has no format: its mode counts, whatever its `info` still says.
+    """
+    key = image.info.get("transparency")
+    if image.format is None or image.mode == "P" or key is None:
+        return None
+    if image.format != "PNG":
+        return key
+    if image.mode == "RGB" and max(key) > 255:  # 16 bits a channel, of which Pillow reads the high byte
+        return tuple(part >> 8 for part in key)
+    tiles = getattr(image, "tile", None)  # until the pixels are read
+    return key * _KEY_SCALES.get(str(tiles[0][3]), 1) if tiles and image.mode == "L" else key
 
 
 def _to_srgb(image: PIL.Image.Image) -> PIL.Image.Image:

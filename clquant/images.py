@@ -6,10 +6,11 @@ The rules, for every engine:
 - bool becomes 0 and 255; uint16 becomes round(v / 257); floats must lie in 0..1 and become round(255 v), half up.
   Every other dtype is refused.
 - Files and PIL images: EXIF orientation is applied; an embedded ICC profile of an RGB picture is converted to sRGB
-  where Pillow can; 1, L, RGB and RGBA keep their channels; P becomes RGBA if it has transparency, else RGB; LA, PA,
-  La and RGBa become RGBA; CMYK, YCbCr, LAB and HSV become RGB as Pillow converts them; 16-bit gray becomes
-  round(v / 257); 32-bit modes I and F are refused unless an I picture's values fit 16 bits. Of several frames the first
-  is read.
+  where Pillow can; 1, L, RGB and RGBA keep their channels, but a file of gray or RGB that names one value as
+  transparent (PNG, GIF) becomes RGBA; P becomes RGBA if it has transparency, else RGB; LA, PA, La and RGBa become RGBA;
+  CMYK, YCbCr, LAB and HSV become RGB as Pillow converts them; 16-bit gray becomes round(v / 257), of 16-bit colour
+  Pillow reads the high byte; 32-bit modes I and F are refused unless an I picture's values fit 16 bits. Of several
+  frames the first is read.
 - A device array must be C-contiguous uint8 of the shapes above; its result stays on the device, on the same queue.
 - A picture without pixels is refused.
 """

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pathlib
+import struct
 import threading
+import zlib
 
 import hypothesis.strategies as st
 import numpy as np
@@ -103,6 +105,49 @@ def test_palette_pictures_keep_their_transparency() -> None:
     image.putpixel((1, 0), 1)
     image.info["transparency"] = 1
     assert images.read(image).array.tolist() == [[[10, 20, 30, 255], [40, 50, 60, 0]]]
+
+
+def test_palettes_with_alpha_keep_it(rng: np.random.Generator) -> None:
+    image = PIL.Image.fromarray(rng.integers(0, 256, (8, 8, 4), dtype=np.uint8)).quantize(7)
+    assert np.array_equal(images.read(image).array, np.asarray(image.convert("RGBA")))
+
+
+def png_with_key(depth: int, color: int, row: bytes, key: bytes) -> bytes:
+    """A PNG of one row of four pixels whose tRNS chunk names one value as transparent."""
+    header = struct.pack(">IIBBBBB", 4, 1, depth, color, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"tRNS", key), (b"IDAT", zlib.compress(b"\0" + row)), (b"IEND", b""))
+    packed = (struct.pack(">I", len(c)) + name + c + struct.pack(">I", zlib.crc32(name + c)) for name, c in chunks)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(packed)
+
+
+@pytest.mark.parametrize(
+    ("depth", "color", "row", "key", "grays"),
+    [
+        (1, 0, b"\x50", b"\0\1", [0, 255, 0, 255]),
+        (2, 0, b"\x1b", b"\0\1", [0, 85, 170, 255]),
+        (4, 0, b"\x01\x2f", b"\0\1", [0, 17, 34, 255]),
+        (8, 0, b"\0\7\1\xff", b"\0\7", [0, 7, 1, 255]),
+        (16, 0, b"\0\0\7\7\7\6\xff\xff", b"\7\7", [0, 7, 7, 255]),
+        (8, 2, b"\0\0\0\7\7\7\1\1\1\xff\xff\xff", b"\0\7" * 3, [0, 7, 1, 255]),
+        (16, 2, b"\0\0" * 3 + b"\7\7" * 3 + b"\1\1" * 3 + b"\xff\xff" * 3, b"\7\7" * 3, [0, 7, 1, 255]),
+    ],
+)
+def test_a_value_that_a_file_names_is_transparent(
+    tmp_path: pathlib.Path, depth: int, color: int, row: bytes, key: bytes, grays: list[int]
+) -> None:
+    path = tmp_path / "key.png"
+    path.write_bytes(png_with_key(depth, color, row, key))
+    clear = [g == grays[1] and (depth != 16 or i == 1) for i, g in enumerate(grays)]
+    expected = [[g, g, g, 0 if own else 255] for g, own in zip(grays, clear, strict=True)]
+    assert images.read(path).array.tolist() == [expected]
+    with PIL.Image.open(path) as image:
+        assert images.read(image).array.tolist() == [expected]
+        assert images.read(image.convert("RGB")).channels == 3  # who asks for RGB gets it
+
+
+def test_gray_gifs_keep_their_transparency(tmp_path: pathlib.Path) -> None:
+    PIL.Image.fromarray(np.array([[5, 6], [7, 5]], np.uint8)).save(tmp_path / "a.gif", transparency=5)
+    assert images.read(tmp_path / "a.gif").array[..., 3].tolist() == [[0, 255], [255, 0]]
 
 
 def test_16_bit_files_are_rounded(tmp_path: pathlib.Path) -> None:

@@ -26,7 +26,8 @@ class Runtime:
     ----------
     name : str
     device : str
-        Text that picks its device: part of the platform's version or the device's name.
+        Text that picks its device: part of the platform's version or the device's name. On an Intel processor other
+        runtimes' devices have "Intel" in their names too.
     prepare : callable
         From the folder for downloads, and whether to download, to environment variables; raises `UnavailableError`.
     small : bool
@@ -140,7 +141,7 @@ _CHECKS = {"OCLGRIND_DATA_RACES": "1"}
 RUNTIMES = (
     Runtime("PoCL from PyPI", "PoCL 3.0", _bundled, required=True),
     Runtime("Oclgrind, races and bounds", "Oclgrind", _bundled, small=True, extra=_CHECKS, required=True),
-    Runtime("Intel CPU", "Intel", _intel),
+    Runtime("Intel CPU", "Intel(R) OpenCL", _intel),
     Runtime("PoCL of Debian", "PoCL 3.1", _debian_pocl),
     Runtime("rusticl (llvmpipe)", "llvmpipe", _rusticl, trusted=False),
 )
