@@ -1,9 +1,9 @@
 /* k-means palettes of many small pictures at once; clquant/kmeans_batch.py launches these kernels in their order here.
  *
- * Constants: GROUP work-items a group (a power of two up to SEGMENTS); LANES points a vector (1 or 16) and SEGMENTS of a
- * picture's points (results are the same); CHANNELS of a pixel (1 or 3); MOST_COLORS; STARTS, CANDIDATES, MOST_STEPS. Arguments: k colours; least > k, the
- * fewest points of a picture that is clustered; plane, the length of a picture's planes of points, a multiple of
- * LANES SEGMENTS. A task is one start of one picture: task = picture * STARTS + start.
+ * Constants: GROUP work-items a group (a power of two up to SEGMENTS); LANES points a vector (1 or 16) and SEGMENTS of
+ * a picture's points (results are the same); CHANNELS of a pixel (1 or 3); MOST_COLORS; STARTS, CANDIDATES, MOST_STEPS.
+ * Arguments: k colours; least > k, the fewest points of a picture that is clustered; plane, the length of a picture's
+ * planes of points, a multiple of LANES SEGMENTS. A task is one start of one picture: task = picture * STARTS + start.
  *
  * Arithmetic: points and centers are in eighths of a gray level, 0..2040, so a squared distance is below 2^24 and
  * (distance << 8 | center) a 32-bit key whose minimum is the nearest center, the lowest index among equals. A picture

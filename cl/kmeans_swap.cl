@@ -1,13 +1,14 @@
 /* Moving centers from where they are worth least to where they are missed most.
  *
  * Lloyd's algorithm ends in a local optimum. A swap merges two neighbouring clusters into one and splits another: the
- * split-and-merge of G. H. Ball, D. J. Hall, "ISODATA, a novel method of data analysis and pattern classification" (1965), several
- * at once, kept only if the inertia is lower after some steps of Lloyd's algorithm (compare B. Fritzke, "The breathing k-means
- * algorithm", 2020). The cost of a merge is Ward's: N_i N_j / (N_i + N_j) |c_i - c_j|^2, with j the center nearest to i; the gain of
- * a split is the cluster's sum of squared differences along the axis where that is largest.
+ * split-and-merge of G. H. Ball, D. J. Hall, "ISODATA, a novel method of data analysis and pattern classification"
+ * (1965), several at once, kept only if the inertia is lower after some steps of Lloyd's algorithm (compare B. Fritzke,
+ * "The breathing k-means algorithm", 2020). The cost of a merge is Ward's: N_i N_j / (N_i + N_j) |c_i - c_j|^2, with j
+ * the center nearest to i; the gain of a split is the cluster's sum of squared differences along the axis where that is
+ * largest.
  *
- * Constants: DIMS 3 or 4. k at most 4096. PLACE: the address space of what the centers are compared by: __global for the kernels of
- * a work-item a center, __local for `swap_round`, which does all of it.
+ * Constants: DIMS 3 or 4. k at most 4096. PLACE: the address space of what the centers are compared by: __global for
+ * the kernels of a work-item a center, __local for `swap_round`, which does all of it.
  */
 #include "lloyd.h"
 
@@ -44,10 +45,11 @@ void split_center(__global const ulong *totals, uint k, uint k_stride, int4 exte
     }
 }
 
-/* Keeps the present centers and totals if their inertia is the lowest so far; else goes back to the best centers, and fewer swaps
- * are tried next, half as many, or a single one at the next rank. Forgets the steps that were done. The whole work-group calls it.
- * best: centers (DIMS, k_stride) and totals (STATS, k) of the lowest inertia; swaps[0]: how many swaps the next round
- * tries; swaps[1]: the rank of the first of them, by cost and by gain; lowest[0]: the lowest inertia, all bits set before the first. */
+/* Keeps the present centers and totals if their inertia is the lowest so far; else goes back to the best centers, and
+ * fewer swaps are tried next, half as many, or a single one at the next rank. Forgets the steps that were done. The
+ * whole work-group calls it. best: centers (DIMS, k_stride) and totals (STATS, k) of the lowest inertia; swaps[0]: how
+ * many swaps the next round tries; swaps[1]: the rank of the first of them, by cost and by gain; lowest[0]: the lowest
+ * inertia, all bits set before the first. */
 void keep_better(__global float *centers, __global const ulong *totals, uint k, uint k_stride,
                  __global float *best_centers, __global ulong *best_totals, __global uint *swaps,
                  __global ulong *lowest, __global uint *state)
@@ -76,8 +78,9 @@ void keep_better(__global float *centers, __global const ulong *totals, uint k, 
     }
 }
 
-/* The nearest to center j among the centers begin .. end - 1 without itself: its squared distance (as its bits) << 32 | its index, so
- * that the least of several wins, ties to the lowest index; greater than all others where there is none. `begin` a multiple of 4. */
+/* The nearest to center j among the centers begin .. end - 1 without itself: its squared distance (as its
+ * bits) << 32 | its index, so that the least of several wins, ties to the lowest index; greater than all others where
+ * there is none. `begin` a multiple of 4. */
 ulong nearest_other(uint j, uint begin, uint end, PLACE const float *centers, uint k_stride)
 {
     float4 best = FLT_MAX;
@@ -102,9 +105,9 @@ ulong nearest_other(uint j, uint begin, uint end, PLACE const float *centers, ui
     return min(min(keys.x, keys.y), min(keys.z, keys.w));
 }
 
-/* What center j is worth, whose `nearest_other` of all has this key: its nearest neighbour, the cost of merging the two, the gain of
- * a split. neighbours (k) uint; costs, gains (k) ulong. Costs: N_i N_j / (N_i + N_j) < 2^32, rounded down, times a squared
- * distance < 2^24. */
+/* What center j is worth, whose `nearest_other` of all has this key: its nearest neighbour, the cost of merging the
+ * two, the gain of a split. neighbours (k) uint; costs, gains (k) ulong. Costs: N_i N_j / (N_i + N_j) < 2^32, rounded
+ * down, times a squared distance < 2^24. */
 void weigh_center(uint j, ulong key, __global const ulong *totals, uint k, PLACE uint *neighbours,
                   PLACE ulong *costs, PLACE ulong *gains)
 {
@@ -115,8 +118,9 @@ void weigh_center(uint j, ulong key, __global const ulong *totals, uint k, PLACE
     gains[j] = totals[(1 + DIMS + widest_axis(totals, k, j)) * k + j];
 }
 
-/* How many of the centers begin .. end - 1 rank before center j: by cost ascending (x), and by gain descending (y) << 32, ties to
- * the lowest index. costs, gains are filled up to whole vectors with the greatest number and with 0. */
+/* How many of the centers begin .. end - 1 rank before center j: by cost ascending (x), and by gain descending
+ * (y) << 32, ties to the lowest index. costs, gains are filled up to whole vectors with the greatest number and with 0.
+ */
 ulong ranks_before(uint j, uint begin, uint end, PLACE const ulong *costs, PLACE const ulong *gains)
 {
     const ulong4 cost = costs[j];
@@ -134,9 +138,10 @@ ulong ranks_before(uint j, uint begin, uint end, PLACE const ulong *costs, PLACE
     return ranks.x + ranks.y + ranks.z + ranks.w;
 }
 
-/* Whether center j cannot merge with its neighbour because of one among the centers begin .. end - 1. The centers of swaps[0] cost
- * ranks from swaps[1] on are tried: one merges with its neighbour unless one tried of a lower rank, or that one's neighbour, is
- * one of the two. by_cost and neighbours are filled up to whole vectors, by_cost with the greatest number. */
+/* Whether center j cannot merge with its neighbour because of one among the centers begin .. end - 1. The centers of
+ * swaps[0] cost ranks from swaps[1] on are tried: one merges with its neighbour unless one tried of a lower rank, or
+ * that one's neighbour, is one of the two. by_cost and neighbours are filled up to whole vectors, by_cost with the
+ * greatest number. */
 int cannot_merge(uint j, uint begin, uint end, PLACE const uint *neighbours, PLACE const uint *by_cost,
                  __global const uint *swaps)
 {
@@ -163,9 +168,9 @@ void merge_center(uint j, PLACE const uint *neighbours, PLACE uint *merges)
     merges[neighbours[j]] = 2;
 }
 
-/* Of the centers begin .. end - 1: how many have center j's fate and rank before it, those that go or are merged into by cost, the
- * others by gain; and how many no merge touches, << 32. by_cost, by_gain, merges are filled up to whole vectors, the first two with
- * the greatest number. */
+/* Of the centers begin .. end - 1: how many have center j's fate and rank before it, those that go or are merged into
+ * by cost, the others by gain; and how many no merge touches, << 32. by_cost, by_gain, merges are filled up to whole
+ * vectors, the first two with the greatest number. */
 ulong turns_before(uint j, uint begin, uint end, PLACE const uint *by_cost, PLACE const uint *by_gain,
                    PLACE const uint *merges)
 {
@@ -183,8 +188,8 @@ ulong turns_before(uint j, uint begin, uint end, PLACE const uint *by_cost, PLAC
     return ((ulong)(free.x + free.y + free.z + free.w) << 32) | (uint)(turn.x + turn.y + turn.z + turn.w);
 }
 
-/* Gives center j its turn among its like, from 0 on, by `turns_before` of all. turns (k) uint is written; untouched (k) uint: the
- * untouched center of each turn, k where there is none. */
+/* Gives center j its turn among its like, from 0 on, by `turns_before` of all. turns (k) uint is written; untouched (k)
+ * uint: the untouched center of each turn, k where there is none. */
 void take_turn(uint j, ulong before, PLACE const uint *merges, uint k, PLACE uint *turns, PLACE uint *untouched)
 {
     turns[j] = (uint)before;
@@ -194,10 +199,10 @@ void take_turn(uint j, ulong before, PLACE const uint *merges, uint k, PLACE uin
         untouched[j] = k;
 }
 
-/* Carries the swaps out: the t-th center that goes takes half of the untouched one of turn t + swaps[1]; the two are put one standard
- * deviation, rounded down and at least 1, above and below the mean along the widest axis, within 0..extent. A neighbour of
- * one that goes moves to the mean of both. centers (DIMS, k_stride) holds the best centers and is changed where they change: no
- * two work-items write or read the same one. */
+/* Carries the swaps out: the t-th center that goes takes half of the untouched one of turn t + swaps[1]; the two are
+ * put one standard deviation, rounded down and at least 1, above and below the mean along the widest axis, within
+ * 0..extent. A neighbour of one that goes moves to the mean of both. centers (DIMS, k_stride) holds the best centers
+ * and is changed where they change: no two work-items write or read the same one. */
 void swap_center(uint j, __global const ulong *totals, uint k, uint k_stride, int4 extents,
                  PLACE const uint *neighbours, PLACE const uint *merges, PLACE const uint *turns,
                  PLACE const uint *untouched, __global const uint *swaps, __global float *centers)
@@ -275,14 +280,15 @@ __kernel void swap_centers(__global const ulong *totals, uint k, uint k_stride, 
                            __global const uint *untouched, __global const uint *swaps, __global float *centers)
 {
     if (get_global_id(0) < k)
-        swap_center(get_global_id(0), totals, k, k_stride, extents, neighbours, merges, turns, untouched, swaps, centers);
+        swap_center(get_global_id(0), totals, k, k_stride, extents, neighbours, merges, turns, untouched, swaps,
+                    centers);
 }
 
 #else
 
 /* All six in one launch, for few centers: several work-items share a center, each with a part of the others.
- * NDRange: one work-group. parts: work-items a center, so that k times that is at most the group's size, or 1. Arguments as above;
- * room: a ulong a work-item, two a place of k_stride, DIMS floats and six uints a place. */
+ * NDRange: one work-group. parts: work-items a center, so that k times that is at most the group's size, or 1.
+ * Arguments as above; room: a ulong a work-item, two a place of k_stride, DIMS floats and six uints a place. */
 __kernel void swap_round(__global float *centers, __global const ulong *totals, uint k, uint k_stride, int4 extents,
                          __global float *best_centers, __global ulong *best_totals, __global uint *swaps,
                          __global ulong *lowest, __global uint *state, uint parts, __local ulong *room)

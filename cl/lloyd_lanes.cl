@@ -1,11 +1,11 @@
 /* The assignment step of lloyd.cl in the shape that CPUs run fast: one work-item a group, eight points or four centers
  * at a time in the lanes of a vector, sums without atomics in each group's own copy. Same result bit for bit.
  *
- * Candidates are listed twice: for SPAN neighbouring tiles together from all centers, then for each tile from those. The
- * bounds of lloyd.cl hold, so every distance is exact.
+ * Candidates are listed twice: for SPAN neighbouring tiles together from all centers, then for each tile from those.
+ * The bounds of lloyd.cl hold, so every distance is exact.
  *
- * A list has PLANES float planes of k_stride: coordinates, then indices (below 2^16, exact). Centers beyond k, which fill
- * the last vector, are so far away that they never enter a list.
+ * A list has PLANES float planes of k_stride: coordinates, then indices (below 2^16, exact). Centers beyond k, which
+ * fill the last vector, are so far away that they never enter a list.
  */
 #include "lloyd.h"
 
@@ -54,8 +54,8 @@ uint nearest_to_middle(const Box *box, __global const float *list, uint n, uint 
     return best.x == nearest ? place.x : best.y == nearest ? place.y : best.z == nearest ? place.z : place.w;
 }
 
-/* Copies to `kept` those centers of a list that can be nearest to a point of a box, in order, and fills its last vector;
- * returns how many. */
+/* Copies to `kept` those centers of a list that can be nearest to a point of a box, in order, and fills its last
+ * vector; returns how many. */
 uint filter_list(const Box *box, __global const float *list, uint n, uint stride, __global float *kept)
 {
     const uint pivot = nearest_to_middle(box, list, n, stride);
@@ -147,8 +147,9 @@ void assign_points(__global const float *points, uint stride, __global const uin
  * state[DONE], unless `by_axis`. The last two arguments are not used. */
 __kernel void assign_tiles(__global const float *points, uint stride, __global const uint *weights,
                            __global const uint *starts, __global const float *boxes, uint n_tiles,
-                           __global const float *centers, uint k, uint k_stride, uint by_axis, __global const uint *state,
-                           __global float *lists, __global ulong *sums, __local ulong *keys, __local uint *local_sums)
+                           __global const float *centers, uint k, uint k_stride, uint by_axis,
+                           __global const uint *state, __global float *lists, __global ulong *sums,
+                           __local ulong *keys, __local uint *local_sums)
 {
     const uint group = get_group_id(0);
     const uint size = PLANES * k_stride;

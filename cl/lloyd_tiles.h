@@ -1,7 +1,8 @@
-/* Assigning the points of tiles: what lloyd.cl, which has the layout and why all of it is exact, and lloyd_step.cl share.
+/* Assigning the points of tiles: what lloyd.cl, which has the layout and why all of it is exact, and lloyd_step.cl
+ * share.
  *
- * Constants: WIDE_ATOMICS 1 where 64-bit integer atomics are to be used; SHORTLIST: centers of a tile's list that are kept in
- * local memory, a multiple of SLOTS.
+ * Constants: WIDE_ATOMICS 1 where 64-bit integer atomics are to be used; SHORTLIST: centers of a tile's list that are
+ * kept in local memory, a multiple of SLOTS.
  */
 #ifndef WIDE_ATOMICS
 #define WIDE_ATOMICS 0
@@ -34,8 +35,8 @@ void load_center(__global const float *centers, uint k_stride, uint j, float *c)
         c[d] = centers[d * k_stride + j];
 }
 
-/* Adds a 64-bit value to two words in either address space, the low one first, by 32-bit atomics; a carry goes with what
- * the high word gets. */
+/* Adds a 64-bit value to two words in either address space, the low one first, by 32-bit atomics; a carry goes with
+ * what the high word gets. */
 #define ADD_WORDS(sum, value)                                                                                          \
     {                                                                                                                  \
         const uint low = (uint)(value);                                                                                \
@@ -67,8 +68,8 @@ void load_point(__global const float *points, uint stride, uint i, float *x)
         x[d] = points[d * stride + i];
 }
 
-/* The sum of `value` over the work-items before this one; `total` gets that over all. Every work-item of the group calls it, and the
- * group's size is a power of two; sums: a uint a work-item. */
+/* The sum of `value` over the work-items before this one; `total` gets that over all. Every work-item of the group
+ * calls it, and the group's size is a power of two; sums: a uint a work-item. */
 uint sum_before(uint value, __local uint *sums, uint *total)
 {
     const uint lid = get_local_id(0);
@@ -87,8 +88,8 @@ uint sum_before(uint value, __local uint *sums, uint *total)
     return before;
 }
 
-/* The center nearest to the middle of a box, ties to the lowest; keys: a ulong a work-item. As `sum_before` otherwise. Squared
- * distances are not below 0, so their bits are ordered as they are. */
+/* The center nearest to the middle of a box, ties to the lowest; keys: a ulong a work-item. As `sum_before` otherwise.
+ * Squared distances are not below 0, so their bits are ordered as they are. */
 uint nearest_to_middle(const float *low, const float *high, __global const float *centers, uint k, uint k_stride,
                        __local ulong *keys)
 {
@@ -117,8 +118,8 @@ uint nearest_to_middle(const float *low, const float *high, __global const float
     return nearest;
 }
 
-/* Lists, in ascending index, the centers that can be nearest to a point of a tile; returns how many. The first SHORTLIST are
- * kept in `names` and `shortlist` too. As `sum_before` otherwise; keys: a ulong a work-item. */
+/* Lists, in ascending index, the centers that can be nearest to a point of a tile; returns how many. The first
+ * SHORTLIST are kept in `names` and `shortlist` too. As `sum_before` otherwise; keys: a ulong a work-item. */
 uint list_centers(const float *low, const float *high, __global const float *centers, uint k, uint k_stride,
                   __global ushort *list, __local ulong *keys, __local ushort *names, __local float *shortlist)
 {

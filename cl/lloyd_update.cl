@@ -9,8 +9,8 @@
  *
  * The first `pinned` centers stay as they are: they neither move, nor take, nor give.
  *
- * The i-th empty center, by index, shares with the i-th of those whose inertia is above 0 and at least the mean; where there
- * are fewer of these, the other empty ones stay.
+ * The i-th empty center, by index, shares with the i-th of those whose inertia is above 0 and at least the mean; where
+ * there are fewer of these, the other empty ones stay.
  * NDRange: one work-group, its size a power of two. Does nothing where state[DONE], unless `forced`.
  * sums (replicas, k, STATS) ulong: added up and set to 0; totals (STATS, k) ulong gets them; pairs (2, k) uint:
  * scratch. state[DONE] is set to 1 where no center moved and none is empty, or where the inertia fell by no more than

@@ -1,4 +1,5 @@
-/* Moving centers to the means of their points: what lloyd_update.cl and lloyd_step.cl share (see lloyd.cl for the layout). */
+/* Moving centers to the means of their points: what lloyd_update.cl and lloyd_step.cl share (see lloyd.cl for the
+ * layout). */
 
 /* Sum of a center's squared differences over all axes. */
 ulong center_inertia(__global const ulong *totals, uint k, uint j)
@@ -9,8 +10,8 @@ ulong center_inertia(__global const ulong *totals, uint k, uint j)
     return inertia;
 }
 
-/* Puts an empty center above and a giving one below the mean of the latter's points, on every axis by the axes' mean standard
- * deviation, rounded down and at least 1, within 0..extents. */
+/* Puts an empty center above and a giving one below the mean of the latter's points, on every axis by the axes' mean
+ * standard deviation, rounded down and at least 1, within 0..extents. */
 void share_points(__global const ulong *totals, uint k, uint k_stride, int4 extents, uint giver, uint taker,
                   __global float *centers)
 {
@@ -24,9 +25,9 @@ void share_points(__global const ulong *totals, uint k, uint k_stride, int4 exte
     }
 }
 
-/* Adds up the replicas of a center's statistics, sets them to 0, and moves the center to the mean of its points, rounded half up,
- * if it has any and is none of the first `pinned`. partial: its inertia, 1 on each axis on which it moved, 1 if it is empty and not
- * pinned are added to the three. */
+/* Adds up the replicas of a center's statistics, sets them to 0, and moves the center to the mean of its points,
+ * rounded half up, if it has any and is none of the first `pinned`. partial: its inertia, 1 on each axis on which it
+ * moved, 1 if it is empty and not pinned are added to the three. */
 void move_center(__global ulong *sums, uint replicas, __global ulong *totals, __global float *centers, uint k,
                  uint k_stride, uint pinned, uint j, ulong *partial)
 {

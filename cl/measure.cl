@@ -8,7 +8,8 @@
 /* measure_float: multiply-adds of floats, WIDTH lanes in each of 8 independent chains.
  * NDRange: any number of work-items.
  * out: float[global size], one value a work-item, so that nothing can be left out.
- * rounds: chain steps; operations a work-item = rounds * 8 * WIDTH multiply-adds. a, b: 1 and 0 keep the start values. */
+ * rounds: chain steps; operations a work-item = rounds * 8 * WIDTH multiply-adds. a, b: 1 and 0 keep the start values.
+ */
 kernel void measure_float(global float *out, const uint rounds, const float a_value, const float b_value)
 {
     const FLOATN a = (FLOATN)(a_value);

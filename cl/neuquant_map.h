@@ -10,8 +10,8 @@
 // Nodes are int4 with 12 fraction bits. Points have coordinates below 2^12, so nodes stay below 2^24.
 //
 // One step's totals ("slab") are uints, K of each: counts, sums of each of 4 coordinates, wins, the low COORDINATE_BITS
-// of the coordinates' squares, their squares' high bits. The points of a batch weigh less than 2^(32 - COORDINATE_BITS) together:
-// every total is below 2^32.
+// of the coordinates' squares, their squares' high bits. The points of a batch weigh less than 2^(32 - COORDINATE_BITS)
+// together: every total is below 2^32.
 
 #if STAGED
 #define SLAB_MEMORY __local
@@ -66,7 +66,8 @@ int4 updated_node(const int i, const int4 node, SLAB_MEMORY const uint *restrict
     }
     if (weight == 0)
         return node;
-    const int gain = weight >= SAME_WEIGHT ? 65536 : 65536 - (int)((decay[weight >> 8] * decay[256 + (weight & 255)]) >> 16);
+    const int gain =
+        weight >= SAME_WEIGHT ? 65536 : 65536 - (int)((decay[weight >> 8] * decay[256 + (weight & 255)]) >> 16);
     int4 to = node;
     to.x = moved(node.x, x, weight, gain);
     to.y = moved(node.y, y, weight, gain);

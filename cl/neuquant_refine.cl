@@ -64,7 +64,8 @@ ulong worst_error(const int i, __global const uint *slab, SCRATCH int *axis)
     *axis = 0;
     for (int c = 0; c < DIMS && count > 0; ++c) {
         const ulong sum = slab[SLAB_SUMS + c * COLORS + i];
-        const ulong squares = slab[SLAB_LOW + c * COLORS + i] + ((ulong)slab[SLAB_HIGH + c * COLORS + i] << COORDINATE_BITS);
+        const ulong squares =
+            slab[SLAB_LOW + c * COLORS + i] + ((ulong)slab[SLAB_HIGH + c * COLORS + i] << COORDINATE_BITS);
         const ulong error = squares - sum * sum / count;
         if (error > worst) {
             worst = error;
@@ -115,15 +116,16 @@ ulong removal_cost(const int i, __global const uint *slab, SCRATCH const int4 *c
 // leave at a cost R (`removal_cost`) goes to a node that gains G (`worst_error`) by being split in two, each one
 // standard deviation from the mean along the worst axis. The k-th cheapest is paired with the k-th largest gain; the
 // first pair with 4 R >= 5 G, or with a node of an earlier pair in the other part, ends the list. A pinned node that is
-// split stays, and its points' mean takes its part in the rule. Ties go to the lowest index. Counts, below 2^24, times 2^8 and squared distances stay below 2^57; sums squared below 2^64.
+// split stays, and its points' mean takes its part in the rule. Ties go to the lowest index. Counts, below 2^24, times
+// 2^8 and squared distances stay below 2^57; sums squared below 2^64.
 //
 // NDRange: (LOCAL), one group.
 //   nodes      int4 (K), in and out; 12 fraction bits
 //   slabs, at  totals of the assignment, with squares: slab `at`
 //   moves      0: means alone
 //   extent     largest coordinate of each axis
-//   centres int4, gains, costs ulong, axes, partners int, ranks int2, leaving, split int: scratch, (K) each, in local memory if
-//   STAGED
+//   centres int4, gains, costs ulong, axes, partners int, ranks int2, leaving, split int: scratch, (K) each, in local
+//   memory if STAGED
 // Local memory: one int, and the scratch.
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void
 neuquant_refine(__global int4 *restrict nodes, __global const uint *restrict slabs, const uint at, const int moves,

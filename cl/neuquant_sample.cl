@@ -41,7 +41,8 @@ ushort4 point_of(__global const uchar *pixels, const ulong pixel, __global const
 //   tables   of spaces.h
 //   fixed    FIXED colours, R, G, B, alpha (one that is not looked at where there are none)
 //   samples  first sample, count, where the first one's point goes
-//   points   ushort4; x = 65535 where alpha is 0 or the colour is fixed; points of pixels outside the band are left alone
+//   points   ushort4; x = 65535 where alpha is 0 or the colour is fixed; points of pixels outside the band
+//            are left alone
 __kernel void neuquant_sample(__global const uchar *restrict pixels, const uint4 band,
                               __global const int *restrict tables, __global const uchar4 *restrict fixed,
                               const uint4 samples,

@@ -13,7 +13,8 @@ int4 unpacked(uint color)
 }
 
 /* Points of colours.
- * NDRange: 1-D, a work-item a colour, guarded by n. colors (n) uint packed; tables as spaces.h wants; points is written. */
+ * NDRange: 1-D, a work-item a colour, guarded by n. colors (n) uint packed; tables as spaces.h wants; points is
+ * written. */
 __kernel void points_of_colors(__global const uint *colors, uint n, __global const int *tables, int scale, uint stride,
                                __global float *points)
 {
@@ -37,15 +38,16 @@ __kernel void pick_points(__global const float *points, uint stride, __global co
         centers[d * k_stride + j] = points[d * stride + chosen[j]];
 }
 
-/* Whether colour i is the first of its grid cell: `mask` has the bits of a packed colour in which a cell's colours agree. */
+/* Whether colour i is the first of its grid cell: `mask` has the bits of a packed colour in which a cell's colours
+ * agree. */
 int begins_group(__global const uint *colors, uint i, uint first, uint mask)
 {
     return i == first || ((colors[i] ^ colors[i - 1]) & mask);
 }
 
 /* How many cells of some grids are occupied in each coarse cell.
- * NDRange: 2-D, along the first axis a work-group a coarse cell, along the second a grid. starts (cells + 1) uint into colors; masks
- * (grids) uint; groups (grids, cells) uint is written; counts: a uint a work-item. */
+ * NDRange: 2-D, along the first axis a work-group a coarse cell, along the second a grid. starts (cells + 1) uint into
+ * colors; masks (grids) uint; groups (grids, cells) uint is written; counts: a uint a work-item. */
 __kernel void count_groups(__global const uint *colors, __global const uint *starts, __global const uint *masks,
                            __global uint *groups, __local uint *counts)
 {
@@ -68,9 +70,9 @@ __kernel void count_groups(__global const uint *colors, __global const uint *sta
 }
 
 /* The weighted mean of each occupied grid cell, rounded half up, in Z-order.
- * NDRange: 1-D, a work-group a coarse cell. points, weights of the colours; group_starts (cells + 1) uint: where each coarse
- * cell's means go; means (DIMS, mean_stride) and mean_weights are written. Sums stay below 2^44 (the weights' total is
- * below 2^32, coordinates below 2^12). counts: a uint a work-item. */
+ * NDRange: 1-D, a work-group a coarse cell. points, weights of the colours; group_starts (cells + 1) uint: where each
+ * coarse cell's means go; means (DIMS, mean_stride) and mean_weights are written. Sums stay below 2^44 (the weights'
+ * total is below 2^32, coordinates below 2^12). counts: a uint a work-item. */
 __kernel void mean_of_groups(__global const uint *colors, __global const uint *starts, uint mask,
                              __global const float *points, uint stride, __global const uint *weights,
                              __global const uint *group_starts, uint mean_stride, __global float *means,

@@ -1,9 +1,10 @@
 /* Blocks of an image as words of four packed components.
  *
- * Component k of block (row, column) is byte k % (Q*C) of the block's pixel row k / (Q*C); pixels beyond the image repeat
- * its last row and column. A block has K = P*Q*C components, padded with zeros to WORDS = ceil(K / 4) words, each in the
- * order of memory (component 4w is the first byte).
- * ALIGNED promises that Q*C and width*C are multiples of 4 and width is a multiple of Q, so that words can be read whole.
+ * Component k of block (row, column) is byte k % (Q*C) of the block's pixel row k / (Q*C); pixels beyond the image
+ * repeat its last row and column. A block has K = P*Q*C components, padded with zeros to WORDS = ceil(K / 4) words,
+ * each in the order of memory (component 4w is the first byte).
+ * ALIGNED promises that Q*C and width*C are multiples of 4 and width is a multiple of Q, so that words can be read
+ * whole.
  */
 #define ROW_BYTES (Q * C)
 #define K (P * Q * C)

@@ -1,8 +1,8 @@
 /* The VQ decoder (Manohar et al., "On GPU Acceleration of the Vector Quantization Image Compression Algorithm",
  * Algorithms 2, 5 and 6): every pixel is the component of its block's codeword at its place in the block.
  *
- * Constants: P, Q, C (block rows, block columns, channels), INDEX (uchar or ushort), PIECE (bytes of a row that a work-item
- * writes at once: 1, 4 or 16; more than 1 only if Q*C is a multiple of 4 and width*C of PIECE),
+ * Constants: P, Q, C (block rows, block columns, channels), INDEX (uchar or ushort), PIECE (bytes of a row that a
+ * work-item writes at once: 1, 4 or 16; more than 1 only if Q*C is a multiple of 4 and width*C of PIECE),
  * WHOLE (1 where pieces of 16 bytes are whole blocks side by side: 16 a multiple of Q*C, and K of 16).
  */
 #define ROW_BYTES (Q * C)
@@ -13,8 +13,8 @@
  *
  * NDRange: 2-D, (width * C / PIECE, WHOLE ? ceil(height / P) : height), rounded up to whole groups of any size.
  * With WHOLE, a work-item writes all P lines of its blocks and reads every codeword once.
- * indices: rows x columns INDEX, each below the codebook's size. codebook: size x K bytes. image: height x width x C bytes,
- * the true size: what padding added is not written. row_bytes: width * C. columns: blocks in a block row.
+ * indices: rows x columns INDEX, each below the codebook's size. codebook: size x K bytes. image: height x width x C
+ * bytes, the true size: what padding added is not written. row_bytes: width * C. columns: blocks in a block row.
  */
 __kernel void vq_decode(__global const INDEX *indices, __global const uchar *codebook, __global uchar *image,
                         const uint row_bytes, const uint height, const uint columns)
@@ -61,8 +61,8 @@ __kernel void vq_decode(__global const INDEX *indices, __global const uchar *cod
 
 /* Whether any index is no codeword's.
  *
- * NDRange: 1-D, ceil(count / 16) work-items rounded up to whole groups of any size. indices: count INDEX. flag: one uint, set
- * to 1 if an index is size or more (several work-items may write the same value).
+ * NDRange: 1-D, ceil(count / 16) work-items rounded up to whole groups of any size. indices: count INDEX. flag: one
+ * uint, set to 1 if an index is size or more (several work-items may write the same value).
  */
 __kernel void vq_check(__global const INDEX *indices, const uint count, const uint size, __global uint *flag)
 {

@@ -1,13 +1,13 @@
-/* The VQ encoder (Gray, "Vector Quantization", 1984; Manohar et al., "On GPU Acceleration of the Vector Quantization Image
- * Compression Algorithm", Algorithms 1, 3 and 4): the nearest codeword of every block, the lowest index on ties.
+/* The VQ encoder (Gray, "Vector Quantization", 1984; Manohar et al., "On GPU Acceleration of the Vector Quantization
+ * Image Compression Algorithm", Algorithms 1, 3 and 4): the nearest codeword of every block, the lowest index on ties.
  *
  * |x - c|^2 = |x|^2 - (2 x.c - |c|^2), so the nearest codeword has the largest score 2 x.c - |c|^2. The sum starts at
- * -|c|^2 >= -65025 K, every term 2 x_k c_k is non-negative, and it ends at |x|^2 - |x - c|^2 <= 65025 K. All partial sums are
- * therefore integers of magnitude at most 65025 K: exact in fp32 for K <= 258 (below 2^24), and in 32-bit integers for
- * every K allowed here (K <= 1024). The host asserts both.
+ * -|c|^2 >= -65025 K, every term 2 x_k c_k is non-negative, and it ends at |x|^2 - |x - c|^2 <= 65025 K. All partial
+ * sums are therefore integers of magnitude at most 65025 K: exact in fp32 for K <= 258 (below 2^24), and in 32-bit
+ * integers for every K allowed here (K <= 1024). The host asserts both.
  *
- * Constants: P, Q, C (block rows, block columns, channels), ALIGNED (vq_block.h), INDEX (uchar or ushort), BLOCKS (blocks a
- * work-item, or in vq_encode_wide a group), TILE (codewords in local memory), EXCLUDING (1: a codeword of the
+ * Constants: P, Q, C (block rows, block columns, channels), ALIGNED (vq_block.h), INDEX (uchar or ushort), BLOCKS
+ * (blocks a work-item, or in vq_encode_wide a group), TILE (codewords in local memory), EXCLUDING (1: a codeword of the
  * block's own is passed over, so that the second nearest is found), ARITHMETIC (one of these):
  */
 #define FLOATS 0   /* fp32, K <= 258 */
@@ -76,9 +76,9 @@ inline score_t add_word(score_t sum, word_t x, word_t c)
 /* Nearest codewords, blocks held in registers.
  *
  * NDRange: 1-D, ceil(count / BLOCKS) work-items rounded up to whole groups of any size.
- * image: height x width x C bytes. columns: blocks in a block row. count: blocks. codebook: size x WORDS word_t (words of
- * packed bytes, or of four numbers) and bias: size score_t, -|c|^2, perhaps padded with zeros and a bias
- * below every score (-2^24 in fp32, -2^30 in integers). indices: written from offset to offset + count.
+ * image: height x width x C bytes. columns: blocks in a block row. count: blocks. codebook: size x WORDS word_t (words
+ * of packed bytes, or of four numbers) and bias: size score_t, -|c|^2, perhaps padded with zeros and a bias below every
+ * score (-2^24 in fp32, -2^30 in integers). indices: written from offset to offset + count.
  * own: count INDEX, read only with EXCLUDING.
  * Local memory: tile TILE * WORDS word_t, tile_bias TILE score_t.
  */
@@ -143,10 +143,11 @@ __kernel void vq_encode(__global const uchar *image, const uint height, const ui
 
 #else
 
-/* Nearest codewords of blocks too large for registers: a group searches for BLOCKS blocks, held in local memory, and its
- * work-items share the codewords out among themselves.
+/* Nearest codewords of blocks too large for registers: a group searches for BLOCKS blocks, held in local memory, and
+ * its work-items share the codewords out among themselves.
  *
- * NDRange: 1-D, ceil(count / BLOCKS) whole groups of any size. Buffers as in vq_encode, but codebook is WORDS x size word_t.
+ * NDRange: 1-D, ceil(count / BLOCKS) whole groups of any size. Buffers as in vq_encode, but codebook is WORDS x size
+ * word_t.
  * Local memory: held BLOCKS * WORDS word_t; scores and places, one score_t and uint per work-item.
  */
 __kernel void vq_encode_wide(__global const uchar *image, const uint height, const uint width, const uint columns,

@@ -5,8 +5,8 @@
  *
  * Products and sums are written `a * b + c`, which compilers may fuse: every partial sum is exact either way.
  *
- * Constants: P, Q, C, ALIGNED (vq_block.h), INDEX, VECTORS (vectors of LANES blocks a work-item), SPAN (codewords at once),
- * EXCLUDING (as in vq_encode.cl), ARITHMETIC (FLOATS for K <= 258, else INTEGERS).
+ * Constants: P, Q, C, ALIGNED (vq_block.h), INDEX, VECTORS (vectors of LANES blocks a work-item), SPAN (codewords at
+ * once), EXCLUDING (as in vq_encode.cl), ARITHMETIC (FLOATS for K <= 258, else INTEGERS).
  */
 #define FLOATS 0
 #define INTEGERS 1
@@ -36,8 +36,8 @@ typedef int16 scores_t;
 /* Nearest codewords of LANES * VECTORS blocks a work-item.
  *
  * NDRange: 1-D, ceil(count / (LANES * VECTORS)) work-items rounded up to whole groups of any size.
- * image, height, width, columns, count, indices, offset, own: as in vq_encode. codebook: padded x K score_t and bias: padded
- * score_t, -|c|^2, both padded to a multiple of SPAN codewords with zeros and a bias below every score.
+ * image, height, width, columns, count, indices, offset, own: as in vq_encode. codebook: padded x K score_t and bias:
+ * padded score_t, -|c|^2, both padded to a multiple of SPAN codewords with zeros and a bias below every score.
  */
 __kernel void vq_encode_lanes(__global const uchar *image, const uint height, const uint width, const uint columns,
                               const uint count, __global const score_t *codebook, __global const score_t *bias,

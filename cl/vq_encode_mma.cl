@@ -1,9 +1,11 @@
-/* The VQ encoder on NVIDIA tensor cores (compute capability 8.0 and up), through inline PTX; the same indices as vq_encode.cl.
+/* The VQ encoder on NVIDIA tensor cores (compute capability 8.0 and up), through inline PTX; the same indices as
+ * vq_encode.cl.
  *
- * mma.sync.m16n8k16 multiplies 16 blocks by 8 codewords over 16 unsigned bytes, exactly, into 32-bit integers. Score and
- * index become one key, (2 x.c - |c|^2) * SCALE + (SCALE - 1 - position), so that the largest key is the largest score and
- * then the lowest position in the tile of at most SCALE codewords. As |2 x.c - |c|^2| <= 65025 K (vq_encode.cl), keys stay
- * within 32 bits when (65025 K + 1) * SCALE < 2^31, which the host asserts; sums modulo 2^32 on the way are harmless.
+ * mma.sync.m16n8k16 multiplies 16 blocks by 8 codewords over 16 unsigned bytes, exactly, into 32-bit integers. Score
+ * and index become one key, (2 x.c - |c|^2) * SCALE + (SCALE - 1 - position), so that the largest key is the largest
+ * score and then the lowest position in the tile of at most SCALE codewords. As |2 x.c - |c|^2| <= 65025 K
+ * (vq_encode.cl), keys stay within 32 bits when (65025 K + 1) * SCALE < 2^31, which the host asserts; sums modulo 2^32
+ * on the way are harmless.
  *
  * Constants: P, Q, C, ALIGNED (vq_block.h), INDEX, TILES (16-block tiles a warp), TILE (codewords in local memory, a
  * multiple of 8 and at most SCALE), LOG_SCALE (SCALE = 1 << LOG_SCALE).
@@ -37,11 +39,11 @@ inline int key(int sum, int bias)
 
 /* Nearest codewords, 16 * TILES blocks a warp.
  *
- * NDRange: 1-D, whole groups of a multiple of 32 work-items; a group of L work-items takes L / 2 * TILES blocks at a time and
- * strides over the rest, so any number of groups will do.
- * image, height, width, columns, count, indices: as in vq_encode. codebook: padded / 8 tiles of CHUNKS x 8 codewords x 4 words
- * of packed bytes, components past K zero. bias: padded ints, -|c|^2 * SCALE + SCALE - 1 - n % TILE, and INT_MIN for the
- * codewords that pad the codebook to a multiple of 8.
+ * NDRange: 1-D, whole groups of a multiple of 32 work-items; a group of L work-items takes L / 2 * TILES blocks at a
+ * time and strides over the rest, so any number of groups will do.
+ * image, height, width, columns, count, indices: as in vq_encode. codebook: padded / 8 tiles of CHUNKS x 8 codewords x
+ * 4 words of packed bytes, components past K zero. bias: padded ints, -|c|^2 * SCALE + SCALE - 1 - n % TILE, and
+ * INT_MIN for the codewords that pad the codebook to a multiple of 8.
  * Local memory: tile TILE * CHUNKS * 4 uint, tile_bias TILE int.
  */
 __kernel void vq_encode_mma(__global const uchar *image, const uint height, const uint width, const uint columns,
@@ -68,7 +70,8 @@ __kernel void vq_encode_mma(__global const uchar *image, const uint height, cons
 #pragma unroll
                 for (uint c = 0; c < CHUNKS; ++c) {
                     const uint w = 4 * c + lane % 4;
-                    block[t][c][h] = w < WORDS ? block_word(image, height, width, which / columns, which % columns, w) : 0;
+                    block[t][c][h] =
+                        w < WORDS ? block_word(image, height, width, which / columns, which % columns, w) : 0;
                 }
             }
         for (uint start = 0; start < padded; start += TILE) {

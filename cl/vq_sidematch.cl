@@ -1,9 +1,10 @@
-/* Side-match vector quantization (T. Kim, "Side match and overlap match vector quantizers for images", 1992): a block is
- * coded by its codeword's rank in a state codebook, the STATE codewords that best continue the blocks above and to the left.
+/* Side-match vector quantization (T. Kim, "Side match and overlap match vector quantizers for images", 1992): a block
+ * is coded by its codeword's rank in a state codebook, the STATE codewords that best continue the blocks above and to
+ * the left.
  *
- * Side-match distance of a codeword: squared differences between its first row and the last row of the codeword above, plus
- * those between its first column and the last column of the codeword to the left; at most 65025 (P + Q) C < 2^24, as blocks
- * have at most 256 pixels. Codewords are ranked by this distance, the lower index first on ties.
+ * Side-match distance of a codeword: squared differences between its first row and the last row of the codeword above,
+ * plus those between its first column and the last column of the codeword to the left; at most 65025 (P + Q) C < 2^24,
+ * as blocks have at most 256 pixels. Codewords are ranked by this distance, the lower index first on ties.
  *
  * One launch codes blocks of one anti-diagonal, which do not depend on each other; a group works on one block.
  *
@@ -62,11 +63,12 @@ inline uint block_error(__global const uchar *block, __global const uchar *codew
 
 /* Codes blocks of an anti-diagonal.
  *
- * NDRange: 1-D, one group of any size per block; group g works on block (first_row + g, diagonal - first_row - g), which has
- * neighbours above and to the left. codebook: size x K bytes. blocks: rows x columns x K bytes, row by row. chosen: rows x
- * columns ushort; on entry the nearest codeword of every block, replaced where another codeword is taken that is in
- * the state codebook and whose squared error is larger by less than `tolerance`. symbols: rows x columns uchar, ESCAPE on entry; ranks are written.
- * scratch: groups x size uint. Local memory: partial and place, one uint each per work-item.
+ * NDRange: 1-D, one group of any size per block; group g works on block (first_row + g, diagonal - first_row - g),
+ * which has neighbours above and to the left. codebook: size x K bytes. blocks: rows x columns x K bytes, row by row.
+ * chosen: rows x columns ushort; on entry the nearest codeword of every block, replaced where another codeword is taken
+ * that is in the state codebook and whose squared error is larger by less than `tolerance`. symbols: rows x columns
+ * uchar, ESCAPE on entry; ranks are written. scratch: groups x size uint. Local memory: partial and place, one uint
+ * each per work-item.
  */
 __kernel void vq_side_encode(__global const uchar *codebook, const uint size, __global const uchar *blocks,
                              const uint columns, const uint first_row, const uint diagonal, const uint tolerance,
@@ -136,9 +138,9 @@ __kernel void vq_side_encode(__global const uchar *codebook, const uint size, __
 
 /* Turns ranks of blocks of an anti-diagonal back into codewords.
  *
- * NDRange, codebook, size, columns, first_row, diagonal, scratch: as in vq_side_encode. symbols: ranks below STATE or ESCAPE.
- * chosen: rows x columns ushort; on entry right for ESCAPEs, on exit for these blocks too. Local memory: partial, one uint
- * per work-item.
+ * NDRange, codebook, size, columns, first_row, diagonal, scratch: as in vq_side_encode. symbols: ranks below STATE or
+ * ESCAPE. chosen: rows x columns ushort; on entry right for ESCAPEs, on exit for these blocks too. Local memory:
+ * partial, one uint per work-item.
  */
 __kernel void vq_side_decode(__global const uchar *codebook, const uint size, const uint columns, const uint first_row,
                              const uint diagonal, __global const uchar *symbols, __global ushort *chosen,

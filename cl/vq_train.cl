@@ -1,16 +1,16 @@
-/* Training of VQ codebooks: blocks as rows, distances, integer sums of clusters (Linde, Buzo and Gray, "An Algorithm for
- * Vector Quantizer Design", 1980), and the distances of D^2 sampling (Arthur and Vassilvitskii, "k-means++", 2007).
+/* Training of VQ codebooks: blocks as rows, distances, integer sums of clusters (Linde, Buzo and Gray, "An Algorithm
+ * for Vector Quantizer Design", 1980), and the distances of D^2 sampling (Arthur and Vassilvitskii, "k-means++", 2007).
  *
- * Constants: P, Q, C, ALIGNED (vq_block.h), INDEX (uchar or ushort), WEIGHTED (whether blocks carry weights of 0..4095),
- * RUN (blocks a work-item of vq_seed).
+ * Constants: P, Q, C, ALIGNED (vq_block.h), INDEX (uchar or ushort), WEIGHTED (whether blocks carry weights of
+ * 0..4095), RUN (blocks a work-item of vq_seed).
  * Squared distances are at most 65025 K < 2^26 for K <= 1024.
  */
 #include "vq_block.h"
 
 /* Blocks of a picture as rows.
  *
- * NDRange: 1-D, count * WORDS work-items rounded up to whole groups of any size. image: height x width x C bytes. columns:
- * blocks in a block row. blocks: count x K bytes, written.
+ * NDRange: 1-D, count * WORDS work-items rounded up to whole groups of any size. image: height x width x C bytes.
+ * columns: blocks in a block row. blocks: count x K bytes, written.
  */
 __kernel void vq_blocks(__global const uchar *image, const uint height, const uint width, const uint columns,
                         const uint count, __global uchar *blocks)
@@ -26,10 +26,10 @@ __kernel void vq_blocks(__global const uchar *image, const uint height, const ui
 
 /* Sums of the blocks of each codeword.
  *
- * NDRange: 1-D, count * K work-items rounded up to whole groups of any size; count at most 2^22, so that sums of bytes stay
- * below 2^30 (with WEIGHTED below 2^32: products below 2^20 are added as two halves of 10 bits).
- * blocks: count x K bytes. indices: count INDEX. weights: count ushort (unused without WEIGHTED). sums: N x (K + 1) uint
- * (with WEIGHTED twice as many: low halves, then high halves), the last column counts; added to.
+ * NDRange: 1-D, count * K work-items rounded up to whole groups of any size; count at most 2^22, so that sums of bytes
+ * stay below 2^30 (with WEIGHTED below 2^32: products below 2^20 are added as two halves of 10 bits).
+ * blocks: count x K bytes. indices: count INDEX. weights: count ushort (unused without WEIGHTED). sums: N x (K + 1)
+ * uint (with WEIGHTED twice as many: low halves, then high halves), the last column counts; added to.
  */
 __kernel void vq_accumulate(__global const uchar *blocks, __global const INDEX *indices, const uint count,
                             __global const ushort *weights, const uint size, __global uint *sums)
@@ -59,8 +59,8 @@ __kernel void vq_accumulate(__global const uchar *blocks, __global const INDEX *
 
 /* The same sums for CPUs: every work-item adds a stretch of the blocks to a table of its own, without atomics.
  *
- * NDRange: 1-D, one work-item per table, any group. share: blocks a work-item. Other buffers as in vq_accumulate, but sums has
- * one such table per work-item; they are added on the host.
+ * NDRange: 1-D, one work-item per table, any group. share: blocks a work-item. Other buffers as in vq_accumulate, but
+ * sums has one such table per work-item; they are added on the host.
  */
 __kernel void vq_accumulate_parts(__global const uchar *blocks, __global const INDEX *indices, const uint count,
                                   __global const ushort *weights, const uint size, __global uint *sums,
