@@ -92,9 +92,7 @@ _KMEANS: dict[str, Good] = {
 _NEUQUANT: dict[str, Good] = {
     "n_colors": _one_of(4, 8),
     "mode": _one_of("parallel", "sequential"),
-    "sample_factor": _one_of(
-        30,
-    ),
+    "sample_factor": _one_of(30),
     "metric": _one_of("l1"),
     "conscience": _one_of(False, True),
     "refine_steps": _one_of(0, 1),
@@ -255,11 +253,9 @@ _FIT: dict[str, Good] = {
 _REAL = _one_of(photo(12, 12), photo(12, 12) / 255)
 
 
-def _calls() -> tuple[Call, ...]:
-    k, n, v, h, q = (getattr(clquant, name) for name in (
-        "KMeansPalette", "NeuQuantCL", "VQCodec", "PinwheelHalftoner", "QuadtreeBuilder"))  # fmt: skip
-    on_vq = {name: _VQ[name] for name in ("state_size", "tolerance", "queue")}
-    tree = _learned("QuadtreeBuilder")
+def _palette_calls() -> tuple[Call, ...]:
+    """Of the engines that learn palettes."""
+    k, n = clquant.KMeansPalette, clquant.NeuQuantCL
     return (
         Call("KMeansPalette.fit", _fresh(k, "fit"), {**_KMEANS, **_FIT, "progress": _PROGRESS}, _fit_check),
         Call("KMeansPalette.fit_many", _fresh(k, "fit_many"), {**_KMEANS, "images": _MANY, "progress": _PROGRESS}),
@@ -274,6 +270,14 @@ def _calls() -> tuple[Call, ...]:
           for name in ("KMeansPalette", "NeuQuantCL") for verb in ("predict", "transform", "quantize")),
         Call("KMeansPalette.stream", _all_of(_with("KMeansPalette", "stream")), {
             "images": _MANY, "method": _one_of(None, "predict"), "depth": _one_of(1, 2)}),
+    )  # fmt: skip
+
+
+def _codec_calls() -> tuple[Call, ...]:
+    """Of the codec and its files."""
+    v = clquant.VQCodec
+    on_vq = {name: _VQ[name] for name in ("state_size", "tolerance", "queue")}
+    return (
         Call("VQCodec.fit", _fresh(v, "fit"), {
             **_VQ, "images": _one_of([photo(9, 14)], photo(9, 14, 1)), "sample_weight": _one_of(None),
             "progress": _PROGRESS}),
@@ -291,6 +295,14 @@ def _calls() -> tuple[Call, ...]:
             aliases=dict.fromkeys(("path", "queue"), (".clvq", "cannot"))),
         Call("clvq_info", clquant.clvq_info, {"source": _one_of(_learned("VQCodec").compress(photo(9, 14)))},
             aliases={"source": (".clvq", "path", "cannot read")}),
+    )  # fmt: skip
+
+
+def _halftone_and_tree_calls() -> tuple[Call, ...]:
+    """Of halftoning, and of quadtrees and their files."""
+    h, q = clquant.PinwheelHalftoner, clquant.QuadtreeBuilder
+    tree = _learned("QuadtreeBuilder")
+    return (
         _checked("PinwheelHalftoner.transform", _fresh(h, "transform"), {
             **_HALFTONE, "image": _PICTURE, "output": _one_of("values", "levels"), "progress": _PROGRESS}),
         Call("PinwheelHalftoner.to_pil", _fresh(h, "to_pil"), {**_HALFTONE, "image": _PICTURE, "progress": _PROGRESS}),
@@ -309,6 +321,12 @@ def _calls() -> tuple[Call, ...]:
         Call("Quadtree.save", _saved(tree.save), {"path": _one_of("x.clqt")}),
         Call("Quadtree.load", clquant.Quadtree.load, {"path": _one_of("/dev/null")},
             aliases={"path": ("quadtree file", "cannot")}),
+    )  # fmt: skip
+
+
+def _object_calls() -> tuple[Call, ...]:
+    """Of palettes and indexed pictures."""
+    return (
         Call("Palette", clquant.Palette, {"colors": _PALETTE}),
         Call("Palette.sorted", clquant.Palette(TABLE).sorted, {"order": _one_of("luma", "hue")}),
         Call("Palette.take", clquant.Palette(TABLE).take, {"indices": _one_of(np.array([1, 0]))}),
@@ -321,6 +339,12 @@ def _calls() -> tuple[Call, ...]:
             "order": _one_of("luma", "popularity")}),
         Call("IndexedImage.save", _saved(clquant.IndexedImage(np.zeros((2, 2), int), TABLE).save), {
             "path": _one_of("x.png", "x.six"), "format": _one_of(None, "GIF")}),
+    )  # fmt: skip
+
+
+def _function_calls() -> tuple[Call, ...]:
+    """Of what belongs to no engine."""
+    return (
         _checked("OrderedDither.dither", _fresh(clquant.OrderedDither, "dither"), {
             **_OF_DITHER, "image": _PICTURE, "palette": _PALETTE, "color_space": _SPACE, "queue": _QUEUE}),
         Call("gif_bytes", animation.gif_bytes, {"frames": _FRAMES, "delay_ms": _one_of(40), "loop": _one_of(True)}),
@@ -345,4 +369,10 @@ def _calls() -> tuple[Call, ...]:
 @functools.cache
 def calls() -> tuple[Call, ...]:
     """Every public call, made once."""
-    return _calls()
+    return (
+        *_palette_calls(),
+        *_codec_calls(),
+        *_halftone_and_tree_calls(),
+        *_object_calls(),
+        *_function_calls(),
+    )
