@@ -73,11 +73,11 @@ class KMeansPalette(PaletteEngine):
     swap_rounds : int
         0 to 1000: rounds of swaps after a k-means++ start (none below 3 and above 4096 colours).
     fixed_colors : Palette or array_like, optional
-        (f, 3) or (f, 4) uint8, fewer than `n_colors`: colours that the palette has exactly, in this order, first (after
-        the transparent entry where there is one). The others are fitted to go with them, from two starts: beside
-        them, and with each in the place of the nearest of `n_colors` fitted without them. One of alpha 0 is the
-        transparent entry, where it stands; one of any other alpha below 255 makes distances those of colours with
-        alpha (docs/palettes.md).
+        (f, 3) or (f, 4) uint8, or texts such as ``"#ff8800"``, fewer than `n_colors`: colours that the palette has
+        exactly, in this order, first (after the transparent entry where there is one). The others are fitted to
+        go with them, from two starts: beside them, and with each in the place of the nearest of `n_colors` fitted
+        without them. One of alpha 0 is the transparent entry, where it stands; one of any other alpha below 255 makes
+        distances those of colours with alpha (docs/palettes.md).
     color_space : str
         ``"srgb"``, ``"linear"`` or ``"oklab"``: where distances are taken (see `clquant.palette.spaces`).
     random_state : int

@@ -72,11 +72,11 @@ class NeuQuantCL(PaletteEngine):
     keep_exact : bool
         A picture with at most `n_colors` distinct colours gets exactly these, sorted, instead of a trained map.
     fixed_colors : Palette or array_like, optional
-        (f, 3) or (f, 4) uint8, fewer than `n_colors`: colours that the palette has exactly, in this order, first. The
-        map has f nodes less, and pixels of these very colours do not teach it. In the refinement the fixed
-        colours win samples as nodes do, and stay; the sequential map is Dekker's of the other pixels. One of alpha 0
-        is the transparent entry, where it stands; one of any other alpha below 255 makes distances those of colours
-        with alpha.
+        (f, 3) or (f, 4) uint8, or texts such as ``"#ff8800"``, fewer than `n_colors`: colours that the palette has
+        exactly, in this order, first. The map has f nodes less, and pixels of these very colours do not
+        teach it. In the refinement the fixed colours win samples as nodes do, and stay; the sequential map is Dekker's
+        of the other pixels. One of alpha 0 is the transparent entry, where it stands; one of any other alpha below 255
+        makes distances those of colours with alpha.
     color_space : str
         ``"srgb"``, ``"linear"`` or ``"oklab"``: where colours are compared, learned and mapped.
     queue : pyopencl.CommandQueue, optional

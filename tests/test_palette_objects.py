@@ -41,6 +41,16 @@ def test_palette_is_what_it_was_given():
     assert "#ff0010" in palette._repr_html_()
 
 
+def test_colours_as_text():
+    assert list(Palette(["#010203", "FF0010", "0x0a0b0c"])) == [(1, 2, 3), (255, 0, 16), (10, 11, 12)]
+    assert list(Palette(("#01020304", "#ff0010"))) == [(1, 2, 3, 4), (255, 0, 16, 255)]
+    palette = Palette(["#00000000", "#ff8800"])
+    assert Palette(palette.hex()) == palette
+    for wrong in ("#f80", "orange", "", "#ff880", 5):
+        with pytest.raises(InvalidArgument, match=r"colors\[1\] is .*; allowed: '#rrggbb' or '#rrggbbaa'"):
+            Palette(["#000000", wrong])
+
+
 def test_transparent_entry():
     palette = Palette([[1, 2, 3], [4, 5, 6]])
     assert palette.transparent_index is None

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
-from clquant.palette.palette import MOST_COLORS, Palette
+from clquant.palette.palette import MOST_COLORS, Palette, hex_color, with_equal_alpha
 from clquant.runtime import FormatError
-
-_HEX = re.compile(r"#?(?:0x)?([0-9a-fA-F]{6}|[0-9a-fA-F]{8})\Z")
 
 
 def _lines(data: bytes, what: str) -> list[str]:
@@ -33,9 +30,7 @@ def _palette(colors: list[tuple[int, ...]], what: str) -> Palette:
     """A palette of colours of 3 or 4 values; with alpha where any has it."""
     if not 1 <= len(colors) <= MOST_COLORS:
         raise FormatError(f"{what}: {len(colors)} colours; allowed: 1 to {MOST_COLORS}")
-    if any(len(color) == 4 for color in colors):
-        colors = [(*color, 255)[:4] for color in colors]
-    return Palette(colors)
+    return Palette(with_equal_alpha(colors))
 
 
 def read_gpl(data: bytes) -> Palette:
@@ -93,10 +88,10 @@ def read_hex(data: bytes) -> Palette:
     colors = []
     for number, line in enumerate(_lines(data, "hex"), 1):
         if line and not line.startswith(";"):
-            match = _HEX.match(line)
-            if match is None:
+            color = hex_color(line)
+            if color is None:
                 raise FormatError(f"hex, line {number}: {line[:20]!r} is not rrggbb or rrggbbaa")
-            colors.append(tuple(bytes.fromhex(match[1])))
+            colors.append(color)
             if len(colors) > MOST_COLORS:
                 break
     return _palette(colors, "hex")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,29 @@ from clquant.runtime import InvalidArgument, InvalidType
 
 MOST_COLORS = 65536
 
+_HEX = re.compile(r"#?(?:0x)?([0-9a-fA-F]{6}|[0-9a-fA-F]{8})\Z")
+
+
+def hex_color(text: str) -> tuple[int, ...] | None:
+    """The values of ``rrggbb`` or ``rrggbbaa``, with or without ``#`` or ``0x`` in front; None for other text."""
+    match = _HEX.match(text)
+    return None if match is None else tuple(bytes.fromhex(match[1]))
+
+
+def with_equal_alpha(colors: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Colours of 3 or 4 values each: all of 4 where any has alpha, the others opaque then."""
+    return [(*color, 255)[:4] for color in colors] if any(len(color) == 4 for color in colors) else colors
+
+
+def _of_text(texts: list[Any] | tuple[Any, ...], argument: str) -> list[tuple[int, ...]]:
+    colors = []
+    for number, text in enumerate(texts):
+        color = hex_color(text) if isinstance(text, str) else None
+        if color is None:
+            raise InvalidArgument(f"{argument}[{number}] is {params.shown(text)}; allowed: '#rrggbb' or '#rrggbbaa'")
+        colors.append(color)
+    return with_equal_alpha(colors)
+
 
 def checked_colors(colors: Any, argument: str = "colors") -> npt.NDArray[np.uint8]:
     """Colours a person gave, as (n, 3) or (n, 4) uint8.
@@ -22,19 +46,25 @@ def checked_colors(colors: Any, argument: str = "colors") -> npt.NDArray[np.uint
     Parameters
     ----------
     colors : Palette or array_like
-        A palette; or n colours of 3 or 4 integers from 0 to 255.
+        A palette; n colours of 3 or 4 integers from 0 to 255; or a list or tuple of n texts such as ``"#ff8800"``.
     argument : str
         What errors call it.
+
+    Returns
+    -------
+    ndarray
 
     Raises
     ------
     InvalidType
         If the values are no integers.
     InvalidArgument
-        If the shape is another, there are none or over 65536, or a value is outside 0 to 255.
+        If the shape is another, there are none or over 65536, a value is outside 0 to 255, or a text is no colour.
     """
     if isinstance(colors, Palette):
         return colors.colors
+    if isinstance(colors, list | tuple) and any(isinstance(color, str) for color in colors):
+        colors = _of_text(colors, argument)
     array = params.array(argument, colors, "n colours of 3 or 4 integers")
     if array.ndim != 2 or array.shape[1] not in (3, 4):
         raise InvalidArgument(f"{argument} has shape {array.shape}; allowed: (n, 3) or (n, 4)")
@@ -75,15 +105,15 @@ class Palette:
     Parameters
     ----------
     colors : array_like or Palette
-        (n, 3) RGB or (n, 4) RGBA (alpha not premultiplied) integers from 0 to 255, 1 <= n <= 65536.
-        Equal colours may appear more than once.
+        (n, 3) RGB or (n, 4) RGBA (alpha not premultiplied) integers from 0 to 255, 1 <= n <= 65536; or a list or tuple
+        of n texts such as ``"#ff8800"`` or ``"#ff880080"``. Equal colours may appear more than once.
 
     Raises
     ------
     InvalidType
         If the values are no integers.
     InvalidArgument
-        If the shape is another, there are no or too many colours, or a value is outside 0 to 255.
+        If the shape is another, there are no or too many colours, a value is outside 0 to 255, or a text is no colour.
     """
 
     def __init__(self, colors: Any) -> None:
