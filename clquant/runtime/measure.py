@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,31 +11,17 @@ import numpy as np
 import pyopencl as cl
 
 from clquant.runtime.errors import DeviceError
+from clquant.runtime.measure_access import access_rates
 from clquant.runtime.memory import device_errors
 from clquant.runtime.profiling import profile
 from clquant.runtime.session import Session
+from clquant.runtime.timing import Timing, time_call
+
+__all__ = ["DeviceRates", "Timing", "device_rates", "kernel_ms", "time_call"]
 
 _CHAINS = 8
 _TARGET_MS = 20.0
 _MOST_ROUNDS = 1 << 24
-
-
-@dataclasses.dataclass(frozen=True)
-class Timing:
-    """Wall-clock times of one call, in milliseconds.
-
-    Attributes
-    ----------
-    median_ms, best_ms, worst_ms : float
-        Over the repeats; the warm-up calls are not among them.
-    repeats : int
-        Calls that were timed.
-    """
-
-    median_ms: float
-    best_ms: float
-    worst_ms: float
-    repeats: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +36,13 @@ class DeviceRates:
         Bytes read plus bytes written a second by a copy inside the device's memory, in 10^9.
     float_gfma, integer_gmad : float
         10^9 multiply-adds a second, of floats and of 32-bit integers.
+    small_reads_g, large_reads_g, local_reads_g : float
+        10^9 reads of 4 bytes a second at random places: of 16 KB and of 16 MB of the device's memory, and of 16 KB of
+        local memory.
+    large_adds_g, local_adds_g : float
+        10^9 atomic additions a second at random places of 64 MB, and of 16 KB of local memory.
+    large_wait_ns, local_wait_ns : float
+        Nanoseconds from a read to the next where each waits for the one before, of 16 MB and of 16 KB of local memory.
     upload_gbps, download_gbps : float
         10^9 bytes a second between ordinary (pageable) host memory and the device.
     pinned_upload_gbps, pinned_download_gbps : float
@@ -65,45 +57,19 @@ class DeviceRates:
     copy_gbps: float
     float_gfma: float
     integer_gmad: float
+    small_reads_g: float
+    large_reads_g: float
+    local_reads_g: float
+    large_adds_g: float
+    local_adds_g: float
+    large_wait_ns: float
+    local_wait_ns: float
     upload_gbps: float
     download_gbps: float
     pinned_upload_gbps: float
     pinned_download_gbps: float
     launch_us: float
     round_trip_us: float
-
-
-def time_call(call: Callable[[], object], repeat: int = 5, warmup: int = 1, budget_s: float | None = None) -> Timing:
-    """Time a call that waits for its own work.
-
-    Parameters
-    ----------
-    call : callable
-        Without arguments; what it returns is dropped.
-    repeat : int
-        Timed calls, at least 1.
-    warmup : int
-        Calls made first and not timed: kernels are built and caches filled there.
-    budget_s : float, optional
-        Once this many seconds have gone (warm-up included), no further call is started, except the first timed one.
-
-    Returns
-    -------
-    Timing
-    """
-    began = time.perf_counter()
-    for done in range(warmup):
-        if done and budget_s is not None and time.perf_counter() - began > budget_s:
-            break
-        call()
-    times: list[float] = []
-    while len(times) < max(repeat, 1):
-        if times and budget_s is not None and time.perf_counter() - began > budget_s:
-            break
-        start = time.perf_counter()
-        call()
-        times.append((time.perf_counter() - start) * 1e3)
-    return Timing(statistics.median(times), min(times), max(times), len(times))
 
 
 def kernel_ms(call: Callable[[], object], repeat: int = 3, warmup: int = 1) -> float:
@@ -166,6 +132,7 @@ def device_rates(queue: cl.CommandQueue, megabytes: int = 256) -> DeviceRates:
         copy_gbps=_copy_rate(session, nbytes),
         float_gfma=_arithmetic_rate(session, "measure_float", np.float32),
         integer_gmad=_arithmetic_rate(session, "measure_integer", np.uint32),
+        **access_rates(session),
         upload_gbps=up,
         download_gbps=down,
         pinned_upload_gbps=pinned_up,
