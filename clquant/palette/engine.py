@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from clquant import images, params
 from clquant.estimator import Estimator
@@ -24,7 +25,7 @@ METRICS = ("l2", "l1")
 
 def predict(
     image: ImageLike,
-    palette: Palette,
+    palette: Palette | npt.ArrayLike,
     *,
     color_space: str = "srgb",
     metric: str = "l2",
@@ -76,7 +77,7 @@ def predict(
 
 def transform(
     image: ImageLike,
-    palette: Palette,
+    palette: Palette | npt.ArrayLike,
     *,
     color_space: str = "srgb",
     metric: str = "l2",
@@ -104,7 +105,7 @@ def transform(
 
 def quantize(
     image: ImageLike,
-    palette: Palette,
+    palette: Palette | npt.ArrayLike,
     *,
     color_space: str = "srgb",
     metric: str = "l2",
