@@ -1,5 +1,6 @@
 """Image quantization on any OpenCL device, with the same bits on every machine."""
 
+from clquant import quality, runtime
 from clquant.halftone import PinwheelHalftoner, WeightTables, floyd_steinberg
 from clquant.kmeans import KMeansPalette
 from clquant.neuquant import NeuQuantCL
@@ -52,6 +53,8 @@ __all__ = [
     "WeightTables",
     "clvq_info",
     "floyd_steinberg",
+    "quality",
     "quantize_frames",
+    "runtime",
     "save_gif",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -104,6 +105,8 @@ class Estimator:
             )
         checked = params.integer("depth", depth, 1, 64)
         try:
+            if isinstance(images, str | bytes | os.PathLike) or getattr(images, "ndim", 4) < 3:
+                raise TypeError("one image")
             source = iter(images)
         except TypeError as error:
             raise InvalidType(f"images is {params.shown(images)}; allowed: an iterable of images") from error

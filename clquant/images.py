@@ -258,6 +258,16 @@ def _to_array(source: Any, argument: str) -> npt.NDArray[np.uint8]:
     return decoding.from_pil(source, argument)
 
 
+def several(source: Any) -> Any:
+    """A list of what an iterator gives (a generator, ``Path.glob``), and anything else as it is.
+
+    Parameters
+    ----------
+    source : image, or list, tuple or iterator of images
+    """
+    return list(source) if isinstance(source, Iterator) and not hasattr(source, "read") else source
+
+
 def read_many(
     source: ImageLike | Sequence[ImageLike], *, argument: str = "images", max_channels: int = 4
 ) -> list[Picture]:
@@ -313,11 +323,11 @@ def buffer_of(array: Array) -> Buffer:
 
 
 def _check_shape(shape: tuple[int, ...], argument: str, max_channels: int) -> tuple[bool, int]:
-    several = "3 or 4" if max_channels == 4 else f"1 to {max_channels}"
+    bands = "3 or 4" if max_channels == 4 else f"1 to {max_channels}"
     gray = len(shape) == 2 or (len(shape) == 3 and shape[2] == 1)
     allowed_channels = {1, 3, 4} if max_channels == 4 else set(range(1, max_channels + 1))
     if len(shape) not in (2, 3) or (not gray and shape[2] not in allowed_channels):
-        raise InvalidArgument(f"{argument} has the shape {shape}; allowed: (H, W) or (H, W, C) with C {several}")
+        raise InvalidArgument(f"{argument} has the shape {shape}; allowed: (H, W) or (H, W, C) with C {bands}")
     if 0 in shape:
         raise InvalidArgument(f"{argument} has the shape {shape}, so no pixels; allowed: at least one pixel")
     return gray, 1 if gray else shape[2]

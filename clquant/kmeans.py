@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import images, params
-from clquant.images import ImageLike, read_many
+from clquant.images import ImageLike, read_many, several
 from clquant.kmeans_batch import MOST_COLORS as MOST_BATCHED
 from clquant.kmeans_batch import batch_palettes, fits
 from clquant.palette import spaces
@@ -144,7 +144,7 @@ class KMeansPalette(PaletteEngine):
 
         Parameters
         ----------
-        images : image, or list or tuple of images
+        images : image, or list, tuple or iterator of images
             Whatever `clquant.images.read` takes.
         sample_weight : array_like, gray picture or its path, or a list of them, optional
             (H, W) an image: what each pixel counts. Integers are taken as they are; floats become fixed-point numbers
@@ -166,7 +166,7 @@ class KMeansPalette(PaletteEngine):
         StoppedError
             If `progress` returned False; what was learned before stands.
         """
-        job = _Fit(self, images, sample_weight, progress)
+        job = _Fit(self, several(images), sample_weight, progress)
         self.palette_, self.inertia_, self.n_iter_ = job.run()
         return self
 
@@ -195,6 +195,7 @@ class KMeansPalette(PaletteEngine):
         InvalidArgument, InvalidType, FileError, StoppedError
             As `fit`.
         """
+        images = several(images)
         if not isinstance(images, list | tuple):
             raise InvalidType(f"images is a {type(images).__name__}; allowed: a list or tuple of images")
         rules = _Rules(self)

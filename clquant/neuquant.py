@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.images import ImageLike, Picture, device_arrays, read_many
+from clquant.images import ImageLike, Picture, device_arrays, read_many, several
 from clquant.neuquant_batch import BatchMap, refinement
 from clquant.neuquant_maps import Pixels, train_sequential
 from clquant.neuquant_tables import STEPS
@@ -139,7 +139,7 @@ class NeuQuantCL(PaletteEngine):
 
         Parameters
         ----------
-        images : image or list of images
+        images : image, or list, tuple or iterator of images
             Whatever `clquant.images.read` takes; several are trained on as one picture, end to end.
         sample_weight : array_like, gray picture or its path, or a list of them, optional
             (H, W) an image: what each pixel counts. The map learns from as many pixels as there are, in which each
@@ -160,6 +160,7 @@ class NeuQuantCL(PaletteEngine):
         StoppedError
             If `progress` returned False; `palette_` stays as it was.
         """
+        images = several(images)
         pictures = read_many(images)
         weights = checked_weights(sample_weight, pictures, images)[0]
         if weights is not None:
@@ -188,6 +189,7 @@ class NeuQuantCL(PaletteEngine):
         InvalidArgument, InvalidType, StoppedError
             As `fit`.
         """
+        images = several(images)
         if not isinstance(images, list | tuple):
             raise InvalidArgument("images is one image; allowed: a list of images")
         return self._learn([[picture] for picture in read_many(images)], progress)

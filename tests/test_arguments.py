@@ -81,6 +81,9 @@ def _no_text() -> Any:
         (lambda: animation.quantize_frames(clquant.KMeansPalette(), photo(4, 4)), InvalidType, "frames"),
         (lambda: animation.quantize_frames(clquant.KMeansPalette(), [photo(4, 4)], shared=_no_text()), InvalidType,
          "shared"),
+        (lambda: clquant.KMeansPalette().stream("photo.png"), InvalidType,  # type: ignore[arg-type]
+         "images is 'photo.png'; allowed: an iterable of images"),
+        (lambda: clquant.KMeansPalette().stream(photo(4, 4)[:, :, 0]), InvalidType, "images is array"),
         (lambda: clquant.KMeansPalette().stream(3), InvalidType, "images is 3"),  # type: ignore[arg-type]
         (lambda: clquant.KMeansPalette().fit(photo(4, 4), _RAGGED), InvalidArgument, "sample_weight"),
         (lambda: clquant.VQCodec(2).fit(photo(8, 8), np.array(1.0)), InvalidType, "sample_weight is array of shape"),
@@ -94,6 +97,11 @@ def _no_text() -> Any:
         (lambda: clquant.OrderedDither().dither(photo(4, 4), _LEARNED, progress=3), InvalidType,  # type: ignore[arg-type]
          "progress"),
         (lambda: clquant.QuadtreeBuilder().build(photo(4, 4)).find(_RAGGED, np.zeros(2, int)), InvalidArgument, "x"),
+        (lambda: clquant.KMeansPalette(queue="gpu").fit(photo(4, 4)), InvalidType,  # type: ignore[arg-type]
+         r"queue is a str; allowed: .*default_queue\('gpu'\) gives one"),
+        (lambda: clquant.KMeansPalette().fit(photo(4, 4)).predict(photo(4, 4), True), InvalidType,
+         "dither is a bool; allowed: None, 'bayer'"),
+        (lambda: runtime.default_queue(3), InvalidType, "device is a int"),  # type: ignore[arg-type]
         (lambda: runtime.find_device(3), InvalidType, "device is a int"),  # type: ignore[arg-type]
         (lambda: quality.mse(_RAGGED, _RAGGED), InvalidArgument, "original"),
         (lambda: quality.mse(np.zeros(3, complex), np.zeros(3)), InvalidType, "original"),
@@ -200,3 +208,36 @@ def test_weights_of_a_picture_on_no_queue() -> None:
     with pytest.raises(InvalidArgument, match="a device array has no queue"):
         engine.fit(detached, np.ones((4, 5)))
     assert engine.set_params(queue=picture.queue).fit(detached, np.ones((4, 5))).palette_.colors.tolist() == [[7, 7, 7]]
+
+
+def test_iterators_of_pictures(tmp_path: pathlib.Path) -> None:
+    pictures = [photo(9, 14), photo(9, 14)[:, ::-1].copy()]
+    for number, picture in enumerate(pictures):
+        PIL.Image.fromarray(picture).save(tmp_path / f"{number}.png")
+    learner = clquant.KMeansPalette(4)
+    expected = learner.fit(pictures).palette_
+    assert learner.fit(tmp_path.glob("*.png")).palette_ == expected
+    assert learner.fit_many(iter(pictures)) == learner.fit_many(pictures)
+    few = learner.fit_quality((picture for picture in pictures), target_psnr=5).palette_
+    assert few == learner.fit_quality(pictures, target_psnr=5).palette_
+    assert clquant.NeuQuantCL(4).fit(iter(pictures)).palette_ == clquant.NeuQuantCL(4).fit(pictures).palette_
+    codec = clquant.VQCodec(4).fit(iter(pictures))
+    assert np.array_equal(codec.codebook_, clquant.VQCodec(4).fit(pictures).codebook_)
+
+
+def test_frames_of_every_sequence() -> None:
+    tree = clquant.QuadtreeBuilder().build(photo(9, 14))
+    frames = animation.quantize_frames(clquant.KMeansPalette(8), tree.frames())
+    assert len(frames) == tree.depth + 1
+    assert animation.gif_bytes(iter(frames)) == animation.gif_bytes(frames)
+
+
+def test_fit_transform_is_fit_and_transform() -> None:
+    learner = clquant.KMeansPalette(4)
+    shown = learner.fit_transform(photo(9, 14))
+    assert np.array_equal(shown, learner.fit(photo(9, 14)).transform(photo(9, 14)))
+
+
+def test_queues_by_name() -> None:
+    number = runtime.list_devices().index(runtime.default_device())
+    assert runtime.default_queue(str(number)) == runtime.default_queue()

@@ -51,6 +51,31 @@ def test_colours_as_text():
             Palette(["#000000", wrong])
 
 
+def test_numpy_takes_the_colours(rgba):
+    palette = Palette([[1, 2, 3], [255, 0, 16]])
+    assert np.asarray(palette).dtype == np.uint8
+    assert np.array_equal(np.asarray(palette, int), palette.colors)
+    assert np.array_equal(np.asarray(rgba), rgba.to_array())
+    assert np.array_equal(np.array(rgba, np.float32), rgba.to_array())
+    assert np.array(palette).flags.writeable
+
+
+def test_parts_of_a_palette():
+    palette = Palette(["#010203", "#040506", "#070809"])
+    assert palette[1:] == Palette(["#040506", "#070809"])
+    assert palette[::-1][0] == (7, 8, 9)
+    with pytest.raises(InvalidArgument, match="0 colours"):
+        palette[3:]
+
+
+def test_files_that_are_no_paths(rgba):
+    file = io.BytesIO()
+    rgba.save(file, "PNG")
+    assert file.getvalue() == rgba.to_bytes("PNG")
+    with pytest.raises(InvalidArgument, match="format is None"):
+        rgba.save(file)
+
+
 def test_transparent_entry():
     palette = Palette([[1, 2, 3], [4, 5, 6]])
     assert palette.transparent_index is None
@@ -63,6 +88,7 @@ def test_transparent_entry():
 @pytest.mark.parametrize(
     ("colors", "kind", "message"),
     [
+        ("brand.gpl", InvalidType, r"colors is 'brand.gpl'; allowed: .* \(Palette.read reads a file\)"),
         ([1, 2, 3], InvalidArgument, r"colors has shape \(3,\); allowed: \(n, 3\) or \(n, 4\)"),
         ([[1, 2]], InvalidArgument, "shape"),
         ([[1, 2, 3], [1, 2]], InvalidArgument, "ragged"),
@@ -71,7 +97,7 @@ def test_transparent_entry():
         ([[0.5, 0, 0]], InvalidType, "dtype float64"),
         ([[256, 0, 0]], InvalidArgument, "values from 0 to 256; allowed: 0 to 255"),
         ([[-1, 0, 0]], InvalidArgument, "values from -1"),
-        ("red", InvalidArgument, "shape"),
+        ("red", InvalidType, "colors is .red."),
         (None, InvalidArgument, "shape"),
     ],
 )

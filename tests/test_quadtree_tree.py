@@ -77,6 +77,16 @@ def test_outline_on_another_picture(tree):
     assert set(outlined.ravel().tolist()) == {9, 255}
 
 
+def test_outline_leaves_the_picture_alone(tree, tmp_path):
+    picture = np.full((53, 70, 3), 9, np.uint8)
+    outlined = tree.outline(picture)
+    assert (picture == 9).all()
+    picture.setflags(write=False)
+    assert np.array_equal(tree.outline(picture), outlined)
+    PIL.Image.fromarray(picture).save(tmp_path / "picture.png")
+    assert np.array_equal(tree.outline(tmp_path / "picture.png"), outlined)
+
+
 @pytest.mark.parametrize("channels", [1, 2, 4])
 def test_pictures_of_other_channels(queue, rng, channels):
     image = patches(rng, 20, 30, channels)
@@ -189,7 +199,8 @@ def test_wrong_calls_on_a_tree(tree):
         (lambda: tree.find(np.array([7]), np.array([1, 2])), "x and y have the shapes"),
         (lambda: tree.neighbours(len(tree)), "leaf is"),
         (lambda: tree.outline(np.zeros((5, 5), np.uint8)), "image has the shape"),
-        (lambda: tree.outline("photo.png"), "image is 'photo.png'"),
+        (lambda: tree.outline("photo.png"), "image: cannot read 'photo.png'"),
+        (lambda: tree.outline(runtime.open_session().new_array((53, 70), np.uint8)), "allowed: a picture on the host"),
         (lambda: tree.outline(color=3), "color is 3"),
         (lambda: tree.outline(color=(0, 0, 256)), r"color\[2\] is 256"),
         (lambda: Quadtree.from_bytes("text"), "data is a str"),

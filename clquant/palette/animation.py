@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import PIL.Image
@@ -19,12 +19,12 @@ MOST_DELAY_MS = 655350
 KEEP_FRAME, CLEAR_FRAME = 1, 2
 
 
-def gif_bytes(frames: Sequence[IndexedImage], *, delay_ms: int = 40, loop: bool = True) -> bytes:
+def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int = 40, loop: bool = True) -> bytes:
     """An animated GIF.
 
     Parameters
     ----------
-    frames : sequence of IndexedImage
+    frames : sequence or iterator of IndexedImage
         At least one, all of one size, each of at most 256 colours; where palettes differ, each frame carries its own.
         Entries of alpha below 128 become one transparent entry.
     delay_ms : int
@@ -39,14 +39,16 @@ def gif_bytes(frames: Sequence[IndexedImage], *, delay_ms: int = 40, loop: bool 
     """
     params.integer("delay_ms", delay_ms, 10, MOST_DELAY_MS)
     params.boolean("loop", loop)
-    _check_frames(frames)
-    for frame in frames:
+    given = _listed(frames)
+    for frame in given:
         if not isinstance(frame, IndexedImage):
-            raise InvalidType(f"frames holds {params.shown(frame)}; allowed: IndexedImage")
-    shapes = sorted({frame.shape for frame in frames})
+            raise InvalidType(
+                f"frames holds {params.shown(frame)}; allowed: IndexedImage (quantize_frames makes them of pictures)"
+            )
+    shapes = sorted({frame.shape for frame in given})
     if len(shapes) > 1:
         raise InvalidArgument(f"frames have the sizes {shapes} (height, width); allowed: one size for all")
-    pictures = [_frame(frame) for frame in frames]
+    pictures = [_frame(frame) for frame in given]
     clear = any("transparency" in picture.info for picture in pictures)
     out = io.BytesIO()
     pictures[0].save(
@@ -63,11 +65,14 @@ def gif_bytes(frames: Sequence[IndexedImage], *, delay_ms: int = 40, loop: bool 
     return out.getvalue()
 
 
-def _check_frames(frames: Any) -> None:
-    if not isinstance(frames, list | tuple):
-        raise InvalidType(f"frames is {params.shown(frames)}; allowed: a list or tuple")
-    if not frames:
+def _listed(frames: Any) -> list[Any]:
+    """Frames as a list; those of a sequence or an iterator are taken out once."""
+    if isinstance(frames, str | bytes) or not isinstance(frames, Sequence | Iterator):
+        raise InvalidType(f"frames is {params.shown(frames)}; allowed: a sequence or an iterator")
+    listed = list(frames)
+    if not listed:
         raise InvalidArgument("frames are none; allowed: at least one")
+    return listed
 
 
 def _frame(frame: IndexedImage) -> PIL.Image.Image:
@@ -77,7 +82,7 @@ def _frame(frame: IndexedImage) -> PIL.Image.Image:
 
 
 def save_gif(
-    path: str | os.PathLike[str], frames: Sequence[IndexedImage], *, delay_ms: int = 40, loop: bool = True
+    path: str | os.PathLike[str], frames: Iterable[IndexedImage], *, delay_ms: int = 40, loop: bool = True
 ) -> None:
     """Write an animated GIF, whole or not at all; see `gif_bytes`.
 
@@ -91,7 +96,7 @@ def save_gif(
 
 def quantize_frames(
     learner: engine.PaletteEngine,
-    frames: Sequence[ImageLike],
+    frames: Iterable[ImageLike],
     *,
     shared: bool = True,
     dither: Any = None,
@@ -103,7 +108,8 @@ def quantize_frames(
     ----------
     learner : PaletteEngine
         Fitted to all frames where they share a palette (it keeps that one), else to each.
-    frames : sequence of images
+    frames : sequence or iterator of images
+        All are held until the last is done. The pictures of an animated file: ``PIL.ImageSequence.all_frames(image)``.
     shared : bool
         One palette for all: smaller files, and colours that do not change from frame to frame.
     dither : optional
@@ -119,17 +125,17 @@ def quantize_frames(
     StoppedError
         If `progress` returned False.
     """
-    _check_frames(frames)
+    pictures = _listed(frames)
     if not isinstance(learner, engine.PaletteEngine):
         raise InvalidType(f"learner is {params.shown(learner)}; allowed: an engine that learns palettes")
     params.boolean("shared", shared)
     report = Progress(params.callback("progress", progress))
     if shared:
-        learner.fit(list(frames))
+        learner.fit(pictures)
     results: list[IndexedImage] = []
-    for number, frame in enumerate(frames, 1):
+    for number, frame in enumerate(pictures, 1):
         if not shared:
             learner.fit(frame)
         results.append(learner.quantize(frame, dither))
-        report.report(number, len(frames))
+        report.report(number, len(pictures))
     return results

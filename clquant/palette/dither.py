@@ -89,7 +89,8 @@ def find_dither(dither: Any) -> Ditherer | None:
     method = getattr(dither, "dither", None)
     if isinstance(dither, type) or not callable(method):
         raise InvalidType(
-            f"dither is a {type(dither).__name__}; allowed: None, a name, or an object with a method dither()"
+            f"dither is a {type(dither).__name__}; allowed: None, {', '.join(map(repr, dither_names()))}, "
+            "or an object with a method dither()"
         )
     found: Ditherer = method
     return found

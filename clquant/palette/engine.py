@@ -149,7 +149,7 @@ class PaletteEngine(Estimator, abc.ABC):
 
         Parameters
         ----------
-        images : image, or list or tuple of images
+        images : image, or list, tuple or iterator of images
         sample_weight : optional
             What each pixel counts, where the engine knows weights.
         progress : callable, optional
@@ -178,7 +178,7 @@ class PaletteEngine(Estimator, abc.ABC):
 
         Parameters
         ----------
-        images : image, or list or tuple of images
+        images : image, or list, tuple or iterator of images
         target_psnr : float, optional
             Least PSNR in dB of all images together, 0 to 100, of 8-bit sRGB values, undithered.
         max_mse : float, optional
@@ -305,6 +305,32 @@ class PaletteEngine(Estimator, abc.ABC):
             space, metric = self.color_space, self.metric
             return bands.indices(source, self.palette_, space, self.queue, progress, metric=metric, room=room)
 
+    def fit_transform(
+        self, image: ImageLike, sample_weight: Any = None, *, progress: ProgressCallback | None = None
+    ) -> Any:
+        """`fit` on one image, then `transform` of it; the image is read once.
+
+        Parameters
+        ----------
+        image : image
+        sample_weight : optional
+            As `fit`.
+        progress : callable, optional
+            As `fit`, then as `transform`.
+
+        Returns
+        -------
+        As `transform`.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType, FileError, StoppedError
+            As `fit` and `transform`.
+        """
+        picture = images.read(image)
+        self.fit(picture, sample_weight, progress=progress)
+        return self.transform(picture, progress=progress)
+
     def _given(self, dither: Any, progress: ProgressCallback | None) -> dict[str, Any]:
         self._check_fitted("palette_")
         return {
@@ -327,6 +353,7 @@ class _QualitySearch:
         given = engine.get_params()
         self.most = params.integer("n_colors", given["n_colors"], 2, MOST_COLORS)
         self.least = max(len(checked_fixed(given.get("fixed_colors"), self.most)) + 1, 2)
+        sources = images.several(sources)
         self.sources = list(sources) if isinstance(sources, list | tuple) else [sources]
         self.weight = weight if isinstance(sources, list | tuple) else [weight] if weight is not None else None
         self.limit = limit

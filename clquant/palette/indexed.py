@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import os
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import PIL.Image
 from clquant import files, params
 from clquant.palette import sixel
 from clquant.palette.order import permutation
-from clquant.palette.palette import Palette, as_palette
+from clquant.palette.palette import Palette, as_array, as_palette
 from clquant.runtime import Array, ClquantError, InvalidArgument, InvalidType
 
 # GIF knows one transparent entry: colours of less alpha than this become it.
@@ -76,6 +76,12 @@ class IndexedImage:
     def to_array(self) -> npt.NDArray[np.uint8]:
         """The picture's colours: (H, W, 3) uint8, or (H, W, 4) where the palette has alpha."""
         return np.take(self.palette.colors, self.host_indices(), axis=0)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """The picture's colours, as `to_array`; for `numpy.asarray`."""
+        if copy is False:
+            raise ValueError("the colours of an IndexedImage need a copy")
+        return as_array(self.to_array(), dtype, None)
 
     def to_pil(self) -> PIL.Image.Image:
         """A PIL image: mode P up to 256 colours (alpha as its ``transparency`` bytes), else RGB or RGBA."""
@@ -177,12 +183,13 @@ class IndexedImage:
         """
         return sixel.encode(self.host_indices(), self.palette)
 
-    def save(self, path: str | os.PathLike[str], format: str | None = None, **options: Any) -> None:
+    def save(self, path: str | os.PathLike[str] | BinaryIO, format: str | None = None, **options: Any) -> None:
         """Write the picture to a file, whole or not at all.
 
         Parameters
         ----------
-        path : path_like
+        path : path_like or binary file
+            What is no path gets all bytes in one call of its ``write``; then `format` has to be given.
         format : str, optional
             As `to_bytes`; by default from the file's suffix.
         **options
@@ -195,8 +202,13 @@ class IndexedImage:
         FileError
             If the file cannot be written.
         """
-        name = format_of(path) if format is None else format
-        files.write_bytes(path, self.to_bytes(name, **options))
+        if callable(getattr(path, "write", None)) and not isinstance(path, str | os.PathLike):
+            if format is None:
+                raise InvalidArgument("format is None; allowed for a file that is no path: the name of a format")
+            path.write(self.to_bytes(format, **options))
+            return
+        named = cast("str | os.PathLike[str]", path)
+        files.write_bytes(named, self.to_bytes(format_of(named) if format is None else format, **options))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, IndexedImage):

@@ -6,7 +6,7 @@ import operator
 import os
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,14 @@ def hex_color(text: str) -> tuple[int, ...] | None:
     """The values of ``rrggbb`` or ``rrggbbaa``, with or without ``#`` or ``0x`` in front; None for other text."""
     match = _HEX.match(text)
     return None if match is None else tuple(bytes.fromhex(match[1]))
+
+
+def as_array(values: npt.NDArray[Any], dtype: npt.DTypeLike | None, copy: bool | None) -> npt.NDArray[Any]:
+    """What an object's ``__array__`` gives, by NumPy's rules for `dtype` and `copy`."""
+    wanted = values.dtype if dtype is None else np.dtype(dtype)
+    if copy is False and wanted != values.dtype:
+        raise ValueError(f"an array of {wanted} needs a copy")
+    return values.astype(wanted, copy=bool(copy))
 
 
 def with_equal_alpha(colors: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
@@ -63,6 +71,10 @@ def checked_colors(colors: Any, argument: str = "colors") -> npt.NDArray[np.uint
     """
     if isinstance(colors, Palette):
         return colors.colors
+    if isinstance(colors, str | bytes | os.PathLike):
+        raise InvalidType(
+            f"{argument} is {params.shown(colors)}; allowed: a Palette or n colours (Palette.read reads a file)"
+        )
     if isinstance(colors, list | tuple) and any(isinstance(color, str) for color in colors):
         colors = _of_text(colors, argument)
     array = params.array(argument, colors, "n colours of 3 or 4 integers")
@@ -241,8 +253,18 @@ class Palette:
     def __iter__(self) -> Iterator[tuple[int, ...]]:
         return (tuple(int(value) for value in color) for color in self._colors)
 
-    def __getitem__(self, index: int) -> tuple[int, ...]:
+    @overload
+    def __getitem__(self, index: int) -> tuple[int, ...]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Palette: ...
+    def __getitem__(self, index: int | slice) -> tuple[int, ...] | Palette:
+        if isinstance(index, slice):
+            return Palette(self._colors[index])
         return tuple(int(value) for value in self._colors[operator.index(index)])
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """The colours, as `colors`; for `numpy.asarray`."""
+        return as_array(self._colors, dtype, copy)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Palette):

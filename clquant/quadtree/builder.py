@@ -9,12 +9,11 @@ from clquant import images, params, runtime
 from clquant.estimator import Estimator
 from clquant.quadtree import criteria
 from clquant.quadtree.assembly import Decomposition, Job, decompose
-from clquant.quadtree.geometry import MAX_SIDE
+from clquant.quadtree.geometry import MAX_CHANNELS, MAX_SIDE
 from clquant.quadtree.levels import CompleteStatistics, LeafStatistics
 from clquant.quadtree.tree import Quadtree
 from clquant.runtime import InvalidArgument
 
-MAX_CHANNELS = 16
 METHODS = ("bottom-up", "top-down")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 MAX_SIDE = 65535  # so that a picture has fewer than 2^32 pixels, which bounds every sum (cl/quadtree.h)
+MAX_CHANNELS = 16
 
 Integers = npt.NDArray[np.int64]
 

@@ -50,7 +50,8 @@ def as_rgb(picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         return np.repeat(picture[..., None], 3, axis=2)
     if picture.shape[2] < 3:
         return np.repeat(picture[..., :1], 3, axis=2)
-    return np.ascontiguousarray(picture[..., :3])
+    copied: npt.NDArray[np.uint8] = picture[..., :3].copy()
+    return copied
 
 
 class Frames(Sequence[npt.NDArray[np.uint8]]):

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant import params
+from clquant import images, params
 from clquant.files import PathLike, read_bytes, write_bytes
 from clquant.quadtree import files, layouts, render
 from clquant.quadtree.criteria import Criterion
-from clquant.quadtree.geometry import Integers, morton, node_pixels, root_level
+from clquant.quadtree.geometry import MAX_CHANNELS, Integers, morton, node_pixels, root_level
 from clquant.quadtree.levels import LEAF, CompleteStatistics, LeafStatistics, Levels
 from clquant.runtime import InvalidArgument, InvalidType
 
@@ -304,7 +304,8 @@ class Quadtree:
 
         Parameters
         ----------
-        image : ndarray of uint8, (H, W) or (H, W, C), optional
+        image : image on the host, optional
+            Whatever `clquant.images.read` takes; it is left as it is.
         color : three integers from 0 to 255
 
         Returns
@@ -316,10 +317,10 @@ class Quadtree:
         ------
         InvalidArgument, InvalidType
         """
-        base = self.render() if image is None else image
-        if not isinstance(base, np.ndarray) or base.dtype != np.uint8:
-            raise InvalidType(f"image is {params.shown(base)}; allowed: a uint8 array")
-        if base.ndim not in (2, 3) or base.shape[:2] != (self.height, self.width):
+        base = self.render() if image is None else images.read(image, max_channels=MAX_CHANNELS).array
+        if base is None:
+            raise InvalidType(f"image is {params.shown(image)}; allowed: a picture on the host")
+        if base.shape[:2] != (self.height, self.width):
             raise InvalidArgument(f"image has the shape {base.shape}; allowed: {self.height} x {self.width} pixels")
         if not isinstance(color, tuple | list) or len(color) != 3:
             raise InvalidArgument(f"color is {params.shown(color)}; allowed: three integers from 0 to 255")

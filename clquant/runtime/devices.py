@@ -137,23 +137,33 @@ def default_device() -> cl.Device:
     return devices[0]
 
 
-def default_queue(device: cl.Device | None = None) -> cl.CommandQueue:
+def default_queue(device: cl.Device | str | None = None) -> cl.CommandQueue:
     """This thread's own in-order queue on a device; one context a device is shared by the whole process.
 
     Parameters
     ----------
-    device : pyopencl.Device, optional
-        Default: `default_device()`.
+    device : pyopencl.Device or str, optional
+        A device, or what `find_device` takes: ``"gpu"``, ``"cpu"``, a number, a part of a name. Default:
+        `default_device()`.
+
+    Returns
+    -------
+    pyopencl.CommandQueue
+        For the engines' ``queue=``; the same one at every call of a thread.
 
     Raises
     ------
+    InvalidType
+        If `device` is neither.
     NoDeviceError
-        If there is no device.
+        If there is no device, or none of that name.
     DeviceError
         In a process forked after OpenCL was used, or if no context can be made.
     """
     check_process()
-    chosen = device if device is not None else default_device()
+    chosen = find_device(device) if isinstance(device, str) else device if device is not None else default_device()
+    if not isinstance(chosen, cl.Device):
+        raise InvalidType(f"device is a {type(chosen).__name__}; allowed: a pyopencl.Device, a name or None")
     key = chosen.int_ptr
     queues: dict[int, cl.CommandQueue] = _per_thread.__dict__.setdefault("queues", {})
     if key not in queues:

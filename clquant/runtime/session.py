@@ -353,7 +353,10 @@ def open_session(queue: cl.CommandQueue | None = None, arrays: Sequence[pyopencl
     """
     check_process()
     if queue is not None and not isinstance(queue, cl.CommandQueue):
-        raise InvalidType(f"queue is a {type(queue).__name__}; allowed: a pyopencl.CommandQueue or None")
+        raise InvalidType(
+            f"queue is a {type(queue).__name__}; allowed: a pyopencl.CommandQueue or None "
+            "(clquant.runtime.default_queue('gpu') gives one)"
+        )
     chosen = queue if queue is not None else devices.common_queue(tuple(arrays))
     if chosen is None:
         return Session(devices.default_queue())

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import files, params
-from clquant.images import ImageLike, device_arrays, read_many
+from clquant.images import ImageLike, device_arrays, read_many, several
 from clquant.runtime import (
     CommandQueue,
     FormatError,
@@ -104,7 +104,7 @@ class VQCodec(ClvqCoder):
 
         Parameters
         ----------
-        images : image or list of images
+        images : image, or list, tuple or iterator of images
             Of any sizes, all of the same number of channels.
         sample_weight : sequence, optional
             One entry a picture: a non-negative number, or an array (block rows, block columns) of them. Weights are
@@ -139,7 +139,7 @@ class VQCodec(ClvqCoder):
             refine=params.integer("refine", self.refine, 0),
             seed=params.seed(self.random_state),
         )
-        pictures = read_many(images)
+        pictures = read_many(several(images))
         channels = {p.channels for p in pictures}
         if len(channels) > 1:
             raise InvalidArgument(f"images have {sorted(channels)} channels; allowed: the same number in all")
