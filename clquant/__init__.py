@@ -22,6 +22,7 @@ from clquant.runtime import (
     NoDeviceError,
     NotFittedError,
     StoppedError,
+    empty_pinned,
 )
 from clquant.vq import ClvqInfo, VQCodec, clvq_info
 
@@ -52,6 +53,7 @@ __all__ = [
     "VQCodec",
     "WeightTables",
     "clvq_info",
+    "empty_pinned",
     "floyd_steinberg",
     "quality",
     "quantize_frames",

@@ -29,59 +29,64 @@ import PIL.Image
 
 from clquant import decoding
 from clquant.params import shown
-from clquant.runtime import Array, Buffer, InvalidArgument, InvalidType, Scope, Session
+from clquant.runtime import Array, Buffer, InvalidArgument, InvalidType, Scope, Session, Upload, overlap_bands
 
 ImageLike = Any
+PARTS_AHEAD = 2  # of a picture sent in parts: begun before they are needed
+PAGEABLE_PART = 96 << 20  # bytes; smaller ones are staged at a lower rate than is gained
 
 
-class KeptRows:
-    """A host picture's rows on a device: each is copied there once, when it is first asked for.
+class SentRows:
+    """A host picture on its way to a device, in parts: a part's upload is begun well before its rows are asked for.
+
+    Not all are begun at once: the small copies of a job's tables would have to wait for them.
 
     Parameters
     ----------
-    buffer : pyopencl.Buffer
-        With room for the whole picture.
-    height, row_bytes : int
+    session : Session
+    scope : Scope
+        The rows stay on the device as long as it.
+    array : ndarray of uint8, shape (H, W, C)
+        C-contiguous.
     """
 
-    def __init__(self, buffer: Buffer, height: int, row_bytes: int) -> None:
-        self.buffer = buffer
-        self._row_bytes = row_bytes
-        self._there = np.zeros(height, np.bool_)
+    def __init__(self, session: Session, scope: Scope, array: npt.NDArray[np.uint8]) -> None:
+        self._scope = scope
+        self._array = array
+        self._row_bytes = array[0].nbytes
+        self._buffer = scope.empty(array.nbytes, idle=True)
+        self._parts = overlap_bands(session, len(array), self._row_bytes, smallest=_smallest_part(session, array))
+        self._begun: list[Upload] = []
+        self._ordered = 0
+        self._begin(1)
 
-    def rows(self, session: Session, scope: Scope, array: npt.NDArray[np.uint8], row0: int, row1: int) -> Buffer:
-        """A buffer with some rows, which are copied to the device unless they are there.
+    def _begin(self, count: int) -> None:
+        """Begin the uploads of the first `count` parts."""
+        for row0, row1 in self._parts[len(self._begun) : count]:
+            upload = self._scope.begin_upload(self._buffer, self._array[row0:row1], row0 * self._row_bytes)
+            self._begun.append(upload)
+
+    def rows(self, session: Session, scope: Scope, row0: int, row1: int) -> Buffer:
+        """A buffer with rows ``row0..row1`` for what is queued from now on.
 
         Parameters
         ----------
         session : Session
-            On whose queue the copies go. Copies that another session began must be over.
+            On the queue of the session that the rows were sent by.
         scope : Scope
-            Owns the buffer where it is not the kept one itself.
-        array : ndarray of uint8, (H, W, C), C-contiguous
-            The whole picture, the same at every call.
+            The buffer's, where it is not that of the whole picture.
         row0, row1 : int
-            Half-open, within 0..H.
-
-        Returns
-        -------
-        pyopencl.Buffer
-            Rows ``row0..row1``, packed from its first byte on, to be read only: the kept buffer where all rows are
-            asked for, else a copy on the device.
-
-        Raises
-        ------
-        DeviceMemoryError
-            If the device has no room for the copy.
         """
-        start, nbytes = row0 * self._row_bytes, (row1 - row0) * self._row_bytes
-        if not self._there[row0:row1].all():
-            session.write(self.buffer, array[row0:row1], start)
-            self._there[row0:row1] = True
-        if nbytes == len(self._there) * self._row_bytes:
-            return self.buffer
+        needed = sum(begin < row1 for begin, _ in self._parts)
+        self._begin(needed + PARTS_AHEAD)
+        for upload in self._begun[self._ordered : needed]:
+            upload.order()
+        self._ordered = max(self._ordered, needed)
+        if row1 - row0 == len(self._array):
+            return self._buffer
+        nbytes = (row1 - row0) * self._row_bytes
         part = scope.empty(nbytes)
-        session.copy(part, self.buffer, nbytes, start)
+        session.copy(part, self._buffer, nbytes, row0 * self._row_bytes)
         return part
 
 
@@ -96,8 +101,8 @@ class Picture:
         Whether the input was two-dimensional, so that results of its shape are too.
     array : ndarray of uint8, shape (H, W, C), C-contiguous, or None
     device_array : pyopencl.array.Array of uint8 or None
-    kept : KeptRows or None
-        Where a picture on the host leaves its rows on the device for what comes next.
+    sent : SentRows or None
+        Of a picture on the host that is on its way to the device.
     """
 
     height: int
@@ -106,7 +111,7 @@ class Picture:
     gray: bool
     array: npt.NDArray[np.uint8] | None = None
     device_array: Array | None = None
-    kept: KeptRows | None = None
+    sent: SentRows | None = None
 
     @property
     def on_device(self) -> bool:
@@ -144,8 +149,8 @@ class Picture:
         """
         last = self.height if row1 is None else row1
         if self.array is not None:
-            if self.kept is not None:
-                return self.kept.rows(session, scope, self.array, row0, last)
+            if self.sent is not None:
+                return self.sent.rows(session, scope, row0, last)
             return scope.upload(self.array[row0:last])
         assert self.device_array is not None
         row_bytes = self.width * self.channels
@@ -156,24 +161,45 @@ class Picture:
         session.copy(buffer, buffer_of(self.device_array), nbytes, self.device_array.offset + row0 * row_bytes)
         return buffer
 
-    def keeping_rows(self, session: Session, scope: Scope) -> Picture:
-        """This picture, or where it pays one whose rows are copied to the device once, as long as `scope` lives.
+    def parts(self, session: Session, row_bytes: int = 0, multiple_of: int = 1) -> list[tuple[int, int]]:
+        """Bands of rows to work on one after another: of a picture on the host so that transfers and kernels overlap.
+
+        Parameters
+        ----------
+        session : Session
+        row_bytes : int
+            That a row takes in the job's largest buffer besides the picture's own.
+        multiple_of : int
+            Every band but the last has a multiple of this many rows.
+
+        Returns
+        -------
+        list of (row0, row1)
+            Half-open, top to bottom; each within the device's largest allocation.
+        """
+        row_bytes = max(row_bytes, self.width * self.channels)
+        if self.array is None:
+            return list(row_bands(self.height, row_bytes, session, multiple_of))
+        return overlap_bands(session, self.height, row_bytes, multiple_of, _smallest_part(session, self.array))
+
+    def send(self, session: Session, scope: Scope) -> Picture:
+        """This picture, where it pays on its way to the device: what asks for its rows later waits for those only.
 
         Parameters
         ----------
         session : Session
         scope : Scope
+            The pixels must not change, and the rows stay on the device, as long as it.
 
         Returns
         -------
         Picture
-            Itself where host and device share memory, or the device has no room to spare.
+            Itself where it was sent before, where host and device share memory, or the device has no room to spare.
         """
         limits, array = session.limits, self.array
-        if array is None or limits.unified_memory or 2 * array.nbytes > limits.max_alloc:
+        if array is None or self.sent is not None or limits.unified_memory or 2 * array.nbytes > limits.max_alloc:
             return self
-        kept = KeptRows(scope.empty(array.nbytes), self.height, self.width * self.channels)
-        return dataclasses.replace(self, kept=kept)
+        return dataclasses.replace(self, sent=SentRows(session, scope, array))
 
     def bands(self, session: Session, bytes_per_pixel: int = 0, multiple_of: int = 1) -> Iterator[tuple[int, int]]:
         """Bands of rows whose largest buffer stays within the device's largest allocation.
@@ -197,6 +223,11 @@ class Picture:
             If not even `multiple_of` rows fit.
         """
         yield from row_bands(self.height, self.width * max(bytes_per_pixel, self.channels), session, multiple_of)
+
+
+def _smallest_part(session: Session, array: npt.NDArray[np.uint8]) -> int | None:
+    """Bytes of the smallest part of a picture that is worth overlapping."""
+    return None if session.is_pinned(array) else PAGEABLE_PART
 
 
 def row_bands(height: int, row_bytes: int, session: Session, multiple_of: int = 1) -> Iterator[tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from clquant import neuquant_tables as tables
 from clquant.neuquant_maps import LINEAR, POINT_BYTES, SPREAD, Pixels, Sampler, admitted, gray_axis
 from clquant.palette.distinct import FewColors
 from clquant.palette.spaces import Space
-from clquant.runtime import Buffer, Kernel, LocalMemory, Progress, Scope, Session, Variant
+from clquant.runtime import Buffer, Kernel, LocalMemory, PreparedLaunch, Progress, Scope, Session, Variant
 
 NODE_BITS = 12
 FEW_COLORS_STEPS = 4
@@ -69,6 +69,13 @@ class StepForm:
     local: int
     at_once: int
     most_groups: int
+
+
+class PreparedSteps(NamedTuple):
+    """`neuquant_step` with its arguments set but for the span and the reach: the next launch, and the one after it."""
+
+    form: StepForm
+    launches: list[PreparedLaunch]
 
 
 @dataclass(frozen=True)
@@ -171,13 +178,13 @@ class BatchMap:
         refined = self._refine_points(pixels, few, start) if refine_steps else trained
         slabs = self._scope.zeros(4 * SLAB_WORDS * self._n_colors * (all_steps + 1))
         reach, last_batch = np.array([0, 0], np.int32), 1
-        form = self._step_form(False, False)
+        steps_of_map = self._prepared(self._step_form(False, False), trained, slabs)
         for t, (step, first) in enumerate(self._sampled_steps(pixels, trained, start)):
-            self._step(form, trained, np.array([first, step.batch, t, last_batch], np.uint32), slabs, reach)
+            self._step(steps_of_map, np.array([first, step.batch, t, last_batch], np.uint32), reach)
             reach, last_batch = np.array([step.offset, step.reach], np.int32), step.batch
             done = self._report(progress, done, all_steps)
         if refine_steps == 0:
-            self._step(form, trained, np.array([0, 0, len(steps), last_batch], np.uint32), slabs, reach)
+            self._step(steps_of_map, np.array([0, 0, len(steps), last_batch], np.uint32), reach)
         else:
             self._refine_steps(refined, slabs, (len(steps), all_steps), (reach, last_batch), progress)
         return self._whole_nodes()
@@ -223,10 +230,11 @@ class BatchMap:
         progress: Progress,
     ) -> None:
         """Queue the steps from the first to before the second; `last` is the reach and the batch of the step before."""
-        form, refine_form = self._step_form(True, points.weights is not None), self._refine_form()
+        prepared = self._prepared(self._step_form(True, points.weights is not None), points, slabs)
+        refine_form = self._refine_form()
         reach, last_batch = last
         for t in range(*steps):
-            self._step(form, points, np.array([0, points.count, t, last_batch], np.uint32), slabs, reach)
+            self._step(prepared, np.array([0, points.count, t, last_batch], np.uint32), reach)
             self._refine(refine_form, slabs, t, moves=t < steps[1] - 1)
             reach = np.array([0, 0], np.int32)
             self._report(progress, t, steps[1])
@@ -270,19 +278,37 @@ class BatchMap:
         self._sampler.points(pixels, order, start, (0, count), buffer, 0)
         return Points(buffer, count, None)
 
-    def _step(
-        self,
-        form: StepForm,
-        points: Points,
-        span: npt.NDArray[np.uint32],
-        slabs: Buffer,
-        reach: npt.NDArray[np.int32],
-    ) -> None:
-        """Queue `neuquant_step`; afterwards `_nodes` is the network that was searched."""
+    def _prepared(self, form: StepForm, points: Points, slabs: Buffer) -> PreparedSteps:
+        """`neuquant_step` from `_nodes` to `_spare`, and back."""
         weights = self._decay if points.weights is None else points.weights
-        args = (points.buffer, span, self._nodes, self._spare, slabs, self._pulls, reach, self._decay, weights)
-        groups = max(min(-(-int(span[1]) // form.at_once), form.most_groups), 1)
-        self._session.launch(form.kernel, groups * form.local, form.local, *args)
+        span, reach = np.zeros(4, np.uint32), np.zeros(2, np.int32)
+        pairs = (self._nodes, self._spare), (self._spare, self._nodes)
+        launches = [
+            self._session.prepare(
+                self._scope,
+                form.kernel,
+                form.local,
+                form.local,
+                points.buffer,
+                span,
+                *pair,
+                slabs,
+                self._pulls,
+                reach,
+                self._decay,
+                weights,
+            )
+            for pair in pairs
+        ]
+        return PreparedSteps(form, launches)
+
+    def _step(self, prepared: PreparedSteps, span: npt.NDArray[np.uint32], reach: npt.NDArray[np.int32]) -> None:
+        """Queue the next `neuquant_step`; afterwards `_nodes` is the network that was searched."""
+        launch = prepared.launches[0]
+        prepared.launches.reverse()
+        launch.set(1, span)
+        launch.set(6, reach)
+        launch.queue(max(min(-(-int(span[1]) // prepared.form.at_once), prepared.form.most_groups), 1))
         self._nodes, self._spare = self._spare, self._nodes
 
     def _step_form(self, refining: bool, weighted: bool) -> StepForm:

@@ -15,15 +15,17 @@ import clquant
 from clquant import KMeansPalette, images, runtime
 from clquant.estimator import Estimator
 from clquant.palette import counting, engine
-from clquant.runtime import memory
 from clquant.runtime import overlapping as overlap_module
 from clquant.runtime import staging as staging_module
+from clquant.runtime import transfers
 
 
 @pytest.fixture
 def session(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> runtime.Session:
     """A session of a device that seems to have memory of its own, with several lanes."""
-    monkeypatch.setattr(memory, "SMALLEST", 0)
+    monkeypatch.setattr(transfers, "SMALLEST", 0)
+    monkeypatch.setattr(transfers, "UNAWAITED_BYTES", 0)
+    monkeypatch.setattr(images, "PAGEABLE_PART", 5000)
     monkeypatch.setattr(overlap_module, "SMALLEST", 4096)
     monkeypatch.setattr(staging_module, "CHUNK_BYTES", 1000)
     monkeypatch.setattr(staging_module, "_stagings", type(staging_module._stagings)())
@@ -32,60 +34,34 @@ def session(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> run
     return runtime.open_session(queue)
 
 
-def test_parts_run_on_lanes_and_give_the_same_bytes(session: runtime.Session, rng: np.random.Generator) -> None:
-    data = rng.integers(0, 256, (64, 333), dtype=np.uint8)
-    result = np.zeros_like(data)
-    queues: set[int] = set()
-
-    def work(own: runtime.Session, band: tuple[int, int]) -> None:
-        queues.add(own.queue.int_ptr)
-        with own.scope() as scope:
-            own.download_into(result[slice(*band)], scope.copy_of(data[slice(*band)]))
-
-    bands = runtime.overlap_bands(session, 64, 333, multiple_of=2)
-    assert bands == [(row, row + 8) for row in range(0, 64, 8)]
-    runtime.overlap(session, bands, work)
-    assert np.array_equal(result, data)
-    assert session.queue.int_ptr not in queues
+def test_bands_are_of_whole_multiples(session: runtime.Session, queue: runtime.CommandQueue) -> None:
+    assert runtime.overlap_bands(session, 64, 333, multiple_of=2) == [
+        (row, min(row + 16, 64)) for row in range(0, 64, 16)
+    ]
 
 
-def test_shared_memory_runs_in_order_on_the_session(queue: runtime.CommandQueue) -> None:
-    session = runtime.open_session(queue)
-    seen: list[int] = []
-    told: list[tuple[int, int]] = []
-    runtime.overlap(
-        session,
-        [1, 2, 3],
-        lambda own, part: seen.append(part if own is session else -1),
-        runtime.Progress(lambda done, total: told.append((done, total))),
-    )
-    assert seen == [1, 2, 3]
-    assert told == [(1, 3), (2, 3), (3, 3)]
-    assert runtime.overlap_bands(session, 10, 1 << 20) == [(0, 10)]
+def test_shared_memory_takes_one_band(queue: runtime.CommandQueue) -> None:
+    assert runtime.overlap_bands(runtime.open_session(queue), 10, 1 << 20) == [(0, 10)]
 
 
-def test_a_profile_sees_every_part(session: runtime.Session) -> None:
-    seen: set[int] = set()
-    with runtime.profile():
-        runtime.overlap(session, range(4), lambda own, _: seen.add(own.queue.int_ptr))
-    assert seen == {session.queue.int_ptr}
+def test_a_profile_sees_every_copy(session: runtime.Session, rng: np.random.Generator) -> None:
+    image = rng.integers(0, 256, (97, 61, 3), dtype=np.uint8)
+    palette = clquant.Palette(rng.integers(0, 256, (40, 3), dtype=np.uint8))
+    expected = engine.predict(image, palette, queue=session.queue)
+    with runtime.profile() as profile:
+        assert np.array_equal(engine.predict(image, palette, queue=session.queue), expected)
+    assert profile.counts()["download"] >= 4
 
 
-def test_an_error_in_a_part_is_raised_and_the_lanes_still_serve(session: runtime.Session) -> None:
-    def work(_: runtime.Session, part: int) -> None:
-        if part == 3:
-            raise runtime.StoppedError("stop here")
-
-    with pytest.raises(runtime.StoppedError, match="stop here"):
-        runtime.overlap(session, range(10), work)
-    done: list[int] = []
-    runtime.overlap(session, range(10), lambda _, part: done.append(part))
-    assert sorted(done) == list(range(10))
-
-
-def test_progress_stops_the_parts(session: runtime.Session) -> None:
-    with pytest.raises(runtime.StoppedError, match="at 2 of 10"):
-        runtime.overlap(session, range(10), lambda _, __: None, runtime.Progress(lambda done, _: done < 2))
+def test_progress_stops_between_parts_and_the_next_call_is_whole(
+    session: runtime.Session, rng: np.random.Generator
+) -> None:
+    image = rng.integers(0, 256, (97, 61, 3), dtype=np.uint8)
+    palette = clquant.Palette(rng.integers(0, 256, (40, 3), dtype=np.uint8))
+    expected = engine.predict(image, palette, queue=session.queue)
+    with pytest.raises(runtime.StoppedError, match="at 2 of 4"):
+        engine.predict(image, palette, queue=session.queue, progress=lambda done, _: done < 2)
+    assert np.array_equal(engine.predict(image, palette, queue=session.queue), expected)
 
 
 def in_time(call: Callable[[], object]) -> None:
@@ -108,7 +84,7 @@ def in_time(call: Callable[[], object]) -> None:
 def test_a_callback_may_run_the_same_engine_and_others(
     session: runtime.Session, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "SMALLEST", 1)  # every copy asks for the lanes
+    monkeypatch.setattr(transfers, "SMALLEST", 1)  # every copy asks for the lanes
     image = rng.integers(0, 256, (97, 61, 3), dtype=np.uint8)
     palette = clquant.Palette(rng.integers(0, 256, (40, 3), dtype=np.uint8))
     expected = engine.predict(image, palette, queue=session.queue)
@@ -133,9 +109,8 @@ def test_a_callback_may_run_the_same_engine_and_others(
             assert np.array_equal(result, expected)
 
         in_time(outer)
-        assert len(inner) >= 8
+        assert len(inner) >= 4
         assert all(inner)
-    in_time(lambda: runtime.overlap(session, range(10), lambda _, __: None))  # the lanes serve again
 
 
 def test_bands_respect_the_largest_allocation(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,18 +226,19 @@ def test_fit_predict_copies_the_picture_once(session: runtime.Session, rng: np.r
     model = KMeansPalette(12, queue=session.queue)
     expected = KMeansPalette(12, queue=session.queue).fit(pixels)
     indices = expected.predict(pixels)
-    with runtime.force_variant("portable"):
-        copied: list[int] = []
-        original = images.KeptRows.rows
+    copied: list[tuple[int, int]] = []
+    original = runtime.Scope.begin_upload
 
-        def counted(kept: images.KeptRows, own: runtime.Session, scope: runtime.Scope, *where: Any) -> Any:
-            copied.append(int((~kept._there[where[1] : where[2]]).sum()))
-            return original(kept, own, scope, *where)
+    def counted(scope: runtime.Scope, buffer: Any, array: np.ndarray, offset: int) -> Any:
+        if array.ndim == 3:
+            copied.append((offset, offset + array.nbytes))
+        return original(scope, buffer, array, offset)
 
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(images.KeptRows, "rows", counted)
-            got = model.fit_predict(pixels)
+    with runtime.force_variant("portable"), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runtime.Scope, "begin_upload", counted)
+        got = model.fit_predict(pixels)
     np.testing.assert_array_equal(got, indices)
     np.testing.assert_array_equal(model.palette_.colors, expected.palette_.colors)
-    assert sum(copied) == 90
-    assert len(copied) > 8
+    cuts = [begin for begin, _ in copied]
+    assert len(cuts) > 3
+    assert [*cuts, pixels.nbytes] == [0, *(end for _, end in copied)]

@@ -33,6 +33,15 @@ def test_the_next_job_takes_the_same_buffer(session: runtime.Session) -> None:
         assert two.int_ptr != first
 
 
+def test_a_buffer_in_use_is_not_idle(session: runtime.Session) -> None:
+    buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=1 << 20)
+    gate = cl.UserEvent(session.context)
+    memory.RECYCLER.keep(session.queue, buffer, 1 << 30, gate)
+    assert memory.RECYCLER.take(session.queue, 1 << 20, idle=True) is None
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    assert memory.RECYCLER.take(session.queue, 1 << 20, idle=True) is buffer
+
+
 def test_another_queue_takes_none(session: runtime.Session) -> None:
     first = handle_of(session, 1_000_000)
     other = runtime.open_session(runtime.sibling_queue(session.queue))
@@ -58,7 +67,7 @@ def test_shared_memory_is_kept_within_a_smaller_share(
     with shared.scope() as scope:
         scope.empty(1 << 20)
         scope.empty(1 << 19)
-    assert sum(buffer.size for _, _, buffer in memory.RECYCLER._kept.values()) <= 1 << 20
+    assert sum(kept.buffer.size for kept in memory.RECYCLER._kept.values()) <= 1 << 20
     assert memory.RECYCLER._kept
 
 

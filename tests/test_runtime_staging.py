@@ -9,14 +9,15 @@ import pyopencl as cl
 import pytest
 
 from clquant import runtime
-from clquant.runtime import memory
 from clquant.runtime import staging as staging_module
+from clquant.runtime import transfers
 
 
 @pytest.fixture
 def staged(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> runtime.Session:
     """A session that stages every copy in chunks of 1000 bytes, as a device with memory of its own would."""
-    monkeypatch.setattr(memory, "SMALLEST", 0)
+    monkeypatch.setattr(transfers, "SMALLEST", 0)
+    monkeypatch.setattr(transfers, "UNAWAITED_BYTES", 0)
     monkeypatch.setattr(staging_module, "CHUNK_BYTES", 1000)
     monkeypatch.setattr(staging_module, "_stagings", type(staging_module._stagings)())
     monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")

@@ -67,13 +67,12 @@ class _Job:
         return np.array([row, self.first, self.rows, self.half], np.int32)
 
 
-def block_bands(height: int, row_bytes: int, block: int, session: runtime.Session) -> Iterator[Band]:
-    """Bands of rows of blocks that fit the device's largest allocation, each with a row of blocks more around it.
+def block_bands(picture: Picture, row_bytes: int, block: int, session: runtime.Session) -> Iterator[Band]:
+    """Bands of rows of blocks to work on one after another, each with a row of blocks more around it.
 
     Parameters
     ----------
-    height : int
-        Of the picture.
+    picture : Picture
     row_bytes : int
         Of the job's largest buffer.
     block : int
@@ -84,9 +83,11 @@ def block_bands(height: int, row_bytes: int, block: int, session: runtime.Sessio
     (first, end, valid, valid_end)
         Rows to load, and those of them that come out right.
     """
+    height = picture.height
     fit = max(session.limits.max_alloc // row_bytes // block - 2, 1) * block
     if height <= fit + 2 * block:
         fit = height
+    fit = min(fit, picture.parts(session, row_bytes, block)[0][1])
     for row in range(0, height, fit):
         end = min(row + fit, height)
         yield max(row - block, 0), min(end + block, height), row, end
@@ -262,6 +263,7 @@ def halftone(
     channels = min(picture.channels, 3)
     row_bytes = picture.width * picture.channels
     with session.scope() as scope:
+        picture = picture.send(session, scope)
         job = BlockHalftone(session, scope, settings, shown)
         if picture.device_array is not None:
             device = session.new_array(picture.shape, np.uint8)
@@ -273,13 +275,14 @@ def halftone(
             job.run(scope, image, target, picture, whole, channels)
             report.report(picture.height, picture.height)
             return device
-        host = np.empty((picture.height, row_bytes), np.uint8)
-        for rows in block_bands(picture.height, row_bytes, settings.block_size, session):
+        host = runtime.HostResult(session, (picture.height, row_bytes), np.uint8)
+        for rows in block_bands(picture, row_bytes, settings.block_size, session):
             with session.scope() as band:
-                assert picture.array is not None
-                buffer = band.copy_of(picture.array[rows[0] : rows[1]])
-                job.run(band, buffer, buffer, picture, rows, channels)
-                skipped = (rows[2] - rows[0]) * row_bytes
-                session.download_into(host[rows[2] : rows[3]], buffer, offset=skipped)
+                image = picture.upload(session, band, rows[0], rows[1])
+                output = band.empty((rows[1] - rows[0]) * row_bytes)
+                if channels < picture.channels:
+                    session.copy(output, image, (rows[1] - rows[0]) * row_bytes)
+                job.run(band, image, output, picture, rows, channels)
+                host.store(band, rows[2], rows[3], output, (rows[2] - rows[0]) * row_bytes)
             report.report(rows[3], picture.height)
-    return host.reshape(picture.shape)
+        return host.array().reshape(picture.shape)

@@ -77,13 +77,13 @@ def pinwheel_palette(
     """
     size = palette.index_dtype.itemsize
     shape = (picture.height, picture.width)
-    result: Any = None if picture.on_device else np.empty(shape, palette.index_dtype)
+    result: Any = None if picture.on_device else runtime.HostResult(session, shape, palette.index_dtype)
     with session.scope() as scope:
         mapper = _mapper(session, scope, picture, palette, settings.color_space)
         job = _Pinwheel(session, scope, mapper, picture, settings)
         whole = (0, picture.height, 0, picture.height)
         row_bytes = picture.width * max(picture.channels, size)
-        bands = block_bands(picture.height, row_bytes, settings.block_size, session)
+        bands = block_bands(picture, row_bytes, settings.block_size, session)
         for band in [whole] if picture.on_device else bands:
             with session.scope() as inner:
                 image = picture.upload(session, inner, band[0], band[1])
@@ -92,12 +92,10 @@ def pinwheel_palette(
                 if picture.on_device:
                     result = images.emit(session, True, output, shape, palette.index_dtype)
                 else:
-                    valid = (band[3] - band[2], picture.width)
-                    skipped = (band[2] - band[0]) * picture.width * size
-                    result[band[2] : band[3]] = session.download(output, valid, palette.index_dtype, skipped)
+                    result.store(inner, band[2], band[3], output, (band[2] - band[0]) * picture.width * size)
             report.report(band[3], picture.height)
         mapper.check_transparency()
-    return result  # type: ignore[no-any-return]
+    return result if picture.on_device else result.array()  # type: ignore[no-any-return]
 
 
 def _mapper(

@@ -17,14 +17,12 @@ from clquant.runtime import (
     Array,
     Buffer,
     CommandQueue,
+    HostResult,
     Progress,
     ProgressCallback,
-    Room,
     Scope,
     Session,
     open_session,
-    overlap,
-    overlap_bands,
 )
 
 
@@ -76,7 +74,7 @@ def indices(
     progress: ProgressCallback | None,
     write: Writer = map_nearest,
     metric: str = "l2",
-    room: Room | None = None,
+    room: HostResult | None = None,
 ) -> Any:
     """Palette indices (H, W) of an image, as `write` chooses them; on the device for a device array, else in
     `room` if it fits.
@@ -128,7 +126,7 @@ def _run(
     write: Writer,
     metric: str,
     colors: bool,
-    room: Room | None = None,
+    room: HostResult | None = None,
 ) -> Any:
     params.choice("color_space", color_space, spaces.NAMES)
     progress = Progress(params.callback("progress", callback))
@@ -138,36 +136,30 @@ def _run(
     if colors:
         shape = (*shape, palette.colors.shape[1])
     dtype = np.dtype(np.uint8) if colors else palette.index_dtype
-    result: Any
+    result: Array | HostResult
     if picture.on_device:
         result = session.new_array(shape, dtype)
     else:
-        result = room.array() if room is not None and room.fits(shape, dtype) else np.empty(shape, dtype)
+        result = room if room is not None and room.fits(shape, dtype) else HostResult(session, shape, dtype)
     with session.scope() as scope:
+        picture = picture.send(session, scope)
         space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
         mapper = Mapper(session, scope, palette, space, picture.pixels, metric)
 
-        def map_rows(own: Session, rows: tuple[int, int]) -> None:
-            with own.scope() as inner:
-                pixels = picture.upload(own, inner, *rows)
-                band = Band(own, inner, mapper.on(own, inner), pixels, picture.channels, *rows, picture.width)
+        bands = picture.parts(session, picture.width * (4 if colors else 2))
+        for done, (row0, row1) in enumerate(bands, 1):
+            with session.scope() as inner:
+                pixels = picture.upload(session, inner, row0, row1)
+                band = Band(session, inner, mapper, pixels, picture.channels, row0, row1, picture.width)
                 _store(band, palette, write, colors, result)
-                if progress.wanted:
-                    own.finish()
-
-        overlap(session, _bands(session, picture, 4 if colors else 2), map_rows, progress)
+            if progress.wanted:
+                session.finish()
+            progress.report(done, len(bands))
         mapper.check_transparency()
-    return result
+    return result if isinstance(result, Array) else result.array()
 
 
-def _bands(session: Session, picture: Picture, bytes_per_pixel: int) -> list[tuple[int, int]]:
-    """Rows that fit the device; of a picture on the host, rows to overlap."""
-    if picture.on_device:
-        return list(picture.bands(session, bytes_per_pixel))
-    return overlap_bands(session, picture.height, picture.width * max(bytes_per_pixel, picture.channels))
-
-
-def _store(band: Band, palette: Palette, write: Writer, colors: bool, result: Any) -> None:
+def _store(band: Band, palette: Palette, write: Writer, colors: bool, result: Array | HostResult) -> None:
     """One band's part of the result."""
     out = band.scope.empty(band.count * palette.index_dtype.itemsize)
     write(band, out)
@@ -179,4 +171,4 @@ def _store(band: Band, palette: Palette, write: Writer, colors: bool, result: An
         target = images.buffer_of(result)
         band.session.copy(target, out, (band.row1 - band.row0) * row_bytes, 0, band.row0 * row_bytes)
     else:
-        band.session.download_into(result[band.row0 : band.row1], out)
+        result.store(band.scope, band.row0, band.row1, out)

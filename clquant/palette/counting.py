@@ -10,7 +10,7 @@ transparent pixels, and small ones, go through a hash table instead. Either way 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,8 +25,6 @@ from clquant.runtime import (
     Scope,
     Session,
     Variant,
-    overlap,
-    overlap_bands,
 )
 
 CODES = 1 << 24
@@ -158,30 +156,22 @@ class _Counter:
     def _launch_over_pixels(self, name: str, *args: object) -> None:
         """Run a kernel over all pixels; it adds to its results, so parts of pictures may come in any order."""
 
-        def launch(own: Session, part: tuple[int, int, int]) -> None:
-            i, row0, row1 = part
-            picture = self._pictures[i]
-            with own.scope() as band:
-                pixels = picture.upload(own, band, row0, row1)
-                weights = self._notes
-                if self._weights is not None:
-                    weights = band.upload(np.ascontiguousarray(self._weights[i][row0:row1]))
-                n = (row1 - row0) * picture.width
-                weighted = int(self._weights is not None)
-                kernel = own.program("color_count.cl", CHANNELS=picture.channels, WEIGHTED=weighted).kernel(name)
-                group = own.work_group_size(kernel, own.tuned("counting.group"))
-                items = min(n // 4 + 4, own.tuned("counting.work_items"))
-                own.launch(kernel, items, group, pixels, weights, np.uint32(n), *args, self._notes)
-
-        parts = [(i, *rows) for i, picture in enumerate(self._pictures) for rows in self._rows(picture)]
-        overlap(self._session, parts, launch)
-
-    def _rows(self, picture: Picture) -> Iterator[tuple[int, int]] | list[tuple[int, int]]:
-        """Rows of a picture that fit the device; of one on the host, rows whose copies and kernels overlap."""
-        row_bytes = picture.width * max(picture.channels, 4 if self._weights is not None else 0)
-        if picture.on_device:
-            return row_bands(picture.height, row_bytes, self._session)
-        return overlap_bands(self._session, picture.height, row_bytes)
+        session, weight_bytes = self._session, 0 if self._weights is None else 4
+        for i, picture in enumerate(self._pictures):
+            for row0, row1 in picture.parts(session, picture.width * weight_bytes):
+                with session.scope() as band:
+                    pixels = picture.upload(session, band, row0, row1)
+                    weights = self._notes
+                    if self._weights is not None:
+                        weights = band.upload(np.ascontiguousarray(self._weights[i][row0:row1]))
+                    n = (row1 - row0) * picture.width
+                    weighted = int(self._weights is not None)
+                    kernel = session.program("color_count.cl", CHANNELS=picture.channels, WEIGHTED=weighted).kernel(
+                        name
+                    )
+                    group = session.work_group_size(kernel, session.tuned("counting.group"))
+                    items = min(n // 4 + 4, session.tuned("counting.work_items"))
+                    session.launch(kernel, items, group, pixels, weights, np.uint32(n), *args, self._notes)
 
     def _noted(self) -> list[int]:
         return [int(v) for v in self._session.download(self._notes, 3, np.uint32)]

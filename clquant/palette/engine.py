@@ -18,7 +18,7 @@ from clquant.palette.dither import find_dither
 from clquant.palette.error import allowed_error, fewest_colors, mean_squared_error
 from clquant.palette.indexed import IndexedImage
 from clquant.palette.palette import MOST_COLORS, Palette, as_palette, checked_fixed
-from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, Room, open_session
+from clquant.runtime import CommandQueue, HostResult, InvalidArgument, Progress, ProgressCallback, open_session
 
 METRICS = ("l2", "l1")
 
@@ -299,8 +299,9 @@ class PaletteEngine(Estimator, abc.ABC):
         picture = images.read(image)
         session = open_session(self.queue, images.device_arrays([picture]))
         with session.scope() as scope:
-            source = picture.keeping_rows(session, scope)
-            room = None if picture.on_device else Room(session.limits, (picture.height, picture.width), np.uint8)
+            source = picture.send(session, scope)
+            shape = (picture.height, picture.width)
+            room = None if picture.on_device else HostResult(session, shape, np.uint8, ahead=True)
             self.fit(source, sample_weight, progress=progress)
             space, metric = self.color_space, self.metric
             return bands.indices(source, self.palette_, space, self.queue, progress, metric=metric, room=room)

@@ -8,7 +8,6 @@ pixel whatever the number of colours. CPUs search eight candidates at once, and 
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,25 +127,6 @@ class Mapper:
         """(k, 4) int32: the palette's coordinates in the space."""
         return self._points
 
-    def on(self, session: Session, scope: Scope) -> Mapper:
-        """The same mapper, its tables included, queueing on another session.
-
-        Parameters
-        ----------
-        session : Session
-            Of the same context.
-        scope : Scope
-            Owns what the mapper needs from then on besides its tables.
-
-        Returns
-        -------
-        Mapper
-        """
-        other = copy.copy(self)
-        other._session = session
-        other._scope = scope
-        return other
-
     def map(self, pixels: Buffer, channels: int, count: int, out: Buffer) -> None:
         """Queue the mapping of `count` pixels.
 
@@ -201,11 +181,12 @@ class Mapper:
         bits = next(b for b in range(MEMO_BITS, 0, -1) if b == 1 or 1 << 3 * b <= min(most, 4 * count))
         items = session.tuned("mapping.groups_a_unit") * session.limits.compute_units
         items = max(1, min(items, count // FEWEST_PIXELS, most >> 3 * bits))
-        memo = self._scope.empty((memo_bytes << 3 * bits) * items)
-        session.launch(
-            *(kernel, items, 1, self._tables, *self._lane_grid.arguments(), self._transparent(), self._missing),
-            *(pixels, out, np.uint64(count), memo, np.int32(bits), *more),
-        )
+        with session.scope() as scope:
+            memo = scope.empty((memo_bytes << 3 * bits) * items)
+            session.launch(
+                *(kernel, items, 1, self._tables, *self._lane_grid.arguments(), self._transparent(), self._missing),
+                *(pixels, out, np.uint64(count), memo, np.int32(bits), *more),
+            )
 
     def launch(
         self,

@@ -27,15 +27,15 @@ from clquant.runtime.errors import (
 )
 from clquant.runtime.launching import PreparedLaunch
 from clquant.runtime.limits import Limits
-from clquant.runtime.memory import Scope
-from clquant.runtime.overlapping import overlap, overlap_bands
+from clquant.runtime.memory import Scope, release_memory
+from clquant.runtime.overlapping import overlap_bands
 from clquant.runtime.philox import philox4x32, seed_key
 from clquant.runtime.profiling import Profile, profile
 from clquant.runtime.programs import Kernel, Program, full_source
 from clquant.runtime.progress import Progress, ProgressCallback
-from clquant.runtime.recycling import release_memory
+from clquant.runtime.results import HostResult, empty_pinned
 from clquant.runtime.session import LocalMemory, Session, open_session
-from clquant.runtime.touching import Room
+from clquant.runtime.transfers import Upload
 from clquant.runtime.tuning import force_tuning
 from clquant.runtime.variants import Variant, force_variant
 
@@ -50,6 +50,7 @@ __all__ = [
     "Event",
     "FileError",
     "FormatError",
+    "HostResult",
     "InvalidArgument",
     "InvalidType",
     "Kernel",
@@ -62,21 +63,21 @@ __all__ = [
     "Program",
     "Progress",
     "ProgressCallback",
-    "Room",
     "Scope",
     "Session",
     "StoppedError",
+    "Upload",
     "Variant",
     "default_device",
     "default_queue",
     "describe",
+    "empty_pinned",
     "find_device",
     "force_tuning",
     "force_variant",
     "full_source",
     "list_devices",
     "open_session",
-    "overlap",
     "overlap_bands",
     "philox4x32",
     "profile",

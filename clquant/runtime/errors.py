@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
+import pyopencl as cl
+
 
 class ClquantError(Exception):
     """Base of every error that clquant raises on purpose."""
@@ -45,3 +50,27 @@ class DeviceMemoryError(ClquantError, MemoryError):
 
 class StoppedError(ClquantError, RuntimeError):
     """A progress callback returned False; what was learned before the call still stands."""
+
+
+_OUT_OF_MEMORY = {
+    cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
+    cl.status_code.OUT_OF_RESOURCES,
+    cl.status_code.OUT_OF_HOST_MEMORY,
+    cl.status_code.INVALID_BUFFER_SIZE,
+}
+
+
+@contextlib.contextmanager
+def device_errors(doing: str) -> Iterator[None]:
+    """Turn PyOpenCL's errors inside the block into `DeviceMemoryError` or `DeviceError`, saying what was done."""
+    try:
+        yield
+    except cl.Error as error:
+        raise device_error(error, doing) from error
+
+
+def device_error(error: cl.Error, doing: str) -> DeviceError | DeviceMemoryError:
+    """What stands for an error of PyOpenCL's (see `device_errors`)."""
+    if isinstance(error, cl.MemoryError) or error.code in _OUT_OF_MEMORY:
+        return DeviceMemoryError(f"the device ran out of memory in {doing}: {error}")
+    return DeviceError(f"the device failed in {doing}: {error}")

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from clquant.runtime.errors import DeviceError
+from clquant.runtime.errors import DeviceError, device_errors
 from clquant.runtime.measure_access import access_rates
-from clquant.runtime.memory import device_errors
 from clquant.runtime.profiling import profile
 from clquant.runtime.session import Session
 from clquant.runtime.timing import Timing, time_call

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -11,41 +12,19 @@ import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
-from clquant.runtime.errors import DeviceError, DeviceMemoryError
+from clquant.runtime.errors import DeviceMemoryError, device_errors
+from clquant.runtime.forking import check_process
 from clquant.runtime.limits import Limits
+from clquant.runtime.pinned import clear_pinned
 from clquant.runtime.profiling import record
 from clquant.runtime.recycling import MOST_SHARE, MOST_SHARE_OF_HOST, RECYCLER, Recycler
 from clquant.runtime.recycling import SMALLEST as SMALLEST_KEPT
-from clquant.runtime.staging import SMALLEST, SMALLEST_DOWN, Lane, Staging, as_bytes, staging
+from clquant.runtime.transfers import UNAWAITED_BYTES, Upload, marker, order_commands
 
 # Zero-copy of a host array needs this alignment on the drivers that have it at all (Intel's guide: a page).
 HOST_ALIGNMENT = 64
+PAGE = 4096
 SMALL_BYTES = 1 << 20
-# Arrays up to this size are copied to devices with memory of their own without waiting for the end of the copy.
-UNAWAITED_BYTES = 1 << 16
-
-_OUT_OF_MEMORY = {
-    cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
-    cl.status_code.OUT_OF_RESOURCES,
-    cl.status_code.OUT_OF_HOST_MEMORY,
-    cl.status_code.INVALID_BUFFER_SIZE,
-}
-
-
-@contextlib.contextmanager
-def device_errors(doing: str) -> Iterator[None]:
-    """Turn PyOpenCL's errors inside the block into `DeviceMemoryError` or `DeviceError`, saying what was done."""
-    try:
-        yield
-    except cl.Error as error:
-        raise device_error(error, doing) from error
-
-
-def device_error(error: cl.Error, doing: str) -> DeviceError | DeviceMemoryError:
-    """What stands for an error of PyOpenCL's (see `device_errors`)."""
-    if isinstance(error, cl.MemoryError) or error.code in _OUT_OF_MEMORY:
-        return DeviceMemoryError(f"the device ran out of memory in {doing}: {error}")
-    return DeviceError(f"the device failed in {doing}: {error}")
 
 
 def allocate(context: cl.Context, flags: int, nbytes: int, hostbuf: Any = None) -> cl.Buffer:
@@ -59,14 +38,14 @@ def allocate(context: cl.Context, flags: int, nbytes: int, hostbuf: Any = None) 
 class Scope:
     """Buffers that live as long as a ``with`` block; OpenCL keeps each alive until queued work is done with it."""
 
-    def __init__(self, queue: cl.CommandQueue, limits: Limits, lane: Lane | None = None) -> None:
+    def __init__(self, queue: cl.CommandQueue, limits: Limits) -> None:
         self._queue = queue
         self._limits = limits
-        self._lane = lane
         self._buffers: list[cl.Buffer] = []
         self._recyclable: set[cl.Buffer] = set()
         self._copies: list[cl.Event] = []  # each keeps its array, and waits for the copy when it is dropped
-
+        self._uploads: list[Upload] = []
+        self._elsewhere: cl.Event | None = None
         self._endings: list[Callable[[], None]] = []
 
     def at_end(self, call: Callable[[], None]) -> None:
@@ -78,26 +57,50 @@ class Scope:
         """
         self._endings.append(call)
 
+    def used_until(self, event: cl.Event) -> None:
+        """Let buffers serve again only when a command of another queue is over, which is the last that uses them.
+
+        Parameters
+        ----------
+        event : pyopencl.Event
+        """
+        self._elsewhere = event
+
     def __enter__(self) -> Scope:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        for upload in self._uploads:
+            upload.wait()
         if kind is not None or self._wraps_host_memory():
             # Queued work may still read host arrays that the caller is free to change or drop after this.
             with contextlib.suppress(cl.Error):
                 self._queue.finish()
+        used = self._elsewhere
+        if used is None and kind is None and self._recyclable:
+            used = self._end_of_use()
+        bound = self._limits.global_memory // self._share()
         for buffer in self._buffers:
             if kind is None and buffer in self._recyclable:
-                RECYCLER.keep(self._queue, buffer, self._limits.global_memory // self._share())
+                RECYCLER.keep(self._queue, buffer, bound, used, self._elsewhere is not None)
             else:
                 buffer.release()
         self._buffers.clear()
         self._recyclable.clear()
         self._copies.clear()
+        self._uploads.clear()
         while self._endings:
             self._endings.pop()()
+
+    def _end_of_use(self) -> cl.Event | None:
+        """What is over when the buffers are idle; asked for only where other queues may write to them."""
+        if self._limits.unified_memory:
+            return None
+        with contextlib.suppress(cl.Error):
+            return marker(self._queue)
+        return None
 
     def _share(self) -> int:
         return MOST_SHARE_OF_HOST if self._limits.unified_memory else MOST_SHARE
@@ -114,12 +117,14 @@ class Scope:
         self._buffers.append(buffer)
         return buffer
 
-    def empty(self, nbytes: int) -> cl.Buffer:
+    def empty(self, nbytes: int, idle: bool = False) -> cl.Buffer:
         """An uninitialised buffer of at least `nbytes` bytes (one byte where `nbytes` is 0).
 
         Parameters
         ----------
         nbytes : int
+        idle : bool
+            Only one that no queued command uses, so that other queues may write to it at once.
 
         Raises
         ------
@@ -131,7 +136,7 @@ class Scope:
             return self._keep(cl.mem_flags.READ_WRITE, wanted)
         if wanted <= self._limits.max_alloc:
             wanted = min(Recycler.rounded(wanted), self._limits.max_alloc)
-        buffer = RECYCLER.take(self._queue, wanted)
+        buffer = RECYCLER.take(self._queue, wanted, idle)
         if buffer is None:
             buffer = self._allocate_anew(wanted)
         else:
@@ -145,6 +150,8 @@ class Scope:
         except DeviceMemoryError:
             if nbytes > self._limits.max_alloc:
                 raise
+            with device_errors("waiting for memory"):
+                self._queue.finish()  # what is released is free only when its last use is over
             RECYCLER.clear()
             return self._keep(cl.mem_flags.READ_WRITE, nbytes)
 
@@ -201,16 +208,38 @@ class Scope:
         DeviceMemoryError
             As `empty`.
         """
-        buffer = self.empty(array.nbytes)
         if 0 < array.nbytes <= UNAWAITED_BYTES and not self._limits.unified_memory:
+            buffer = self.empty(array.nbytes)
             with device_errors("copying to the device"):
                 event = cl.enqueue_copy(self._queue, buffer, array.copy(), is_blocking=False)
                 self._order()
             self._copies.append(event)
             record("upload", False, event)
             return buffer
-        write_buffer(self._queue, self._limits, buffer, array, lane=self._lane)
+        buffer = self.empty(array.nbytes, idle=True)
+        self.begin_upload(buffer, array, 0).order()
         return buffer
+
+    def begin_upload(self, buffer: cl.Buffer, array: npt.NDArray[Any], offset: int) -> Upload:
+        """Begin to copy a host array into part of a buffer; it is waited for when the scope ends, if not before.
+
+        Parameters
+        ----------
+        buffer : pyopencl.Buffer
+            No queued command uses this part.
+        array : ndarray
+            C-contiguous. It must not change before the scope ends.
+        offset : int
+            Bytes into the buffer.
+
+        Raises
+        ------
+        DeviceMemoryError, DeviceError
+            If the device fails.
+        """
+        upload = Upload(self._queue, self._limits, buffer, array, offset, idle=True)
+        self._uploads.append(upload)
+        return upload
 
     def _order(self) -> None:
         order_commands(self._queue)
@@ -220,79 +249,34 @@ def aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A C-contiguous array itself, or a copy of it, that begins at a multiple of `HOST_ALIGNMENT`."""
     if array.ctypes.data % HOST_ALIGNMENT == 0:
         return array
-    room = np.empty(array.nbytes + HOST_ALIGNMENT, np.uint8)
-    start = -room.ctypes.data % HOST_ALIGNMENT
-    copy: npt.NDArray[Any] = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy = aligned_empty(array.shape, array.dtype, HOST_ALIGNMENT)
     copy[...] = array
     return copy
 
 
-def write_buffer(
-    queue: cl.CommandQueue,
-    limits: Limits,
-    buffer: cl.Buffer,
-    array: npt.NDArray[Any],
-    offset: int = 0,
-    lane: Lane | None = None,
-) -> None:
-    """Copy a C-contiguous host array into a buffer at a byte offset; the array is free to change afterwards."""
-    if not array.size:
-        return
-    with device_errors("copying to the device"), _stager(queue, limits, array.nbytes >= SMALLEST, lane) as stager:
-        if stager is not None:
-            stager.upload(buffer, as_bytes(array), offset, [_marker(queue)])
-            return
-        event = cl.enqueue_copy(queue, buffer, array, dst_offset=offset, is_blocking=True)
-        order_commands(queue)
-    record("upload", False, event)
+def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike, alignment: int) -> npt.NDArray[Any]:
+    """A new C-contiguous array that begins at a multiple of `alignment` bytes.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    dtype : dtype_like
+    alignment : int
+    """
+    nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+    room = np.empty(nbytes + alignment, np.uint8)
+    start = -room.ctypes.data % alignment
+    return room[start : start + nbytes].view(dtype).reshape(shape)
 
 
-def read_buffer(
-    queue: cl.CommandQueue,
-    limits: Limits,
-    array: npt.NDArray[Any],
-    buffer: cl.Buffer,
-    offset: int = 0,
-    lane: Lane | None = None,
-) -> None:
-    """Copy a buffer's bytes from an offset into a C-contiguous host array, after everything queued before."""
-    if not array.size:
-        return
-    large = array.nbytes >= min(SMALLEST, SMALLEST_DOWN)
-    with device_errors("copying from the device"), _stager(queue, limits, large, lane) as stager:
-        if stager is not None:
-            stager.download(as_bytes(array), buffer, offset, [_marker(queue)])
-            return
-        event = cl.enqueue_copy(queue, array, buffer, src_offset=offset, is_blocking=True)
-    record("download", False, event)
+def release_memory() -> None:
+    """Give back all memory, on devices and page-locked, that is kept for coming jobs; what is in use stays.
 
-
-@contextlib.contextmanager
-def _stager(queue: cl.CommandQueue, limits: Limits, large: bool, lane: Lane | None) -> Iterator[Lane | Staging | None]:
-    """What stages a copy: the thread's own lane, else all lanes for a large copy where it pays, else nothing."""
-    shared = None
-    if lane is None and large and not limits.unified_memory:
-        shared = staging(queue.context, queue.device)
-    if shared is None:
-        yield lane
-        return
-    with shared.claim() as mine:
-        yield shared if mine else None
-
-
-def _marker(queue: cl.CommandQueue) -> cl.Event:
-    """An event that is over when everything queued so far is."""
-    marker = cl.enqueue_marker(queue)
-    queue.flush()
-    return marker
-
-
-def order_commands(queue: cl.CommandQueue) -> None:
-    """On an out-of-order queue of the caller's, make what comes next wait for all that was queued before."""
-    if is_out_of_order(queue):
-        cl.enqueue_barrier(queue)
-
-
-def is_out_of_order(queue: cl.CommandQueue) -> bool:
-    """Whether a queue may run its commands in another order than they came in."""
-    return bool(queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    Raises
+    ------
+    DeviceError
+        In a process forked after OpenCL was used.
+    """
+    check_process()
+    RECYCLER.clear()
+    clear_pinned()

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from typing import NamedTuple
 
 import pyopencl as cl
-
-from clquant.runtime.forking import check_process
 
 SMALLEST = 1 << 16
 # Of the device's memory; what was released first goes first.
@@ -21,6 +20,21 @@ MOST_SHARE = 8
 MOST_SHARE_OF_HOST = 64
 
 _Key = tuple[int, int]
+
+
+class _Kept(NamedTuple):
+    """A kept buffer, its queue (whose handle cannot be another queue's meanwhile), and the end of its last use, which
+    may be another queue's.
+    """
+
+    key: _Key
+    queue: cl.CommandQueue
+    buffer: cl.Buffer
+    used: cl.Event | None
+    elsewhere: bool
+
+    def idle(self) -> bool:
+        return self.used is None or self.used.command_execution_status == cl.command_execution_status.COMPLETE
 
 
 class Recycler:
@@ -31,8 +45,7 @@ class Recycler:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # The queue is kept with the buffer: its handle cannot be another queue's while it is a key here.
-        self._kept: OrderedDict[int, tuple[_Key, cl.CommandQueue, cl.Buffer]] = OrderedDict()
+        self._kept: OrderedDict[int, _Kept] = OrderedDict()
         self._by_key: dict[_Key, list[int]] = {}
         self._bytes: dict[int, int] = {}
         self._ticket = 0
@@ -45,22 +58,32 @@ class Recycler:
         step = 1 << (nbytes.bit_length() - 4)
         return -(-nbytes // step) * step
 
-    def take(self, queue: cl.CommandQueue, nbytes: int) -> cl.Buffer | None:
+    def take(self, queue: cl.CommandQueue, nbytes: int, idle: bool = False) -> cl.Buffer | None:
         """A kept buffer of exactly that size that this queue released, or None.
 
         Parameters
         ----------
         queue : pyopencl.CommandQueue
         nbytes : int
+        idle : bool
+            Only one whose last use is over, so that another queue may write to it at once.
         """
         key = (queue.int_ptr, nbytes)
         with self._lock:
-            tickets = self._by_key.get(key)
-            if not tickets:
-                return None
-            return self._remove(tickets[-1])
+            for ticket in reversed(self._by_key.get(key, ())):
+                kept = self._kept[ticket]
+                if not (idle or kept.elsewhere) or kept.idle():
+                    return self._remove(ticket)
+            return None
 
-    def keep(self, queue: cl.CommandQueue, buffer: cl.Buffer, bound: int) -> None:
+    def keep(
+        self,
+        queue: cl.CommandQueue,
+        buffer: cl.Buffer,
+        bound: int,
+        used: cl.Event | None = None,
+        elsewhere: bool = False,
+    ) -> None:
         """Keep a buffer that a job on this queue is done with.
 
         Parameters
@@ -69,19 +92,23 @@ class Recycler:
         buffer : pyopencl.Buffer
         bound : int
             Bytes of the device beyond which the buffers kept longest are released.
+        used : pyopencl.Event, optional
+            Over when the buffer's last use is; without it, it counts as over.
+        elsewhere : bool
+            Whether that use is another queue's.
         """
         nbytes = buffer.size
         device = queue.device.int_ptr
         with self._lock:
             self._ticket += 1
             key = (queue.int_ptr, nbytes)
-            self._kept[self._ticket] = (key, queue, buffer)
+            self._kept[self._ticket] = _Kept(key, queue, buffer, used, elsewhere)
             self._by_key.setdefault(key, []).append(self._ticket)
             self._bytes[device] = self._bytes.get(device, 0) + nbytes
             for ticket in list(self._kept):
                 if self._bytes[device] <= bound:
                     break
-                if self._kept[ticket][1].device.int_ptr == device:
+                if self._kept[ticket].queue.device.int_ptr == device:
                     self._remove(ticket).release()
 
     def clear(self) -> None:
@@ -91,7 +118,7 @@ class Recycler:
                 self._remove(ticket).release()
 
     def _remove(self, ticket: int) -> cl.Buffer:
-        key, queue, buffer = self._kept.pop(ticket)
+        key, queue, buffer, _, _ = self._kept.pop(ticket)
         self._by_key[key].remove(ticket)
         if not self._by_key[key]:
             del self._by_key[key]
@@ -100,15 +127,3 @@ class Recycler:
 
 
 RECYCLER = Recycler()
-
-
-def release_memory() -> None:
-    """Give back to the drivers all device memory that is kept for coming jobs; what is in use stays.
-
-    Raises
-    ------
-    DeviceError
-        In a process forked after OpenCL was used.
-    """
-    check_process()
-    RECYCLER.clear()

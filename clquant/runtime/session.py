@@ -12,20 +12,15 @@ import pyopencl as cl
 import pyopencl.array
 
 from clquant.runtime import devices, tuning, variants
-from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType
+from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, device_errors
 from clquant.runtime.forking import check_process
 from clquant.runtime.launching import PreparedLaunch, set_arguments
 from clquant.runtime.limits import Limits
-from clquant.runtime.memory import (
-    Scope,
-    device_errors,
-    order_commands,
-    read_buffer,
-    write_buffer,
-)
+from clquant.runtime.memory import Scope
+from clquant.runtime.pinned import pinned_pool
 from clquant.runtime.profiling import record
 from clquant.runtime.programs import PROGRAMS, Kernel, Program
-from clquant.runtime.staging import Lane
+from clquant.runtime.transfers import Upload, new_host_array, order_commands, read_buffer, read_buffer_later
 
 LocalMemory = cl.LocalMemory
 Shape = int | tuple[int, ...]
@@ -40,8 +35,6 @@ class Session:
     ----------
     queue : pyopencl.CommandQueue
         In-order or out-of-order; on the latter every command waits for the one before.
-    lane : Lane, optional
-        Pinned memory of this thread's own, in the threads of `clquant.runtime.overlapping`.
 
     Raises
     ------
@@ -49,9 +42,8 @@ class Session:
         If the queue's context is gone: some runtimes (Intel's for CPUs) do not keep it for the queue.
     """
 
-    def __init__(self, queue: cl.CommandQueue, lane: Lane | None = None) -> None:
+    def __init__(self, queue: cl.CommandQueue) -> None:
         self.queue = queue
-        self._lane = lane
         try:
             self.context: cl.Context = queue.context
         except cl.Error as error:
@@ -60,11 +52,6 @@ class Session:
             ) from error
         self.device: cl.Device = queue.device
         self.limits = Limits.of(queue.device)
-
-    @property
-    def has_lane(self) -> bool:
-        """Whether this session belongs to a thread of `clquant.runtime.overlapping`."""
-        return self._lane is not None
 
     def program(self, file: str, **constants: int | str) -> Program:
         """The program of a kernel file in `cl/`, built at its first use in this context.
@@ -107,7 +94,7 @@ class Session:
 
     def scope(self) -> Scope:
         """Device memory that lives as long as the ``with`` block around it."""
-        return Scope(self.queue, self.limits, self._lane)
+        return Scope(self.queue, self.limits)
 
     def work_group_size(self, kernel: Kernel, wanted: int, local_bytes_per_item: int = 0) -> int:
         """The largest power of two up to `wanted` that the compiled kernel and the device admit.
@@ -269,7 +256,20 @@ class Session:
         DeviceMemoryError, DeviceError
             If the device refuses.
         """
-        write_buffer(self.queue, self.limits, buffer, array, offset, self._lane)
+        upload = Upload(self.queue, self.limits, buffer, array, offset)
+        try:
+            upload.order()
+        finally:
+            upload.wait()
+
+    def is_pinned(self, array: npt.NDArray[Any]) -> bool:
+        """Whether the device copies from a C-contiguous host array directly (see `clquant.runtime.pinned`).
+
+        Parameters
+        ----------
+        array : ndarray
+        """
+        return not self.limits.unified_memory and pinned_pool(self.context, self.device).holds(array)
 
     def download(self, buffer: cl.Buffer, shape: Shape, dtype: npt.DTypeLike, offset: int = 0) -> npt.NDArray[Any]:
         """A host array with a buffer's content; waits for everything queued before.
@@ -287,7 +287,8 @@ class Session:
         DeviceMemoryError, DeviceError
             If the device fails, in this copy or in what was queued before it.
         """
-        array = np.empty(shape, dtype)
+        sizes = (shape,) if isinstance(shape, int | np.integer) else shape
+        array, _ = new_host_array(self.queue, self.limits, sizes, dtype)
         self.download_into(array, buffer, offset)
         return array
 
@@ -306,7 +307,37 @@ class Session:
         DeviceMemoryError, DeviceError
             As `download`.
         """
-        read_buffer(self.queue, self.limits, array, buffer, offset, self._lane)
+        read_buffer(self.queue, self.limits, array, buffer, offset)
+
+    def download_later(
+        self, scope: Scope, array: npt.NDArray[Any], buffer: cl.Buffer, offset: int = 0
+    ) -> cl.Event | None:
+        """As `download_into`, without waiting and without holding up what is queued later.
+
+        Parameters
+        ----------
+        scope : Scope
+            The buffer's; nothing else in it is used after this.
+        array : ndarray
+            In page-locked memory.
+        buffer : pyopencl.Buffer
+        offset : int
+            Bytes into the buffer.
+
+        Returns
+        -------
+        pyopencl.Event or None
+            Over when the array is filled; it keeps the array. None where nothing was to be copied.
+
+        Raises
+        ------
+        DeviceMemoryError, DeviceError
+            As `download`.
+        """
+        event = read_buffer_later(self.queue, array, buffer, offset)
+        if event is not None:
+            scope.used_until(event)
+        return event
 
     def new_array(self, shape: Shape, dtype: npt.DTypeLike) -> pyopencl.array.Array:
         """A device array on this queue that the caller owns: what device input gives back.

@@ -1,87 +1,102 @@
-"""Fast copies of large host arrays to and from devices with memory of their own.
+"""Fast copies of large pageable host arrays to and from devices with memory of their own.
 
 A driver copies pageable memory through one small pinned buffer with one thread. Here several threads each take a
 slice of the array through two pinned chunks and a queue of their own, so that copying into pinned memory and the
-transfer overlap. Measured on an NVIDIA H200, 201 MB up: 22 ms pageable, 4.4 to 5.5 ms here, 3.6 ms from memory pinned
-beforehand; 67 MB down: 3.9, 2.1 and 1.2 ms. Every chunk takes about 35 microseconds under Python's lock, so smaller
-ones are slower.
+transfer overlap. An upload returns when the array was read, while the last chunks are still on their way. Measured on
+an NVIDIA H200, 201 MB up: 21 ms by the driver, 5 to 6 ms here, 3.6 ms from memory pinned beforehand. Every chunk hands
+Python's lock from thread to thread, some 50 microseconds each time, whatever the number of threads: smaller chunks, and
+more threads than these, are slower.
 """
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
+import concurrent.futures
+import math
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
+from clquant.runtime.pinned import CONTEXTS_KEPT, Block
+
 CHUNK_BYTES = 4 << 20
 CHUNKS_PER_LANE = 2
-MAX_LANES = 8
+MAX_LANES = 6
 SMALLEST = 12 << 20  # below this the driver's own copy is as fast
 SMALLEST_DOWN = 4 << 20  # the same to the host, where the threads share the first touch of new pages as well
-_CONTEXTS_KEPT = 4
 
 Bytes = npt.NDArray[np.uint8]
+T = TypeVar("T")
 
 
 class Lane:
-    """What one thread needs to stage copies: a queue of its own and two pinned chunks."""
+    """What one thread needs to stage copies: a queue of its own and two pinned chunks.
+
+    Parameters
+    ----------
+    context : pyopencl.Context
+    device : pyopencl.Device
+    chunks : ndarray of uint8, shape (CHUNKS_PER_LANE, CHUNK_BYTES)
+        Page-locked.
+    """
 
     def __init__(self, context: cl.Context, device: cl.Device, chunks: Bytes) -> None:
         self.queue = cl.CommandQueue(context, device)
         self._chunks = chunks
+        self._pending: list[cl.Event | None] = [None] * len(chunks)
 
-    def upload(self, buffer: cl.Buffer, source: Bytes, offset: int, after: list[cl.Event]) -> None:
-        """Copy host memory into a buffer; returns when all of it is there.
+    def upload(self, buffer: cl.Buffer, source: Bytes, offset: int, after: list[cl.Event]) -> cl.Event | None:
+        """Copy host bytes into a buffer; returns when they were read, not when they have arrived.
 
         Parameters
         ----------
         buffer : pyopencl.Buffer
-        source : ndarray of uint8, (bytes)
+        source : ndarray of uint8
         offset : int
-            The buffer's first byte to write.
+            Bytes into the buffer.
         after : list of pyopencl.Event
-            What has to be over before the buffer is written.
+            What must be over before the buffer is written.
+
+        Returns
+        -------
+        pyopencl.Event or None
+            Over when all of it has arrived; None if there was nothing to copy.
         """
-        pending: list[cl.Event | None] = [None] * CHUNKS_PER_LANE
+        event = None
         for turn, start in enumerate(range(0, len(source), CHUNK_BYTES)):
-            slot = turn % CHUNKS_PER_LANE
-            before = pending[slot]
-            if before is not None:
-                before.wait()
             part = source[start : start + CHUNK_BYTES]
-            chunk = self._chunks[slot, : len(part)]
+            slot = turn % len(self._chunks)
+            chunk = self._chunk(slot, len(part))
             np.copyto(chunk, part)
-            pending[slot] = cl.enqueue_copy(
+            event = cl.enqueue_copy(
                 self.queue, buffer, chunk, dst_offset=offset + start, is_blocking=False, wait_for=after
             )
             self.queue.flush()
-        self.queue.finish()
+            self._pending[slot] = event
+        return event
 
     def download(self, target: Bytes, buffer: cl.Buffer, offset: int, after: list[cl.Event]) -> None:
-        """Copy a buffer's bytes into host memory; returns when all of them are there.
+        """Copy a buffer's bytes into host memory; returns when they have arrived.
 
         Parameters
         ----------
-        target : ndarray of uint8, (bytes)
+        target : ndarray of uint8
         buffer : pyopencl.Buffer
         offset : int
-            The buffer's first byte to read.
+            Bytes into the buffer.
         after : list of pyopencl.Event
-            What has to be over before the buffer is read.
+            What must be over before the buffer is read.
         """
         pending: tuple[cl.Event, Bytes, Bytes] | None = None
         for turn, start in enumerate(range(0, len(target), CHUNK_BYTES)):
             part = target[start : start + CHUNK_BYTES]
-            chunk = self._chunks[turn % CHUNKS_PER_LANE, : len(part)]
+            chunk = self._chunk(turn % len(self._chunks), len(part))
             event = cl.enqueue_copy(
                 self.queue, chunk, buffer, src_offset=offset + start, is_blocking=False, wait_for=after
             )
@@ -92,97 +107,87 @@ class Lane:
         if pending is not None:
             _take(*pending)
 
+    def _chunk(self, slot: int, nbytes: int) -> Bytes:
+        """A chunk of pinned memory that no copy uses any more."""
+        before, self._pending[slot] = self._pending[slot], None
+        # Waiting hands Python's lock to another thread, which takes as long as copying 400 kB.
+        if before is not None and before.command_execution_status != cl.command_execution_status.COMPLETE:
+            before.wait()
+        return self._chunks[slot, :nbytes]
+
 
 class Staging:
-    """The lanes and threads of one device in one context; one job at a time uses them, inside `claim`."""
+    """The lanes of one device in one context. All methods may be called from any thread.
+
+    Every lane has a thread that does what it is given in the order that it came in; nothing it does waits for another
+    lane, so that copies that were begun end by themselves.
+
+    Parameters
+    ----------
+    context : pyopencl.Context
+    device : pyopencl.Device
+    """
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
-        self._changed = threading.Condition()
-        self._claimed = False
-        self._callbacks = 0
         count = max(1, min(MAX_LANES, (os.cpu_count() or 2) // 2))
         shape = (count, CHUNKS_PER_LANE, CHUNK_BYTES)
-        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
-        self._pinned = cl.Buffer(context, flags, size=int(np.prod(shape)))
-        access = cl.map_flags.READ | cl.map_flags.WRITE
-        map_buffer = cast(Any, cl.enqueue_map_buffer)  # its annotations fit no dtype
-        chunks, event = map_buffer(cl.CommandQueue(context, device), self._pinned, access, 0, shape, np.uint8)
-        event.wait()
-        self.lanes = [Lane(context, device, chunks[i]) for i in range(count)]
-        self._pool = ThreadPoolExecutor(count, thread_name_prefix="clquant-staging")
+        self._block = Block(cl.CommandQueue(context, device), math.prod(shape))
+        chunks = self._block.bytes.reshape(shape)
+        self._lanes = [Lane(context, device, chunks[i]) for i in range(count)]
+        self._threads = [ThreadPoolExecutor(1, thread_name_prefix="clquant-staging") for _ in range(count)]
 
-    @contextlib.contextmanager
-    def claim(self) -> Iterator[bool]:
-        """All lanes for the block, once no other job has them; False where that job waits for a callback.
-
-        A callback of the caller's may itself begin jobs, in its own thread or in others that it waits for: they get no
-        lanes, since waiting for lanes there would be waiting for themselves.
-        """
-        with self._changed:
-            while self._claimed and not self._callbacks:
-                self._changed.wait()
-            mine = not self._claimed
-            self._claimed = True
-        try:
-            yield mine
-        finally:
-            if mine:
-                with self._changed:
-                    self._claimed = False
-                    self._changed.notify_all()
-
-    @contextlib.contextmanager
-    def calling_back(self) -> Iterator[None]:
-        """Around a call of the caller's own code by the job that has the lanes."""
-        with self._changed:
-            self._callbacks += 1
-            self._changed.notify_all()
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._callbacks -= 1
-
-    def upload(self, buffer: cl.Buffer, source: Bytes, offset: int, after: list[cl.Event]) -> None:
-        """As `Lane.upload`, every lane copying a slice of its own.
-
-        Parameters
-        ----------
-        buffer, source, offset, after
-            As there.
-        """
-        cuts = self._cuts(len(source))
-        self.run(lambda i: self.lanes[i].upload(buffer, source[cuts[i] : cuts[i + 1]], offset + cuts[i], after))
+    def begin_upload(self, buffer: cl.Buffer, source: Bytes, offset: int, after: list[cl.Event]) -> StagedUpload:
+        """As `Lane.upload`, every lane taking a slice, without waiting."""
+        return StagedUpload(
+            self._begin(len(source), lambda lane, a, b: lane.upload(buffer, source[a:b], offset + a, after))
+        )
 
     def download(self, target: Bytes, buffer: cl.Buffer, offset: int, after: list[cl.Event]) -> None:
-        """As `Lane.download`, every lane copying a slice of its own.
+        """As `Lane.download`, every lane taking a slice."""
+        _results(self._begin(len(target), lambda lane, a, b: lane.download(target[a:b], buffer, offset + a, after)))
 
-        Parameters
-        ----------
-        target, buffer, offset, after
-            As there.
+    def _begin(self, nbytes: int, work: Callable[[Lane, int, int], T]) -> list[Future[T]]:
+        """Give every lane its slice (begin, end) of so many bytes."""
+        cuts = [nbytes * i // len(self._lanes) for i in range(len(self._lanes) + 1)]
+        given = zip(self._threads, self._lanes, cuts[:-1], cuts[1:], strict=True)
+        return [thread.submit(work, lane, begin, end) for thread, lane, begin, end in given]
+
+
+class StagedUpload:
+    """An upload that lanes are at work on.
+
+    Parameters
+    ----------
+    slices : list of Future
+        The last event of each lane.
+    """
+
+    def __init__(self, slices: list[Future[cl.Event | None]]) -> None:
+        self._slices = slices
+
+    def events(self) -> list[cl.Event]:
+        """What the upload is over with; waits until all of the source was read.
+
+        Raises
+        ------
+        pyopencl.Error
+            The first lane's that failed.
         """
-        cuts = self._cuts(len(target))
-        self.run(lambda i: self.lanes[i].download(target[cuts[i] : cuts[i + 1]], buffer, offset + cuts[i], after))
+        return [event for event in _results(self._slices) if event is not None]
 
-    def _cuts(self, nbytes: int) -> list[int]:
-        return [nbytes * i // len(self.lanes) for i in range(len(self.lanes) + 1)]
+    def wait(self) -> None:
+        """Wait until the source was read or a lane has failed."""
+        concurrent.futures.wait(self._slices)
 
-    def run(self, work: Callable[[int], None]) -> None:
-        """Call ``work(lane's index)`` in one thread a lane; when all have ended, raise the first error among them.
 
-        Parameters
-        ----------
-        work : callable
-            Runs in the caller's context variables, so that profiles and forced variants reach it.
-        """
-        indices = range(len(self.lanes))
-        futures = [self._pool.submit(contextvars.copy_context().run, work, i) for i in indices]
-        errors = [error for error in (future.exception() for future in futures) if error is not None]
-        if errors:
-            for lane in self.lanes:
-                lane.queue.finish()
-            raise errors[0]
+def _results(futures: list[Future[T]]) -> list[T]:
+    """What all futures give, once all are over, whatever interrupts the waiting; else the first error among them."""
+    try:
+        concurrent.futures.wait(futures)
+    except BaseException:  # an interrupt: the lanes still use the caller's array
+        concurrent.futures.wait(futures)
+        raise
+    return [future.result() for future in futures]
 
 
 def _take(event: cl.Event, chunk: Bytes, target: Bytes) -> None:
@@ -195,7 +200,13 @@ _stagings: OrderedDict[tuple[int, int], Staging | None] = OrderedDict()
 
 
 def staging(context: cl.Context, device: cl.Device) -> Staging | None:
-    """The staging of a device in a context, made at its first use; None where pinned memory cannot be had."""
+    """The staging of a device in a context, made at its first use; None where pinned memory cannot be had.
+
+    Parameters
+    ----------
+    context : pyopencl.Context
+    device : pyopencl.Device
+    """
     key = (context.int_ptr, device.int_ptr)
     with _lock:
         if key not in _stagings:
@@ -203,12 +214,17 @@ def staging(context: cl.Context, device: cl.Device) -> Staging | None:
                 _stagings[key] = Staging(context, device)
             except cl.Error:
                 _stagings[key] = None
-            while len(_stagings) > _CONTEXTS_KEPT:
+            while len(_stagings) > CONTEXTS_KEPT:
                 _stagings.popitem(last=False)
         _stagings.move_to_end(key)
         return _stagings[key]
 
 
 def as_bytes(array: npt.NDArray[Any]) -> Bytes:
-    """A C-contiguous array's memory as a flat array of bytes."""
+    """A C-contiguous array's memory as a flat array of bytes.
+
+    Parameters
+    ----------
+    array : ndarray
+    """
     return array.reshape(-1).view(np.uint8)

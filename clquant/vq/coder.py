@@ -15,13 +15,12 @@ from clquant.runtime import (
     Array,
     Buffer,
     CommandQueue,
+    HostResult,
     InvalidArgument,
     InvalidType,
     Scope,
     Session,
     open_session,
-    overlap,
-    overlap_bands,
 )
 from clquant.vq import decoder
 from clquant.vq.blocks import BlockShape, check_block_shape
@@ -91,6 +90,7 @@ class BlockCoder(Estimator):
         table = shape.table_shape(picture.height, picture.width)
         dtype = index_dtype(len(self.codebook_))
         with session.scope() as scope:
+            picture = picture.send(session, scope)
             search = Search(session, scope, self._rows(), shape)
             if picture.on_device:
                 result = session.new_array(table, dtype)
@@ -100,16 +100,12 @@ class BlockCoder(Estimator):
                         offset = row0 // shape.rows * table[1]
                         search.run(band, row1 - row0, picture.width, images.buffer_of(result), offset)
                 return result
-            whole = np.empty(table, dtype)
-
-            def encode_rows(own: Session, rows: tuple[int, int]) -> None:
-                with own.scope() as inner:
-                    indices = self._encode_band(search.on(own), own, inner, picture, rows)
-                    own.download_into(whole[rows[0] // shape.rows : -(-rows[1] // shape.rows)], indices)
-
-            rows = overlap_bands(session, picture.height, _band_bytes(picture, shape), shape.rows)
-            overlap(session, rows, encode_rows)
-        return whole
+            whole = HostResult(session, table, dtype)
+            for row0, row1 in picture.parts(session, _band_bytes(picture, shape), shape.rows):
+                with session.scope() as inner:
+                    indices = self._encode_band(search, session, inner, picture, (row0, row1))
+                    whole.store(inner, row0 // shape.rows, -(-row1 // shape.rows), indices)
+            return whole.array()
 
     def _encode_band(
         self, search: Search, session: Session, scope: Scope, picture: images.Picture, rows: tuple[int, int]
@@ -158,18 +154,14 @@ class BlockCoder(Estimator):
                 decoder.decode(session, source, codebook, size, block, height, width, images.buffer_of(result))
                 return result
             narrow = np.ascontiguousarray(indices).astype(index_dtype(size), copy=False)
-            whole = np.empty(out, np.uint8)
-
-            def decode_rows(own: Session, rows: tuple[int, int]) -> None:
-                row0, row1 = rows
-                with own.scope() as inner:
+            whole = HostResult(session, out, np.uint8)
+            for row0, row1 in images.row_bands(height, width * block.channels, session, block.rows):
+                with session.scope() as inner:
                     image = inner.empty((row1 - row0) * width * block.channels)
                     part = inner.upload(narrow[row0 // block.rows : -(-row1 // block.rows)])
-                    decoder.decode(own, part, codebook, size, block, row1 - row0, width, image)
-                    own.download_into(whole[row0:row1], image)
-
-            overlap(session, overlap_bands(session, height, width * block.channels, block.rows), decode_rows)
-        return whole
+                    decoder.decode(session, part, codebook, size, block, row1 - row0, width, image)
+                    whole.store(inner, row0, row1, image)
+            return whole.array()
 
     def _check_table(self, indices: Any) -> tuple[int, int]:
         size = len(self.codebook_)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import sys
 from typing import Any
 
@@ -92,17 +91,6 @@ class Search:
         assert largest < (1 << 24 if self._arithmetic == FLOATS else 1 << 31)
         assert 2 <= self._size <= MAX_CODEBOOK
         assert int(self._norms.max()) <= largest
-
-    def on(self, session: Session) -> Search:
-        """The same search, its codebook included, queueing on another session of the same context.
-
-        Parameters
-        ----------
-        session : Session
-        """
-        other = copy.copy(self)
-        other._session = session
-        return other
 
     def run(
         self,

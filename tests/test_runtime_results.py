@@ -1,0 +1,169 @@
+"""Results on the host, in ordinary and in page-locked memory, and page-locked arrays of the user's."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import clquant
+from clquant import KMeansPalette, Palette, PinwheelHalftoner, QuadtreeBuilder, VQCodec, runtime
+from clquant.palette import engine
+from clquant.runtime import overlapping, pinned, staging, touching, transfers
+
+
+@pytest.fixture
+def session(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> Iterator[runtime.Session]:
+    """Of a device that seems to have memory of its own, beside many cores; every size is large enough for anything."""
+    monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
+    for module, name in ((transfers, "SMALLEST_DOWN"), (transfers, "UNAWAITED_BYTES"), (touching, "SMALLEST_DOWN")):
+        monkeypatch.setattr(module, name, 0)
+    monkeypatch.setattr(overlapping, "SMALLEST", 4096)
+    monkeypatch.setattr(touching, "ALIGNMENT", 4096)
+    monkeypatch.setattr(touching.os, "cpu_count", lambda: 16)
+    monkeypatch.setattr(pinned, "_pools", type(pinned._pools)())
+    yield runtime.open_session(queue)
+    gc.collect()
+
+
+def pool(session: runtime.Session) -> pinned.PinnedPool:
+    return pinned.pinned_pool(session.context, session.device)
+
+
+@pytest.mark.parametrize("shape", [(1,), (4096,), (4097,), (123, 457), (700, 300, 3)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize("ahead", [False, True])
+def test_parts_arrive_in_their_rows(
+    session: runtime.Session, shape: tuple[int, ...], dtype: type, ahead: bool, rng: np.random.Generator
+) -> None:
+    data = rng.integers(0, 256, shape).astype(dtype)
+    middle = shape[0] // 2
+    for turn in range(3):  # the first time in ordinary memory, then in page-locked
+        result = runtime.HostResult(session, shape, dtype, ahead)
+        assert result.fits(shape, np.dtype(dtype))
+        assert not result.fits((*shape, 1), np.dtype(dtype))
+        with session.scope() as scope:
+            buffer = scope.copy_of(data)
+            result.store(scope, middle, shape[0], buffer, data[:middle].nbytes)
+            result.store(scope, 0, middle, buffer)
+        array = result.array()
+        assert np.array_equal(array, data)
+        assert (array.shape, array.dtype) == (shape, dtype)
+        assert session.is_pinned(array) == (turn > 0)
+
+
+def test_memory_of_dropped_results_serves_again_and_of_kept_ones_does_not(session: runtime.Session) -> None:
+    given = pool(session)
+    assert given.result((5000,), np.uint8) is None
+    first = given.result((5000,), np.uint8)
+    second = given.result((50, 100), np.uint8)
+    assert first is not None
+    assert second is not None
+    view, address = first[100:], first.ctypes.data
+    assert second.ctypes.data != address
+    del first
+    third = given.result((5000,), np.uint8)
+    assert third is not None
+    assert third.ctypes.data not in (address, second.ctypes.data)  # the view still uses it
+    del view
+    fourth = given.result((5000,), np.uint8)
+    assert fourth is not None
+    assert fourth.ctypes.data == address
+
+
+def test_results_beyond_the_bound_are_ordinary(session: runtime.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pinned, "MOST_RESULT_BYTES", 10_000)
+    given = pool(session)
+    kept = [given.result((4096,), np.uint8) for _ in range(4)]
+    assert [array is None for array in kept] == [True, False, False, True]
+    assert given.empty((4096,), np.uint8) is not None
+    del kept
+    assert given.result((4096,), np.uint8) is not None
+    assert given.result((8192,), np.uint8) is None
+    assert given.result((8192,), np.uint8) is not None  # what was idle made room
+
+
+def test_released_memory_is_forgotten(session: runtime.Session) -> None:
+    array = clquant.empty_pinned((70, 50, 3), queue=session.queue)
+    assert session.is_pinned(array)
+    assert session.is_pinned(array[10:20])
+    other = np.empty_like(array)
+    assert not session.is_pinned(other)
+    del array
+    runtime.release_memory()
+    assert not pool(session)._blocks
+
+
+def test_shared_memory_has_ordinary_results(queue: runtime.CommandQueue) -> None:
+    session = runtime.open_session(queue)
+    assert session.limits.unified_memory
+    array = clquant.empty_pinned((1 << 23,), np.uint16, queue=queue)
+    assert array.ctypes.data % 4096 == 0
+    assert (array.dtype, array.shape) == (np.uint16, (1 << 23,))
+    assert not session.is_pinned(array)
+    assert not runtime.HostResult(session, (1 << 23,), np.uint8, ahead=True)._touched
+
+
+def test_engines_give_the_same_from_page_locked_arrays(
+    session: runtime.Session, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ordinary = rng.integers(0, 256, (90, 110, 3), dtype=np.uint8)
+    image = clquant.empty_pinned(ordinary.shape, queue=session.queue)
+    palette = Palette(rng.integers(0, 256, (40, 3), dtype=np.uint8))
+    gray = clquant.empty_pinned((90, 110), queue=session.queue)
+    queue = session.queue
+    codec = VQCodec(16, queue=queue).fit(ordinary[..., 0].copy())
+
+    def results() -> list[np.ndarray]:
+        image[...], gray[...] = ordinary, ordinary[..., 0]
+        made = [
+            engine.predict(image, palette, queue=queue),
+            engine.transform(image, palette, queue=queue),
+            KMeansPalette(9, queue=queue).fit_predict(image),
+            PinwheelHalftoner(8, queue=queue).transform(image),
+            codec.encode(gray),
+            codec.decode(codec.encode(gray)),
+            QuadtreeBuilder(queue=queue).leaves(image),
+        ]
+        image[...], gray[...] = 0, 0  # free to change as soon as a call has returned
+        return made
+
+    found = [results() for _ in range(3)]
+    monkeypatch.delenv("CLQUANT_LIMITS")
+    for expected, *others in zip(results(), *found, strict=True):
+        for other in others:
+            assert np.array_equal(expected, other)
+
+
+def test_indices_are_those_of_plain_memory(
+    session: runtime.Session, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pixels = rng.integers(0, 256, (90, 110, 3), dtype=np.uint8)
+    model = KMeansPalette(9, queue=session.queue)
+    ahead = model.fit_predict(pixels)
+    monkeypatch.setattr(touching, "SMALLEST_DOWN", staging.SMALLEST_DOWN)
+    np.testing.assert_array_equal(ahead, model.fit_predict(pixels))
+    np.testing.assert_array_equal(ahead, model.predict(pixels))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"shape": (3, -1)}, "shape is"),
+        ({"shape": 2.5}, "shape is 2.5; allowed"),
+        ({"shape": "12"}, "shape is '12'"),
+        ({"shape": 3, "dtype": object}, "dtype is"),
+        ({"shape": 3, "dtype": "no"}, "dtype is 'no'"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(clquant.InvalidArgument, match=message):
+        clquant.empty_pinned(**arguments)  # type: ignore[arg-type]
+
+
+def test_empty_and_scalar_shapes(session: runtime.Session) -> None:
+    assert clquant.empty_pinned((0, 3), queue=session.queue).shape == (0, 3)
+    assert clquant.empty_pinned(7, np.float32, queue=session.queue).shape == (7,)
+    assert clquant.empty_pinned((), queue=session.queue).shape == ()
