@@ -63,6 +63,14 @@ def test_writes_beside_the_input_and_says_so(folder, capsys):
     assert (folder / "again.png").read_bytes() == (folder / "a-8.png").read_bytes()
 
 
+def test_hidden_colours_are_no_error(folder, capsys, rng):
+    picture = np.full((9, 7, 4), 255, np.uint8)
+    picture[:4] = rng.integers(0, 256, (4, 7, 4), dtype=np.uint8) * np.uint8([1, 1, 1, 0])
+    PIL.Image.fromarray(picture).save("hidden.png")
+    ran("palette", "hidden.png", "-k", "4")
+    assert "2 colours, PSNR inf dB" in capsys.readouterr().err
+
+
 def test_folders_and_many_files(folder, capsys):
     ran("palette", "deep", "a.png", "b.bmp", "-k", "4", "-o", "out")
     assert sorted(p.name for p in (folder / "out").iterdir()) == ["a-4.png", "b-4.png", "c-4.png"]
@@ -200,7 +208,7 @@ WRONG = [
     (["palette", "a.png", "-k", "65537"], "n_colors is 65537; allowed"),
     (["palette", "a.png", "-k", "many"], "invalid int value: 'many'"),
     (["palette", "a.png", "--seed", "-1"], "random_state is -1; allowed"),
-    (["palette", "a.png", "--dither", "none"], "dither is 'none'; allowed: None, 'bayer'"),
+    (["palette", "a.png", "--dither", "none"], "--dither: invalid choice: 'none' (choose from"),
     (["palette", "a.png", "--strength", "0.5"], "--strength goes with --dither"),
     (["palette", "a.png", "--dither", "bayer", "--strength", "2"], "strength is 2; allowed: a number from 0 to 1"),
     (["palette", "a.png", "--space", "lab"], "invalid choice: 'lab'"),
@@ -215,6 +223,8 @@ WRONG = [
     (["palette", "a.png", "-o", "x.xyz"], "no picture format has the suffix '.xyz'"),
     (["palette", "a.png", "-o", "missing/x.png"], "cannot write"),
     (["palette", "a.png", "b.bmp", "-o", "text.txt"], "'text.txt' is a file, but several inputs need a folder"),
+    (["palette", "a.png", "b.bmp", "-o", "new.png"], "'new.png' names a file, but several inputs need a folder"),
+    (["compare", "a.png", "--dither", "floyd"], "--dither: invalid choice: 'floyd'"),
     (["palette", "a.png", "b.bmp", "-o", "-"], "several inputs cannot go to one standard output"),
     (["palette", "a.png", "./a.png", "-o", "out"], "would both be written to"),
     (["palette", "a.png", "-k", "300", "-o", "x.gif"], "a GIF holds at most 256 colours; this palette has 300"),

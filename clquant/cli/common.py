@@ -122,6 +122,13 @@ def expand_inputs(inputs: Sequence[str], suffixes: frozenset[str] = PICTURE_SUFF
     return sources
 
 
+def _names_a_file(output: str) -> bool:
+    """Whether a path that is not there looks like a file's: it ends in the suffix of what is read or written here."""
+    PIL.Image.init()
+    suffix = os.path.splitext(output)[1].lower()  # empty where the path ends with a slash
+    return suffix in PIL.Image.registered_extensions() or suffix in (".six", ".sixel", ".clvq", ".clqt")
+
+
 def output_path(source: Source, output: str | None, several: bool, default_name: str) -> str:
     """Where the result of one input goes.
 
@@ -156,6 +163,8 @@ def output_path(source: Source, output: str | None, several: bool, default_name:
     elif several or os.path.isdir(output) or output.endswith(("/", os.sep)):
         if os.path.isfile(output):
             raise InvalidArgument(f"output {output!r} is a file, but several inputs need a folder")
+        if not os.path.isdir(output) and _names_a_file(output):
+            raise InvalidArgument(f"output {output!r} names a file, but several inputs need a folder (end it with /)")
         target = files.path_of(output, "output") / source.relative.parent / default_name
         try:
             target.parent.mkdir(parents=True, exist_ok=True)

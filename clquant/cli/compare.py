@@ -7,7 +7,6 @@ import io
 import math
 import pathlib
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,6 +20,7 @@ import PIL.ImageFont
 from clquant import images, quality
 from clquant.cli import common, palette_options
 from clquant.cli.table import Table
+from clquant.palette.dither import dither_names
 from clquant.palette.indexed import format_of
 from clquant.runtime import CommandQueue, InvalidArgument
 
@@ -36,7 +36,7 @@ and the time that learning the palette and mapping the picture took. Pillow is a
 Python binding (imagequant) is installed."""
 
 Picture = npt.NDArray[np.uint8]
-Method = Callable[[Picture, int], Picture]
+Method = partial[Picture]  # of a picture and a number of colours
 MARGIN = 8
 LABEL_LINES = 3
 LINE_HEIGHT = 14
@@ -61,7 +61,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_output(parser, "a picture format", "IN-compare.png beside each input")
     parser.add_argument("-k", "--colors", type=int, default=16, metavar="K", help="colours, 2 to 256 (default: 16)")
     parser.add_argument(
-        "--dither", metavar="HOW", help="of our methods; Pillow and libimagequant then dither their way"
+        "--dither",
+        choices=dither_names(),
+        metavar="HOW",
+        help=f"of our methods, one of: {', '.join(dither_names())}; Pillow and libimagequant then dither their way",
     )
     parser.add_argument("--crop", type=int, metavar="SIDE", help="show only the middle SIDE x SIDE pixels of each")
     parser.add_argument("--seed", type=int, default=0, help="seed of what is random (default: 0)")
@@ -109,7 +112,8 @@ def _entries(args: argparse.Namespace, queue: CommandQueue, original: Picture) -
     entries = []
     with common.progress_bar(args, "methods") as progress:
         for number, (name, method) in enumerate(methods.items()):
-            method(original[:32, :32], min(args.colors, 4))  # what is built at a first call does not count
+            if method.func is _ours:
+                method(original, args.colors)  # what is built at a first call does not count
             begin = time.perf_counter()
             result = method(original, args.colors)
             entries.append(Entry(name, result, time.perf_counter() - begin))
@@ -118,15 +122,10 @@ def _entries(args: argparse.Namespace, queue: CommandQueue, original: Picture) -
 
 
 def _methods(args: argparse.Namespace, queue: CommandQueue) -> dict[str, Method]:
-    def ours(method: str, space: str, picture: Picture, colors: int) -> Picture:
-        engine: Any = palette_options.METHODS[method](colors, color_space=space, random_state=args.seed, queue=queue)
-        result: Picture = engine.fit(picture).transform(picture, args.dither)
-        return result
-
     methods: dict[str, Method] = {
-        "k-means": partial(ours, "kmeans", "srgb"),
-        "k-means in OKLab": partial(ours, "kmeans", "oklab"),
-        "NeuQuant": partial(ours, "neuquant", "srgb"),
+        "k-means": partial(_ours, args, queue, "kmeans", "srgb"),
+        "k-means in OKLab": partial(_ours, args, queue, "kmeans", "oklab"),
+        "NeuQuant": partial(_ours, args, queue, "neuquant", "srgb"),
         "Pillow, median cut": partial(_pillow, args.dither is not None),
     }
     try:
@@ -134,6 +133,14 @@ def _methods(args: argparse.Namespace, queue: CommandQueue) -> dict[str, Method]
     except ImportError:
         return methods
     return methods | {"libimagequant": partial(_imagequant, imagequant, args.dither is not None)}
+
+
+def _ours(
+    args: argparse.Namespace, queue: CommandQueue, method: str, space: str, picture: Picture, colors: int
+) -> Picture:
+    engine: Any = palette_options.METHODS[method](colors, color_space=space, random_state=args.seed, queue=queue)
+    result: Picture = engine.fit(picture).transform(picture, args.dither)
+    return result
 
 
 def _pillow(dithered: bool, picture: Picture, colors: int) -> Picture:

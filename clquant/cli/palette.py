@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from clquant import images, params
 from clquant.cli import common, palette_options, terminal
@@ -162,7 +163,8 @@ def _animate(options: Options, sources: list[Source]) -> int:
     data = animation.gif_bytes(pictures, delay_ms=args.animate)
     common.write_output(args.output, data)
     seconds = time.perf_counter() - begin
-    common.say(args, f"{len(frames)} frames -> {args.output}: {len(data)} bytes, {seconds:.2f} s")
+    count = "1 frame" if len(frames) == 1 else f"{len(frames)} frames"
+    common.say(args, f"{count} -> {args.output}: {len(data)} bytes, {seconds:.2f} s")
     return 0
 
 
@@ -192,10 +194,21 @@ def _pixels(source: Source) -> Any:
     return images.read(common.read_input(source), argument=params.shown(source.path)).array
 
 
+def _as_seen(pixels: npt.NDArray[np.uint8], alpha: bool) -> npt.NDArray[np.uint8]:
+    """(H, W, 3) uint8 of (H, W, C); with `alpha` (2 H, W, 3): over black, and below that over white."""
+    colors = np.broadcast_to(pixels[:, :, :3], (*pixels.shape[:2], 3))
+    if not alpha:
+        return colors
+    cover = pixels[:, :, 3:].astype(np.uint16) if pixels.shape[2] == 4 else np.uint16(255)
+    black = (colors * cover + 127) // 255
+    return np.concatenate([black, black + (255 - cover)]).astype(np.uint8)
+
+
 def _summary(source: Source, target: str | None, result: IndexedImage, picture: Any, seconds: float) -> str:
     height, width = result.shape
-    shown = result.to_array()[:, :, :3]
-    original = np.broadcast_to(picture[:, :, :3], shown.shape)
+    colors = result.to_array()
+    alpha = 4 in (picture.shape[2], colors.shape[2])
+    original, shown = _as_seen(picture, alpha), _as_seen(colors, alpha)
     where = "standard output" if target == common.STDIN else "the terminal" if target is None else target
     return (
         f"{source.relative} -> {where}: {width}x{height}, {len(result.palette)} colours, "

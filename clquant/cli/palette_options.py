@@ -71,10 +71,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     learned.add_argument("--shared", action="store_true", help="learn one palette for all inputs")
     learned.add_argument("--seed", type=int, default=0, help="seed of what is random (default: 0)")
-    learned.add_argument("--order", choices=order.ORDERS, default="fitted", help="order of the colours")
+    learned.add_argument(
+        "--order", choices=order.ORDERS, default="fitted", help="order of the colours (default: fitted)"
+    )
     learned.add_argument("--save-palette", metavar="FILE", help="write the palette too: .gpl .act .pal .hex .ase .png")
     drawn = parser.add_argument_group("the picture")
-    drawn.add_argument("--dither", metavar="HOW", help=f"one of: {', '.join(dither_names())}")
+    drawn.add_argument(
+        "--dither", choices=dither_names(), metavar="HOW", help=f"one of: {', '.join(dither_names())} (default: none)"
+    )
     drawn.add_argument(
         "--strength", type=float, metavar="S", help="of ordered dithering (blue-noise, bayer...), 0 to 1 (default: 1)"
     )

@@ -344,6 +344,10 @@ class PaletteEngine(Estimator, abc.ABC):
         }
 
 
+def _decibels(error: float) -> str:
+    return f"{10 * math.log10(255**2 / error):.2f} dB" if error else "no loss"
+
+
 class _QualitySearch:
     """Fits of one engine with differing numbers of colours."""
 
@@ -366,7 +370,8 @@ class _QualitySearch:
         if count is None:
             error = self.found[self.most][1]
             raise InvalidArgument(
-                f"n_colors is {self.most}, which gives a mean squared error of {error:.4g}; {self.limit:.4g} needs more"
+                f"n_colors is {self.most}, which gives a mean squared error of {error:.4g} ({_decibels(error)}); "
+                f"the target of {self.limit:.4g} ({_decibels(self.limit)}) needs more colours"
             )
         return self.found[count][0]
 
