@@ -295,6 +295,10 @@ def several(source: Any) -> Any:
     Parameters
     ----------
     source : image, or list, tuple or iterator of images
+
+    Returns
+    -------
+    list, or `source` itself
     """
     return list(source) if isinstance(source, Iterator) and not hasattr(source, "read") else source
 
@@ -309,6 +313,10 @@ def read_many(
     source : image or list or tuple of images
     argument : str
     max_channels : int
+
+    Returns
+    -------
+    list of Picture
 
     Raises
     ------
@@ -340,6 +348,10 @@ def emit(
         Holds the result, packed.
     shape, dtype
         Of the result.
+
+    Returns
+    -------
+    ndarray or pyopencl.array.Array
     """
     if not on_device:
         return session.download(buffer, shape, dtype)

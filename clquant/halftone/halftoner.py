@@ -201,6 +201,11 @@ class PinwheelHalftoner(Estimator):
         image, progress
             As `transform` takes them.
 
+        Returns
+        -------
+        IndexedImage
+            Its indices are on the device for a device array.
+
         Raises
         ------
         InvalidArgument
@@ -217,6 +222,10 @@ class PinwheelHalftoner(Estimator):
         ----------
         image, progress
             As `transform` takes them.
+
+        Returns
+        -------
+        PIL.Image.Image
 
         Raises
         ------

@@ -32,6 +32,10 @@ def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int = 40, loop: bool 
     loop : bool
         Whether it runs for ever, or once.
 
+    Returns
+    -------
+    bytes
+
     Raises
     ------
     InvalidArgument
@@ -84,10 +88,18 @@ def _frame(frame: IndexedImage) -> PIL.Image.Image:
 def save_gif(
     path: str | os.PathLike[str], frames: Iterable[IndexedImage], *, delay_ms: int = 40, loop: bool = True
 ) -> None:
-    """Write an animated GIF, whole or not at all; see `gif_bytes`.
+    """Write an animated GIF, whole or not at all.
+
+    Parameters
+    ----------
+    path : path_like
+    frames, delay_ms, loop
+        As `gif_bytes` takes them.
 
     Raises
     ------
+    InvalidArgument, InvalidType
+        As `gif_bytes`.
     FileError
         If the file cannot be written.
     """
@@ -117,6 +129,11 @@ def quantize_frames(
         as long as the palette does.
     progress : callable, optional
         Called with (done, total) frames.
+
+    Returns
+    -------
+    list of IndexedImage
+        One a frame, in order.
 
     Raises
     ------

@@ -93,6 +93,17 @@ def fewest_colors(reaches: Callable[[int], bool], most: int, least: int = 2) -> 
 def allowed_error(target_psnr: float | None, max_mse: float | None) -> float:
     """The mean squared error that a quality target stands for.
 
+    Parameters
+    ----------
+    target_psnr : float or None
+        In dB, 0 to 100, of 8-bit values.
+    max_mse : float or None
+        The error itself.
+
+    Returns
+    -------
+    float
+
     Raises
     ------
     InvalidArgument, InvalidType

@@ -128,6 +128,10 @@ def from_bytes(data: bytes, format: str | None = None, suffix: str = "") -> Pale
     suffix : str
         The file's, with its dot.
 
+    Returns
+    -------
+    Palette
+
     Raises
     ------
     FormatError
@@ -147,7 +151,17 @@ def from_bytes(data: bytes, format: str | None = None, suffix: str = "") -> Pale
 
 
 def to_bytes(palette: Palette, format: str) -> bytes:
-    """A palette as a file's bytes, in one of the formats `NAMES`.
+    """A palette as a file's bytes.
+
+    Parameters
+    ----------
+    palette : Palette
+    format : str
+        One of `NAMES`.
+
+    Returns
+    -------
+    bytes
 
     Raises
     ------
@@ -158,7 +172,17 @@ def to_bytes(palette: Palette, format: str) -> bytes:
 
 
 def read(path: str | os.PathLike[str], format: str | None = None) -> Palette:
-    """Read a palette file; see `from_bytes`.
+    """Read a palette file.
+
+    Parameters
+    ----------
+    path : path_like
+    format : str, optional
+        See `from_bytes`, which gets the file's suffix too.
+
+    Returns
+    -------
+    Palette
 
     Raises
     ------
@@ -173,7 +197,14 @@ def read(path: str | os.PathLike[str], format: str | None = None) -> Palette:
 
 
 def write(palette: Palette, path: str | os.PathLike[str], format: str | None = None) -> None:
-    """Write a palette file, whole or not at all; by default in the format of its suffix (``.pal`` is JASC's).
+    """Write a palette file, whole or not at all.
+
+    Parameters
+    ----------
+    palette : Palette
+    path : path_like
+    format : str, optional
+        One of `NAMES`; by default that of the path's suffix (``.pal`` is JASC's).
 
     Raises
     ------

@@ -105,6 +105,11 @@ class IndexedImage:
         **options
             Passed to Pillow.
 
+        Returns
+        -------
+        bytes
+            Of a whole file.
+
         Raises
         ------
         InvalidArgument
@@ -136,6 +141,11 @@ class IndexedImage:
     def gif_image(self) -> tuple[PIL.Image.Image, dict[str, Any]]:
         """The picture as GIF holds it, and Pillow's options for it.
 
+        Returns
+        -------
+        tuple
+            The image, of mode P, and a dict.
+
         Raises
         ------
         InvalidArgument
@@ -163,6 +173,10 @@ class IndexedImage:
         order : str
             ``"fitted"``, ``"luma"``, ``"hue"`` or ``"popularity"``.
 
+        Returns
+        -------
+        IndexedImage
+
         Raises
         ------
         InvalidArgument
@@ -175,6 +189,10 @@ class IndexedImage:
 
     def to_sixel(self) -> bytes:
         """The picture as a terminal shows it; see `clquant.palette.sixel`.
+
+        Returns
+        -------
+        bytes
 
         Raises
         ------
@@ -231,6 +249,11 @@ class IndexedImage:
 
 def format_of(path: str | os.PathLike[str]) -> str:
     """The name, for `IndexedImage.to_bytes`, of the format that a path's suffix stands for.
+
+    Returns
+    -------
+    str
+        Such as ``"PNG"``; ``"SIXEL"`` for .six and .sixel.
 
     Raises
     ------

@@ -75,7 +75,24 @@ class OrderedDither:
         queue: CommandQueue | None = None,
         progress: ProgressCallback | None = None,
     ) -> Any:
-        """Indices (H, W) of an image; see `clquant.palette.dither.Ditherer`.
+        """Palette indices of an image, dithered.
+
+        Parameters
+        ----------
+        image : image
+            Whatever `clquant.images.read` takes.
+        palette : Palette or array_like
+        color_space : str
+            Where colours are compared, ``"srgb"``, ``"linear"`` or ``"oklab"``.
+        queue : pyopencl.CommandQueue, optional
+        progress : callable, optional
+            Called with (done, total) parts of the image; returning False stops the job.
+
+        Returns
+        -------
+        ndarray or pyopencl.array.Array
+            (H, W) uint8 up to 256 colours, else uint16; on the device for a device array. A pixel depends on its colour
+            and its place alone; the same on every device.
 
         Raises
         ------

@@ -164,6 +164,10 @@ class Palette:
     def with_transparent(self) -> Palette:
         """This palette with an entry (0, 0, 0, 0) appended, or itself where it has an entry of alpha 0.
 
+        Returns
+        -------
+        Palette
+
         Raises
         ------
         InvalidArgument
@@ -181,6 +185,10 @@ class Palette:
         indices : array_like of int, shape (m,)
             At least one, each from 0 to n - 1; any of them more than once.
 
+        Returns
+        -------
+        Palette
+
         Raises
         ------
         InvalidType, InvalidArgument
@@ -194,7 +202,16 @@ class Palette:
         return Palette(self._colors[places])
 
     def sorted(self, order: str) -> Palette:
-        """The palette in another order, ``"luma"`` or ``"hue"``: see `clquant.palette.order.permutation`.
+        """The palette in another order: see `clquant.palette.order.permutation`.
+
+        Parameters
+        ----------
+        order : str
+            ``"fitted"`` (as it is), ``"luma"`` or ``"hue"``; equal ones keep their order.
+
+        Returns
+        -------
+        Palette
 
         Raises
         ------
@@ -214,6 +231,11 @@ class Palette:
         path : path_like
         format : str, optional
             See `clquant.palette.formats`; by default what the file begins with decides, then its suffix.
+
+        Returns
+        -------
+        Palette
+            The file's colours in its order, with alpha where it has any.
 
         Raises
         ------
@@ -285,6 +307,10 @@ class Palette:
         ----------
         limit : int, optional
             Only so many, the first ones.
+
+        Returns
+        -------
+        list of str
 
         Raises
         ------

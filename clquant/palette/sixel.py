@@ -32,6 +32,15 @@ def shown_palette(palette: Palette) -> Palette:
     """The colours that a terminal shows for a palette: the registers' rounding; alpha below 128 becomes 0, else 255.
 
     Map pictures through this palette before `encode`, so that each pixel takes its nearest among what is really shown.
+
+    Parameters
+    ----------
+    palette : Palette
+
+    Returns
+    -------
+    Palette
+        Of as many colours, in the same order.
     """
     shown = ((registers(palette) * 255 + 50) // 100).astype(np.uint8)
     if not palette.has_alpha:

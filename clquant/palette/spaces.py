@@ -267,6 +267,10 @@ def space(name: str, alpha: bool) -> Space:
     alpha : bool
         Whether colours have alpha.
 
+    Returns
+    -------
+    Space
+
     Raises
     ------
     InvalidArgument
