@@ -118,7 +118,7 @@ class Scope:
         return buffer
 
     def empty(self, nbytes: int, idle: bool = False) -> cl.Buffer:
-        """An uninitialised buffer of at least `nbytes` bytes (one byte where `nbytes` is 0).
+        """An uninitialized buffer of at least `nbytes` bytes (one byte where `nbytes` is 0).
 
         Parameters
         ----------

@@ -134,8 +134,8 @@ def _rusticl(folder: pathlib.Path, fetch: bool) -> Mapping[str, str]:
     return {**_vendor_folder(folder, "rusticl", str(library)), "RUSTICL_ENABLE": "llvmpipe"}
 
 
-# Bounds are always checked. Oclgrind's third check, of uninitialised values, is left off: version 21.10 takes buffers
-# that clEnqueueFillBuffer cleared for uninitialised, and crashes in itself on kernels that return structures.
+# Bounds are always checked. Oclgrind's third check, of uninitialized values, is left off: version 21.10 takes buffers
+# that clEnqueueFillBuffer cleared for uninitialized, and crashes in itself on kernels that return structures.
 _CHECKS = {"OCLGRIND_DATA_RACES": "1"}
 
 RUNTIMES = (
