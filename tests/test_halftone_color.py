@@ -9,6 +9,7 @@ import pytest
 
 from clquant import runtime
 from clquant.halftone import PinwheelHalftoner, floyd_steinberg
+from clquant.halftone.serial import ROWS
 from clquant.palette import engine as palettes
 from clquant.palette.palette import Palette
 from clquant.palette.spaces import space
@@ -60,6 +61,21 @@ def test_serial_gray_equals_pillow(queue, rng, shape):
     image = rng.integers(0, 256, shape, np.uint8)
     expected = np.asarray(PIL.Image.fromarray(image).convert("1"))
     assert np.array_equal(floyd_steinberg(image, queue=queue), expected * np.uint8(255))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 700), (300, 70), (513, 9)])
+def test_serial_gray_by_rows_equals_the_portable_form(device, rng, monkeypatch, shape):
+    queue = runtime.default_queue(device)
+    image = rng.integers(0, 256, shape, np.uint8)
+    with runtime.force_variant("portable"):
+        expected = floyd_steinberg(image, queue=queue)
+    if runtime.Limits.of(device).work_group < ROWS:
+        pytest.skip("the device has smaller work-groups")
+    with runtime.force_variant("rows"):
+        assert np.array_equal(floyd_steinberg(image, queue=queue), expected)
+        assert np.array_equal(floyd_steinberg(pyopencl.array.to_device(queue, image)).get(), expected)
+        monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=500000")
+        assert np.array_equal(floyd_steinberg(image, queue=queue), expected)
 
 
 @pytest.mark.parametrize("color_space", ["srgb", "oklab"])

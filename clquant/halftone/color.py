@@ -1,4 +1,4 @@
-"""Error diffusion to any palette: by the pinwheel's blocks, or by Floyd and Steinberg's serial scan in wavefronts."""
+"""Error diffusion to any palette by the pinwheel's blocks."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from clquant.halftone.layout import error_limit, pack_path, phase_constants
 from clquant.halftone.paths import INWARD, OUTWARD, make_path
 from clquant.halftone.tables import UNITS, constant_tables, rows
 from clquant.halftone.tones import WHITE, linear_units
-from clquant.images import Picture, row_bands
+from clquant.images import Picture
 from clquant.palette import spaces
 from clquant.palette.mapping import Mapper
 from clquant.palette.palette import Palette
 
-TILE_ROWS, TILE_COLUMNS = 32, 64
 GAIN = 32
 """Sixteenths of the error that count in choosing an entry (16 are passed on): measured in docs/halftone.md."""
 START = 32
@@ -79,7 +78,7 @@ def pinwheel_palette(
     shape = (picture.height, picture.width)
     result: Any = None if picture.on_device else runtime.HostResult(session, shape, palette.index_dtype)
     with session.scope() as scope:
-        mapper = _mapper(session, scope, picture, palette, settings.color_space)
+        mapper = make_mapper(session, scope, picture, palette, settings.color_space)
         job = _Pinwheel(session, scope, mapper, picture, settings)
         whole = (0, picture.height, 0, picture.height)
         row_bytes = picture.width * max(picture.channels, size)
@@ -98,9 +97,10 @@ def pinwheel_palette(
     return result if picture.on_device else result.array()  # type: ignore[no-any-return]
 
 
-def _mapper(
+def make_mapper(
     session: runtime.Session, scope: runtime.Scope, picture: Picture, palette: Palette, color_space: str
 ) -> Mapper:
+    """The search for nearest entries for a picture's pixels, in the form that error diffusion takes."""
     space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
     return Mapper(session, scope, palette, space, picture.pixels, lanes=False)
 
@@ -170,84 +170,3 @@ class _Pinwheel:
                 np.int32(GAIN),
                 self._key,
             )
-
-
-def serial_palette(
-    session: runtime.Session, picture: Picture, palette: Palette, color_space: str, report: runtime.Progress
-) -> npt.NDArray[Any] | runtime.Array:
-    """Palette indices (H, W) by Floyd and Steinberg's serial scan; on the device as the picture is.
-
-    Raises
-    ------
-    InvalidArgument
-        If the picture has pixels of alpha 0 and the palette no entry of alpha 0.
-    """
-    with session.scope() as scope:
-        mapper = _mapper(session, scope, picture, palette, color_space)
-        constants = {**mapper.constants(picture.channels), "GRAY": 0}
-        result = _serial(session, scope, picture, palette.index_dtype, constants, mapper.arguments(), 8, report)
-        mapper.check_transparency()
-    return result
-
-
-def serial_gray(
-    session: runtime.Session, picture: Picture, report: runtime.Progress
-) -> npt.NDArray[Any] | runtime.Array:
-    """0 and 255 (H, W) by Floyd and Steinberg's serial scan, equal to Pillow's ``convert("1")``."""
-    with session.scope() as scope:
-        return _serial(session, scope, picture, np.dtype(np.uint8), {"GRAY": 1}, (), 2, report)
-
-
-def _serial(
-    session: runtime.Session,
-    scope: runtime.Scope,
-    picture: Picture,
-    dtype: np.dtype[Any],
-    constants: dict[str, Any],
-    arguments: tuple[Any, ...],
-    error_size: int,
-    report: runtime.Progress,
-) -> npt.NDArray[Any] | runtime.Array:
-    """Bands of whole tiles, top to bottom; the last row's errors of one are the first of the next."""
-    width = picture.width
-    program = session.program("halftone_floyd_steinberg.cl", **constants, ROWS=TILE_ROWS, COLUMNS=TILE_COLUMNS)
-    kernel = program.kernel("halftone_floyd_steinberg")
-    # Barriers cost a CPU a switch between work-items; one work-item does a tile's rows in turn there.
-    lanes = 1 if session.limits.is_cpu else session.work_group_size(kernel, TILE_ROWS)
-    shape = (picture.height, width)
-    result: Any = session.new_array(shape, dtype) if picture.on_device else np.empty(shape, dtype)
-    above = scope.zeros(width * error_size)
-    for row0, row1 in row_bands(picture.height, width * error_size, session, TILE_ROWS):
-        count = row1 - row0
-        with session.scope() as band:
-            image = picture.upload(session, band, row0, row1)
-            output = band.empty(count * width * dtype.itemsize)
-            errors = band.empty((count + 1) * width * error_size)
-            session.copy(errors, above, width * error_size)
-            tiles = -(-count // TILE_ROWS)
-            # The last row of a tile ends 2 (ROWS - 1) pixels left of its first.
-            across = -(-(width + 2 * (TILE_ROWS - 1)) // TILE_COLUMNS)
-            for wave in range(across + 2 * (tiles - 1)):
-                first = max(0, -(-(wave - across + 1) // 2))
-                last = min(tiles - 1, wave // 2)
-                session.launch(
-                    kernel,
-                    (last - first + 1) * lanes,
-                    lanes,
-                    *arguments,
-                    image,
-                    output,
-                    errors,
-                    np.int32(count),
-                    np.int32(width),
-                    np.int32(wave),
-                    np.int32(first),
-                )
-            session.copy(above, errors, width * error_size, count * width * error_size)
-            if picture.on_device:
-                nbytes = count * width * dtype.itemsize
-                session.copy(images.buffer_of(result), output, nbytes, 0, row0 * width * dtype.itemsize)
-            else:
-                result[row0:row1] = session.download(output, (count, width), dtype)
-        report.report(row1, picture.height)
-    return result  # type: ignore[no-any-return]

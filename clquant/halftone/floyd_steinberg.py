@@ -7,8 +7,8 @@ from typing import Any
 import numpy.typing as npt
 
 from clquant import images, params, runtime
-from clquant.halftone.color import serial_gray, serial_palette
 from clquant.halftone.halftoner import PinwheelHalftoner
+from clquant.halftone.serial import serial_gray, serial_palette
 from clquant.images import ImageLike
 from clquant.palette import spaces
 from clquant.palette.dither import register_dither

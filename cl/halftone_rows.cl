@@ -1,0 +1,119 @@
+/* Floyd and Steinberg's serial error diffusion of gray pictures in a form for GPUs: a work-item takes a row, and the
+ * errors of a row pass to the next through local memory. Arithmetic and sources: halftone_floyd_steinberg.cl.
+ *
+ * A picture is cut into strips of ROWS rows. Row r of a strip is two pixels behind row r - 1, so that its clock
+ * t = x + 2 r is the same for all rows, and pixels are kept by the clock: skewed uint [strips][quads][ROWS], four clocks
+ * of a row a word, 0 where there are no pixels. A launch takes every strip on by CLOCKS. The first row of a strip needs
+ * the last one of the strip above up to clock t + 2 ROWS - 1, so a strip is 2 ROWS / CLOCKS + 1 launches behind it.
+ *
+ * Constants: ROWS, CLOCKS (a divisor of 2 ROWS; both multiples of SIDE), GROUP. */
+
+#define SIDE 32 /* of the tiles in which pictures are skewed and straightened */
+#define LEAST 126 /* errors are -126 to 128; added, they are bytes */
+#define PITCH (SIDE / 4 + 1)
+
+inline int in_picture(int y, int x, int rows, int width) {
+    return y < rows && x >= 0 && x < width;
+}
+
+/* Pictures by the clock. image uchar [rows][width].
+ * NDRange: (strips * ROWS / SIDE * GROUP, ceil(quads / (SIDE / 4))), group (GROUP, 1). */
+kernel void skew(global const uchar *image, global uint *skewed, int rows, int width, int quads) {
+    local uint tile[SIDE * PITCH];
+    const int first = (int)get_group_id(0) * SIDE, strip = first / ROWS, r0 = first % ROWS;
+    const int q0 = (int)get_group_id(1) * (SIDE / 4);
+    local uchar *bytes = (local uchar *)tile;
+    for (int i = (int)get_local_id(0); i < SIDE * SIDE; i += GROUP) {
+        const int r = i / SIDE, t = i % SIDE, y = first + r, x = 4 * q0 + t - 2 * (r0 + r);
+        bytes[4 * PITCH * r + t] = in_picture(y, x, rows, width) ? image[(size_t)y * width + x] : (uchar)0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = (int)get_local_id(0); i < SIDE * SIDE / 4; i += GROUP) {
+        const int r = i % SIDE, q = i / SIDE;
+        if (q0 + q < quads)
+            skewed[((size_t)strip * quads + q0 + q) * ROWS + r0 + r] = tile[r * PITCH + q];
+    }
+}
+
+/* The way back; NDRange as for `skew`. */
+kernel void straighten(global const uint *skewed, global uchar *output, int rows, int width, int quads) {
+    local uint tile[SIDE * PITCH];
+    const int first = (int)get_group_id(0) * SIDE, strip = first / ROWS, r0 = first % ROWS;
+    const int q0 = (int)get_group_id(1) * (SIDE / 4);
+    local const uchar *bytes = (local const uchar *)tile;
+    for (int i = (int)get_local_id(0); i < SIDE * SIDE / 4; i += GROUP) {
+        const int r = i % SIDE, q = i / SIDE;
+        if (q0 + q < quads)
+            tile[r * PITCH + q] = skewed[((size_t)strip * quads + q0 + q) * ROWS + r0 + r];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = (int)get_local_id(0); i < SIDE * SIDE; i += GROUP) {
+        const int r = i / SIDE, t = i % SIDE, y = first + r, x = 4 * q0 + t - 2 * (r0 + r);
+        if (in_picture(y, x, rows, width))
+            output[(size_t)y * width + x] = bytes[4 * PITCH * r + t];
+    }
+}
+
+/* One clock: `waiting` is what the row's own last error and the two before in the row above give to the pixel. */
+#define DIFFUSE(j, source)                                                                                             \
+    {                                                                                                                  \
+        const int above = passed[source];                                                                              \
+        const int sum = 3 * above + waiting;                                                                           \
+        const int value = clamp((int)(word >> 8 * (j) & 255u) + ((sum + (sum >> 31 & 15)) >> 4), 0, 255);              \
+        const int white = value > 128;                                                                                 \
+        error = (uint)(x + (j)) < (uint)end ? value - (white ? 255 : 0) : 0;                                           \
+        passed[(((j) + 1) & 1) * ROWS + r] = (short)error;                                                             \
+        shown |= (white ? 255u : 0u) << 8 * (j);                                                                       \
+        errors |= (uint)(error + LEAST) << 8 * (j);                                                                    \
+        before = beside, beside = above;                                                                               \
+        waiting = 7 * error + 5 * beside + before;                                                                     \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
+    }
+
+/* All strips on by CLOCKS. NDRange: one group (ROWS) a strip, from `first_strip` on.
+ * skewed  becomes 0 and 255.
+ * state   int4 [strips * ROWS]: last error of a row, and of the row above the two last that it has met.
+ * lowest  uint [strips + 1][quads]: errors of the last row of the strip above, by its clock, as bytes plus LEAST; none
+ *         at all for the first strip, whose buffer begins with what the picture's rows before left.
+ * launch  number of this launch. */
+kernel void halftone_rows(global uint *skewed, global int4 *state, global uint *lowest, int rows, int width, int quads,
+                          int launch, int first_strip) {
+    local short passed[2 * ROWS + CLOCKS];
+    const int r = (int)get_local_id(0), strip = first_strip + (int)get_group_id(0);
+    const int slab = launch - strip * (2 * ROWS / CLOCKS + 1), q0 = slab * (CLOCKS / 4);
+    const int end = strip * ROWS + r < rows ? width : 0;
+    global uint *words = skewed + ((size_t)strip * quads + q0) * ROWS + r;
+    global const uchar *upper = (global const uchar *)(lowest + (size_t)strip * quads);
+    global uint *own = lowest + (size_t)(strip + 1) * quads + q0;
+    int4 carried = state[strip * ROWS + r];
+    if (slab == 0)
+        carried = (int4)(0, r == 0 ? upper[2 * ROWS - 2] - LEAST : 0, 0, 0);
+    for (int i = r; i < CLOCKS; i += ROWS) {
+        const int clock = 4 * q0 + i + 2 * ROWS - 1;
+        passed[2 * ROWS + i] = clock < 4 * quads ? (short)(upper[clock] - LEAST) : (short)0;
+    }
+    int error = carried.s0, beside = carried.s1, before = carried.s2;
+    int waiting = 7 * error + 5 * beside + before;
+    passed[r] = (short)error;
+    /* The row above leaves its errors in two places in turn; for the first row they lie in a line. */
+    int at = r > 0 ? r - 1 : 2 * ROWS;
+    const int four = r > 0 ? 0 : 4, one = r > 0 ? ROWS : 1, two = r > 0 ? 0 : 2, three = r > 0 ? ROWS : 3;
+    int x = 4 * q0 - 2 * r;
+    uint next = words[0], after = words[ROWS];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int q = 0; q < CLOCKS / 4; ++q, x += 4, at += four) {
+        const uint word = next;
+        next = after;
+        if (q + 2 < CLOCKS / 4)
+            after = words[(size_t)(q + 2) * ROWS];
+        uint shown = 0, errors = 0;
+        DIFFUSE(0, at)
+        DIFFUSE(1, at + one)
+        DIFFUSE(2, at + two)
+        DIFFUSE(3, at + three)
+        words[(size_t)q * ROWS] = shown;
+        if (r == ROWS - 1)
+            own[q] = errors;
+    }
+    state[strip * ROWS + r] = (int4)(error, beside, before, 0);
+}
