@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import pathlib
-import sys
 
 import numpy as np
 import PIL.Image
@@ -62,4 +62,6 @@ def main(folder: pathlib.Path) -> None:
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=pathlib.Path, help="where the pictures go")
+    main(parser.parse_args().folder)
