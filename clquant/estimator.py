@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
 from collections.abc import Iterable, Iterator
@@ -18,7 +19,7 @@ class Estimator:
     """Base of the engines, after scikit-learn's estimator conventions and without depending on it.
 
     A subclass names every parameter in its ``__init__`` and stores each unchanged under the same name;
-    the methods that use a parameter check it.
+    the methods that use a parameter check it. Copies share the queue; pickling leaves it out.
 
     Attributes
     ----------
@@ -111,6 +112,26 @@ class Estimator:
         except TypeError as error:
             raise InvalidType(f"images is {params.shown(images)}; allowed: an iterable of images") from error
         return stream(self, source, name, checked, arguments)
+
+    def __copy__(self: E) -> E:
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __deepcopy__(self: E, memo: dict[int, Any]) -> E:
+        """A copy that shares nothing but the queue."""
+        made = type(self).__new__(type(self))
+        made.__dict__.update({k: v if k == "queue" else copy.deepcopy(v, memo) for k, v in self.__dict__.items()})
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For `pickle`: all but the queue, which no other process has; there the default device is used."""
+        return {name: None if name == "queue" else value for name, value in self.__dict__.items()}
+
+    def __sklearn_clone__(self: E) -> E:
+        """For `sklearn.base.clone`: an unfitted engine of equal parameters, on the same queue."""
+        given = self.get_params()
+        return type(self)(**{k: v if k == "queue" else copy.deepcopy(v) for k, v in given.items()})
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self).__init__).parameters

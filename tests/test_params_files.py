@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import os
 import pathlib
+import pickle
 import threading
 
 import numpy as np
 import pytest
 
+import clquant
 from clquant import files, params, runtime
 from clquant.estimator import Estimator
 
@@ -151,3 +154,28 @@ def test_a_pipe_stays_and_is_written_to(tmp_path):
     assert read == [b"abc"]
     assert path.is_fifo()
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_copies_share_the_queue_and_pickles_leave_it_out(queue: runtime.CommandQueue) -> None:
+    image = np.arange(60, dtype=np.uint8).reshape(4, 5, 3)
+    learner = clquant.KMeansPalette(4, fixed_colors=[[0, 0, 0]], queue=queue).fit(image)
+    for copied in (copy.copy(learner), copy.deepcopy(learner), learner.__sklearn_clone__()):
+        assert copied.queue is queue
+        assert copied.n_colors == 4
+        assert np.array_equal(copied.fit(image).predict(image), learner.predict(image))
+    assert copy.deepcopy(learner).fixed_colors is not learner.fixed_colors
+    assert not hasattr(learner.__sklearn_clone__(), "palette_")
+    loaded = pickle.loads(pickle.dumps(learner))
+    assert loaded.queue is None
+    assert loaded.palette_ == learner.palette_
+
+
+def test_pickled_pictures_are_on_the_host(queue: runtime.CommandQueue) -> None:
+    image = np.arange(60, dtype=np.uint8).reshape(4, 5, 3)
+    session = runtime.open_session(queue)
+    on_device = session.new_array(image.shape, np.uint8)
+    on_device.set(image)
+    result = clquant.KMeansPalette(4).fit(image).quantize(on_device)
+    for copied in (copy.deepcopy(result), pickle.loads(pickle.dumps(result))):
+        assert isinstance(copied.indices, np.ndarray)
+        assert copied == result

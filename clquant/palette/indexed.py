@@ -228,6 +228,10 @@ class IndexedImage:
         named = cast("str | os.PathLike[str]", path)
         files.write_bytes(named, self.to_bytes(format_of(named) if format is None else format, **options))
 
+    def __reduce__(self) -> tuple[type[IndexedImage], tuple[Any, Palette]]:
+        """For `pickle` and `copy`: indices on a device come to the host."""
+        return type(self), (self.host_indices(), self.palette)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, IndexedImage):
             return NotImplemented
