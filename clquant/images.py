@@ -32,6 +32,8 @@ from clquant.params import shown
 from clquant.runtime import Array, Buffer, InvalidArgument, InvalidType, Scope, Session, Upload, overlap_bands
 
 ImageLike = Any
+# What of it is on the host, for signatures whose result is then there too.
+HostImage = str | os.PathLike[str] | PIL.Image.Image | npt.NDArray[Any]
 PARTS_AHEAD = 2  # of a picture sent in parts: begun before they are needed
 PAGEABLE_PART = 96 << 20  # bytes; smaller ones are staged at a lower rate than is gained
 

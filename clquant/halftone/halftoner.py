@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from clquant.halftone.paths import SCANS
 from clquant.halftone.plan import Settings
 from clquant.halftone.tables import UNITS, WeightTables, constant_tables, trained_tables
 from clquant.halftone.tones import make_tones
-from clquant.images import ImageLike
+from clquant.images import HostImage, ImageLike
 from clquant.palette import spaces
 from clquant.palette.indexed import IndexedImage
 from clquant.palette.palette import Palette, as_palette
@@ -139,6 +139,14 @@ class PinwheelHalftoner(Estimator):
             seed=settings.seed,
         )
 
+    @overload
+    def transform(
+        self, image: runtime.Array, *, output: str = "values", progress: runtime.ProgressCallback | None = None
+    ) -> runtime.Array: ...
+    @overload
+    def transform(
+        self, image: HostImage, *, output: str = "values", progress: runtime.ProgressCallback | None = None
+    ) -> npt.NDArray[Any]: ...
     def transform(
         self, image: ImageLike, *, output: str = "values", progress: runtime.ProgressCallback | None = None
     ) -> npt.NDArray[np.uint8] | runtime.Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import io
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -178,7 +177,7 @@ class ClvqCoder(BlockCoder):
             with session.scope() as scope:
                 matcher = SideMatch(session, scope, codec._rows(), codec._shape(), header.state_size)
                 tables = [matcher.decode(symbols, escapes) for symbols, escapes in bands if escapes is not None]
-        return cast(npt.NDArray[np.uint8], codec.decode(np.concatenate(tables), header.shape))
+        return codec.decode(np.concatenate(tables), header.shape)
 
     def _holding(self, header: container.Header, codebook: npt.NDArray[np.uint8] | None) -> ClvqCoder:
         """A codec with the codebook of a file: the file's own, else this codec's where it is the one that is named."""

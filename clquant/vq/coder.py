@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,8 @@ from clquant.vq.blocks import BlockShape, check_block_shape
 from clquant.vq.search import MAX_CODEBOOK, Search, index_dtype
 
 Table = npt.NDArray[np.integer[Any]] | Array
-Pixels = npt.NDArray[np.uint8] | Array
+Image = npt.NDArray[np.uint8]
+Pixels = Image | Array
 
 
 class BlockCoder(Estimator):
@@ -64,6 +65,10 @@ class BlockCoder(Estimator):
             raise InvalidArgument(f"image has {picture.channels} channels; this codebook is for {shape.channels}")
         return picture
 
+    @overload
+    def encode(self, image: Array) -> Array: ...
+    @overload
+    def encode(self, image: images.HostImage) -> npt.NDArray[np.integer[Any]]: ...
     def encode(self, image: images.ImageLike) -> Table:
         """The index of the nearest codeword of every block, by Euclidean distance, the lowest index on ties.
 
@@ -117,7 +122,13 @@ class BlockCoder(Estimator):
         search.run(picture.upload(session, scope, *rows), height, picture.width, indices)
         return indices
 
-    def decode(self, indices: Table, shape: tuple[int, int] | None = None) -> Pixels:
+    @overload
+    def decode(self, indices: Array, shape: tuple[int, ...] | list[int] | None = None) -> Array: ...
+    @overload
+    def decode(
+        self, indices: npt.NDArray[np.integer[Any]], shape: tuple[int, ...] | list[int] | None = None
+    ) -> Image: ...
+    def decode(self, indices: Table, shape: tuple[int, ...] | list[int] | None = None) -> Pixels:
         """The picture of an index table.
 
         Parameters
