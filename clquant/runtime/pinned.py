@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import bisect
 import collections
+import functools
 import math
+import os
 import threading
 import weakref
 from collections import OrderedDict
@@ -23,9 +25,19 @@ from clquant.runtime.recycling import Recycler
 
 # Of results in use and blocks kept for coming ones, a device; what users ask for themselves is not bounded.
 MOST_RESULT_BYTES = 1 << 30
+MOST_SHARE_OF_HOST = 16
 CONTEXTS_KEPT = 4
 
 Bytes = npt.NDArray[np.uint8]
+
+
+@functools.cache
+def host_share() -> int:
+    """Bytes that results may have of the host's memory, where the system tells how much that is."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // MOST_SHARE_OF_HOST
+    except (AttributeError, ValueError, OSError):
+        return MOST_RESULT_BYTES
 
 
 class Block:
@@ -115,7 +127,7 @@ class PinnedPool:
             if rounded not in self._asked:
                 self._asked.add(rounded)
                 return None
-        return self._array(shape, np.dtype(dtype), MOST_RESULT_BYTES)
+        return self._array(shape, np.dtype(dtype), min(MOST_RESULT_BYTES, host_share()))
 
     def holds(self, array: npt.NDArray[Any]) -> bool:
         """Whether all of a C-contiguous array lies in this pool's memory.
