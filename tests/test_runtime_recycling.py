@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -59,12 +61,9 @@ def test_small_buffers_and_host_arrays_are_not_kept(session: runtime.Session, mo
     assert not memory.RECYCLER._kept
 
 
-def test_shared_memory_is_kept_within_a_smaller_share(
-    session: runtime.Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CLQUANT_LIMITS", f"unified_memory=1,global_memory={64 << 20}")
-    shared = runtime.open_session(session.queue)
-    with shared.scope() as scope:
+def test_shared_memory_is_kept_within_a_smaller_share(session: runtime.Session) -> None:
+    session.limits = dataclasses.replace(session.limits, unified_memory=True, global_memory=64 << 20)
+    with session.scope() as scope:
         scope.empty(1 << 20)
         scope.empty(1 << 19)
     assert sum(kept.buffer.size for kept in memory.RECYCLER._kept.values()) <= 1 << 20

@@ -96,14 +96,15 @@ def test_released_memory_is_forgotten(session: runtime.Session) -> None:
     assert not pool(session)._blocks
 
 
-def test_shared_memory_has_ordinary_results(queue: runtime.CommandQueue) -> None:
+def test_only_devices_with_memory_of_their_own_have_page_locked_arrays(queue: runtime.CommandQueue) -> None:
     session = runtime.open_session(queue)
-    assert session.limits.unified_memory
     array = clquant.empty_pinned((1 << 23,), np.uint16, queue=queue)
-    assert array.ctypes.data % 4096 == 0
+    assert array.ctypes.data % 64 == 0
     assert (array.dtype, array.shape) == (np.uint16, (1 << 23,))
-    assert not session.is_pinned(array)
-    assert not runtime.HostResult(session, (1 << 23,), np.uint8, ahead=True)._touched
+    assert session.is_pinned(array) == (not session.limits.unified_memory)
+    if session.limits.unified_memory:
+        assert array.ctypes.data % 4096 == 0
+        assert not runtime.HostResult(session, (1 << 23,), np.uint8, ahead=True)._touched
 
 
 def test_engines_give_the_same_from_page_locked_arrays(
