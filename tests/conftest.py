@@ -22,12 +22,15 @@ def _is_simulator(device: object) -> bool:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--device", default="", help="only tests that take a device, on those whose name contains this")
+    parser.addoption("--programs", default="", help="where compiled programs are kept; by default in a new folder")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--device"):
         parameters = [(item, getattr(getattr(item, "callspec", None), "params", {})) for item in items]
+        others = [item for item, given in parameters if not isinstance(given.get("device"), cl.Device)]
         items[:] = [item for item, given in parameters if isinstance(given.get("device"), cl.Device)]
+        config.hook.pytest_deselected(items=others)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -62,10 +65,11 @@ def new_queue(device: cl.Device) -> Callable[..., cl.CommandQueue]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+def _own_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Tests neither read nor fill the person's own program cache."""
     patch = pytest.MonkeyPatch()
-    patch.setenv("CLQUANT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+    folder = request.config.getoption("--programs") or tmp_path_factory.mktemp("cache")
+    patch.setenv("CLQUANT_CACHE_DIR", str(folder))
 
 
 @pytest.fixture

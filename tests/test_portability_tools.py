@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import pathlib
 import time
+from collections.abc import Callable
 
 import pytest
 
 from clquant import runtime
 from clquant.runtime import programs
-from tests.portability import matrix, offline
+from tests.portability import agree, matrix, offline, suite
 from tests.portability.programs import FORMS, NOT_BUILT, Build, load, recorded, save, unbuilt
 from tests.portability.runtimes import RUNTIMES, Runtime, UnavailableError
 
@@ -60,7 +62,7 @@ def test_past_the_time_only_what_is_optional_is_left_out(monkeypatch: pytest.Mon
 
 
 def _options(timeout: float = 600) -> argparse.Namespace:
-    return argparse.Namespace(folder=pathlib.Path(), fetch=False, only="", record=None, timeout=timeout)
+    return argparse.Namespace(folder=pathlib.Path(), fetch=False, only="", record=None, programs=None, timeout=timeout)
 
 
 def _missing(folder: pathlib.Path, fetch: bool) -> dict[str, str]:
@@ -93,3 +95,45 @@ def test_a_process_that_differs_fails_and_a_slow_one_only_where_it_is_required(
     for required in (False, True):
         slow = dataclasses.replace(own, required=required)
         assert matrix.run(dataclasses.replace(setting, runtime=slow), _options(), 0.01).wrong == required
+
+
+def test_where_no_other_runtime_can_be_had_nothing_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = Runtime("other", "Other", _missing)
+    monkeypatch.setattr(matrix, "RUNTIMES", (RUNTIMES[0], other))
+    monkeypatch.setattr(suite, "RUNTIMES", (RUNTIMES[0], other))
+    for command in (matrix, suite):
+        assert command.main(["--runtime", "other"]) == 0
+        assert "the network is down" in capsys.readouterr().out
+
+
+def _parts(*files: str) -> list[suite.Part]:
+    return [suite.Part(RUNTIMES[0], {}, file, 3) for file in files]
+
+
+def test_tests_that_fail_or_are_late_are_named(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    planned = _parts("tests/test_there_is_none.py", "tests/test_boxes.py")
+    found = [*suite.outcomes(planned[:1], tmp_path, 1, time.monotonic() + 600)]
+    found += suite.outcomes(planned[1:], tmp_path, 1, time.monotonic() - 1)
+    assert [outcome.passed for outcome in found] == [False, None]
+    assert "test_there_is_none.py: FAILED" in capsys.readouterr().out
+    told = suite.report(RUNTIMES[0], found)
+    assert "3 tests in 1 files, 1 files failed" in told
+    assert "left out for want of time: tests/test_boxes.py (3 tests)" in told
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (lambda: {"same": b""}, ""),
+        (lambda: {"limits": os.environ.get("CLQUANT_LIMITS", "").encode()}, "work_group="),
+        (lambda: {}["nothing"], "WRONG KeyError"),
+    ],
+)
+def test_jobs_that_do_not_agree_are_told(
+    monkeypatch: pytest.MonkeyPatch, result: Callable[[], dict[str, bytes]], told: str
+) -> None:
+    monkeypatch.setattr(agree, "ENGINES", [lambda _: ("job", lambda _: result())])
+    found = agree.case(1, 2, [runtime.default_device()])
+    assert told in found if told and found else found is None
