@@ -9,6 +9,7 @@ import pytest
 
 from clquant import runtime
 from clquant.halftone import PinwheelHalftoner, floyd_steinberg
+from clquant.halftone.color_paths import admits
 from clquant.halftone.serial import ROWS
 from clquant.palette import engine as palettes
 from clquant.palette.palette import Palette
@@ -40,6 +41,21 @@ def test_pinwheel_equals_the_reference_in_every_space(queue, rng, color_space, l
     result = PinwheelHalftoner(8, palette=EPAPER, queue=queue, **options).transform(image)
     expected = halftone_to_palette(image, 8, "serpentine", EPAPER, space(color_space, False), linear=linear, limit=1600)
     assert np.array_equal(result, expected)
+
+
+@pytest.mark.parametrize(("block", "linear", "channels"), [(4, False, 1), (5, True, 3), (16, False, 3), (33, False, 3)])
+def test_pinwheel_by_paths_equals_the_portable_form(device, rng, block, linear, channels):
+    limits = runtime.Limits.of(device)
+    if limits.is_simulator or not admits(limits):
+        pytest.skip("a table of all colours is too much for a simulator, or the device has too little")
+    queue = runtime.default_queue(device)
+    image = picture(130, 100, channels, rng)
+    engine = PinwheelHalftoner(block, palette=EPAPER, linear=linear, queue=queue, random_state=3)
+    with runtime.force_variant("portable"):
+        expected = engine.transform(image)
+    with runtime.force_variant("paths"):
+        assert np.array_equal(engine.transform(image), expected)
+        assert np.array_equal(engine.transform(pyopencl.array.to_device(queue, image)).get(), expected)
 
 
 def test_transparent_pixels_take_the_transparent_entry(queue, rng):

@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import images, runtime
+from clquant.halftone import color_paths
 from clquant.halftone.blocks import block_bands
+from clquant.halftone.color_paths import COLORS, Common, PathScan
 from clquant.halftone.layout import error_limit, pack_path, phase_constants
 from clquant.halftone.paths import INWARD, OUTWARD, make_path
 from clquant.halftone.tables import UNITS, constant_tables, rows
@@ -19,6 +21,12 @@ from clquant.palette import spaces
 from clquant.palette.mapping import Mapper
 from clquant.palette.palette import Palette
 
+FORMS = (
+    runtime.Variant("blocks", "halftone_palette.cl", lambda limits: limits.is_cpu),
+    runtime.Variant("paths", color_paths.FILE, color_paths.admits),
+    runtime.Variant("portable", "halftone_palette.cl"),
+)
+"""Forms of the scan; alpha, small pictures and other paths than spirals take the portable one on all devices."""
 GAIN = 32
 """Sixteenths of the error that count in choosing an entry (16 are passed on): measured in docs/halftone.md."""
 START = 32
@@ -78,10 +86,18 @@ def pinwheel_palette(
     shape = (picture.height, picture.width)
     result: Any = None if picture.on_device else runtime.HostResult(session, shape, palette.index_dtype)
     with session.scope() as scope:
-        mapper = make_mapper(session, scope, picture, palette, settings.color_space)
-        job = _Pinwheel(session, scope, mapper, picture, settings)
+        by_paths = _takes_paths(session, picture, palette, settings)
+        mapper = make_mapper(session, scope, picture, palette, settings.color_space, COLORS if by_paths else 0)
+        common = _common(settings)
+        job: _Pinwheel | PathScan
+        if by_paths:
+            job = PathScan(session, scope, mapper, picture, palette, settings.block_size, common)
+        else:
+            job = _Pinwheel(session, scope, mapper, picture, settings, common)
         whole = (0, picture.height, 0, picture.height)
         row_bytes = picture.width * max(picture.channels, size)
+        if by_paths:
+            row_bytes = max(row_bytes, color_paths.row_bytes(picture.width, settings.block_size))
         bands = block_bands(picture, row_bytes, settings.block_size, session)
         for band in [whole] if picture.on_device else bands:
             with session.scope() as inner:
@@ -97,12 +113,44 @@ def pinwheel_palette(
     return result if picture.on_device else result.array()  # type: ignore[no-any-return]
 
 
+def _takes_paths(session: runtime.Session, picture: Picture, palette: Palette, settings: VectorSettings) -> bool:
+    """Whether the form for GPUs is chosen; a picture on the device is one band, which must fit."""
+    block = settings.block_size
+    if not color_paths.takes(picture, palette, block, settings.scan) or session.choose(FORMS).name != "paths":
+        return False
+    rows_of_blocks = -(-picture.height // block)
+    fits = rows_of_blocks * block * color_paths.row_bytes(picture.width, block) <= session.limits.max_alloc
+    return fits or not picture.on_device
+
+
+def _common(settings: VectorSettings) -> Common:
+    made = [
+        rows(make_path(settings.block_size, settings.scan, phase), constant_tables()) for phase in (OUTWARD, INWARD)
+    ]
+    safe = error_limit(settings.block_size, settings.scan, (made[0][0], made[1][0]), (made[0][1], made[1][1]))
+    light = worths(settings.linear)
+    return Common(
+        light=light,
+        codes=codes_of_worths(light),
+        linear=settings.linear,
+        limit=np.int32(min(safe, settings.error_limit)),
+        amplitude=np.int32(START * UNITS),
+        gain=np.int32(GAIN),
+        key=runtime.seed_key(settings.seed),
+    )
+
+
 def make_mapper(
-    session: runtime.Session, scope: runtime.Scope, picture: Picture, palette: Palette, color_space: str
+    session: runtime.Session,
+    scope: runtime.Scope,
+    picture: Picture,
+    palette: Palette,
+    color_space: str,
+    searches: int = 0,
 ) -> Mapper:
-    """The search for nearest entries for a picture's pixels, in the form that error diffusion takes."""
+    """The search for nearest entries in the form that error diffusion takes, for a picture's pixels or for more."""
     space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
-    return Mapper(session, scope, palette, space, picture.pixels, lanes=False)
+    return Mapper(session, scope, palette, space, max(picture.pixels, searches), lanes=False)
 
 
 class _Pinwheel:
@@ -115,18 +163,14 @@ class _Pinwheel:
         mapper: Mapper,
         picture: Picture,
         settings: VectorSettings,
+        common: Common,
     ) -> None:
         self._session, self._mapper, self._picture = session, mapper, picture
-        self._block = settings.block_size
-        self._key = runtime.seed_key(settings.seed)
-        light = worths(settings.linear)
-        shared = (scope.copy_of(light), scope.copy_of(codes_of_worths(light)))
-        paths = [make_path(settings.block_size, settings.scan, phase) for phase in (OUTWARD, INWARD)]
-        made = [rows(path, constant_tables()) for path in paths]
-        safe = error_limit(settings.block_size, settings.scan, (made[0][0], made[1][0]), (made[0][1], made[1][1]))
-        self._limit = np.int32(min(safe, settings.error_limit))
+        self._block, self._common = settings.block_size, common
+        shared = (scope.copy_of(common.light), scope.copy_of(common.codes))
         self._phases = []
-        for path, (row, table) in zip(paths, made, strict=True):
+        for path in (make_path(settings.block_size, settings.scan, phase) for phase in (OUTWARD, INWARD)):
+            row, table = rows(path, constant_tables())
             weights = table[:, 0].copy()
             weights[:, 0] = 0
             constants = phase_constants(settings.block_size, settings.scan, path.phase)
@@ -143,7 +187,7 @@ class _Pinwheel:
         band: tuple[int, int, int, int],
     ) -> None:
         """Queue both phases; rows outside band[2]..band[3] of the output are not valid."""
-        block, picture = self._block, self._picture
+        block, picture, common = self._block, self._picture, self._common
         half = (-(-picture.width // block) + 1) // 2
         first, last = band[0] // block, -(-band[1] // block)
         inner, inner_last = band[2] // block, -(-band[3] // block)
@@ -165,8 +209,8 @@ class _Pinwheel:
                 runtime.LocalMemory(slots * 8 * lanes),
                 shape,
                 np.array([begin, first, last - first, half], np.int32),
-                self._limit,
-                np.int32(START * UNITS),
-                np.int32(GAIN),
-                self._key,
+                common.limit,
+                common.amplitude,
+                common.gain,
+                common.key,
             )

@@ -1,0 +1,179 @@
+"""The pinwheel to a palette in the form for GPUs: answers for all colours first, pixels in the order of the scan.
+
+A pixel of the scan waits for the one before, so what a step waits for is all its cost. Searching candidates took ten
+thousand cycles; a table of the nearest entry of each of the 2^24 colours is made in no time beside that, and takes one
+read. Pixels are brought into the order of the scan first, and entries back into the picture's order afterwards, so
+that the scan reads ahead and whole cache lines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import runtime
+from clquant.halftone.layout import pack_path
+from clquant.halftone.paths import INWARD, NO_ANGLE, OUTWARD, Path, make_path
+from clquant.halftone.tables import constant_tables, rows
+from clquant.images import Picture
+from clquant.palette.mapping import Mapper
+from clquant.palette.palette import Palette
+
+FILE = "halftone_palette_paths.cl"
+COLORS = 1 << 24
+FEWEST_PIXELS = 1 << 12
+"""Smaller pictures are not worth a table."""
+GROUP = 256
+"""Work-items that bring a row of a group's blocks into order."""
+TABLE_GROUP = 256
+ENTRY_BYTES = 6
+"""Of an error that waits in local memory: three components of 16 bits."""
+LARGEST_BLOCK = 64
+KINDS = {
+    OUTWARD: {"FIRST": (90, 90, 180), "STRAIGHT": (45, 90, 135), "CORNER": (90, 135, 180)},
+    INWARD: {
+        "AFTER": (45, 90, NO_ANGLE),
+        "STRAIGHT": (45, 90, 135),
+        "CORNER": (45, NO_ANGLE, NO_ANGLE),
+    },
+}
+
+
+@dataclass(frozen=True)
+class Common:
+    """What all forms of the scan take: the worths of values and the values of worths, numbers, the seed's key."""
+
+    light: npt.NDArray[np.int16]
+    codes: npt.NDArray[np.uint8]
+    linear: bool
+    limit: np.int32
+    amplitude: np.int32
+    gain: np.int32
+    key: npt.NDArray[np.uint32]
+
+
+def _lanes(block_size: int) -> int:
+    """Blocks of a group: their queues fit 32 KiB of local memory."""
+    return 32 if block_size <= LARGEST_BLOCK // 2 else 16
+
+
+def admits(limits: runtime.Limits) -> bool:
+    """Whether a device can take this form."""
+    queues = max(ENTRY_BYTES * (4 * size + 8) * _lanes(size) for size in (LARGEST_BLOCK // 2, LARGEST_BLOCK))
+    return limits.work_group >= GROUP and limits.local_memory >= queues and limits.max_alloc >= 2 * COLORS
+
+
+def takes(picture: Picture, palette: Palette, block_size: int, scan: str) -> bool:
+    """Whether this form does these: spirals and no alpha."""
+    return (
+        scan == "spiral"
+        and block_size >= 4
+        and picture.channels != 4
+        and not palette.has_alpha
+        and picture.pixels >= FEWEST_PIXELS
+    )
+
+
+def row_bytes(width: int, block_size: int) -> int:
+    """Bytes a picture row of the pixels in the order of the scan."""
+    return 4 * _groups(width, block_size) * _lanes(block_size) * (block_size + 1)
+
+
+def _groups(width: int, block_size: int) -> int:
+    half = (-(-width // block_size) + 1) // 2
+    return -(-half // _lanes(block_size))
+
+
+def _constants(path: Path) -> dict[str, int | str]:
+    _, table = rows(path, constant_tables())
+    weights = {
+        f"{name}_{j + 1}": int(table[path.kinds.index(kind), 0, 1 + j])
+        for name, kind in KINDS[path.phase].items()
+        for j in range(3)
+    }
+    return {"BLOCK": path.block_size, "PHASE": path.phase, "LANES": _lanes(path.block_size), "GROUP": GROUP, **weights}
+
+
+class PathScan:
+    """The launches of a band, with their tables on the device.
+
+    Parameters
+    ----------
+    session : runtime.Session
+    scope : runtime.Scope
+    mapper : Mapper
+        Of the palette.
+    picture : Picture
+    palette : Palette
+    block_size : int
+    common : Common
+    """
+
+    def __init__(
+        self,
+        session: runtime.Session,
+        scope: runtime.Scope,
+        mapper: Mapper,
+        picture: Picture,
+        palette: Palette,
+        block_size: int,
+        common: Common,
+    ) -> None:
+        self._session, self._picture, self._block, self._common = session, picture, block_size, common
+        self._entry_bytes = palette.index_dtype.itemsize
+        nearest = scope.empty(COLORS * self._entry_bytes)
+        kernel = session.program("halftone_table.cl", **mapper.constants(3)).kernel("nearest_of_all")
+        group = session.work_group_size(kernel, TABLE_GROUP)
+        session.launch(kernel, COLORS, group, *mapper.arguments(), nearest)
+        tables = (palette.rgba(), common.light, common.codes)
+        self._tables = (nearest, *(scope.copy_of(np.ascontiguousarray(table)) for table in tables))
+        index = "uchar" if palette.index_dtype == np.uint8 else "ushort"
+        self._phases = []
+        for path in (make_path(block_size, "spiral", phase) for phase in (OUTWARD, INWARD)):
+            place = np.empty((block_size, block_size), np.uint16)
+            place[path.y, path.x] = np.arange(block_size**2)
+            program = session.program(
+                FILE, **_constants(path), CHANNELS=picture.channels, INDEX=index, LINEAR=int(common.linear)
+            )
+            packed = pack_path(path, rows(path, constant_tables())[0])
+            self._phases.append((program, scope.copy_of(packed), scope.copy_of(place)))
+
+    def run(
+        self,
+        scope: runtime.Scope,
+        image: runtime.Buffer,
+        output: runtime.Buffer,
+        band: tuple[int, int, int, int],
+    ) -> None:
+        """Queue both phases; rows outside band[2]..band[3] of the output are not valid."""
+        block, picture, common, launch = self._block, self._picture, self._common, self._session.launch
+        half = (-(-picture.width // block) + 1) // 2
+        groups, lanes = _groups(picture.width, block), _lanes(block)
+        first, last = band[0] // block, -(-band[1] // block)
+        shape = np.array([picture.height, picture.width, picture.channels, band[0]], np.int32)
+        edges = scope.empty(4 * block * (last - first) * half * 8)
+        pixels = (last - first) * groups * lanes * (-(-(block**2) // 4) * 4)
+        paths, entries = scope.empty(4 * pixels), scope.empty(self._entry_bytes * pixels)
+        ranges = ((first, last), (band[2] // block, -(-band[3] // block)))
+        for (program, path, place), (begin, end) in zip(self._phases, ranges, strict=True):
+            blocks = np.array([begin, first, last - first, half], np.int32)
+            spread = ((groups * GROUP, block, end - begin), (GROUP, 1, 1))
+            launch(program.kernel("gather_paths"), *spread, image, paths, path, place, shape, blocks)
+            launch(
+                program.kernel("halftone_palette_paths"),
+                (groups * lanes, end - begin),
+                (lanes, 1),
+                paths,
+                entries,
+                *self._tables,
+                edges,
+                shape,
+                blocks,
+                common.limit,
+                common.amplitude,
+                common.gain,
+                common.key,
+            )
+            launch(program.kernel("scatter_paths"), *spread, entries, output, place, shape, blocks)
