@@ -34,7 +34,7 @@ from clquant.runtime import Array, Buffer, InvalidArgument, InvalidType, Scope, 
 ImageLike = Any
 # What of it is on the host, for signatures whose result is then there too.
 HostImage = str | os.PathLike[str] | PIL.Image.Image | npt.NDArray[Any]
-PARTS_AHEAD = 2  # of a picture sent in parts: begun before they are needed
+PARTS_AHEAD = 1  # of a picture sent in parts: begun before they are needed; two delay downloads
 PAGEABLE_PART = 96 << 20  # bytes; smaller ones are staged at a lower rate than is gained
 
 

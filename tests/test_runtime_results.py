@@ -155,6 +155,8 @@ def test_indices_are_those_of_plain_memory(
         ({"shape": (3, -1)}, "shape is"),
         ({"shape": 2.5}, "shape is 2.5; allowed"),
         ({"shape": "12"}, "shape is '12'"),
+        ({"shape": (1 << 62, 1 << 62)}, "needs more memory than there is"),
+        ({"shape": 1 << 61}, "needs more memory than there is"),
         ({"shape": 3, "dtype": object}, "dtype is"),
         ({"shape": 3, "dtype": "no"}, "dtype is 'no'"),
     ],

@@ -169,7 +169,7 @@ class PinnedPool:
                 return None
         try:
             block = Block(self.downloads, nbytes)
-        except cl.Error:
+        except (cl.Error, OverflowError, TypeError):  # PyOpenCL's for more bytes than its size type holds
             return None
         bisect.insort(self._begins, block.begin)
         self._blocks[block.begin] = block

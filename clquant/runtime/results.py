@@ -121,7 +121,8 @@ def empty_pinned(
     Raises
     ------
     InvalidArgument
-        If the shape is no size or sequence of sizes, or the dtype is none or holds Python objects.
+        If the shape is no size or sequence of sizes or needs more memory than there is, or the dtype is none or holds
+        Python objects.
     InvalidType
         If `queue` is no command queue.
     NoDeviceError
@@ -132,14 +133,16 @@ def empty_pinned(
         kind: np.dtype[Any] | None = np.dtype(dtype)
     except TypeError:
         kind = None
-    if kind is None or kind.hasobject:
-        raise InvalidArgument(f"dtype is {dtype!r}; allowed: a NumPy dtype without Python objects")
+    if kind is None or kind.hasobject or kind.itemsize == 0:
+        raise InvalidArgument(f"dtype is {dtype!r}; allowed: a NumPy dtype of a size, without Python objects")
     session = open_session(queue)
-    if not session.limits.unified_memory:
-        array = pinned_pool(session.context, session.device).empty(sizes, kind)
-        if array is not None:
-            return array
-    return aligned_empty(sizes, kind, PAGE)
+    try:
+        array = None
+        if not session.limits.unified_memory:
+            array = pinned_pool(session.context, session.device).empty(sizes, kind)
+        return aligned_empty(sizes, kind, PAGE) if array is None else array
+    except (MemoryError, OverflowError, ValueError) as error:
+        raise InvalidArgument(f"shape is {shape!r}, which needs more memory than there is") from error
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:

@@ -360,6 +360,9 @@ def _function_calls() -> tuple[Call, ...]:
         Call("quality.psnr", quality.psnr, {"original": _REAL, "result": _REAL, "peak": _one_of(255, 1.0)}),
         Call("quality.visual_error", quality.visual_error, {
             "original": _REAL, "result": _REAL, "dpi": _one_of(300), "inches": _one_of(9.5)}),
+        Call("empty_pinned", clquant.empty_pinned, {
+            "shape": _one_of((3, 4), 5, ()), "dtype": _one_of(np.uint8, "u2", np.float32), "queue": _QUEUE,
+        }),
         Call("runtime.find_device", runtime.find_device, {"spec": _one_of("0", "cpu")}, aliases={"spec": ("device",)}),
         Call("Limits.lowered", lambda text: Limits.of(runtime.default_device()).lowered(shown(text)), {
             "text": _one_of("work_group=8", "fp64=0")}, aliases={"text": ("CLQUANT_LIMITS",)}),
