@@ -365,7 +365,10 @@ def _with_alpha(colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 
 def _checked_init(init: Any, n_colors: int) -> str | npt.NDArray[np.uint8]:
     if isinstance(init, str):
-        return params.choice("init", init, INITS)
+        if init in INITS:
+            return init
+        names = ", ".join(map(repr, INITS))
+        raise InvalidArgument(f"init is {params.shown(init)}; allowed: {names}, or n_colors colours to start from")
     colors = checked_colors(init, "init")
     if len(colors) != n_colors:
         raise InvalidArgument(f"init has {len(colors)} colours; allowed: n_colors = {n_colors}")

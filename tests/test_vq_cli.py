@@ -81,9 +81,9 @@ def test_pipes(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["encode", "one.png", "--embed"], "--embed is given without --codebook"),
         (["encode", "one.png", "--side-match", "300"], "state_size is 300;"),
         (["encode", "one.png", "--codebook", "one.png"], "do not begin like a .clvq file"),
-        (["decode", "one.png", "-o", "x.png"], "do not begin like a .clvq file"),
+        (["decode", "one.png", "-o", "x.png"], "one.png': these bytes do not begin like a .clvq file"),
         (["decode", "one.png", "-o", "x.nonsense"], "no picture format"),
-        (["info", "one.png"], "do not begin like a .clvq file"),
+        (["info", "one.png"], "one.png': these bytes do not begin like a .clvq file"),
         (["train", "one.png"], "-o/--output"),
     ],
 )

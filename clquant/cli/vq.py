@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import pathlib
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import PIL.Image
 
-from clquant import images
+from clquant import images, params
 from clquant.cli import common
 from clquant.cli.common import Source
 from clquant.palette.indexed import format_of
 from clquant.quality import psnr
-from clquant.runtime import FileError, InvalidArgument
+from clquant.runtime import FileError, FormatError, InvalidArgument
 from clquant.vq import VQCodec, clvq_info
 
 HELP = "vector-quantize pictures to .clvq files and back"
@@ -149,7 +151,8 @@ def _decode(args: argparse.Namespace) -> int:
     queue = common.open_queue(args)
     codec = VQCodec(queue=queue) if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
     for source, target, form in zip(sources, targets, formats, strict=True):
-        picture = codec.decompress(common.read_bytes(source))
+        with _named(source):
+            picture = codec.decompress(common.read_bytes(source))
         common.write_output(target, _picture_bytes(picture, form, target))
         height, width = picture.shape[:2]
         common.say(args, f"{source.relative} -> {_shown(target)}: {width}x{height}")
@@ -158,8 +161,19 @@ def _decode(args: argparse.Namespace) -> int:
 
 def _info(args: argparse.Namespace) -> int:
     for source in common.expand_inputs(args.inputs, CLVQ_SUFFIXES):
-        sys.stdout.write(f"{source.relative}: {clvq_info(common.read_bytes(source))}\n")
+        with _named(source):
+            info = clvq_info(common.read_bytes(source))
+        sys.stdout.write(f"{source.relative}: {info}\n")
     return 0
+
+
+@contextlib.contextmanager
+def _named(source: Source) -> Iterator[None]:
+    """Say in errors about a file's bytes which of the inputs it is."""
+    try:
+        yield
+    except FormatError as error:
+        raise FormatError(f"{params.shown(source.path)}: {error}") from error
 
 
 def _codec(args: argparse.Namespace, queue: Any) -> VQCodec:

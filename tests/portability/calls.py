@@ -263,6 +263,7 @@ def _palette_calls() -> tuple[Call, ...]:
             **_KMEANS, **_FIT, "target_psnr": _one_of(2), "max_mse": _one_of(None)},
             aliases={"target_psnr": ("mean squared error",), "max_mse": ("mean squared error",)}),
         _checked("KMeansPalette.fit_predict", _fresh(k, "fit_predict"), {**_KMEANS, "image": _PICTURE}),
+        _checked("KMeansPalette.fit_transform", _fresh(k, "fit_transform"), {**_KMEANS, "image": _PICTURE}),
         Call("NeuQuantCL.fit", _fresh(n, "fit"), {
             **_NEUQUANT, **_FIT, "progress": _PROGRESS}, _fit_check),
         Call("NeuQuantCL.fit_many", _fresh(n, "fit_many"), {**_NEUQUANT, "images": _MANY, "progress": _PROGRESS}),
