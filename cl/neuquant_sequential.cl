@@ -78,8 +78,10 @@ neuquant_sequential(__global const ushort4 *restrict points, __global const uint
         const uint end = min((cycle + 1) * per_cycle, samples);
         for (; sample < end; ++sample) {
             if (sample == filled) {
+                // No conditional bound of a loop after a barrier: PoCL 5 and 6 abort on it.
+                const uint taken = min((uint)CHUNK, slice_end - sample);
                 barrier(CLK_LOCAL_MEM_FENCE);
-                for (uint k = item; k < CHUNK && sample + k < slice_end; k += LOCAL)
+                for (uint k = item; k < taken; k += LOCAL)
                     chunk[k] = points[picture.x + sample - begin + k];
                 filled = sample + CHUNK;
                 barrier(CLK_LOCAL_MEM_FENCE);
