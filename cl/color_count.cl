@@ -4,7 +4,8 @@
  * then collected. Colours with alpha go through a hash table of 32-bit keys, and are brought into Z-order afterwards.
  * All sums are integers below 2^32 (the host bounds the total weight), so their order does not matter.
  *
- * Constants: CHANNELS 1, 3 or 4 of the pixels; WEIGHTED 1 where every pixel has a weight; CELL_BINS bins of a cell.
+ * Constants: CHANNELS 1, 3 or 4 of the pixels; WEIGHTED 1 where every pixel has a weight; CELL_BINS bins of a cell; CUBES 1
+ * where bins are as color_bins.h says, all 2^24 of them, 0 where they are in Z-order.
  */
 #include "z_order.h"
 
@@ -16,6 +17,9 @@
 #endif
 #ifndef CELL_BINS
 #define CELL_BINS 4096
+#endif
+#ifndef CUBES
+#define CUBES 0
 #endif
 
 /* Pixel i as (R, G, B, alpha). */
@@ -97,17 +101,40 @@ __kernel void count_opaque(__global const uchar *pixels, __global const uint *we
         atomic_or(&notes[1], 1u);
 }
 
+/* Empties bins. NDRange: 1-D, a work-item four bins, guarded by fours. bins (4 fours) uint. */
+__kernel void clear_bins(__global uint4 *bins, uint fours)
+{
+    if (get_global_id(0) < fours)
+        bins[get_global_id(0)] = 0;
+}
+
+/* The bins of eight consecutive codes from 8 * eight on. */
+__global const uint4 *bins_of_eight(__global const uint *bins, uint eight)
+{
+#if CUBES
+    eight = gather_by_3(eight >> 2) | gather_by_3(eight >> 1) << 7 | gather_by_3(eight) << 14;
+#endif
+    return (__global const uint4 *)bins + 2 * (size_t)eight;
+}
+
+/* How many of eight bins are occupied. */
+uint occupied_of_eight(__global const uint4 *bins)
+{
+    const uint4 found = (as_uint4(bins[0] != (uint4)(0)) & 1) + (as_uint4(bins[1] != (uint4)(0)) & 1);
+    return found.x + found.y + found.z + found.w;
+}
+
 /* How many bins of each cell are occupied.
  * NDRange: 1-D, a work-group a cell. bins (cells * CELL_BINS) uint; occupied (cells) uint; counts: a uint a work-item. */
 __kernel void count_occupied(__global const uint *bins, __global uint *occupied, __local uint *counts)
 {
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);
-    __global const uint *cell = bins + (size_t)get_group_id(0) * CELL_BINS;
-    uint4 found = 0;
-    for (uint i = lid; i < CELL_BINS / 4; i += size)
-        found += convert_uint4(vload4(i, cell) != (uint4)(0)) & 1;
-    counts[lid] = found.x + found.y + found.z + found.w;
+    const uint first = (uint)get_group_id(0) * (CELL_BINS / 8);
+    uint found = 0;
+    for (uint i = lid; i < CELL_BINS / 8; i += size)
+        found += occupied_of_eight(bins_of_eight(bins, first + i));
+    counts[lid] = found;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lid == 0) {
         uint sum = 0;
@@ -118,31 +145,47 @@ __kernel void count_occupied(__global const uint *bins, __global uint *occupied,
 }
 
 /* Collects the occupied bins in ascending order.
- * NDRange: 1-D, a work-group a cell; its size divides CELL_BINS. bins (cells * CELL_BINS) uint, from Z-order code
+ * NDRange: 1-D, a work-group a cell; its size divides CELL_BINS / 8. bins (cells * CELL_BINS) uint, from Z-order code
  * first_bin on; starts (cells + 1) uint: where each cell's colours go; colors (starts[cells]) uint, packed; counts likewise;
- * offsets: a uint a work-item. */
+ * offsets: two uint a work-item. */
 __kernel void collect_occupied(__global const uint *bins, uint first_bin, __global const uint *starts,
                                __global uint *colors, __global uint *counts, __local uint *offsets)
 {
     const uint lid = get_local_id(0);
+    const uint size = get_local_size(0);
     const uint cell = get_group_id(0);
-    const uint run = CELL_BINS / get_local_size(0);
-    const uint first = cell * CELL_BINS + lid * run;
+    const uint run = CELL_BINS / 8 / size;
+    const uint first = cell * (CELL_BINS / 8) + lid * run;
     const uint n = starts[cell + 1] - starts[cell];
     uint found = 0;
     for (uint i = 0; i < (n ? run : 0); i++)
-        found += bins[first + i] != 0;
+        found += occupied_of_eight(bins_of_eight(bins, first + i));
+    /* Sums of 16 first, so that none adds up more than 16 and a 16th of them. */
+    __local uint *sums = offsets + size;
     offsets[lid] = found;
     barrier(CLK_LOCAL_MEM_FENCE);
+    if (lid % 16 == 0) {
+        uint sum = 0;
+        for (uint i = lid; i < min(lid + 16, size); i++)
+            sum += offsets[i];
+        sums[lid / 16] = sum;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
     uint out = starts[cell];
-    for (uint i = 0; i < lid; i++)
+    for (uint i = 0; i < lid / 16; i++)
+        out += sums[i];
+    for (uint i = lid / 16 * 16; i < lid; i++)
         out += offsets[i];
     for (uint i = 0; i < (found ? run : 0); i++) {
-        const uint count = bins[first + i];
-        if (count) {
-            colors[out] = packed_rgb(first_bin + first + i);
-            counts[out] = count;
-            out++;
+        uint eight[8];
+        vstore4(bins_of_eight(bins, first + i)[0], 0, eight);
+        vstore4(bins_of_eight(bins, first + i)[1], 1, eight);
+        for (uint j = 0; j < 8; j++) {
+            if (eight[j]) {
+                colors[out] = packed_rgb(first_bin + 8 * (first + i) + j);
+                counts[out] = eight[j];
+                out++;
+            }
         }
     }
 }

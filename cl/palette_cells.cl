@@ -8,20 +8,7 @@
  * All distances are of integer points and below 2^24, those of doubled points below 2^26.
  */
 
-int squared(int4 d)
-{
-    return d.x * d.x + d.y * d.y + d.z * d.z + d.w * d.w;
-}
-
-/* Whether p is somewhere from low to high as near as the pivot, of which at_low and at_high are the squared differences
- * from the two. */
-int is_near(int4 p, int4 low, int4 high, int4 at_low, int4 at_high)
-{
-    const int4 from_low = p - low;
-    const int4 from_high = p - high;
-    const int4 lead = max(at_low - from_low * from_low, at_high - from_high * from_high);
-    return lead.x + lead.y + lead.z + lead.w >= 0;
-}
+#include "palette_cells.h"
 
 /* One pass over a grid: with `fill` 0 counts each cell's candidates into counts; with 1 writes them, ascending, at
  * starts[cell] of list.
@@ -39,11 +26,7 @@ __kernel void list_candidates(__global const int4 *points, int k, int4 extent, i
     const int cell = (int)get_group_id(0);
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);
-    int4 at;
-    at.x = cell % grid.x;
-    at.y = cell / grid.x % grid.y;
-    at.z = cell / (grid.x * grid.y) % grid.z;
-    at.w = cell / (grid.x * grid.y * grid.z);
+    const int4 at = place_of(cell, grid);
     const int4 low = at << shift;
     const int4 high = min(low + ((1 << shift) - 1), extent);
 

@@ -23,6 +23,7 @@
         __global const uint *starts, __global const ushort *list, int4 grid, int shift, int transparent,      \
         __global int *missing
 #define PALETTE_CELLS starts, list, grid, shift
+#define PALETTE_ARGUMENTS tables, points, colors, PALETTE_CELLS, transparent, missing
 
 int4 load_pixel(__global const uchar *pixels, size_t i)
 {

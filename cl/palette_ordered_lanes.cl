@@ -1,39 +1,10 @@
 /* palette_ordered.cl's dithering in the shape that CPUs run fast (palette_lanes.h); the same result bit for bit.
  *
- * Of a colour's two entries the second stands for those thresholds that are below its share, so a colour's whole answer
- * is two entries and one number of the mask: one stands below it, the other from it on.
+ * A memo's entry holds a colour and its answer.
  */
-#define WORDS (1 + (sizeof(Answer) + 3) / 4)
-typedef struct {
-    ushort from;
-    INDEX below;
-    INDEX above;
-} Answer;
+#define WORDS (1 + (2 + 2 * sizeof(INDEX) + 3) / 4)
 #include "palette_lanes.h"
 #include "palette_ordered.h"
-
-/* How many of the numbers t = 0, 1, ... satisfy share > step (2 t + 1), at most `values`. */
-int thresholds_below(long share, long step, int values)
-{
-    return share <= step ? 0 : (int)min((share + step - 1) / (2 * step), (long)values);
-}
-
-/* The answer for a point between two entries; palette_ordered.cl has the equations, and bounds that hold here as
- * well. */
-Answer answer_of(int4 point, uint first, uint second, __global const int4 *points, int values, int strength)
-{
-    const int4 step = points[second] - points[first];
-    const long share = (long)dot4(point - points[first], step) * strength * (2 * (long)values);
-    const int often = thresholds_below(share, (long)squared(step) * 256, values);
-    Answer answer = {0, (INDEX)first, (INDEX)(often ? second : first)};
-    if (often > 0 && often < values) {
-        const int darker = dot4(step, LIGHTNESS) < 0;
-        answer.from = (ushort)(darker ? values - often : often);
-        answer.below = (INDEX)(darker ? first : second);
-        answer.above = (INDEX)(darker ? second : first);
-    }
-    return answer;
-}
 
 /* One coordinate of n points moved away from their first entries, eight at once; lanes beyond n are not looked at. */
 void step_away(const int *point, const int *first, uint n, int reach, int extent, int *away)

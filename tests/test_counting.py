@@ -13,13 +13,13 @@ from clquant.palette.weights import fixed_point_weights
 from tests.reference import counting as reference
 
 
-@pytest.fixture(params=["as chosen", "histogram", "hash table"], autouse=True)
+@pytest.fixture(params=["as chosen", "histogram", "histogram by tiles", "hash table"], autouse=True)
 def _way(request):
     """Every test in every way of counting: as the device chooses, as large pictures go, and as small ones go."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param != "as chosen":
-            patch.setenv("CLQUANT_VARIANT", "portable")
-        with runtime.force_tuning({"counting.table_pixels": 0} if request.param == "histogram" else {}):
+            patch.setenv("CLQUANT_VARIANT", "tiles" if request.param == "histogram by tiles" else "portable")
+        with runtime.force_tuning({"counting.table_pixels": 0} if "histogram" in request.param else {}):
             yield
 
 

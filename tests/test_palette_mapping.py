@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clquant import IndexedImage, Palette
-from clquant.palette import engine, mapping, spaces
+from clquant.palette import cells, engine, mapping, spaces
 from clquant.palette.dither import register_dither
 from clquant.runtime import (
     Array,
@@ -53,8 +53,8 @@ def some_pixels(rng, colors, count, channels):
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_equals_the_reference(queue, rng, name, channels, grid, monkeypatch):
     # Few and large cells: a simulator walks every one of them.
-    coarse = {key: (first + 2, second + 1) for key, (first, second) in mapping.FINE_SHIFT.items()}
-    monkeypatch.setattr(mapping, "FINE_SHIFT", coarse)
+    coarse = {key: (first + 2, second + 1) for key, (first, second) in cells.FINE_SHIFT.items()}
+    monkeypatch.setattr(cells, "FINE_SHIFT", coarse)
     colors = rng.integers(0, 256, (9, 4), dtype=np.uint8)
     colors[4], colors[6] = 0, colors[3]
     pixels = some_pixels(rng, colors, 60, channels)
@@ -77,11 +77,12 @@ def test_grid_equals_the_reference_for_many_colors(queue, rng, name, channels, c
 
 
 @pytest.mark.parametrize("name", spaces.NAMES)
-@pytest.mark.parametrize("limits", ["is_cpu=0", "is_cpu=0,work_group=2"])
-def test_lists_made_by_groups_equal_the_reference(queue, rng, name, limits, monkeypatch):
+@pytest.mark.parametrize("limits", ["is_cpu=0", "is_cpu=0,work_group=2", "is_cpu=0,local_memory=8192"])
+@pytest.mark.parametrize("count", [400, 900])
+def test_lists_made_by_groups_equal_the_reference(queue, rng, name, limits, count, monkeypatch):
     monkeypatch.setenv("CLQUANT_LIMITS", limits)
-    colors = rng.integers(0, 256, (900, 3), dtype=np.uint8)
-    colors[300:600] = colors[:300] // 16
+    colors = rng.integers(0, 256, (count, 3), dtype=np.uint8)
+    colors[count // 3 : 2 * (count // 3)] = colors[: count // 3] // 16
     pixels = some_pixels(rng, colors, 700, 3)
     space, palette = spaces.space(name, False), Palette(colors)
     assert np.array_equal(mapped(queue, pixels, palette, space, True), nearest(pixels, palette, space))
@@ -109,7 +110,7 @@ def test_lists_too_long_give_a_coarser_grid_or_none(queue, rng, monkeypatch):
     space = spaces.space("srgb", False)
     expected = nearest(pixels, palette, space)
     for most in (1, 3000, 300000):
-        monkeypatch.setattr(mapping, "MOST_CANDIDATES", most)
+        monkeypatch.setattr(cells, "MOST_CANDIDATES", most)
         assert np.array_equal(mapped(queue, pixels, palette, space, True), expected)
 
 
@@ -181,7 +182,7 @@ def test_dither_is_a_registry(queue, rng):
 
 @pytest.mark.parametrize("channels", [3, 4])
 def test_a_finer_grid_changes_nothing(queue, rng, channels, monkeypatch):
-    monkeypatch.setattr(mapping, "FINER_PAYS", 1)
+    monkeypatch.setattr(cells, "FINER_PAYS", 1)
     colors = rng.integers(0, 256, (50, channels), dtype=np.uint8)
     colors[1, channels - 1] = 0
     pixels = some_pixels(rng, colors, 300, channels)

@@ -63,7 +63,7 @@ Writer = Callable[[Band, Buffer], None]
 
 def map_nearest(band: Band, out: Buffer) -> None:
     """A `Writer`: the nearest entry of every pixel."""
-    band.mapper.map(band.pixels, band.channels, band.count, out)
+    band.mapper.map(band.pixels, band.channels, band.count, out, band.width)
 
 
 def indices(
@@ -161,6 +161,9 @@ def _run(
 
 def _store(band: Band, palette: Palette, write: Writer, colors: bool, result: Array | HostResult) -> None:
     """One band's part of the result."""
+    if isinstance(result, Array) and not colors and result.size == band.count:
+        write(band, images.buffer_of(result))
+        return
     out = band.scope.empty(band.count * palette.index_dtype.itemsize)
     write(band, out)
     if colors:

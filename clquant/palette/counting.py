@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.images import Picture, row_bands
+from clquant.palette.bins import CELL_BINS, CELLS, CODES, TILES, Bins, count_tiles
 from clquant.runtime import (
     Buffer,
     DeviceMemoryError,
@@ -27,9 +28,6 @@ from clquant.runtime import (
     Variant,
 )
 
-CODES = 1 << 24
-CELLS = 1 << 12
-CELL_BINS = CODES // CELLS
 ALPHA_CELLS = 1 << 16
 SMALLEST_TABLE, FIRST_TABLE = 1 << 12, 1 << 20  # slots of the first hash table, twice the pixels between these
 MAX_WEIGHT = 2**32 - 1
@@ -40,7 +38,7 @@ MOST_COUNTERS = 1 << 24
 PARTITION = Variant("partition", "color_partition.cl", lambda limits: limits.is_cpu and not limits.is_simulator)
 PORTABLE = Variant("portable", "color_count.cl")
 # Forms of counting opaque colours; `PARTITION` is shaped for CPUs and takes no weights.
-VARIANTS = (PARTITION, PORTABLE)
+VARIANTS = (PARTITION, TILES, PORTABLE)
 
 
 @dataclass(frozen=True)
@@ -173,6 +171,15 @@ class _Counter:
                     items = min(n // 4 + 4, session.tuned("counting.work_items"))
                     session.launch(kernel, items, group, pixels, weights, np.uint32(n), *args, self._notes)
 
+    def _launch_over_tiles(self, bins: Buffer) -> None:
+        """Count all pixels, tile by tile."""
+        session = self._session
+        for picture in self._pictures:
+            for row0, row1 in picture.parts(session):
+                with session.scope() as band:
+                    pixels = picture.upload(session, band, row0, row1)
+                    count_tiles(session, pixels, picture.channels, picture.width, row1 - row0, bins, self._notes)
+
     def _noted(self) -> list[int]:
         return [int(v) for v in self._session.download(self._notes, 3, np.uint32)]
 
@@ -237,56 +244,31 @@ class _Counter:
         session = self._session
         slices = max(1, -(-4 * CODES // session.limits.max_alloc))
         cells = CELLS >> (slices - 1).bit_length()
-        bins = inner.empty(4 * cells * CELL_BINS)
+        tiles = session.choose(VARIANTS) is TILES and self._weights is None and cells == CELLS
+        bins = Bins(session, inner, cells, tiles)
         parts: list[tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]] = []
         transparent = 0
         for first_cell in range(0, CELLS, cells):
-            first = np.uint32(first_cell * CELL_BINS)
-            session.fill(bins, np.zeros(1, np.uint32), 4 * cells * CELL_BINS)
+            first = first_cell * CELL_BINS
+            bins.clear()
             session.fill(self._notes, np.zeros(1, np.uint32), 12)
-            self._launch_over_pixels("count_opaque", first, np.uint32(cells * CELL_BINS), bins)
-            occupied = self._occupied(inner, bins, cells)
+            if tiles:
+                self._launch_over_tiles(bins.buffer)
+            else:
+                self._launch_over_pixels("count_opaque", np.uint32(first), np.uint32(bins.size), bins.buffer)
+            occupied = bins.occupied(inner)
             transparent, partial, _ = self._noted()
             if partial:
                 return None
-            owner = self._scope if cells == CELLS else inner
-            found = self._collect(owner, bins, int(first), occupied)
+            starts = _starts(occupied)
+            found = bins.collected(self._scope if cells == CELLS else inner, first, starts)
             if cells == CELLS:
-                return self._result(*found, transparent, False)
-            n = int(occupied.sum())
+                return self._result(*found, starts, transparent, False)
+            n = int(starts[-1])
             parts.append((occupied, session.download(found[0], n, np.uint32), session.download(found[1], n, np.uint32)))
         occupied, colors, counts = (np.concatenate(p) for p in zip(*parts, strict=True))
         buffers = self._scope.copy_of(colors), self._scope.copy_of(counts)
         return self._result(*buffers, _starts(occupied), transparent, False)
-
-    def _occupied(self, inner: Scope, bins: Buffer, cells: int) -> npt.NDArray[np.uint32]:
-        kernel = self._session.program("color_count.cl", CELL_BINS=CELL_BINS).kernel("count_occupied")
-        group = self._session.work_group_size(kernel, self._session.tuned("counting.group"), 4)
-        occupied = inner.empty(4 * cells)
-        self._session.launch(kernel, cells * group, group, bins, occupied, LocalMemory(4 * group))
-        return self._session.download(occupied, cells, np.uint32)
-
-    def _collect(
-        self, owner: Scope, bins: Buffer, first: int, occupied: npt.NDArray[np.uint32]
-    ) -> tuple[Buffer, Buffer, npt.NDArray[np.uint32]]:
-        kernel = self._session.program("color_count.cl", CELL_BINS=CELL_BINS).kernel("collect_occupied")
-        group = self._session.work_group_size(kernel, self._session.tuned("counting.group"), 4)
-        starts = _starts(occupied)
-        nbytes = 4 * int(starts[-1])
-        colors, counts = owner.empty(nbytes), owner.empty(nbytes)
-        where = owner.copy_of(starts)
-        self._session.launch(
-            kernel,
-            len(occupied) * group,
-            group,
-            bins,
-            np.uint32(first),
-            where,
-            colors,
-            counts,
-            LocalMemory(4 * group),
-        )
-        return colors, counts, starts
 
     def _hashed(self) -> ColorCounts:
         """Count by a hash table that grows until the colours fit."""

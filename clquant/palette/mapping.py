@@ -3,64 +3,33 @@
 For more than a few pixels a candidate grid is built first (`cl/palette_cells.cl`): per cell of the colour space the
 entries that can be nearest to some point of it. It is exact, and on photographs leaves a handful of comparisons a
 pixel whatever the number of colours. CPUs search eight candidates at once, and each colour of a run of pixels once
-(`clquant.palette.lanes`).
+(`clquant.palette.lanes`). On GPUs, pictures of millions of pixels have every colour searched once, not every pixel
+(`clquant.palette.color_table`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
-from clquant.palette.lanes import FEWEST_PIXELS, MEMO_BITS, WHOLE_SHIFT, LaneGrid, int4
+from clquant.palette import color_table
+from clquant.palette.cells import CandidateLister
+from clquant.palette.color_table import TABLE
+from clquant.palette.lanes import FEWEST_PIXELS, MEMO_BITS, LaneGrid, int4
 from clquant.palette.palette import Palette
 from clquant.palette.spaces import Space
-from clquant.runtime import Buffer, InvalidArgument, LocalMemory, Scope, Session, Variant
-
-# log2 of a cell's side, by space and by whether alpha is an axis: about 2^15 to 2^16 cells each.
-FINE_SHIFT = {"srgb": (3, 5), "linear": (6, 7), "oklab": (5, 7)}
-# From this many comparisons on cells are half as long: where both cost the same on an NVIDIA H200.
-FINER_PAYS = 1 << 37
-# Cells of the grid that a fine grid's lists are made from are 4 times as long.
-PARENT_STEP = 2
-# Candidates of a whole grid, 2 bytes each, beyond which a coarser grid is taken.
-MOST_CANDIDATES = 1 << 26
-# Most work-items that list a cell's candidates, and how many of the parent's each should have to look at.
-CELL_GROUP = 256
-ENTRIES_AN_ITEM = 4
+from clquant.runtime import Buffer, InvalidArgument, Scope, Session, Variant
 
 # Forms of the mapping; `LANES` is shaped for CPUs.
 LANES = Variant("lanes", "palette_map_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator)
 PORTABLE = Variant("portable", "palette_map.cl")
-VARIANTS = (LANES, PORTABLE)
+VARIANTS = (LANES, TABLE, PORTABLE)
+Kept = TypeVar("Kept")
+
 # Bytes of a memo's entry in the lanes form.
 ENTRY_BYTES = 8
-
-
-@dataclass(frozen=True)
-class CandidateGrid:
-    """Candidate lists of every cell.
-
-    Attributes
-    ----------
-    starts : pyopencl.Buffer
-        (cells + 1) uint32 into `entries`.
-    entries : pyopencl.Buffer
-        uint16 palette indices, ascending in each cell.
-    cells : tuple of int
-        Cells along each of 4 axes.
-    shift : int
-        log2 of a cell's side.
-    length : int
-        Mean length of the lists, rounded down.
-    """
-
-    starts: Buffer
-    entries: Buffer
-    cells: tuple[int, int, int, int]
-    shift: int
-    length: int
 
 
 class Mapper:
@@ -106,11 +75,15 @@ class Mapper:
         self._missing = scope.zeros(4)
         pays = expected_pixels * len(palette) >= session.tuned("mapping.grid_pays") and not self._city_block
         self._lane_grid: LaneGrid | None = None
-        if lanes and session.choose(VARIANTS) is LANES:
+        form = session.choose(VARIANTS)
+        self._may_take_table = form is TABLE
+        if lanes and form is LANES:
             self._lane_grid = LaneGrid(session, scope, palette, space, self._exact_ties, whole=not pays)
             pays = False
-        finer = expected_pixels * len(palette) >= FINER_PAYS
-        self._cells = self._fine_grid(finer) if pays else self._one_cell()
+        self._lister = CandidateLister(session, scope, space, self._points, len(palette))
+        self._expected_pixels = expected_pixels
+        self._grid_pays = pays
+        self._kept: dict[object, Any] = {}
 
     @property
     def space(self) -> Space:
@@ -123,11 +96,36 @@ class Mapper:
         return self._lane_grid is not None
 
     @property
+    def session(self) -> Session:
+        """Where kernels are queued."""
+        return self._session
+
+    @property
+    def scope(self) -> Scope:
+        """The owner of what a launch needs besides the tables."""
+        return self._scope
+
+    @property
+    def index_bytes(self) -> int:
+        """Bytes of a palette index."""
+        return self._palette.index_dtype.itemsize
+
+    @property
+    def colors(self) -> int:
+        """Entries of the palette."""
+        return len(self._palette)
+
+    @property
+    def points_are_colors(self) -> bool:
+        """Whether the nearest entry is the one of the least squared distance of plain RGB."""
+        return not self._exact_ties and not self._city_block
+
+    @property
     def points(self) -> Buffer:
         """(k, 4) int32: the palette's coordinates in the space."""
         return self._points
 
-    def map(self, pixels: Buffer, channels: int, count: int, out: Buffer) -> None:
+    def map(self, pixels: Buffer, channels: int, count: int, out: Buffer, width: int | None = None) -> None:
         """Queue the mapping of `count` pixels.
 
         Parameters
@@ -140,11 +138,41 @@ class Mapper:
         out : pyopencl.Buffer
             (count) of the palette's index dtype. Ties go to the entry nearer in plain 8-bit values, then to
             the lowest index; pixels of alpha 0 go to the palette's transparent entry.
+        width : int, optional
+            Pixels of a row, where neighbours below each other are similar too; changes no result.
         """
         if self.in_lanes:
             self.launch_lanes(LANES.file, "map_pixels", pixels, channels, count, out, ENTRY_BYTES)
+        elif self.takes_table(channels):
+            color_table.map_pixels(self, pixels, channels, count, out, width)
         else:
             self.launch(PORTABLE.file, "map_pixels", pixels, channels, count, out)
+
+    def takes_table(self, channels: int, dithered: bool = False) -> bool:
+        """Whether pixels are answered by a table (`clquant.palette.color_table`).
+
+        Parameters
+        ----------
+        channels : int
+            1, 3 or 4.
+        dithered : bool
+            With ordered dithering.
+        """
+        return self._may_take_table and color_table.pays(self, self._session, channels, self._expected_pixels, dithered)
+
+    def kept(self, key: object, make: Callable[[], Kept]) -> Kept:
+        """What `make` gave when this key was asked for first, and belongs to the mapper's scope.
+
+        Parameters
+        ----------
+        key : object
+            Hashable.
+        make : callable
+        """
+        if key not in self._kept:
+            self._kept[key] = make()
+        found: Kept = self._kept[key]
+        return found
 
     def launch_lanes(
         self,
@@ -223,6 +251,37 @@ class Mapper:
             group = (group, 1)
         session.launch(kernel, items or count, group, *self.arguments(), pixels, out, np.uint64(count), *more)
 
+    def launch_any(
+        self,
+        file: str,
+        kernel_name: str,
+        channels: int,
+        wanted: int,
+        *more: Any,
+        items: int = 0,
+        groups: int = 0,
+        fine: bool = True,
+    ) -> None:
+        """Queue a kernel whose arguments begin as `cl/palette_nearest.h` says, and go on as it likes.
+
+        Parameters
+        ----------
+        file, kernel_name : str
+        channels : int
+            Of the pixels: 1, 3 or 4.
+        wanted : int
+            Most work-items of a group.
+        *more
+            The kernel's own arguments.
+        items, groups : int
+            Work-items, or if 0 work-groups.
+        fine : bool
+            As for `arguments`.
+        """
+        kernel = self._session.program(file, **self.constants(channels)).kernel(kernel_name)
+        group = self._session.work_group_size(kernel, wanted)
+        self._session.launch(kernel, items or groups * group, group, *self.arguments(fine), *more)
+
     def constants(self, channels: int) -> dict[str, int | str]:
         """Compile-time constants of `cl/palette_nearest.h`.
 
@@ -244,9 +303,18 @@ class Mapper:
             **self._space.constants(),
         }
 
-    def arguments(self) -> tuple[Any, ...]:
-        """The first arguments of a kernel that takes `PALETTE_PARAMETERS` of `cl/palette_nearest.h`."""
-        cells = self._cells
+    def arguments(self, fine: bool = True) -> tuple[Any, ...]:
+        """The first arguments of a kernel that takes `PALETTE_PARAMETERS` of `cl/palette_nearest.h`.
+
+        Parameters
+        ----------
+        fine : bool
+            Whether to search a candidate grid, if that pays; else all entries are in one cell.
+        """
+        if fine and self._grid_pays:
+            cells = self.kept("fine", lambda: self._lister.fine(self._expected_pixels))
+        else:
+            cells = self.kept("whole", self._lister.whole)
         return (
             *(self._tables, self._points, self._colors),
             *(cells.starts, cells.entries, int4(cells.cells), np.int32(cells.shift)),
@@ -304,50 +372,3 @@ class Mapper:
         kernel = program.kernel("apply_palette")
         group = self._session.work_group_size(kernel, self._session.tuned("mapping.group"))
         self._session.launch(kernel, count, group, indices, self._colors, out, np.uint64(count))
-
-    def _one_cell(self) -> CandidateGrid:
-        """Every entry for every point: what a few pixels take."""
-        starts = self._scope.copy_of(np.array([0, len(self._palette)], np.uint32))
-        entries = self._scope.copy_of(np.arange(len(self._palette), dtype=np.uint16))
-        return CandidateGrid(starts, entries, (1, 1, 1, 1), WHOLE_SHIFT, len(self._palette))
-
-    def _fine_grid(self, finer: bool) -> CandidateGrid:
-        shift = FINE_SHIFT[self._space.name][int(self._space.alpha)] - finer
-        coarse = self._listed(shift + PARENT_STEP, None)
-        if coarse is None:
-            return self._one_cell()
-        return self._listed(shift, coarse) or coarse
-
-    def _listed(self, shift: int, parent: CandidateGrid | None) -> CandidateGrid | None:
-        """Lists of a grid, made from its parent's or from the whole palette; None where they grow too long."""
-        session = self._session
-        extent = (*self._space.extent, 0)[:4]
-        cells = tuple((e >> shift) + 1 for e in extent)
-        total = int(np.prod(cells))
-        kernel = session.program("palette_cells.cl").kernel("list_candidates")
-        length = parent.length if parent else len(self._palette)
-        wanted = 1 if session.limits.is_cpu else max(1, min(CELL_GROUP, length // ENTRIES_AN_ITEM))
-        group = session.work_group_size(kernel, wanted, 8)
-        shared = LocalMemory(4 * group), LocalMemory(4 * group)
-        unused = self._missing
-        given = (
-            self._points,
-            np.int32(len(self._palette)),
-            int4(extent),
-            int4(cells),
-            np.int32(shift),
-            int4(parent.cells if parent else (1, 1, 1, 1)),
-            np.int32(PARENT_STEP if parent else 0),
-            parent.starts if parent else unused,
-            parent.entries if parent else unused,
-        )
-        counts = self._scope.empty(4 * total)
-        session.launch(kernel, total * group, group, *given, np.int32(0), counts, unused, unused, *shared)
-        ends = np.cumsum(session.download(counts, total, np.uint32), dtype=np.uint64)
-        if ends[-1] > MOST_CANDIDATES or 2 * int(ends[-1]) > session.limits.max_alloc:
-            return None
-        starts = self._scope.copy_of(np.concatenate([[0], ends]).astype(np.uint32))
-        entries = self._scope.empty(2 * int(ends[-1]))
-        session.launch(kernel, total * group, group, *given, np.int32(1), counts, starts, entries, *shared)
-        length = int(ends[-1]) // total
-        return CandidateGrid(starts, entries, (cells[0], cells[1], cells[2], cells[3]), shift, length)

@@ -8,7 +8,7 @@ import numpy as np
 
 from clquant import params
 from clquant.images import ImageLike
-from clquant.palette import bands, blue_noise
+from clquant.palette import bands, blue_noise, color_table
 from clquant.palette.bands import Band
 from clquant.palette.dither import register_dither
 from clquant.palette.lanes import int4
@@ -115,6 +115,8 @@ class OrderedDither:
                 mapper.launch_lanes(
                     "palette_ordered_lanes.cl", "dither_ordered", *pixels, memo_bytes, mapper.points, *given
                 )
+            elif mapper.takes_table(band.channels, dithered=True):
+                color_table.dither_pixels(mapper, *pixels, band.width, given)
             else:
                 items = (band.width, band.row1 - band.row0)
                 mapper.launch("palette_ordered.cl", "dither_ordered", *pixels, *given, items=items)

@@ -142,6 +142,16 @@ def _counting(picture: Any) -> Callable[..., Result]:
     return run
 
 
+def _tuned(values: Mapping[str, int], run: Callable[..., Result]) -> Callable[..., Result]:
+    """A job of a small picture that goes the way of large ones."""
+
+    def tuned(queue: runtime.CommandQueue) -> Result:
+        with runtime.force_tuning(values):
+            return run(queue)
+
+    return tuned
+
+
 def _side_match(picture: Any, tolerance: float, **arguments: Any) -> Callable[..., Result]:
     def run(queue: runtime.CommandQueue) -> Result:
         codec = clquant.VQCodec(queue=queue, random_state=7, tolerance=tolerance, **arguments).fit(picture)
@@ -300,6 +310,12 @@ JOBS = (
     Job("map by cells", _mapping(256, 3, side=700), False),
     Job("map by cells rgba", _mapping(256, 4, side=700), False),
     Job("map by cells oklab", _mapping(256, 3, "oklab", side=700), False),
+    Job("map by table", _tuned({"mapping.table_pays": 1 << 16}, _mapping(200, 3, side=260)), False),
+    Job(
+        "blue noise by table",
+        _tuned({"mapping.table_pays": 1 << 16}, _mapping(100, 4, "oklab", side=720, dither="blue-noise")),
+        False,
+    ),
     Job("map linear", _mapping(100, 3, "linear"), False),
     Job("map oklab", _mapping(100, 3, "oklab"), False),
     Job("blue noise 16", _mapping(16, 3, dither="blue-noise"), True),
@@ -307,6 +323,7 @@ JOBS = (
     Job("bayer by cells linear", _mapping(256, 3, "linear", side=700, dither="bayer16"), False),
     Job("count rgb", _counting(_ODD), True),
     Job("count rgba", _counting(_RGBA), True),
+    Job("count by tiles", _tuned({"counting.table_pixels": 0}, _counting(photo(150, 263))), False),
     Job("kmeans boxes", _palette_engine("KMeansPalette", _ODD, n_colors=24, init="wu", color_space="linear"), False),
     Job("kmeans quality", _quality("KMeansPalette", target_psnr=26.0), False),
     Job("kmeans and vq weighted", _weighted, False),

@@ -1,0 +1,47 @@
+/* palette_map.cl's mapping by a table of all colours' answers (palette_table.h); the same result bit for bit. */
+#include "palette_nearest.h"
+#include "palette_table.h"
+
+/* The nearest entries of all colours.
+ * NDRange: 1-D, a work-item four neighbours of the table, guarded by `quads`, its length in fours. table (4 quads) INDEX. */
+__kernel void map_colors(PALETTE_PARAMETERS, __global INDEX *table, uint quads)
+{
+    const uint quad = (uint)get_global_id(0);
+    if (quad >= quads)
+        return;
+    uint found[4];
+    for (uint j = 0; j < 4; j++) {
+        const int4 color = table_color(4 * quad + j);
+        found[j] = (uint)nearest_to_color(space_coordinates(color, tables), color, points, colors, PALETTE_CELLS);
+    }
+    store_quad(vload4(0, found), table, quad, 4 * (ulong)quads);
+}
+
+uint looked_up(PALETTE_PARAMETERS, uint key, __global const INDEX *table)
+{
+    if (!is_beyond_table(key))
+        return table[table_place(key)];
+    const int4 color = unpacked_key(key);
+    if (is_transparent(color, transparent, missing))
+        return (uint)max(transparent, 0);
+    return (uint)nearest_to_color(space_coordinates(color, tables), color, points, colors, PALETTE_CELLS);
+}
+
+/* The nearest entry of every pixel.
+ * NDRange: 1-D, a work-group of any size a tile. pixels (n, CHANNELS) uchar, 4-byte aligned; out (n) INDEX; n pixels in rows
+ * of width; table as map_colors leaves it; rows of a tile. */
+__kernel void map_pixels(PALETTE_PARAMETERS, __global const uchar *restrict pixels, __global INDEX *restrict out, ulong n,
+                         __global const INDEX *restrict table, uint width, uint rows)
+{
+    const Tile tile = tile_of((uint)get_group_id(0), width, rows);
+    for (uint i = (uint)get_local_id(0); i < QUADS * rows; i += (uint)get_local_size(0)) {
+        uint column;
+        const ulong quad = quad_of_tile(tile, i, width, &column);
+        if (column >= tile.end || 4 * quad >= n)
+            continue;
+        const uint4 keys = load_quad(pixels, quad, n);
+        const uint4 found = (uint4)(looked_up(PALETTE_ARGUMENTS, keys.x, table), looked_up(PALETTE_ARGUMENTS, keys.y, table),
+                                    looked_up(PALETTE_ARGUMENTS, keys.z, table), looked_up(PALETTE_ARGUMENTS, keys.w, table));
+        store_quad(found, out, quad, n);
+    }
+}

@@ -1,0 +1,115 @@
+"""A histogram of colours on the device: one bin a 24-bit colour, and the occupied ones collected in Z-order."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import Buffer, LocalMemory, Scope, Session, Variant
+
+CODES = 1 << 24
+CELLS = 1 << 12
+CELL_BINS = CODES // CELLS
+
+# The tiles' table in local memory; COLUMNS of `cl/color_count_tiles.cl`; most rows of a tile; tiles that a compute unit
+# should have at least; and work-items that share one.
+TILE_BYTES = 1 << 15
+TILE_COLUMNS = 128
+MOST_TILE_ROWS = 64
+TILES_A_UNIT = 4
+TILE_GROUP = 512
+
+# The form of counting for GPUs: in local memory first. It takes no weights, and wants all bins in one buffer.
+TILES = Variant("tiles", "color_count_tiles.cl", lambda limits: limits.local_memory >= TILE_BYTES)
+
+Uint32 = npt.NDArray[np.uint32]
+
+
+class Bins:
+    """Empty bins of consecutive cells of 16^3 colours; device memory belongs to a scope.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+    cells : int
+        How many, a power of two.
+    cubes : bool
+        Whether bins are as `cl/color_bins.h` says, which is for all cells; else in Z-order.
+    """
+
+    def __init__(self, session: Session, scope: Scope, cells: int, cubes: bool) -> None:
+        self._session = session
+        self._cells = cells
+        self.size = cells * CELL_BINS
+        self.buffer: Buffer = scope.empty(4 * self.size)
+        self._program = session.program("color_count.cl", CELL_BINS=CELL_BINS, CUBES=int(cubes))
+
+    def clear(self) -> None:
+        """Queue the emptying of all bins."""
+        kernel = self._program.kernel("clear_bins")
+        group = self._session.work_group_size(kernel, self._session.tuned("counting.group"))
+        self._session.launch(kernel, self.size // 4, group, self.buffer, np.uint32(self.size // 4))
+
+    def occupied(self, scope: Scope) -> Uint32:
+        """How many bins of each cell are occupied: (cells,) uint32.
+
+        Parameters
+        ----------
+        scope : Scope
+            For what this needs.
+        """
+        kernel = self._program.kernel("count_occupied")
+        group = self._session.work_group_size(kernel, self._session.tuned("counting.group"), 4)
+        found = scope.empty(4 * self._cells)
+        self._session.launch(kernel, self._cells * group, group, self.buffer, found, LocalMemory(4 * group))
+        return self._session.download(found, self._cells, np.uint32)
+
+    def collected(self, owner: Scope, first: int, starts: Uint32) -> tuple[Buffer, Buffer]:
+        """The colours of occupied bins, packed and in Z-order, and what was counted.
+
+        Parameters
+        ----------
+        owner : Scope
+            Of the two buffers.
+        first : int
+            Z-order code of the first bin.
+        starts : ndarray
+            (cells + 1,) uint32: where each cell's colours go.
+
+        Returns
+        -------
+        colors, counts : pyopencl.Buffer
+            (starts[-1],) uint32 each.
+        """
+        kernel = self._program.kernel("collect_occupied")
+        group = self._session.work_group_size(kernel, self._session.tuned("counting.group"), 8)
+        colors, counts = (owner.empty(4 * int(starts[-1])) for _ in range(2))
+        given = (self.buffer, np.uint32(first), owner.copy_of(starts), colors, counts, LocalMemory(8 * group))
+        self._session.launch(kernel, self._cells * group, group, *given)
+        return colors, counts
+
+
+def count_tiles(
+    session: Session, pixels: Buffer, channels: int, width: int, height: int, bins: Buffer, notes: Buffer
+) -> None:
+    """Queue the counting of a picture's pixels into bins of the form `TILES`.
+
+    Parameters
+    ----------
+    session : Session
+    pixels : pyopencl.Buffer
+        (height, width, channels) uint8.
+    channels, width, height : int
+    bins : pyopencl.Buffer
+        (2^24,) uint32, added to.
+    notes : pyopencl.Buffer
+        What `cl/color_count_tiles.cl` notes.
+    """
+    kernel = session.program(TILES.file, CHANNELS=channels).kernel("count_tiles")
+    group = session.work_group_size(kernel, TILE_GROUP)
+    rows = width * height // (TILE_COLUMNS * TILES_A_UNIT * session.limits.compute_units)
+    rows = max(1, min(MOST_TILE_ROWS, rows))
+    tiles = -(-width // TILE_COLUMNS) * -(-height // rows)
+    sizes = np.uint32(width * height), np.uint32(width), np.uint32(rows)
+    session.launch(kernel, tiles * group, group, pixels, *sizes, bins, notes)

@@ -1,0 +1,159 @@
+"""The answers for all colours in a table, which is made first where a picture has more pixels than that costs.
+
+Each pixel then takes one read instead of a search. `cl/palette_table.h` says how a table lies in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clquant.runtime import Buffer, Session, Variant
+
+if TYPE_CHECKING:
+    from clquant.palette.mapping import Mapper
+
+# The form of the mapping that may take a table; it is portable, but CPUs have a better one.
+TABLE = Variant("table", "palette_map_table.cl")
+ORDERED_FILE = "palette_ordered_table.cl"
+# Bytes of an answer of ordered dithering, which palettes of more than 256 colours have no table of.
+ANSWER_BYTES = 4
+# COLUMNS of `cl/palette_table.h`: pixels that a tile is wide; most rows of one; tiles that a compute unit should have
+# at least; work-items that share one, or that make a table; and how wide pixels in no rows are taken to be.
+COLUMNS = 256
+MOST_ROWS = 32
+TILES_A_UNIT = 8
+GROUP = 512
+TABLE_GROUP = 256
+# How many times the pixels a table must have that is made from candidate lists, and one for ordered dithering: what the
+# tables cost on an NVIDIA H200.
+DEAR_LISTS, DEAR_DITHER = 4, 2
+# Most colours of which `cl/palette_map_colors.cl` makes a table, the side of a group's cube of colours, and work-items
+# that share one.
+FEW_FILE = "palette_map_colors.cl"
+FEW = 256
+FEW_SIDE = 16
+FEW_GROUP = 256
+ANY_WIDTH = 4096
+
+
+def pays(mapper: Mapper, session: Session, channels: int, pixels: int, dithered: bool) -> bool:
+    """Whether a table should be made for so many pixels, and fits the device.
+
+    Parameters
+    ----------
+    mapper : Mapper
+    session : Session
+    channels : int
+        1, 3 or 4.
+    pixels : int
+        Of the whole picture.
+    dithered : bool
+        Whether the table is that of ordered dithering, which admits at most 256 colours.
+    """
+    dear = (1 if _made_without_lists(mapper, channels) else DEAR_LISTS) * (DEAR_DITHER if dithered else 1)
+    entry_bytes = ANSWER_BYTES if dithered else mapper.index_bytes
+    return (
+        pixels >= dear * session.tuned("mapping.table_pays")
+        and _colors(channels) * entry_bytes <= session.limits.max_alloc
+        and not (dithered and mapper.index_bytes > 1)
+    )
+
+
+def _made_without_lists(mapper: Mapper, channels: int) -> bool:
+    return channels != 1 and mapper.points_are_colors and mapper.colors <= FEW
+
+
+def map_pixels(mapper: Mapper, pixels: Buffer, channels: int, count: int, out: Buffer, width: int | None) -> None:
+    """Queue what `Mapper.map` does, by a table.
+
+    Parameters
+    ----------
+    mapper : Mapper
+    pixels : pyopencl.Buffer
+        (count, channels) uint8.
+    channels, count : int
+    out : pyopencl.Buffer
+        (count) of the palette's index dtype.
+    width : int or None
+        Pixels of a row, if they are in rows.
+    """
+    wide = width if width is not None and width >= COLUMNS else ANY_WIDTH
+    tiles, rows = _tiles(mapper.session, count, wide)
+    given = (pixels, out, np.uint64(count), _nearest(mapper, channels), np.uint32(wide), np.uint32(rows))
+    mapper.launch_any(TABLE.file, "map_pixels", channels, GROUP, *given, groups=tiles, fine=channels == 4)
+
+
+def dither_pixels(
+    mapper: Mapper, pixels: Buffer, channels: int, count: int, out: Buffer, width: int, more: Sequence[Any]
+) -> None:
+    """Queue ordered dithering by a table.
+
+    Parameters
+    ----------
+    mapper : Mapper
+        Of at most 256 colours.
+    pixels, channels, count, out
+        As for `map_pixels`.
+    width : int
+        Pixels of a row.
+    more : sequence
+        The last arguments of `cl/palette_ordered.cl`, from `width` on.
+    """
+    answers = _answers(mapper, channels, *more[-3:])
+    tiles, rows = _tiles(mapper.session, count, width)
+    given = (pixels, out, np.uint64(count), answers, np.uint32(rows), *more)
+    mapper.launch_any(ORDERED_FILE, "dither_ordered", channels, GROUP, *given, groups=tiles, fine=channels == 4)
+
+
+def _colors(channels: int) -> int:
+    return 1 << (8 if channels == 1 else 24)
+
+
+def _nearest(mapper: Mapper, channels: int) -> Buffer:
+    """The table of nearest entries."""
+    colors = _colors(channels)
+
+    def make() -> Buffer:
+        table = mapper.scope.empty(colors * mapper.index_bytes)
+        if _made_without_lists(mapper, channels):
+            session = mapper.session
+            kernel = session.program(FEW_FILE, SIDE=FEW_SIDE, **mapper.constants(channels)).kernel("map_colors")
+            group = session.work_group_size(kernel, FEW_GROUP)
+            given = mapper.points, np.uint32(mapper.colors), table
+            session.launch(kernel, (256 // FEW_SIDE) ** 3 * group, group, *given)
+        else:
+            _over_colors(mapper, TABLE.file, "map_colors", channels, channels != 1, table, np.uint32(colors // 4))
+        return table
+
+    return mapper.kept(("nearest", channels), make)
+
+
+def _answers(mapper: Mapper, channels: int, side: np.uint32, extent: Any, strength: np.int32) -> Buffer:
+    """The table of answers of ordered dithering."""
+    colors = _colors(channels)
+
+    def make() -> Buffer:
+        answers = mapper.scope.empty(ANSWER_BYTES * colors)
+        given = (_nearest(mapper, channels), answers, np.uint32(colors // 4), extent, np.int32(side * side), strength)
+        fine = channels != 1 and not mapper.points_are_colors
+        _over_colors(mapper, ORDERED_FILE, "dither_colors", channels, fine, *given)
+        return answers
+
+    return mapper.kept(("answers", channels, int(side), int(strength)), make)
+
+
+def _over_colors(mapper: Mapper, file: str, kernel_name: str, channels: int, fine: bool, *more: Any) -> None:
+    """Queue a kernel with a work-item for every four colours."""
+    items = _colors(channels) // 4
+    mapper.launch_any(file, kernel_name, channels, TABLE_GROUP, *more, items=items, fine=fine)
+
+
+def _tiles(session: Session, count: int, width: int) -> tuple[int, int]:
+    """Tiles of pixels in rows, and rows of one."""
+    rows = count // (COLUMNS * TILES_A_UNIT * session.limits.compute_units)
+    rows = max(1, min(MOST_ROWS, rows))
+    height = -(-count // width)
+    return -(-width // COLUMNS) * -(-height // rows), rows
