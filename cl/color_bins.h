@@ -1,5 +1,5 @@
-/* A histogram of 2^24 colours by cubes of side 2: a cube's eight colours are neighbours, in Z-order (one memory sector of
- * 32 bytes); cubes are by red, then green, then blue, which takes fewer operations to find than Z-order does. */
+/* A histogram of 2^24 colours by cubes of side 2: a cube's eight colours are neighbours, in Z-order (one memory sector
+ * of 32 bytes); cubes are by red, then green, then blue, which takes fewer operations to find than Z-order does. */
 
 #define CUBE_BITS 21
 

@@ -4,8 +4,8 @@
  * then collected. Colours with alpha go through a hash table of 32-bit keys, and are brought into Z-order afterwards.
  * All sums are integers below 2^32 (the host bounds the total weight), so their order does not matter.
  *
- * Constants: CHANNELS 1, 3 or 4 of the pixels; WEIGHTED 1 where every pixel has a weight; CELL_BINS bins of a cell; CUBES 1
- * where bins are as color_bins.h says, all 2^24 of them, 0 where they are in Z-order.
+ * Constants: CHANNELS 1, 3 or 4 of the pixels; WEIGHTED 1 where every pixel has a weight; CELL_BINS bins of a cell;
+ * CUBES 1 where bins are as color_bins.h says, all 2^24 of them, 0 where they are in Z-order.
  */
 #include "z_order.h"
 
@@ -125,7 +125,8 @@ uint occupied_of_eight(__global const uint4 *bins)
 }
 
 /* How many bins of each cell are occupied.
- * NDRange: 1-D, a work-group a cell. bins (cells * CELL_BINS) uint; occupied (cells) uint; counts: a uint a work-item. */
+ * NDRange: 1-D, a work-group a cell. bins (cells * CELL_BINS) uint; occupied (cells) uint; counts: a uint a work-item.
+ * */
 __kernel void count_occupied(__global const uint *bins, __global uint *occupied, __local uint *counts)
 {
     const uint lid = get_local_id(0);
@@ -146,8 +147,8 @@ __kernel void count_occupied(__global const uint *bins, __global uint *occupied,
 
 /* Collects the occupied bins in ascending order.
  * NDRange: 1-D, a work-group a cell; its size divides CELL_BINS / 8. bins (cells * CELL_BINS) uint, from Z-order code
- * first_bin on; starts (cells + 1) uint: where each cell's colours go; colors (starts[cells]) uint, packed; counts likewise;
- * offsets: two uint a work-item. */
+ * first_bin on; starts (cells + 1) uint: where each cell's colours go; colors (starts[cells]) uint, packed; counts
+ * likewise; offsets: two uint a work-item. */
 __kernel void collect_occupied(__global const uint *bins, uint first_bin, __global const uint *starts,
                                __global uint *colors, __global uint *counts, __local uint *offsets)
 {

@@ -1,10 +1,11 @@
-/* Counting opaque colours in the shape that GPUs run fast: a work-group counts a tile of the picture in local memory and
- * adds each of its colours to the histogram once. The sums are those of color_count.cl's count_opaque.
+/* Counting opaque colours in the shape that GPUs run fast: a work-group counts a tile of the picture in local memory
+ * and adds each of its colours to the histogram once. The sums are those of color_count.cl's count_opaque.
  *
- * The table in local memory has SLOTS words: 0, or a tag in the high 12 bits and a count, which a tile of fewer than 2^20
- * pixels does not exceed. Eight colours of a cube of side 2 are neighbours in it, as they are in the histogram, so that
- * neighbouring work-items add to the same memory sectors. A cube's line is a bijective hash of its 21 bits: the high ones
- * are the line, the low ones, plus 1, the tag. A colour that finds its slot taken is added to the histogram at once.
+ * The table in local memory has SLOTS words: 0, or a tag in the high 12 bits and a count, which a tile of fewer than
+ * 2^20 pixels does not exceed. Eight colours of a cube of side 2 are neighbours in it, as they are in the histogram, so
+ * that neighbouring work-items add to the same memory sectors. A cube's line is a bijective hash of its 21 bits: the
+ * high ones are the line, the low ones, plus 1, the tag. A colour that finds its slot taken is added to the histogram
+ * at once.
  *
  * Constants: CHANNELS 1, 3 or 4 of the pixels.
  */
@@ -36,9 +37,9 @@ void count_near(uint key, uint often, volatile __local uint *held, __global uint
 }
 
 /* Histogram of opaque colours.
- * NDRange: 1-D, a work-group of any size a tile. pixels (n, CHANNELS) uchar in rows of width, 4-byte aligned; rows of a tile,
- * fewer than 2^20 / COLUMNS; bins (2^24) uint as color_bins.h says, added to. notes[0]: pixels of alpha 0, added to;
- * notes[1]: set to 1 where a pixel has alpha 1..254. */
+ * NDRange: 1-D, a work-group of any size a tile. pixels (n, CHANNELS) uchar in rows of width, 4-byte aligned; rows of a
+ * tile, fewer than 2^20 / COLUMNS; bins (2^24) uint as color_bins.h says, added to. notes[0]: pixels of alpha 0, added
+ * to; notes[1]: set to 1 where a pixel has alpha 1..254. */
 __kernel void count_tiles(__global const uchar *restrict pixels, uint n, uint width, uint rows, __global uint *bins,
                           __global uint *notes)
 {

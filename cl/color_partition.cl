@@ -1,5 +1,5 @@
-/* Counting opaque colours in the shape that CPUs run fast: pixels are first partitioned by cell of the colour cube, then
- * each cell is counted in a histogram that fits a cache. The result equals that of color_count.cl.
+/* Counting opaque colours in the shape that CPUs run fast: pixels are first partitioned by cell of the colour cube,
+ * then each cell is counted in a histogram that fits a cache. The result equals that of color_count.cl.
  *
  * A colour's Z-order code (z_order.h) has its cell in the high 12 bits and its place within the cell in the low 12.
  * Work-groups have one work-item, each with a share of the pixels or cells, so nothing needs an atomic.
@@ -32,8 +32,9 @@ uint code_of_pixel(__global const uchar *pixels, size_t i, __global const uint *
 }
 
 /* How many pixels of its share each work-group has in each cell.
- * NDRange: 1-D, work-groups of one work-item. pixels (n, CHANNELS) uchar; spread (256) uint; histograms (groups, CELLS) uint
- * from row `first_row` on, zero before; notes[0]: pixels of alpha 0, added to; notes[1]: set to 1 where a pixel has alpha 1..254. */
+ * NDRange: 1-D, work-groups of one work-item. pixels (n, CHANNELS) uchar; spread (256) uint; histograms (groups, CELLS)
+ * uint from row `first_row` on, zero before; notes[0]: pixels of alpha 0, added to; notes[1]: set to 1 where a pixel
+ * has alpha 1..254. */
 __kernel void count_cells(__global const uchar *pixels, uint n, __global const uint *spread, uint first_row,
                           __global uint *histograms, __global uint *notes)
 {
@@ -60,7 +61,8 @@ __kernel void count_cells(__global const uchar *pixels, uint n, __global const u
 }
 
 /* Writes the place of each pixel within its cell to the cell's part of `places`.
- * As count_cells; cursors (groups, CELLS) uint from row `first_row` on: where each group's pixels of each cell go, moved on. */
+ * As count_cells; cursors (groups, CELLS) uint from row `first_row` on: where each group's pixels of each cell go,
+ * moved on. */
 __kernel void place_pixels(__global const uchar *pixels, uint n, __global const uint *spread, uint first_row,
                            __global uint *cursors, __global ushort *places)
 {
@@ -87,8 +89,8 @@ void count_cell(__global const ushort *places, uint first, uint end, __local uin
 }
 
 /* How many colours each cell has.
- * NDRange: 1-D, work-groups of one work-item; a group strides over cells. begins (CELLS + 1) uint into places; occupied (CELLS)
- * uint is written; bins: CELL_BINS uint. */
+ * NDRange: 1-D, work-groups of one work-item; a group strides over cells. begins (CELLS + 1) uint into places; occupied
+ * (CELLS) uint is written; bins: CELL_BINS uint. */
 __kernel void count_colors(__global const ushort *places, __global const uint *begins, __global uint *occupied,
                            __local uint *bins)
 {
@@ -104,7 +106,8 @@ __kernel void count_colors(__global const ushort *places, __global const uint *b
 }
 
 /* Collects the colours of each cell in Z-order.
- * As count_colors; starts (CELLS + 1) uint: where each cell's colours go; colors (starts[CELLS]) uint, packed; counts likewise. */
+ * As count_colors; starts (CELLS + 1) uint: where each cell's colours go; colors (starts[CELLS]) uint, packed; counts
+ * likewise. */
 __kernel void collect_colors(__global const ushort *places, __global const uint *begins, __global const uint *starts,
                              __global uint *colors, __global uint *counts, __local uint *bins)
 {

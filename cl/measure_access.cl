@@ -15,8 +15,8 @@ uint first_of(uint item)
 }
 
 /* Reads of 4 bytes, four sequences a work-item, none of which waits for another.
- * NDRange: 1-D, any size. table (2^(32 - shift)) uint; rounds: reads of each sequence; out (items) uint: sums of what was
- * read. */
+ * NDRange: 1-D, any size. table (2^(32 - shift)) uint; rounds: reads of each sequence; out (items) uint: sums of what
+ * was read. */
 kernel void measure_reads(global uint *out, global const uint *restrict table, const uint shift, const uint rounds)
 {
     uint a = first_of((uint)get_global_id(0));
@@ -31,7 +31,8 @@ kernel void measure_reads(global uint *out, global const uint *restrict table, c
 
 /* The same from local memory, which is filled from the table first.
  * NDRange: 1-D, any size. table (LOCAL_WORDS) uint, 2^(32 - shift) of them. */
-kernel void measure_local_reads(global uint *out, global const uint *restrict table, const uint shift, const uint rounds)
+kernel void measure_local_reads(global uint *out, global const uint *restrict table, const uint shift,
+                                const uint rounds)
 {
     local uint words[LOCAL_WORDS];
     for (uint i = get_local_id(0); i < LOCAL_WORDS; i += get_local_size(0))
@@ -76,8 +77,8 @@ kernel void measure_local_adds(global uint *bins, const uint shift, const uint r
         atomic_add(&bins[i], words[i]);
 }
 
-/* Reads each of which waits for the one before. NDRange: one work-item. table (any) uint: where to read next; out (1): the
- * place that is reached. */
+/* Reads each of which waits for the one before. NDRange: one work-item. table (any) uint: where to read next; out (1):
+ * the place that is reached. */
 kernel void measure_chain(global uint *out, global const uint *restrict table, const uint rounds)
 {
     uint at = 0;

@@ -2,8 +2,8 @@
  * of the cell.
  *
  * An entry is a candidate if somewhere in the cell it is as near as the pivot, the entry nearest to the cell's middle.
- * In each direction the difference of the two squared distances is linear, so its greatest value is at an end of the cell.
- * Ties are kept. A cell's candidates are among its parent's, where the parent cell holds the cell.
+ * In each direction the difference of the two squared distances is linear, so its greatest value is at an end of the
+ * cell. Ties are kept. A cell's candidates are among its parent's, where the parent cell holds the cell.
  *
  * All distances are of integer points and below 2^24, those of doubled points below 2^26.
  */

@@ -8,8 +8,8 @@
 /* One pass over a grid: with `fill` 0 counts each cell's candidates into counts; with 1 writes them, ascending, at
  * starts[cell] of list.
  * NDRange: 1-D, a work-group a cell of the coarser grid; its work-items share the palette in runs, then the cells.
- * points (k, 4) int, k at most MOST; extent: largest coordinate of each axis; grid, coarse: cells along each axis; shift:
- * log2 of a cell's side. counts (cells) uint; starts (cells + 1) uint; list ushort.
+ * points (k, 4) int, k at most MOST; extent: largest coordinate of each axis; grid, coarse: cells along each axis;
+ * shift: log2 of a cell's side. counts (cells) uint; starts (cells + 1) uint; list ushort.
  * found, least: a uint and an int a work-item; local memory of 18 MOST bytes besides. */
 __kernel void list_candidates(__global const int4 *points, int k, int4 extent, int4 grid, int shift, int4 coarse,
                               int fill, __global uint *counts, __global const uint *starts, __global ushort *list,

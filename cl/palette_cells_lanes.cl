@@ -1,5 +1,6 @@
-/* palette_cells.cl's candidate lists in the shape that CPUs run fast: entries in the lanes of a vector, lists in the blocks
- * of palette_lanes.h. Lists longer than a block are shortened once more, by the entries nearest to the cell's corners.
+/* palette_cells.cl's candidate lists in the shape that CPUs run fast: entries in the lanes of a vector, lists in the
+ * blocks of palette_lanes.h. Lists longer than a block are shortened once more, by the entries nearest to the cell's
+ * corners.
  */
 
 #define LANES 8
@@ -38,10 +39,10 @@ uint nearest_of(const int *doubled, __global const short *list, uint n)
     return (uint)blocks[lane] * BLOCK + lane;
 }
 
-/* Copies to `kept`, if it is not NULL and from its beginning on, those entries of a list of n blocks that are somewhere in
- * the box as near as the entry at `pivot`; returns how many. In each direction the difference of the two squared distances
- * is linear, so its greatest value is at an end. A list's filling, which repeats its last entry, is left out. `kept` may be
- * the list itself. */
+/* Copies to `kept`, if it is not NULL and from its beginning on, those entries of a list of n blocks that are somewhere
+ * in the box as near as the entry at `pivot`; returns how many. In each direction the difference of the two squared
+ * distances is linear, so its greatest value is at an end. A list's filling, which repeats its last entry, is left out.
+ * `kept` may be the list itself. */
 uint keep_near(const Box *box, __global const short *list, uint n, uint pivot, __global short *kept)
 {
     int at_low[DIMS], at_high[DIMS];
@@ -91,11 +92,12 @@ uint fill_block(__global short *list, uint count)
     return count / LANES;
 }
 
-/* One pass over a grid: with `fill` 0 writes how many blocks each cell may need to counts; with 1 its list at starts[cell]
- * of lists, and the list's beginning and end to spans.
- * NDRange: 1-D, a work-item a cell, guarded by their number. parent_spans (cells of the parent) uint2, parent_lists: blocks
- * of the grid whose cells are 2^parent_step times as long, or hold everything; extent: largest coordinate of each axis;
- * shift: log2 of a cell's side. counts, starts (cells) uint; spans (cells) uint2; lists (blocks, PLANES, LANES) short. */
+/* One pass over a grid: with `fill` 0 writes how many blocks each cell may need to counts; with 1 its list at
+ * starts[cell] of lists, and the list's beginning and end to spans.
+ * NDRange: 1-D, a work-item a cell, guarded by their number. parent_spans (cells of the parent) uint2, parent_lists:
+ * blocks of the grid whose cells are 2^parent_step times as long, or hold everything; extent: largest coordinate of
+ * each axis; shift: log2 of a cell's side. counts, starts (cells) uint; spans (cells) uint2; lists (blocks, PLANES,
+ * LANES) short. */
 __kernel void list_candidates(__global const uint2 *parent_spans, __global const short *parent_lists,
                               int4 parent_grid, int parent_step, int4 extent, int4 grid, int shift, int fill,
                               __global uint *counts, __global const uint *starts, __global uint2 *spans,

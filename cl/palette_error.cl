@@ -3,8 +3,8 @@
 
 /* Sums of squared distances in the space of spaces.h, one for each work-item, over the pixels i, i + items, ...
  * A distance is below 2^24, so 2^40 pixels a work-item fit 64 bits.
- * NDRange: 1-D, any size. pixels (n, CHANNELS) uchar; indices (n) INDEX; sums (items) ulong. The other arguments are those
- * of palette_nearest.h. */
+ * NDRange: 1-D, any size. pixels (n, CHANNELS) uchar; indices (n) INDEX; sums (items) ulong. The other arguments are
+ * those of palette_nearest.h. */
 __kernel void sum_errors(PALETTE_PARAMETERS, __global const uchar *pixels, __global const INDEX *indices, ulong n,
                          __global ulong *sums)
 {

@@ -1,7 +1,8 @@
-/* palette_map_table.cl's table of all colours' nearest entries, the same, where points are colours and the palette has at
- * most 256: without lists, as a work-group finds the candidates of its colours itself.
+/* palette_map_table.cl's table of all colours' nearest entries, the same, where points are colours and the palette has
+ * at most 256: without lists, as a work-group finds the candidates of its colours itself.
  *
- * Constants: those of palette_nearest.h, CHANNELS 3 or 4 among them; SIDE of a group's cube of colours, a multiple of 4.
+ * Constants: those of palette_nearest.h, CHANNELS 3 or 4 among them; SIDE of a group's cube of colours, a multiple of
+ * 4.
  */
 #include "palette_nearest.h"
 #include "palette_table.h"
@@ -9,12 +10,12 @@
 #define BRICKS (SIDE / 4)
 
 /* The nearest entries of all colours.
- * NDRange: 1-D, (256 / SIDE)^3 groups of any size, one a cube of SIDE^3 colours, cubes by red, then green, then blue. points
- * (k, 4) int, the palette; k 1 to 256; table (2^24) uchar.
+ * NDRange: 1-D, (256 / SIDE)^3 groups of any size, one a cube of SIDE^3 colours, cubes by red, then green, then blue.
+ * points (k, 4) int, the palette; k 1 to 256; table (2^24) uchar.
  *
  * An entry is a candidate if somewhere in the cube it is as near as the pivot, the entry nearest to the cube's middle
- * (palette_cells.cl). One number orders entries: the distance, then the index, in 8 bits. Distances are below 2^18, those
- * of doubled points below 2^20. A work-item's four colours differ in red alone: (d + j)^2 = d^2 + 2 d j + j^2. */
+ * (palette_cells.cl). One number orders entries: the distance, then the index, in 8 bits. Distances are below 2^18,
+ * those of doubled points below 2^20. A work-item's four colours differ in red alone: (d + j)^2 = d^2 + 2 d j + j^2. */
 __kernel void map_colors(__global const int4 *restrict points, uint k, __global uint *restrict table)
 {
     __local int4 near[256];
@@ -50,7 +51,8 @@ __kernel void map_colors(__global const int4 *restrict points, uint k, __global 
     barrier(CLK_LOCAL_MEM_FENCE);
     const uint found = count;
     for (uint i = lid; i < SIDE * SIDE * SIDE / 4; i += size) {
-        const uint4 brick = at * BRICKS + (uint4)(i / 16 % BRICKS, i / (16 * BRICKS) % BRICKS, i / (16 * BRICKS * BRICKS), 0);
+        const uint b = i / 16;
+        const uint4 brick = at * BRICKS + (uint4)(b % BRICKS, b / BRICKS % BRICKS, b / (BRICKS * BRICKS), 0);
         const uint quad = (brick.z << 12 | brick.y << 6 | brick.x) << 4 | (i & 15u);
         const int4 color = table_color(4 * quad);
         int4 best = INT_MAX;

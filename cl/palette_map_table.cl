@@ -3,7 +3,8 @@
 #include "palette_table.h"
 
 /* The nearest entries of all colours.
- * NDRange: 1-D, a work-item four neighbours of the table, guarded by `quads`, its length in fours. table (4 quads) INDEX. */
+ * NDRange: 1-D, a work-item four neighbours of the table, guarded by `quads`, its length in fours. table (4 quads)
+ * INDEX. */
 __kernel void map_colors(PALETTE_PARAMETERS, __global INDEX *table, uint quads)
 {
     const uint quad = (uint)get_global_id(0);
@@ -28,10 +29,10 @@ uint looked_up(PALETTE_PARAMETERS, uint key, __global const INDEX *table)
 }
 
 /* The nearest entry of every pixel.
- * NDRange: 1-D, a work-group of any size a tile. pixels (n, CHANNELS) uchar, 4-byte aligned; out (n) INDEX; n pixels in rows
- * of width; table as map_colors leaves it; rows of a tile. */
-__kernel void map_pixels(PALETTE_PARAMETERS, __global const uchar *restrict pixels, __global INDEX *restrict out, ulong n,
-                         __global const INDEX *restrict table, uint width, uint rows)
+ * NDRange: 1-D, a work-group of any size a tile. pixels (n, CHANNELS) uchar, 4-byte aligned; out (n) INDEX; n pixels in
+ * rows of width; table as map_colors leaves it; rows of a tile. */
+__kernel void map_pixels(PALETTE_PARAMETERS, __global const uchar *restrict pixels, __global INDEX *restrict out,
+                         ulong n, __global const INDEX *restrict table, uint width, uint rows)
 {
     const Tile tile = tile_of((uint)get_group_id(0), width, rows);
     for (uint i = (uint)get_local_id(0); i < QUADS * rows; i += (uint)get_local_size(0)) {
@@ -40,8 +41,11 @@ __kernel void map_pixels(PALETTE_PARAMETERS, __global const uchar *restrict pixe
         if (column >= tile.end || 4 * quad >= n)
             continue;
         const uint4 keys = load_quad(pixels, quad, n);
-        const uint4 found = (uint4)(looked_up(PALETTE_ARGUMENTS, keys.x, table), looked_up(PALETTE_ARGUMENTS, keys.y, table),
-                                    looked_up(PALETTE_ARGUMENTS, keys.z, table), looked_up(PALETTE_ARGUMENTS, keys.w, table));
+        uint4 found;
+        found.x = looked_up(PALETTE_ARGUMENTS, keys.x, table);
+        found.y = looked_up(PALETTE_ARGUMENTS, keys.y, table);
+        found.z = looked_up(PALETTE_ARGUMENTS, keys.z, table);
+        found.w = looked_up(PALETTE_ARGUMENTS, keys.w, table);
         store_quad(found, out, quad, n);
     }
 }

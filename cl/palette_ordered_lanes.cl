@@ -101,7 +101,8 @@ __kernel void dither_ordered(LANE_PARAMETERS, __global const uchar *restrict pix
         uint i = 0;
         for (uint together = count; i < count; together = 1) {
             const uint unknowns = list_unknown(keys + i, together, memo, memo_bits, unknown);
-            answer(unknown, unknowns, memo, memo_bits, points, extent, (int)(side * side), strength, tables, LANE_CELLS);
+            answer(unknown, unknowns, memo, memo_bits, points, extent, (int)(side * side), strength, tables,
+                   LANE_CELLS);
             for (; i < count; i++) {
                 __global const uint *entry = memo + memo_slot(keys[i], memo_bits);
                 if (is_transparent(unpacked_color(keys[i]), transparent, missing)) {

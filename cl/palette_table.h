@@ -1,8 +1,8 @@
 /* Answers for all colours, in a table: for pictures of more pixels than a few million. After palette_nearest.h, whose
  * constants it takes.
  *
- * The table is by plain 8-bit values, of which gray pictures have 256 and others 2^24; alpha is 255. Colours of a cube of
- * side 4 are neighbours in it, so that the similar colours of neighbouring pixels are few cache lines.
+ * The table is by plain 8-bit values, of which gray pictures have 256 and others 2^24; alpha is 255. Colours of a cube
+ * of side 4 are neighbours in it, so that the similar colours of neighbouring pixels are few cache lines.
  *
  * A work-group takes a tile of pixels, whose colours are similar as well.
  */
@@ -35,7 +35,8 @@ int4 table_color(uint place)
 
 void store_quad(uint4 indices, __global INDEX *out, ulong quad, ulong n)
 {
-    const QUAD_OF(INDEX) found = (QUAD_OF(INDEX))((INDEX)indices.x, (INDEX)indices.y, (INDEX)indices.z, (INDEX)indices.w);
+    const QUAD_OF(INDEX) found =
+        (QUAD_OF(INDEX))((INDEX)indices.x, (INDEX)indices.y, (INDEX)indices.z, (INDEX)indices.w);
     if (4 * quad + 4 <= n) {
         ((__global QUAD_OF(INDEX) *)out)[quad] = found;
     } else {

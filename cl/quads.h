@@ -1,5 +1,5 @@
-/* Pixels read four at a time, as whole words: a quad is pixels 4 q to 4 q + 3, wherever rows end. A tile is COLUMNS by some
- * rows of pixels; the quads that begin in one row of the tile are its part of that row.
+/* Pixels read four at a time, as whole words: a quad is pixels 4 q to 4 q + 3, wherever rows end. A tile is COLUMNS by
+ * some rows of pixels; the quads that begin in one row of the tile are its part of that row.
  *
  * Constants: CHANNELS 1, 3 or 4 of the pixels, which are 4-byte aligned; COLUMNS, a multiple of 4.
  */

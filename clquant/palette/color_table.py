@@ -21,7 +21,8 @@ ORDERED_FILE = "palette_ordered_table.cl"
 # Bytes of an answer of ordered dithering, which palettes of more than 256 colours have no table of.
 ANSWER_BYTES = 4
 # COLUMNS of `cl/palette_table.h`: pixels that a tile is wide; most rows of one; tiles that a compute unit should have
-# at least; work-items that share one, or that make a table; and how wide pixels in no rows are taken to be.
+# at least; work-items that share one (dithering takes twice the rows and work-items), or that make a table; how wide
+# pixels in no rows are taken to be.
 COLUMNS = 256
 MOST_ROWS = 32
 TILES_A_UNIT = 8
@@ -102,10 +103,13 @@ def dither_pixels(
     more : sequence
         The last arguments of `cl/palette_ordered.cl`, from `width` on.
     """
-    answers = _answers(mapper, channels, *more[-3:])
-    tiles, rows = _tiles(mapper.session, count, width)
+    side, extent, strength = more[-3:]
+    aligned = int(width % 4 == 0 and side % 4 == 0)
+    answers = _answers(mapper, channels, side, extent, strength, aligned)
+    tiles, rows = _tiles(mapper.session, count, width, 2 * MOST_ROWS)
     given = (pixels, out, np.uint64(count), answers, np.uint32(rows), *more)
-    mapper.launch_any(ORDERED_FILE, "dither_ordered", channels, GROUP, *given, groups=tiles, fine=channels == 4)
+    how: Any = {"groups": tiles, "fine": channels == 4, "ALIGNED": aligned}
+    mapper.launch_any(ORDERED_FILE, "dither_ordered", channels, 2 * GROUP, *given, **how)
 
 
 def _colors(channels: int) -> int:
@@ -131,29 +135,31 @@ def _nearest(mapper: Mapper, channels: int) -> Buffer:
     return mapper.kept(("nearest", channels), make)
 
 
-def _answers(mapper: Mapper, channels: int, side: np.uint32, extent: Any, strength: np.int32) -> Buffer:
-    """The table of answers of ordered dithering."""
+def _answers(mapper: Mapper, channels: int, side: np.uint32, extent: Any, strength: np.int32, aligned: int) -> Buffer:
+    """The table of answers of ordered dithering, by the program that has this constant ALIGNED."""
     colors = _colors(channels)
 
     def make() -> Buffer:
         answers = mapper.scope.empty(ANSWER_BYTES * colors)
         given = (_nearest(mapper, channels), answers, np.uint32(colors // 4), extent, np.int32(side * side), strength)
         fine = channels != 1 and not mapper.points_are_colors
-        _over_colors(mapper, ORDERED_FILE, "dither_colors", channels, fine, *given)
+        _over_colors(mapper, ORDERED_FILE, "dither_colors", channels, fine, *given, ALIGNED=aligned)
         return answers
 
     return mapper.kept(("answers", channels, int(side), int(strength)), make)
 
 
-def _over_colors(mapper: Mapper, file: str, kernel_name: str, channels: int, fine: bool, *more: Any) -> None:
+def _over_colors(
+    mapper: Mapper, file: str, kernel_name: str, channels: int, fine: bool, *more: Any, **constants: int
+) -> None:
     """Queue a kernel with a work-item for every four colours."""
     items = _colors(channels) // 4
-    mapper.launch_any(file, kernel_name, channels, TABLE_GROUP, *more, items=items, fine=fine)
+    mapper.launch_any(file, kernel_name, channels, TABLE_GROUP, *more, items=items, fine=fine, **constants)
 
 
-def _tiles(session: Session, count: int, width: int) -> tuple[int, int]:
+def _tiles(session: Session, count: int, width: int, most_rows: int = MOST_ROWS) -> tuple[int, int]:
     """Tiles of pixels in rows, and rows of one."""
     rows = count // (COLUMNS * TILES_A_UNIT * session.limits.compute_units)
-    rows = max(1, min(MOST_ROWS, rows))
+    rows = max(1, min(most_rows, rows))
     height = -(-count // width)
     return -(-width // COLUMNS) * -(-height // rows), rows

@@ -261,6 +261,7 @@ class Mapper:
         items: int = 0,
         groups: int = 0,
         fine: bool = True,
+        **constants: int,
     ) -> None:
         """Queue a kernel whose arguments begin as `cl/palette_nearest.h` says, and go on as it likes.
 
@@ -277,8 +278,10 @@ class Mapper:
             Work-items, or if 0 work-groups.
         fine : bool
             As for `arguments`.
+        **constants : int
+            The kernel's own, besides those of `constants`.
         """
-        kernel = self._session.program(file, **self.constants(channels)).kernel(kernel_name)
+        kernel = self._session.program(file, **self.constants(channels), **constants).kernel(kernel_name)
         group = self._session.work_group_size(kernel, wanted)
         self._session.launch(kernel, items or groups * group, group, *self.arguments(fine), *more)
 
