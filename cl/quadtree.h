@@ -59,6 +59,18 @@ inline ulong widened(uint word) {
     return (ulong)(word >> NARROW_SHIFT) << WIDE_SHIFT | (word & NARROW_MASK);
 }
 
+#define MEAN_WORDS ((CHANNELS + 3) / 4)
+
+// Mean of a channel sum over n pixels, rounded half up; in 32 bits where 2 * 255 * n + n fits.
+inline uint rounded_mean(ulong sum, ulong n) {
+    return n < 1 << 22 ? (2 * (uint)sum + (uint)n) / (2 * (uint)n) : (uint)((2 * sum + n) / (2 * n));
+}
+
+// The same of a whole node of a level from 1 to TILE_LEVEL.
+inline uint whole_mean(uint sum, uint level) {
+    return (sum + (1u << (2 * level - 1))) >> (2 * level);
+}
+
 // Pixels of the node (x, y) of `level` that lie inside the picture; 0 for a region wholly outside.
 inline ulong pixels_inside(uint x, uint y, uint level, uint width, uint height) {
     ulong left = (ulong)x << level, top = (ulong)y << level, side = 1UL << level;
@@ -83,119 +95,112 @@ inline int at_most(ulong2 value, ulong2 limit) {
     return value.x < limit.x || (value.x == limit.x && value.y <= limit.y);
 }
 
-// deviation_limit of a whole node (4^level pixels) of a level up to WHOLE_LEVELS, in 64 bits.
+// floor(bound * n^2 / 2^32) for n <= 2^16 in 64 bits: bound / 2^32 < 2^28, and what is left of it times n^2 is below
+// 2^64.
+inline ulong small_limit(uint n, ulong bound) {
+    ulong n2 = (ulong)n * n;
+    return n2 * (bound >> 32) + (n2 * (bound & 0xFFFFFFFFUL) >> 32);
+}
+
+// The same of a whole node (4^level pixels) of a level up to WHOLE_LEVELS.
 inline ulong whole_limit(uint level, ulong bound) {
     return level <= 8 ? bound >> (32 - 4 * level) : bound << (4 * level - 32);
 }
 
-#if CRITERION != RANGE
-// Whether a region of n pixels is uniform; any level. Sums of at most 4080 weights keep the total under 2^92.
-inline int uniform_region(const ulong *sum, const ulong *squares, ulong n, ulong bound) {
-    ulong2 limit = deviation_limit(n, bound);
+// What the bands of a node say together, one band after another: with weights the sum of n^2 times their variances,
+// else whether they are within the limit.
+typedef struct {
 #if CRITERION == WEIGHTED
-    ulong2 total = (ulong2)(0, 0);
-    for (uint c = 0; c < CHANNELS; ++c) {
-        ulong2 v = scaled_variance(sum[c], squares[c], n);
-        ulong low = v.y * WEIGHTS[c];
-        total.x += v.x * WEIGHTS[c] + mul_hi(v.y, (ulong)WEIGHTS[c]);
-        total.y += low;
-        total.x += (ulong)(total.y < low);
-    }
-    return at_most(total, limit);
-#elif CRITERION == LUMA
-    return at_most(scaled_variance(sum[CHANNELS], squares[CHANNELS], n), limit);
+    ulong high, total;
 #else
-    int within = 0;
-    for (uint c = 0; c < CHANNELS; ++c)
-        within += at_most(scaled_variance(sum[c], squares[c], n), limit);
-    return CRITERION == ANY ? within > 0 : within == CHANNELS;
+    int within;
 #endif
+} verdict_t;
+
+inline verdict_t no_verdict(void) {
+    verdict_t verdict;
+#if CRITERION == WEIGHTED
+    verdict.high = verdict.total = 0;
+#else
+    verdict.within = CRITERION == EVERY || CRITERION == RANGE;
+#endif
+    return verdict;
 }
 
-// The same for a whole node (4^level pixels) of a level up to WHOLE_LEVELS, in 64 bits. Level 12: sums below 2^32, n
-// times the squares at most 255^2 * 2^48 < 2^64, the limit below 2^48 * 2^16. With weights, level 6: variances below
-// 2^40, their total below 2^52, the limit at most 2^60 / 2^8.
-inline int uniform_whole(const ulong *sum, const ulong *squares, uint level, ulong bound) {
-    ulong limit = whole_limit(level, bound);
-#if CRITERION == WEIGHTED
-    ulong total = 0;
-#else
-    int within = 0;
-#endif
-#if CRITERION == LUMA
-    for (uint c = CHANNELS; c < BANDS; ++c) {
-#else
-    for (uint c = 0; c < CHANNELS; ++c) {
-#endif
-        ulong v = (squares[c] << (2 * level)) - (ulong)(uint)sum[c] * (uint)sum[c];
-#if CRITERION == WEIGHTED
-        total += v * WEIGHTS[c];
-#else
-        within += v <= limit;
-#endif
-    }
-#if CRITERION == WEIGHTED
-    return total <= limit;
-#elif CRITERION == EVERY
-    return within == CHANNELS;
-#else
-    return within > 0;
-#endif
-}
+#define DECIDES(c) (CRITERION != LUMA || (c) == CHANNELS)
 
-// The same for n <= 16 pixels in 32 bits: n * squares <= 16 * 16 * 255^2 < 2^24. `limit` is that of n pixels.
-inline int uniform_narrow(const uint *word, uint n, ulong limit) {
-#if CRITERION == WEIGHTED
-    ulong total = 0;
-#else
-    uint limit32 = (uint)min(limit, 0xFFFFFFFFUL);
-    int within = 0;
-#endif
-#if CRITERION == LUMA
-    for (uint c = CHANNELS; c < BANDS; ++c) {
-#else
-    for (uint c = 0; c < CHANNELS; ++c) {
-#endif
-        uint sum = word[c] >> NARROW_SHIFT;
-        uint v = n * (word[c] & NARROW_MASK) - sum * sum;
-#if CRITERION == WEIGHTED
-        total += (ulong)v * WEIGHTS[c];
-#else
-        within += v <= limit32;
-#endif
-    }
-#if CRITERION == WEIGHTED
-    return total <= limit;
-#elif CRITERION == EVERY
-    return within == CHANNELS;
-#else
-    return within > 0;
-#endif
-}
-#else
-// Whether the greatest less the least value of every channel is at most bound / 2^16; extents are (least, greatest).
-inline int uniform_extent(const uchar2 *extent, ulong bound) {
-    int within = 1;
-    for (uint c = 0; c < CHANNELS; ++c)
-        within &= (ulong)(extent[c].y - extent[c].x) << 16 <= bound;
-    return within;
-}
-
+#if CRITERION == RANGE
 inline uchar2 join_extents(uchar2 a, uchar2 b) {
     return (uchar2)(min(a.x, b.x), max(a.y, b.y));
 }
-#endif
 
-#define NO_EXTENT ((uchar2)(255, 0))
+// The greatest less the least value, 0 of no values; an extent is (least, greatest).
+inline uint extent_width(uchar2 extent) {
+    return extent.y - min(extent.x, extent.y);
+}
 
-// Whether a node of level 3 or more with n > 0 pixels inside the picture is uniform.
-inline int uniform_node(const ulong *sum, const ulong *squares, const uchar2 *extent, uint level, ulong n,
-                        ulong bound) {
-#if CRITERION == RANGE
-    return uniform_extent(extent, bound);
+// Adds a band of a node with that extent.
+inline void add_extent(verdict_t *verdict, uchar2 extent, ulong bound) {
+    verdict->within &= (ulong)extent_width(extent) << 16 <= bound;
+}
 #else
-    if (level <= WHOLE_LEVELS && n == 1UL << (2 * level))
-        return uniform_whole(sum, squares, level, bound);
-    return uniform_region(sum, squares, n, bound);
+inline void add_outcome(verdict_t *verdict, int within) {
+#if CRITERION == EVERY
+    verdict->within &= within;
+#elif CRITERION != WEIGHTED
+    verdict->within |= within;
 #endif
 }
+
+// Adds band c of a node of n <= 2^16 pixels, or of a whole one of a level up to WHOLE_LEVELS, whose n^2 times the
+// variance is `scaled`. Level 12: sums below 2^32, n times the squares at most 255^2 * 2^48 < 2^64, the limit below
+// 2^48 * 2^16. With weights, n <= 2^12: variances below 2^40, their total below 2^52, the limit at most 2^60 / 2^8.
+inline void add_band(verdict_t *verdict, uint c, ulong scaled, ulong limit) {
+#if CRITERION == WEIGHTED
+    verdict->total += scaled * WEIGHTS[c];
+#else
+    if (DECIDES(c))
+        add_outcome(verdict, scaled <= limit);
+#endif
+}
+
+// The same of a node of n <= 4^TILE_LEVEL pixels whose wide word is `word`.
+inline void add_word(verdict_t *verdict, uint c, ulong word, uint n, ulong limit) {
+    uint sum = (uint)(word >> WIDE_SHIFT);
+    add_band(verdict, c, (word & WIDE_MASK) * n - (ulong)sum * sum, limit);
+}
+
+// The same for any node, in 128 bits. Sums of at most 4080 weights keep the total under 2^92.
+inline void add_wide_band(verdict_t *verdict, uint c, ulong sum, ulong squares, ulong n, ulong2 limit) {
+    ulong2 v = scaled_variance(sum, squares, n);
+#if CRITERION == WEIGHTED
+    ulong low = v.y * WEIGHTS[c];
+    verdict->high += v.x * WEIGHTS[c] + mul_hi(v.y, (ulong)WEIGHTS[c]);
+    verdict->total += low;
+    verdict->high += (ulong)(verdict->total < low);
+#else
+    if (DECIDES(c))
+        add_outcome(verdict, at_most(v, limit));
+#endif
+}
+
+#endif
+
+// What the bands that were added say. For limits of 64 bits.
+inline int is_uniform(const verdict_t *verdict, ulong limit) {
+#if CRITERION == WEIGHTED
+    return verdict->total <= limit;
+#else
+    return verdict->within;
+#endif
+}
+
+inline int is_uniform_wide(const verdict_t *verdict, ulong2 limit) {
+#if CRITERION == WEIGHTED
+    return at_most((ulong2)(verdict->high, verdict->total), limit);
+#else
+    return verdict->within;
+#endif
+}
+
+#define NO_EXTENT ((uchar2)(255, 0))

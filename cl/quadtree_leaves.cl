@@ -1,16 +1,21 @@
 // The leaves of a reduced quadtree as a list in Morton order, without sorting, scanning or atomics: how many leaves lie
 // under every node is known, so a leaf's place is the sum over its ancestors of the counts of their earlier siblings.
 //
-// Constants besides those of quadtree.h: ALIGNED (quadtree_pixels.h); LEAF_LEVEL (3 to TILE_LEVEL), side of the squares
-// whose leaves one work-group gathers; GROUP, the work-group size; SERIAL, 1 for the form in which one work-item writes
-// the leaves of a square one after another (quadtree_leaves_serial.h; GROUP is 1 then).
+// Constants besides those of quadtree.h: ALIGNED (quadtree_pixels.h); LEAF_LEVEL (3 to
+// TILE_LEVEL), side of the squares whose leaves one work-group gathers at a time; GROUP, the work-group size; SERIAL, 1
+// for the form in which one work-item writes the leaves of a tile one after another (quadtree_leaves_serial.h; GROUP is
+// 1 then).
 
 #include "quadtree.h"
 #include "quadtree_pixels.h"
 
-#define BLOCKS (1u << (2 * LEAF_LEVEL - 4))
+#define BLOCKS (1u << (2 * TILE_LEVEL - 4))
+#define ACROSS (1u << (TILE_LEVEL - 2))
+#define CELLS (BLOCKS / 4)
+#define INNER (BLOCKS / 3 - 1)  // nodes of levels 3 to TILE_LEVEL - 1 of a tile
 #define SLOTS (1u << (2 * LEAF_LEVEL))
-#define MEAN_WORDS ((CHANNELS + 3) / 4)
+#define PADDED (SLOTS + SLOTS / 16)
+#define STEPS 16u  // from a tile to the root, at most
 #define RECORD_WORDS (3 + MEAN_WORDS)
 
 // Leaves under a 4x4 block whose flags are `flag`, were none of its ancestors a leaf.
@@ -35,9 +40,18 @@ inline uint earlier_siblings(__global const uint *grid, uint x, uint y, uint col
     return (x & 1u) * (left & COUNT_MASK) + (y & 1u) * ((above & COUNT_MASK) + second * (beside & COUNT_MASK));
 }
 
-// Mean of a channel sum over n pixels, rounded half up; in 32 bits where 2 * 255 * n + n fits.
-inline uint rounded_mean(ulong sum, ulong n) {
-    return n < 1 << 22 ? (2 * (uint)sum + (uint)n) / (2 * (uint)n) : (uint)((2 * sum + n) / (2 * n));
+// The same, and STOP where the node (x, y) stops a split. nodes: from level 3 on.
+inline uint step_of(__global const uint *nodes, uint x, uint y, uint level, uint width, uint height) {
+    __global const uint *grid = nodes + level_base(width, height, 3, level);
+    uint cols = along(width, level);
+    return earlier_siblings(grid, x, y, cols) | (grid[y * cols + x] & STOP);
+}
+
+// Takes one step up from a node: `place` is its place among the leaves under its parent, `covering` the level of the
+// greatest leaf that covers it, or 0. What lies before within a covering leaf does not count.
+inline void take_step(uint step, uint level, uint *place, uint *covering) {
+    *covering = step & STOP ? level : *covering;
+    *place = (step & STOP ? 0u : *place) + (step & COUNT_MASK);
 }
 
 // Mean word `w` (channels 4w to 4w + 3) of the node (x, y) of `level` >= 3, from the statistics.
@@ -45,144 +59,256 @@ inline uint node_mean(__global const ulong *stats, __global const ulong *upper, 
                       uint w, uint width, uint height) {
     uint cells = along(width, level) * along(height, level);
     uint node = y * along(width, level) + x, word = 0;
-    if (whole && level <= TILE_LEVEL) {
-        __global const ulong *plane = stats + BANDS * level_base(width, height, 3, level) + node;
-        for (uint c = 4 * w; c < min(4 * w + 4, (uint)CHANNELS); ++c) {
-            uint sum = (uint)(plane[c * cells] >> WIDE_SHIFT);
-            word |= ((sum + (1u << (2 * level - 1))) >> (2 * level)) << (8 * (c & 3u));
-        }
-        return word;
-    }
     ulong n = pixels_inside(x, y, level, width, height);
+    __global const ulong *plane = upper + node;
+    uint stride = 2 * cells;
+    if (level <= TILE_LEVEL) {
+        plane = stats + BANDS * level_base(width, height, 3, level) + node;
+        stride = cells;
+    } else
+        plane += 2 * BANDS * level_base(width, height, TILE_LEVEL + 1, level);
     for (uint c = 4 * w; c < min(4 * w + 4, (uint)CHANNELS); ++c) {
-        ulong sum = level <= TILE_LEVEL
-                        ? stats[BANDS * level_base(width, height, 3, level) + c * cells + node] >> WIDE_SHIFT
-                        : upper[2 * (BANDS * level_base(width, height, TILE_LEVEL + 1, level) + c * cells) + node];
-        word |= rounded_mean(sum, n) << (8 * (c & 3u));
+        ulong sum = plane[c * stride];
+        if (level <= TILE_LEVEL)
+            sum >>= WIDE_SHIFT;
+        word |= (whole && level <= TILE_LEVEL ? whole_mean((uint)sum, level) : rounded_mean(sum, n)) << (8 * (c & 3u));
     }
     return word;
+}
+
+// A 4x4 block: its first byte, its pixels inside the picture, and the pixels themselves where there are up to four
+// channels; more would not fit the registers.
+typedef struct {
+    __global const uchar *first;
+    uint pitch, columns, height;
+#if CHANNELS <= 4
+    uint rows[4 * CHANNELS];
+#endif
+} block_t;
+
+inline uint block_byte(const block_t *block, uint px, uint py, uint c) {
+#if CHANNELS <= 4
+    return ROW_BYTE(block->rows, CHANNELS, py, px * CHANNELS + c, 0u);
+#else
+    return px < block->columns && py < block->height ? block->first[py * block->pitch + px * CHANNELS + c] : 0u;
+#endif
 }
 
 // Mean word `w` over the pixels of a block from column px and row py, `side` by `side`, of which n lie inside.
-inline uint block_mean(const uint *rows, uint px, uint py, uint side, uint n, uint w) {
+inline uint block_mean(const block_t *block, uint px, uint py, uint side, uint n, uint w) {
     uint word = 0;
+#if CHANNELS <= 4
+#pragma unroll
+    for (uint c = 0; c < CHANNELS; ++c) {
+        uint sum = 0;
+#pragma unroll
+#else
     for (uint c = 4 * w; c < min(4 * w + 4, (uint)CHANNELS); ++c) {
         uint sum = 0;
+#endif
         for (uint i = 0; i < side * side; ++i)
-            sum += block_value(rows, py + i / side, px + i % side, c);
+            sum += block_byte(block, px + i % side, py + i / side, c);
         word |= rounded_mean(sum, n) << (8 * (c & 3u));
     }
     return word;
 }
 
-// A leaf's place in its square and its level, kept until the square's leaves are written side by side.
+// Where a slot is in local memory. Work-items begin 16 or 32 slots apart where nothing is uniform: with a gap after
+// every 16 these are in different banks.
+inline uint padded(uint slot) {
+    return slot + (slot >> 4);
+}
+
+// A leaf's place in its tile and its level, kept until the leaves are written side by side.
 inline uint square_place(uint x, uint y, uint level) {
     return level << 12 | y << 6 | x;
 }
 
-// Collects the places and mean words `w` of the leaves of the 4x4 block at column x, row y into `slot` onward.
-inline void collect_words(const uint *rows, uint flag, int whole, uint x, uint y, uint width, uint height,
-                          uint slot, uint w, __local ushort *places, __local uint *means) {
-    uint bx = x & ((1u << LEAF_LEVEL) - 1), by = y & ((1u << LEAF_LEVEL) - 1);
+// Writes the record `at` of a tile whose corner is (x, y), collected in `slot`.
+inline void write_record(__global uint *record, uint at, uint x, uint y, uint slot, __local const ushort *places,
+                         __local const uint *means) {
+    uint place = places[padded(slot)], size = 1u << (place >> 12);
+    x += place & 63u;
+    y += place >> 6 & 63u;
+#if CHANNELS <= 4
+    ((__global uint4 *)record)[at] = (uint4)(x, y, size, means[padded(slot)]);
+#else
+    record += at * RECORD_WORDS;
+    record[0] = x;
+    record[1] = y;
+    record[2] = size;
+    for (uint w = 0; w < MEAN_WORDS; ++w)
+        record[3 + w] = means[w * PADDED + padded(slot)];
+#endif
+}
+
+// Collects the places and mean words `w` of the leaves of the 4x4 block at column x, row y of the tile into `slot`
+// onward.
+inline void collect_words(const block_t *block, uint flag, int whole, uint x, uint y, uint slot, uint w,
+                          __local ushort *places, __local uint *means) {
     if (flag & 16u) {
-        places[slot] = square_place(bx, by, 2);
-        uint n = whole ? 16u : (uint)pixels_inside(x >> 2, y >> 2, 2, width, height);
-        means[w * SLOTS + slot] = whole ? block_mean(rows, 0, 0, 4, 16, w) : block_mean(rows, 0, 0, 4, n, w);
+        places[padded(slot)] = square_place(x, y, 2);
+        means[w * PADDED + padded(slot)] = block_mean(block, 0, 0, 4, whole ? 16u : block->columns * block->height, w);
         return;
     }
+#if CHANNELS <= 4
+#pragma unroll
+#endif
     for (uint q = 0; q < 4; ++q) {
         uint qx = 2 * (q & 1u), qy = q & 2u;
-        uint n = whole ? 4u : (uint)pixels_inside((x + qx) >> 1, (y + qy) >> 1, 1, width, height);
+        uint columns = block->columns - min(block->columns, qx), height = block->height - min(block->height, qy);
+        uint n = whole ? 4u : min(2u, columns) * min(2u, height);
         if (n > 0 && (flag >> q & 1u)) {
-            places[slot] = square_place(bx + qx, by + qy, 1);
-            means[w * SLOTS + slot] = whole ? block_mean(rows, qx, qy, 2, 4, w) : block_mean(rows, qx, qy, 2, n, w);
+            places[padded(slot)] = square_place(x + qx, y + qy, 1);
+            means[w * PADDED + padded(slot)] = block_mean(block, qx, qy, 2, n, w);
             ++slot;
         } else if (n > 0)
+#if CHANNELS <= 4
+#pragma unroll
+#endif
             for (uint p = 0; p < 4; ++p) {
-                uint px = qx + (p & 1u), py = qy + (p >> 1);
-                if (whole || (x + px < width && y + py < height)) {
-                    places[slot] = square_place(bx + px, by + py, 0);
-                    means[w * SLOTS + slot] = block_mean(rows, px, py, 1, 1, w);
+                uint px = p & 1u, py = p >> 1;
+                if (whole || (px < columns && py < height)) {
+                    places[padded(slot)] = square_place(x + qx + px, y + qy + py, 0);
+                    means[w * PADDED + padded(slot)] = block_mean(block, qx + px, qy + py, 1, 1, w);
                     ++slot;
                 }
             }
     }
 }
 
-// Collects the leaves of the 4x4 block at column x, row y. Word by word: with the loop over words inside the one over
-// leaves, Intel's CPU compiler (2026.22) loses slots where there are two words.
-inline void collect_block(const uint *rows, uint flag, int whole, uint x, uint y, uint width, uint height,
-                          uint slot, __local ushort *places, __local uint *means) {
+// Collects the leaves of the 4x4 block at column x, row y of the tile. Word by word: with the loop over words inside
+// the one over leaves, Intel's CPU compiler (2026.22) loses slots where there are two words.
+inline void collect_block(__global const uchar *first, uint pitch, uint columns, uint height, uint flag, int whole,
+                          uint x, uint y, uint slot, __local ushort *places, __local uint *means) {
+    block_t block;
+    block.first = first;
+    block.pitch = pitch;
+    block.columns = columns;
+    block.height = height;
+#if CHANNELS <= 4
+    if (whole)
+        load_whole_rows(first, pitch, CHANNELS, block.rows);
+    else
+        load_rows(first, pitch, CHANNELS, columns * CHANNELS, height, block.rows);
+#endif
     for (uint w = 0; w < MEAN_WORDS; ++w)
-        collect_words(rows, flag, whole, x, y, width, height, slot, w, places, means);
-}
-
-// Where the leaves of every square of 2^LEAF_LEVEL pixels a side begin in the list, and the level of the leaf that
-// covers the square, or 0.
-//
-// NDRange: one work-item a square, in row order, any work-group size. width, height, nodes: as quadtree_tiles.
-// last_level: the highest level in `nodes`, whose grid is one node. offsets: a pair of words a square.
-__kernel void quadtree_offsets(uint width, uint height, uint last_level, __global const uint *nodes,
-                               __global uint2 *offsets) {
-    uint square_cols = along(width, LEAF_LEVEL), square = get_global_id(0);
-    uint square_x = square % square_cols, square_y = square / square_cols;
-    if (square >= square_cols * along(height, LEAF_LEVEL))
-        return;
-    uint offset = 0, covering = 0, base = level_base(width, height, 3, LEAF_LEVEL);
-#pragma unroll 4
-    for (uint level = LEAF_LEVEL; level <= last_level; ++level) {
-        uint cols = along(width, level), x = square_x >> (level - LEAF_LEVEL), y = square_y >> (level - LEAF_LEVEL);
-        uint stop = nodes[base + y * cols + x] >> 31;
-        // What lies before within a covering leaf does not count.
-        covering = stop ? level : covering;
-        offset = (stop ? 0u : offset) + earlier_siblings(nodes + base, x, y, cols);
-        base += cols * along(height, level);
-    }
-    offsets[square] = (uint2)(offset, covering);
+        collect_words(&block, flag, whole, x, y, slot, w, places, means);
 }
 
 #if SERIAL
 #include "quadtree_leaves_serial.h"
 #else
+// What a work-group knows of its tile.
+typedef struct {
+    uint x, y, width, height;  // its place in the grid of tiles; of the picture
+    int whole;
+} tile_t;
+
+// Entry i of a tile's nodes of levels 3 to TILE_LEVEL - 1, one level after another in Morton order; 0 outside the
+// picture.
+inline uint tile_node(const tile_t *tile, __global const uint *nodes, uint i) {
+    uint level = 3;
+    for (uint here = CELLS; level + 1 < TILE_LEVEL && i >= here; here >>= 2, ++level) {
+        nodes += along(tile->width, level) * along(tile->height, level);
+        i -= here;
+    }
+    uint cols = along(tile->width, level), x = (tile->x << (TILE_LEVEL - level)) + even_bits(i);
+    uint y = (tile->y << (TILE_LEVEL - level)) + even_bits(i >> 1);
+    return tile->whole || (x < cols && y < along(tile->height, level)) ? nodes[y * cols + x] : 0u;
+}
+
+// Four flags of a tile's blocks, row by row: word i; 0 outside the picture.
+inline uint tile_flags(const tile_t *tile, __global const uchar *flags, uint i) {
+    uint cols = along(tile->width, 2), rows = along(tile->height, 2);
+    uint x = (tile->x << (TILE_LEVEL - 2)) + 4 * (i % (ACROSS / 4));
+    uint y = (tile->y << (TILE_LEVEL - 2)) + i / (ACROSS / 4);
+    if (tile->whole && (cols & 3u) == 0)
+        return *(__global const uint *)(flags + y * cols + x);
+    uint word = 0;
+    for (uint j = 0; j < 4; ++j)
+        word |= (x + j < cols && y < rows ? (uint)flags[y * cols + x + j] : 0u) << (8 * j);
+    return word;
+}
+
+// Loads a tile's nodes and flags, several of each before any is kept, so that they do not wait for one another.
+inline void load_tile(const tile_t *tile, __global const uint *nodes, __global const uchar *flags, __local uint *inner,
+                      __local uint *block_flags) {
+    for (uint start = get_local_id(0); start < INNER; start += 3 * GROUP) {
+        uint words[3], more[2];
+#pragma unroll
+        for (uint k = 0; k < 3; ++k)
+            words[k] = start + k * GROUP < INNER ? tile_node(tile, nodes, start + k * GROUP) : 0u;
+#pragma unroll
+        for (uint k = 0; k < 2; ++k)
+            more[k] = start + k * GROUP < BLOCKS / 4 ? tile_flags(tile, flags, start + k * GROUP) : 0u;
+#pragma unroll
+        for (uint k = 0; k < 3; ++k)
+            if (start + k * GROUP < INNER)
+                inner[start + k * GROUP] = words[k];
+#pragma unroll
+        for (uint k = 0; k < 2; ++k)
+            if (start + k * GROUP < BLOCKS / 4)
+                block_flags[start + k * GROUP] = more[k];
+    }
+    // Where the group is small, the loop above has left flags out.
+    for (uint i = get_local_id(0); i < BLOCKS / 4 && 2 * GROUP < BLOCKS / 4; i += GROUP)
+        block_flags[i] = tile_flags(tile, flags, i);
+}
+
+// Whether cell j of level 3 is the first of the node of `level` that holds it.
+inline uint begins_node(uint j, uint level) {
+    return (j & ((1u << (2 * level - 6)) - 1u)) == 0;
+}
+
+// Follows a tile's tree from the levels below TILE_LEVEL down to `last`, to the node that holds cell j of level 3:
+// gives back the level of the leaf that covers the cell, or 0, and at *slot the place of the leaf, or of the node, in
+// the tile.
+inline uint find_cell(__local const uint4 *inner, uint j, uint last, uint *slot) {
+    uint leaf = 0;
+    *slot = 0;
+    for (uint level = TILE_LEVEL - 1, start = INNER; level >= last && leaf == 0; --level) {
+        uint node = j >> (2 * level - 6), q = node & 3u;
+        start -= CELLS >> (2 * level - 6);
+        uint4 siblings = inner[(start + node) >> 2], counts = siblings & COUNT_MASK;
+        *slot += (q > 0 ? counts.x : 0u) + (q > 1 ? counts.y : 0u) + (q > 2 ? counts.z : 0u);
+        uint own = q < 2 ? (q == 0 ? siblings.x : siblings.y) : (q == 2 ? siblings.z : siblings.w);
+        leaf = own & STOP ? level : 0u;
+    }
+    return leaf;
+}
+
 // The leaves' records: x, y, size (pixels), and the means rounded half up, a byte a channel, padded to whole words.
 //
-// NDRange: one work-group of GROUP work-items a square of 2^LEAF_LEVEL pixels a side, in row order.
+// NDRange: one work-group of GROUP work-items a tile of 2^TILE_LEVEL pixels a side, in row order. A tile that has more
+// leaves than fit local memory is gathered in squares of 2^LEAF_LEVEL pixels a side, one after another.
 // pixels, origin, pitch, width, height, flags, stats, nodes: as quadtree_tiles. left, top: of this subtree in the
-// picture. offsets: from quadtree_offsets. upper: levels above TILE_LEVEL, 2 * BANDS planes each: sums, squares, sums,
-// ... leaves: RECORD_WORDS words a leaf.
-// Local memory: 2 + 4 * MEAN_WORDS bytes a pixel of the square, some 2 a block, and 256.
+// picture. last_level: the highest in `nodes`, whose grid is one node. upper: levels above TILE_LEVEL, 2 * BANDS planes
+// each: sums, squares, sums, ... leaves: RECORD_WORDS words a leaf.
+// Local memory: 2 + 4 * MEAN_WORDS bytes a pixel of a square, some 3 a block of the tile, and 64.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_leaves(
     __global const uchar *pixels, ulong origin, uint pitch, uint width, uint height, uint left, uint top,
-    __global const uint2 *offsets, __global const uchar *flags, __global const ulong *stats,
-    __global const ulong *upper, __global const uint *nodes, __global uint *leaves) {
-    __local uint inner[BLOCKS / 3 + 1];
-    __local uchar block_flags[BLOCKS];
-    __local ushort places[SLOTS];
-    __local uint means[MEAN_WORDS * SLOTS];
-    uint lid = get_local_id(0), square_cols = along(width, LEAF_LEVEL), cols2 = along(width, 2);
-    uint square_x = get_group_id(0) % square_cols, square_y = get_group_id(0) / square_cols;
-    uint block_x = square_x << (LEAF_LEVEL - 2), block_y = square_y << (LEAF_LEVEL - 2);
-    int whole = (square_x + 1) << LEAF_LEVEL <= width && (square_y + 1) << LEAF_LEVEL <= height;
-    uint square = get_group_id(0), covering = offsets[square].y;
-    uint square_leaves = nodes[level_base(width, height, 3, LEAF_LEVEL) + square] & COUNT_MASK;
-    __global uint *record = leaves + (ulong)offsets[square].x * RECORD_WORDS;
-    for (uint level = 3, start = 0; level < LEAF_LEVEL; start += BLOCKS >> (2 * level - 4), ++level) {
-        uint cols = along(width, level), rows = along(height, level);
-        __global const uint *grid = nodes + level_base(width, height, 3, level);
-        for (uint j = lid; j < BLOCKS >> (2 * level - 4); j += GROUP) {
-            uint x = (block_x >> (level - 2)) + even_bits(j), y = (block_y >> (level - 2)) + even_bits(j >> 1);
-            inner[start + j] = whole || (x < cols && y < rows) ? grid[y * cols + x] : 0u;
-        }
-    }
-    for (uint b = lid; b < BLOCKS; b += GROUP) {
-        uint x = block_x + even_bits(b), y = block_y + even_bits(b >> 1);
-        block_flags[b] = whole || (4 * x < width && 4 * y < height) ? flags[y * cols2 + x] : (uchar)0;
-    }
+    uint last_level, __global const uchar *flags, __global const ulong *stats, __global const ulong *upper,
+    __global const uint *nodes, __global uint *leaves) {
+    __local uint4 inner[INNER / 4];
+    __local uint block_flags[BLOCKS / 4];
+    __local ushort places[PADDED];
+    __local uint means[MEAN_WORDS * PADDED];
+    __local uint steps[STEPS];
+    uint lid = get_local_id(0), tile_cols = along(width, TILE_LEVEL), offset = 0, covering = 0;
+    tile_t tile = {get_group_id(0) % tile_cols, get_group_id(0) / tile_cols, width, height, 0};
+    tile.whole = (tile.x + 1) << TILE_LEVEL <= width && (tile.y + 1) << TILE_LEVEL <= height;
+    for (uint i = lid; TILE_LEVEL + i <= last_level; i += GROUP)
+        steps[i] = step_of(nodes, tile.x >> i, tile.y >> i, TILE_LEVEL + i, width, height);
+    load_tile(&tile, nodes, flags, (__local uint *)inner, block_flags);
+    uint tile_leaves = nodes[level_base(width, height, 3, TILE_LEVEL) + get_group_id(0)] & COUNT_MASK;
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (covering > 0) {
-        uint shift = covering - LEAF_LEVEL, nx = square_x >> shift, ny = square_y >> shift;
-        square_leaves = 0;
-        if (lid == 0 && nx << shift == square_x && ny << shift == square_y) {
+    for (uint i = 0; TILE_LEVEL + i <= last_level; ++i)
+        take_step(steps[i], TILE_LEVEL + i, &offset, &covering);
+    __global uint *record = leaves + (ulong)offset * RECORD_WORDS;
+    if (covering > 0 && lid == 0) {
+        uint shift = covering - TILE_LEVEL, nx = tile.x >> shift, ny = tile.y >> shift;
+        if (nx << shift == tile.x && ny << shift == tile.y) {
             record[0] = left + (nx << covering);
             record[1] = top + (ny << covering);
             record[2] = 1u << covering;
@@ -190,54 +316,51 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_leaves
                 record[3 + w] = node_mean(stats, upper, 0, nx, ny, covering, w, width, height);
         }
     }
-    for (uint b = lid; b < BLOCKS && covering == 0; b += GROUP) {
-        uint x = block_x + even_bits(b), y = block_y + even_bits(b >> 1), slot = 0, leaf = 0;
-        if (!whole && (4 * x >= width || 4 * y >= height))
-            continue;
-        for (uint level = LEAF_LEVEL - 1, start = BLOCKS / 3 - 1; level >= 3 && leaf == 0; --level) {
-            uint j = b >> (2 * level - 4);
-            start -= BLOCKS >> (2 * level - 4);
-            for (uint i = j & ~3u; i < j; ++i)
-                slot += inner[start + i] & COUNT_MASK;
-            leaf = inner[start + j] & STOP ? level : 0u;
-        }
-        if (leaf > 0) {
-            if ((b & ((1u << (2 * leaf - 4)) - 1u)) == 0) {
-                places[slot] = square_place(4 * even_bits(b), 4 * even_bits(b >> 1), leaf);
-                for (uint w = 0; w < MEAN_WORDS; ++w)
-                    means[w * SLOTS + slot] =
-                        node_mean(stats, upper, whole, x >> (leaf - 2), y >> (leaf - 2), leaf, w, width, height);
+    uint level = tile_leaves <= SLOTS ? TILE_LEVEL : LEAF_LEVEL, cells = 1u << (2 * level - 6);
+    // The same for all work-items of the group, as `covering` is.
+    uint squares = covering > 0 ? 0u : CELLS / cells;
+    for (uint s = 0; s < squares; ++s) {
+        uint first, end = tile_leaves, cover = find_cell(inner, s * cells, level, &first);
+        if (cover > 0)
+            end = first + begins_node(s * cells, cover);
+        else if (s + 1 < squares)
+            find_cell(inner, (s + 1) * cells, level, &end);
+        // A work-item takes two blocks side by side: the upper or the lower half of a cell.
+        for (uint i = 2 * s * cells + lid; i < 2 * (s + 1) * cells; i += GROUP) {
+            uint j = i >> 1, lower = i & 1u, slot, leaf = find_cell(inner, j, 3, &slot);
+            uint column = 8 * even_bits(j), row = 8 * even_bits(j >> 1) + 4 * lower;
+            uint x = (tile.x << TILE_LEVEL) + column, y = (tile.y << TILE_LEVEL) + row;
+            slot -= first;
+            if (!tile.whole && (x >= width || y >= height))
+                continue;
+            if (leaf > 0) {
+                if (lower == 0 && begins_node(j, leaf)) {
+                    places[padded(slot)] = square_place(column, row, leaf);
+                    for (uint w = 0; w < MEAN_WORDS; ++w)
+                        means[w * PADDED + padded(slot)] =
+                            node_mean(stats, upper, tile.whole, x >> leaf, y >> leaf, leaf, w, width, height);
+                }
+                continue;
             }
-            continue;
+            __local const uchar *pair = (__local const uchar *)block_flags + (row >> 2) * ACROSS + (column >> 2);
+            for (uint b = 0; b < 2 && lower; ++b)
+                slot += block_leaves(pair[(int)b - (int)ACROSS], tile.whole, x + 4 * b, y - 4, width, height);
+            for (uint b = 0; b < 2; ++b) {
+                uint bx = x + 4 * b;
+                __global const uchar *pixel = pixels + origin + (ulong)y * pitch + bx * CHANNELS;
+                if (tile.whole)
+                    collect_block(pixel, pitch, 4, 4, pair[b], 1, column + 4 * b, row, slot, places, means);
+                else if (bx < width)
+                    collect_block(pixel, pitch, min(4u, width - bx), min(4u, height - y), pair[b], 0, column + 4 * b,
+                                  row, slot, places, means);
+                slot += block_leaves(pair[b], tile.whole, bx, y, width, height);
+            }
         }
-        for (uint i = b & ~3u; i < b; ++i) {
-            uint sx = block_x + even_bits(i), sy = block_y + even_bits(i >> 1);
-            slot += block_leaves(block_flags[i], whole, 4 * sx, 4 * sy, width, height);
-        }
-        uint rows[4 * CHANNELS];
-        if (whole) {
-            load_whole_block(pixels + origin + (ulong)(4 * y) * pitch + 4 * x * CHANNELS, pitch, rows);
-            collect_block(rows, block_flags[b], 1, 4 * x, 4 * y, width, height, slot, places, means);
-        } else {
-            load_block(pixels, origin, pitch, 4 * x, 4 * y, width, height, rows);
-            collect_block(rows, block_flags[b], 0, 4 * x, 4 * y, width, height, slot, places, means);
-        }
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    uint corner_x = left + (square_x << LEAF_LEVEL), corner_y = top + (square_y << LEAF_LEVEL);
-    for (uint slot = lid; slot < square_leaves; slot += GROUP) {
-        uint place = places[slot];
-        uint x = corner_x + (place & 63u), y = corner_y + (place >> 6 & 63u), size = 1u << (place >> 12);
-#if RECORD_WORDS == 4
-        ((__global uint4 *)record)[slot] = (uint4)(x, y, size, means[slot]);
-#else
-        __global uint *here = record + slot * RECORD_WORDS;
-        here[0] = x;
-        here[1] = y;
-        here[2] = size;
-        for (uint w = 0; w < MEAN_WORDS; ++w)
-            here[3 + w] = means[w * SLOTS + slot];
-#endif
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint slot = lid; slot < end - first; slot += GROUP)
+            write_record(record, first + slot, left + (tile.x << TILE_LEVEL), top + (tile.y << TILE_LEVEL), slot,
+                         places, means);
+        barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
 #endif

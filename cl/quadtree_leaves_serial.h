@@ -1,4 +1,4 @@
-// The leaves of a square in their order by one work-item: the form for CPUs. Same records as the kernel of that name in
+// The leaves of a tile in their order by one work-item: the form for CPUs. Same records as the kernel of that name in
 // quadtree_leaves.cl, after whose functions this comes.
 
 // Writes the record `slot` of the list at `leaves`, all but its means.
@@ -71,19 +71,22 @@ inline uint write_block(__global const uchar *pixel, uint pitch, uint flag, int 
 
 // As quadtree_leaves in quadtree_leaves.cl.
 //
-// NDRange: one work-group of one work-item a square of 2^LEAF_LEVEL pixels a side, in row order. Buffers: as there.
+// NDRange: one work-group of one work-item a tile, in row order. Buffers: as there.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quadtree_leaves(
     __global const uchar *pixels, ulong origin, uint pitch, uint width, uint height, uint left, uint top,
-    __global const uint2 *offsets, __global const uchar *flags, __global const ulong *stats,
-    __global const ulong *upper, __global const uint *nodes, __global uint *leaves) {
-    uint square = get_group_id(0), square_cols = along(width, LEAF_LEVEL), cols2 = along(width, 2);
+    uint last_level, __global const uchar *flags, __global const ulong *stats, __global const ulong *upper,
+    __global const uint *nodes, __global uint *leaves) {
+    uint square = get_group_id(0), square_cols = along(width, TILE_LEVEL), cols2 = along(width, 2);
     uint square_x = square % square_cols, square_y = square / square_cols;
-    uint block_x = square_x << (LEAF_LEVEL - 2), block_y = square_y << (LEAF_LEVEL - 2);
-    int whole = (square_x + 1) << LEAF_LEVEL <= width && (square_y + 1) << LEAF_LEVEL <= height;
-    uint covering = offsets[square].y, slot = 0;
-    __global uint *list = leaves + (ulong)offsets[square].x * RECORD_WORDS;
+    uint block_x = square_x << (TILE_LEVEL - 2), block_y = square_y << (TILE_LEVEL - 2);
+    int whole = (square_x + 1) << TILE_LEVEL <= width && (square_y + 1) << TILE_LEVEL <= height;
+    uint covering = 0, offset = 0, slot = 0;
+    for (uint i = 0; TILE_LEVEL + i <= last_level; ++i)
+        take_step(step_of(nodes, square_x >> i, square_y >> i, TILE_LEVEL + i, width, height), TILE_LEVEL + i, &offset,
+                  &covering);
+    __global uint *list = leaves + (ulong)offset * RECORD_WORDS;
     if (covering > 0) {
-        uint shift = covering - LEAF_LEVEL, nx = square_x >> shift, ny = square_y >> shift;
+        uint shift = covering - TILE_LEVEL, nx = square_x >> shift, ny = square_y >> shift;
         if (nx << shift == square_x && ny << shift == square_y) {
             write_place(list, 0, left + (nx << covering), top + (ny << covering), 1u << covering);
             for (uint w = 0; w < MEAN_WORDS; ++w)
@@ -96,7 +99,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quadtree_leaves(
         if (!whole && (4 * x >= width || 4 * y >= height))
             continue;
         // Nodes within the square that begin at this block, the greatest first.
-        for (uint level = LEAF_LEVEL - 1; level >= 3 && leaf == 0; --level)
+        for (uint level = TILE_LEVEL - 1; level >= 3 && leaf == 0; --level)
             if ((b & ((1u << (2 * level - 4)) - 1u)) == 0) {
                 uint cols = along(width, level), node = (y >> (level - 2)) * cols + (x >> (level - 2));
                 leaf = nodes[level_base(width, height, 3, level) + node] & STOP ? level : 0u;

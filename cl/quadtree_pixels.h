@@ -1,44 +1,55 @@
-// Loading of 4x4 blocks of interleaved 8-bit pixels for the quadtree kernels.
+// Loading of interleaved 8-bit pixels for the quadtree kernels: four rows of a few pixels, in words.
 //
-// A row of a block is 4 * CHANNELS bytes, held in CHANNELS words, least significant byte first.
-// ALIGNED is 1 where the rows' pitch and origin are multiples of 4 bytes (a block's offset in its row always is).
+// Pixels are taken four at a time, which is CHANNELS words of a row, least significant byte first.
+// ALIGNED is 1 where the rows' pitch and origin are multiples of 4 bytes (four pixels always are).
 
-#define BLOCK_BYTE(rows, r, i) (((rows)[(r) * CHANNELS + ((i) >> 2)] >> (((i) & 3u) << 3)) & 255u)
+// Byte i of row r, of rows of `words` words; `zero` is 0.
+#define ROW_BYTE(rows, words, r, i, zero) (((rows)[(r) * (words) + ((i) >> 2)] >> ((((i) & 3u) << 3) + (zero))) & 255u)
 
-// Loads a block that lies inside the picture, from its first byte.
-inline void load_whole_block(__global const uchar *first, uint pitch, uint *rows) {
-    for (uint r = 0; r < 4; ++r)
-        for (uint i = 0; i < CHANNELS; ++i) {
+inline uint load_word(__global const uchar *at) {
 #if ALIGNED
-            rows[r * CHANNELS + i] = ((__global const uint *)(first + r * pitch))[i];
+    return *(__global const uint *)at;
 #else
-            __global const uchar *byte = first + r * pitch + 4 * i;
-            rows[r * CHANNELS + i] = byte[0] | byte[1] << 8 | byte[2] << 16 | (uint)byte[3] << 24;
+    return as_uint(vload4(0, at));
 #endif
-        }
 }
 
-// Loads the block whose top-left pixel is (x, y); bytes outside the picture become 0.
-inline void load_block(__global const uchar *pixels, ulong origin, uint pitch, uint x, uint y, uint width,
-                       uint height, uint *rows) {
+// Loads four rows of `words` words that lie inside the picture, from their first byte.
+inline void load_whole_rows(__global const uchar *first, uint pitch, uint words, uint *rows) {
+#pragma unroll
+    for (uint r = 0; r < 4; ++r)
+#pragma unroll
+        for (uint i = 0; i < words; ++i)
+            rows[r * words + i] = load_word(first + r * pitch + 4 * i);
+}
+
+// Loads four rows of `words` words of which `height` rows of `bytes` bytes are inside the picture; others become 0.
+inline void load_rows(__global const uchar *first, uint pitch, uint words, uint bytes, uint height, uint *rows) {
+#pragma unroll
     for (uint r = 0; r < 4; ++r) {
-        __global const uchar *row = pixels + origin + (ulong)(y + r) * pitch + (ulong)x * CHANNELS;
-        int inside = y + r < height;
-#if ALIGNED
-        if (inside && x + 4 <= width) {
-            for (uint i = 0; i < CHANNELS; ++i)
-                rows[r * CHANNELS + i] = ((__global const uint *)row)[i];
-            continue;
-        }
-#endif
-        uint bytes = inside ? min(4u, width - min(x, width)) * CHANNELS : 0u;
-        for (uint i = 0; i < CHANNELS; ++i) {
+        __global const uchar *row = first + r * pitch;
+        uint here = r < height ? bytes : 0u;
+#pragma unroll
+        for (uint i = 0; i < words; ++i) {
             uint word = 0;
-            for (uint j = 0; j < 4; ++j)
-                word |= (4 * i + j < bytes ? (uint)row[4 * i + j] : 0u) << (8 * j);
-            rows[r * CHANNELS + i] = word;
+            if (4 * i + 4 <= here)
+                word = load_word(row + 4 * i);
+            else
+                for (uint j = 4 * i; j < here; ++j)
+                    word |= (uint)row[j] << ((j & 3u) << 3);
+            rows[r * words + i] = word;
         }
     }
+}
+
+// Loads the 4x4 block whose top-left pixel is (x, y); bytes outside the picture become 0.
+inline void load_block(__global const uchar *pixels, ulong origin, uint pitch, uint x, uint y, uint width,
+                       uint height, uint *rows) {
+    __global const uchar *first = pixels + origin + (ulong)y * pitch + (ulong)x * CHANNELS;
+    if (x + 4 <= width && y + 4 <= height)
+        load_whole_rows(first, pitch, CHANNELS, rows);
+    else
+        load_rows(first, pitch, CHANNELS, min(4u, width - min(x, width)) * CHANNELS, height - min(y, height), rows);
 }
 
 // ITU-R BT.601 luma in 16-bit fixed point, rounded half up.
@@ -46,12 +57,24 @@ inline uint luma(uint red, uint green, uint blue) {
     return (red * 19595u + green * 38470u + blue * 7471u + 32768u) >> 16;
 }
 
-// Value of `band` at pixel p of row r of a block: a channel, or the luma behind the channels.
-inline uint block_value(const uint *rows, uint r, uint p, uint band) {
+// Value of `band` at pixel p of row r of rows of `words` words: a channel, or the luma behind the channels. `zero` is
+// 0, which the compiler does not know where it comes from an argument: what luma takes from the words is then no value
+// that it could keep from the channels, for which there are not registers enough.
+inline uint row_value(const uint *rows, uint words, uint r, uint p, uint band, uint zero) {
     uint i = p * CHANNELS;
 #if BANDS > CHANNELS
     if (band == CHANNELS)
-        return luma(BLOCK_BYTE(rows, r, i), BLOCK_BYTE(rows, r, i + 1), BLOCK_BYTE(rows, r, i + 2));
+        return luma(ROW_BYTE(rows, words, r, i, zero), ROW_BYTE(rows, words, r, i + 1, zero),
+                    ROW_BYTE(rows, words, r, i + 2, zero));
 #endif
-    return BLOCK_BYTE(rows, r, i + band);
+    return ROW_BYTE(rows, words, r, i + band, 0u);
+}
+
+// The same of a pixel in the picture.
+inline uint pixel_value(__global const uchar *pixel, uint band) {
+#if BANDS > CHANNELS
+    if (band == CHANNELS)
+        return luma(pixel[0], pixel[1], pixel[2]);
+#endif
+    return pixel[band];
 }

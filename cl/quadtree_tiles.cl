@@ -7,62 +7,60 @@
 
 #include "quadtree.h"
 #include "quadtree_pixels.h"
-#include "quadtree_blocks.h"
 
 #define CELLS (1u << (2 * TILE_LEVEL - 6))
 #define WIDE_NODES (CELLS + CELLS / 3 + 1)
 
-// One node of level 3 or more whose children's sums are known: decides, stores, and returns the leaves under it.
-inline uint finish_node(const ulong *words, const uchar2 *extent, uint leaves, uint level, uint x, uint y, uint base,
-                        int whole, const rules_t *rules, __global ulong *stats, __global uint *nodes) {
+#include "quadtree_blocks.h"
+
+// One node of level 3 or more, whose words and extents go to the slot `at`: they are those of `parts` slots from
+// `below` on. Decides, stores, and gives back the leaves under it, `leaves` if it is split.
+inline uint finish_node(__local ulong *wide, __local uchar2 *reach, uint below, uint parts, uint at, uint leaves,
+                        uint level, uint x, uint y, uint base, int whole, const rules_t *rules, __global ulong *stats,
+                        __global uint *nodes) {
     uint cols = along(rules->width, level), cells = cols * along(rules->height, level), node = y * cols + x;
-    ulong n = whole ? 1UL << (2 * level) : pixels_inside(x, y, level, rules->width, rules->height);
+    uint n = whole ? 1u << (2 * level) : (uint)pixels_inside(x, y, level, rules->width, rules->height);
+    ulong limit = whole ? whole_limit(level, rules->bound) : small_limit(n, rules->bound);
+    verdict_t verdict = no_verdict();
+    for (uint c = 0, slot = 0; c < BANDS; ++c, slot += WIDE_NODES) {
+        ulong word = wide[slot + below];
+        for (uint i = 1; i < parts; ++i)
+            word += wide[slot + below + i];
+        wide[slot + at] = word;
+        if (n > 0)
+            stats[BANDS * base + c * cells + node] = word;
+#if CRITERION == RANGE
+        uchar2 extent = reach[slot + below];
+        for (uint i = 1; i < parts; ++i)
+            extent = join_extents(extent, reach[slot + below + i]);
+        reach[slot + at] = extent;
+        add_extent(&verdict, extent, rules->bound);
+#else
+        add_word(&verdict, c, word, n, limit);
+#endif
+    }
     if (n == 0)
         return 0;
-    ulong sum[BANDS], squares[BANDS];
-    for (uint c = 0; c < BANDS; ++c) {
-        sum[c] = words[c] >> WIDE_SHIFT;
-        squares[c] = words[c] & WIDE_MASK;
-    }
-    int stop = level <= rules->top_level &&
-               (level <= rules->floor_level || uniform_node(sum, squares, extent, level, n, rules->bound));
+    int stop = level <= rules->top_level && (level <= rules->floor_level || is_uniform(&verdict, limit));
     leaves = stop ? 1u : leaves;
     nodes[base + node] = stop ? STOP | leaves : leaves;
-    for (uint c = 0; c < BANDS; ++c)
-        stats[BANDS * base + c * cells + node] = words[c];
     return leaves;
 }
 
-// Levels 1 to 3 of one 8x8 cell; the cell's own words and extents come back, and the leaves under it.
+// Levels 1 to 3 of the 8x8 cell at (x, y), whose slot is `at`; gives back the leaves under it.
 inline uint reduce_cell(__global const uchar *pixels, ulong origin, uint pitch, uint x, uint y, int whole,
-                        const rules_t *rules, ulong *words, uchar2 *extent, __global uint *low, __global uchar *flags,
-                        __global ulong *stats, __global uint *nodes) {
+                        const rules_t *rules, __local ulong *wide, __local uchar2 *reach, uint at, __global uint *low,
+                        __global uchar *flags, __global ulong *stats, __global uint *nodes) {
     uint leaves = 0;
-    for (uint c = 0; c < BANDS; ++c) {
-        words[c] = 0;
-        extent[c] = NO_EXTENT;
+#pragma unroll 1
+    for (uint lower = 0; lower < 2; ++lower) {
+        uint top = y + 4 * lower;
+        half_cell_t part = {pixels + origin + (ulong)top * pitch + x * CHANNELS, pitch, x, top,
+                            whole ? 8u : min(8u, rules->width - min(x, rules->width)),
+                            whole ? 4u : min(4u, rules->height - min(top, rules->height))};
+        leaves += reduce_half(&part, lower, whole, rules, wide, reach, at, low, flags);
     }
-    for (uint half_cell = 0; half_cell < 2; ++half_cell) {
-        uint word1[8 * BANDS], word2[2 * BANDS], flag[2], by = y + 4 * half_cell;
-        for (uint b = 0; b < 2; ++b) {
-            uint rows[4 * CHANNELS], bx = x + 4 * b;
-            uchar2 extent2[BANDS];
-            if (whole)
-                load_whole_block(pixels + origin + (ulong)by * pitch + bx * CHANNELS, pitch, rows);
-            else
-                load_block(pixels, origin, pitch, bx, by, rules->width, rules->height, rows);
-            leaves += reduce_block(rows, whole, bx, by, rules, word1 + 4 * b * BANDS, word2 + b * BANDS, extent2,
-                                   flag + b);
-            for (uint c = 0; c < BANDS; ++c) {
-                words[c] += widened(word2[b * BANDS + c]);
-#if CRITERION == RANGE
-                extent[c] = join_extents(extent[c], extent2[c]);
-#endif
-            }
-        }
-        store_blocks(low, flags, word1, word2, flag, whole, x, by, rules->width, rules->height);
-    }
-    return finish_node(words, extent, leaves, 3, x >> 3, y >> 3, 0, whole, rules, stats, nodes);
+    return finish_node(wide, reach, at, 1, at, leaves, 3, x >> 3, y >> 3, 0, whole, rules, stats, nodes);
 }
 
 #if LANES
@@ -89,15 +87,14 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
     __local ulong wide[BANDS * WIDE_NODES];
 #if CRITERION == RANGE
     __local uchar2 reach[CHANNELS * WIDE_NODES];
+#else
+    __local uchar2 reach[1];
 #endif
     const rules_t rules = {width, height, floor_level, top_level, bound};
     uint lid = get_local_id(0), tile_cols = along(width, TILE_LEVEL);
     uint tile = listed ? list[get_group_id(0)] : get_group_id(0);
     uint tile_x = tile % tile_cols, tile_y = tile / tile_cols;
     int whole = (tile_x + 1) << TILE_LEVEL <= width && (tile_y + 1) << TILE_LEVEL <= height;
-    ulong words[BANDS];
-    uchar2 extent[BANDS];
-
 #if LANES
     if (whole)
         reduce_tile(pixels, origin, pitch, tile_x << TILE_LEVEL, tile_y << TILE_LEVEL, 1, &rules, wide, count, low,
@@ -114,15 +111,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
         uint j = spread_bits(cx) | spread_bits(cy) << 1;
         uint x = (tile_x << TILE_LEVEL) + 8 * cx, y = (tile_y << TILE_LEVEL) + 8 * cy;
         if (whole)
-            count[j] = reduce_cell(pixels, origin, pitch, x, y, 1, &rules, words, extent, low, flags, stats, nodes);
+            count[j] = reduce_cell(pixels, origin, pitch, x, y, 1, &rules, wide, reach, j, low, flags, stats, nodes);
         else
-            count[j] = reduce_cell(pixels, origin, pitch, x, y, 0, &rules, words, extent, low, flags, stats, nodes);
-        for (uint c = 0; c < BANDS; ++c)
-            wide[c * WIDE_NODES + j] = words[c];
-#if CRITERION == RANGE
-        for (uint c = 0; c < CHANNELS; ++c)
-            reach[c * WIDE_NODES + j] = extent[c];
-#endif
+            count[j] = reduce_cell(pixels, origin, pitch, x, y, 0, &rules, wide, reach, j, low, flags, stats, nodes);
     }
     uint from = 0, to = CELLS, first = 4, base = along(width, 3) * along(height, 3);
 #endif
@@ -132,20 +123,10 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
         for (uint j = lid; j < here; j += GROUP) {
             uint x = (tile_x << (TILE_LEVEL - level)) + even_bits(j), leaves = 0;
             uint y = (tile_y << (TILE_LEVEL - level)) + even_bits(j >> 1);
-            for (uint c = 0; c < BANDS; ++c) {
-                __local ulong *below = wide + c * WIDE_NODES + from + 4 * j;
-                words[c] = below[0] + below[1] + below[2] + below[3];
-                wide[c * WIDE_NODES + to + j] = words[c];
-#if CRITERION == RANGE
-                __local uchar2 *reach_below = reach + c * WIDE_NODES + from + 4 * j;
-                extent[c] = join_extents(join_extents(reach_below[0], reach_below[1]),
-                                         join_extents(reach_below[2], reach_below[3]));
-                reach[c * WIDE_NODES + to + j] = extent[c];
-#endif
-            }
             for (uint i = 4 * j; i < 4 * j + 4; ++i)
                 leaves += count[from + i];
-            count[to + j] = finish_node(words, extent, leaves, level, x, y, base, whole, &rules, stats, nodes);
+            count[to + j] = finish_node(wide, reach, from + 4 * j, 4, to + j, leaves, level, x, y, base, whole, &rules,
+                                        stats, nodes);
         }
         from = to;
         to += here;

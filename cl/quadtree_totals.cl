@@ -43,6 +43,24 @@ LANES_INLINE void add_tile(__global const uchar *first, uint pitch, uint x, uint
 }
 #endif
 
+#if !LANES && CHANNELS <= 4
+// Wide word of band c over a 4x4 block of which `columns` by `height` pixels from its corner on are in the picture;
+// `extent` is joined with its extent. `zero`: see row_value.
+inline ulong block_word(const uint *rows, uint c, uint columns, uint height, uint zero, uchar2 *extent) {
+    uint word = 0;
+#pragma unroll
+    for (uint p = 0; p < 16; ++p) {
+        uint v = row_value(rows, CHANNELS, p >> 2, p & 3u, c, zero);
+        word += v * (v + (1u << NARROW_SHIFT));
+#if CRITERION == RANGE
+        if ((p & 3u) < columns && (p >> 2) < height)
+            *extent = join_extents(*extent, (uchar2)(v, v));
+#endif
+    }
+    return widened(word);
+}
+#endif
+
 // Statistics of every tile of 2^TILE_LEVEL pixels a side, nothing of what is under it.
 //
 // NDRange: one work-group of GROUP work-items a tile, in row order. pixels, origin, pitch, width, height, floor_level,
@@ -53,49 +71,72 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_totals
     __global const uchar *pixels, ulong origin, uint pitch, uint width, uint height, uint floor_level, uint top_level,
     ulong bound, __global ulong *stats, uint stats_at, __global uint *nodes, uint nodes_at, __global uchar2 *extents) {
     __local ulong partial[BANDS * GROUP];
+#if CRITERION == RANGE
     __local uchar2 reach[CHANNELS * GROUP];
+#endif
     uint lid = get_local_id(0), cols = along(width, TILE_LEVEL), cells = cols * along(height, TILE_LEVEL);
     uint node = get_group_id(0), tile_x = node % cols, tile_y = node / cols;
-    ulong sum[BANDS], squares[BANDS];
-    uchar2 extent[CHANNELS];
-    for (uint c = 0; c < BANDS; ++c)
-        sum[c] = squares[c] = 0;
-    for (uint c = 0; c < CHANNELS; ++c)
-        extent[c] = NO_EXTENT;
 #if LANES
     uint x = tile_x << TILE_LEVEL, y = tile_y << TILE_LEVEL;
     __global const uchar *first = pixels + origin + (ulong)y * pitch + (ulong)x * CHANNELS;
+    ulong sum[BANDS], squares[BANDS];
     if (x + SIDE <= width && y + SIDE <= height)
         add_tile(first, pitch, x, y, 1, width, height, sum, squares);
     else
         add_tile(first, pitch, x, y, 0, width, height, sum, squares);
     for (uint c = 0; c < BANDS; ++c)
         partial[c] = sum[c] << WIDE_SHIFT | squares[c];
-#else
+#elif CHANNELS <= 4
+    ulong word[BANDS];
+    uchar2 extent[BANDS];
+#pragma unroll
+    for (uint c = 0; c < BANDS; ++c) {
+        word[c] = 0;
+        extent[c] = NO_EXTENT;
+    }
     for (uint i = lid; i < BLOCKS; i += GROUP) {
         uint x = (tile_x << TILE_LEVEL) + 4 * (i & ((1u << (TILE_LEVEL - 2)) - 1));
         uint y = (tile_y << TILE_LEVEL) + 4 * (i >> (TILE_LEVEL - 2));
         uint rows[4 * CHANNELS];
         load_block(pixels, origin, pitch, x, y, width, height, rows);
-        for (uint c = 0; c < BANDS; ++c) {
-            uint total = 0, total2 = 0;
-            for (uint p = 0; p < 16; ++p) {
-                uint v = block_value(rows, p >> 2, p & 3u, c);
-                total += v;
-                total2 += v * v;
-#if CRITERION == RANGE
-                if (x + (p & 3u) < width && y + (p >> 2) < height)
-                    extent[c] = join_extents(extent[c], (uchar2)(v, v));
-#endif
-            }
-            sum[c] += total;
-            squares[c] += total2;
-        }
+#pragma unroll
+        for (uint c = 0; c < BANDS; ++c)
+            word[c] += block_word(rows, c, width - min(x, width), height - min(y, height), (uint)(bound >> 60),
+                                  extent + c);
     }
-    for (uint c = 0; c < BANDS; ++c)
-        partial[c * GROUP + lid] = sum[c] << WIDE_SHIFT | squares[c];
-    for (uint c = 0; c < CHANNELS; ++c)
+#pragma unroll
+    for (uint c = 0; c < BANDS; ++c) {
+        partial[c * GROUP + lid] = word[c];
+#if CRITERION == RANGE
         reach[c * GROUP + lid] = extent[c];
+#endif
+    }
+#else
+    // Band by band, for more would not fit the registers.
+    for (uint c = 0; c < BANDS; ++c) {
+        ulong word = 0;
+        uchar2 extent = NO_EXTENT;
+        for (uint i = lid; i < BLOCKS; i += GROUP) {
+            uint x = (tile_x << TILE_LEVEL) + 4 * (i & ((1u << (TILE_LEVEL - 2)) - 1));
+            uint y = (tile_y << TILE_LEVEL) + 4 * (i >> (TILE_LEVEL - 2));
+            for (uint p = 0; p < 16; ++p) {
+                uint px = x + (p & 3u), py = y + (p >> 2);
+                if (px < width && py < height) {
+                    uint v = pixels[origin + (ulong)py * pitch + px * CHANNELS + c];
+                    word += (ulong)v << WIDE_SHIFT | v * v;
+#if CRITERION == RANGE
+                    extent = join_extents(extent, (uchar2)(v, v));
+#endif
+                }
+            }
+        }
+        partial[c * GROUP + lid] = word;
+#if CRITERION == RANGE
+        reach[c * GROUP + lid] = extent;
+#endif
+    }
+#endif
+#if !LANES
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint step = GROUP / 2; step > 0; step /= 2) {
         if (lid < step) {
@@ -110,19 +151,19 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_totals
     }
 #endif
     if (lid == 0) {
+        uint n = (uint)pixels_inside(tile_x, tile_y, TILE_LEVEL, width, height);
+        ulong limit = small_limit(n, bound);
+        verdict_t verdict = no_verdict();
         for (uint c = 0; c < BANDS; ++c) {
-            ulong word = partial[c * GROUP];
-            stats[stats_at + c * cells + node] = word;
-            sum[c] = word >> WIDE_SHIFT;
-            squares[c] = word & WIDE_MASK;
-        }
+            stats[stats_at + c * cells + node] = partial[c * GROUP];
 #if CRITERION == RANGE
-        for (uint c = 0; c < CHANNELS; ++c)
-            extents[c * cells + node] = extent[c] = reach[c * GROUP];
+            extents[c * cells + node] = reach[c * GROUP];
+            add_extent(&verdict, reach[c * GROUP], bound);
+#else
+            add_word(&verdict, c, partial[c * GROUP], n, limit);
 #endif
-        ulong n = pixels_inside(tile_x, tile_y, TILE_LEVEL, width, height);
-        int uniform = uniform_node(sum, squares, extent, TILE_LEVEL, n, bound);
-        int stop = TILE_LEVEL <= top_level && (TILE_LEVEL <= floor_level || uniform);
+        }
+        int stop = TILE_LEVEL <= top_level && (TILE_LEVEL <= floor_level || is_uniform(&verdict, limit));
         nodes[nodes_at + node] = stop ? STOP | 1u : 0u;
     }
 }

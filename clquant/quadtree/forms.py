@@ -41,7 +41,7 @@ def tile_level(limits: runtime.Limits, bands: int) -> int:
 def leaf_level(limits: runtime.Limits, channels: int, tile: int) -> int:
     """Side of the squares whose leaves one work-group gathers, as a level: the greatest that local memory admits."""
     for level in (5, 4):
-        if level <= tile and 4**level * (3 + 4 * -(-channels // 4)) + 256 <= limits.local_memory:
+        if level <= tile and 4**level * (3 + 4 * -(-channels // 4)) + 1024 <= limits.local_memory:
             return level
     return 3
 

@@ -30,6 +30,8 @@ from clquant.quadtree.geometry import cells, grid
 
 STOP = np.uint32(1 << 31)
 COUNT_MASK = np.uint32(STOP - 1)
+# For kernels that decide nothing: one build for all criteria.
+_NO_CRITERION: dict[str, int | str] = {"CRITERION": 0, "WEIGHT_LIST": "0"}
 
 
 def record_dtype(channels: int, gray: bool) -> np.dtype[np.void]:
@@ -87,7 +89,7 @@ def launch_upper(
     """Make `levels` levels from `first` on out of the level below: `quadtree_upper`, whose arguments these are."""
     height, width = shape
     span = upper_span(session.limits, criterion.bands(int(constants["CHANNELS"])))
-    upper = {**constants, "SPAN": span}
+    upper = {**constants, "ALIGNED": 0, "SPAN": span}  # it reads no pixels: one build for both
     kernel, group = group_kernel(
         session, "quadtree_upper.cl", "quadtree_upper", session.tuned("quadtree.upper_group"), upper
     )
@@ -274,32 +276,23 @@ class Subtree:
             Gets `count()` records of `record_dtype`, x and y in the whole picture's pixels.
         """
         session, region = self.session, self.region
-        level = leaf_level(session.limits, self.channels, self.tile)
         variant = session.choose(LEAF_VARIANTS)
-        more = {"LEAF_LEVEL": level, **variant.constants}
-        wanted = 1 if variant.name == "lanes" else session.tuned("quadtree.leaf_group")
-        kernel, group = self._group_kernel(variant.file, "quadtree_leaves", wanted, **more)
-        locate = session.program(variant.file, **self._constants(**more, GROUP=group)).kernel("quadtree_offsets")
-        squares = cells(region.height, region.width, level)
-        offsets = self.scope.empty(8 * squares)
-        session.launch(
-            locate,
-            squares,
-            session.work_group_size(locate, 64),
-            np.uint32(region.width),
-            np.uint32(region.height),
-            np.uint32(self.last),
-            self.buffers["nodes"],
-            offsets,
+        kernel, group = self._group_kernel(
+            variant.file,
+            "quadtree_leaves",
+            1 if variant.name == "lanes" else session.tuned("quadtree.leaf_group"),
+            **variant.constants,
+            **_NO_CRITERION,
+            LEAF_LEVEL=leaf_level(session.limits, self.channels, self.tile),
         )
         session.launch(
             kernel,
-            squares * group,
+            self.cells[self.tile] * group,
             group,
             *self._geometry(),
             np.uint32(region.left),
             np.uint32(region.top),
-            offsets,
+            np.uint32(self.last),
             *(self.buffers[name] for name in ("flags", "stats", "upper", "nodes")),
             records,
         )
@@ -317,9 +310,8 @@ class Subtree:
         -------
         tuple of ndarray of uint64, (count, C)
         """
-        kernel = self.session.program("quadtree_totals.cl", **self._constants(GROUP=1, LANES=0)).kernel(
-            "quadtree_leaf_sums"
-        )
+        constants = self._constants(GROUP=1, LANES=0, **_NO_CRITERION)
+        kernel = self.session.program("quadtree_totals.cl", **constants).kernel("quadtree_leaf_sums")
         sums, squares = (self.scope.empty(8 * count * self.channels) for _ in range(2))
         self.session.launch(
             kernel,
