@@ -16,7 +16,8 @@ inline int outside(int y, int x, int height, int width) {
 #define STRIDE picture.s2
 #define ORIGIN picture.s3
 
-/* A launch: its first row of blocks, the first row of blocks that `edges` has, how many, and blocks of a phase a row. */
+/* A launch: its first row of blocks, the first row of blocks that `edges` has, how many, and blocks of a phase a row.
+ */
 #define FIRST_ROW blocks.s0
 #define EDGE_ROW blocks.s1
 #define EDGE_ROWS blocks.s2

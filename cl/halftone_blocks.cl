@@ -11,8 +11,8 @@ inline int decide(int value, global const uchar *nearest) {
 }
 
 /* What the blocks around an inward block left for its rim. */
-inline void gather_edges(local short *waiting, int lanes, global const ushort *rim, global const short *edges, int count,
-                         int block_y, int block_x, int channel, int4 picture, int4 blocks) {
+inline void gather_edges(local short *waiting, int lanes, global const ushort *rim, global const short *edges,
+                         int count, int block_y, int block_x, int channel, int4 picture, int4 blocks) {
     for (int side = 0; side < 4; ++side) {
         const int y = block_y + (side == 2) - (side == 0), x = block_x + (side == 1) - (side == 3);
         if (outside(y * BLOCK, x * BLOCK, HEIGHT, WIDTH))

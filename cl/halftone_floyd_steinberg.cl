@@ -52,8 +52,8 @@ inline void diffuse(PARAMETERS, global error_t *errors, int row, int x, int widt
  * wavefront: a pixel waits for its left neighbour and the three above.
  *
  * In each component, the value is v = clamp(c + s / 16, 0, 255), rounded toward zero, with
- * s = 7 e(left) + 3 e(right above) + 5 e(above) + e(left above), and its error e = v - (what it shows): the arithmetic of
- * Pillow's convert("1"), which shows white above 128. |s| <= 16 * 255, so everything fits 16 bits.
+ * s = 7 e(left) + 3 e(right above) + 5 e(above) + e(left above), and its error e = v - (what it shows): the arithmetic
+ * of Pillow's convert("1"), which shows white above 128. |s| <= 16 * 255, so everything fits 16 bits.
  *
  * Pictures are cut into tiles of ROWS rows by COLUMNS pixels, each row two pixels further left than the one above
  * (2 ROWS <= COLUMNS); tile (i, j) waits for (i, j - 1) and (i - 1, j + 1), so tiles of equal j + 2 i run at once, a

@@ -28,9 +28,10 @@ inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uin
  * Source: Zhang, Recker, Ulichney, Beretta, Tastl, Lin, Owens, "A Parallel Error Diffusion Implementation on a GPU",
  * section 2; its section 5 leaves colour open.
  *
- * A pixel's aim is its colour plus `gain` / 16 times the error that reached it, rounded and clamped to 8 bits; a gain over
- * 16 is what a threshold that rises with the tone is at two levels (gain 1 / (1 - slope)). The pixel takes the entry nearest to its aim (palette_nearest.h), and passes on its colour plus the error less that entry,
- * clamped to error_limit. A pixel of alpha 0 takes the palette's transparent entry and drops what reached it.
+ * A pixel's aim is its colour plus `gain` / 16 times the error that reached it, rounded and clamped to 8 bits; a gain
+ * over 16 is what a threshold that rises with the tone is at two levels (gain 1 / (1 - slope)). The pixel takes the
+ * entry nearest to its aim (palette_nearest.h), and passes on its colour plus the error less that entry, clamped to
+ * error_limit. A pixel of alpha 0 takes the palette's transparent entry and drops what reached it.
  *
  * NDRange: (blocks of this phase in a row, rows of blocks); any work-group (n, 1).
  * The palette's parameters, constants: palette_nearest.h.
@@ -92,7 +93,8 @@ kernel void halftone_palette(PALETTE_PARAMETERS, global const uchar *image, glob
         const int4 aim = color_of(worth + ((reached * gain) >> 4), codes);
         const int entry = nearest_to_color(space_coordinates(aim, tables), aim, points, colors, PALETTE_CELLS);
         output[at] = (INDEX)entry;
-        const int4 error = clamp(worth + reached - worth_of(colors[entry], light), (int4)(-error_limit), (int4)(error_limit));
+        const int4 error =
+            clamp(worth + reached - worth_of(colors[entry], light), (int4)(-error_limit), (int4)(error_limit));
         const short4 weight = weights[step.s1 >> 10];
         int4 first = (error * weight.s1) >> 4, second = (error * weight.s2) >> 4, third = (error * weight.s3) >> 4;
         first = outside(y + (step.s5 >> 8) - 2, x + (step.s5 & 255) - 2, HEIGHT, WIDTH) ? (int4)0 : first;

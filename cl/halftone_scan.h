@@ -63,7 +63,8 @@
     near = first;                                                                                                      \
     far = (value_t)0
 
-/* A corner of the block: the pixel diagonally beyond is of the same phase, so 135 degrees is on the side left behind. */
+/* A corner of the block: the pixel diagonally beyond is of the same phase, so 135 degrees is on the side left behind.
+ */
 #define BLOCK_CORNER(row, delta, mask, next_mask)                                                                      \
     STEP((value_t)0, row, delta);                                                                                      \
     first &= (next_mask), second &= (mask), third &= (mask);                                                           \
