@@ -90,7 +90,17 @@ class CandidateLister:
         return CandidateGrid(starts, entries, (1, 1, 1, 1), WHOLE_SHIFT, self._count)
 
     def fine(self, expected_pixels: int) -> CandidateGrid:
-        """A grid for so many pixels, coarser or whole where its lists grow too long."""
+        """A grid of lists, coarser or whole where they grow too long.
+
+        Parameters
+        ----------
+        expected_pixels : int
+            How many pixels will be mapped in all; from many on cells are half as long.
+
+        Returns
+        -------
+        CandidateGrid
+        """
         finer = expected_pixels * self._count >= FINER_PAYS
         shift = FINE_SHIFT[self._space.name][int(self._space.alpha)] - finer
         if self._count <= FEW and self._session.limits.local_memory >= FEW * FEW_BYTES + 8:
