@@ -2,7 +2,8 @@
 
 What a job must do at least for the same exact result, whatever its kernels do: bytes read once and written once;
 multiply-adds of an exhaustive search; a read of a table for each pixel whose answer depends on its colour; an addition
-for each pixel that is counted; steps of which each waits for the one before; launches of which each does.
+for each pixel that is counted; integer operations of a pixel; steps of which each waits for the one before; launches
+of which each does.
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ COLUMNS = {
     "term": "limit by",
 }
 CODEWORDS, COLORS, BLOCK = 1024, 256, 32
+# Integer operations of a pixel of the pinwheel at two levels: five to decide it and to clamp its error, twelve to split
+# that in four and four to add the shares up.
+PINWHEEL_OPERATIONS = 21
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +64,7 @@ class Term:
 TERMS = {
     "bytes": Term("copy bandwidth", 1e6, "MB moved", lambda rates: 1e-6 / rates.copy_gbps),
     "multiply_adds": Term("float multiply-adds", 1e9, "x 10^9 multiply-adds", lambda rates: 1e-6 / rates.float_gfma),
+    "operations": Term("integer operations", 1e9, "x 10^9 integer operations", lambda rates: 1e-6 / rates.integer_gmad),
     # A table too large for local memory, of which the nearest cache holds what is read.
     "reads": Term("reads of a table", 1e6, "x 10^6 reads of a table", lambda rates: 1e-6 / rates.small_reads_g),
     "adds": Term("additions in local memory", 1e6, "x 10^6 additions", lambda rates: 1e-6 / rates.local_adds_g),
@@ -154,7 +159,8 @@ def _halftones(limits: Limits) -> None:
     for size in (8, 16, 32, 64):
         call = partial(PinwheelHalftoner(size, queue=limits.queue).transform, limits.gray)
         # The blocks of one colour of the checkerboard, then those of the other, each from pixel to pixel.
-        limits.row(f"pinwheel halftone, block {size}", call, bytes=2 * pixels, steps=2 * size**2)
+        least = {"bytes": 2 * pixels, "steps": 2 * size**2, "operations": PINWHEEL_OPERATIONS * pixels}
+        limits.row(f"pinwheel halftone, block {size}", call, **least)
     call = partial(floyd_steinberg, limits.gray, queue=limits.queue)
     # A pixel waits for its left neighbour and for the upper right one, so each row is two pixels behind the one above.
     side = int(limits.pixels**0.5)

@@ -1,6 +1,60 @@
 #include "philox.h"
 #include "halftone.h"
-#include "halftone_tile.h"
+#include "halftone_records.h"
+
+#define PITCH (GROUP + 4) /* bytes between the pixels of a tile; 4 more than the lanes, against bank conflicts */
+#define QUADS (BLOCK / 4)
+#define BATCH (BLOCK % 8 == 0 ? 16 : 4) /* quads of a work-item in flight at once; divides BLOCK * QUADS */
+
+/* The group's i-th quad of pixels: quads of a row of a block, then blocks, then rows. */
+typedef struct {
+    size_t in_picture; /* its first pixel, from the group's first */
+    int in_tile, lane;
+} Quad;
+
+inline Quad quad_at(int i, int dx, int dy) {
+    const int x = i % QUADS * 4, lane = i / QUADS % GROUP, y = i / (QUADS * GROUP);
+    const Quad quad = {(size_t)y * dy + (size_t)(lane * 2 * BLOCK + x) * dx, (y * BLOCK + x) * PITCH + lane, lane};
+    return quad;
+}
+
+/* Copy the blocks of a group from the picture, in words of four pixels where those are aligned. */
+inline void load_tile(global const uchar *image, local uchar *tile, int dx, int dy, int lanes_used, int aligned) {
+    for (int begin = (int)get_local_id(0); begin < GROUP * QUADS * BLOCK; begin += GROUP * BATCH) {
+        uint pixels[BATCH];
+#pragma unroll
+        for (int j = 0; j < BATCH; ++j) {
+            const Quad quad = quad_at(begin + j * GROUP, dx, dy);
+            global const uchar *from = image + quad.in_picture;
+            pixels[j] = 0;
+            if (quad.lane < lanes_used)
+                pixels[j] = aligned ? *(global const uint *)from
+                                    : from[0] | from[dx] << 8 | from[2 * dx] << 16 | (uint)from[3 * dx] << 24;
+        }
+#pragma unroll
+        for (int j = 0; j < BATCH; ++j) {
+            local uchar *to = tile + quad_at(begin + j * GROUP, dx, dy).in_tile;
+            to[0] = (uchar)pixels[j], to[PITCH] = (uchar)(pixels[j] >> 8);
+            to[2 * PITCH] = (uchar)(pixels[j] >> 16), to[3 * PITCH] = (uchar)(pixels[j] >> 24);
+        }
+    }
+}
+
+inline void store_tile(global uchar *output, local const uchar *tile, int dx, int dy, int lanes_used, int aligned) {
+    for (int i = (int)get_local_id(0); i < GROUP * QUADS * BLOCK; i += GROUP) {
+        const Quad quad = quad_at(i, dx, dy);
+        local const uchar *from = tile + quad.in_tile;
+        global uchar *to = output + quad.in_picture;
+        if (quad.lane >= lanes_used)
+            continue;
+        if (aligned) {
+            *(global uint *)to = from[0] | from[PITCH] << 8 | from[2 * PITCH] << 16 | (uint)from[3 * PITCH] << 24;
+        } else {
+            for (int j = 0; j < 4; ++j)
+                to[j * dx] = from[j * PITCH];
+        }
+    }
+}
 
 #define PIXEL(place, slot, row, slot_1, slot_2, slot_3, mask_1, mask_2, mask_3)                                        \
     {                                                                                                                  \
@@ -31,8 +85,8 @@
  * Source: Zhang, Recker, Ulichney, Beretta, Tastl, Lin, Owens, "A Parallel Error Diffusion Implementation on a GPU",
  * section 3 (their program too unrolls the scan; section 4.2 tells what it costs at large blocks).
  *
- * NDRange, buffers and tile: as halftone_tile.cl.
- * Constants: BLOCK, PHASE, GROUP, TILE = 1, SLOTS, LAST_SLOT, and two texts that the host writes from the path:
+ * NDRange, buffers and tile: as halftone_queue.cl; a group's blocks lie in local memory as uchar [pixel][PITCH].
+ * Constants: BLOCK, PHASE, GROUP, SLOTS, LAST_SLOT, and two texts that the host writes from the path:
  * STEPS  PIXEL(place, slot, row, slots of three receivers, masks of three receivers) for every pixel in the scan's order;
  * RIM    EDGE(slot, own entry, facing entry, side) for every pixel along the four sides. */
 kernel void halftone_unrolled(global const uchar *image, global uchar *output, global const uint *record,

@@ -78,6 +78,16 @@ def test_equals_the_reference_at_large_blocks(queue, rng, block):
     assert np.array_equal(engine.transform(image, output="levels"), reference(image, engine))
 
 
+def test_parts_of_a_block_equal_the_portable_form(device, rng, monkeypatch):
+    monkeypatch.setenv("CLQUANT_LIMITS", "local_memory=32768")
+    engine = PinwheelHalftoner(32, queue=runtime.default_queue(device))
+    image = gradient(70, 230, rng)
+    with runtime.force_variant("portable"):
+        expected = engine.transform(image)
+    with runtime.force_variant("rings"):
+        assert np.array_equal(engine.transform(image), expected)
+
+
 def test_spread_between_lower_and_upper_threshold_is_used(queue, rng):
     image = gradient(20, 40, rng)
     tables = dataclasses.replace(constant_tables(), spread=np.full((3, 256), 500, np.int16), start=100)
@@ -236,7 +246,7 @@ def test_wrong_calls_are_named():
         engine.transform(3)
 
 
-@pytest.mark.parametrize("form", ["lanes", "tile", "unrolled"])
+@pytest.mark.parametrize("form", ["lanes", "queue", "rings", "unrolled"])
 @pytest.mark.parametrize("block", [4, 5, 8, 16, 32, 36])
 def test_every_form_equals_the_portable_one(device, rng, form, block):
     admitted = next(v for v in blocks.VARIANTS if v.name == form).admits(runtime.Limits.of(device))

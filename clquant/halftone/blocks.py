@@ -4,41 +4,83 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
-from clquant.halftone.layout import phase_constants, queue_bytes, scan_constants, tile_bytes, unrolled_constants
+from clquant.halftone.layout import (
+    phase_constants,
+    queue_bytes,
+    ring_bytes,
+    ring_quads,
+    scan_constants,
+    unrolled_constants,
+)
 from clquant.halftone.paths import INWARD, OUTWARD
 from clquant.halftone.plan import Settings, make_plan
 from clquant.images import Picture, buffer_of
 
-TILE_GROUP = 32
+GROUP = 32
 LANES = 8
 LARGEST_BLOCK = 64
+LARGEST_UNROLLED = 8
+"""Unrolling wins up to this block size on an H200: 357 against 234 Gpx/s at 8; 213 against 270 at 16."""
 
 
-def _admits_tile(limits: runtime.Limits) -> bool:
-    return limits.work_group >= TILE_GROUP and limits.local_memory >= queue_bytes(LARGEST_BLOCK, TILE_GROUP)
+RING_SHAPES = ((16, 8, 64, 64), (32, 16, 32, 128), (32, 4, 32, 32), (64, 4, 16, 128))
+"""For `cl/halftone_rings.cl`: block sizes up to this, turns of the spiral in a part, blocks and work-items of a group.
+
+Best first: fastest on an H200, the third within 32 KiB of local memory. Large blocks are few, so there are work-items
+to spare for copying.
+"""
+
+
+def _ring_shape(block_size: int, limits: runtime.Limits) -> tuple[int, int, int]:
+    """Turns, blocks and work-items; the last of their kind where none fits."""
+    shapes = [shape for size, *shape in RING_SHAPES if block_size <= size]
+    fitting = [s for s in shapes if ring_bytes(block_size, s[0], s[1]) <= limits.local_memory]
+    rings, lanes, group = (fitting or shapes)[0]
+    return rings, lanes, group
+
+
+def _admits_unrolled(limits: runtime.Limits) -> bool:
+    return limits.work_group >= GROUP and limits.local_memory >= LARGEST_UNROLLED**2 * (GROUP + 4)
+
+
+def _admits_rings(limits: runtime.Limits) -> bool:
+    shapes = {size: _ring_shape(size, limits) for size, *_ in RING_SHAPES}
+    return all(
+        group <= limits.work_group and ring_bytes(size, rings, lanes) <= limits.local_memory
+        for size, (rings, lanes, group) in shapes.items()
+    )
+
+
+def _admits_queue(limits: runtime.Limits) -> bool:
+    return limits.work_group >= GROUP and limits.local_memory >= queue_bytes(LARGEST_BLOCK, GROUP)
 
 
 VARIANTS = (
     runtime.Variant("lanes", "halftone_lanes.cl", lambda limits: limits.is_cpu),
-    runtime.Variant("unrolled", "halftone_unrolled.cl", _admits_tile, {"GROUP": TILE_GROUP, "TILE": 1}),
-    runtime.Variant("tile", "halftone_tile.cl", _admits_tile, {"GROUP": TILE_GROUP}),
+    runtime.Variant("unrolled", "halftone_unrolled.cl", _admits_unrolled, {"GROUP": GROUP}),
+    runtime.Variant("rings", "halftone_rings.cl", _admits_rings),
+    runtime.Variant("queue", "halftone_queue.cl", _admits_queue, {"GROUP": GROUP}),
     runtime.Variant("portable", "halftone_blocks.cl"),
 )
-LARGEST_UNROLLED = 8
-"""Unrolling wins up to this block size on an H200: 364 against 235 Gpx/s at 8, 213 against 230 at 16."""
 Band = tuple[int, int, int, int]
 SMALLEST_SPIRAL = 4
 
 
 def _forms(block_size: int) -> tuple[runtime.Variant, ...]:
     """The forms of the spiral at two levels that a block size has, best first."""
-    unrolled = block_size % 4 == 0 and block_size <= LARGEST_UNROLLED
-    return tuple(form for form in VARIANTS if unrolled or form.name != "unrolled")
+    fours = block_size % 4 == 0
+    left_out = set()
+    if not fours or block_size > LARGEST_UNROLLED:
+        left_out.add("unrolled")
+    if not fours or block_size <= LARGEST_UNROLLED // 2:
+        left_out.add("rings")
+    return tuple(form for form in VARIANTS if form.name not in left_out)
 
 
 @dataclass(frozen=True)
@@ -140,16 +182,17 @@ class BlockHalftone:
     def _fast_form(self, phase: int) -> _Form:
         plan, block, name = self._plan.phases[phase], self._settings.block_size, self._variant.name
         constants: dict[str, int | str] = {**self._variant.constants}
+        tables: list[npt.NDArray[Any]] = [plan.lanes if name == "lanes" else plan.packed, plan.amplitude]
         if name == "unrolled":
             constants |= unrolled_constants(plan.path, plan.row)
         else:
             constants |= scan_constants(plan.path)
-        if name == "tile":
-            fits = tile_bytes(block, TILE_GROUP) <= self._session.limits.local_memory
-            constants["TILE"] = int(block % 4 == 0 and fits)
-        rules = plan.lanes if name == "lanes" else plan.packed
+        if name == "rings":
+            rings, lanes, group = _ring_shape(block, self._session.limits)
+            constants |= {"RINGS": rings, "LANES": lanes, "GROUP": group}
+            tables.append(ring_quads(plan.path, rings, lanes))
         kernel = self._session.program(self._variant.file, **constants).kernel(f"halftone_{name}")
-        return _Form(kernel, (self._scope.copy_of(rules), self._scope.copy_of(plan.amplitude)))
+        return _Form(kernel, tuple(self._scope.copy_of(table) for table in tables))
 
     def run(
         self,
@@ -222,7 +265,10 @@ class BlockHalftone:
 
     def _launch_fast(self, phase: int, job: _Job, begin: int, end: int) -> None:
         form = self._form(phase, True)
-        items, group = (-(-job.half // LANES), 1) if self._variant.name == "lanes" else (job.half, TILE_GROUP)
+        lanes, group = (LANES, 1) if self._variant.name == "lanes" else (GROUP, GROUP)
+        if self._variant.name == "rings":
+            _, lanes, group = _ring_shape(self._settings.block_size, self._session.limits)
+        items = -(-job.half // lanes) * group
         self._session.launch(
             form.kernel,
             (items, end - begin, job.channels),

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.halftone.paths import INWARD, NO_ANGLE, OUTWARD, Path, make_path
-from clquant.halftone.tables import CORE, ERROR_LIMIT, MIDDLE
+from clquant.halftone.tables import CORE, ERROR_LIMIT, MIDDLE, TONES
 from clquant.halftone.tones import WHITE
 
 ROW_SHIFT = 10
@@ -166,17 +166,51 @@ def lane_records(record: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
 
 
 def packed_records(record: npt.NDArray[np.int16]) -> npt.NDArray[np.uint32]:
-    """(rows, 256) uint32: threshold | weights << 12, 17, 22."""
+    """(rows, 256) uint32: three weights of 5 bits each from the lowest bit on, the threshold from bit 20 on."""
     parts = record.astype(np.uint32)
     threshold = (record[:, :, 0].astype(np.int64) + MIDDLE).astype(np.uint32)
-    return (threshold | parts[:, :, 1] << 12 | parts[:, :, 2] << 17 | parts[:, :, 3] << 22).astype(np.uint32)
+    return (threshold << 20 | parts[:, :, 1] | parts[:, :, 2] << 5 | parts[:, :, 3] << 10).astype(np.uint32)
 
 
 def queue_bytes(block_size: int, group: int) -> int:
-    """Local memory of a group's queues in `cl/halftone_tile.cl`."""
+    """Local memory of a group's queues in `cl/halftone_queue.cl`."""
     return 2 * (4 * block_size + 8) * group
 
 
-def tile_bytes(block_size: int, group: int) -> int:
-    """Local memory that `cl/halftone_tile.cl` takes with TILE: pixels and queues of a group."""
-    return block_size * block_size * (group + 4) + queue_bytes(block_size, group)
+def ring_bytes(block_size: int, rings: int, lanes: int) -> int:
+    """Local memory of a group of `cl/halftone_rings.cl`."""
+    part = block_size**2 - max(block_size - 2 * rings, 0) ** 2
+    return (part + 3) * (lanes + 1) + queue_bytes(block_size, lanes) + 2 * 4 * TONES
+
+
+def ring_quads(path: Path, rings: int, lanes: int) -> npt.NDArray[np.uint16]:
+    """Where the tile of `cl/halftone_rings.cl` holds each four pixels that lie side by side in the picture.
+
+    Parameters
+    ----------
+    path : Path
+        Of the spiral, N a multiple of 4.
+    rings : int
+        Turns of the spiral in a part, a multiple of 4.
+    lanes : int
+        Blocks of a group.
+
+    Returns
+    -------
+    (N * N / 4, 8) uint16
+        Part by part in the order of the scan: x and y of the first pixel within the block, then each pixel's byte in
+        the tile of the first block, which is uchar [pixel of the part][lanes + 1].
+    """
+    size = path.block_size
+    index = np.empty((size, size), np.int64)
+    index[path.y, path.x] = np.arange(size * size)
+    y, x = (a.ravel() for a in np.mgrid[:size, :size:4])
+    part = np.minimum(np.minimum(x, size - 4 - x), np.minimum(y, size - 1 - y)) // rings
+    outer = size - 2 * rings * part
+    inner = np.maximum(outer - 2 * rings, 0)
+    first = size * size - outer**2 if path.phase == INWARD else inner**2
+    made = np.zeros((x.size, 8), np.uint16)
+    made[:, 0], made[:, 1] = x, y
+    for j in range(4):
+        made[:, 2 + j] = (index[y, x + j] - first) * (lanes + 1)
+    return np.ascontiguousarray(made[np.lexsort((x, y, first))])

@@ -51,7 +51,7 @@ class PhasePlan:
     portable : tuple of ndarray
         Path entries, rim slots, records, tone entries, worths, nearest levels, as `cl/halftone_blocks.cl` reads them.
     lanes, packed : ndarray
-        The records of `cl/halftone_lanes.cl` and `cl/halftone_tile.cl`; meaningful at two levels.
+        The records of `cl/halftone_lanes.cl` and of the forms for GPUs; meaningful at two levels.
     amplitude : (256,) int16
         Of the start error, by input level.
     """
