@@ -86,9 +86,14 @@ neuquant_sequential(__global const ushort4 *restrict points, __global const uint
                 filled = sample + CHUNK;
                 barrier(CLK_LOCAL_MEM_FENCE);
             }
+            // In a group a sample that is passed over has its contest, whose keys may wrap, and changes nothing: PoCL 6
+            // miscompiles a loop that goes on before its barrier, though the whole group does.
             const ushort4 point = chunk[sample + CHUNK - filled];
-            if (point.x == 65535)
+            const bool teaches = point.x != 65535;
+#if LOCAL == 1
+            if (!teaches)
                 continue;
+#endif
             int value[4];
             value[0] = (int)point.x << 4;
             value[1] = (int)point.y << 4;
@@ -108,7 +113,7 @@ neuquant_sequential(__global const ushort4 *restrict points, __global const uint
                     near = min(near, near_key);
                     fair = min(fair, fair_key);
                 }
-                often[k] -= often[k] >> 10;
+                often[k] -= teaches ? often[k] >> 10 : 0;
             }
 #if LOCAL > 1
             __local uint2 *row = keys + parity * LOCAL;
@@ -125,9 +130,9 @@ neuquant_sequential(__global const ushort4 *restrict points, __global const uint
             // The winner moves by alpha, a node at distance d < radius by pull[d]; the nearest is seen more often.
             for (int k = 0; k < NODES_PER_ITEM; ++k) {
                 const int i = item + k * LOCAL;
-                if (i == nearest)
+                if (teaches && i == nearest)
                     often[k] += 64;
-                const int d = (int)abs(i - winner);
+                const int d = teaches ? (int)abs(i - winner) : COLORS;
                 if (d == 0) {
                     for (int c = 0; c < DIMS; ++c)
                         node[k][c] -= (alpha * (node[k][c] - value[c])) / 1024;

@@ -175,6 +175,18 @@ def test_limits_change_no_step(queue, rng, monkeypatch, limits):
             np.testing.assert_array_equal(got, wanted)
 
 
+def test_sums_of_many_groups_fit_the_largest_buffer(queue, rng, monkeypatch):
+    pixels = photo(rng)  # a processor with many cores has as many groups as buffers admit, here in small
+    with case_of(queue, pixels) as case:
+        centers = case.where[:4000]
+        expected = device_step(case, lloyd.Lloyd(case.session, case.scope, case.points, 4000), centers)
+    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=400000")  # two groups' lists, sums of one group
+    with case_of(queue, pixels) as case:
+        made = lloyd.Lloyd(case.session, case.scope, case.points, 4000)
+        for got, wanted in zip(device_step(case, made, centers), expected, strict=True):
+            np.testing.assert_array_equal(got, wanted)
+
+
 @pytest.mark.parametrize("variant", [v.name for v in lloyd.VARIANTS])
 def test_variants_equal_the_portable_form(queue, rng, variant):
     with case_of(queue, photo(rng)) as case, contextlib.suppress(runtime.InvalidArgument):

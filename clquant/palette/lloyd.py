@@ -77,12 +77,14 @@ class Lloyd:
         self._group = session.work_group_size(kernel, wanted, 24 if self._fused else 8)
         # Groups share the tiles among them; each has lists of up to k centers, in the lanes form its own sums as well.
         list_bytes = 12 * (1 + dims) * self.k_stride if lanes else 2 * k
+        sum_bytes = 8 * (1 + 2 * dims) * k
+        largest = max(list_bytes, sum_bytes) if lanes else list_bytes
         groups = session.tuned("kmeans.groups_a_unit") * session.limits.compute_units
-        self._groups = max(1, min(points.tiles, groups, session.limits.max_alloc // list_bytes))
+        self._groups = max(1, min(points.tiles, groups, session.limits.max_alloc // largest))
         self._replicas = self._groups if lanes else 1
         self._pairs = scope.empty(8 * k)
         self._lists = scope.empty(list_bytes * self._groups)
-        self._sums = scope.zeros(8 * (1 + 2 * dims) * k * self._replicas)
+        self._sums = scope.zeros(sum_bytes * self._replicas)
         self._prepared: dict[tuple[bool, int, bool], list[PreparedLaunch]] = {}
 
     def set_centers(self, centers: npt.NDArray[np.int64]) -> None:
