@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,7 @@ def _takes_paths(session: runtime.Session, picture: Picture, palette: Palette, s
     return fits or not picture.on_device
 
 
+@lru_cache(maxsize=32)
 def _common(settings: VectorSettings) -> Common:
     made = [
         rows(make_path(settings.block_size, settings.scan, phase), constant_tables()) for phase in (OUTWARD, INWARD)
@@ -153,6 +155,16 @@ def make_mapper(
     return Mapper(session, scope, palette, space, max(picture.pixels, searches), lanes=False)
 
 
+@lru_cache(maxsize=32)
+def _tables(block_size: int, scan: str, phase: int) -> tuple[npt.NDArray[Any], ...]:
+    """Path, rim and weights of a phase as `cl/halftone_palette.cl` reads them."""
+    path = make_path(block_size, scan, phase)
+    row, table = rows(path, constant_tables())
+    weights = table[:, 0].copy()
+    weights[:, 0] = 0
+    return pack_path(path, row), path.rim_slots.astype(np.uint16), np.ascontiguousarray(weights)
+
+
 class _Pinwheel:
     """The pinwheel's two launches for a band, with their tables on the device."""
 
@@ -169,15 +181,11 @@ class _Pinwheel:
         self._block, self._common = settings.block_size, common
         shared = (scope.copy_of(common.light), scope.copy_of(common.codes))
         self._phases = []
-        for path in (make_path(settings.block_size, settings.scan, phase) for phase in (OUTWARD, INWARD)):
-            row, table = rows(path, constant_tables())
-            weights = table[:, 0].copy()
-            weights[:, 0] = 0
-            constants = phase_constants(settings.block_size, settings.scan, path.phase)
+        for phase in (OUTWARD, INWARD):
+            constants = phase_constants(settings.block_size, settings.scan, phase)
             program = session.program("halftone_palette.cl", **mapper.constants(picture.channels), **constants)
-            arrays = (pack_path(path, row), path.rim_slots.astype(np.uint16), weights)
-            tables = tuple(scope.copy_of(np.ascontiguousarray(a)) for a in arrays)
-            self._phases.append((program.kernel("halftone_palette"), tables + shared, path.slots))
+            tables = tuple(scope.copy_of(a) for a in _tables(settings.block_size, settings.scan, phase))
+            self._phases.append((program.kernel("halftone_palette"), tables + shared, constants["SLOTS"]))
 
     def run(
         self,

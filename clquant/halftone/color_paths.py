@@ -8,14 +8,16 @@ that the scan reads ahead and whole cache lines.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
 from clquant.halftone.layout import pack_path
-from clquant.halftone.paths import INWARD, NO_ANGLE, OUTWARD, Path, make_path
+from clquant.halftone.paths import INWARD, NO_ANGLE, OUTWARD, make_path
 from clquant.halftone.tables import constant_tables, rows
 from clquant.images import Picture
 from clquant.palette.mapping import Mapper
@@ -86,14 +88,20 @@ def _groups(width: int, block_size: int) -> int:
     return -(-half // _lanes(block_size))
 
 
-def _constants(path: Path) -> dict[str, int | str]:
-    _, table = rows(path, constant_tables())
+@lru_cache(maxsize=32)
+def _phase(block_size: int, phase: int) -> tuple[Mapping[str, int], npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
+    """Compile-time constants of a phase, its path as the kernels read it, and each pixel's number in it."""
+    path = make_path(block_size, "spiral", phase)
+    row, table = rows(path, constant_tables())
     weights = {
         f"{name}_{j + 1}": int(table[path.kinds.index(kind), 0, 1 + j])
-        for name, kind in KINDS[path.phase].items()
+        for name, kind in KINDS[phase].items()
         for j in range(3)
     }
-    return {"BLOCK": path.block_size, "PHASE": path.phase, "LANES": _lanes(path.block_size), "GROUP": GROUP, **weights}
+    place = np.empty((block_size, block_size), np.uint16)
+    place[path.y, path.x] = np.arange(block_size**2)
+    constants = {"BLOCK": block_size, "PHASE": phase, "LANES": _lanes(block_size), "GROUP": GROUP, **weights}
+    return constants, pack_path(path, row), place
 
 
 class PathScan:
@@ -131,14 +139,12 @@ class PathScan:
         self._tables = (nearest, *(scope.copy_of(np.ascontiguousarray(table)) for table in tables))
         index = "uchar" if palette.index_dtype == np.uint8 else "ushort"
         self._phases = []
-        for path in (make_path(block_size, "spiral", phase) for phase in (OUTWARD, INWARD)):
-            place = np.empty((block_size, block_size), np.uint16)
-            place[path.y, path.x] = np.arange(block_size**2)
+        for phase in (OUTWARD, INWARD):
+            constants, path, place = _phase(block_size, phase)
             program = session.program(
-                FILE, **_constants(path), CHANNELS=picture.channels, INDEX=index, LINEAR=int(common.linear)
+                FILE, **constants, CHANNELS=picture.channels, INDEX=index, LINEAR=int(common.linear)
             )
-            packed = pack_path(path, rows(path, constant_tables())[0])
-            self._phases.append((program, scope.copy_of(packed), scope.copy_of(place)))
+            self._phases.append((program, scope.copy_of(path), scope.copy_of(place)))
 
     def run(
         self,
