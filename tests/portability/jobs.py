@@ -17,6 +17,7 @@ from clquant.palette import animation, engine
 from clquant.palette.counting import count_colors
 from clquant.palette.error import mean_squared_error
 from clquant.vq import container
+from tests.portability.crossed import CROSSED
 from tests.portability.inputs import flat, noise, photo
 
 Result = Mapping[str, Any]
@@ -257,6 +258,7 @@ _BRIEF = {"max_iter": 2, "swap_rounds": 1}  # what a simulator has the patience 
 _SIX = clquant.Palette(
     [(0, 0, 0, 255), (255, 255, 255, 255), (0, 160, 0, 255), (0, 0, 255, 255), (255, 0, 0, 255), (0, 0, 0, 0)]
 )
+_SEQUENTIAL_OKLAB = {"n_colors": 16, "mode": "sequential", "color_space": "oklab"}
 _CLEAR = np.array([(9, 9, 9, 0), (200, 60, 20, 100)], np.uint8)
 _RGBA, _GRAY, _FLAT = photo(24, 28, 4), photo(64, 72, 1), flat(48, 64, 12)
 _RGBA_ODD, _BANDS = photo(61, 83, 4), np.concatenate([photo(40, 56), photo(40, 56, seed=5)], axis=-1)
@@ -347,4 +349,12 @@ JOBS = (
     Job("errors", _errors(_ODD, _SIX), True),
     Job("errors rgba", _errors(_RGBA, _SIX), False),
     Job("read", _read, False),
+    *(Job(name, run, False) for name, run in CROSSED.items()),
+    Job("vq side match rgba", _side_match(_RGBA, 20.0, codebook_size=24, state_size=4, refine=0), False),
+    Job("neuquant gray", _palette_engine("NeuQuantCL", _GRAY, n_colors=16), False),
+    Job("neuquant rgba oklab", _palette_engine("NeuQuantCL", _RGBA, n_colors=16, color_space="oklab"), False),
+    Job("neuquant sequential gray", _palette_engine("NeuQuantCL", _GRAY, n_colors=16, mode="sequential"), False),
+    Job("neuquant sequential oklab", _palette_engine("NeuQuantCL", _RGBA, **_SEQUENTIAL_OKLAB), False),
+    Job("kmeans rgba linear", _palette_engine("KMeansPalette", _RGBA, n_colors=9, color_space="linear"), False),
+    Job("kmeans lossless gray", _palette_engine("KMeansPalette", _GRAY // 32, n_colors=16), False),
 )

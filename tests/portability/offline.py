@@ -170,11 +170,6 @@ def tasks(builds: dict[Build, str], found: list[str]) -> list[Task]:
     return sorted(planned, key=lambda task: task.order)
 
 
-def many_bands(build: Build) -> bool:
-    """Whether it is for pictures of more bands than RGBA: those hold more than the registers, and may spill."""
-    return int(dict(build.constants).get("CHANNELS", 0)) > 4
-
-
 def run(planned: list[Task], jobs: int, seconds: float) -> tuple[list[tuple[Task, Report]], int]:
     """Compile, several at a time, past the time only what is never left out; reports, and how many were left out."""
     until = time.monotonic() + seconds
@@ -208,7 +203,7 @@ def main(arguments: list[str] | None = None) -> int:
     for task, report in done:
         # Under a time limit, what counts must not depend on how far it went.
         certain = task.order == 0 or options.seconds == float("inf")
-        counted = certain and (report.failed or (task.form != "CPU" and not many_bands(task.build)))
+        counted = certain and (report.failed or task.form != "CPU")
         bad += bool(report.problems) and counted
         for problem in report.problems:
             print(f"{task.target}: {task.build}, form {task.form}: {problem}{'' if counted else ' (not counted)'}")
