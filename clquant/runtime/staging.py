@@ -137,13 +137,39 @@ class Staging:
         self._threads = [ThreadPoolExecutor(1, thread_name_prefix="clquant-staging") for _ in range(count)]
 
     def begin_upload(self, buffer: cl.Buffer, source: Bytes, offset: int, after: list[cl.Event]) -> StagedUpload:
-        """As `Lane.upload`, every lane taking a slice, without waiting."""
+        """Begin to copy host bytes into a buffer, every lane a slice.
+
+        Parameters
+        ----------
+        buffer : pyopencl.Buffer
+        source : ndarray of uint8, shape (bytes,)
+            It must not change before the upload's `StagedUpload.wait` or `events` has returned.
+        offset : int
+            Bytes into the buffer.
+        after : list of pyopencl.Event
+            What must be over before the buffer is written.
+        """
         return StagedUpload(
             self._begin(len(source), lambda lane, a, b: lane.upload(buffer, source[a:b], offset + a, after))
         )
 
     def download(self, target: Bytes, buffer: cl.Buffer, offset: int, after: list[cl.Event]) -> None:
-        """As `Lane.download`, every lane taking a slice."""
+        """Copy a buffer's bytes into host memory, every lane a slice; returns when they have arrived.
+
+        Parameters
+        ----------
+        target : ndarray of uint8, shape (bytes,)
+        buffer : pyopencl.Buffer
+        offset : int
+            Bytes into the buffer.
+        after : list of pyopencl.Event
+            What must be over before the buffer is read.
+
+        Raises
+        ------
+        pyopencl.Error
+            The first lane's that failed.
+        """
         _results(self._begin(len(target), lambda lane, a, b: lane.download(target[a:b], buffer, offset + a, after)))
 
     def _begin(self, nbytes: int, work: Callable[[Lane, int, int], T]) -> list[Future[T]]:
