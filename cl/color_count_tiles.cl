@@ -27,9 +27,8 @@ void count_near(uint key, uint often, volatile __local uint *held, __global uint
     const uint hash = (bin >> 3) * HASH & ((1u << CUBE_BITS) - 1);
     const uint tag = (hash & ((1u << TAG_BITS) - 1)) + 1;
     const uint slot = hash >> TAG_BITS << 3 | (bin & 7u);
-    uint old = held[slot];
-    if (old == 0)
-        old = atomic_cmpxchg(&held[slot], 0u, tag << COUNT_BITS | often);
+    /* A plain look first would be faster on some devices, but races with the others' additions. */
+    const uint old = atomic_cmpxchg(&held[slot], 0u, tag << COUNT_BITS | often);
     if (old >> COUNT_BITS == tag)
         atomic_add(&held[slot], often);
     else if (old)
