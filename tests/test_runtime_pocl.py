@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyopencl as cl
+import pytest
 
 from clquant import runtime
 from clquant.runtime import pocl
@@ -30,3 +31,13 @@ def test_built_ins_of_512_bit_vectors_work_on_every_device() -> None:
             source, target = scope.copy_of(b), scope.empty(b.nbytes)
             kernel(session.queue, (4,), (1,), target, source)
             np.testing.assert_array_equal(session.download(target, 64, np.float32), expected)
+
+
+def test_each_device_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    monkeypatch.setattr(pocl, "_outcomes", {})
+    monkeypatch.setattr(pocl, "_replace_name", lambda device: bool(looked.append(device.int_ptr)))
+    devices = [device for device in runtime.list_devices() if device.platform.name == pocl.PLATFORM]
+    for _ in range(3):
+        assert not any(pocl.name_unknown_processor(device) for device in devices)
+    assert sorted(looked) == sorted(device.int_ptr for device in devices)

@@ -30,7 +30,8 @@ _NAMES: tuple[tuple[frozenset[str], ctypes.Array[ctypes.c_char]], ...] = (
     (_AVX2, ctypes.create_string_buffer(b"haswell")),
     (frozenset(), ctypes.create_string_buffer(b"x86-64")),
 )
-_done: set[int] = set()
+# By device: whether its name was replaced. Looking takes a tenth of a second, so each device is looked at once.
+_outcomes: dict[int, bool] = {}
 
 
 def name_unknown_processor(device: cl.Device) -> bool:
@@ -47,10 +48,14 @@ def name_unknown_processor(device: cl.Device) -> bool:
     bool
         Whether a name was replaced, at this call or before.
     """
-    if device.int_ptr in _done:
-        return True
     if sys.platform != "linux" or device.platform.name != PLATFORM:
         return False
+    if device.int_ptr not in _outcomes:
+        _outcomes[device.int_ptr] = _replace_name(device)
+    return _outcomes[device.int_ptr]
+
+
+def _replace_name(device: cl.Device) -> bool:
     try:
         flags, readable = _processor_flags(), _readable_ranges()
     except OSError:
@@ -60,7 +65,6 @@ def name_unknown_processor(device: cl.Device) -> bool:
         return False
     name = next(name for needed, name in _NAMES if flags >= needed)
     ctypes.c_uint64.from_address(field).value = ctypes.addressof(name)
-    _done.add(device.int_ptr)
     return True
 
 
