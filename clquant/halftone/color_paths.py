@@ -153,7 +153,19 @@ class PathScan:
         output: runtime.Buffer,
         band: tuple[int, int, int, int],
     ) -> None:
-        """Queue both phases; rows outside band[2]..band[3] of the output are not valid."""
+        """Queue both phases.
+
+        Parameters
+        ----------
+        scope : runtime.Scope
+            For what this needs.
+        image : pyopencl.Buffer
+            (rows, width, channels) uint8: rows band[0] to band[1] - 1 of the picture.
+        output : pyopencl.Buffer
+            (rows, width) of the palette's index dtype.
+        band : tuple of int
+            Of `block_bands`; rows outside band[2]..band[3] of the output are not valid.
+        """
         block, picture, common, launch = self._block, self._picture, self._common, self._session.launch
         half = (-(-picture.width // block) + 1) // 2
         groups, lanes = _groups(picture.width, block), _lanes(block)
