@@ -34,10 +34,12 @@ def session(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> run
     return runtime.open_session(queue)
 
 
-def test_bands_are_of_whole_multiples(session: runtime.Session, queue: runtime.CommandQueue) -> None:
-    assert runtime.overlap_bands(session, 64, 333, multiple_of=2) == [
-        (row, min(row + 16, 64)) for row in range(0, 64, 16)
-    ]
+@pytest.mark.parametrize(("bands", "rows"), [(1, 64), (2, 32), (4, 16), (8, 12), (64, 12)])  # 4096 bytes are 13 rows
+def test_bands_are_of_whole_multiples(session: runtime.Session, bands: int, rows: int) -> None:
+    with runtime.force_tuning({"transfer.bands": bands}):
+        assert runtime.overlap_bands(session, 64, 333, multiple_of=2) == [
+            (row, min(row + rows, 64)) for row in range(0, 64, rows)
+        ]
 
 
 def test_shared_memory_takes_one_band(queue: runtime.CommandQueue) -> None:

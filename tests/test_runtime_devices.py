@@ -71,11 +71,12 @@ def test_environment_names_the_device(device: cl.Device, monkeypatch: pytest.Mon
 def test_pyopencl_context_variable_is_honoured(device: cl.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CLQUANT_DEVICE", raising=False)
     monkeypatch.setenv("PYOPENCL_CTX", device.platform.name)
-    assert runtime.default_device().platform == device.platform
+    # By name: two platforms may share one, a distribution's PoCL beside that of PyPI for instance.
+    assert runtime.default_device().platform.name == device.platform.name
 
 
 def test_part_of_a_name_finds_a_device(device: cl.Device) -> None:
-    assert runtime.find_device(device.platform.name.upper()).platform == device.platform
+    assert runtime.find_device(device.platform.name.upper()).platform.name == device.platform.name
 
 
 @pytest.mark.parametrize("spec", ["no such device", "99", ""])

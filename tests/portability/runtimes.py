@@ -105,8 +105,9 @@ def _intel(folder: pathlib.Path, fetch: bool) -> Mapping[str, str]:
 def _debian_pocl(folder: pathlib.Path, fetch: bool) -> Mapping[str, str]:
     if not list(pathlib.Path("/usr/lib").glob("*/libpocl.so.2")):
         if not fetch:
-            raise UnavailableError("no libpocl.so.2; run with --fetch to install pocl-opencl-icd")
-        apt_install(["pocl-opencl-icd"], "Debian's PoCL")
+            raise UnavailableError("no libpocl.so.2; run with --fetch to install libpocl2")
+        # Without pocl-opencl-icd, which would show this device to every program of the machine, other tests too.
+        apt_install(["libpocl2"], "Debian's PoCL")
     return _vendor_folder(folder, "pocl", str(next(pathlib.Path("/usr/lib").glob("*/libpocl.so.2"))))
 
 
