@@ -50,13 +50,18 @@ void load_4_pixels(__global const uchar *pixels, size_t i, uint4 *out)
 #endif
 }
 
+/* What alpha values there are, whatever pixels weigh. */
+#define PARTIAL 1
+#define CLEAR 2
+
 /* Adds the weight of one pixel to its bin if that is within the slice; alpha below 255 is only noted. */
-void count_one(uint4 c, uint weight, __global uint *bins, uint first_bin, uint n_bins, uint *transparent, uint *partial)
+void count_one(uint4 c, uint weight, __global uint *bins, uint first_bin, uint n_bins, uint *transparent, uint *alphas)
 {
-    if (c.w == 0)
+    if (c.w == 0) {
         *transparent += weight;
-    else if (c.w < 255)
-        *partial = 1;
+        *alphas |= CLEAR;
+    } else if (c.w < 255)
+        *alphas |= PARTIAL;
     else {
         const uint bin = z_order_rgb(c.x, c.y, c.z) - first_bin;
         if (bin < n_bins && weight)
@@ -67,38 +72,39 @@ void count_one(uint4 c, uint weight, __global uint *bins, uint first_bin, uint n
 /* Histogram of opaque colours, bins first_bin .. first_bin + n_bins - 1 of 2^24.
  * NDRange: 1-D, any size; work-items stride over groups of four pixels.
  * pixels (n, CHANNELS) uchar, 4-byte aligned; weights (n) uint, read where WEIGHTED; bins (n_bins) uint, added to.
- * notes[0]: weight of pixels with alpha 0, added to; notes[1]: set to 1 where a pixel has alpha 1..254. */
+ * notes[0]: weight of pixels with alpha 0, added to; notes[1]: gets the bits PARTIAL and CLEAR. */
 __kernel void count_opaque(__global const uchar *pixels, __global const uint *weights, uint n, uint first_bin,
                            uint n_bins, __global uint *bins, __global uint *notes)
 {
     uint transparent = 0;
-    uint partial = 0;
+    uint alphas = 0;
     uint4 c[4];
     for (uint i = get_global_id(0); i < n / 4; i += get_global_size(0)) {
         load_4_pixels(pixels, i, c);
 #if WEIGHTED
         for (int j = 0; j < 4; j++)
-            count_one(c[j], weights[4 * i + j], bins, first_bin, n_bins, &transparent, &partial);
+            count_one(c[j], weights[4 * i + j], bins, first_bin, n_bins, &transparent, &alphas);
 #else
         const int4 same = (c[0] == c[1]) & (c[0] == c[2]) & (c[0] == c[3]);
         if (all(same))
-            count_one(c[0], 4, bins, first_bin, n_bins, &transparent, &partial);
+            count_one(c[0], 4, bins, first_bin, n_bins, &transparent, &alphas);
         else
             for (int j = 0; j < 4; j++)
-                count_one(c[j], 1, bins, first_bin, n_bins, &transparent, &partial);
+                count_one(c[j], 1, bins, first_bin, n_bins, &transparent, &alphas);
 #endif
     }
-    const uint rest = n / 4 * 4 + get_global_id(0);
-    if (rest < n)
+    if (get_global_id(0) < n % 4) {
+        const uint rest = n / 4 * 4 + get_global_id(0);
 #if WEIGHTED
-        count_one(load_pixel(pixels, rest), weights[rest], bins, first_bin, n_bins, &transparent, &partial);
+        count_one(load_pixel(pixels, rest), weights[rest], bins, first_bin, n_bins, &transparent, &alphas);
 #else
-        count_one(load_pixel(pixels, rest), 1, bins, first_bin, n_bins, &transparent, &partial);
+        count_one(load_pixel(pixels, rest), 1, bins, first_bin, n_bins, &transparent, &alphas);
 #endif
+    }
     if (transparent)
         atomic_add(&notes[0], transparent);
-    if (partial)
-        atomic_or(&notes[1], 1u);
+    if (alphas)
+        atomic_or(&notes[1], alphas);
 }
 
 /* Empties bins. NDRange: 1-D, a work-item four bins, guarded by fours. bins (4 fours) uint. */
@@ -193,14 +199,15 @@ __kernel void collect_occupied(__global const uint *bins, uint first_bin, __glob
 
 /* Adds pixels to a hash table of Z-order codes; alpha 0 is only noted, so code 0 marks a free slot.
  * NDRange: 1-D, any size; work-items stride over pixels. keys, sums (mask + 1) uint, mask + 1 a power of two.
- * notes[0]: weight of alpha 0, added to; notes[1]: set to 1 by partial alpha; notes[2]: set to 1 where the table is too
- * full (then all of it is void). */
+ * notes[0]: weight of alpha 0, added to; notes[1]: gets the bits PARTIAL and CLEAR; notes[2]: set to 1 where the table
+ * is too full (then all of it is void). */
 __kernel void count_hashed(__global const uchar *pixels, __global const uint *weights, uint n, uint mask,
                            __global volatile uint *keys, __global uint *sums, __global uint *notes)
 {
     const uint most_probes = 64;
     uint transparent = 0;
-    for (uint i = get_global_id(0); i < n; i += get_global_size(0)) {
+    uint alphas = 0;
+    for (size_t i = get_global_id(0); i < n; i += get_global_size(0)) {
         const uint4 c = load_pixel(pixels, i);
 #if WEIGHTED
         const uint weight = weights[i];
@@ -209,10 +216,11 @@ __kernel void count_hashed(__global const uchar *pixels, __global const uint *we
 #endif
         if (c.w == 0) {
             transparent += weight;
+            alphas |= CLEAR;
             continue;
         }
-        if (c.w != 255)
-            notes[1] = 1;
+        if (c.w < 255)
+            alphas |= PARTIAL;
         const uint key = z_order_rgba(c.x, c.y, c.z, c.w);
         uint slot = (key * 0x9E3779B1u) ^ (key >> 15);
         uint probes = weight ? 0 : most_probes + 1;
@@ -232,6 +240,8 @@ __kernel void count_hashed(__global const uchar *pixels, __global const uint *we
     }
     if (transparent)
         atomic_add(&notes[0], transparent);
+    if (alphas)
+        atomic_or(&notes[1], alphas);
 }
 
 /* Files the taken slots of a hash table under cells of the colour space: the high 16 bits of the code.

@@ -206,9 +206,9 @@ class KMeansPalette(PaletteEngine):
         own = [pictures[i] for i in at_once]
         found = batch_palettes(session, own, rules.n_colors, rules.seed, len(pictures), report)
         palettes = {i: Palette(colors) for i, colors in zip(at_once, found, strict=True)}
-        for i, image in enumerate(images):
+        for i, picture in enumerate(pictures):
             if i not in palettes:
-                palettes[i] = copy.copy(self).fit(image).palette_
+                palettes[i] = copy.copy(self).fit(picture).palette_
                 report.report(len(palettes), len(pictures))
         return [palettes[i] for i in range(len(pictures))]
 
@@ -252,7 +252,7 @@ class _Fit(_Rules):
         with self.session.scope() as scope:
             counts = count_colors(self.session, scope, self.pictures, self.weights)
             clear = len(self.fixed) - len(self.solid)
-            reserved = int(counts.transparent > 0 and clear == 0)
+            reserved = int(counts.clear and clear == 0)
             k = self.n_colors - reserved - clear
             exact = self._exact(counts, k)
             if exact is not None:

@@ -163,9 +163,11 @@ class NeuQuantCL(PaletteEngine):
         images = several(images)
         pictures = read_many(images)
         weights = checked_weights(sample_weight, pictures, images)[0]
+        clear = False
         if weights is not None:
-            pictures = [resampled(pictures, weights, self.queue)]
-        self.palette_ = self._learn([pictures], progress)[0]
+            picture, clear = resampled(pictures, weights, self.queue)
+            pictures = [picture]
+        self.palette_ = self._learn([pictures], progress, clear)[0]
         return self
 
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:
@@ -194,8 +196,10 @@ class NeuQuantCL(PaletteEngine):
             raise InvalidArgument("images is one image; allowed: a list of images")
         return self._learn([[picture] for picture in read_many(images)], progress)
 
-    def _learn(self, jobs: list[list[Picture]], progress: ProgressCallback | None) -> list[Palette]:
-        """The palette of each job, a job being pictures that share one."""
+    def _learn(
+        self, jobs: list[list[Picture]], progress: ProgressCallback | None, clear: bool = False
+    ) -> list[Palette]:
+        """The palette of each job, a job being pictures that share one; with `clear` it has an entry of alpha 0."""
         fixed = self._check()
         report = Progress(params.callback("progress", progress))
         arrays = device_arrays([picture for job in jobs for picture in job])
@@ -209,16 +213,21 @@ class NeuQuantCL(PaletteEngine):
                 if count and nbytes > room:
                     break
                 count += 1
-            palettes += self._learn_at_once(session, jobs[len(palettes) :][:count], fixed, report)
+            palettes += self._learn_at_once(session, jobs[len(palettes) :][:count], fixed, clear, report)
         return palettes
 
     def _learn_at_once(
-        self, session: Session, jobs: list[list[Picture]], fixed: npt.NDArray[np.uint8], progress: Progress
+        self,
+        session: Session,
+        jobs: list[list[Picture]],
+        fixed: npt.NDArray[np.uint8],
+        clear: bool,
+        progress: Progress,
     ) -> list[Palette]:
         palettes: dict[int, Palette] = {}
         trained: dict[tuple[int, bool], list[tuple[int, Pixels, FewColors]]] = {}
         reserved: set[int] = set()
-        clear = bool((fixed[:, 3] == 0).any())
+        has_clear = bool((fixed[:, 3] == 0).any())
         with session.scope() as scope:
             for index, job in enumerate(jobs):
                 pixels = Pixels.of(session, scope, job)
@@ -226,7 +235,7 @@ class NeuQuantCL(PaletteEngine):
                     few = few_colors(
                         session, inner, pixels.triples(), MOST if self.mode == "parallel" else self.n_colors
                     )
-                transparent = few.transparent and not clear
+                transparent = (few.transparent or clear) and not has_clear
                 n_colors = self.n_colors - transparent - len(fixed)
                 others = None if few.colors is None or not self.keep_exact else without(few.colors, fixed)
                 if others is not None and len(others) <= n_colors:

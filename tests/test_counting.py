@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clquant import images, runtime
-from clquant.palette import counting
+from clquant.palette import bins, counting
 from clquant.palette.weights import fixed_point_weights
 from tests.reference import counting as reference
 
@@ -71,6 +71,22 @@ def test_transparent_pixels_are_told_apart(queue, rng):
     pixels[5, 5, 3] = 128
     result = assert_as_reference(queue, [pixels])
     assert (result.transparent, result.partial) == (90, True)
+
+
+def test_alpha_is_noted_whatever_pixels_weigh(queue, rng):
+    pixels = picture(rng, (20, 30, 4))
+    pixels[..., 3] = 255
+    weights = [np.ones((20, 30), np.uint32)]
+    weights[0][:2] = 0
+    result, colors, _ = counted(queue, [pixels], weights)
+    assert (result.clear, result.partial) == (False, False)
+    pixels[0, :, 3] = 0
+    result = counted(queue, [pixels], weights)[0]
+    assert (result.clear, result.partial, result.transparent) == (True, False, 0)
+    pixels[1, 0, 3] = 9
+    result, again, _ = counted(queue, [pixels], weights)
+    assert (result.clear, result.partial) == (True, True)
+    assert {tuple(color) for color in again} == {tuple(color) for color in colors}
 
 
 def test_only_transparent_pixels_leave_no_colors(queue):
@@ -160,3 +176,12 @@ def test_integer_weights_stay_and_floats_scale_by_a_power_of_two():
 def test_weights_that_cannot_be_used_are_refused(weights, message):
     with pytest.raises(runtime.InvalidArgument, match=message):
         fixed_point_weights([weights])
+
+
+@pytest.mark.parametrize("width", [1, 3, 100, 128, 1 << 11, 1 << 16, 1 << 22])
+def test_thin_pictures_take_no_more_tiles_than_others(width):
+    pixels = (1 << 22) // width * width
+    wide, rows, tiles = bins.tiled(width, pixels // width, 16)
+    assert tiles * rows * bins.TILE_COLUMNS >= pixels
+    assert wide >= bins.TILE_COLUMNS
+    assert tiles <= 2 * bins.tiled(1 << 11, 1 << 11, 16)[2] == 1024

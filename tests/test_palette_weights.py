@@ -6,7 +6,7 @@ import numpy as np
 import pyopencl.array
 import pytest
 
-from clquant import NeuQuantCL, images
+from clquant import KMeansPalette, NeuQuantCL, images
 from clquant.palette.weights import resampled
 from clquant.runtime import InvalidArgument, InvalidType
 
@@ -52,9 +52,23 @@ def test_pictures_of_several_kinds(rng):
     opaque = np.full((5, 4, 1), 255, np.uint8)
     together = [np.concatenate([gray, gray, gray, opaque], 2), np.concatenate([rgb, opaque], 2), rgba]
     weights = [rng.integers(0, 9, (5, 4)).astype(np.uint32) for _ in range(3)]
-    found = resampled([images.read(image) for image in (gray, rgb, rgba)], weights)
+    rgba[2, 3, 3] = weights[2][2, 3] = 0
+    found, clear = resampled([images.read(image) for image in (gray, rgb, rgba)], weights)
+    assert clear
     pixels, counts = np.concatenate(together).reshape(-1, 4), np.concatenate(weights).ravel()
     assert np.array_equal(found.array, reference(pixels, counts))
+
+
+@pytest.mark.parametrize("engine", [KMeansPalette, NeuQuantCL])
+def test_pixels_of_alpha_0_have_an_entry_whatever_they_weigh(engine, queue, rng):
+    image = rng.integers(0, 256, (12, 13, 4), dtype=np.uint8)
+    image[..., 3] = 255
+    image[:3, :, 3] = 0
+    fitted = engine(5, queue=queue)
+    indices = fitted.fit_predict(image, image[..., 3])
+    assert len(fitted.palette_) == 5
+    assert (indices[:3] == fitted.palette_.transparent_index).all()
+    assert (indices[3:] != fitted.palette_.transparent_index).all()
 
 
 def test_device_arrays_and_several_pictures(queue, sample, rng):

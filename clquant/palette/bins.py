@@ -12,12 +12,13 @@ CELLS = 1 << 12
 CELL_BINS = CODES // CELLS
 
 # The tiles' table in local memory; COLUMNS of `cl/color_count_tiles.cl`; most rows of a tile; tiles that a compute unit
-# should have at least; and work-items that share one.
+# should have at least; work-items that share one; and how wide thin pictures are taken to be.
 TILE_BYTES = 1 << 15
 TILE_COLUMNS = 128
 MOST_TILE_ROWS = 64
 TILES_A_UNIT = 4
 TILE_GROUP = 512
+ANY_WIDTH = 4096
 
 # The form of counting for GPUs: in local memory first. It takes no weights, and wants all bins in one buffer.
 TILES = Variant("tiles", "color_count_tiles.cl", lambda limits: limits.local_memory >= TILE_BYTES)
@@ -108,8 +109,27 @@ def count_tiles(
     """
     kernel = session.program(TILES.file, CHANNELS=channels).kernel("count_tiles")
     group = session.work_group_size(kernel, TILE_GROUP)
-    rows = width * height // (TILE_COLUMNS * TILES_A_UNIT * session.limits.compute_units)
-    rows = max(1, min(MOST_TILE_ROWS, rows))
-    tiles = -(-width // TILE_COLUMNS) * -(-height // rows)
-    sizes = np.uint32(width * height), np.uint32(width), np.uint32(rows)
+    wide, rows, tiles = tiled(width, height, session.limits.compute_units)
+    sizes = np.uint32(width * height), np.uint32(wide), np.uint32(rows)
     session.launch(kernel, tiles * group, group, pixels, *sizes, bins, notes)
+
+
+def tiled(width: int, height: int, units: int) -> tuple[int, int, int]:
+    """How pixels are cut into tiles.
+
+    Parameters
+    ----------
+    width, height : int
+    units : int
+        Compute units.
+
+    Returns
+    -------
+    tuple of int
+        The length of a row: the picture's, or another where tiles of thin pictures would not be full, as the sums do
+        not depend on it and every tile costs the emptying of a table; rows of a tile; tiles.
+    """
+    pixels = width * height
+    rows = max(1, min(MOST_TILE_ROWS, pixels // (TILE_COLUMNS * TILES_A_UNIT * units)))
+    wide = width if width >= TILE_COLUMNS and height >= rows else ANY_WIDTH
+    return wide, rows, -(-wide // TILE_COLUMNS) * -(-pixels // (wide * rows))

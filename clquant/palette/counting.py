@@ -29,6 +29,7 @@ from clquant.runtime import (
 )
 
 ALPHA_CELLS = 1 << 16
+PARTIAL, CLEAR = 1, 2  # bits of `cl/color_count.cl`
 SMALLEST_TABLE, FIRST_TABLE = 1 << 12, 1 << 20  # slots of the first hash table, twice the pixels between these
 MAX_WEIGHT = 2**32 - 1
 
@@ -61,7 +62,9 @@ class ColorCounts:
     transparent : int
         Sum over the pixels of alpha 0, which are not among the colours.
     partial : bool
-        Whether some colour's alpha is neither 0 nor 255.
+        Whether some pixel's alpha is neither 0 nor 255, whatever its weight.
+    clear : bool
+        Whether some pixel's alpha is 0, whatever its weight.
     """
 
     n_colors: int
@@ -71,6 +74,7 @@ class ColorCounts:
     total: int
     transparent: int
     partial: bool
+    clear: bool
 
     def to_host(self, session: Session) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
         """Copies on the host.
@@ -209,8 +213,8 @@ class _Counter:
         spread = inner.copy_of(_spread_by_3())
         counters = inner.zeros(4 * bands * groups * CELLS)
         self._launch_over_bands("count_cells", spread, counters, (self._notes,))
-        transparent, partial, _ = self._noted()
-        if partial:
+        transparent, alphas, _ = self._noted()
+        if alphas & PARTIAL:
             return None
         counted = session.download(counters, (bands * groups, CELLS), np.uint32)
         begins = _starts(counted.sum(axis=0, dtype=np.uint64))
@@ -227,7 +231,7 @@ class _Counter:
         colors, counts = self._scope.empty(4 * n), self._scope.empty(4 * n)
         given = (places, where, inner.copy_of(starts))
         session.launch(program.kernel("collect_colors"), groups, 1, *given, colors, counts, memory)
-        return self._result(colors, counts, starts, transparent, False)
+        return self._result(colors, counts, starts, transparent, alphas)
 
     def _launch_over_bands(self, name: str, spread: Buffer, counters: Buffer, results: tuple[Buffer, ...]) -> None:
         """Run a kernel of the partition over every band, each with its own rows of counters."""
@@ -247,7 +251,7 @@ class _Counter:
         tiles = session.choose(VARIANTS) is TILES and self._weights is None and cells == CELLS
         bins = Bins(session, inner, cells, tiles)
         parts: list[tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]] = []
-        transparent = 0
+        transparent = alphas = 0
         for first_cell in range(0, CELLS, cells):
             first = first_cell * CELL_BINS
             bins.clear()
@@ -257,18 +261,18 @@ class _Counter:
             else:
                 self._launch_over_pixels("count_opaque", np.uint32(first), np.uint32(bins.size), bins.buffer)
             occupied = bins.occupied(inner)
-            transparent, partial, _ = self._noted()
-            if partial:
+            transparent, alphas, _ = self._noted()
+            if alphas & PARTIAL:
                 return None
             starts = _starts(occupied)
             found = bins.collected(self._scope if cells == CELLS else inner, first, starts)
             if cells == CELLS:
-                return self._result(*found, starts, transparent, False)
+                return self._result(*found, starts, transparent, alphas)
             n = int(starts[-1])
             parts.append((occupied, session.download(found[0], n, np.uint32), session.download(found[1], n, np.uint32)))
         occupied, colors, counts = (np.concatenate(p) for p in zip(*parts, strict=True))
         buffers = self._scope.copy_of(colors), self._scope.copy_of(counts)
-        return self._result(*buffers, _starts(occupied), transparent, False)
+        return self._result(*buffers, _starts(occupied), transparent, alphas)
 
     def _hashed(self) -> ColorCounts:
         """Count by a hash table that grows until the colours fit."""
@@ -280,15 +284,15 @@ class _Counter:
                 keys, sums = inner.zeros(4 * slots), inner.zeros(4 * slots)
                 session.fill(self._notes, np.zeros(1, np.uint32), 12)
                 self._launch_over_pixels("count_hashed", np.uint32(slots - 1), keys, sums)
-                transparent, partial, full = self._noted()
+                transparent, alphas, full = self._noted()
                 if not full:
-                    return self._ordered(inner, keys, sums, slots, transparent, bool(partial))
+                    return self._ordered(inner, keys, sums, slots, transparent, alphas)
             if slots == most:
                 raise DeviceMemoryError(f"more distinct colours than this device's largest table, of {most}, holds")
             slots = min(4 * slots, most)
 
     def _ordered(
-        self, inner: Scope, keys: Buffer, sums: Buffer, slots: int, transparent: int, partial: bool
+        self, inner: Scope, keys: Buffer, sums: Buffer, slots: int, transparent: int, alphas: int
     ) -> ColorCounts:
         """The taken slots of a hash table in Z-order."""
         session = self._session
@@ -307,10 +311,11 @@ class _Counter:
         colors, counts = self._scope.empty(4 * n), self._scope.empty(4 * n)
         group = session.work_group_size(order_cells, session.tuned("counting.group"))
         session.launch(order_cells, n, group, np.uint32(n), where, codes, code_counts, colors, counts)
-        return self._result(colors, counts, starts if partial else _opaque_starts(starts), transparent, partial)
+        starts = starts if alphas & PARTIAL else _opaque_starts(starts)
+        return self._result(colors, counts, starts, transparent, alphas)
 
     def _result(
-        self, colors: Buffer, counts: Buffer, starts: npt.NDArray[np.uint32], transparent: int, partial: bool
+        self, colors: Buffer, counts: Buffer, starts: npt.NDArray[np.uint32], transparent: int, alphas: int
     ) -> ColorCounts:
         pixels = self._pixels if self._weights is None else sum(int(w.sum(dtype=np.uint64)) for w in self._weights)
         return ColorCounts(
@@ -320,7 +325,8 @@ class _Counter:
             cell_starts=starts,
             total=pixels - transparent,
             transparent=transparent,
-            partial=partial,
+            partial=bool(alphas & PARTIAL),
+            clear=transparent > 0 or bool(alphas & CLEAR),
         )
 
 

@@ -112,7 +112,7 @@ def checked_weights(
 
 def resampled(
     pictures: Sequence[Picture], weights: Sequence[npt.NDArray[np.uint32]], queue: CommandQueue | None = None
-) -> Picture:
+) -> tuple[Picture, bool]:
     """As many pixels as some pictures have together, each as often as its weight says, in their order.
 
     With c_i the total weight of the first i of N pixels and W = c_N, pixel s of the result is the pixel i with
@@ -135,6 +135,8 @@ def resampled(
     -------
     Picture
         (1, N, C), C the most channels of the pictures.
+    bool
+        Whether some of their pixels have alpha 0, whatever these weigh.
     """
     channels = max(picture.channels for picture in pictures)
     rows = [_pixels(picture, channels, queue) for picture in pictures]
@@ -143,7 +145,8 @@ def resampled(
     # 2 N and W are below 2^32, so the products are below 2^64.
     places = (2 * np.arange(count, dtype=np.uint64) + np.uint64(1)) * ends[-1] // (np.uint64(2) * count)
     chosen = np.searchsorted(ends, places, side="right")
-    return images.read(np.ascontiguousarray(pixels[chosen])[None])
+    clear = channels == 4 and not pixels[:, 3].all()
+    return images.read(np.ascontiguousarray(pixels[chosen])[None]), clear
 
 
 def _pixels(picture: Picture, channels: int, queue: CommandQueue | None) -> npt.NDArray[np.uint8]:
