@@ -34,7 +34,7 @@ def mapped(queue, pixels, palette, space, grid):
     with session.scope() as scope:
         mapper = mapping.Mapper(session, scope, palette, space, 2**25 if grid else 0)
         out = scope.empty(2 * len(pixels))
-        mapper.map(scope.copy_of(pixels), pixels.shape[1], len(pixels), out)
+        mapper.map(mapping.Task(scope.copy_of(pixels), pixels.shape[1], len(pixels), out))
         return session.download(out, len(pixels), palette.index_dtype)
 
 

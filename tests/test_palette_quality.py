@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import PIL.Image
 import pytest
 
-from clquant import IndexedImage, KMeansPalette, Palette
-from clquant.palette import engine, error, order, spaces
-from clquant.runtime import InvalidArgument, StoppedError, open_session
+from clquant import IndexedImage, KMeansPalette, Palette, decoding
+from clquant.palette import bands, engine, error, order, spaces
+from clquant.palette.cells import CandidateLister
+from clquant.runtime import InvalidArgument, StoppedError, force_tuning, force_variant, open_session
 from tests.reference.palette_map import nearest, with_alpha
 
 
@@ -58,6 +60,25 @@ def test_fit_quality_reaches_the_target_with_the_fewest_colors(queue, sample):
     assert error.mean_squared_error(image, fewer, queue=queue) > limit
     both = KMeansPalette(64, queue=queue).fit_quality([image, image], max_mse=limit)
     assert len(both.palette_) == count
+
+
+def test_a_file_is_read_once(tmp_path, queue, rng, monkeypatch):
+    path = tmp_path / "a.png"
+    PIL.Image.fromarray(rng.integers(0, 256, (20, 21, 3), np.uint8)).save(path)
+    read, from_file = [], decoding.from_file
+    monkeypatch.setattr(decoding, "from_file", lambda *args: read.append(args[0]) or from_file(*args))
+    KMeansPalette(64, queue=queue).fit_quality(path, max_mse=2000)
+    assert read == [str(path)]
+    error.mean_squared_error(path, [[1, 2, 3]], queue=queue)
+    assert read == 2 * [str(path)]
+
+
+def test_an_error_needs_no_candidate_lists(queue, rng, monkeypatch):
+    monkeypatch.setattr(bands, "map_nearest", lambda band, out: band.session.fill(out, np.uint8(0), band.count))
+    monkeypatch.setattr(CandidateLister, "fine", None)
+    image = rng.integers(0, 256, (9, 14, 3), dtype=np.uint8)
+    with force_tuning({"mapping.grid_pays": 1}), force_variant("portable"):
+        assert error.mean_squared_error(image, [[0, 0, 0]], queue=queue) == (image.astype(float) ** 2).mean()
 
 
 def test_fit_quality_errors(queue, sample):

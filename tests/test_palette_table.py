@@ -85,7 +85,7 @@ def test_pixels_in_no_rows(queue, rng):
         ):
             mapper = mapping.Mapper(session, scope, palette, spaces.space("srgb", False), pixels.size)
             out = scope.empty(pixels.size)
-            mapper.map(scope.copy_of(pixels), 1, pixels.size, out)
+            mapper.map(mapping.Task(scope.copy_of(pixels), 1, pixels.size, out))
             found.append(session.download(out, pixels.size, np.uint8))
     assert np.array_equal(*found)
 

@@ -11,7 +11,7 @@ import numpy as np
 from clquant import images, params
 from clquant.images import ImageLike, Picture
 from clquant.palette import spaces
-from clquant.palette.mapping import Mapper
+from clquant.palette.mapping import Mapper, Task
 from clquant.palette.palette import Palette
 from clquant.runtime import (
     Array,
@@ -56,6 +56,16 @@ class Band:
         """Pixels."""
         return (self.row1 - self.row0) * self.width
 
+    def task(self, out: Buffer) -> Task:
+        """The choice of an entry for every pixel.
+
+        Parameters
+        ----------
+        out : pyopencl.Buffer
+            Gets them, of the palette's index dtype.
+        """
+        return Task(self.pixels, self.channels, self.count, out, self.width)
+
 
 # Queues what writes a band's indices into a buffer.
 Writer = Callable[[Band, Buffer], None]
@@ -63,7 +73,7 @@ Writer = Callable[[Band, Buffer], None]
 
 def map_nearest(band: Band, out: Buffer) -> None:
     """A `Writer`: the nearest entry of every pixel."""
-    band.mapper.map(band.pixels, band.channels, band.count, out, band.width)
+    band.mapper.map(band.task(out))
 
 
 def indices(

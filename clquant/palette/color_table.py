@@ -13,7 +13,7 @@ import numpy as np
 from clquant.runtime import Buffer, Session, Variant
 
 if TYPE_CHECKING:
-    from clquant.palette.mapping import Mapper
+    from clquant.palette.mapping import Mapper, Task
 
 # The form of the mapping that may take a table; it is portable, but CPUs have a better one.
 TABLE = Variant("table", "palette_map_table.cl")
@@ -67,49 +67,38 @@ def _made_without_lists(mapper: Mapper, channels: int) -> bool:
     return channels != 1 and mapper.points_are_colors and mapper.colors <= FEW
 
 
-def map_pixels(mapper: Mapper, pixels: Buffer, channels: int, count: int, out: Buffer, width: int | None) -> None:
+def map_pixels(mapper: Mapper, task: Task) -> None:
     """Queue what `Mapper.map` does, by a table.
 
     Parameters
     ----------
     mapper : Mapper
-    pixels : pyopencl.Buffer
-        (count, channels) uint8.
-    channels, count : int
-    out : pyopencl.Buffer
-        (count) of the palette's index dtype.
-    width : int or None
-        Pixels of a row, if they are in rows.
+    task : Task
     """
-    wide = width if width is not None and width >= COLUMNS else ANY_WIDTH
-    tiles, rows = _tiles(mapper.session, count, wide)
-    given = (pixels, out, np.uint64(count), _nearest(mapper, channels), np.uint32(wide), np.uint32(rows))
-    mapper.launch_any(TABLE.file, "map_pixels", channels, GROUP, *given, groups=tiles, fine=channels == 4)
+    wide = task.width if task.width is not None and task.width >= COLUMNS else ANY_WIDTH
+    tiles, rows = _tiles(mapper.session, task.count, wide)
+    given = (*task.arguments, _nearest(mapper, task.channels), np.uint32(wide), np.uint32(rows))
+    mapper.launch_any(TABLE.file, "map_pixels", task.channels, GROUP, *given, groups=tiles, fine=task.channels == 4)
 
 
-def dither_pixels(
-    mapper: Mapper, pixels: Buffer, channels: int, count: int, out: Buffer, width: int, more: Sequence[Any]
-) -> None:
+def dither_pixels(mapper: Mapper, task: Task, more: Sequence[Any]) -> None:
     """Queue ordered dithering by a table.
 
     Parameters
     ----------
     mapper : Mapper
         Of at most 256 colours.
-    pixels, channels, count, out
-        As for `map_pixels`.
-    width : int
-        Pixels of a row.
+    task : Task
     more : sequence
         The last arguments of `cl/palette_ordered.cl`, from `width` on.
     """
-    side, extent, strength = more[-3:]
+    width, (side, extent, strength) = int(more[0]), more[-3:]
     aligned = int(width % 4 == 0 and side % 4 == 0)
-    answers = _answers(mapper, channels, side, extent, strength, aligned)
-    tiles, rows = _tiles(mapper.session, count, width, 2 * MOST_ROWS)
-    given = (pixels, out, np.uint64(count), answers, np.uint32(rows), *more)
-    how: Any = {"groups": tiles, "fine": channels == 4, "ALIGNED": aligned}
-    mapper.launch_any(ORDERED_FILE, "dither_ordered", channels, 2 * GROUP, *given, **how)
+    answers = _answers(mapper, task.channels, side, extent, strength, aligned)
+    tiles, rows = _tiles(mapper.session, task.count, width, 2 * MOST_ROWS)
+    given = (*task.arguments, answers, np.uint32(rows), *more)
+    how: Any = {"groups": tiles, "fine": task.channels == 4, "ALIGNED": aligned}
+    mapper.launch_any(ORDERED_FILE, "dither_ordered", task.channels, 2 * GROUP, *given, **how)
 
 
 def _colors(channels: int) -> int:
@@ -160,6 +149,7 @@ def _over_colors(
 def _tiles(session: Session, count: int, width: int, most_rows: int = MOST_ROWS) -> tuple[int, int]:
     """Tiles of pixels in rows, and rows of one."""
     rows = count // (COLUMNS * TILES_A_UNIT * session.limits.compute_units)
-    rows = max(1, min(most_rows, rows))
+    # A tile's pixels are numbered in 32 bits.
+    rows = max(1, min(most_rows, rows, (1 << 32) // width - 1))
     height = -(-count // width)
     return -(-width // COLUMNS) * -(-height // rows), rows

@@ -14,13 +14,23 @@ from clquant import images, params
 from clquant.estimator import Estimator
 from clquant.images import ImageLike
 from clquant.palette import bands, spaces
-from clquant.palette.dither import find_dither
+from clquant.palette.dither import Ditherer, find_dither
 from clquant.palette.error import allowed_error, fewest_colors, mean_squared_error
 from clquant.palette.indexed import IndexedImage
 from clquant.palette.palette import MOST_COLORS, Palette, as_palette, checked_fixed
 from clquant.runtime import CommandQueue, HostResult, InvalidArgument, Progress, ProgressCallback, open_session
 
 METRICS = ("l2", "l1")
+
+
+def _checked(
+    palette: Any, color_space: str, metric: str, dither: Any, progress: ProgressCallback | None
+) -> tuple[Palette, Ditherer | None]:
+    """The palette, and what chooses its entries where that is not their nearness; all arguments are allowed."""
+    params.choice("color_space", color_space, spaces.NAMES)
+    params.choice("metric", metric, METRICS)
+    params.callback("progress", progress)
+    return as_palette(palette), find_dither(dither)
 
 
 def predict(
@@ -65,11 +75,7 @@ def predict(
     StoppedError
         If `progress` returned False.
     """
-    checked = as_palette(palette)
-    params.choice("color_space", color_space, spaces.NAMES)
-    params.choice("metric", metric, METRICS)
-    params.callback("progress", progress)
-    ditherer = find_dither(dither)
+    checked, ditherer = _checked(palette, color_space, metric, dither, progress)
     if ditherer is not None:
         return ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
     return bands.indices(image, checked, color_space, queue, progress, metric=metric)
@@ -92,11 +98,7 @@ def transform(
     ndarray or pyopencl.array.Array
         (H, W, 3) uint8, or (H, W, 4) where the palette has alpha; on the device for a device array.
     """
-    checked = as_palette(palette)
-    params.choice("color_space", color_space, spaces.NAMES)
-    params.choice("metric", metric, METRICS)
-    params.callback("progress", progress)
-    ditherer = find_dither(dither)
+    checked, ditherer = _checked(palette, color_space, metric, dither, progress)
     if ditherer is None:
         return bands.colors(image, checked, color_space, queue, progress, metric=metric)
     chosen = ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
@@ -359,7 +361,7 @@ class _QualitySearch:
         self.most = params.integer("n_colors", given["n_colors"], 2, MOST_COLORS)
         self.least = max(len(checked_fixed(given.get("fixed_colors"), self.most)) + 1, 2)
         sources = images.several(sources)
-        self.sources = list(sources) if isinstance(sources, list | tuple) else [sources]
+        self.pictures = images.read_many(sources)
         self.weight = weight if isinstance(sources, list | tuple) else [weight] if weight is not None else None
         self.limit = limit
         self.progress = Progress(params.callback("progress", progress))
@@ -377,10 +379,10 @@ class _QualitySearch:
 
     def _reaches(self, count: int) -> bool:
         self.engine.set_params(n_colors=count)
-        self.engine.fit(self.sources, self.weight)
+        self.engine.fit(self.pictures, self.weight)
         palette = self.engine.palette_
-        pixels = [images.read(source).pixels for source in self.sources]
-        errors = [mean_squared_error(source, palette, queue=self.engine.queue) for source in self.sources]
+        errors = [mean_squared_error(picture, palette, queue=self.engine.queue) for picture in self.pictures]
+        pixels = [picture.pixels for picture in self.pictures]
         error = math.fsum(e * n for e, n in zip(errors, pixels, strict=True)) / sum(pixels)
         self.found[count] = palette, error
         self.progress.report(len(self.found), max(len(self.found), 2 * self.most.bit_length()))

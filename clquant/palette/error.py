@@ -15,7 +15,7 @@ from clquant.palette.bands import Band
 from clquant.palette.palette import as_palette
 from clquant.runtime import Buffer, CommandQueue, InvalidArgument
 
-ITEMS = 4096
+ITEMS, GROUP = 4096, 64
 CHANNELS = 3
 
 
@@ -48,12 +48,11 @@ def mean_squared_error(
         nonlocal total
         bands.map_nearest(band, out)
         sums = band.scope.empty(8 * ITEMS)
-        band.mapper.launch(
-            "palette_error.cl", "sum_errors", band.pixels, band.channels, band.count, out, sums, items=ITEMS
-        )
+        given = (*band.task(out).arguments, sums)
+        band.mapper.launch_any("palette_error.cl", "sum_errors", band.channels, GROUP, *given, items=ITEMS, fine=False)
         total += int(band.session.download(sums, ITEMS, np.uint64).sum(dtype=np.uint64))
 
-    bands.indices(image, chosen, color_space, queue, None, write)
+    bands.indices(picture, chosen, color_space, queue, None, write)
     unit = spaces.space(color_space, chosen.has_alpha or picture.channels == 4).unit
     return total / (unit * unit * CHANNELS * picture.pixels)
 

@@ -10,6 +10,7 @@ pixel whatever the number of colours. CPUs search eight candidates at once, and 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,6 +31,35 @@ Kept = TypeVar("Kept")
 
 # Bytes of a memo's entry in the lanes form.
 ENTRY_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Task:
+    """Pixels, and where the entries chosen for them go.
+
+    Attributes
+    ----------
+    pixels : pyopencl.Buffer
+        (count, channels) uint8.
+    channels : int
+        1, 3 or 4.
+    count : int
+    out : pyopencl.Buffer
+        (count) of the palette's index dtype.
+    width : int or None
+        Pixels of a row, where neighbours below each other are similar too; changes no nearest entry.
+    """
+
+    pixels: Buffer
+    channels: int
+    count: int
+    out: Buffer
+    width: int | None = None
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """Pixels, out and count as kernels take them."""
+        return self.pixels, self.out, np.uint64(self.count)
 
 
 class Mapper:
@@ -125,28 +155,22 @@ class Mapper:
         """(k, 4) int32: the palette's coordinates in the space."""
         return self._points
 
-    def map(self, pixels: Buffer, channels: int, count: int, out: Buffer, width: int | None = None) -> None:
-        """Queue the mapping of `count` pixels.
+    def map(self, task: Task) -> None:
+        """Queue the mapping of pixels to their nearest entries.
+
+        Ties go to the entry nearer in plain 8-bit values, then to the lowest index; pixels of alpha 0 to the palette's
+        transparent entry.
 
         Parameters
         ----------
-        pixels : pyopencl.Buffer
-            (count, channels) uint8.
-        channels : int
-            1, 3 or 4.
-        count : int
-        out : pyopencl.Buffer
-            (count) of the palette's index dtype. Ties go to the entry nearer in plain 8-bit values, then to
-            the lowest index; pixels of alpha 0 go to the palette's transparent entry.
-        width : int, optional
-            Pixels of a row, where neighbours below each other are similar too; changes no result.
+        task : Task
         """
         if self.in_lanes:
-            self.launch_lanes(LANES.file, "map_pixels", pixels, channels, count, out, ENTRY_BYTES)
-        elif self.takes_table(channels):
-            color_table.map_pixels(self, pixels, channels, count, out, width)
+            self.launch_lanes(LANES.file, "map_pixels", task, ENTRY_BYTES)
+        elif self.takes_table(task.channels):
+            color_table.map_pixels(self, task)
         else:
-            self.launch(PORTABLE.file, "map_pixels", pixels, channels, count, out)
+            self.launch(PORTABLE.file, "map_pixels", task)
 
     def takes_table(self, channels: int, dithered: bool = False) -> bool:
         """Whether pixels are answered by a table (`clquant.palette.color_table`).
@@ -174,29 +198,13 @@ class Mapper:
         found: Kept = self._kept[key]
         return found
 
-    def launch_lanes(
-        self,
-        file: str,
-        kernel_name: str,
-        pixels: Buffer,
-        channels: int,
-        count: int,
-        out: Buffer,
-        memo_bytes: int,
-        *more: Any,
-    ) -> None:
+    def launch_lanes(self, file: str, kernel_name: str, task: Task, memo_bytes: int, *more: Any) -> None:
         """Queue a kernel whose arguments begin as `cl/palette_lanes.h` says; only where `in_lanes`.
 
         Parameters
         ----------
         file, kernel_name : str
-        pixels : pyopencl.Buffer
-            (count, channels) uint8.
-        channels : int
-            1, 3 or 4.
-        count : int
-        out : pyopencl.Buffer
-            (count) of the palette's index dtype.
+        task : Task
         memo_bytes : int
             What the kernel remembers of a colour.
         *more
@@ -204,52 +212,38 @@ class Mapper:
         """
         assert self._lane_grid is not None
         session = self._session
-        kernel = session.program(file, **self.constants(channels)).kernel(kernel_name)
+        kernel = session.program(file, **self.constants(task.channels)).kernel(kernel_name)
         most = session.limits.max_alloc // memo_bytes
-        bits = next(b for b in range(MEMO_BITS, 0, -1) if b == 1 or 1 << 3 * b <= min(most, 4 * count))
+        bits = next(b for b in range(MEMO_BITS, 0, -1) if b == 1 or 1 << 3 * b <= min(most, 4 * task.count))
         items = session.tuned("mapping.groups_a_unit") * session.limits.compute_units
-        items = max(1, min(items, count // FEWEST_PIXELS, most >> 3 * bits))
+        items = max(1, min(items, task.count // FEWEST_PIXELS, most >> 3 * bits))
         with session.scope() as scope:
             memo = scope.empty((memo_bytes << 3 * bits) * items)
             session.launch(
                 *(kernel, items, 1, self._tables, *self._lane_grid.arguments(), self._transparent(), self._missing),
-                *(pixels, out, np.uint64(count), memo, np.int32(bits), *more),
+                *(*task.arguments, memo, np.int32(bits), *more),
             )
 
     def launch(
-        self,
-        file: str,
-        kernel_name: str,
-        pixels: Buffer,
-        channels: int,
-        count: int,
-        out: Buffer,
-        *more: Any,
-        items: int | tuple[int, int] | None = None,
+        self, file: str, kernel_name: str, task: Task, *more: Any, items: int | tuple[int, int] | None = None
     ) -> None:
-        """Queue a kernel whose arguments begin as `cl/palette_nearest.h` says.
+        """Queue a kernel whose arguments begin as `cl/palette_nearest.h` says, and go on with those of a task.
 
         Parameters
         ----------
         file, kernel_name : str
-        pixels : pyopencl.Buffer
-            (count, channels) uint8.
-        channels : int
-            1, 3 or 4.
-        count : int
-        out : pyopencl.Buffer
-            (count) of the palette's index dtype.
+        task : Task
         *more
             The kernel's own last arguments.
         items : int or tuple of int, optional
             Work-items, along one or two dimensions; default one a pixel.
         """
         session = self._session
-        kernel = session.program(file, **self.constants(channels)).kernel(kernel_name)
+        kernel = session.program(file, **self.constants(task.channels)).kernel(kernel_name)
         group: Any = session.work_group_size(kernel, session.tuned("mapping.group"))
         if isinstance(items, tuple):
             group = (group, 1)
-        session.launch(kernel, items or count, group, *self.arguments(), pixels, out, np.uint64(count), *more)
+        session.launch(kernel, items or task.count, group, *self.arguments(), *task.arguments, *more)
 
     def launch_any(
         self,

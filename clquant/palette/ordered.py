@@ -104,8 +104,7 @@ class OrderedDither:
         strength = params.real("strength", self.strength, 0, 1)
 
         def write(band: Band, out: Buffer) -> None:
-            mapper = band.mapper
-            pixels = band.pixels, band.channels, band.count, out
+            mapper, task = band.mapper, band.task(out)
             given = (
                 *(np.uint32(band.width), np.uint32(band.row0), band.scope.copy_of(mask), np.uint32(len(mask))),
                 *(int4(mapper.space.extent), np.int32(round(strength * FULL_STRENGTH))),
@@ -113,13 +112,13 @@ class OrderedDither:
             if mapper.in_lanes:
                 memo_bytes = ENTRY_BYTES[checked.index_dtype.itemsize]
                 mapper.launch_lanes(
-                    "palette_ordered_lanes.cl", "dither_ordered", *pixels, memo_bytes, mapper.points, *given
+                    "palette_ordered_lanes.cl", "dither_ordered", task, memo_bytes, mapper.points, *given
                 )
             elif mapper.takes_table(band.channels, dithered=True):
-                color_table.dither_pixels(mapper, *pixels, band.width, given)
+                color_table.dither_pixels(mapper, task, given)
             else:
                 items = (band.width, band.row1 - band.row0)
-                mapper.launch("palette_ordered.cl", "dither_ordered", *pixels, *given, items=items)
+                mapper.launch("palette_ordered.cl", "dither_ordered", task, *given, items=items)
 
         return bands.indices(image, checked, color_space, queue, progress, write)
 
