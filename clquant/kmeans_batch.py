@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.images import Picture
-from clquant.runtime import Buffer, Progress, Scope, Session, Variant, seed_key
+from clquant.runtime import Buffer, Kernel, Program, Progress, Scope, Session, Variant, admitted, seed_key
 
 # The bounds that keep every sum within 32 bits are proved in the kernel file for pictures up to this size.
 MOST_PIXELS = 1 << 14
@@ -100,18 +100,26 @@ class _Batch:
         self._n_colors = n_colors
         self._key = seed_key(seed)
         variant = session.choose(VARIANTS)
-        wanted = 1 if variant.name == "lanes" else session.tuned("batch.group")
-        self._group = min(wanted, 1 << (session.limits.work_group.bit_length() - 1))
-        self._program = session.program(
-            variant.file,
-            **variant.constants,
-            GROUP=self._group,
-            CHANNELS=pictures[0].channels,
-            MOST_COLORS=MOST_COLORS,
-            STARTS=STARTS,
-            CANDIDATES=CANDIDATES,
-            MOST_STEPS=MOST_STEPS,
-        )
+
+        def build(group: int) -> Program:
+            return session.program(
+                variant.file,
+                **variant.constants,
+                GROUP=group,
+                CHANNELS=pictures[0].channels,
+                MOST_COLORS=MOST_COLORS,
+                STARTS=STARTS,
+                CANDIDATES=CANDIDATES,
+                MOST_STEPS=MOST_STEPS,
+            )
+
+        def kernel_of(name: str) -> Callable[[int], Kernel]:
+            return lambda group: build(group).kernel(name)
+
+        self._group = 1 if variant.name == "lanes" else session.tuned("batch.group")
+        for name in ("picture_points", "seed_centers", "lloyd_steps"):
+            _, self._group = admitted(session, self._group, kernel_of(name))
+        self._program = build(self._group)
         groups = min(
             session.tuned("batch.groups_a_unit") * session.limits.compute_units,
             session.limits.max_alloc // (CELLS * 16),

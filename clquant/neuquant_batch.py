@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import neuquant_tables as tables
-from clquant.neuquant_maps import LINEAR, POINT_BYTES, SPREAD, Pixels, Sampler, admitted, gray_axis
+from clquant.neuquant_maps import LINEAR, POINT_BYTES, SPREAD, Pixels, Sampler, gray_axis
 from clquant.palette.distinct import FewColors
 from clquant.palette.spaces import Space
-from clquant.runtime import Buffer, Kernel, LocalMemory, PreparedLaunch, Progress, Scope, Session, Variant
+from clquant.runtime import Buffer, Kernel, LocalMemory, PreparedLaunch, Progress, Scope, Session, Variant, admitted
 
 NODE_BITS = 12
 FEW_COLORS_STEPS = 4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from clquant import neuquant_tables as tables
 from clquant.images import Picture
 from clquant.palette.spaces import Space
-from clquant.runtime import Buffer, InvalidArgument, Kernel, Progress, Scope, Session
+from clquant.runtime import Buffer, InvalidArgument, Kernel, Progress, Scope, Session, admitted
 
 LINEAR, SPREAD, WALK = range(3)
 NETWORK_BITS = 4
@@ -233,28 +233,3 @@ def _sequential_kernel(session: Session, space: Space, n_colors: int) -> tuple[K
         return program.kernel("neuquant_sequential")
 
     return admitted(session, 1 if session.limits.is_cpu else SEQUENTIAL_GROUP, build)
-
-
-def admitted(session: Session, wanted: int, build: Callable[[int], Kernel]) -> tuple[Kernel, int]:
-    """A kernel that is built for its work-group size, and that size.
-
-    Parameters
-    ----------
-    session : Session
-    wanted : int
-        The largest size that pays, in work-items.
-    build : callable
-        From a size, a power of two, to the kernel built for it.
-
-    Returns
-    -------
-    tuple
-        The kernel, and the largest power of two up to `wanted` that the device admits for the kernel so built.
-    """
-    local = 1 << (min(wanted, session.limits.work_group).bit_length() - 1)
-    while True:
-        kernel = build(local)
-        most = session.work_group_size(kernel, local)
-        if most == local:
-            return kernel, local
-        local = most

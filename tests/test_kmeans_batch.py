@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import numpy as np
+import PIL.Image
 import pytest
 
-from clquant import KMeansPalette, images, kmeans_batch, runtime
+from clquant import KMeansPalette, decoding, images, kmeans_batch, runtime
 from tests.reference import kmeans_batch as reference
 
 PARAMETERS = (kmeans_batch.FEW_CELLS, kmeans_batch.STARTS, kmeans_batch.CANDIDATES, kmeans_batch.MOST_STEPS)
@@ -67,6 +70,25 @@ def test_group_sizes_change_nothing(
         assert_equal(run(queue, pictures, 6), usual)
 
 
+def test_groups_are_as_small_as_the_compiled_kernels_want(
+    queue: runtime.CommandQueue, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pictures = [rng.integers(0, 256, (24, 30, 3), np.uint8) for _ in range(2)]
+    expected = KMeansPalette(7, queue=queue).fit_many(pictures)
+    groups = {}
+    launch = runtime.Session.launch
+
+    def noted(session: runtime.Session, kernel: runtime.Kernel, size: int, group: int | None, *args: object) -> object:
+        groups[kernel.name] = group
+        return launch(session, kernel, size, group, *args)
+
+    monkeypatch.setattr(runtime.Session, "launch", noted)
+    monkeypatch.setattr(runtime.Kernel, "work_group", lambda kernel, _: 4 if kernel.name == "seed_centers" else 64)
+    with runtime.force_variant("portable"):
+        assert KMeansPalette(7, queue=queue).fit_many(pictures) == expected
+    assert {groups[name] for name in ("picture_points", "seed_centers", "lloyd_steps")} == {4}
+
+
 def test_neighbours_change_nothing(queue: runtime.CommandQueue, rng: np.random.Generator) -> None:
     pictures = small_pictures(rng)
     together = run(queue, pictures * 3, 8)
@@ -117,6 +139,18 @@ def test_fit_many_gives_each_image_its_palette(queue: runtime.CommandQueue, rng:
         small = picture.shape[-1] == 3 and picture.size < 3 * kmeans_batch.MOST_PIXELS
         wanted = reference.palette(picture, 6, 5, *PARAMETERS) if small else engine.fit(picture).palette_.colors
         assert np.array_equal(palettes[i].colors, wanted)
+
+
+def test_fit_many_reads_each_file_once(
+    tmp_path: pathlib.Path, queue: runtime.CommandQueue, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [tmp_path / "small.png", tmp_path / "alpha.png"]
+    for path, channels in zip(paths, (3, 4), strict=True):
+        PIL.Image.fromarray(rng.integers(0, 256, (12, 13, channels), np.uint8)).save(path)
+    read, from_file = [], decoding.from_file
+    monkeypatch.setattr(decoding, "from_file", lambda *args: read.append(args[0]) or from_file(*args))
+    KMeansPalette(3, queue=queue).fit_many(paths)
+    assert read == [str(path) for path in paths]
 
 
 def test_fit_many_keeps_other_parameters(queue: runtime.CommandQueue, rng: np.random.Generator) -> None:

@@ -25,7 +25,7 @@ from clquant.runtime.errors import (
     NotFittedError,
     StoppedError,
 )
-from clquant.runtime.launching import PreparedLaunch
+from clquant.runtime.launching import PreparedLaunch, admitted
 from clquant.runtime.limits import Limits
 from clquant.runtime.memory import Scope, release_memory
 from clquant.runtime.overlapping import overlap_bands
@@ -68,6 +68,7 @@ __all__ = [
     "StoppedError",
     "Upload",
     "Variant",
+    "admitted",
     "default_device",
     "default_queue",
     "describe",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyopencl as cl
@@ -13,6 +13,9 @@ from clquant.runtime.memory import Scope
 from clquant.runtime.profiling import record
 from clquant.runtime.programs import Kernel
 from clquant.runtime.transfers import is_out_of_order, order_commands
+
+if TYPE_CHECKING:
+    from clquant.runtime.session import Session
 
 
 class PreparedLaunch:
@@ -92,3 +95,28 @@ def set_arguments(kernel: cl.Kernel, args: Sequence[Any], first: int = 0) -> Non
             set_bytes(index, arg)
         else:
             kernel.set_arg(index, arg)
+
+
+def admitted(session: Session, wanted: int, build: Callable[[int], Kernel]) -> tuple[Kernel, int]:
+    """A kernel that is built for its work-group size, and that size.
+
+    Parameters
+    ----------
+    session : Session
+    wanted : int
+        The largest size that pays, in work-items.
+    build : callable
+        From a size, a power of two, to the kernel built for it.
+
+    Returns
+    -------
+    tuple
+        The kernel, and the largest power of two up to `wanted` that the device admits for the kernel so built.
+    """
+    local = 1 << (min(wanted, session.limits.work_group).bit_length() - 1)
+    while True:
+        kernel = build(local)
+        most = session.work_group_size(kernel, local)
+        if most == local:
+            return kernel, local
+        local = most
