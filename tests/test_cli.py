@@ -131,6 +131,8 @@ def film(path):
 def test_animation(folder):
     ran("palette", "a.png", "b.bmp", "-k", "8", "--shared", "--animate", "50", "-o", "film.gif", "-q")
     assert film("film.gif") == (2, 50)
+    ran("palette", "a.png", "b.bmp", "--shared", "-k", "8", "--animate", "50", "--save-palette", "p.hex", "-o", "f.gif")
+    assert len(Palette.read("p.hex")) == 8
     ran("palette", "film.gif", "-k", "4", "--animate", "20", "-o", "again.gif", "-q")
     assert film("again.gif") == (2, 20)
 
@@ -229,6 +231,9 @@ WRONG = [
     (["palette", "a.png", "./a.png", "-o", "out"], "would both be written to"),
     (["palette", "a.png", "-k", "300", "-o", "x.gif"], "a GIF holds at most 256 colours; this palette has 300"),
     (["palette", "a.png", "-k", "300", "-o", "x.six"], "sixel holds at most 256 colours"),
+    (["palette", "a.png", "-k", "300", "--save-palette", "p.gpl", "-o", "x.gif"], "a GIF holds at most 256 colours"),
+    (["palette", "a.png", "--animate", "50", "--show", "-o", "x.gif"], "--show and --animate are given"),
+    (["palette", "a.png", "--animate", "50", "--save-palette", "p.gpl", "-o", "x.gif"], "needs --shared: each frame"),
     (["palette", "a.png", "--use", "missing.gpl"], "cannot read 'missing.gpl'"),
     (["palette", "a.png", "--use", "text.txt"], "cannot read 'text.txt' as a palette"),
     (["palette", "a.png", "--use", "three.gpl", "--psnr", "30"], "--use takes a palette as it is; --psnr"),
@@ -242,7 +247,7 @@ WRONG = [
     (["palette", "deep/c.png", "--weights", "gray.png"], "--weights is 64x48, but a picture is 64x20"),
     (["palette", "a.png", "--animate", "50"], "--animate needs one .gif file"),
     (["palette", "a.png", "deep/c.png", "--animate", "50", "-o", "x.gif"], "frames have the sizes"),
-    (["palette", "a.png", "--animate", "1", "-o", "x.gif"], "delay_ms is 1; allowed"),
+    (["palette", "a.png", "--animate", "1", "-o", "x.gif"], "--animate is 1; allowed"),
     (["palette", "text.txt", "--animate", "50", "-o", "x.gif"], "'text.txt' is no picture"),
     (["palette", "a.png", "--show", "-o", "-"], "would both write to standard output"),
     (["compare", "a.png", "-k", "257"], "-k is 257; allowed: 2 to 256"),

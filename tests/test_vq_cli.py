@@ -13,6 +13,7 @@ import pytest
 
 from clquant import VQCodec, clvq_info
 from clquant.cli import main
+from clquant.vq import container
 
 
 @pytest.fixture
@@ -44,7 +45,9 @@ def test_one_picture_there_and_back(folder: pathlib.Path, capsys: pytest.Capture
     assert "side match with state codebooks of 4" in out
 
 
-def test_a_folder_with_one_codebook(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_a_folder_with_one_codebook(
+    folder: pathlib.Path, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     book, coded, decoded = tmp_path / "book.clvq", tmp_path / "coded", tmp_path / "decoded"
     assert main(["vq", "train", str(folder), "-n", "16", "--block", "2x4", "-o", str(book), "-q"]) == 0
     assert main(["vq", "encode", str(folder), "--codebook", str(book), "-o", str(coded), "-q"]) == 0
@@ -55,6 +58,8 @@ def test_a_folder_with_one_codebook(folder: pathlib.Path, tmp_path: pathlib.Path
             pixels = np.asarray(image)
             np.testing.assert_array_equal(np.asarray(again), codec.decode(codec.encode(pixels), pixels.shape[:2]))
     assert clvq_info(coded / "one.clvq").kind == "picture of a shared codebook"
+    assert main(["vq", "decode", str(coded / "one.clvq"), "-o", str(tmp_path / "x.png")]) == 2
+    assert "this codec holds none; --codebook names its file" in capsys.readouterr().err
 
 
 def test_pipes(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,9 +85,11 @@ def test_pipes(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["encode", "one.png", "--block", "33x1"], "block_shape[0] is 33;"),
         (["encode", "one.png", "--embed"], "--embed is given without --codebook"),
         (["encode", "one.png", "--side-match", "300"], "state_size is 300;"),
-        (["encode", "one.png", "--codebook", "one.png"], "do not begin like a .clvq file"),
-        (["decode", "one.png", "-o", "x.png"], "one.png': these bytes do not begin like a .clvq file"),
-        (["decode", "one.png", "-o", "x.nonsense"], "no picture format"),
+        (["encode", "one.png", "--codebook", "one.png"], "one.png': these bytes do not begin like a .clvq file"),
+        (["decode", "one.png"], "'one.png' is no .clvq file; allowed: files that clquant vq encode writes"),
+        (["decode", "begun.clvq", "one.png", "-o", "x/"], "'one.png' is no .clvq file; allowed"),
+        (["decode", "begun.clvq", "-o", "x.nonsense"], "no picture format"),
+        (["decode", "begun.clvq"], "begun.clvq': a .clvq file ends in the middle of its header"),
         (["info", "one.png"], "one.png': these bytes do not begin like a .clvq file"),
         (["train", "one.png"], "-o/--output"),
     ],
@@ -95,6 +102,7 @@ def test_wrong_calls_end_with_2_and_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(folder)
+    (folder / "begun.clvq").write_bytes(container.MAGIC)
     before = sorted(folder.iterdir())
     try:
         status = main(["vq", *arguments])

@@ -140,10 +140,11 @@ def _one(options: Options, source: Source, target: str | None, shared: Palette |
     palette = shared or options.learn([picture], name)
     kind = None if target is None else "PNG" if target == common.STDIN else format_of(target)
     result = options.quantize(picture, palette, name, as_shown=kind in (None, "SIXEL"))
+    data = b"" if kind is None else result.to_bytes(kind)
     if args.save_palette:
         formats.write(result.palette, args.save_palette)
-    if target is not None and kind is not None:
-        common.write_output(target, result.to_bytes(kind))
+    if target is not None:
+        common.write_output(target, data)
     if args.show:
         terminal.show(result)
     common.say(args, _summary(source, target, result, picture, time.perf_counter() - begin))
@@ -160,6 +161,8 @@ def _animate(options: Options, sources: list[Source]) -> int:
     for number, frame in enumerate(frames):
         label = f"frame {number + 1} of {len(frames)}"
         pictures.append(options.quantize(frame, shared or options.learn([frame], label), label, as_shown=False))
+    if args.save_palette:
+        formats.write(pictures[0].palette, args.save_palette)
     data = animation.gif_bytes(pictures, delay_ms=args.animate)
     common.write_output(args.output, data)
     seconds = time.perf_counter() - begin

@@ -6,9 +6,10 @@ import argparse
 from typing import Any
 
 import clquant
-from clquant import images
+from clquant import images, params
 from clquant.cli import common
 from clquant.palette import formats, order, spaces
+from clquant.palette.animation import DELAYS_MS
 from clquant.palette.dither import dither_names
 from clquant.palette.ordered import OrderedDither
 from clquant.palette.palette import Palette
@@ -107,6 +108,12 @@ def check(args: argparse.Namespace) -> None:
         raise InvalidArgument(f"--strength goes with --dither {', '.join(sorted(ORDERED))}, not {args.dither}")
     if args.show and args.output == common.STDIN:
         raise InvalidArgument("--show and -o - would both write to standard output")
+    if args.animate is not None:
+        params.integer("--animate", args.animate, *DELAYS_MS)
+        if args.show:
+            raise InvalidArgument("--show and --animate are given; allowed: one of them")
+        if args.save_palette and not (args.shared or args.use):
+            raise InvalidArgument("--save-palette with --animate needs --shared: each frame would have its own palette")
 
 
 def ditherer(args: argparse.Namespace) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import os
 import pathlib
 import sys
 import time
@@ -19,8 +20,8 @@ from clquant.cli import common
 from clquant.cli.common import Source
 from clquant.palette.indexed import format_of
 from clquant.quality import psnr
-from clquant.runtime import FileError, FormatError, InvalidArgument
-from clquant.vq import VQCodec, clvq_info
+from clquant.runtime import FileError, FormatError, InvalidArgument, NotFittedError
+from clquant.vq import VQCodec, clvq_info, container
 
 HELP = "vector-quantize pictures to .clvq files and back"
 SUFFIX = ".clvq"
@@ -144,6 +145,8 @@ def _encode(args: argparse.Namespace) -> int:
 
 def _decode(args: argparse.Namespace) -> int:
     sources = common.expand_inputs(args.inputs, CLVQ_SUFFIXES)
+    for source in sources:
+        _check_kind(source)
     several = len(sources) > 1
     targets = [common.output_path(s, args.output, several, _renamed(s, ".png")) for s in sources]
     common.check_distinct(targets)
@@ -167,6 +170,25 @@ def _info(args: argparse.Namespace) -> int:
     return 0
 
 
+def _check_kind(source: Source) -> None:
+    """Refuse a file that is no .clvq file before there is work; pipes can be read once only and are left alone.
+
+    Raises
+    ------
+    FormatError, FileError
+        Naming it.
+    """
+    if source.piped or not os.path.isfile(source.path):
+        return
+    try:
+        with open(source.path, "rb") as file:
+            begins = file.read(len(container.MAGIC))
+    except OSError as error:
+        raise FileError(f"cannot read {source.path!r}: {error.strerror or error}") from error
+    if begins != container.MAGIC:
+        raise FormatError(f"{params.shown(source.path)} is no .clvq file; allowed: files that clquant vq encode writes")
+
+
 @contextlib.contextmanager
 def _named(source: Source) -> Iterator[None]:
     """Say in errors about a file's bytes which of the inputs it is."""
@@ -174,6 +196,8 @@ def _named(source: Source) -> Iterator[None]:
         yield
     except FormatError as error:
         raise FormatError(f"{params.shown(source.path)}: {error}") from error
+    except NotFittedError as error:
+        raise NotFittedError(f"{params.shown(source.path)}: {error}; --codebook names its file") from error
 
 
 def _codec(args: argparse.Namespace, queue: Any) -> VQCodec:

@@ -15,7 +15,7 @@ from clquant.palette import engine
 from clquant.palette.indexed import IndexedImage
 from clquant.runtime import InvalidArgument, InvalidType, Progress, ProgressCallback
 
-MOST_DELAY_MS = 655350
+DELAYS_MS = 10, 655350
 KEEP_FRAME, CLEAR_FRAME = 1, 2
 
 
@@ -41,7 +41,7 @@ def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int = 40, loop: bool 
     InvalidArgument
         If there is no frame, or their sizes differ, or a palette is too large.
     """
-    params.integer("delay_ms", delay_ms, 10, MOST_DELAY_MS)
+    params.integer("delay_ms", delay_ms, *DELAYS_MS)
     params.boolean("loop", loop)
     given = _listed(frames)
     for frame in given:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -173,11 +174,15 @@ class VQCodec(ClvqCoder):
         FormatError
             If it is damaged or holds no codebook.
         """
-        reader = container.Reader(io.BytesIO(files.read_bytes(path)))
-        if reader.codebook is None:
-            raise FormatError("this .clvq file names a shared codebook and does not hold it")
-        if reader.header.kind == container.CODEBOOK:
-            reader.check_end()
+        data = files.read_bytes(path)
+        try:
+            reader = container.Reader(io.BytesIO(data))
+            if reader.codebook is None:
+                raise FormatError("this .clvq file names a shared codebook and does not hold it")
+            if reader.header.kind == container.CODEBOOK:
+                reader.check_end()
+        except FormatError as error:
+            raise FormatError(f"{params.shown(os.fspath(path))}: {error}") from error
         codec = cls(reader.header.codebook_size, reader.header.block_shape, queue=queue)
         codec.codebook_ = reader.codebook
         return codec
