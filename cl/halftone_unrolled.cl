@@ -87,7 +87,8 @@ inline void store_tile(global uchar *output, local const uchar *tile, int dx, in
  *
  * NDRange, buffers and tile: as halftone_queue.cl; a group's blocks lie in local memory as uchar [pixel][PITCH].
  * Constants: BLOCK, PHASE, GROUP, SLOTS, LAST_SLOT, and two texts that the host writes from the path:
- * STEPS  PIXEL(place, slot, row, slots of three receivers, masks of three receivers) for every pixel in the scan's order;
+ * STEPS  PIXEL(place, slot, row, slots of three receivers, masks of three receivers) for every pixel, in the scan's
+ *        order;
  * RIM    EDGE(slot, own entry, facing entry, side) for every pixel along the four sides. */
 kernel void halftone_unrolled(global const uchar *image, global uchar *output, global const uint *record,
                               global const short *amplitude, global short *edges, int4 picture, int4 blocks,

@@ -30,6 +30,16 @@ inline uint side_distance(__global const uchar *above, __global const uchar *lef
     return sum;
 }
 
+/* The side-match distances of the codewords begin .. end - 1 for the block `here`. */
+inline void measure_sides(__global const uchar *codebook, __global const ushort *chosen, size_t here, uint columns,
+                          uint begin, uint end, __global uint *distances)
+{
+    __global const uchar *above = codebook + (size_t)chosen[here - columns] * K;
+    __global const uchar *left = codebook + (size_t)chosen[here - 1] * K;
+    for (uint j = begin; j < end; ++j)
+        distances[j] = side_distance(above, left, codebook + (size_t)j * K);
+}
+
 inline uint block_error(__global const uchar *block, __global const uchar *codeword)
 {
     uint sum = 0;
@@ -83,10 +93,7 @@ __kernel void vq_side_encode(__global const uchar *codebook, const uint size, __
     const uint begin = min(lane * share, size);
     const uint end = min(begin + share, size);
     __global uint *distances = scratch + (size_t)get_group_id(0) * size;
-    __global const uchar *above = codebook + (size_t)chosen[here - columns] * K;
-    __global const uchar *left = codebook + (size_t)chosen[here - 1] * K;
-    for (uint j = begin; j < end; ++j)
-        distances[j] = side_distance(above, left, codebook + (size_t)j * K);
+    measure_sides(codebook, chosen, here, columns, begin, end, distances);
     barrier(CLK_GLOBAL_MEM_FENCE);
 
     uint last, equals = 0, before = 0, total;
@@ -154,11 +161,8 @@ __kernel void vq_side_decode(__global const uchar *codebook, const uint size, co
     const uint begin = min(lane * share, size);
     const uint end = min(begin + share, size);
     __global uint *distances = scratch + (size_t)get_group_id(0) * size;
-    __global const uchar *above = codebook + (size_t)chosen[here - columns] * K;
-    __global const uchar *left = codebook + (size_t)chosen[here - 1] * K;
     const uint rank = symbols[here];
-    for (uint j = begin; j < end; ++j)
-        distances[j] = side_distance(above, left, codebook + (size_t)j * K);
+    measure_sides(codebook, chosen, here, columns, begin, end, distances);
     barrier(CLK_GLOBAL_MEM_FENCE);
 
     uint value, equals = 0, before = 0, total;
