@@ -4,7 +4,7 @@
  * s2..s4 = slots of the three further receivers; s5..s7 = their offsets, (dx + 2) | (dy + 2) << 8.
  *
  * All arithmetic is in 1/16 gray and fits 16 bits: |error| <= 8191 after clamping, and the host asserts of the tables
- * that 4080 + 8191 + (what reaches a slot) < 32768 (clquant/halftone/layout.py, check_range). */
+ * that 4080 + 8191 + (what reaches a slot) < 32768 (clquant/halftone/layout.py, error_limit). */
 
 inline int outside(int y, int x, int height, int width) {
     return y < 0 || x < 0 || y >= height || x >= width;
@@ -30,6 +30,17 @@ inline size_t pixel_index(int y, int x, int channel, int4 picture) {
 /* Errors on the pixels beyond a block's sides lie at edges[entry * (blocks that edges has) + edge_block(...)]. */
 inline int edge_block(int block_y, int block_x, int channel, int4 blocks) {
     return (channel * EDGE_ROWS + block_y - EDGE_ROW) * HALF + (block_x >> 1);
+}
+
+/* What a spiral outward leaves beyond its block comes side after side: left downward, lower rightward, right upward,
+ * upper leftward, with a gap between two sides. The entry of the i-th of these 4 N + 3 sums, -1 for a gap. */
+inline int entry_beyond(int i) {
+    const int side = i / (BLOCK + 1), along = i % (BLOCK + 1);
+    return along == BLOCK ? -1
+           : side == 0    ? 3 * BLOCK + along
+           : side == 1    ? 2 * BLOCK + along
+           : side == 2    ? 2 * BLOCK - 1 - along
+                          : BLOCK - 1 - along;
 }
 
 /* Blocks of one phase in a row of blocks are every other one; their index among all of both phases, halved. */

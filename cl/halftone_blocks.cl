@@ -39,7 +39,7 @@ inline void gather_edges(local short *waiting, int lanes, global const ushort *r
  * nearest        uchar [512]: the output level of a decision value in half gray levels.
  * edges          short [4 N][channels][edge rows][blocks of a phase in a row].
  * waiting        local short [SLOTS][work-group].
- * Constants: BLOCK, PIXELS, SLOTS, PHASE, LEVELS, NOISE (0 or 1), LAST_DY, LAST_DX, LAST_SLOT (forward share of the
+ * Constants: BLOCK, PIXELS, SLOTS, PHASE, LEVELS, NOISE (0 or 1), LAST_SLOT (forward share of the
  * last pixel of an outward block). */
 kernel void halftone_blocks(global const uchar *image, global uchar *output, global const ushort8 *path,
                             global const ushort *rim, global const short4 *record, global const short4 *tone,

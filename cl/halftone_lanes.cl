@@ -112,11 +112,8 @@ kernel void halftone_lanes(global const uchar *image, global uchar *output, glob
     const int base = (channel * EDGE_ROWS + block_y - EDGE_ROW) * HALF + (block_x.s0 >> 1);
     const int lanes_used = min(8, whole - first_index);
     for (int i = 0; i < 4 * BLOCK + 3; ++i) {
-        const int side = i / (BLOCK + 1), along = i % (BLOCK + 1);
-        const int entry = side == 0 ? 3 * BLOCK + along
-                          : side == 1 ? 2 * BLOCK + along
-                          : side == 2 ? 2 * BLOCK - 1 - along : BLOCK - 1 - along;
-        if (along < BLOCK) {
+        const int entry = entry_beyond(i);
+        if (entry >= 0) {
             short sums[8];
             vstore8(queue[head], 0, sums);
             for (int lane = 0; lane < lanes_used; ++lane)

@@ -199,12 +199,8 @@ kernel void halftone_palette_paths(global const uint *paths, global INDEX *entri
     enqueue(two, one, NEXT(head), queued(two, one, NEXT(head)) + first);
     global short4 *sums = edges + edge_block(block_y, block_x, 0, blocks);
     for (int i = 0; i < 4 * BLOCK + 3; ++i) {
-        const int edge = i / (BLOCK + 1), along = i % (BLOCK + 1);
-        const int entry = edge == 0   ? 3 * BLOCK + along
-                          : edge == 1 ? 2 * BLOCK + along
-                          : edge == 2 ? 2 * BLOCK - 1 - along
-                                      : BLOCK - 1 - along;
-        if (along < BLOCK)
+        const int entry = entry_beyond(i);
+        if (entry >= 0)
             sums[(size_t)entry * count] = (short4)(convert_short3(queued(two, one, head)), 0);
         head = NEXT(head);
     }

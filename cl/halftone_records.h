@@ -49,12 +49,8 @@ inline void meet_edges(local short *queue, int step, global const short *edges, 
 inline void leave_edges(local const short *queue, int step, int entries, int head, global short *sums, int count) {
 #pragma unroll 4
     for (int i = 0; i < 4 * BLOCK + 3; ++i) {
-        const int side = i / (BLOCK + 1), along = i % (BLOCK + 1);
-        const int entry = side == 0   ? 3 * BLOCK + along
-                          : side == 1 ? 2 * BLOCK + along
-                          : side == 2 ? 2 * BLOCK - 1 - along
-                                      : BLOCK - 1 - along;
-        if (along < BLOCK)
+        const int entry = entry_beyond(i);
+        if (entry >= 0)
             sums[(size_t)entry * count] = queue[head * step];
         head = head + 1 == entries ? 0 : head + 1;
     }

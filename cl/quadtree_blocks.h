@@ -155,9 +155,9 @@ inline void store_level1(__global uint *low, const half_cell_t *part, const uint
 inline void store_level2(__global uint *low, const half_cell_t *part, const uint *word, uint c, int whole,
                          const rules_t *rules) {
     uint cols = along(rules->width, 2), cells = cols * along(rules->height, 2);
-    __global uint *at = low + BANDS * along(rules->width, 1) * along(rules->height, 1) + c * cells +
-                        (part->y >> 2) * cols + (part->x >> 2);
-    if (whole && (cols & 1u) == 0) {
+    uint first = BANDS * along(rules->width, 1) * along(rules->height, 1);
+    __global uint *at = low + first + c * cells + (part->y >> 2) * cols + (part->x >> 2);
+    if (whole && ((cols | first) & 1u) == 0) {
         *(__global uint2 *)at = (uint2)(word[0], word[1]);
         return;
     }

@@ -160,6 +160,16 @@ def test_bands_do_not_show(device, rng, monkeypatch):
     assert np.array_equal(banded, whole)
 
 
+@pytest.mark.parametrize(("block", "shape"), [(2, (200, 400)), (32, (60_000, 1))])
+def test_bands_leave_room_for_the_errors_between_blocks(device, rng, monkeypatch, block, shape):
+    """Of small blocks and of narrow pictures these take more bytes than the pixels."""
+    engine = PinwheelHalftoner(block, queue=runtime.default_queue(device))
+    image = gradient(*shape, rng)
+    whole = engine.transform(image)
+    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=65536")
+    assert np.array_equal(engine.transform(image), whole)
+
+
 def test_any_work_group_gives_the_same(device, rng, monkeypatch):
     image = gradient(40, 90, rng)
     expected = PinwheelHalftoner(8, queue=runtime.default_queue(device)).transform(image)

@@ -117,6 +117,30 @@ def test_bands_do_not_show(device, rng, monkeypatch):
     assert np.array_equal(methods[0](image), whole[0])
 
 
+def test_a_band_of_whole_tiles_has_room_for_the_errors_above_it(device, rng, monkeypatch):
+    image = rng.integers(0, 256, (200, 300), np.uint8)
+    with runtime.force_variant("portable"):
+        whole = floyd_steinberg(image, queue=runtime.default_queue(device))
+        monkeypatch.setenv("CLQUANT_LIMITS", f"max_alloc={64 * 2 * 300}")
+        assert np.array_equal(floyd_steinberg(image, queue=runtime.default_queue(device)), whole)
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_narrow_pictures_launch_no_empty_waves(device, rng, monkeypatch, width):
+    launch, sizes = runtime.Session.launch, []
+
+    def noted(session, kernel, items, *args, **more):
+        sizes.append(items)
+        return launch(session, kernel, items, *args, **more)
+
+    monkeypatch.setattr(runtime.Session, "launch", noted)
+    image = rng.integers(0, 256, (100, width), np.uint8)
+    with runtime.force_variant("portable"):
+        found = floyd_steinberg(image, queue=runtime.default_queue(device))
+    assert min(sizes) > 0
+    assert np.array_equal(found, np.asarray(PIL.Image.fromarray(image).convert("1"), np.uint8) * 255)
+
+
 def test_device_input_stays_on_the_device(queue, rng):
     image = picture(20, 33, 3, rng)
     on_device = pyopencl.array.to_device(queue, image)

@@ -72,6 +72,12 @@ def test_small_pictures(queue, rng, method, channels):
     check(patches(rng, 19, 13, channels), 20, queue, method)
 
 
+@pytest.mark.small
+def test_whole_tiles_of_odd_grids(queue, rng):
+    """The second level's statistics begin at an odd word here, where no two may be written at once."""
+    check(patches(rng, 69, 69, 1)[..., 0], 13, queue)
+
+
 @pytest.mark.parametrize("channels", [2, 16])
 def test_bands(queue, rng, channels):
     check(patches(rng, 37, 70, channels), 25, queue)
@@ -207,6 +213,13 @@ def test_subtrees_when_memory_is_short(queue, rng, monkeypatch, criterion, metho
     assert builder.leaves(on_device).get().tobytes() == whole.leaves().tobytes()
 
 
+def test_narrow_subtrees_when_memory_is_short(queue, rng, monkeypatch):
+    image = patches(rng, 1, 4000, 16)
+    whole = QuadtreeBuilder(20, queue=queue).leaves(image)
+    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=115000")  # less than the statistics of all its levels take
+    assert QuadtreeBuilder(20, queue=queue).leaves(image).tobytes() == whole.tobytes()
+
+
 def test_no_memory_at_all(queue, rng, monkeypatch):
     monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=100")
     with pytest.raises(runtime.DeviceMemoryError, match="100 bytes"):
@@ -219,6 +232,22 @@ def test_hostile_limits(queue, rng, monkeypatch, limits):
     usual = QuadtreeBuilder(queue=queue).build(image)
     monkeypatch.setenv("CLQUANT_LIMITS", limits)
     assert QuadtreeBuilder(queue=queue).build(image) == usual
+
+
+@pytest.mark.parametrize("criterion", ["deviation", "range"])
+def test_no_kernel_takes_more_local_memory_than_there_is(queue, rng, monkeypatch, criterion):
+    monkeypatch.setenv("CLQUANT_LIMITS", "local_memory=16384,is_cpu=0")
+    launch, taken = runtime.Session.launch, []
+
+    def measured(session, kernel, *args, **more):
+        taken.append(kernel.local_memory(session.device))
+        return launch(session, kernel, *args, **more)
+
+    monkeypatch.setattr(runtime.Session, "launch", measured)
+    image = patches(rng, 70, 90, 16)
+    for method in METHODS:
+        check(image, 20, queue, method, criterion=criterion)
+    assert max(taken) <= 16384
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)

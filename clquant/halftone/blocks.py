@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
+from clquant.halftone.bands import Band, BandBlocks, block_bands
 from clquant.halftone.layout import (
     phase_constants,
     queue_bytes,
@@ -68,8 +68,8 @@ VARIANTS = (
     runtime.Variant("queue", "halftone_queue.cl", _admits_queue, {"GROUP": GROUP}),
     runtime.Variant("portable", "halftone_blocks.cl"),
 )
-Band = tuple[int, int, int, int]
 SMALLEST_SPIRAL = 4
+EDGE_BYTES = 2  # of an error that a block leaves to another
 
 
 def _forms(block_size: int) -> tuple[runtime.Variant, ...]:
@@ -93,46 +93,13 @@ class _Form:
 
 @dataclass(frozen=True)
 class _Job:
-    """The arguments that both phases of a band share: buffers, the picture's and the launch's shapes, channels."""
+    """What both phases of a band share: buffers, rows of blocks, channels."""
 
     image: runtime.Buffer
     output: runtime.Buffer
     edges: runtime.Buffer
-    shape: npt.NDArray[np.int32]
-    first: int
-    rows: int
-    half: int
+    band: BandBlocks
     channels: int
-
-    def blocks(self, row: int) -> npt.NDArray[np.int32]:
-        """The kernels' `blocks` for a launch from a row of blocks on."""
-        return np.array([row, self.first, self.rows, self.half], np.int32)
-
-
-def block_bands(picture: Picture, row_bytes: int, block: int, session: runtime.Session) -> Iterator[Band]:
-    """Bands of rows of blocks to work on one after another, each with a row of blocks more around it.
-
-    Parameters
-    ----------
-    picture : Picture
-    row_bytes : int
-        Of the job's largest buffer.
-    block : int
-    session : runtime.Session
-
-    Yields
-    ------
-    (first, end, valid, valid_end)
-        Rows to load, and those of them that come out right.
-    """
-    height = picture.height
-    fit = max(session.limits.max_alloc // row_bytes // block - 2, 1) * block
-    if height <= fit + 2 * block:
-        fit = height
-    fit = min(fit, picture.parts(session, row_bytes, block)[0][1])
-    for row in range(0, height, fit):
-        end = min(row + fit, height)
-        yield max(row - block, 0), min(end + block, height), row, end
 
 
 class BlockHalftone:
@@ -217,17 +184,15 @@ class BlockHalftone:
         channels : int
             How many of the channels are halftoned.
         """
-        block = self._settings.block_size
-        half = (-(-picture.width // block) + 1) // 2
-        first, last = rows[0] // block, -(-rows[1] // block)
-        edges = scope.empty(4 * block * channels * (last - first) * half * 2)
-        shape = np.array([picture.height, picture.width, picture.channels, rows[0]], np.int32)
-        job = _Job(image, output, edges, shape, first, last - first, half, channels)
-        self._run_phase(OUTWARD, job, first, last, picture)
-        self._run_phase(INWARD, job, rows[2] // block, -(-rows[3] // block), picture)
+        blocks = BandBlocks.of(picture, rows, self._settings.block_size)
+        edges = scope.empty(blocks.edge_bytes(EDGE_BYTES * channels))
+        job = _Job(image, output, edges, blocks, channels)
+        for phase in (OUTWARD, INWARD):
+            self._run_phase(phase, job, picture)
 
-    def _run_phase(self, phase: int, job: _Job, begin: int, end: int, picture: Picture) -> None:
-        """Queue the blocks of a phase in rows of blocks begin..end: whole ones by the device's own form."""
+    def _run_phase(self, phase: int, job: _Job, picture: Picture) -> None:
+        """Queue the blocks of a phase: whole ones by the device's own form."""
+        begin, end = job.band.ranges[phase]
         if self._variant.name == VARIANTS[-1].name:
             self._launch_portable(phase, job, begin, end, 0, False)
             return
@@ -244,19 +209,19 @@ class BlockHalftone:
         """Queue the portable form from the `index`-th block of a row on; `cut_only` leaves out whole blocks."""
         form, slots = self._form(phase, False), self._plan.phases[phase].path.slots
         lanes = self._session.work_group_size(
-            form.kernel, min(self._session.tuned("halftone.group"), job.half - index), slots * 2
+            form.kernel, min(self._session.tuned("halftone.group"), job.band.half - index), slots * 2
         )
         self._session.launch(
             form.kernel,
-            (job.half - index, end - begin, job.channels),
+            (job.band.half - index, end - begin, job.channels),
             (lanes, 1, 1),
             job.image,
             job.output,
             *form.tables,
             job.edges,
             runtime.LocalMemory(slots * 2 * lanes),
-            job.shape,
-            job.blocks(begin),
+            job.band.picture,
+            job.band.blocks(begin),
             self._limit,
             self._key,
             np.int32(index),
@@ -268,7 +233,7 @@ class BlockHalftone:
         lanes, group = (LANES, 1) if self._variant.name == "lanes" else (GROUP, GROUP)
         if self._variant.name == "rings":
             _, lanes, group = _ring_shape(self._settings.block_size, self._session.limits)
-        items = -(-job.half // lanes) * group
+        items = -(-job.band.half // lanes) * group
         self._session.launch(
             form.kernel,
             (items, end - begin, job.channels),
@@ -277,8 +242,8 @@ class BlockHalftone:
             job.output,
             *form.tables,
             job.edges,
-            job.shape,
-            job.blocks(begin),
+            job.band.picture,
+            job.band.blocks(begin),
             self._limit,
             self._key,
         )
@@ -322,7 +287,7 @@ def halftone(
             report.report(picture.height, picture.height)
             return device
         host = runtime.HostResult(session, (picture.height, row_bytes), np.uint8)
-        for rows in block_bands(picture, row_bytes, settings.block_size, session):
+        for rows in block_bands(picture, row_bytes, EDGE_BYTES * channels, settings.block_size, session):
             with session.scope() as band:
                 image = picture.upload(session, band, rows[0], rows[1])
                 output = band.empty((rows[1] - rows[0]) * row_bytes)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from clquant import images, runtime
 from clquant.halftone import color_paths
-from clquant.halftone.blocks import block_bands
-from clquant.halftone.color_paths import COLORS, Common, PathScan
+from clquant.halftone.bands import Band, BandBlocks, block_bands
+from clquant.halftone.color_paths import COLORS, EDGE_BYTES, Common, PathScan
 from clquant.halftone.layout import error_limit, pack_path, phase_constants
 from clquant.halftone.paths import INWARD, OUTWARD, make_path
 from clquant.halftone.tables import UNITS, constant_tables, rows
@@ -99,7 +99,7 @@ def pinwheel_palette(
         row_bytes = picture.width * max(picture.channels, size)
         if by_paths:
             row_bytes = max(row_bytes, color_paths.row_bytes(picture.width, settings.block_size))
-        bands = block_bands(picture, row_bytes, settings.block_size, session)
+        bands = block_bands(picture, row_bytes, EDGE_BYTES, settings.block_size, session)
         for band in [whole] if picture.on_device else bands:
             with session.scope() as inner:
                 image = picture.upload(session, inner, band[0], band[1])
@@ -192,31 +192,27 @@ class _Pinwheel:
         scope: runtime.Scope,
         image: runtime.Buffer,
         output: runtime.Buffer,
-        band: tuple[int, int, int, int],
+        band: Band,
     ) -> None:
         """Queue both phases; rows outside band[2]..band[3] of the output are not valid."""
-        block, picture, common = self._block, self._picture, self._common
-        half = (-(-picture.width // block) + 1) // 2
-        first, last = band[0] // block, -(-band[1] // block)
-        inner, inner_last = band[2] // block, -(-band[3] // block)
-        edges = scope.empty(4 * block * (last - first) * half * 8)
-        shape = np.array([picture.height, picture.width, picture.channels, band[0]], np.int32)
-        for (kernel, tables, slots), begin, end in zip(self._phases, (first, inner), (last, inner_last), strict=True):
+        common, blocks = self._common, BandBlocks.of(self._picture, band, self._block)
+        edges = scope.empty(blocks.edge_bytes(EDGE_BYTES))
+        for (kernel, tables, slots), (begin, end) in zip(self._phases, blocks.ranges, strict=True):
             lanes = self._session.work_group_size(
-                kernel, min(self._session.tuned("halftone.palette_group"), half), slots * 8
+                kernel, min(self._session.tuned("halftone.palette_group"), blocks.half), slots * EDGE_BYTES
             )
             self._session.launch(
                 kernel,
-                (half, end - begin),
+                (blocks.half, end - begin),
                 (lanes, 1),
                 *self._mapper.arguments(),
                 image,
                 output,
                 *tables,
                 edges,
-                runtime.LocalMemory(slots * 8 * lanes),
-                shape,
-                np.array([begin, first, last - first, half], np.int32),
+                runtime.LocalMemory(slots * EDGE_BYTES * lanes),
+                blocks.picture,
+                blocks.blocks(begin),
                 common.limit,
                 common.amplitude,
                 common.gain,

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
+from clquant.halftone.bands import Band, BandBlocks, half_blocks
 from clquant.halftone.layout import pack_path
 from clquant.halftone.paths import INWARD, NO_ANGLE, OUTWARD, make_path
 from clquant.halftone.tables import constant_tables, rows
@@ -32,6 +33,8 @@ GROUP = 256
 TABLE_GROUP = 256
 ENTRY_BYTES = 6
 """Of an error that waits in local memory: three components of 16 bits."""
+EDGE_BYTES = 8
+"""Of an error that a block leaves to another: four components of 16 bits."""
 LARGEST_BLOCK = 64
 KINDS = {
     OUTWARD: {"FIRST": (90, 90, 180), "STRAIGHT": (45, 90, 135), "CORNER": (90, 135, 180)},
@@ -84,8 +87,7 @@ def row_bytes(width: int, block_size: int) -> int:
 
 
 def _groups(width: int, block_size: int) -> int:
-    half = (-(-width // block_size) + 1) // 2
-    return -(-half // _lanes(block_size))
+    return -(-half_blocks(width, block_size) // _lanes(block_size))
 
 
 @lru_cache(maxsize=32)
@@ -151,7 +153,7 @@ class PathScan:
         scope: runtime.Scope,
         image: runtime.Buffer,
         output: runtime.Buffer,
-        band: tuple[int, int, int, int],
+        band: Band,
     ) -> None:
         """Queue both phases.
 
@@ -163,22 +165,19 @@ class PathScan:
             (rows, width, channels) uint8: rows band[0] to band[1] - 1 of the picture.
         output : pyopencl.Buffer
             (rows, width) of the palette's index dtype.
-        band : tuple of int
+        band : Band
             Of `block_bands`; rows outside band[2]..band[3] of the output are not valid.
         """
-        block, picture, common, launch = self._block, self._picture, self._common, self._session.launch
-        half = (-(-picture.width // block) + 1) // 2
+        picture, block, common, launch = self._picture, self._block, self._common, self._session.launch
+        blocks = BandBlocks.of(picture, band, block)
         groups, lanes = _groups(picture.width, block), _lanes(block)
-        first, last = band[0] // block, -(-band[1] // block)
-        shape = np.array([picture.height, picture.width, picture.channels, band[0]], np.int32)
-        edges = scope.empty(4 * block * (last - first) * half * 8)
-        pixels = (last - first) * groups * lanes * (-(-(block**2) // 4) * 4)
+        edges = scope.empty(blocks.edge_bytes(EDGE_BYTES))
+        pixels = blocks.rows * groups * lanes * (-(-(block**2) // 4) * 4)
         paths, entries = scope.empty(4 * pixels), scope.empty(self._entry_bytes * pixels)
-        ranges = ((first, last), (band[2] // block, -(-band[3] // block)))
-        for (program, path, place), (begin, end) in zip(self._phases, ranges, strict=True):
-            blocks = np.array([begin, first, last - first, half], np.int32)
+        for (program, path, place), (begin, end) in zip(self._phases, blocks.ranges, strict=True):
+            where = (blocks.picture, blocks.blocks(begin))
             spread = ((groups * GROUP, block, end - begin), (GROUP, 1, 1))
-            launch(program.kernel("gather_paths"), *spread, image, paths, path, place, shape, blocks)
+            launch(program.kernel("gather_paths"), *spread, image, paths, path, place, *where)
             launch(
                 program.kernel("halftone_palette_paths"),
                 (groups * lanes, end - begin),
@@ -187,11 +186,10 @@ class PathScan:
                 entries,
                 *self._tables,
                 edges,
-                shape,
-                blocks,
+                *where,
                 common.limit,
                 common.amplitude,
                 common.gain,
                 common.key,
             )
-            launch(program.kernel("scatter_paths"), *spread, entries, output, place, shape, blocks)
+            launch(program.kernel("scatter_paths"), *spread, entries, output, place, *where)

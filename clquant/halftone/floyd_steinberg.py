@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy.typing as npt
 
 from clquant import images, params, runtime
 from clquant.halftone.halftoner import PinwheelHalftoner
 from clquant.halftone.serial import serial_gray, serial_palette
-from clquant.images import ImageLike
+from clquant.images import HostImage, ImageLike
 from clquant.palette import spaces
 from clquant.palette.dither import register_dither
 from clquant.palette.palette import Palette, as_palette
 
 
+@overload
+def floyd_steinberg(
+    image: runtime.Array,
+    palette: Palette | npt.ArrayLike | None = ...,
+    *,
+    color_space: str = ...,
+    queue: runtime.CommandQueue | None = ...,
+    progress: runtime.ProgressCallback | None = ...,
+) -> runtime.Array: ...
+@overload
+def floyd_steinberg(
+    image: HostImage,
+    palette: Palette | npt.ArrayLike | None = ...,
+    *,
+    color_space: str = ...,
+    queue: runtime.CommandQueue | None = ...,
+    progress: runtime.ProgressCallback | None = ...,
+) -> npt.NDArray[Any]: ...
 def floyd_steinberg(
     image: ImageLike,
     palette: Palette | npt.ArrayLike | None = None,

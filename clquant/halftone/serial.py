@@ -132,7 +132,9 @@ def _serial(
     shape = (picture.height, width)
     result: Any = session.new_array(shape, dtype) if picture.on_device else np.empty(shape, dtype)
     above = scope.zeros(width * error_size)
-    for row0, row1 in row_bands(picture.height, width * error_size, session, TILE_ROWS):
+    # The errors of a band take a row more than its pixels: a tile's share of it is added to each of its rows.
+    row_bytes = width * error_size + -(-width * error_size // TILE_ROWS)
+    for row0, row1 in row_bands(picture.height, row_bytes, session, TILE_ROWS):
         count = row1 - row0
         with session.scope() as band:
             image = picture.upload(session, band, row0, row1)
@@ -145,6 +147,8 @@ def _serial(
             for wave in range(across + 2 * (tiles - 1)):
                 first = max(0, -(-(wave - across + 1) // 2))
                 last = min(tiles - 1, wave // 2)
+                if first > last:  # pictures of one or two columns have every other wave empty
+                    continue
                 session.launch(
                     kernel,
                     (last - first + 1) * lanes,
@@ -163,6 +167,6 @@ def _serial(
                 nbytes = count * width * dtype.itemsize
                 session.copy(images.buffer_of(result), output, nbytes, 0, row0 * width * dtype.itemsize)
             else:
-                result[row0:row1] = session.download(output, (count, width), dtype)
+                session.download_into(result[row0:row1], output)
         report.report(row1, picture.height)
     return result  # type: ignore[no-any-return]

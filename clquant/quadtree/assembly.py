@@ -12,6 +12,7 @@ import numpy.typing as npt
 from clquant import runtime
 from clquant.images import Picture, buffer_of
 from clquant.quadtree.criteria import Criterion
+from clquant.quadtree.forms import MAX_TILE_LEVEL
 from clquant.quadtree.geometry import cells, grid, morton, root_level
 from clquant.quadtree.levels import Words, unpack
 from clquant.quadtree.reduction import STOP, Region, Subtree, launch_upper, record_dtype
@@ -76,7 +77,7 @@ def _buffer_bytes(job: Job, height: int, width: int) -> list[int]:
     most_leaves = cells(height, width, job.criterion.floor_level)
     records = most_leaves * record_dtype(channels, False).itemsize
     sums = 8 * channels * most_leaves if job.leaf_sums else 0
-    stats = 12 * bands * cells(height, width, 3)
+    stats = 8 * bands * sum(cells(height, width, level) for level in range(3, MAX_TILE_LEVEL + 1))
     return [height * width * channels, low, records, sums, sums, stats, cells(height, width, 2)]
 
 
@@ -171,7 +172,6 @@ class _Forest:
         self.bands = job.criterion.bands(self.channels)
         rows, columns = grid(self.height, self.width, level)
         self.roots = np.zeros((self.bands, 2, rows, columns), np.uint64)
-        self.counts = np.zeros((rows, columns), np.uint32)
         self.extents = np.zeros((self.channels, rows, columns, 2), np.uint8)
         self.result = Decomposition(None)
 
@@ -195,7 +195,6 @@ class _Forest:
     def _take_root(self, subtree: Subtree, x: int, y: int) -> None:
         sums, squares = unpack(subtree.words(self.level, self.bands))
         self.roots[:, 0, y, x], self.roots[:, 1, y, x] = sums[:, 0, 0], squares[:, 0, 0]
-        self.counts[y, x] = subtree.count()
         if self.job.criterion.name == "range":
             self.extents[:, y, x] = subtree.root_extents()
 
@@ -216,7 +215,8 @@ class _Forest:
         """The levels above the subtrees, on the device as those above the tiles are."""
         session, criterion = self.session, self.job.criterion
         constants = {**criterion.constants(self.channels), "TILE_LEVEL": 4, "ALIGNED": 0}
-        below, nodes_below, extents_below = self.roots, self.counts, self.extents
+        # Which nodes stop a split is all that is asked of these levels: leaves are not counted, as there may be 2^32.
+        below, nodes_below, extents_below = self.roots, np.zeros(self.roots.shape[2:], np.uint32), self.extents
         self.above: dict[int, tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]] = {}
         for level in range(self.level + 1, root_level(self.height, self.width) + 1):
             rows, columns = grid(self.height, self.width, level)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
 
 from clquant import images, params, runtime
 from clquant.estimator import Estimator
@@ -130,7 +133,15 @@ class QuadtreeBuilder(Estimator):
             statistics = CompleteStatistics(_pixels(job.picture).copy(), found.words, found.stops)
         return Quadtree(shape, job.picture.gray, job.criterion, leaves, statistics)
 
-    def leaves(self, image: images.ImageLike, *, progress: runtime.ProgressCallback | None = None) -> Any:
+    @overload
+    def leaves(self, image: runtime.Array, *, progress: runtime.ProgressCallback | None = None) -> runtime.Array: ...
+    @overload
+    def leaves(
+        self, image: images.HostImage, *, progress: runtime.ProgressCallback | None = None
+    ) -> npt.NDArray[np.void]: ...
+    def leaves(
+        self, image: images.ImageLike, *, progress: runtime.ProgressCallback | None = None
+    ) -> npt.NDArray[np.void] | runtime.Array:
         """The leaves alone: what ``build(image).leaves()`` gives, without the statistics of the levels.
 
         Parameters
@@ -148,7 +159,8 @@ class QuadtreeBuilder(Estimator):
         InvalidType, InvalidArgument, FileError, DeviceMemoryError, StoppedError
             As `build`.
         """
-        return self._run(self._job(image, statistics=False), progress).leaves
+        found: npt.NDArray[np.void] | runtime.Array = self._run(self._job(image, statistics=False), progress).leaves
+        return found
 
 
 def _pixels(picture: images.Picture) -> Any:

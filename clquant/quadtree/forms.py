@@ -29,11 +29,16 @@ LEAF_VARIANTS = (
 )
 
 
+def totals_group(limits: runtime.Limits, bands: int) -> int:
+    """Most work-items of the portable form of `quadtree_totals` that local memory admits."""
+    return max(min(GROUP, limits.local_memory // (10 * bands)), 1)
+
+
 def tile_level(limits: runtime.Limits, bands: int) -> int:
     """Side of the tiles that one work-group reduces, as a level: the greatest whose local memory the device has."""
     for level in (MAX_TILE_LEVEL, 5):
         cells = 4 ** (level - 3)
-        if max((cells * 4 // 3 + 1) * (10 * bands + 4), GROUP * 10 * bands) <= limits.local_memory:
+        if (cells * 4 // 3 + 1) * (10 * bands + 4) <= limits.local_memory:
             return level
     return 4
 

@@ -118,7 +118,7 @@ class Statistics(Protocol):
         Parameters
         ----------
         level : int
-            Counted from the pixels, which are level 0; up to the root's.
+            Counted from the pixels, 0 to the root's.
 
         Returns
         -------
@@ -172,17 +172,7 @@ class CompleteStatistics:
         self.pixels, self.words, self.stops = pixels, words, stops
 
     def level(self, level: int) -> Level:
-        """The nodes of a level; sums and squares of all of them, inside greater leaves too.
-
-        Parameters
-        ----------
-        level : int
-            Counted from the pixels, 0 to the root's.
-
-        Returns
-        -------
-        Level
-        """
+        """As `Statistics.level`; sums and squares of all nodes, inside greater leaves too."""
         height, width = self.pixels.shape[:2]
         if level == 0:
             sums = self.pixels.astype(np.uint64)
@@ -217,17 +207,7 @@ class LeafStatistics:
         self.leaves, self.sums, self.squares = leaves, sums, squares
 
     def level(self, level: int) -> Level:
-        """The nodes of a level; sums and squares are 0 inside greater leaves.
-
-        Parameters
-        ----------
-        level : int
-            Counted from the pixels, 0 to the root's.
-
-        Returns
-        -------
-        Level
-        """
+        """As `Statistics.level`; sums and squares are 0 inside greater leaves."""
         size, channels = 1 << level, self.sums.shape[1]
         rows, columns = grid(self.height, self.width, level)
         kinds = np.full((rows, columns), INSIDE, np.uint8)

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from clquant import runtime
 from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.forms import (
-    GROUP,
     LEAF_VARIANTS,
     MAX_TILE_LEVEL,
     TILE_VARIANTS,
@@ -24,6 +23,7 @@ from clquant.quadtree.forms import (
     group_kernel,
     leaf_level,
     tile_level,
+    totals_group,
     upper_span,
 )
 from clquant.quadtree.geometry import cells, grid
@@ -35,7 +35,20 @@ _NO_CRITERION: dict[str, int | str] = {"CRITERION": 0, "WEIGHT_LIST": "0"}
 
 
 def record_dtype(channels: int, gray: bool) -> np.dtype[np.void]:
-    """The leaves' dtype: x, y, size (int32, pixels) and mean (uint8, one a channel; a plain number for gray)."""
+    """The leaves' dtype, as `quadtree_leaves` writes them (cl/quadtree_leaves.cl).
+
+    Parameters
+    ----------
+    channels : int
+        The picture's, 1..16.
+    gray : bool
+        Whether `mean` is a plain number, not an array of one.
+
+    Returns
+    -------
+    numpy.dtype
+        x, y and size (int32, pixels), mean (uint8, one a channel), and padding to whole words, which is 0.
+    """
     mean: Any = "u1" if gray else ("u1", (channels,))
     return np.dtype(
         {
@@ -86,7 +99,32 @@ def launch_upper(
     nodes: tuple[runtime.Buffer, int, int],
     extents: tuple[runtime.Buffer, int, int],
 ) -> None:
-    """Make `levels` levels from `first` on out of the level below: `quadtree_upper`, whose arguments these are."""
+    """Queue the making of some levels above the tiles, or above subtrees, out of the level below (`quadtree_upper`).
+
+    Parameters
+    ----------
+    session : Session
+    constants : dict
+        What `cl/quadtree.h` asks for.
+    shape : tuple of int
+        Height and width of the region, in pixels.
+    first, levels : int
+        The lowest of them, counted from the pixels, and how many: at most `upper_span`.
+    criterion : Criterion
+    below : (buffer, int, bool)
+        Statistics of level ``first - 1``: the buffer, their place in it in 64-bit words, and whether a word holds both
+        sums as those of tiles do.
+    stats : (buffer, int)
+        For the statistics of these levels, and the place of the first.
+    nodes, extents : (buffer, int, int)
+        Leaves under a node and stops, and ranges of values: places of level ``first - 1``, which is read, and of level
+        `first`, in entries.
+
+    Raises
+    ------
+    DeviceMemoryError, DeviceError
+        If the device refuses.
+    """
     height, width = shape
     span = upper_span(session.limits, criterion.bands(int(constants["CHANNELS"])))
     upper = {**constants, "ALIGNED": 0, "SPAN": span}  # it reads no pixels: one build for both
@@ -173,7 +211,7 @@ class Subtree:
     def descend(self) -> None:
         """Top-down: the tiles and what is above them first, then what is under the tiles that are to be split."""
         variant = self._tile_form(TOTAL_VARIANTS)
-        wanted = 1 if variant.name == "lanes" else GROUP
+        wanted = 1 if variant.name == "lanes" else totals_group(self.session.limits, self.bands)
         kernel, group = self._group_kernel(variant.file, "quadtree_totals", wanted, **variant.constants)
         stats_at, nodes_at = self.bands * self._cells_from(3, self.tile), self._cells_from(3, self.tile)
         self.session.launch(

@@ -1,0 +1,92 @@
+"""Bands of rows of blocks: how a picture is cut into them, and what the launches of one take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import runtime
+from clquant.images import Picture
+
+Band = tuple[int, int, int, int]
+
+
+def half_blocks(width: int, block: int) -> int:
+    """Blocks of one phase in a row of blocks, at most."""
+    return (-(-width // block) + 1) // 2
+
+
+def block_bands(
+    picture: Picture, row_bytes: int, edge_bytes: int, block: int, session: runtime.Session
+) -> Iterator[Band]:
+    """Bands of rows of blocks to work on one after another, each with a row of blocks more around it.
+
+    Parameters
+    ----------
+    picture : Picture
+    row_bytes : int
+        Of the job's largest buffer besides `edges`.
+    edge_bytes : int
+        Of an error that one block leaves to another, all channels together.
+    block : int
+    session : runtime.Session
+
+    Yields
+    ------
+    (first, end, valid, valid_end)
+        Rows to load, and those of them that come out right.
+    """
+    height = picture.height
+    # Small blocks and narrow pictures leave more errors than they have pixels.
+    largest = max(row_bytes, 4 * half_blocks(picture.width, block) * edge_bytes)
+    fit = max(session.limits.max_alloc // largest // block - 2, 1) * block
+    if height <= fit + 2 * block:
+        fit = height
+    fit = min(fit, picture.parts(session, row_bytes, block)[0][1])
+    for row in range(0, height, fit):
+        end = min(row + fit, height)
+        yield max(row - block, 0), min(end + block, height), row, end
+
+
+@dataclass(frozen=True)
+class BandBlocks:
+    """A band as its launches take it (`cl/halftone.h`).
+
+    Attributes
+    ----------
+    picture : (4,) int32
+        Height, width and channels of the whole picture; the row of the band's first pixel.
+    ranges : ((first, end), (first, end))
+        By phase: rows of blocks to halftone. Those of the inward phase come out right.
+    block : int
+    half : int
+        Blocks of one phase in a row of blocks, at most.
+    """
+
+    picture: npt.NDArray[np.int32]
+    ranges: tuple[tuple[int, int], tuple[int, int]]
+    block: int
+    half: int
+
+    @classmethod
+    def of(cls, picture: Picture, band: Band, block: int) -> BandBlocks:
+        """The rows of blocks of one of `block_bands`."""
+        shape = np.array([picture.height, picture.width, picture.channels, band[0]], np.int32)
+        outward, inward = ((begin // block, -(-end // block)) for begin, end in (band[:2], band[2:]))
+        return cls(shape, (outward, inward), block, half_blocks(picture.width, block))
+
+    @property
+    def rows(self) -> int:
+        """Rows of blocks that `edges` has: those of the outward phase."""
+        return self.ranges[0][1] - self.ranges[0][0]
+
+    def edge_bytes(self, one: int) -> int:
+        """Bytes of `edges`, where an error takes `one`."""
+        return 4 * self.block * self.rows * self.half * one
+
+    def blocks(self, row: int) -> npt.NDArray[np.int32]:
+        """The kernels' `blocks` for a launch from a row of blocks on."""
+        return np.array([row, self.ranges[0][0], self.rows, self.half], np.int32)
