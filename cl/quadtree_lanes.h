@@ -65,10 +65,10 @@ LANES_INLINE uint8 stops_lanes(const uint8 *sum, const uint8 *squares, uint8 n, 
     uint8 within = CRITERION == EVERY ? ~0u : 0u;
 #endif
 #if CRITERION == LUMA
-#pragma unroll
+#pragma unroll UNROLLED
     for (uint c = CHANNELS; c < BANDS; ++c) {
 #else
-#pragma unroll
+#pragma unroll UNROLLED
     for (uint c = 0; c < CHANNELS; ++c) {
 #endif
         uint8 v = (whole ? squares[c] << (2 * level) : squares[c] * n) - sum[c] * sum[c];
@@ -95,7 +95,7 @@ LANES_INLINE void reduce_rows(__global const uchar *first, uint pitch, const uch
         uint8 sum[BANDS], squares[BANDS], n = pixels_lanes(x + i, y, 1, whole, rules);
         load_planes(first + 2 * i * CHANNELS, rows + 2 * i * CHANNELS, whole, above);
         load_planes(first + pitch + 2 * i * CHANNELS, rows + (SIDE + 2 * i) * CHANNELS, whole, below);
-#pragma unroll
+#pragma unroll UNROLLED
         for (uint c = 0; c < BANDS; ++c) {
             uint8 sums = as_uint8(above[c] + below[c]);
             uint8 high = as_uint8(above[c] * above[c]), deep = as_uint8(below[c] * below[c]);
@@ -136,7 +136,7 @@ LANES_INLINE void reduce_strip(__global const uchar *first, uint pitch, uint x, 
     for (uint i = 0; i < ACROSS_2; i += 8) {
         uint8 sum[BANDS], squares[BANDS], n = pixels_lanes(x + i, y, 2, whole, rules);
         uint at = y * cols2 + x + i, inside = lanes_inside(x + i, y, 2, whole, rules);
-#pragma unroll
+#pragma unroll UNROLLED
         for (uint c = 0; c < BANDS; ++c) {
             const uint *upper = word1 + c * ACROSS_1 + 2 * i;
             uint8 word = merge_rows(upper, upper + BANDS * ACROSS_1);

@@ -2,6 +2,9 @@
 
 #define LANES_INLINE inline __attribute__((always_inline))
 #define SIDE 64u
+// How far loops over bands are unrolled: with more bands than a picture mostly has, compilers would take several times as
+// long, for code that is no faster.
+#define UNROLLED (BANDS > 4 ? 1 : BANDS)
 
 // A whole vector wherever it lies: compilers load what vload16 asks for in pieces where a shuffle follows.
 typedef uchar16 __attribute__((aligned(1))) bytes_t;
@@ -9,7 +12,7 @@ typedef uchar16 __attribute__((aligned(1))) bytes_t;
 // Sixteen pixels, band by band, of a picture or of a copy of some of its rows.
 LANES_INLINE void load_planes(__global const uchar *pixel, const uchar *copy, int whole, ushort16 *plane) {
     uchar16 bytes[CHANNELS];
-#pragma unroll
+#pragma unroll UNROLLED
     for (uint i = 0; i < CHANNELS; ++i)
         bytes[i] = whole ? ((__global const bytes_t *)pixel)[i] : ((const bytes_t *)copy)[i];
 #if CHANNELS == 1
@@ -30,7 +33,7 @@ LANES_INLINE void load_planes(__global const uchar *pixel, const uchar *copy, in
     plane[2] = convert_ushort16((uchar16)(a.s26ae, b.s26ae, c.s26ae, d.s26ae));
     plane[3] = convert_ushort16((uchar16)(a.s37bf, b.s37bf, c.s37bf, d.s37bf));
 #else
-#pragma unroll
+#pragma unroll UNROLLED
     for (uint c = 0; c < CHANNELS; ++c) {
         ushort values[16];
         for (uint i = 0; i < 16; ++i)
