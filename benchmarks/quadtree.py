@@ -14,7 +14,8 @@ from benchmarks.harness import Options, Picture, Table
 from benchmarks.quadtree_peers import NUMBA, with_numba, with_numpy
 from clquant import QuadtreeBuilder, images, runtime
 from clquant.quadtree import criteria, geometry
-from clquant.quadtree.reduction import Region, Subtree, record_dtype
+from clquant.quadtree.reduction import Region, record_dtype
+from clquant.quadtree.subtrees import open_subtree
 from clquant.runtime import measure
 
 THRESHOLD = 13
@@ -30,12 +31,11 @@ def reduction(queue: runtime.CommandQueue, picture: Picture) -> Callable[[], int
     region = Region(images.buffer_of(on_device), 0, width * channels, height, width, 0, 0, level)
 
     def call() -> int:
-        with session.scope() as scope:
-            subtree = Subtree(session, scope, region, channels, criterion, store_low=True)
+        with open_subtree(session, region, channels, criterion, store_low=True) as subtree:
             subtree.reduce()
             session.finish()
             assert on_device.size  # the pixels outlive the kernels
-            return sum(subtree.sizes().values())
+            return sum(subtree.sizes.values())
 
     return call
 

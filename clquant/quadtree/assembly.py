@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,9 @@ from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.forms import MAX_TILE_LEVEL
 from clquant.quadtree.geometry import cells, grid, morton, root_level
 from clquant.quadtree.levels import Words, unpack
-from clquant.quadtree.reduction import STOP, Region, Subtree, launch_upper, record_dtype
+from clquant.quadtree.reduction import STOP, Region, Subtree, record_dtype
+from clquant.quadtree.subtrees import open_subtree
+from clquant.quadtree.upper import upper_launch
 
 LEAST_LEVEL = 3  # of a subtree: below it a picture's device has no memory to speak of
 
@@ -130,35 +133,38 @@ def decompose(session: runtime.Session, job: Job, progress: runtime.Progress) ->
     level = subtree_level(session, job)
     if level == root_level(picture.height, picture.width):
         with session.scope() as scope:
-            subtree = _build(session, scope, job, _region(scope, picture, 0, 0, level))
-            result = _finish(subtree, job, picture.gray, picture.on_device)
+            region = _region(scope, picture, 0, 0, level)
+            with _subtree(session, job, region) as subtree:
+                result = _finish(subtree, scope, job, picture.gray, picture.on_device)
         progress.report(1, 1)
         return result
     return _Forest(session, job, level).build(progress)
 
 
-def _build(session: runtime.Session, scope: runtime.Scope, job: Job, region: Region) -> Subtree:
-    subtree = Subtree(session, scope, region, job.picture.channels, job.criterion, job.levels)
-    if job.top_down:
-        subtree.descend()
-    else:
-        subtree.reduce()
-    return subtree
+@contextlib.contextmanager
+def _subtree(session: runtime.Session, job: Job, region: Region) -> Iterator[Subtree]:
+    """The subtree of a region, its reduction queued."""
+    bottom_up = not job.top_down
+    with open_subtree(session, region, job.picture.channels, job.criterion, job.levels, keep=bottom_up) as subtree:
+        if bottom_up:
+            subtree.reduce()
+        else:
+            subtree.descend()
+        yield subtree
 
 
-def _finish(subtree: Subtree, job: Job, gray: bool, on_device: bool) -> Decomposition:
+def _finish(subtree: Subtree, scope: runtime.Scope, job: Job, gray: bool, on_device: bool) -> Decomposition:
     """What is wanted of a subtree, off the device unless its leaves are to stay there."""
     count = subtree.count()
     dtype = record_dtype(subtree.channels, gray)
     array = subtree.session.new_array((count,), dtype) if on_device else None
-    records = subtree.scope.empty(count * dtype.itemsize) if array is None else buffer_of(array)
+    records = scope.empty(count * dtype.itemsize) if array is None else buffer_of(array)
     subtree.leaves(records)
     result = Decomposition(subtree.session.download(records, count, dtype) if array is None else array)
     if job.leaf_sums:
         result.sums, result.squares = subtree.leaf_sums(records, count)
     if job.levels:
-        result.words = {level: subtree.words(level, subtree.channels) for level in range(1, subtree.top + 1)}
-        result.stops = dict(subtree.stops())
+        result.words, result.stops = subtree.words(), subtree.stops()
     return result
 
 
@@ -181,9 +187,9 @@ class _Forest:
         for done, (x, y) in enumerate(corners):
             with self.session.scope() as scope:
                 region = _region(scope, self.job.picture, x, y, self.level)
-                subtree = _build(self.session, scope, self.job, region)
-                part = _finish(subtree, self.job, self.job.picture.gray, False)
-                self._take_root(subtree, x, y)
+                with _subtree(self.session, self.job, region) as subtree:
+                    part = _finish(subtree, scope, self.job, self.job.picture.gray, False)
+                    self._take_root(subtree, x, y)
                 self._take_levels(part, x, y)
             parts[x, y] = Decomposition(part.leaves, part.sums, part.squares)
             progress.report(done + 1, len(corners))
@@ -193,7 +199,7 @@ class _Forest:
         return self.result
 
     def _take_root(self, subtree: Subtree, x: int, y: int) -> None:
-        sums, squares = unpack(subtree.words(self.level, self.bands))
+        sums, squares = unpack(subtree.root_words())
         self.roots[:, 0, y, x], self.roots[:, 1, y, x] = sums[:, 0, 0], squares[:, 0, 0]
         if self.job.criterion.name == "range":
             self.extents[:, y, x] = subtree.root_extents()
@@ -225,7 +231,7 @@ class _Forest:
             nodes = scope.copy_of(np.concatenate([nodes_below.ravel(), np.zeros(count, np.uint32)]))
             tail = np.zeros((self.channels * count, 2), np.uint8)
             extents = scope.copy_of(np.concatenate([extents_below.reshape(-1, 2), tail]))
-            launch_upper(
+            kernel, items, group, arguments = upper_launch(
                 session,
                 constants,
                 (self.height, self.width),
@@ -237,6 +243,7 @@ class _Forest:
                 (nodes, 0, nodes_below.size),
                 (extents, 0, extents_below.size // 2),
             )
+            session.launch(kernel, items, group, *arguments)
             nodes_below = session.download(nodes, (rows, columns), np.uint32, 4 * nodes_below.size)
             extents_below = session.download(extents, (self.channels, rows, columns, 2), np.uint8, extents_below.size)
             below = session.download(stats, (self.bands, 2, rows, columns), np.uint64)

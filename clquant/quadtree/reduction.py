@@ -6,8 +6,9 @@ subtree of the picture's tree; the nodes above them come last (`clquant.quadtree
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from clquant.quadtree.forms import (
     upper_span,
 )
 from clquant.quadtree.geometry import cells, grid
+from clquant.quadtree.upper import Launch, upper_launch
 
 STOP = np.uint32(1 << 31)
 COUNT_MASK = np.uint32(STOP - 1)
@@ -87,68 +89,12 @@ class Region:
     level: int
 
 
-def launch_upper(
-    session: runtime.Session,
-    constants: dict[str, int | str],
-    shape: tuple[int, int],
-    first: int,
-    levels: int,
-    criterion: Criterion,
-    below: tuple[runtime.Buffer, int, bool],
-    stats: tuple[runtime.Buffer, int],
-    nodes: tuple[runtime.Buffer, int, int],
-    extents: tuple[runtime.Buffer, int, int],
-) -> None:
-    """Queue the making of some levels above the tiles, or above subtrees, out of the level below (`quadtree_upper`).
-
-    Parameters
-    ----------
-    session : Session
-    constants : dict
-        What `cl/quadtree.h` asks for.
-    shape : tuple of int
-        Height and width of the region, in pixels.
-    first, levels : int
-        The lowest of them, counted from the pixels, and how many: at most `upper_span`.
-    criterion : Criterion
-    below : (buffer, int, bool)
-        Statistics of level ``first - 1``: the buffer, their place in it in 64-bit words, and whether a word holds both
-        sums as those of tiles do.
-    stats : (buffer, int)
-        For the statistics of these levels, and the place of the first.
-    nodes, extents : (buffer, int, int)
-        Leaves under a node and stops, and ranges of values: places of level ``first - 1``, which is read, and of level
-        `first`, in entries.
-
-    Raises
-    ------
-    DeviceMemoryError, DeviceError
-        If the device refuses.
-    """
-    height, width = shape
-    span = upper_span(session.limits, criterion.bands(int(constants["CHANNELS"])))
-    upper = {**constants, "ALIGNED": 0, "SPAN": span}  # it reads no pixels: one build for both
-    kernel, group = group_kernel(
-        session, "quadtree_upper.cl", "quadtree_upper", session.tuned("quadtree.upper_group"), upper
-    )
-    places = (*below, *stats, *nodes, *extents)
-    session.launch(
-        kernel,
-        cells(height, width, first + span - 1) * group,
-        group,
-        *(place if isinstance(place, runtime.Buffer) else np.uint32(place) for place in places),
-        np.uint32(width),
-        np.uint32(height),
-        np.uint32(first),
-        np.uint32(levels),
-        np.uint32(criterion.floor_level),
-        np.uint64(criterion.bound),
-    )
-
-
 @dataclass
 class Subtree:
-    """The levels of one region while they are on the device. All buffers belong to `scope`."""
+    """The levels of one region while they are on the device. All buffers belong to `scope`.
+
+    Where it is `kept`, it may work on one region of the same shape after another, and its launches are made once.
+    """
 
     session: runtime.Session
     scope: runtime.Scope
@@ -156,8 +102,10 @@ class Subtree:
     channels: int
     criterion: Criterion
     store_low: bool
+    kept: bool = False
     tile: int = 0
     buffers: dict[str, runtime.Buffer] = field(default_factory=dict)
+    prepared: dict[str, runtime.PreparedLaunch] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         region = self.region
@@ -167,9 +115,10 @@ class Subtree:
         self.last = max(self.top, self.tile)
         levels = range(1, self.last + 1)
         self.cells = {level: cells(region.height, region.width, level) for level in levels}
-        self.buffers = {name: self.scope.empty(nbytes) for name, nbytes in self.sizes().items()}
+        self.sizes = self._sizes()
+        self.buffers = {name: self.scope.empty(nbytes) for name, nbytes in self.sizes.items()}
 
-    def sizes(self) -> dict[str, int]:
+    def _sizes(self) -> dict[str, int]:
         """Bytes of the buffers: statistics of levels 1 and 2, flags, statistics and leaf counts of the others."""
         ranged = self.criterion.name == "range"
         return {
@@ -194,14 +143,30 @@ class Subtree:
         return group_kernel(self.session, file, name, wanted, constants)
 
     def _geometry(self) -> tuple[Any, ...]:
+        """The arguments that all kernels which read pixels begin with; the first two are `_pixels`."""
         region = self.region
-        return (
-            region.pixels,
-            np.uint64(region.origin),
-            np.uint32(region.pitch),
-            np.uint32(region.width),
-            np.uint32(region.height),
-        )
+        return (*self._pixels(), np.uint32(region.pitch), np.uint32(region.width), np.uint32(region.height))
+
+    def _pixels(self) -> tuple[Any, ...]:
+        return self.region.pixels, np.uint64(self.region.origin)
+
+    def _queue(self, name: str, make: Callable[[], Launch], now: Mapping[int, tuple[Any, ...]]) -> None:
+        """Queue a launch: one that was prepared under this name, with the arguments `now` from the given places on."""
+        if name in self.prepared:
+            for place, arguments in now.items():
+                self.prepared[name].set(place, *arguments)
+            self.prepared[name].queue()
+            return
+        kernel, items, group, arguments = make()
+        self.session.launch(kernel, items, group, *arguments)
+        if self.kept:
+            # A launch keeps what it was prepared with: no pixels or records, which are other jobs' next time.
+            own = list(arguments)
+            for place, others in now.items():
+                own[place : place + len(others)] = [
+                    self.buffers["flags"] if isinstance(other, runtime.Buffer) else other for other in others
+                ]
+            self.prepared[name] = self.session.prepare(self.scope, kernel, items, group, *own)
 
     def reduce(self) -> None:
         """Bottom-up: every level from the pixels to the root (Masina and Stedile, Algorithm 2 and section 5)."""
@@ -249,6 +214,9 @@ class Subtree:
         return self.session.choose(variants)
 
     def _reduce_tiles(self, tiles: npt.NDArray[np.uint32] | None) -> None:
+        self._queue("tiles", partial(self._tiles, tiles), {0: self._pixels()})
+
+    def _tiles(self, tiles: npt.NDArray[np.uint32] | None) -> Launch:
         variant = self._tile_form(TILE_VARIANTS)
         kernel, group = self._group_kernel(
             variant.file,
@@ -258,10 +226,7 @@ class Subtree:
             STORE_LOW=int(self.store_low),
         )
         names = ("low", "flags", "stats", "nodes", "extents")
-        self.session.launch(
-            kernel,
-            (self.cells[self.tile] if tiles is None else tiles.size) * group,
-            group,
+        arguments = (
             *self._geometry(),
             np.uint32(self.criterion.floor_level),
             np.uint32(self.top),
@@ -270,35 +235,36 @@ class Subtree:
             np.uint32(tiles is not None),
             self.buffers["flags"] if tiles is None else self.scope.copy_of(tiles),
         )
+        return kernel, (self.cells[self.tile] if tiles is None else tiles.size) * group, group, arguments
 
     def _reduce_upper(self) -> None:
         span = upper_span(self.session.limits, self.bands)
-        first = self.tile + 1
-        while first <= self.last:
-            packed = first == self.tile + 1
-            below_at = (
-                self.bands * self._cells_from(3, self.tile)
-                if packed
-                else 2 * self.bands * self._cells_from(self.tile + 1, first - 1)
-            )
-            levels = min(span, self.last + 1 - first)
-            launch_upper(
-                self.session,
-                self._constants(),
-                (self.region.height, self.region.width),
-                first,
-                levels,
-                self.criterion,
-                (self.buffers["stats" if packed else "upper"], below_at, packed),
-                (self.buffers["upper"], 2 * self.bands * self._cells_from(self.tile + 1, first)),
-                (self.buffers["nodes"], self._cells_from(3, first - 1), self._cells_from(3, first)),
-                (
-                    self.buffers["extents"],
-                    self.channels * self._cells_from(self.tile, first - 1),
-                    self.channels * self._cells_from(self.tile, first),
-                ),
-            )
-            first += levels
+        for first in range(self.tile + 1, self.last + 1, span):
+            self._queue(f"upper {first}", partial(self._upper, first, min(span, self.last + 1 - first)), {})
+
+    def _upper(self, first: int, levels: int) -> Launch:
+        packed = first == self.tile + 1
+        below_at = (
+            self.bands * self._cells_from(3, self.tile)
+            if packed
+            else 2 * self.bands * self._cells_from(self.tile + 1, first - 1)
+        )
+        return upper_launch(
+            self.session,
+            self._constants(),
+            (self.region.height, self.region.width),
+            first,
+            levels,
+            self.criterion,
+            (self.buffers["stats" if packed else "upper"], below_at, packed),
+            (self.buffers["upper"], 2 * self.bands * self._cells_from(self.tile + 1, first)),
+            (self.buffers["nodes"], self._cells_from(3, first - 1), self._cells_from(3, first)),
+            (
+                self.buffers["extents"],
+                self.channels * self._cells_from(self.tile, first - 1),
+                self.channels * self._cells_from(self.tile, first),
+            ),
+        )
 
     def count(self) -> int:
         """How many leaves there are; waits for the reduction."""
@@ -313,6 +279,10 @@ class Subtree:
         records : pyopencl.Buffer
             Gets `count()` records of `record_dtype`, x and y in the whole picture's pixels.
         """
+        corner = (np.uint32(self.region.left), np.uint32(self.region.top))
+        self._queue("leaves", partial(self._leaves, records), {0: self._pixels(), 5: corner, 12: (records,)})
+
+    def _leaves(self, records: runtime.Buffer) -> Launch:
         session, region = self.session, self.region
         variant = session.choose(LEAF_VARIANTS)
         kernel, group = self._group_kernel(
@@ -323,10 +293,7 @@ class Subtree:
             **_NO_CRITERION,
             LEAF_LEVEL=leaf_level(session.limits, self.channels, self.tile),
         )
-        session.launch(
-            kernel,
-            self.cells[self.tile] * group,
-            group,
+        arguments = (
             *self._geometry(),
             np.uint32(region.left),
             np.uint32(region.top),
@@ -334,6 +301,7 @@ class Subtree:
             *(self.buffers[name] for name in ("flags", "stats", "upper", "nodes")),
             records,
         )
+        return kernel, self.cells[self.tile] * group, group, arguments
 
     def leaf_sums(self, records: runtime.Buffer, count: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Sums and sums of squares of listed leaves.
@@ -384,44 +352,62 @@ class Subtree:
         shape = grid(self.region.height, self.region.width, level)
         return self.session.download(self.buffers["nodes"], shape, np.uint32, 4 * self._cells_from(3, level))
 
-    def stops(self) -> Iterable[tuple[int, npt.NDArray[np.bool_]]]:
+    def stops(self) -> dict[int, npt.NDArray[np.bool_]]:
         """For every level from 1 to the root's: which nodes stop a split."""
         height, width = self.region.height, self.region.width
-        flags = self.session.download(self.buffers["flags"], grid(height, width, 2), np.uint8)
+        found: dict[int, npt.NDArray[np.bool_]] = {}
         if self.top >= 1:
+            flags = self.session.download(self.buffers["flags"], grid(height, width, 2), np.uint8)
             rows, columns = grid(height, width, 1)
             quadrants = np.empty((2 * flags.shape[0], 2 * flags.shape[1]), np.bool_)
             for q in range(4):
                 quadrants[q >> 1 :: 2, q & 1 :: 2] = flags >> q & 1
-            yield 1, quadrants[:rows, :columns]
+            found[1] = quadrants[:rows, :columns]
         if self.top >= 2:
-            yield 2, (flags >> 4 & 1).astype(np.bool_)
-        for level in range(3, self.top + 1):
-            yield level, self.nodes(level) >= STOP
+            found[2] = (flags >> 4 & 1).astype(np.bool_)
+        if self.top >= 3:
+            nodes = self.session.download(self.buffers["nodes"], self._cells_from(3, self.top + 1), np.uint32)
+            stop, at = nodes >= STOP, 0
+            for level in range(3, self.top + 1):
+                found[level] = stop[at : at + self.cells[level]].reshape(grid(height, width, level))
+                at += self.cells[level]
+        return found
 
-    def words(self, level: int, bands: int) -> npt.NDArray[Any]:
-        """The statistics of a level in the device's own words.
-
-        Parameters
-        ----------
-        level : int
-            Counted from the pixels, 1 or more; 1 and 2 only where `store_low` kept them.
-        bands : int
-            How many of the first bands.
+    def words(self) -> dict[int, npt.NDArray[Any]]:
+        """The statistics of every level from 1 to the root's, the channels' without luma; with `store_low`.
 
         Returns
         -------
-        ndarray, as `clquant.quadtree.levels.unpack` takes it.
+        dict of int to ndarray, as `clquant.quadtree.levels.unpack` takes them
+            In the device's own words.
         """
-        shape = (bands, *grid(self.region.height, self.region.width, level))
-        if level <= 2:
-            at = 4 * self.bands * self._cells_from(1, level)
-            return self.session.download(self.buffers["low"], shape, np.uint32, at)
-        if level <= self.tile:
-            at = 8 * self.bands * self._cells_from(3, level)
+        # One copy for all levels that are in one buffer: small copies cost more than what they copy.
+        found: dict[int, npt.NDArray[Any]] = {}
+        for name, first, last, words, dtype in (
+            ("low", 1, 2, 1, np.uint32),
+            ("stats", 3, self.tile, 1, np.uint64),
+            ("upper", self.tile + 1, self.last, 2, np.uint64),
+        ):
+            levels = range(first, min(last, self.top) + 1)
+            count = words * self.bands * self._cells_from(first, levels.stop)
+            whole = self.session.download(self.buffers[name], count, dtype) if levels else np.empty(0, dtype)
+            at = 0
+            for level in levels:
+                shape = grid(self.region.height, self.region.width, level)
+                planes = (self.bands, *(() if words == 1 else (2,)), *shape)
+                count = words * self.bands * self.cells[level]
+                found[level] = whole[at : at + count].reshape(planes)[: self.channels]
+                at += count
+        return found
+
+    def root_words(self) -> npt.NDArray[Any]:
+        """The statistics of the root, all bands, likewise; of a root of level 3 or more."""
+        shape = (self.bands, *grid(self.region.height, self.region.width, self.top))
+        if self.top <= self.tile:
+            at = 8 * self.bands * self._cells_from(3, self.top)
             return self.session.download(self.buffers["stats"], shape, np.uint64, at)
-        at = 16 * self.bands * self._cells_from(self.tile + 1, level)
-        return self.session.download(self.buffers["upper"], (bands, 2, *shape[1:]), np.uint64, at)
+        at = 16 * self.bands * self._cells_from(self.tile + 1, self.top)
+        return self.session.download(self.buffers["upper"], (self.bands, 2, *shape[1:]), np.uint64, at)
 
     def root_extents(self) -> npt.NDArray[np.uint8]:
         """Least and greatest value of every channel over the whole region, (C, 2); with the range criterion."""

@@ -25,9 +25,10 @@ from clquant.runtime.errors import (
     NotFittedError,
     StoppedError,
 )
+from clquant.runtime.keeping import kept, release_memory
 from clquant.runtime.launching import PreparedLaunch, admitted
 from clquant.runtime.limits import Limits
-from clquant.runtime.memory import Scope, release_memory
+from clquant.runtime.memory import Scope
 from clquant.runtime.overlapping import overlap_bands
 from clquant.runtime.philox import philox4x32, seed_key
 from clquant.runtime.profiling import Profile, profile
@@ -77,6 +78,7 @@ __all__ = [
     "force_tuning",
     "force_variant",
     "full_source",
+    "kept",
     "list_devices",
     "open_session",
     "overlap_bands",

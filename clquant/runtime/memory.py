@@ -13,9 +13,7 @@ import numpy.typing as npt
 import pyopencl as cl
 
 from clquant.runtime.errors import DeviceMemoryError, device_errors
-from clquant.runtime.forking import check_process
 from clquant.runtime.limits import Limits
-from clquant.runtime.pinned import clear_pinned
 from clquant.runtime.profiling import record
 from clquant.runtime.recycling import MOST_SHARE, MOST_SHARE_OF_HOST, RECYCLER, Recycler
 from clquant.runtime.recycling import SMALLEST as SMALLEST_KEPT
@@ -267,16 +265,3 @@ def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike, alignment: int) 
     room = np.empty(nbytes + alignment, np.uint8)
     start = -room.ctypes.data % alignment
     return room[start : start + nbytes].view(dtype).reshape(shape)
-
-
-def release_memory() -> None:
-    """Give back all memory, on devices and page-locked, that is kept for coming jobs; what is in use stays.
-
-    Raises
-    ------
-    DeviceError
-        In a process forked after OpenCL was used.
-    """
-    check_process()
-    RECYCLER.clear()
-    clear_pinned()

@@ -1,0 +1,54 @@
+"""Subtrees to work with: new ones, or for small pictures those of earlier ones of the same shape."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+from clquant import runtime
+from clquant.quadtree.criteria import Criterion
+from clquant.quadtree.forms import LEAF_VARIANTS, TILE_VARIANTS
+from clquant.quadtree.reduction import Region, Subtree
+
+MOST_KEPT = 1 << 20
+"""Values of a region up to which its buffers and launches are kept for the next of its shape: larger ones take so long
+that preparing does not count."""
+
+
+@contextlib.contextmanager
+def open_subtree(
+    session: runtime.Session, region: Region, channels: int, criterion: Criterion, store_low: bool, keep: bool = True
+) -> Iterator[Subtree]:
+    """A subtree for a region, with buffers that last as long as the block.
+
+    Parameters
+    ----------
+    session : Session
+    region : Region
+    channels : int
+    criterion : Criterion
+    store_low : bool
+        Whether statistics of levels 1 and 2 are wanted.
+    keep : bool
+        Whether that of an earlier region of the same shape will do, where it is kept: for bottom-up reduction.
+    """
+    values = region.height * region.width * channels
+    if not keep or values > MOST_KEPT or not session.limits.unified_memory:
+        with session.scope() as scope:
+            yield Subtree(session, scope, region, channels, criterion, store_low)
+        return
+    shape = (region.height, region.width, region.level, region.pitch, region.origin % 4, channels)
+    forms = tuple(session.choose(variants).name for variants in (TILE_VARIANTS, LEAF_VARIANTS))
+    groups = tuple(session.tuned(f"quadtree.{name}_group") for name in ("tile", "upper", "leaf"))
+    key = ("quadtree", shape, criterion, store_low, forms, groups)
+
+    def make(scope: runtime.Scope) -> Subtree:
+        return Subtree(session, scope, region, channels, criterion, store_low, kept=True)
+
+    with runtime.kept(session, key, make) as subtree:
+        subtree.region = region
+        try:
+            yield subtree
+        finally:
+            subtree.region = replace(region, pixels=subtree.buffers["flags"])

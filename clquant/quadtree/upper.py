@@ -1,0 +1,65 @@
+"""The levels above a subtree's tiles, and above the subtrees of a picture that is cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clquant import runtime
+from clquant.quadtree.criteria import Criterion
+from clquant.quadtree.forms import group_kernel, upper_span
+from clquant.quadtree.geometry import cells
+
+# A kernel, its work-items, the size of its work-groups, its arguments.
+Launch = tuple[runtime.Kernel, int, int, tuple[Any, ...]]
+
+
+def upper_launch(
+    session: runtime.Session,
+    constants: dict[str, int | str],
+    shape: tuple[int, int],
+    first: int,
+    levels: int,
+    criterion: Criterion,
+    below: tuple[runtime.Buffer, int, bool],
+    stats: tuple[runtime.Buffer, int],
+    nodes: tuple[runtime.Buffer, int, int],
+    extents: tuple[runtime.Buffer, int, int],
+) -> Launch:
+    """The launch that makes some levels above the tiles, or above subtrees, out of the level below: `quadtree_upper`.
+
+    Parameters
+    ----------
+    session : Session
+    constants : dict
+        What `cl/quadtree.h` asks for.
+    shape : tuple of int
+        Height and width of the region, in pixels.
+    first, levels : int
+        The lowest of them, counted from the pixels, and how many: at most `upper_span`.
+    criterion : Criterion
+    below : (buffer, int, bool)
+        Statistics of level ``first - 1``: the buffer, their place in it in 64-bit words, and whether a word holds both
+        sums as those of tiles do.
+    stats : (buffer, int)
+        For the statistics of these levels, and the place of the first.
+    nodes, extents : (buffer, int, int)
+        Leaves under a node and stops, and ranges of values: places of level ``first - 1``, which is read, and of level
+        `first`, in entries.
+
+    Returns
+    -------
+    Launch
+        What `Session.launch` takes.
+    """
+    height, width = shape
+    span = upper_span(session.limits, criterion.bands(int(constants["CHANNELS"])))
+    upper = {**constants, "ALIGNED": 0, "SPAN": span}  # it reads no pixels: one build for both
+    kernel, group = group_kernel(
+        session, "quadtree_upper.cl", "quadtree_upper", session.tuned("quadtree.upper_group"), upper
+    )
+    places = (*below, *stats, *nodes, *extents)
+    where = tuple(place if isinstance(place, runtime.Buffer) else np.uint32(place) for place in places)
+    sizes = tuple(np.uint32(size) for size in (width, height, first, levels, criterion.floor_level))
+    return kernel, cells(height, width, first + span - 1) * group, group, (*where, *sizes, np.uint64(criterion.bound))

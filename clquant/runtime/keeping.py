@@ -1,0 +1,116 @@
+"""Keeping what a job prepared, its buffers and launches, for the next one of the same shape on the same queue.
+
+Where a picture is small, a CPU is done with it sooner than Python is with allocating buffers and setting arguments.
+Commands of one queue run in order, so the next job may take the same buffers while the last one's are still to run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import pyopencl as cl
+
+from clquant.runtime.forking import check_process
+from clquant.runtime.memory import Scope
+from clquant.runtime.pinned import clear_pinned
+from clquant.runtime.recycling import RECYCLER
+from clquant.runtime.session import Session
+
+Thing = TypeVar("Thing")
+MOST = 8  # things kept; what was used last stays
+
+
+class _Kept(NamedTuple):
+    """A thing, the scope of its buffers, and its queue, whose handle cannot be another's meanwhile."""
+
+    key: Hashable
+    queue: cl.CommandQueue
+    scope: Scope
+    thing: Any
+
+
+class Keeper:
+    """Things that no job is using. All methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[int, _Kept] = OrderedDict()
+        self._tickets = 0
+
+    def take(self, key: Hashable) -> _Kept | None:
+        """The last thing that was kept under a key."""
+        with self._lock:
+            for ticket, kept in reversed(self._kept.items()):
+                if kept.key == key:
+                    return self._kept.pop(ticket)
+        return None
+
+    def keep(self, kept: _Kept) -> None:
+        """Keep a thing, and let go what was used longest ago."""
+        with self._lock:
+            self._tickets += 1
+            self._kept[self._tickets] = kept
+            gone = self._kept.popitem(last=False)[1] if len(self._kept) > MOST else None
+        if gone is not None:
+            gone.scope.__exit__(None, None, None)
+
+    def clear(self) -> None:
+        """Let all go."""
+        with self._lock:
+            gone = list(self._kept.values())
+            self._kept.clear()
+        for kept in gone:
+            kept.scope.__exit__(None, None, None)
+
+
+KEEPER = Keeper()
+
+
+@contextlib.contextmanager
+def kept(session: Session, key: Hashable, make: Callable[[Scope], Thing]) -> Iterator[Thing]:
+    """What a job prepares, or what an earlier one on this queue did; no other job has it meanwhile.
+
+    Parameters
+    ----------
+    session : Session
+    key : hashable
+        All that the thing depends on besides queue and device.
+    make : callable
+        Makes the thing, in a scope of its own that lasts until it is let go; it keeps no array of the caller's.
+
+    Yields
+    ------
+    Thing
+        Gone if the block fails.
+    """
+    whole = (session.queue.int_ptr, session.limits, key)
+    found = KEEPER.take(whole)
+    if found is None:
+        scope = session.scope()
+        with contextlib.ExitStack() as undone:
+            undone.push(scope)
+            found = _Kept(whole, session.queue, scope, make(scope))
+            undone.pop_all()
+    with contextlib.ExitStack() as failed:
+        failed.push(found.scope)
+        yield found.thing
+        failed.pop_all()
+    KEEPER.keep(found)
+
+
+def release_memory() -> None:
+    """Give back all memory, on devices and page-locked, that is kept for coming jobs; what is in use stays.
+
+    Raises
+    ------
+    DeviceError
+        In a process forked after OpenCL was used.
+    """
+    check_process()
+    KEEPER.clear()
+    RECYCLER.clear()
+    clear_pinned()
