@@ -137,6 +137,12 @@ def test_animation(folder):
     assert film("again.gif") == (2, 20)
 
 
+def test_one_colour_is_called_so(folder, capsys):
+    PIL.Image.new("RGB", (3, 2)).save("flat.png")
+    ran("palette", "flat.png")
+    assert ": 3x2, 1 colour, PSNR" in capsys.readouterr().err
+
+
 def test_show_prints_sixel(folder, capsysbinary):
     ran("palette", "a.png", "-k", "4", "--show", "-q")
     assert decode(capsysbinary.readouterr().out.strip()).shape == (48, 64, 4)

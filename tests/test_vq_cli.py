@@ -40,6 +40,13 @@ def test_one_picture_there_and_back(folder: pathlib.Path, capsys: pytest.Capture
     assert clvq_info(folder / "one.clvq").state_size == 4
     assert main(["vq", "info", str(folder / "one.clvq")]) == 0
     out, err = capsys.readouterr()
+    before = (folder / "one.png").read_bytes()
+    assert main(["vq", "decode", str(folder / "one.clvq")]) == 2
+    assert "one.png' is there already, perhaps as it was encoded; name an output with -o" in capsys.readouterr().err
+    assert (folder / "one.png").read_bytes() == before
+    (folder / "one.png").rename(folder / "kept.png")
+    assert main(["vq", "decode", str(folder / "one.clvq"), "-q"]) == 0
+    np.testing.assert_array_equal(gray(folder / "one.png"), gray(folder / "again.png"))
     assert "one.png -> " in err
     assert "50x48, 20 codewords" in err
     assert "side match with state codebooks of 4" in out

@@ -213,7 +213,7 @@ def _summary(source: Source, target: str | None, result: IndexedImage, picture: 
     alpha = 4 in (picture.shape[2], colors.shape[2])
     original, shown = _as_seen(picture, alpha), _as_seen(colors, alpha)
     where = "standard output" if target == common.STDIN else "the terminal" if target is None else target
+    count = "1 colour" if len(result.palette) == 1 else f"{len(result.palette)} colours"
     return (
-        f"{source.relative} -> {where}: {width}x{height}, {len(result.palette)} colours, "
-        f"PSNR {psnr(original, shown):.2f} dB, {seconds:.2f} s"
+        f"{source.relative} -> {where}: {width}x{height}, {count}, PSNR {psnr(original, shown):.2f} dB, {seconds:.2f} s"
     )

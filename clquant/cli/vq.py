@@ -67,7 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     decode = verbs.add_parser("decode", help=".clvq files to pictures", epilog=EPILOG, formatter_class=_FORMAT)
     common.add_inputs(decode, SUFFIX)
-    common.add_output(decode, "its suffix names the format", "IN.png beside each input")
+    common.add_output(decode, "its suffix names the format", "IN.png beside each input, unless it is there")
     decode.add_argument("--codebook", metavar="FILE", help="the codebook that the inputs name")
     info = verbs.add_parser("info", help="what .clvq files hold", epilog=EPILOG, formatter_class=_FORMAT)
     common.add_inputs(info, SUFFIX)
@@ -150,6 +150,9 @@ def _decode(args: argparse.Namespace) -> int:
     several = len(sources) > 1
     targets = [common.output_path(s, args.output, several, _renamed(s, ".png")) for s in sources]
     common.check_distinct(targets)
+    for target in targets if args.output is None else []:
+        if target != common.STDIN and os.path.exists(target):
+            raise InvalidArgument(f"{target!r} is there already, perhaps as it was encoded; name an output with -o")
     formats = ["PNG" if target == common.STDIN else format_of(target) for target in targets]
     queue = common.open_queue(args)
     codec = VQCodec(queue=queue) if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
