@@ -7,6 +7,8 @@
 
 // Adds `often` pixels of a colour, R | G << 8 | B << 16 | alpha << 24, never 0, to an open-addressing table. Nothing is
 // promised once more than `most` colours are in it.
+// The looks before the atomic operations may come too late: a free slot is then claimed by the atomic one alone, a taken
+// one never changes, and a count of colours that is too low costs some more entries.
 void enter(const uint color, const uint often, const uint most, volatile __global uint *colors,
            volatile __global uint *counts, volatile __global uint *found)
 {
