@@ -5,22 +5,23 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyopencl as cl
 
-from clquant.runtime.errors import DeviceError, device_errors
-from clquant.runtime.measure_access import access_rates
+from clquant.runtime.errors import device_errors
+from clquant.runtime.measure_access import access_rates, check_values
+from clquant.runtime.pinned import Block
 from clquant.runtime.profiling import profile
 from clquant.runtime.session import Session
-from clquant.runtime.timing import Timing, time_call
+from clquant.runtime.timing import Timing, rate_of_rounds, time_call
 
 __all__ = ["DeviceRates", "Timing", "device_rates", "kernel_ms", "time_call"]
 
 _CHAINS = 8
 _TARGET_MS = 20.0
-_MOST_ROUNDS = 1 << 24
+_ROUNDS = 64, 1 << 24
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,24 +159,17 @@ def _arithmetic_rate(session: Session, name: str, dtype: type[np.float32] | type
     with session.scope() as scope:
         out = scope.empty(items * 4)
 
-        def best_of(rounds: int, repeat: int) -> float:
-            def run() -> None:
-                session.launch(kernel, items, group, out, np.uint32(rounds), one, zero)
-                session.finish()
+        def launch(rounds: int) -> None:
+            session.launch(kernel, items, group, out, np.uint32(rounds), one, zero)
+            session.finish()
 
-            return time_call(run, repeat=repeat, warmup=0).best_ms
-
-        rounds = 64
-        best_of(rounds, 1)
-        while (took := best_of(rounds, 1)) < _TARGET_MS and rounds < _MOST_ROUNDS:
-            rounds *= 2 if took > _TARGET_MS / 8 else 8
-        best = best_of(rounds, 3)
+        launch(_ROUNDS[0])  # what a first launch does besides is not timed
+        rate = rate_of_rounds(launch, items * _CHAINS * lanes, _ROUNDS, _TARGET_MS)
         got = session.download(out, items, dtype)
     # Every lane starts at id mod 256 and chain c adds c: two lanes of eight chains are handed out.
     expected = (2 * (_CHAINS * (np.arange(items) % 256) + sum(range(_CHAINS)))).astype(dtype)
-    if not np.array_equal(got, expected):
-        raise DeviceError(f"{session.device.name.strip()} computes wrong values in {name}")
-    return items * rounds * _CHAINS * lanes / best * 1e-6
+    check_values(session, name, got, expected)
+    return rate
 
 
 def _copy_rate(session: Session, nbytes: int) -> float:
@@ -198,7 +192,7 @@ def _copy_rate(session: Session, nbytes: int) -> float:
     return 4 * 2 * nbytes / best * 1e-6
 
 
-def _transfer_rates(session: Session, host: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> tuple[float, float]:
+def _transfer_rates(session: Session, host: npt.NDArray[np.uint8]) -> tuple[float, float]:
     host[:] = 1  # every page present before the clock starts
     with session.scope() as scope:
         buffer = scope.empty(host.nbytes)
@@ -218,17 +212,8 @@ def _transfer_rates(session: Session, host: np.ndarray[tuple[int], np.dtype[np.u
 
 def _pinned_rates(session: Session, nbytes: int) -> tuple[float, float]:
     with device_errors("allocating pinned host memory"):
-        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
-        pinned = cl.Buffer(session.context, flags, nbytes)
-        both = cl.map_flags.READ | cl.map_flags.WRITE
-        map_buffer: Any = cl.enqueue_map_buffer  # its annotations fit no call
-        host, _ = map_buffer(session.queue, pinned, both, 0, nbytes, np.uint8)
-    try:
-        return _transfer_rates(session, host)
-    finally:
-        host.base.release(session.queue)
-        session.finish()
-        pinned.release()
+        block = Block(session.queue, nbytes)
+    return _transfer_rates(session, block.bytes)
 
 
 def _launch_costs(session: Session) -> tuple[float, float]:

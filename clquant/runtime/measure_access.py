@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import pyopencl as cl
 
 from clquant.runtime.errors import DeviceError
 from clquant.runtime.session import Session
-from clquant.runtime.timing import time_call
+from clquant.runtime.timing import rate_of_rounds, time_call
 
 FILE = "measure_access.cl"
 # Words of a table that the fastest cache holds, and of local memory; of one that is a palette's answer for every
@@ -64,6 +65,11 @@ def _shift(words: int) -> np.uint32:
     return shift
 
 
+def _rate(launch: Callable[[int], None], a_round: int) -> float:
+    """10^9 accesses a second, of `a_round` in each round of a launch that is waited for."""
+    return rate_of_rounds(launch, a_round, (_CHECKED_ROUNDS, _MOST_ROUNDS), _TARGET_MS)
+
+
 def _launcher(session: Session, name: str, words: int) -> tuple[int, Launch]:
     """Work-items, enough to hide all waiting, and a call that runs a kernel with them for some rounds."""
     kernel = session.program(FILE, LOCAL_WORDS=words if "local" in name else 1).kernel(name)
@@ -78,18 +84,6 @@ def _launcher(session: Session, name: str, words: int) -> tuple[int, Launch]:
     return items, launch
 
 
-def _rate(launch: Callable[[int], None], a_round: int) -> float:
-    """10^9 accesses a second, of `a_round` in each round of a launch that is waited for."""
-
-    def best_of(rounds: int, repeat: int) -> float:
-        return time_call(lambda: launch(rounds), repeat, warmup=0).best_ms
-
-    rounds = _CHECKED_ROUNDS
-    while (took := best_of(rounds, 1)) < _TARGET_MS and rounds < _MOST_ROUNDS:
-        rounds *= 2 if took > _TARGET_MS / 8 else 8
-    return a_round * rounds / best_of(rounds, 3) * 1e-6
-
-
 def _read_rate(session: Session, name: str, words: int) -> float:
     items, launch = _launcher(session, name, words)
     content = np.arange(words, dtype=np.uint32) * np.uint32(2654435769)
@@ -102,7 +96,7 @@ def _read_rate(session: Session, name: str, words: int) -> float:
         for x in (first, first ^ np.uint32(0x5BD1E995), first * np.uint32(3) + np.uint32(7)):
             expected += _walk(x, words, content)
         expected += _walk(first * np.uint32(5) + np.uint32(11), words, content)
-        _check(session, name, got, expected)
+        check_values(session, name, got, expected)
         return _rate(lambda rounds: launch(rounds, out, table), 4 * items)
 
 
@@ -116,7 +110,7 @@ def _add_rate(session: Session, name: str, words: int) -> float:
             x = _next(x)
             places.append(x >> _shift(words))
         expected = np.bincount(np.concatenate(places), minlength=words)
-        _check(session, name, session.download(bins, words, np.uint32), expected.astype(np.uint32))
+        check_values(session, name, session.download(bins, words, np.uint32), expected.astype(np.uint32))
         return _rate(lambda rounds: launch(rounds, bins), items)
 
 
@@ -135,7 +129,7 @@ def _wait_ns(session: Session, name: str, words: int) -> float:
             session.finish()
 
         launch(_CHAIN)
-        _check(session, name, session.download(out, 1, np.uint32), np.array([at], np.uint32))
+        check_values(session, name, session.download(out, 1, np.uint32), np.array([at], np.uint32))
         # What a launch costs, and filling local memory, is the same for both and drops out.
         short, long = (time_call(lambda: launch(n), 5, warmup=1).best_ms for n in (_CHAIN, 5 * _CHAIN))  # noqa: B023
     return max(long - short, 1e-6) / (4 * _CHAIN) * 1e6
@@ -160,6 +154,20 @@ def _walk(x: Words, words: int, content: Words) -> Words:
     return total
 
 
-def _check(session: Session, name: str, got: Words, expected: Words) -> None:
+def check_values(session: Session, name: str, got: npt.NDArray[Any], expected: npt.NDArray[Any]) -> None:
+    """Refuse to call fast what is wrong.
+
+    Parameters
+    ----------
+    session : Session
+    name : str
+        Of the kernel.
+    got, expected : ndarray
+
+    Raises
+    ------
+    DeviceError
+        If they differ.
+    """
     if not np.array_equal(got, expected):
         raise DeviceError(f"{session.device.name.strip()} computes wrong values in {name}")
