@@ -29,67 +29,20 @@ import PIL.Image
 
 from clquant import decoding
 from clquant.params import shown
-from clquant.runtime import Array, Buffer, InvalidArgument, InvalidType, Scope, Session, Upload, overlap_bands
+from clquant.runtime import (
+    Array,
+    Buffer,
+    DeviceMemoryError,
+    InvalidArgument,
+    InvalidType,
+    Scope,
+    Session,
+)
+from clquant.sending import SentRows, parts
 
 ImageLike = Any
 # What of it is on the host, for signatures whose result is then there too.
 HostImage = str | os.PathLike[str] | PIL.Image.Image | npt.NDArray[Any]
-PARTS_AHEAD = 1  # of a picture sent in parts: begun before they are needed; two delay downloads
-PAGEABLE_PART = 96 << 20  # bytes; smaller ones are staged at a lower rate than is gained
-
-
-class SentRows:
-    """A host picture on its way to a device, in parts: a part's upload is begun well before its rows are asked for.
-
-    Not all are begun at once: the small copies of a job's tables would have to wait for them.
-
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        The rows stay on the device as long as it.
-    array : ndarray of uint8, shape (H, W, C)
-        C-contiguous.
-    """
-
-    def __init__(self, session: Session, scope: Scope, array: npt.NDArray[np.uint8]) -> None:
-        self._scope = scope
-        self._array = array
-        self._row_bytes = array[0].nbytes
-        self._buffer = scope.empty(array.nbytes, idle=True)
-        self._parts = overlap_bands(session, len(array), self._row_bytes, smallest=_smallest_part(session, array))
-        self._begun: list[Upload] = []
-        self._ordered = 0
-        self._begin(1)
-
-    def _begin(self, count: int) -> None:
-        """Begin the uploads of the first `count` parts."""
-        for row0, row1 in self._parts[len(self._begun) : count]:
-            upload = self._scope.begin_upload(self._buffer, self._array[row0:row1], row0 * self._row_bytes)
-            self._begun.append(upload)
-
-    def rows(self, session: Session, scope: Scope, row0: int, row1: int) -> Buffer:
-        """A buffer with rows ``row0..row1`` for what is queued from now on.
-
-        Parameters
-        ----------
-        session : Session
-            On the queue of the session that the rows were sent by.
-        scope : Scope
-            The buffer's, where it is not that of the whole picture.
-        row0, row1 : int
-        """
-        needed = sum(begin < row1 for begin, _ in self._parts)
-        self._begin(needed + PARTS_AHEAD)
-        for upload in self._begun[self._ordered : needed]:
-            upload.order()
-        self._ordered = max(self._ordered, needed)
-        if row1 - row0 == len(self._array):
-            return self._buffer
-        nbytes = (row1 - row0) * self._row_bytes
-        part = scope.empty(nbytes)
-        session.copy(part, self._buffer, nbytes, row0 * self._row_bytes)
-        return part
 
 
 @dataclass(frozen=True)
@@ -182,7 +135,8 @@ class Picture:
         row_bytes = max(row_bytes, self.width * self.channels)
         if self.array is None:
             return list(row_bands(self.height, row_bytes, session, multiple_of))
-        return overlap_bands(session, self.height, row_bytes, multiple_of, _smallest_part(session, self.array))
+        there = self.sent is not None and self.sent.are_there
+        return parts(session, self.height, row_bytes, session.is_pinned(self.array), multiple_of, there)
 
     def send(self, session: Session, scope: Scope) -> Picture:
         """This picture, where it pays on its way to the device: what asks for its rows later waits for those only.
@@ -201,7 +155,10 @@ class Picture:
         limits, array = session.limits, self.array
         if array is None or self.sent is not None or limits.unified_memory or 2 * array.nbytes > limits.max_alloc:
             return self
-        return dataclasses.replace(self, sent=SentRows(session, scope, array))
+        try:
+            return dataclasses.replace(self, sent=SentRows(session, scope, array))
+        except DeviceMemoryError:
+            return self
 
     def bands(self, session: Session, bytes_per_pixel: int = 0, multiple_of: int = 1) -> Iterator[tuple[int, int]]:
         """Bands of rows whose largest buffer stays within the device's largest allocation.
@@ -225,11 +182,6 @@ class Picture:
             If not even `multiple_of` rows fit.
         """
         yield from row_bands(self.height, self.width * max(bytes_per_pixel, self.channels), session, multiple_of)
-
-
-def _smallest_part(session: Session, array: npt.NDArray[np.uint8]) -> int | None:
-    """Bytes of the smallest part of a picture that is worth overlapping."""
-    return None if session.is_pinned(array) else PAGEABLE_PART
 
 
 def row_bands(height: int, row_bytes: int, session: Session, multiple_of: int = 1) -> Iterator[tuple[int, int]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pathlib
+import threading
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +52,22 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def queue(device: object) -> runtime.CommandQueue:
     """This thread's queue on each device in turn."""
     return runtime.default_queue(device)
+
+
+@pytest.fixture
+def copies_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads queue copies one after the other, for tests of several lanes on PoCL: PoCL 3.0 crashes where two threads
+    queue the first copies into a buffer at once (in its pocl_create_migration_commands).
+    """
+    lock, enqueue_copy = threading.Lock(), cl.enqueue_copy
+
+    def in_turn(*args: Any, is_blocking: bool = True, **options: Any) -> Any:
+        if is_blocking:  # on the job's own queue, when the lanes' copies are queued
+            return enqueue_copy(*args, **options)
+        with lock:
+            return enqueue_copy(*args, is_blocking=False, **options)
+
+    monkeypatch.setattr(cl, "enqueue_copy", in_turn)
 
 
 @pytest.fixture

@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 
 import clquant
-from clquant import KMeansPalette, images, runtime
+from clquant import KMeansPalette, images, runtime, sending
 from clquant.estimator import Estimator
 from clquant.palette import counting, engine
+from clquant.runtime import memory, transfers
 from clquant.runtime import overlapping as overlap_module
 from clquant.runtime import staging as staging_module
-from clquant.runtime import transfers
 
 
 @pytest.fixture
-def session(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> runtime.Session:
+def session(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch, copies_in_turn: None) -> runtime.Session:
     """A session of a device that seems to have memory of its own, with several lanes."""
-    monkeypatch.setattr(transfers, "SMALLEST", 0)
-    monkeypatch.setattr(transfers, "UNAWAITED_BYTES", 0)
-    monkeypatch.setattr(images, "PAGEABLE_PART", 5000)
+    for name in ("SMALLEST", "SMALLEST_DOWN", "UNAWAITED_BYTES"):
+        monkeypatch.setattr(transfers, name, 0)
+    monkeypatch.setattr(sending, "PAGEABLE_PART", 5000)
     monkeypatch.setattr(overlap_module, "SMALLEST", 4096)
     monkeypatch.setattr(staging_module, "CHUNK_BYTES", 1000)
     monkeypatch.setattr(staging_module, "_stagings", type(staging_module._stagings)())
@@ -86,7 +86,6 @@ def in_time(call: Callable[[], object]) -> None:
 def test_a_callback_may_run_the_same_engine_and_others(
     session: runtime.Session, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfers, "SMALLEST", 1)  # every copy asks for the lanes
     image = rng.integers(0, 256, (97, 61, 3), dtype=np.uint8)
     palette = clquant.Palette(rng.integers(0, 256, (40, 3), dtype=np.uint8))
     expected = engine.predict(image, palette, queue=session.queue)
@@ -221,6 +220,34 @@ def test_colours_counted_in_parts_are_those_of_the_whole(
     order = np.lexsort(colors.T[::-1])
     np.testing.assert_array_equal(colors[order], expected[mass > 0])
     np.testing.assert_array_equal(counts[order], mass[mass > 0])
+
+
+def test_a_picture_goes_in_parts_where_memory_is_short_for_all(
+    session: runtime.Session, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pixels = photo(rng)
+    palette = clquant.Palette(rng.integers(0, 256, (40, 3), dtype=np.uint8))
+    expected = engine.predict(pixels, palette, queue=session.queue)
+    allocate = memory.allocate
+
+    def short(context: Any, flags: int, nbytes: int, hostbuf: Any = None) -> Any:
+        if nbytes == pixels.nbytes:
+            raise runtime.DeviceMemoryError("short")
+        return allocate(context, flags, nbytes, hostbuf)
+
+    runtime.release_memory()
+    monkeypatch.setattr(memory, "allocate", short)
+    assert np.array_equal(engine.predict(pixels, palette, queue=session.queue), expected)
+
+
+def test_a_picture_that_is_there_goes_on_in_fewer_parts(session: runtime.Session, rng: np.random.Generator) -> None:
+    with session.scope() as scope:
+        picture = images.read(photo(rng)).send(session, scope)
+        on_its_way = picture.parts(session)
+        picture.upload(session, scope)
+        there = picture.parts(session)
+    assert len(there) == sending.PARTS_THERE or len(on_its_way) <= len(there) <= sending.PARTS_THERE
+    assert [*(begin for begin, _ in there), 90] == [0, *(end for _, end in there)]
 
 
 def test_fit_predict_copies_the_picture_once(session: runtime.Session, rng: np.random.Generator) -> None:

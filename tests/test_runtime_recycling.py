@@ -9,12 +9,12 @@ import pyopencl as cl
 import pytest
 
 from clquant import runtime
-from clquant.runtime import memory
+from clquant.runtime import memory, transfers
 from clquant.runtime.recycling import SMALLEST, Recycler
 
 
 @pytest.fixture
-def session(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> runtime.Session:
+def session(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch, copies_in_turn: None) -> runtime.Session:
     """A session of a device that seems to have memory of its own, with nothing kept."""
     monkeypatch.setattr(memory, "RECYCLER", Recycler())
     monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
@@ -97,7 +97,10 @@ def test_the_oldest_go_beyond_the_bound(session: runtime.Session) -> None:
     buffers[3].release()
 
 
-def test_short_memory_empties_what_is_kept(session: runtime.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("nbytes", [100, 3 << 20])
+def test_short_memory_empties_what_is_kept(
+    session: runtime.Session, monkeypatch: pytest.MonkeyPatch, nbytes: int
+) -> None:
     handle_of(session, 1 << 20)
     allocate = memory.allocate
     refusals = iter([True, False])
@@ -109,8 +112,38 @@ def test_short_memory_empties_what_is_kept(session: runtime.Session, monkeypatch
 
     monkeypatch.setattr(memory, "allocate", once_short)
     with session.scope() as scope:
-        assert scope.empty(3 << 20).size >= 3 << 20
+        assert scope.empty(nbytes).size >= nbytes
         assert not memory.RECYCLER._kept
+
+
+def test_memory_short_at_the_first_use_empties_what_is_kept(session: runtime.Session) -> None:
+    handle_of(session, 1 << 20)
+    with pytest.raises(runtime.DeviceMemoryError), session.scope():
+        raise runtime.DeviceMemoryError("short")
+    assert not memory.RECYCLER._kept
+
+
+def test_a_copy_that_nothing_waits_for_keeps_its_buffer_from_others(
+    session: runtime.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfers, "SMALLEST", 0)
+    data = np.zeros(1 << 20, np.uint8)
+    for ordered in (False, True):
+        with session.scope() as scope:
+            upload = scope.begin_upload(scope.empty(1 << 20, idle=True), data, 0)
+            assert not upload.ordered
+            if ordered:
+                upload.order()
+        assert bool(memory.RECYCLER._kept) == ordered
+
+
+def test_buffers_of_unknown_use_are_not_kept(session: runtime.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> cl.Event:
+        raise cl.RuntimeError("no marker")
+
+    monkeypatch.setattr(memory, "marker", refuse)
+    handle_of(session, 1 << 20)
+    assert not memory.RECYCLER._kept
 
 
 def test_sizes_are_rounded_by_at_most_an_eighth() -> None:

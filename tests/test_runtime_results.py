@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
+import pathlib
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -85,6 +89,21 @@ def test_results_beyond_the_bound_are_ordinary(session: runtime.Session, monkeyp
     assert given.result((8192,), np.uint8) is not None  # what was idle made room
 
 
+def test_arrays_that_users_ask_for_leave_results_theirs(
+    session: runtime.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pinned, "MOST_RESULT_BYTES", 10_000)
+    given = pool(session)
+    frames = [given.empty((8192,), np.uint8) for _ in range(3)]
+    assert given.result((4096,), np.uint8) is None
+    assert given.result((4096,), np.uint8) is not None
+    frames.clear()
+    gc.collect()
+    given.clear()
+    assert not given._users
+    assert not given._blocks
+
+
 def test_released_memory_is_forgotten(session: runtime.Session) -> None:
     array = clquant.empty_pinned((70, 50, 3), queue=session.queue)
     assert session.is_pinned(array)
@@ -159,6 +178,7 @@ def test_indices_are_those_of_plain_memory(
         ({"shape": 1 << 61}, "needs more memory than there is"),
         ({"shape": 3, "dtype": object}, "dtype is"),
         ({"shape": 3, "dtype": "no"}, "dtype is 'no'"),
+        ({"shape": 3, "dtype": "(2,3)u1"}, "allowed: a NumPy dtype of a size, no array"),
     ],
 )
 def test_wrong_arguments_are_named(arguments: dict[str, object], message: str) -> None:
@@ -170,3 +190,35 @@ def test_empty_and_scalar_shapes(session: runtime.Session) -> None:
     assert clquant.empty_pinned((0, 3), queue=session.queue).shape == (0, 3)
     assert clquant.empty_pinned(7, np.float32, queue=session.queue).shape == (7,)
     assert clquant.empty_pinned((), queue=session.queue).shape == ()
+
+
+AT_EXIT = """
+import atexit
+import numpy as np
+from clquant import KMeansPalette, runtime
+from clquant.runtime import overlapping, staging, touching, transfers
+
+for module in (overlapping, transfers):
+    module.SMALLEST = 0
+transfers.SMALLEST_DOWN = transfers.UNAWAITED_BYTES = touching.SMALLEST_DOWN = 0
+touching.os.cpu_count = lambda: 16
+staging.MAX_LANES = 1  # PoCL 3.0 does not survive several that begin at once
+image = np.random.default_rng(0).integers(0, 256, (40, 50, 3), dtype=np.uint8)
+engine = KMeansPalette(9)
+kept = [engine.fit_predict(image) for _ in range(3)]
+assert staging._stagings
+assert runtime.open_session().is_pinned(kept[-1])
+
+@atexit.register
+def last():
+    print(np.array_equal(engine.fit_predict(image), kept[0]), np.array_equal(engine.predict(image), kept[1]))
+"""
+
+
+def test_calls_at_pythons_exit_work_and_results_outlive_everything(queue: runtime.CommandQueue) -> None:
+    environment = {**os.environ, "CLQUANT_LIMITS": "unified_memory=0", "CLQUANT_DEVICE": runtime.describe(queue.device)}
+    root = pathlib.Path(clquant.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", AT_EXIT], cwd=root, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True True\n", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import numpy as np
 import pyopencl as cl
@@ -14,9 +15,10 @@ from clquant.runtime import transfers
 
 
 @pytest.fixture
-def staged(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> runtime.Session:
+def staged(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch, copies_in_turn: None) -> runtime.Session:
     """A session that stages every copy in chunks of 1000 bytes, as a device with memory of its own would."""
     monkeypatch.setattr(transfers, "SMALLEST", 0)
+    monkeypatch.setattr(transfers, "SMALLEST_DOWN", 0)
     monkeypatch.setattr(transfers, "UNAWAITED_BYTES", 0)
     monkeypatch.setattr(staging_module, "CHUNK_BYTES", 1000)
     monkeypatch.setattr(staging_module, "_stagings", type(staging_module._stagings)())
@@ -87,3 +89,70 @@ def test_a_failing_transfer_is_one_error(staged: runtime.Session, monkeypatch: p
         with pytest.raises(runtime.DeviceError, match="copying to the device"):
             staged.write(buffer, np.zeros(9000, np.uint8))
         assert staged.download(scope.zeros(5000), 5000, np.uint8).sum() == 0
+
+
+def lane_of(session: runtime.Session) -> staging_module.Lane:
+    made = staging_module.staging(session.context, session.device)
+    assert made is not None
+    return made._lanes[0]
+
+
+def test_a_failed_upload_is_not_the_next_jobs_error(staged: runtime.Session, rng: np.random.Generator) -> None:
+    lane, gate = lane_of(staged), cl.UserEvent(staged.context)
+    data = rng.integers(0, 256, 1500, dtype=np.uint8)
+    with staged.scope() as scope:
+        buffer = scope.empty(1500)
+        failing = lane.upload(buffer, data[::-1].copy(), 0, [gate])
+        gate.set_status(cl.status_code.OUT_OF_RESOURCES)
+        cl.wait_for_events(lane.upload(buffer, data, 0, []))
+        assert np.array_equal(staged.download(buffer, 1500, np.uint8), data)
+        for event in failing:
+            with pytest.raises(cl.Error):
+                event.wait()
+
+
+def test_every_chunk_of_an_upload_that_fails_is_told(staged: runtime.Session) -> None:
+    with staged.scope() as scope:
+        for nbytes, events in ((0, 0), (1000, 1), (1001, 2), (5000, 2)):
+            assert len(lane_of(staged).upload(scope.empty(nbytes), np.zeros(nbytes, np.uint8), 0, [])) == events
+        gate = cl.UserEvent(staged.context)
+        upload = lane_of(staged).upload(scope.empty(2000), np.zeros(2000, np.uint8), 0, [gate])
+        gate.set_status(cl.status_code.OUT_OF_RESOURCES)
+        for event in upload:
+            with pytest.raises(cl.Error):
+                event.wait()
+
+
+def test_a_failed_download_leaves_no_chunk_in_use(staged: runtime.Session, rng: np.random.Generator) -> None:
+    lane, gate = lane_of(staged), cl.UserEvent(staged.context)
+    data = rng.integers(0, 256, 1500, dtype=np.uint8)
+    with staged.scope() as scope:
+        source, target = scope.zeros(1500), scope.empty(1500)
+        failed: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                lane.download(np.empty(1500, np.uint8), source, 0, [gate])
+            except cl.Error as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        while lane._pending[1] is None:
+            time.sleep(0.001)
+        gate.set_status(cl.status_code.OUT_OF_RESOURCES)
+        thread.join()
+        assert failed
+        cl.wait_for_events(lane.upload(target, data, 0, []))
+        assert np.array_equal(staged.download(target, 1500, np.uint8), data)
+
+
+def test_release_memory_gives_the_pinned_chunks_back(staged: runtime.Session, rng: np.random.Generator) -> None:
+    data = rng.integers(0, 256, 5000, dtype=np.uint8)
+    for _ in range(2):
+        with staged.scope() as scope:
+            buffer = scope.copy_of(data)
+            assert staging_module._stagings
+            runtime.release_memory()
+            assert not staging_module._stagings
+            assert np.array_equal(staged.download(buffer, 5000, np.uint8), data)

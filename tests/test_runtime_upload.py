@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
+import pyopencl as cl
 import pytest
 
 from clquant import runtime
+from clquant.runtime import transfers
 from clquant.runtime.memory import HOST_ALIGNMENT, SMALL_BYTES, aligned
 
 
@@ -26,3 +29,35 @@ def test_aligned_arrays_keep_shape_and_values(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(even, odd)
     assert even.ctypes.data % HOST_ALIGNMENT == 0
     assert aligned(even) is even
+
+
+def test_nothing_waits_for_small_copies(queue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
+    monkeypatch.setattr(transfers, "MOST_UNDER_WAY", 8)
+    session, gate, ended = runtime.open_session(queue), cl.UserEvent(queue.context), threading.Event()
+    with session.scope() as outer:
+        first, second = outer.empty(400), outer.empty(400)
+        session.finish()
+        cl.enqueue_barrier(queue, wait_for=[gate])
+
+        def work() -> None:
+            numbers = np.arange(100, dtype=np.uint32)
+            with session.scope() as inner:
+                session.copy(first, inner.copy_of(numbers), 400)
+                session.write(second, numbers)
+                numbers[:] = 0
+            ended.set()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        free = ended.wait(60)
+        gate.set_status(cl.command_execution_status.COMPLETE)
+        thread.join()
+        assert free
+        for buffer in (first, second):
+            assert np.array_equal(session.download(buffer, 100, np.uint32), np.arange(100))
+        for i in range(20):
+            session.write(second, np.full(100, i, np.uint32))
+        assert (session.download(second, 100, np.uint32) == 19).all()
+        transfers.drop_arrived()
+        assert not transfers._under_way

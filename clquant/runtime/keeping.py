@@ -19,6 +19,7 @@ from clquant.runtime.memory import Scope
 from clquant.runtime.pinned import clear_pinned
 from clquant.runtime.recycling import RECYCLER
 from clquant.runtime.session import Session
+from clquant.runtime.staging import clear_stagings
 
 Thing = TypeVar("Thing")
 MOST = 8  # things kept; what was used last stays
@@ -113,4 +114,5 @@ def release_memory() -> None:
     check_process()
     KEEPER.clear()
     RECYCLER.clear()
+    clear_stagings()
     clear_pinned()

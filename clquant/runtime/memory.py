@@ -14,10 +14,9 @@ import pyopencl as cl
 
 from clquant.runtime.errors import DeviceMemoryError, device_errors
 from clquant.runtime.limits import Limits
-from clquant.runtime.profiling import record
 from clquant.runtime.recycling import MOST_SHARE, MOST_SHARE_OF_HOST, RECYCLER, Recycler
 from clquant.runtime.recycling import SMALLEST as SMALLEST_KEPT
-from clquant.runtime.transfers import UNAWAITED_BYTES, Upload, marker, order_commands
+from clquant.runtime.transfers import UNAWAITED_BYTES, Upload, drop_arrived, marker, order_commands
 
 # Zero-copy of a host array needs this alignment on the drivers that have it at all (Intel's guide: a page).
 HOST_ALIGNMENT = 64
@@ -41,7 +40,6 @@ class Scope:
         self._limits = limits
         self._buffers: list[cl.Buffer] = []
         self._recyclable: set[cl.Buffer] = set()
-        self._copies: list[cl.Event] = []  # each keeps its array, and waits for the copy when it is dropped
         self._uploads: list[Upload] = []
         self._elsewhere: cl.Event | None = None
         self._endings: list[Callable[[], None]] = []
@@ -76,32 +74,35 @@ class Scope:
             # Queued work may still read host arrays that the caller is free to change or drop after this.
             with contextlib.suppress(cl.Error):
                 self._queue.finish()
-        used = self._elsewhere
-        if used is None and kind is None and self._recyclable:
-            used = self._end_of_use()
-        bound = self._limits.global_memory // self._share()
+        if kind is None:
+            self._recycle()
         for buffer in self._buffers:
-            if kind is None and buffer in self._recyclable:
-                RECYCLER.keep(self._queue, buffer, bound, used, self._elsewhere is not None)
-            else:
-                buffer.release()
+            buffer.release()
+        if kind is not None and issubclass(kind, DeviceMemoryError):
+            RECYCLER.clear()  # some drivers find memory short only at its first use, too late for `_allocate_anew`
         self._buffers.clear()
         self._recyclable.clear()
-        self._copies.clear()
         self._uploads.clear()
+        drop_arrived()
         while self._endings:
             self._endings.pop()()
 
-    def _end_of_use(self) -> cl.Event | None:
-        """What is over when the buffers are idle; asked for only where other queues may write to them."""
-        if self._limits.unified_memory:
-            return None
-        with contextlib.suppress(cl.Error):
-            return marker(self._queue)
-        return None
-
-    def _share(self) -> int:
-        return MOST_SHARE_OF_HOST if self._limits.unified_memory else MOST_SHARE
+    def _recycle(self) -> None:
+        """Keep the buffers that may be kept for the next job, where it is known when their last use is over."""
+        # A copy on another queue that nothing here waits for may still be under way.
+        if not self._recyclable or not all(upload.ordered for upload in self._uploads):
+            return
+        used = self._elsewhere
+        if used is None and not self._limits.unified_memory:  # with it, no other queue ever writes to them
+            try:
+                used = marker(self._queue)
+            except cl.Error:
+                return
+        share = MOST_SHARE_OF_HOST if self._limits.unified_memory else MOST_SHARE
+        bound = self._limits.global_memory // share
+        for buffer in [buffer for buffer in self._buffers if buffer in self._recyclable]:
+            RECYCLER.keep(self._queue, buffer, bound, used, self._elsewhere is not None)
+            self._buffers.remove(buffer)
 
     def _wraps_host_memory(self) -> bool:
         return any(buffer.hostbuf is not None for buffer in self._buffers)
@@ -131,7 +132,7 @@ class Scope:
         """
         wanted = max(int(nbytes), 1)
         if wanted < SMALLEST_KEPT:
-            return self._keep(cl.mem_flags.READ_WRITE, wanted)
+            return self._allocate_anew(wanted)
         if wanted <= self._limits.max_alloc:
             wanted = min(Recycler.rounded(wanted), self._limits.max_alloc)
         buffer = RECYCLER.take(self._queue, wanted, idle)
@@ -168,7 +169,7 @@ class Scope:
         buffer = self.empty(nbytes)
         with device_errors("clearing a buffer"):
             cl.enqueue_fill_buffer(self._queue, buffer, np.zeros(1, np.uint8), 0, max(int(nbytes), 1))
-        self._order()
+        order_commands(self._queue)
         return buffer
 
     def upload(self, array: npt.NDArray[Any]) -> cl.Buffer:
@@ -199,22 +200,14 @@ class Scope:
         Parameters
         ----------
         array : ndarray
-            C-contiguous.
+            C-contiguous. It must not change before the scope ends.
 
         Raises
         ------
         DeviceMemoryError
             As `empty`.
         """
-        if 0 < array.nbytes <= UNAWAITED_BYTES and not self._limits.unified_memory:
-            buffer = self.empty(array.nbytes)
-            with device_errors("copying to the device"):
-                event = cl.enqueue_copy(self._queue, buffer, array.copy(), is_blocking=False)
-                self._order()
-            self._copies.append(event)
-            record("upload", False, event)
-            return buffer
-        buffer = self.empty(array.nbytes, idle=True)
+        buffer = self.empty(array.nbytes, idle=array.nbytes > UNAWAITED_BYTES)
         self.begin_upload(buffer, array, 0).order()
         return buffer
 
@@ -238,9 +231,6 @@ class Scope:
         upload = Upload(self._queue, self._limits, buffer, array, offset, idle=True)
         self._uploads.append(upload)
         return upload
-
-    def _order(self) -> None:
-        order_commands(self._queue)
 
 
 def aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -26,7 +26,7 @@ from clquant.runtime.recycling import Recycler
 # Of results in use and blocks kept for coming ones, a device; what users ask for themselves is not bounded.
 MOST_RESULT_BYTES = 1 << 30
 MOST_SHARE_OF_HOST = 16
-CONTEXTS_KEPT = 4
+CONTEXTS_KEPT = 8  # as many as hosts of several GPUs commonly have devices
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -101,6 +101,7 @@ class PinnedPool:
         self._idle: list[Block] = []
         self._begins: list[int] = []
         self._blocks: dict[int, Block] = {}
+        self._users: set[int] = set()  # where those blocks begin that users asked for and have
         # Filled by finalizers, which may run at any moment, also while this thread holds the lock.
         self._returned: collections.deque[Block] = collections.deque()
 
@@ -112,10 +113,10 @@ class PinnedPool:
         shape : tuple of int
         dtype : dtype_like
         """
-        return self._array(shape, np.dtype(dtype), math.inf)
+        return self._array(shape, np.dtype(dtype), bounded=False)
 
     def result(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any] | None:
-        """As `empty`; None as well at the first time that a size is asked for, and beyond `MOST_RESULT_BYTES`.
+        """As `empty`; None as well at the first time that a size is asked for, and beyond what results may have.
 
         Parameters
         ----------
@@ -127,7 +128,7 @@ class PinnedPool:
             if rounded not in self._asked:
                 self._asked.add(rounded)
                 return None
-        return self._array(shape, np.dtype(dtype), min(MOST_RESULT_BYTES, host_share()))
+        return self._array(shape, np.dtype(dtype), bounded=True)
 
     def holds(self, array: npt.NDArray[Any]) -> bool:
         """Whether all of a C-contiguous array lies in this pool's memory.
@@ -147,10 +148,12 @@ class PinnedPool:
             self._take_back()
             self._drop_idle()
 
-    def _array(self, shape: tuple[int, ...], dtype: np.dtype[Any], most: float) -> npt.NDArray[Any] | None:
+    def _array(self, shape: tuple[int, ...], dtype: np.dtype[Any], bounded: bool) -> npt.NDArray[Any] | None:
         nbytes = math.prod(shape) * dtype.itemsize
         with self._lock:
-            block = self._block(Recycler.rounded(max(nbytes, 1)), most)
+            block = self._block(Recycler.rounded(max(nbytes, 1)), bounded)
+            if block is not None and not bounded:
+                self._users.add(block.begin)
         if block is None:
             return None
         owner = _Owner(block, nbytes)
@@ -158,14 +161,14 @@ class PinnedPool:
         array: npt.NDArray[Any] = np.asarray(owner).view(dtype).reshape(shape)
         return array
 
-    def _block(self, nbytes: int, most: float) -> Block | None:
+    def _block(self, nbytes: int, bounded: bool) -> Block | None:
         self._take_back()
         for i in reversed(range(len(self._idle))):
             if self._idle[i].nbytes == nbytes:
                 return self._idle.pop(i)
-        if self._total() + nbytes > most:
+        if bounded and self._total() + nbytes > _most_bytes():
             self._drop_idle()
-            if self._total() + nbytes > most:
+            if self._total() + nbytes > _most_bytes():
                 return None
         try:
             block = Block(self.downloads, nbytes)
@@ -176,13 +179,15 @@ class PinnedPool:
         return block
 
     def _total(self) -> int:
-        return sum(block.nbytes for block in self._blocks.values())
+        return sum(block.nbytes for begin, block in self._blocks.items() if begin not in self._users)
 
     def _take_back(self) -> None:
         while self._returned:
-            self._idle.append(self._returned.popleft())
+            block = self._returned.popleft()
+            self._users.discard(block.begin)
+            self._idle.append(block)
         kept = sum(block.nbytes for block in self._idle)
-        while kept > MOST_RESULT_BYTES:
+        while kept > _most_bytes():
             kept -= self._idle[0].nbytes
             self._forget(self._idle.pop(0))
 
@@ -193,6 +198,11 @@ class PinnedPool:
     def _forget(self, block: Block) -> None:
         self._begins.remove(block.begin)
         del self._blocks[block.begin]
+
+
+def _most_bytes() -> int:
+    """Of results in use and of blocks kept."""
+    return min(MOST_RESULT_BYTES, host_share())
 
 
 _lock = threading.Lock()

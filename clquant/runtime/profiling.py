@@ -25,7 +25,7 @@ class Profile:
         ----------
         name : str
         is_kernel : bool
-            False for copies and fills.
+            False for copies between host and device; fills and copies within the device count as kernels.
         event : pyopencl.Event
         """
         self._events.append((name, is_kernel, event))
@@ -48,7 +48,7 @@ class Profile:
         return dict(Counter(name for name, _, _ in self._events))
 
     def launches(self) -> int:
-        """How many kernels were launched."""
+        """How many kernels, fills and copies within the device were queued."""
         return sum(is_kernel for _, is_kernel, _ in self._events)
 
 

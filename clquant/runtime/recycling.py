@@ -2,8 +2,9 @@
 
 Allocating and releasing a large buffer takes an NVIDIA H200's driver about 0.25 ms, as long as the kernels of many a
 job. A kept buffer goes only to a job on the queue that used it last: commands of one queue run in order, so the last
-job's are over before the next one's begin. Where host and device share memory, new pages take as long to come by as a
-kernel to fill them, so buffers are kept there too, within a smaller share; what wraps an array of the host never is.
+job's are over before the next one's begin. One that another queue used last, or is to write to, must be idle. Where
+host and device share memory, new pages take as long to come by as a kernel to fill them, so buffers are kept there too,
+within a smaller share; what wraps an array of the host never is.
 """
 
 from __future__ import annotations

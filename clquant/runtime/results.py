@@ -38,6 +38,11 @@ class HostResult:
         self._array, self._pinned = new_host_array(session.queue, session.limits, shape, dtype)
         self._touched = touch_ahead(self._array, session.limits) if ahead and not self._pinned else []
 
+    @property
+    def is_pinned(self) -> bool:
+        """Whether its memory is page-locked."""
+        return self._pinned
+
     def fits(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> bool:
         """Whether the array has this shape and type.
 
@@ -133,8 +138,8 @@ def empty_pinned(
         kind: np.dtype[Any] | None = np.dtype(dtype)
     except TypeError:
         kind = None
-    if kind is None or kind.hasobject or kind.itemsize == 0:
-        raise InvalidArgument(f"dtype is {dtype!r}; allowed: a NumPy dtype of a size, without Python objects")
+    if kind is None or kind.hasobject or kind.itemsize == 0 or kind.subdtype is not None:
+        raise InvalidArgument(f"dtype is {dtype!r}; allowed: a NumPy dtype of a size, no array, without Python objects")
     session = open_session(queue)
     try:
         array = None

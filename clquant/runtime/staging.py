@@ -51,7 +51,7 @@ class Lane:
         self._chunks = chunks
         self._pending: list[cl.Event | None] = [None] * len(chunks)
 
-    def upload(self, buffer: cl.Buffer, source: Bytes, offset: int, after: list[cl.Event]) -> cl.Event | None:
+    def upload(self, buffer: cl.Buffer, source: Bytes, offset: int, after: list[cl.Event]) -> list[cl.Event]:
         """Copy host bytes into a buffer; returns when they were read, not when they have arrived.
 
         Parameters
@@ -65,21 +65,20 @@ class Lane:
 
         Returns
         -------
-        pyopencl.Event or None
-            Over when all of it has arrived; None if there was nothing to copy.
+        list of pyopencl.Event
+            Over when all of it has arrived; empty if there was nothing to copy.
         """
-        event = None
+        events: list[cl.Event] = []
         for turn, start in enumerate(range(0, len(source), CHUNK_BYTES)):
             part = source[start : start + CHUNK_BYTES]
-            slot = turn % len(self._chunks)
-            chunk = self._chunk(slot, len(part))
+            chunk = self._chunk(turn, len(part))
             np.copyto(chunk, part)
             event = cl.enqueue_copy(
                 self.queue, buffer, chunk, dst_offset=offset + start, is_blocking=False, wait_for=after
             )
-            self.queue.flush()
-            self._pending[slot] = event
-        return event
+            self._begun(turn, event)
+            events.append(event)
+        return events[-len(self._chunks) :]
 
     def download(self, target: Bytes, buffer: cl.Buffer, offset: int, after: list[cl.Event]) -> None:
         """Copy a buffer's bytes into host memory; returns when they have arrived.
@@ -96,23 +95,33 @@ class Lane:
         pending: tuple[cl.Event, Bytes, Bytes] | None = None
         for turn, start in enumerate(range(0, len(target), CHUNK_BYTES)):
             part = target[start : start + CHUNK_BYTES]
-            chunk = self._chunk(turn % len(self._chunks), len(part))
+            chunk = self._chunk(turn, len(part))
             event = cl.enqueue_copy(
                 self.queue, chunk, buffer, src_offset=offset + start, is_blocking=False, wait_for=after
             )
-            self.queue.flush()
+            self._begun(turn, event)
             if pending is not None:
                 _take(*pending)
             pending = (event, chunk, part)
         if pending is not None:
             _take(*pending)
 
-    def _chunk(self, slot: int, nbytes: int) -> Bytes:
-        """A chunk of pinned memory that no copy uses any more."""
+    def _begun(self, turn: int, event: cl.Event) -> None:
+        """Note what uses a chunk until it is over."""
+        self._pending[turn % len(self._chunks)] = event
+        self.queue.flush()
+
+    def _chunk(self, turn: int, nbytes: int) -> Bytes:
+        """The chunk for the `turn`-th part of a copy, once no part before uses it."""
+        slot = turn % len(self._chunks)
         before, self._pending[slot] = self._pending[slot], None
         # Waiting hands Python's lock to another thread, which takes as long as copying 400 kB.
         if before is not None and before.command_execution_status != cl.command_execution_status.COMPLETE:
-            before.wait()
+            try:
+                before.wait()
+            except cl.Error:
+                if turn >= len(self._chunks):  # else it is another job's, which was told
+                    raise
         return self._chunks[slot, :nbytes]
 
 
@@ -185,10 +194,10 @@ class StagedUpload:
     Parameters
     ----------
     slices : list of Future
-        The last event of each lane.
+        The last events of each lane.
     """
 
-    def __init__(self, slices: list[Future[cl.Event | None]]) -> None:
+    def __init__(self, slices: list[Future[list[cl.Event]]]) -> None:
         self._slices = slices
 
     def events(self) -> list[cl.Event]:
@@ -199,7 +208,7 @@ class StagedUpload:
         pyopencl.Error
             The first lane's that failed.
         """
-        return [event for event in _results(self._slices) if event is not None]
+        return [event for events in _results(self._slices) for event in events]
 
     def wait(self) -> None:
         """Wait until the source was read or a lane has failed."""
@@ -226,13 +235,15 @@ _stagings: OrderedDict[tuple[int, int], Staging | None] = OrderedDict()
 
 
 def staging(context: cl.Context, device: cl.Device) -> Staging | None:
-    """The staging of a device in a context, made at its first use; None where pinned memory cannot be had.
+    """The staging of a device in a context, made at its first use; None where pinned memory or threads cannot be had.
 
     Parameters
     ----------
     context : pyopencl.Context
     device : pyopencl.Device
     """
+    if not threads_run():
+        return None
     key = (context.int_ptr, device.int_ptr)
     with _lock:
         if key not in _stagings:
@@ -244,6 +255,17 @@ def staging(context: cl.Context, device: cl.Device) -> Staging | None:
                 _stagings.popitem(last=False)
         _stagings.move_to_end(key)
         return _stagings[key]
+
+
+def threads_run() -> bool:
+    """Whether threads still take work: those of `concurrent.futures` do not in functions called at Python's exit."""
+    return threading.main_thread().is_alive()
+
+
+def clear_stagings() -> None:
+    """Give back the pinned memory of all stagings, once what is under way is over."""
+    with _lock:
+        _stagings.clear()
 
 
 def as_bytes(array: npt.NDArray[Any]) -> Bytes:

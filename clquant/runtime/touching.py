@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.runtime.limits import Limits
-from clquant.runtime.staging import SMALLEST_DOWN, as_bytes
+from clquant.runtime.staging import SMALLEST_DOWN, as_bytes, threads_run
 
 THREADS = 4
 # Slices end where the largest usual pages do.
@@ -37,9 +37,10 @@ def touch_ahead(array: npt.NDArray[Any], limits: Limits) -> list[Future[None]]:
     Returns
     -------
     list of Future
-        Empty for arrays too small to gain anything.
+        Empty for arrays too small, and machines with too few cores, to gain anything.
     """
-    if limits.unified_memory or array.nbytes < SMALLEST_DOWN or (os.cpu_count() or 1) <= THREADS:
+    few_cores = (os.cpu_count() or 1) <= THREADS
+    if limits.unified_memory or array.nbytes < SMALLEST_DOWN or few_cores or not threads_run():
         return []
     flat = as_bytes(array)
     step = -(-len(flat) // THREADS // ALIGNMENT) * ALIGNMENT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import math
 from typing import Any
@@ -16,8 +17,9 @@ from clquant.runtime.pinned import pinned_pool
 from clquant.runtime.profiling import profiled, record
 from clquant.runtime.staging import SMALLEST, SMALLEST_DOWN, StagedUpload, as_bytes, staging
 
-# Arrays up to this size are copied to devices with memory of their own without waiting for the end of the copy.
+# Arrays up to this size are copied on the host first, and then to devices with memory of their own without waiting.
 UNAWAITED_BYTES = 1 << 16
+MOST_UNDER_WAY = 256  # of these
 
 
 class Upload:
@@ -36,6 +38,11 @@ class Upload:
     idle : bool
         Whether no queued command uses these bytes of the buffer, so that they may be written at once.
 
+    Attributes
+    ----------
+    ordered : bool
+        Whether what is queued from now on waits for the copy.
+
     Raises
     ------
     DeviceMemoryError, DeviceError
@@ -51,32 +58,44 @@ class Upload:
         offset: int = 0,
         idle: bool = False,
     ) -> None:
+        self.ordered = False
         self._queue = queue
         self._direct: cl.Event | None = None
         self._staged: StagedUpload | None = None
         with device_errors("copying to the device"):
-            if limits.unified_memory or array.nbytes <= UNAWAITED_BYTES or profiled():
+            if array.nbytes <= UNAWAITED_BYTES and not limits.unified_memory:
+                self._small(buffer, array, offset)
+                return
+            if limits.unified_memory or profiled():
                 self._plain(buffer, array, offset)
                 return
             pinned = pinned_pool(queue.context, queue.device)
-            stager = None
             if pinned.holds(array):
                 self._direct = cl.enqueue_copy(
                     pinned.uploads, buffer, array, dst_offset=offset, is_blocking=False, wait_for=_before(queue, idle)
                 )
                 pinned.uploads.flush()
                 return
-            if array.nbytes >= SMALLEST:
-                stager = staging(queue.context, queue.device)
+            stager = staging(queue.context, queue.device) if array.nbytes >= SMALLEST else None
             if stager is None:
                 self._plain(buffer, array, offset)
             else:
                 self._staged = stager.begin_upload(buffer, as_bytes(array), offset, _before(queue, idle))
 
     def _plain(self, buffer: cl.Buffer, array: npt.NDArray[Any], offset: int) -> None:
+        self.ordered = True
         if array.size:
             event = cl.enqueue_copy(self._queue, buffer, array, dst_offset=offset, is_blocking=True)
             order_commands(self._queue)
+            record("upload", False, event)
+
+    def _small(self, buffer: cl.Buffer, array: npt.NDArray[Any], offset: int) -> None:
+        self.ordered = True
+        if array.size:
+            event = cl.enqueue_copy(self._queue, buffer, array.copy(), dst_offset=offset, is_blocking=False)
+            order_commands(self._queue)
+            _under_way.append(event)
+            drop_arrived()
             record("upload", False, event)
 
     def order(self) -> None:
@@ -92,6 +111,7 @@ class Upload:
                 cl.enqueue_barrier(self._queue, wait_for=[self._direct])
             elif self._staged is not None:
                 cl.enqueue_barrier(self._queue, wait_for=self._staged.events())
+        self.ordered = True
 
     def wait(self) -> None:
         """Wait until the array is free to change, whether or not the copy succeeded."""
@@ -102,29 +122,31 @@ class Upload:
             self._staged.wait()
 
 
+# Events of small copies, oldest first. Each keeps its array and, when it is dropped, waits for the copy: dropped too
+# soon, it stops the host until all is over that was queued before.
+_under_way: collections.deque[cl.Event] = collections.deque()
+
+
+def drop_arrived() -> None:
+    """Let go of small arrays that have arrived, and of the oldest in any case where they become too many."""
+    with contextlib.suppress(IndexError):  # another thread took the last
+        while len(_under_way) > MOST_UNDER_WAY or _is_over(_under_way[0]):
+            _under_way.popleft()
+
+
+def _is_over(event: cl.Event) -> bool:
+    """Whether a command has ended, well or badly."""
+    return event.command_execution_status <= cl.command_execution_status.COMPLETE
+
+
 def read_buffer(
     queue: cl.CommandQueue, limits: Limits, array: npt.NDArray[Any], buffer: cl.Buffer, offset: int = 0
 ) -> None:
-    """Copy a buffer's bytes from an offset into a C-contiguous host array, after everything queued before.
-
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-    limits : Limits
-    array : ndarray
-    buffer : pyopencl.Buffer
-    offset : int
-        Bytes into the buffer.
-
-    Raises
-    ------
-    DeviceMemoryError, DeviceError
-        If the device fails, in this copy or in what was queued before it.
-    """
+    """What `Session.download_into` does, on its queue and with its limits."""
     if not array.size:
         return
     with device_errors("copying from the device"):
-        if array.nbytes >= min(SMALLEST, SMALLEST_DOWN) and not limits.unified_memory and not profiled():
+        if array.nbytes >= SMALLEST_DOWN and not limits.unified_memory and not profiled():
             pinned = pinned_pool(queue.context, queue.device).holds(array)
             stager = None if pinned else staging(queue.context, queue.device)
             if stager is not None:
@@ -137,14 +159,7 @@ def read_buffer(
 def read_buffer_later(
     queue: cl.CommandQueue, array: npt.NDArray[Any], buffer: cl.Buffer, offset: int
 ) -> cl.Event | None:
-    """As `read_buffer` into a page-locked array, without waiting and without holding up what is queued later.
-
-    Returns
-    -------
-    pyopencl.Event or None
-        Of another queue: over when the array is filled, until when the buffer must not be written. It keeps the array.
-        None where there was nothing to copy.
-    """
+    """The copy of `Session.download_later`: until its event, of another queue, is over, the buffer is not written."""
     if not array.size:
         return None
     downloads = pinned_pool(queue.context, queue.device).downloads
@@ -158,15 +173,7 @@ def read_buffer_later(
 def new_host_array(
     queue: cl.CommandQueue, limits: Limits, shape: tuple[int, ...], dtype: npt.DTypeLike
 ) -> tuple[npt.NDArray[Any], bool]:
-    """A new array for what a device computed, and whether it is page-locked; its content is not defined.
-
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-    limits : Limits
-    shape : tuple of int
-    dtype : dtype_like
-    """
+    """A new array for what a device computed, and whether it is page-locked; its content is not defined."""
     if not limits.unified_memory and math.prod(shape) * np.dtype(dtype).itemsize >= SMALLEST_DOWN:
         array = pinned_pool(queue.context, queue.device).result(shape, dtype)
         if array is not None:

@@ -1,0 +1,97 @@
+"""Host pictures on their way to a device, in parts, so that transfers and kernels overlap."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import Buffer, Scope, Session, Upload, overlap_bands
+
+PARTS_AHEAD = 1  # of a picture sent in parts: begun before they are needed; two delay downloads
+PAGEABLE_PART = 96 << 20  # bytes; smaller ones are staged at a lower rate than is gained
+PARTS_THERE = 4  # at most, of a picture that is on the device: enough for results to overlap the kernels
+
+
+def parts(
+    session: Session, height: int, row_bytes: int, pinned: bool, multiple_of: int = 1, there: bool = False
+) -> list[tuple[int, int]]:
+    """Bands of rows of a picture on the host to work on one after another, so that transfers and kernels overlap.
+
+    Parameters
+    ----------
+    session : Session
+    height, row_bytes : int
+        Rows, and bytes a row of the largest buffer that a band needs.
+    pinned : bool
+        Whether the picture's memory on the host is page-locked.
+    multiple_of : int
+        Every band but the last has a multiple of this many rows.
+    there : bool
+        Whether its pixels come from what is on the device, or nearly nothing, so that only results are long on the way.
+
+    Returns
+    -------
+    list of (row0, row1)
+        Half-open, top to bottom; each within the device's largest allocation.
+    """
+    least = -(-height // PARTS_THERE) * row_bytes if there else 0
+    return overlap_bands(session, height, row_bytes, multiple_of, max(least, 0 if pinned else PAGEABLE_PART))
+
+
+class SentRows:
+    """A host picture on its way to a device, in parts: a part's upload is begun well before its rows are asked for.
+
+    Not all are begun at once: the small copies of a job's tables would have to wait for them.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        The rows stay on the device as long as it.
+    array : ndarray of uint8, shape (H, W, C)
+        C-contiguous.
+    """
+
+    def __init__(self, session: Session, scope: Scope, array: npt.NDArray[np.uint8]) -> None:
+        self._scope = scope
+        self._array = array
+        self._row_bytes = array[0].nbytes
+        self._buffer = scope.empty(array.nbytes, idle=True)
+        self._parts = parts(session, len(array), self._row_bytes, session.is_pinned(array))
+        self._begun: list[Upload] = []
+        self._ordered = 0
+        self._begin(1)
+
+    @property
+    def are_there(self) -> bool:
+        """Whether all rows were asked for before, so that nothing waits for the host any more."""
+        return self._ordered == len(self._parts)
+
+    def _begin(self, count: int) -> None:
+        """Begin the uploads of the first `count` parts."""
+        for row0, row1 in self._parts[len(self._begun) : count]:
+            upload = self._scope.begin_upload(self._buffer, self._array[row0:row1], row0 * self._row_bytes)
+            self._begun.append(upload)
+
+    def rows(self, session: Session, scope: Scope, row0: int, row1: int) -> Buffer:
+        """A buffer with rows ``row0..row1`` for what is queued from now on.
+
+        Parameters
+        ----------
+        session : Session
+            On the queue of the session that the rows were sent by.
+        scope : Scope
+            The buffer's, where it is not that of the whole picture.
+        row0, row1 : int
+        """
+        needed = sum(begin < row1 for begin, _ in self._parts)
+        self._begin(needed + PARTS_AHEAD)
+        for upload in self._begun[self._ordered : needed]:
+            upload.order()
+        self._ordered = max(self._ordered, needed)
+        if row1 - row0 == len(self._array):
+            return self._buffer
+        nbytes = (row1 - row0) * self._row_bytes
+        part = scope.empty(nbytes)
+        session.copy(part, self._buffer, nbytes, row0 * self._row_bytes)
+        return part
