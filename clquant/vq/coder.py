@@ -22,6 +22,7 @@ from clquant.runtime import (
     Session,
     open_session,
 )
+from clquant.sending import parts
 from clquant.vq import decoder
 from clquant.vq.blocks import BlockShape, check_block_shape
 from clquant.vq.search import MAX_CODEBOOK, Search, index_dtype
@@ -164,13 +165,15 @@ class BlockCoder(Estimator):
                 result = session.new_array(out, np.uint8)
                 decoder.decode(session, source, codebook, size, block, height, width, images.buffer_of(result))
                 return result
-            narrow = np.ascontiguousarray(indices).astype(index_dtype(size), copy=False)
             whole = HostResult(session, out, np.uint8)
-            for row0, row1 in images.row_bands(height, width * block.channels, session, block.rows):
+            row_bytes = width * block.channels
+            for row0, row1 in parts(session, height, row_bytes, whole.is_pinned, block.rows, there=True):
+                # Checked part by part: the host looks at one while those before are on their way back.
+                part = self._checked_indices(indices, slice(row0 // block.rows, -(-row1 // block.rows)))
                 with session.scope() as inner:
-                    image = inner.empty((row1 - row0) * width * block.channels)
-                    part = inner.upload(narrow[row0 // block.rows : -(-row1 // block.rows)])
-                    decoder.decode(session, part, codebook, size, block, row1 - row0, width, image)
+                    image = inner.empty((row1 - row0) * row_bytes)
+                    there = inner.upload(part)
+                    decoder.decode(session, there, codebook, size, block, row1 - row0, width, image)
                     whole.store(inner, row0, row1, image)
             return whole.array()
 
@@ -187,11 +190,16 @@ class BlockCoder(Estimator):
                 )
         elif not np.issubdtype(indices.dtype, np.integer):
             raise InvalidType(f"indices is {params.shown(indices)}; allowed: integers")
-        elif int(indices.min()) < 0 or int(indices.max()) >= size:
+        return indices.shape[0], indices.shape[1]
+
+    def _checked_indices(self, indices: npt.NDArray[np.integer[Any]], rows: slice) -> npt.NDArray[np.integer[Any]]:
+        """Some rows of a table on the host, C-contiguous and of `index_dtype`."""
+        size, part, held = len(self.codebook_), indices[rows], np.iinfo(indices.dtype)
+        if (held.min < 0 and int(part.min()) < 0) or (held.max >= size and int(part.max()) >= size):
             raise InvalidArgument(
                 f"indices holds values from {int(indices.min())} to {int(indices.max())}; allowed: 0 to {size - 1}"
             )
-        return indices.shape[0], indices.shape[1]
+        return np.ascontiguousarray(part).astype(index_dtype(size), copy=False)
 
     @staticmethod
     def _check_size(shape: Any, table: tuple[int, int], block: BlockShape) -> tuple[int, int]:
