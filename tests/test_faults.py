@@ -34,16 +34,23 @@ def works(job: Job, queue: runtime.CommandQueue) -> bool:
 
 
 def in_turn(
-    patch: pytest.MonkeyPatch, owner: Any, name: str, call: Callable[..., Any], error: Callable[[], Exception]
+    patch: pytest.MonkeyPatch,
+    owner: Any,
+    name: str,
+    call: Callable[..., Any],
+    error: Callable[[], Exception],
+    times: int = 1,
 ) -> Iterator[int]:
-    """Make use 0, 1, 2, ... of a driver call fail as drivers do, until a run needs no more; beyond 12 every eighth."""
+    """Make use 0, 1, 2, ... of a driver call, and so many `times` from there on, fail as drivers do, until a run needs no
+    more; beyond 12 every eighth.
+    """
     for at in (*range(12), *range(12, 2000, 8)):
         left = at
 
         def failing(*args: Any, **kwargs: Any) -> Any:
             nonlocal left
             left -= 1
-            if left == -1:
+            if -times <= left < 0:
                 raise error()
             return call(*args, **kwargs)
 
@@ -63,7 +70,8 @@ def test_memory_may_run_out_at_any_allocation(
 
     failures = 0
     TrackedBuffer.alive.clear()
-    for _ in in_turn(monkeypatch, memory, "allocate", tracked_allocation, short):
+    # Two in a row: the first refusal has what is kept released, and the same is asked for again.
+    for _ in in_turn(monkeypatch, memory, "allocate", tracked_allocation, short, times=2):
         try:
             job.run(queue)
         except runtime.DeviceMemoryError:
