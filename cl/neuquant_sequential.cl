@@ -78,10 +78,16 @@ neuquant_sequential(__global const ushort4 *restrict points, __global const uint
         const uint end = min((cycle + 1) * per_cycle, samples);
         for (; sample < end; ++sample) {
             if (sample == filled) {
-                // No conditional bound of a loop after a barrier: PoCL 5 and 6 abort on it.
+#if LOCAL == 1
+                // PoCL 3 makes a faster program of this bound, by a tenth, than of the one below.
+                barrier(CLK_LOCAL_MEM_FENCE);
+                for (uint k = item; k < CHUNK && sample + k < slice_end; k += LOCAL)
+#else
+                // No conditional bound of a loop after a barrier in a group: PoCL 5 and 6 abort on it.
                 const uint taken = min((uint)CHUNK, slice_end - sample);
                 barrier(CLK_LOCAL_MEM_FENCE);
                 for (uint k = item; k < taken; k += LOCAL)
+#endif
                     chunk[k] = points[picture.x + sample - begin + k];
                 filled = sample + CHUNK;
                 barrier(CLK_LOCAL_MEM_FENCE);
@@ -89,10 +95,12 @@ neuquant_sequential(__global const ushort4 *restrict points, __global const uint
             // In a group a sample that is passed over has its contest, whose keys may wrap, and changes nothing: PoCL 6
             // miscompiles a loop that goes on before its barrier, though the whole group does.
             const ushort4 point = chunk[sample + CHUNK - filled];
-            const bool teaches = point.x != 65535;
 #if LOCAL == 1
-            if (!teaches)
+            if (point.x == 65535)
                 continue;
+            const bool teaches = true;
+#else
+            const bool teaches = point.x != 65535;
 #endif
             int value[4];
             value[0] = (int)point.x << 4;
