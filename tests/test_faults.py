@@ -41,8 +41,8 @@ def in_turn(
     error: Callable[[], Exception],
     times: int = 1,
 ) -> Iterator[int]:
-    """Make use 0, 1, 2, ... of a driver call, and so many `times` from there on, fail as drivers do, until a run needs no
-    more; beyond 12 every eighth.
+    """Make use 0, 1, 2, ... of a driver call, and so many `times` from there on, fail as drivers do, until a run needs
+    no more; beyond 12 every eighth.
     """
     for at in (*range(12), *range(12, 2000, 8)):
         left = at
