@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from clquant.runtime import (
     InvalidArgument,
     Progress,
     ProgressCallback,
+    Scope,
     Session,
     open_session,
     philox4x32,
@@ -33,6 +35,8 @@ from clquant.runtime import (
 MODES = ("parallel", "sequential")
 FEWEST_COLORS, MOST_COLORS = 2, 1024
 MOST_REFINE_STEPS = 64
+# Pictures of so many pixels reach a device with memory of its own so late that the map is prepared meanwhile.
+PREPARED_PIXELS = 1 << 20
 
 
 class NeuQuantCL(PaletteEngine):
@@ -228,13 +232,16 @@ class NeuQuantCL(PaletteEngine):
         trained: dict[tuple[int, bool], list[tuple[int, Pixels, FewColors]]] = {}
         reserved: set[int] = set()
         has_clear = bool((fixed[:, 3] == 0).any())
+        parallel = self.mode == "parallel"
+        likely: dict[tuple[int, bool], BatchMap] = {}
         with session.scope() as scope:
             for index, job in enumerate(jobs):
                 pixels = Pixels.of(session, scope, job)
+                worth = parallel and len(jobs) == 1 and pixels.total >= PREPARED_PIXELS
+                prepare = partial(self._prepare_likely, session, scope, fixed, likely)
+                ahead = prepare if worth and not session.limits.unified_memory else None
                 with session.scope() as inner:
-                    few = few_colors(
-                        session, inner, pixels.triples(), MOST if self.mode == "parallel" else self.n_colors
-                    )
+                    few = few_colors(session, inner, pixels.triples(), MOST if parallel else self.n_colors, ahead)
                 transparent = (few.transparent or clear) and not has_clear
                 n_colors = self.n_colors - transparent - len(fixed)
                 others = None if few.colors is None or not self.keep_exact else without(few.colors, fixed)
@@ -246,16 +253,26 @@ class NeuQuantCL(PaletteEngine):
                     continue
                 if transparent:
                     reserved.add(index)
-                partial = few.partial or bool(((fixed[:, 3] > 0) & (fixed[:, 3] < 255)).any())
-                trained.setdefault((n_colors, partial), []).append((index, pixels, few))
-            for (n_colors, partial), group in trained.items():
-                space = spaces.space(self.color_space, partial)
+                key = n_colors, few.partial or _blended(fixed)
+                trained.setdefault(key, []).append((index, pixels, few))
+            for key, group in trained.items():
+                space = spaces.space(self.color_space, key[1])
                 given = [(pixels, few) for _, pixels, few in group]
-                nodes = self._train(session, given, space, n_colors, fixed[fixed[:, 3] > 0], progress)
+                nodes = self._train(session, given, space, key[0], _solid(fixed), progress, likely.get(key))
                 for (index, _, _), points in zip(group, nodes, strict=True):
                     learned = Palette(space.colors(points)).rgba()
-                    palettes[index] = _palette(fixed, learned, partial, index in reserved)
+                    palettes[index] = _palette(fixed, learned, key[1], index in reserved)
         return [palettes[index] for index in range(len(jobs))]
+
+    def _prepare_likely(
+        self, session: Session, scope: Scope, fixed: npt.NDArray[np.uint8], likely: dict[tuple[int, bool], BatchMap]
+    ) -> None:
+        """Add the map of opaque pixels of many colours, ready to train, by its size and whether it has alpha."""
+        n_colors, blended = self.n_colors - len(fixed), _blended(fixed)
+        if n_colors:
+            made = self._map(session, scope, spaces.space(self.color_space, blended), n_colors, _solid(fixed))
+            made.prepare(self._steps_of_map(_solid(fixed)))
+            likely[n_colors, blended] = made
 
     def _train(
         self,
@@ -265,6 +282,7 @@ class NeuQuantCL(PaletteEngine):
         n_colors: int,
         fixed: npt.NDArray[np.uint8],
         progress: Progress,
+        ready: BatchMap | None = None,
     ) -> Sequence[npt.NDArray[np.int64]]:
         if self.mode == "sequential":
             return list(
@@ -276,7 +294,9 @@ class NeuQuantCL(PaletteEngine):
         results = []
         for done, (pixels, few) in enumerate(group):
             steps = progress if len(group) == 1 else Progress(None)
-            results.append(self._train_map(session, pixels, few, space, n_colors, fixed, start, steps))
+            with session.scope() as scope:
+                trainer = ready or self._map(session, scope, space, n_colors, fixed)
+                results.append(self._train_map(session, scope, trainer, pixels, few, space, fixed, start, steps))
             if len(group) > 1:
                 progress.report(done + 1, len(group))
         return results
@@ -284,26 +304,41 @@ class NeuQuantCL(PaletteEngine):
     def _train_map(
         self,
         session: Session,
+        scope: Scope,
+        trainer: BatchMap,
         pixels: Pixels,
         few: FewColors,
         space: Space,
-        n_colors: int,
         fixed: npt.NDArray[np.uint8],
         start: int,
         progress: Progress,
     ) -> npt.NDArray[np.int64]:
         """The nodes of one mini-batch map: trained without the fixed colours, refined with them."""
+        apart = self._steps_of_map(fixed) < self.refine_steps
+        if not apart:
+            return trainer.train(pixels, few, start, self.refine_steps, progress)
+        total = STEPS + refinement(few, self.refine_steps)
+        nodes = trainer.train(pixels, few, start, 0, progress.part(0, total))
+        joined = np.concatenate([space.coordinates(fixed), nodes])
+        refiner = self._map(session, scope, space, len(joined), fixed, pinned=len(fixed))
+        refined = refiner.refine(joined, pixels, few, start, self.refine_steps, progress.part(STEPS, total))
+        return refined[len(fixed) :]
+
+    def _steps_of_map(self, fixed: npt.NDArray[np.uint8]) -> int:
+        """How many steps of refinement the trained map does itself: with fixed colours, one that has them does all."""
+        return 0 if len(fixed) else self.refine_steps
+
+    def _map(
+        self,
+        session: Session,
+        scope: Scope,
+        space: Space,
+        n_colors: int,
+        fixed: npt.NDArray[np.uint8],
+        pinned: int = 0,
+    ) -> BatchMap:
         rules = self.sample_factor, self.metric, self.conscience, fixed
-        with session.scope() as scope:
-            trainer = BatchMap(session, scope, space, n_colors, *rules)
-            if not len(fixed) or not self.refine_steps:
-                return trainer.train(pixels, few, start, self.refine_steps, progress)
-            total = STEPS + refinement(few, self.refine_steps)
-            nodes = trainer.train(pixels, few, start, 0, progress.part(0, total))
-            joined = np.concatenate([space.coordinates(fixed), nodes])
-            trainer = BatchMap(session, scope, space, len(joined), *rules, pinned=len(fixed))
-            refined = trainer.refine(joined, pixels, few, start, self.refine_steps, progress.part(STEPS, total))
-            return refined[len(fixed) :]
+        return BatchMap(session, scope, space, n_colors, *rules, pinned=pinned)
 
     def _check(self) -> npt.NDArray[np.uint8]:
         """The fixed colours, (f, 4)."""
@@ -319,6 +354,16 @@ class NeuQuantCL(PaletteEngine):
         if self.conscience and self.metric != "l1":
             raise InvalidArgument(f"conscience is True with metric {self.metric!r}; allowed: metric 'l1'")
         return checked_fixed(self.fixed_colors, self.n_colors)
+
+
+def _solid(fixed: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Those that the map works with."""
+    return fixed[fixed[:, 3] > 0]
+
+
+def _blended(fixed: npt.NDArray[np.uint8]) -> bool:
+    """Whether some are neither opaque nor transparent."""
+    return bool(((fixed[:, 3] > 0) & (fixed[:, 3] < 255)).any())
 
 
 def _palette(fixed: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8], partial: bool, transparent: bool) -> Palette:

@@ -148,6 +148,27 @@ class BatchMap:
         first[:, : space.dims] = gray_axis(space, n_colors, NODE_BITS)
         self._nodes = scope.copy_of(first)
         self._spare = scope.empty(first.nbytes)
+        self._begun: tuple[Points, Buffer, PreparedSteps] | None = None
+
+    def prepare(self, refine_steps: int) -> tuple[Points, Buffer, PreparedSteps]:
+        """What `train` begins with, whatever the pixels are; made at the first call.
+
+        Parameters
+        ----------
+        refine_steps : int
+            As for `train`.
+
+        Returns
+        -------
+        tuple
+            Room for samples, slabs for as many steps as there may be, and the map's step.
+        """
+        if self._begun is None:
+            samples = self._map_points()
+            most = len(self._schedule.steps) + FEW_COLORS_STEPS * refine_steps
+            slabs = self._scope.zeros(4 * SLAB_WORDS * self._n_colors * (most + 1))
+            self._begun = samples, slabs, self._prepared(self._step_form(False, False), samples, slabs)
+        return self._begun
 
     def train(
         self, pixels: Pixels, few: FewColors, start: int, refine_steps: int, progress: Progress
@@ -172,13 +193,11 @@ class BatchMap:
             (n_colors, dims): the nodes rounded to whole coordinates.
         """
         steps = self._schedule.steps
+        trained, slabs, steps_of_map = self.prepare(refine_steps)
         refine_steps = refinement(few, refine_steps)
         done, all_steps = 0, len(steps) + refine_steps
-        trained = self._map_points()
         refined = self._refine_points(pixels, few, start) if refine_steps else trained
-        slabs = self._scope.zeros(4 * SLAB_WORDS * self._n_colors * (all_steps + 1))
         reach, last_batch = np.array([0, 0], np.int32), 1
-        steps_of_map = self._prepared(self._step_form(False, False), trained, slabs)
         for t, (step, first) in enumerate(self._sampled_steps(pixels, trained, start)):
             self._step(steps_of_map, np.array([first, step.batch, t, last_batch], np.uint32), reach)
             reach, last_batch = np.array([step.offset, step.reach], np.int32), step.batch
@@ -285,18 +304,8 @@ class BatchMap:
         pairs = (self._nodes, self._spare), (self._spare, self._nodes)
         launches = [
             self._session.prepare(
-                self._scope,
-                form.kernel,
-                form.local,
-                form.local,
-                points.buffer,
-                span,
-                *pair,
-                slabs,
-                self._pulls,
-                reach,
-                self._decay,
-                weights,
+                *(self._scope, form.kernel, form.local, form.local, points.buffer, span, *pair),
+                *(slabs, self._pulls, reach, self._decay, weights),
             )
             for pair in pairs
         ]

@@ -8,7 +8,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from clquant import NeuQuantCL, Palette, cli, runtime
+from clquant import NeuQuantCL, Palette, cli, neuquant, runtime
 from clquant.neuquant_batch import limited_weights, search_shift
 from clquant.neuquant_maps import gray_axis
 from clquant.palette import spaces
@@ -356,3 +356,36 @@ def test_parameters_are_kept_as_given():
     assert engine.get_params()["sample_factor"] == 4
     assert repr(engine) == "NeuQuantCL(n_colors=12, mode='sequential', sample_factor=4)"
     assert engine.set_params(n_colors=5).n_colors == 5
+
+
+@pytest.mark.parametrize("kind", ["opaque", "clear", "blended", "few", "fixed"])
+def test_a_map_prepared_ahead_gives_the_same_palette(queue, rng, monkeypatch, kind):
+    pixels = rng.integers(1, 256, (60, 70, 4 if kind in ("clear", "blended") else 3), dtype=np.uint8)
+    if kind == "clear":
+        pixels[..., 3] = 255 * (pixels[..., 3] > 9)
+    if kind == "few":
+        pixels //= 100
+    fixed = [[0, 0, 0], [255, 255, 255]] if kind == "fixed" else None
+    made, events = [], []
+    original, download = neuquant.BatchMap.__init__, runtime.Session.download
+
+    def noted(self, *args, **options):
+        made.append(self)
+        events.append("map")
+        original(self, *args, **options)
+
+    def waited(self, *args, **options):
+        events.append("wait")
+        return download(self, *args, **options)
+
+    def fit():
+        return NeuQuantCL(16, fixed_colors=fixed, refine_steps=2, queue=queue).fit(pixels).palette_
+
+    expected = fit()
+    monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
+    monkeypatch.setattr(neuquant, "PREPARED_PIXELS", 0)
+    monkeypatch.setattr(neuquant.BatchMap, "__init__", noted)
+    monkeypatch.setattr(runtime.Session, "download", waited)
+    assert fit() == expected
+    assert events[:2] == ["map", "wait"]
+    assert len(made) == (2 if kind in ("clear", "blended", "fixed") else 1)

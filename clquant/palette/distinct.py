@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +40,13 @@ class FewColors:
     partial: bool
 
 
-def few_colors(session: Session, scope: Scope, bands: Iterable[tuple[Buffer, int, int]], most: int) -> FewColors:
+def few_colors(
+    session: Session,
+    scope: Scope,
+    bands: Iterable[tuple[Buffer, int, int]],
+    most: int,
+    meanwhile: Callable[[], None] | None = None,
+) -> FewColors:
     """The distinct colours of some bands of pixels together, if they are at most `most`.
 
     Parameters
@@ -51,6 +57,8 @@ def few_colors(session: Session, scope: Scope, bands: Iterable[tuple[Buffer, int
         Pixels (count, channels) uint8, channels (1, 3 or 4; gray v is (v, v, v)) and count, together below 2^32.
     most : int
         0 to `MOST`.
+    meanwhile : callable, optional
+        Called when all is queued, before the device is waited for.
     """
     assert 0 <= most <= MOST
     table = scope.zeros(4 * SLOTS)
@@ -66,6 +74,8 @@ def few_colors(session: Session, scope: Scope, bands: Iterable[tuple[Buffer, int
         )
         group = min(group, 1 if session.limits.is_cpu else group)
         session.launch(kernel, items, group, pixels, np.uint32(count), np.uint32(most), table, tally, found)
+    if meanwhile is not None:
+        meanwhile()
     number, alphas = (int(v) for v in session.download(found, 2, np.uint32))
     if number > most:
         return FewColors(None, None, bool(alphas & 1), bool(alphas & 2))
