@@ -243,6 +243,8 @@ WRONG = [
     (["palette", "a.png", "--use", "missing.gpl"], "cannot read 'missing.gpl'"),
     (["palette", "a.png", "--use", "text.txt"], "cannot read 'text.txt' as a palette"),
     (["palette", "a.png", "--use", "three.gpl", "--psnr", "30"], "--use takes a palette as it is; --psnr"),
+    (["palette", "a.png", "--use", "three.gpl", "--method", "neuquant"], "--use takes a palette as it is; --method"),
+    (["palette", "a.png", "--use", "three.gpl", "--sequential"], "--use takes a palette as it is; --sequential"),
     (["palette", "a.png", "--fixed", "#12345"], "hex, line 1: '#12345' is not rrggbb or rrggbbaa"),
     (["palette", "a.png", "--save-palette", "p.xyz"], "no palette format has the suffix '.xyz'"),
     (["palette", "a.png", "b.bmp", "--save-palette", "p.gpl"], "needs --shared"),

@@ -96,14 +96,18 @@ def check(args: argparse.Namespace) -> None:
     InvalidArgument
         Naming the two.
     """
+    if args.use:
+        learning = [
+            name for name in ("psnr", "mse", "weights", "fixed", "sample_factor") if getattr(args, name) is not None
+        ]
+        learning += ["method"] * (args.method != "kmeans") + ["sequential"] * args.sequential
+        if learning:
+            option = learning[0].replace("_", "-")
+            raise InvalidArgument(f"--use takes a palette as it is; --{option} would learn one")
     for option in ("sample_factor", "sequential"):
         if getattr(args, option) and args.method != "neuquant":
             name = "--" + option.replace("_", "-")
             raise InvalidArgument(f"{name} is given with --method {args.method}; allowed: with --method neuquant")
-    if args.use:
-        for option in ("psnr", "mse", "weights", "fixed"):
-            if getattr(args, option) is not None:
-                raise InvalidArgument(f"--use takes a palette as it is; --{option} would learn one")
     if args.strength is not None and args.dither not in ORDERED:
         raise InvalidArgument(f"--strength goes with --dither {', '.join(sorted(ORDERED))}, not {args.dither}")
     if args.show and args.output == common.STDIN:
