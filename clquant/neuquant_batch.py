@@ -149,25 +149,26 @@ class BatchMap:
         self._nodes = scope.copy_of(first)
         self._spare = scope.empty(first.nbytes)
         self._begun: tuple[Points, Buffer, PreparedSteps] | None = None
+        self._begun_steps = 0
 
     def prepare(self, refine_steps: int) -> tuple[Points, Buffer, PreparedSteps]:
-        """What `train` begins with, whatever the pixels are; made at the first call.
+        """What `train` begins with, whatever the pixels are; made at the first call, and again for more steps.
 
         Parameters
         ----------
         refine_steps : int
-            As for `train`.
+            Steps of refinement that are to come.
 
         Returns
         -------
         tuple
-            Room for samples, slabs for as many steps as there may be, and the map's step.
+            Room for samples, slabs for these steps and the map's, and the map's step.
         """
-        if self._begun is None:
+        if self._begun is None or self._begun_steps < refine_steps:
             samples = self._map_points()
-            most = len(self._schedule.steps) + FEW_COLORS_STEPS * refine_steps
-            slabs = self._scope.zeros(4 * SLAB_WORDS * self._n_colors * (most + 1))
+            slabs = self._scope.zeros(4 * SLAB_WORDS * self._n_colors * (len(self._schedule.steps) + refine_steps + 1))
             self._begun = samples, slabs, self._prepared(self._step_form(False, False), samples, slabs)
+            self._begun_steps = refine_steps
         return self._begun
 
     def train(
@@ -193,8 +194,8 @@ class BatchMap:
             (n_colors, dims): the nodes rounded to whole coordinates.
         """
         steps = self._schedule.steps
-        trained, slabs, steps_of_map = self.prepare(refine_steps)
         refine_steps = refinement(few, refine_steps)
+        trained, slabs, steps_of_map = self.prepare(refine_steps)
         done, all_steps = 0, len(steps) + refine_steps
         refined = self._refine_points(pixels, few, start) if refine_steps else trained
         reach, last_batch = np.array([0, 0], np.int32), 1

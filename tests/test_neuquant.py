@@ -149,6 +149,14 @@ def test_poor_devices_give_the_same_palettes(queue, picture, monkeypatch, mode, 
         assert engine.fit(picture).palette_ == before
 
 
+def test_steps_of_many_colors_fit_the_largest_buffer(queue, rng, monkeypatch):
+    picture = rng.integers(0, 256, (300, 300, 3), dtype=np.uint8)
+    engine = NeuQuantCL(256, queue=queue)
+    before = engine.fit(picture).palette_
+    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=1048576")
+    assert engine.fit(picture).palette_ == before
+
+
 @pytest.mark.parametrize("size", [(1, 1), (2, 2), (22, 22), (1, 100), (499, 1), (503, 3)])
 @pytest.mark.parametrize("mode", ["parallel", "sequential"])
 def test_small_pictures(queue, rng, mode, size):
