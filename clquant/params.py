@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.runtime import Array, InvalidArgument, InvalidType
+from clquant.runtime.errors import text_of
 
 T = TypeVar("T")
 
@@ -23,11 +24,7 @@ def shown(value: object) -> str:
     if isinstance(value, np.ndarray | Array):
         where = "" if isinstance(value, np.ndarray) else "device "
         return f"{where}array of shape {value.shape}, dtype {value.dtype}"
-    try:
-        text = repr(value)
-    except Exception:  # an integer of over 4300 digits, or an object of the caller's that cannot say what it is
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= 80 else text[:77] + "..."
+    return text_of(value)
 
 
 def array(name: str, value: Any, allowed: str, kinds: str | None = None) -> npt.NDArray[Any]:

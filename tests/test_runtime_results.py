@@ -186,6 +186,17 @@ def test_wrong_arguments_are_named(arguments: dict[str, object], message: str) -
         clquant.empty_pinned(**arguments)  # type: ignore[arg-type]
 
 
+class _Silent:
+    def __repr__(self) -> str:
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("name", ["shape", "dtype"])
+def test_objects_that_cannot_say_what_they_are_are_refused(name: str) -> None:
+    with pytest.raises(clquant.runtime.InvalidArgument, match=f"{name} is a _Silent; allowed"):
+        clquant.empty_pinned(**{"shape": 3, name: _Silent()})  # type: ignore[arg-type]
+
+
 def test_empty_and_scalar_shapes(session: runtime.Session) -> None:
     assert clquant.empty_pinned((0, 3), queue=session.queue).shape == (0, 3)
     assert clquant.empty_pinned(7, np.float32, queue=session.queue).shape == (7,)

@@ -74,3 +74,12 @@ def device_error(error: cl.Error, doing: str) -> DeviceError | DeviceMemoryError
     if isinstance(error, cl.MemoryError) or error.code in _OUT_OF_MEMORY:
         return DeviceMemoryError(f"the device ran out of memory in {doing}: {error}")
     return DeviceError(f"the device failed in {doing}: {error}")
+
+
+def text_of(value: object) -> str:
+    """A value's `repr`, cut where it is long, or its type where it has none."""
+    try:
+        text = repr(value)
+    except Exception:  # an integer of over 4300 digits, or an object of the caller's that cannot say what it is
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
-from clquant.runtime.errors import InvalidArgument, device_errors
+from clquant.runtime.errors import InvalidArgument, device_errors, text_of
 from clquant.runtime.memory import PAGE, Scope, aligned_empty
 from clquant.runtime.pinned import pinned_pool
 from clquant.runtime.profiling import profiled
@@ -136,10 +136,11 @@ def empty_pinned(
     sizes = _sizes(shape)
     try:
         kind: np.dtype[Any] | None = np.dtype(dtype)
-    except TypeError:
+    except Exception:  # an object of the caller's may raise anything
         kind = None
     if kind is None or kind.hasobject or kind.itemsize == 0 or kind.subdtype is not None:
-        raise InvalidArgument(f"dtype is {dtype!r}; allowed: a NumPy dtype of a size, no array, without Python objects")
+        allowed = "a NumPy dtype of a size, no array, without Python objects"
+        raise InvalidArgument(f"dtype is {text_of(dtype)}; allowed: {allowed}")
     session = open_session(queue)
     try:
         array = None
@@ -147,14 +148,14 @@ def empty_pinned(
             array = pinned_pool(session.context, session.device).empty(sizes, kind)
         return aligned_empty(sizes, kind, PAGE) if array is None else array
     except (MemoryError, OverflowError, ValueError) as error:
-        raise InvalidArgument(f"shape is {shape!r}, which needs more memory than there is") from error
+        raise InvalidArgument(f"shape is {text_of(shape)}, which needs more memory than there is") from error
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
     try:
         sizes = tuple(operator.index(size) for size in ((shape,) if np.ndim(shape) == 0 else shape))
-    except (TypeError, ValueError):
+    except Exception:  # likewise
         sizes = (-1,)
     if any(size < 0 for size in sizes):
-        raise InvalidArgument(f"shape is {shape!r}; allowed: an integer from 0 on, or a sequence of such")
+        raise InvalidArgument(f"shape is {text_of(shape)}; allowed: an integer from 0 on, or a sequence of such")
     return sizes
