@@ -11,18 +11,7 @@
  * read three pixels ahead, records two, so that no step waits for memory. All kinds of pixels have the same
  * thresholds, and nearly all are straight: the records of these are in local memory, other pixels read their weights
  * when they are due. Parts of a few turns take little memory, so that many blocks run at once; what they cost is that
- * pixels beside the turns' vertical sides are read and written in words of four.
- *
- * NDRange: (ceil(blocks of this phase in a row / LANES) * GROUP, rows of whole blocks, channels), group (GROUP, 1, 1):
- * LANES work-items scan a block each, all GROUP copy its pixels.
- * image, output  uchar [rows][width][channels] from picture row ORIGIN on.
- * record         uint [rows][256]: by input level, see halftone_records.h.
- * amplitude      short [256]: of the start error, by input level.
- * quads          ushort8 [N * N / 4]: the parts' words of four pixels, see ring_quads in clquant/halftone/layout.py.
- * edges          short [4 N][channels][edge rows][blocks of a phase in a row].
- * Local memory   uchar [pixels of the largest part + 3][LANES + 1], short [4 N + 8][LANES], uint [1 or 2][256].
- * Constants: BLOCK (a multiple of 4, at least 8), PHASE, RINGS (turns in a part, a multiple of 4), LANES, GROUP and
- * those of halftone_scan.h. */
+ * pixels beside the turns' vertical sides are read and written in words of four. */
 
 #define WIDE (2 * RINGS) /* how much the sides of a part's blocks differ */
 #define PARTS ((BLOCK + WIDE - 1) / WIDE)
@@ -188,6 +177,18 @@ inline void store_part(global uchar *output, local const uchar *tile, global con
     }
 }
 
+/* Halftones the whole blocks of a phase.
+ *
+ * NDRange: (ceil(blocks of this phase in a row / LANES) * GROUP, rows of whole blocks, channels), group (GROUP, 1, 1):
+ * LANES work-items scan a block each, all GROUP copy its pixels.
+ * image, output  uchar [rows][width][channels] from picture row ORIGIN on.
+ * record         uint [rows][256]: by input level, see halftone_records.h.
+ * amplitude      short [256]: of the start error, by input level.
+ * quads          ushort8 [N * N / 4]: the parts' words of four pixels, see ring_quads in clquant/halftone/layout.py.
+ * edges          short [4 N][channels][edge rows][blocks of a phase in a row].
+ * Local memory   uchar [pixels of the largest part + 3][LANES + 1], short [4 N + 8][LANES], uint [1 or 2][256].
+ * Constants: BLOCK (a multiple of 4, at least 8), PHASE, RINGS (turns in a part, a multiple of 4), LANES, GROUP and
+ * those of halftone_scan.h. */
 kernel void halftone_rings(global const uchar *image, global uchar *output, global const uint *record,
                            global const short *amplitude, global const ushort8 *quads, global short *edges,
                            int4 picture, int4 blocks, int error_limit, uint2 key) {

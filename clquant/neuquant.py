@@ -314,8 +314,7 @@ class NeuQuantCL(PaletteEngine):
         progress: Progress,
     ) -> npt.NDArray[np.int64]:
         """The nodes of one mini-batch map: trained without the fixed colours, refined with them."""
-        apart = self._steps_of_map(fixed) < self.refine_steps
-        if not apart:
+        if self._steps_of_map(fixed) == self.refine_steps:
             return trainer.train(pixels, few, start, self.refine_steps, progress)
         total = STEPS + refinement(few, self.refine_steps)
         nodes = trainer.train(pixels, few, start, 0, progress.part(0, total))

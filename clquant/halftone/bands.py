@@ -73,7 +73,20 @@ class BandBlocks:
 
     @classmethod
     def of(cls, picture: Picture, band: Band, block: int) -> BandBlocks:
-        """The rows of blocks of one of `block_bands`."""
+        """What the launches of a band take.
+
+        Parameters
+        ----------
+        picture : Picture
+        band : Band
+            One of `block_bands`.
+        block : int
+            Pixels of a block's side.
+
+        Returns
+        -------
+        BandBlocks
+        """
         shape = np.array([picture.height, picture.width, picture.channels, band[0]], np.int32)
         outward, inward = ((begin // block, -(-end // block)) for begin, end in (band[:2], band[2:]))
         return cls(shape, (outward, inward), block, half_blocks(picture.width, block))
@@ -84,9 +97,31 @@ class BandBlocks:
         return self.ranges[0][1] - self.ranges[0][0]
 
     def edge_bytes(self, one: int) -> int:
-        """Bytes of `edges`, where an error takes `one`."""
+        """Size of the kernels' `edges`.
+
+        Parameters
+        ----------
+        one : int
+            Bytes of an error that one block leaves to another, all channels together.
+
+        Returns
+        -------
+        int
+            Bytes.
+        """
         return 4 * self.block * self.rows * self.half * one
 
     def blocks(self, row: int) -> npt.NDArray[np.int32]:
-        """The kernels' `blocks` for a launch from a row of blocks on."""
+        """The kernels' `blocks` (`cl/halftone.h`).
+
+        Parameters
+        ----------
+        row : int
+            The first row of blocks of the launch.
+
+        Returns
+        -------
+        ndarray
+            (4,) int32.
+        """
         return np.array([row, self.ranges[0][0], self.rows, self.half], np.int32)

@@ -43,7 +43,17 @@ class Keeper:
         self._tickets = 0
 
     def take(self, key: Hashable) -> _Kept | None:
-        """The last thing that was kept under a key."""
+        """The last thing that was kept under a key, for one job alone.
+
+        Parameters
+        ----------
+        key : hashable
+
+        Returns
+        -------
+        _Kept or None
+            None if there is none that no job is using.
+        """
         with self._lock:
             for ticket, kept in reversed(self._kept.items()):
                 if kept.key == key:
@@ -51,7 +61,13 @@ class Keeper:
         return None
 
     def keep(self, kept: _Kept) -> None:
-        """Keep a thing, and let go what was used longest ago."""
+        """Keep a thing for coming jobs, and let go what was used longest ago where there are more than `MOST`.
+
+        Parameters
+        ----------
+        kept : _Kept
+            That nothing but commands queued on its own queue uses any more.
+        """
         with self._lock:
             self._tickets += 1
             self._kept[self._tickets] = kept
