@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ from clquant.palette.spaces import Space
 from clquant.palette.weights import checked_weights, resampled
 from clquant.runtime import (
     CommandQueue,
+    DeviceMemoryError,
     InvalidArgument,
     Progress,
     ProgressCallback,
@@ -269,7 +271,10 @@ class NeuQuantCL(PaletteEngine):
     ) -> None:
         """Add the map of opaque pixels of many colours, ready to train, by its size and whether it has alpha."""
         n_colors, blended = self.n_colors - len(fixed), _blended(fixed)
-        if n_colors:
+        if not n_colors:
+            return
+        # A picture of few colours needs no map, and must not fail for want of memory for one.
+        with contextlib.suppress(DeviceMemoryError):
             made = self._map(session, scope, spaces.space(self.color_space, blended), n_colors, _solid(fixed))
             made.prepare(self._steps_of_map(_solid(fixed)))
             likely[n_colors, blended] = made

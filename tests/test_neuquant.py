@@ -157,6 +157,12 @@ def test_steps_of_many_colors_fit_the_largest_buffer(queue, rng, monkeypatch):
     assert engine.fit(picture).palette_ == before
 
 
+def test_few_colors_need_no_memory_for_a_map(queue, monkeypatch):
+    monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0,max_alloc=3500000")
+    picture = np.full((1024, 1025, 3), 7, np.uint8)
+    assert NeuQuantCL(1024, queue=queue).fit(picture).palette_.colors.tolist() == [[7, 7, 7]]
+
+
 @pytest.mark.parametrize("size", [(1, 1), (2, 2), (22, 22), (1, 100), (499, 1), (503, 3)])
 @pytest.mark.parametrize("mode", ["parallel", "sequential"])
 def test_small_pictures(queue, rng, mode, size):
