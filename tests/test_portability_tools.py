@@ -15,6 +15,7 @@ from clquant import runtime
 from clquant.runtime import programs
 from tests.portability import agree, matrix, offline, suite
 from tests.portability.programs import FORMS, NOT_BUILT, Build, load, recorded, save, unbuilt
+from tests.portability.reports import KeptReports, Report
 from tests.portability.runtimes import RUNTIMES, Runtime, UnavailableError
 
 FILES = sorted(path.name for path in programs.kernel_folder().glob("*.cl"))
@@ -54,11 +55,37 @@ def test_every_file_and_every_constant_of_a_gpus_form_is_compiled_first() -> Non
 
 
 def test_past_the_time_only_what_is_optional_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offline, "_one", offline.Report)
+    monkeypatch.setattr(offline, "_one", Report)
     tasks = [offline.Task(order, Build("a.cl", ()), "GPU", "skl") for order in (0, 0, 1, 2)]
-    done, left = offline.run(tasks, 2, -1.0)
+    done, left = offline.run(tasks, 2, -1.0, KeptReports(None), {"skl": ""})
     assert [task.order for task, _ in done] == [0, 0]
     assert left == 2
+
+
+def test_what_was_compiled_before_is_read_and_not_compiled(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    compiled: list[tuple[Build, str]] = []
+
+    def compile_one(build: Build, target: str) -> Report:
+        compiled.append((build, target))
+        return Report(build, target, {"kernel": {"VGPRs": "8"}}, ["spills"], failed=False)
+
+    monkeypatch.setattr(offline, "_one", compile_one)
+    builds = [Build("points.cl", (("SPACE", n),)) for n in range(2)]
+    tasks = [offline.Task(2, build, "CPU", target) for build in builds for target in ("skl", "dg2")]
+    kept, compiler = KeptReports(tmp_path / "kept"), {"skl": "one", "dg2": "one"}
+    first, left = offline.run(tasks, 2, 60.0, kept, compiler)
+    assert (len(first), left, len(compiled)) == (4, 0, 4)
+    assert offline.run(tasks, 2, -1.0, kept, compiler) == (first, 0), "though there is no time"
+    assert len(compiled) == 4
+    _, left = offline.run(tasks, 2, -1.0, kept, {"skl": "one", "dg2": "another version"})
+    assert left == 2
+
+    for file in (tmp_path / "kept").iterdir():
+        file.write_text("damaged")
+    again, _ = offline.run(tasks, 2, 60.0, kept, compiler)
+    assert (again, len(compiled)) == (first, 8)
 
 
 def _options(timeout: float = 600) -> argparse.Namespace:

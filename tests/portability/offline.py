@@ -18,14 +18,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tests.portability.programs import FORMS, NOT_BUILT, Build, builds_by_form, unbuilt
+from tests.portability.reports import KeptReports, Report
 from tests.portability.runtimes import UnavailableError, apt_install
 
 AMD = ("gfx1030", "gfx90a", "gfx1100")
 INTEL = ("skl", "tgllp", "dg2")
 CLANG, LIBCLC = "clang-19", pathlib.Path("/usr/lib/clc/amdgcn--amdhsa.bc")
+CLANG_PACKAGES = (CLANG, "libclc-19")
+# Of the second comes `ocloc`, of the first its compiler.
+OCLOC_PACKAGES = ("libigc1", "intel-opencl-icd")
 
 VECTOR_REGISTERS = 256  # most that a work-item of these targets has
 _REMARK = re.compile(r"remark:\s+([A-Za-z ]+?)(?: \[[^\]]*\])?: (\S+) \[-Rpass")
@@ -38,20 +43,6 @@ _TOKENS = {
     23: ((3, "SIMD"), (20, "GRF")),
     38: ((3, "private bytes"),),
 }
-
-
-@dataclass
-class Report:
-    """What one compiler said of one build for one target; `problems` is empty where all is well.
-
-    `failed` where there is no code at all.
-    """
-
-    build: Build
-    target: str
-    kernels: dict[str, dict[str, str]] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-    failed: bool = False
 
 
 def compile_amd(build: Build, target: str, folder: pathlib.Path) -> Report:
@@ -117,6 +108,23 @@ def intel_figures(text: str) -> dict[str, dict[str, str]]:
     return kernels
 
 
+def compilers() -> dict[str, str] | None:
+    """What a report for each target depends on besides the source: its compiler's packages, and this file.
+
+    None where there is no package manager to ask.
+    """
+    here = pathlib.Path(__file__).read_text(encoding="utf-8")
+    found = {}
+    for names, packages in ((AMD, CLANG_PACKAGES), (INTEL, OCLOC_PACKAGES)):
+        command = ["dpkg-query", "--show", *packages]
+        try:
+            versions = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        except FileNotFoundError:
+            return None
+        found.update(dict.fromkeys(names, versions + here))
+    return found
+
+
 def _one(build: Build, target: str) -> Report:
     with tempfile.TemporaryDirectory() as folder:
         compiler = compile_amd if target in AMD else compile_intel
@@ -127,12 +135,12 @@ def targets(fetch: bool) -> tuple[list[str], list[str]]:
     """Targets whose compiler is here, and one line for each compiler that is not."""
     found, missing = [], []
     for names, present, packages in (
-        (AMD, lambda: shutil.which(CLANG) and LIBCLC.exists(), [CLANG, "libclc-19"]),
-        (INTEL, lambda: shutil.which("ocloc"), ["intel-opencl-icd"]),
+        (AMD, lambda: shutil.which(CLANG) and LIBCLC.exists(), CLANG_PACKAGES),
+        (INTEL, lambda: shutil.which("ocloc"), OCLOC_PACKAGES),
     ):
         try:
             if not present() and fetch:
-                apt_install(packages, "offline compilers")
+                apt_install([*packages], "offline compilers")
             if not present():
                 raise UnavailableError(f"{' '.join(packages)} not installed; run with --fetch")
             found += names
@@ -170,12 +178,22 @@ def tasks(builds: dict[Build, str], found: list[str]) -> list[Task]:
     return sorted(planned, key=lambda task: task.order)
 
 
-def run(planned: list[Task], jobs: int, seconds: float) -> tuple[list[tuple[Task, Report]], int]:
-    """Compile, several at a time, past the time only what is never left out; reports, and how many were left out."""
+def run(
+    planned: list[Task], jobs: int, seconds: float, kept: KeptReports, compiler: Mapping[str, str]
+) -> tuple[list[tuple[Task, Report]], int]:
+    """Compile, several at a time, past the time only what is never left out; reports, and how many were left out.
+
+    What is kept is not compiled again; `compiler` names each target's.
+    """
     until = time.monotonic() + seconds
 
     def compiled(task: Task) -> Report | None:
-        return None if task.order and time.monotonic() > until else _one(task.build, task.target)
+        report = kept.find(task.build, task.target, compiler[task.target])
+        if report is not None or (task.order and time.monotonic() > until):
+            return report
+        report = _one(task.build, task.target)
+        kept.keep(report, compiler[task.target])
+        return report
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         reports = list(pool.map(compiled, planned))
@@ -192,13 +210,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--fetch", action="store_true", help="install compilers that are missing")
     parser.add_argument("--require", action="store_true", help="fail where a compiler is missing")
     parser.add_argument("--recorded", type=pathlib.Path, help="folder in which `matrix --record` left what is built")
+    parser.add_argument("--kept", type=pathlib.Path, help="folder of earlier runs' reports, used again and added to")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="leave out what is optional after so long")
     parser.add_argument("--json", type=pathlib.Path, help="write every kernel's figures to this file")
     parser.add_argument("--jobs", type=int, default=max(os.cpu_count() or 1, 2), help="compilers at a time")
     options = parser.parse_args(arguments)
     found, missing = targets(options.fetch)
     builds = builds_by_form(options.recorded)
-    done, left = run(tasks(builds, found), options.jobs, options.seconds)
+    compiler = compilers()
+    kept = KeptReports(options.kept if compiler else None)
+    done, left = run(tasks(builds, found), options.jobs, options.seconds, kept, compiler or dict.fromkeys(found, ""))
     bad = 0
     for task, report in done:
         # Under a time limit, what counts must not depend on how far it went.
