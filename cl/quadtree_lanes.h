@@ -61,7 +61,7 @@ LANES_INLINE uint8 stops_lanes(const uint8 *sum, const uint8 *squares, uint8 n, 
 #if CRITERION == WEIGHTED
     ulong8 total = 0, limits = whole ? (ulong8)same : each;
 #else
-    uint8 limits = whole ? (uint8)(uint)min(same, 0xFFFFFFFFUL) : convert_uint8(min(each, 0xFFFFFFFFUL));
+    uint8 limits = whole ? (uint8)(uint)min(same, 0xFFFFFFFFUL) : convert_uint8(min(each, (ulong8)0xFFFFFFFFUL));
     uint8 within = CRITERION == EVERY ? ~0u : 0u;
 #endif
 #if CRITERION == LUMA

@@ -78,6 +78,13 @@ def test_whole_tiles_of_odd_grids(queue, rng):
     check(patches(rng, 69, 69, 1)[..., 0], 13, queue)
 
 
+@pytest.mark.small
+@pytest.mark.parametrize("criterion", ["deviation", "any"])
+def test_tiles_that_the_edge_cuts_in_the_form_for_cpus(queue, rng, criterion, monkeypatch):
+    monkeypatch.setenv("CLQUANT_LIMITS", "is_simulator=0")
+    check(patches(rng, 35, 69, 1), 13, queue, criterion=criterion)
+
+
 @pytest.mark.parametrize("channels", [2, 16])
 def test_bands(queue, rng, channels):
     check(patches(rng, 37, 70, channels), 25, queue)
