@@ -1,6 +1,6 @@
 /* palette_map.cl's kernel in the shape that CPUs run fast (palette_lanes.h); the same result bit for bit. */
 #define WORDS 2
-#include "palette_lanes.h"
+#include "palette_memo.h"
 
 /* The nearest entries of colours, into their slots. */
 void answer(const uint *keys, uint n, __global uint *memo, int bits, __global const int *tables,

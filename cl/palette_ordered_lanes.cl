@@ -3,7 +3,7 @@
  * A memo's entry holds a colour and its answer.
  */
 #define WORDS (1 + (2 + 2 * sizeof(INDEX) + 3) / 4)
-#include "palette_lanes.h"
+#include "palette_memo.h"
 #include "palette_ordered.h"
 
 /* One coordinate of n points moved away from their first entries, eight at once; lanes beyond n are not looked at. */

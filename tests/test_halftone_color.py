@@ -10,7 +10,7 @@ import pytest
 from clquant import runtime
 from clquant.halftone import PinwheelHalftoner, floyd_steinberg
 from clquant.halftone.color_paths import admits
-from clquant.halftone.serial import ROWS
+from clquant.halftone.serial_rows import ROWS
 from clquant.palette import engine as palettes
 from clquant.palette.palette import Palette
 from clquant.palette.spaces import space
@@ -95,6 +95,23 @@ def test_serial_gray_by_rows_equals_the_portable_form(device, rng, monkeypatch, 
         assert np.array_equal(floyd_steinberg(pyopencl.array.to_device(queue, image)).get(), expected)
         monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=500000")
         assert np.array_equal(floyd_steinberg(image, queue=queue), expected)
+
+
+@pytest.mark.parametrize("limits", ["compute_units=1", "compute_units=64", "max_alloc=60000"])
+@pytest.mark.parametrize("shape", [(1, 1), (40, 1), (17, 2), (9, 15), (129, 31), (200, 300)])
+def test_serial_forms_are_equal(device, rng, monkeypatch, shape, limits):
+    queue = runtime.default_queue(device)
+    image = rng.integers(0, 256, (*shape, 3), np.uint8)
+    gray = np.ascontiguousarray(image[..., 0])
+    jobs = [lambda: floyd_steinberg(gray, queue=queue)]
+    for k, picture, color_space in ((2, image, "srgb"), (257, image, "linear"), (40, gray, "oklab")):
+        palette = Palette(rng.integers(0, 256, (k, 3), np.uint8))
+        jobs.append(lambda p=palette, i=picture, s=color_space: floyd_steinberg(i, p, color_space=s, queue=queue))
+    with runtime.force_variant("portable"):
+        expected = [job() for job in jobs]
+    monkeypatch.setenv("CLQUANT_LIMITS", limits)
+    for job, result in zip(jobs, expected, strict=True):
+        assert np.array_equal(job(), result)
 
 
 @pytest.mark.parametrize("color_space", ["srgb", "oklab"])

@@ -149,10 +149,11 @@ def make_mapper(
     palette: Palette,
     color_space: str,
     searches: int = 0,
+    lanes: bool = False,
 ) -> Mapper:
     """The search for nearest entries in the form that error diffusion takes, for a picture's pixels or for more."""
     space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
-    return Mapper(session, scope, palette, space, max(picture.pixels, searches), lanes=False)
+    return Mapper(session, scope, palette, space, max(picture.pixels, searches), lanes=lanes)
 
 
 @lru_cache(maxsize=32)

@@ -210,7 +210,6 @@ class Mapper:
         *more
             The kernel's own last arguments.
         """
-        assert self._lane_grid is not None
         session = self._session
         kernel = session.program(file, **self.constants(task.channels)).kernel(kernel_name)
         most = session.limits.max_alloc // memo_bytes
@@ -219,10 +218,12 @@ class Mapper:
         items = max(1, min(items, task.count // FEWEST_PIXELS, most >> 3 * bits))
         with session.scope() as scope:
             memo = scope.empty((memo_bytes << 3 * bits) * items)
-            session.launch(
-                *(kernel, items, 1, self._tables, *self._lane_grid.arguments(), self._transparent(), self._missing),
-                *(*task.arguments, memo, np.int32(bits), *more),
-            )
+            session.launch(*(kernel, items, 1, *self.lane_arguments()), *(*task.arguments, memo, np.int32(bits), *more))
+
+    def lane_arguments(self) -> tuple[Any, ...]:
+        """The first arguments of a kernel that takes `LANE_PARAMETERS` of `cl/palette_lanes.h`, where `in_lanes`."""
+        assert self._lane_grid is not None
+        return self._tables, *self._lane_grid.arguments(), self._transparent(), self._missing
 
     def launch(
         self, file: str, kernel_name: str, task: Task, *more: Any, items: int | tuple[int, int] | None = None
