@@ -152,6 +152,30 @@ __kernel void count_occupied(__global const uint *bins, __global uint *occupied,
     }
 }
 
+/* Where each cell's colours go: the sums of `occupied` before each, and at the end that of all.
+ * NDRange: one work-group of any size. occupied (cells) uint; starts (cells + 1) uint; sums: a uint a work-item. */
+__kernel void place_cells(__global const uint *occupied, uint cells, __global uint *starts, __local uint *sums)
+{
+    const uint lid = get_local_id(0);
+    const uint run = (cells + get_local_size(0) - 1) / get_local_size(0);
+    const uint begin = min(cells, lid * run);
+    const uint end = min(cells, begin + run);
+    uint sum = 0;
+    for (uint cell = begin; cell < end; cell++)
+        sum += occupied[cell];
+    sums[lid] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    sum = 0;
+    for (uint i = 0; i < lid; i++)
+        sum += sums[i];
+    for (uint cell = begin; cell < end; cell++) {
+        starts[cell] = sum;
+        sum += occupied[cell];
+    }
+    if (lid == get_local_size(0) - 1)
+        starts[cells] = sum;
+}
+
 /* Collects the occupied bins in ascending order.
  * NDRange: 1-D, a work-group a cell; its size divides CELL_BINS / 8. bins (cells * CELL_BINS) uint, from Z-order code
  * first_bin on; starts (cells + 1) uint: where each cell's colours go; colors (starts[cells]) uint, packed; counts

@@ -19,6 +19,8 @@ MOST_TILE_ROWS = 64
 TILES_A_UNIT = 4
 TILE_GROUP = 512
 ANY_WIDTH = 4096
+# Work-items that add up how many bins of each cell are occupied.
+PLACE_GROUP = 256
 
 # The form of counting for GPUs: in local memory first. It takes no weights, and wants all bins in one buffer.
 TILES = Variant("tiles", "color_count_tiles.cl", lambda limits: limits.local_memory >= TILE_BYTES)
@@ -52,21 +54,37 @@ class Bins:
         group = self._session.work_group_size(kernel, self._session.tuned("counting.group"))
         self._session.launch(kernel, self.size // 4, group, self.buffer, np.uint32(self.size // 4))
 
-    def occupied(self, scope: Scope) -> Uint32:
-        """How many bins of each cell are occupied: (cells,) uint32.
+    def starts(self, scope: Scope, notes: Buffer, count: int) -> tuple[Buffer, Uint32, Uint32]:
+        """Where each cell's colours go among the colours of all occupied bins.
 
         Parameters
         ----------
         scope : Scope
-            For what this needs.
-        """
-        kernel = self._program.kernel("count_occupied")
-        group = self._session.work_group_size(kernel, self._session.tuned("counting.group"), 4)
-        found = scope.empty(4 * self._cells)
-        self._session.launch(kernel, self._cells * group, group, self.buffer, found, LocalMemory(4 * group))
-        return self._session.download(found, self._cells, np.uint32)
+            For what this needs, and of the buffer.
+        notes : pyopencl.Buffer
+            (count,) uint32 that come to the host on the way.
+        count : int
 
-    def collected(self, owner: Scope, first: int, starts: Uint32) -> tuple[Buffer, Buffer]:
+        Returns
+        -------
+        starts : pyopencl.Buffer
+        starts : ndarray
+            The same, (cells + 1,) uint32.
+        notes : ndarray
+            (count,) uint32.
+        """
+        session, cells = self._session, self._cells
+        count_occupied, place = self._program.kernel("count_occupied"), self._program.kernel("place_cells")
+        group = session.work_group_size(count_occupied, session.tuned("counting.group"), 4)
+        found, starts = scope.empty(4 * cells), scope.empty(4 * (cells + 1 + count))
+        session.launch(count_occupied, cells * group, group, self.buffer, found, LocalMemory(4 * group))
+        group = session.work_group_size(place, PLACE_GROUP, 4)
+        session.launch(place, group, group, found, np.uint32(cells), starts, LocalMemory(4 * group))
+        session.copy(starts, notes, 4 * count, target_offset=4 * (cells + 1))
+        both = session.download(starts, cells + 1 + count, np.uint32)
+        return starts, both[: cells + 1], both[cells + 1 :]
+
+    def collected(self, owner: Scope, first: int, starts: Buffer, n: int) -> tuple[Buffer, Buffer]:
         """The colours of occupied bins, packed and in Z-order, and what was counted.
 
         Parameters
@@ -75,18 +93,20 @@ class Bins:
             Of the two buffers.
         first : int
             Z-order code of the first bin.
-        starts : ndarray
-            (cells + 1,) uint32: where each cell's colours go.
+        starts : pyopencl.Buffer
+            What the method `starts` gave.
+        n : int
+            Colours: the last of them.
 
         Returns
         -------
         colors, counts : pyopencl.Buffer
-            (starts[-1],) uint32 each.
+            (n,) uint32 each.
         """
         kernel = self._program.kernel("collect_occupied")
         group = self._session.work_group_size(kernel, self._session.tuned("counting.group"), 8)
-        colors, counts = (owner.empty(4 * int(starts[-1])) for _ in range(2))
-        given = (self.buffer, np.uint32(first), owner.copy_of(starts), colors, counts, LocalMemory(8 * group))
+        colors, counts = owner.empty(4 * n), owner.empty(4 * n)
+        given = (self.buffer, np.uint32(first), starts, colors, counts, LocalMemory(8 * group))
         self._session.launch(kernel, self._cells * group, group, *given)
         return colors, counts
 

@@ -30,6 +30,7 @@ from clquant.runtime import (
 
 ALPHA_CELLS = 1 << 16
 PARTIAL, CLEAR = 1, 2  # bits of `cl/color_count.cl`
+NOTES = 3  # words that its kernels note
 SMALLEST_TABLE, FIRST_TABLE = 1 << 12, 1 << 20  # slots of the first hash table, twice the pixels between these
 MAX_WEIGHT = 2**32 - 1
 
@@ -144,7 +145,7 @@ class _Counter:
         self._pictures = pictures
         self._weights = weights
         self._pixels = sum(p.pixels for p in pictures)
-        self._notes = scope.zeros(12)
+        self._notes = scope.zeros(4 * NOTES)
 
     def count(self) -> ColorCounts:
         """Count as if all were opaque first; that tells whether there is partial transparency."""
@@ -185,7 +186,7 @@ class _Counter:
                     count_tiles(session, pixels, picture.channels, picture.width, row1 - row0, bins, self._notes)
 
     def _noted(self) -> list[int]:
-        return [int(v) for v in self._session.download(self._notes, 3, np.uint32)]
+        return [int(v) for v in self._session.download(self._notes, NOTES, np.uint32)]
 
     def _partition_fits(self) -> bool:
         pixels = sum(p.pixels for p in self._pictures)
@@ -255,21 +256,21 @@ class _Counter:
         for first_cell in range(0, CELLS, cells):
             first = first_cell * CELL_BINS
             bins.clear()
-            session.fill(self._notes, np.zeros(1, np.uint32), 12)
+            session.fill(self._notes, np.zeros(1, np.uint32), 4 * NOTES)
             if tiles:
                 self._launch_over_tiles(bins.buffer)
             else:
                 self._launch_over_pixels("count_opaque", np.uint32(first), np.uint32(bins.size), bins.buffer)
-            occupied = bins.occupied(inner)
-            transparent, alphas, _ = self._noted()
+            where, starts, notes = bins.starts(inner, self._notes, NOTES)
+            transparent, alphas, _ = (int(v) for v in notes)
             if alphas & PARTIAL:
                 return None
-            starts = _starts(occupied)
-            found = bins.collected(self._scope if cells == CELLS else inner, first, starts)
+            n = int(starts[-1])
+            found = bins.collected(self._scope if cells == CELLS else inner, first, where, n)
             if cells == CELLS:
                 return self._result(*found, starts, transparent, alphas)
-            n = int(starts[-1])
-            parts.append((occupied, session.download(found[0], n, np.uint32), session.download(found[1], n, np.uint32)))
+            colors, counts = (session.download(buffer, n, np.uint32) for buffer in found)
+            parts.append((np.diff(starts), colors, counts))
         occupied, colors, counts = (np.concatenate(p) for p in zip(*parts, strict=True))
         buffers = self._scope.copy_of(colors), self._scope.copy_of(counts)
         return self._result(*buffers, _starts(occupied), transparent, alphas)
@@ -282,7 +283,7 @@ class _Counter:
         while True:
             with session.scope() as inner:
                 keys, sums = inner.zeros(4 * slots), inner.zeros(4 * slots)
-                session.fill(self._notes, np.zeros(1, np.uint32), 12)
+                session.fill(self._notes, np.zeros(1, np.uint32), 4 * NOTES)
                 self._launch_over_pixels("count_hashed", np.uint32(slots - 1), keys, sums)
                 transparent, alphas, full = self._noted()
                 if not full:
