@@ -9,6 +9,10 @@ from tests.portability import offline
 from tests.portability.hashes import golden
 from tests.portability.jobs import JOBS, Job, digest
 from tests.portability.matrix import HOSTILE
+from tests.portability.programs import GPU_LIKE
+
+# Quick on a simulator in forms that it does not take by itself, which have kernel files of their own.
+QUICK = ("kmeans many", "halftone 8", "halftone 16", "serial palette small", "map 7", "blue noise 16")
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
@@ -19,6 +23,16 @@ def test_the_bits_are_golden(queue: runtime.CommandQueue, job: Job) -> None:
 @pytest.mark.parametrize("limits", HOSTILE)
 @pytest.mark.parametrize("job", [job for job in JOBS if job.small], ids=lambda job: job.name)
 def test_hostile_limits_change_no_bit(
+    queue: runtime.CommandQueue, job: Job, limits: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLQUANT_LIMITS", limits)
+    assert digest(job.run(queue)) == golden()[job.name]
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("limits", ["is_simulator=0", GPU_LIKE], ids=["as a CPU", "as a GPU"])
+@pytest.mark.parametrize("job", [job for job in JOBS if job.name in QUICK], ids=lambda job: job.name)
+def test_forms_that_a_simulator_is_not_given(
     queue: runtime.CommandQueue, job: Job, limits: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLQUANT_LIMITS", limits)
