@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from clquant import neuquant_tables as tables
 from clquant import params
 from clquant.images import ImageLike, Picture, device_arrays, read_many, several
 from clquant.neuquant_batch import BatchMap, refinement
+from clquant.neuquant_drawing import drawn_pixels, likely_many
 from clquant.neuquant_maps import Pixels, train_sequential
-from clquant.neuquant_tables import STEPS
 from clquant.palette import spaces
 from clquant.palette.distinct import MOST, FewColors, few_colors
 from clquant.palette.engine import METRICS, PaletteEngine
@@ -37,6 +38,7 @@ from clquant.runtime import (
 MODES = ("parallel", "sequential")
 FEWEST_COLORS, MOST_COLORS = 2, 1024
 MOST_REFINE_STEPS = 64
+MANY_COLORS = FewColors(None, None, transparent=False, partial=False)
 # Pictures of so many pixels reach a device with memory of its own so late that the map is prepared meanwhile.
 PREPARED_PIXELS = 1 << 20
 
@@ -234,16 +236,12 @@ class NeuQuantCL(PaletteEngine):
         trained: dict[tuple[int, bool], list[tuple[int, Pixels, FewColors]]] = {}
         reserved: set[int] = set()
         has_clear = bool((fixed[:, 3] == 0).any())
-        parallel = self.mode == "parallel"
+        alone = self.mode == "parallel" and len(jobs) == 1 and not session.limits.unified_memory
         likely: dict[tuple[int, bool], BatchMap] = {}
         with session.scope() as scope:
             for index, job in enumerate(jobs):
-                pixels = Pixels.of(session, scope, job)
-                worth = parallel and len(jobs) == 1 and pixels.total >= PREPARED_PIXELS
-                prepare = partial(self._prepare_likely, session, scope, fixed, likely)
-                ahead = prepare if worth and not session.limits.unified_memory else None
-                with session.scope() as inner:
-                    few = few_colors(session, inner, pixels.triples(), MOST if parallel else self.n_colors, ahead)
+                prepare = partial(self._prepare_likely, session, scope, fixed, likely, progress) if alone else None
+                pixels, few = self._looked_at(session, scope, job, prepare)
                 transparent = (few.transparent or clear) and not has_clear
                 n_colors = self.n_colors - transparent - len(fixed)
                 others = None if few.colors is None or not self.keep_exact else without(few.colors, fixed)
@@ -266,17 +264,57 @@ class NeuQuantCL(PaletteEngine):
                     palettes[index] = _palette(fixed, learned, key[1], index in reserved)
         return [palettes[index] for index in range(len(jobs))]
 
+    def _looked_at(
+        self,
+        session: Session,
+        scope: Scope,
+        job: list[Picture],
+        prepare: Callable[[Pixels | None], None] | None,
+    ) -> tuple[Pixels, FewColors]:
+        """The pixels of a job as its map takes them, and what is to be known of their colours.
+
+        `prepare` is called while a large picture is drawn from or on its way.
+        """
+        most, ahead = self.n_colors, None
+        if self.mode == "parallel":
+            most, samples = MOST, tables.most_samples(self.n_colors, self.sample_factor)
+            drawn = drawn_pixels(session, scope, job, self._start(), samples, prepare and partial(prepare, None))
+            if drawn is not None:
+                return drawn, MANY_COLORS
+        pixels = Pixels.of(session, scope, job)
+        if prepare is not None and pixels.total >= PREPARED_PIXELS:
+            ahead = partial(prepare, pixels if likely_many(session, job, self._start()) else None)
+        with session.scope() as inner:
+            return pixels, few_colors(session, inner, pixels.triples(), most, ahead)
+
+    def _start(self) -> int:
+        """Where the parallel map begins to sample, in 1/2^32 of all pixels."""
+        return int(philox4x32(np.zeros(4, np.uint32), seed_key(self.random_state))[0]) if self.random_state else 0
+
     def _prepare_likely(
-        self, session: Session, scope: Scope, fixed: npt.NDArray[np.uint8], likely: dict[tuple[int, bool], BatchMap]
+        self,
+        session: Session,
+        scope: Scope,
+        fixed: npt.NDArray[np.uint8],
+        likely: dict[tuple[int, bool], BatchMap],
+        progress: Progress,
+        pixels: Pixels | None,
     ) -> None:
-        """Add the map of opaque pixels of many colours, ready to train, by its size and whether it has alpha."""
+        """Add the map of opaque pixels of many colours, ready to train, by its size and whether it has alpha.
+
+        With pixels that seem to be such, its training is queued as well, unless somebody wants to be told of its steps.
+        """
         n_colors, blended = self.n_colors - len(fixed), _blended(fixed)
-        if not n_colors:
+        if not n_colors or likely:
             return
+        solid = _solid(fixed)
         # A picture of few colours needs no map, and must not fail for want of memory for one.
         with contextlib.suppress(DeviceMemoryError):
-            made = self._map(session, scope, spaces.space(self.color_space, blended), n_colors, _solid(fixed))
-            made.prepare(self._steps_of_map(_solid(fixed)))
+            made = self._map(session, scope, spaces.space(self.color_space, blended), n_colors, solid)
+            steps = self._steps_of_map(solid)
+            made.prepare(steps)
+            if pixels is not None and not progress.wanted:
+                made.queue(pixels, MANY_COLORS, self._start(), steps, progress)
             likely[n_colors, blended] = made
 
     def _train(
@@ -295,12 +333,12 @@ class NeuQuantCL(PaletteEngine):
                     session, [pixels for pixels, _ in group], space, n_colors, self.sample_factor, fixed, progress
                 )
             )
-        start = int(philox4x32(np.zeros(4, np.uint32), seed_key(self.random_state))[0]) if self.random_state else 0
+        start = self._start()
         results = []
         for done, (pixels, few) in enumerate(group):
             steps = progress if len(group) == 1 else Progress(None)
             with session.scope() as scope:
-                trainer = ready or self._map(session, scope, space, n_colors, fixed)
+                trainer = ready if ready and ready.suits(few) else self._map(session, scope, space, n_colors, fixed)
                 results.append(self._train_map(session, scope, trainer, pixels, few, space, fixed, start, steps))
             if len(group) > 1:
                 progress.report(done + 1, len(group))
@@ -321,11 +359,11 @@ class NeuQuantCL(PaletteEngine):
         """The nodes of one mini-batch map: trained without the fixed colours, refined with them."""
         if self._steps_of_map(fixed) == self.refine_steps:
             return trainer.train(pixels, few, start, self.refine_steps, progress)
-        total = STEPS + refinement(few, self.refine_steps)
+        total = tables.STEPS + refinement(few, self.refine_steps)
         nodes = trainer.train(pixels, few, start, 0, progress.part(0, total))
         joined = np.concatenate([space.coordinates(fixed), nodes])
         refiner = self._map(session, scope, space, len(joined), fixed, pinned=len(fixed))
-        refined = refiner.refine(joined, pixels, few, start, self.refine_steps, progress.part(STEPS, total))
+        refined = refiner.refine(joined, pixels, few, start, self.refine_steps, progress.part(tables.STEPS, total))
         return refined[len(fixed) :]
 
     def _steps_of_map(self, fixed: npt.NDArray[np.uint8]) -> int:

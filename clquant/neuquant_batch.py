@@ -150,6 +150,7 @@ class BatchMap:
         self._spare = scope.empty(first.nbytes)
         self._begun: tuple[Points, Buffer, PreparedSteps] | None = None
         self._begun_steps = 0
+        self._queued: FewColors | None = None
 
     def prepare(self, refine_steps: int) -> tuple[Points, Buffer, PreparedSteps]:
         """What `train` begins with, whatever the pixels are; made at the first call, and again for more steps.
@@ -174,7 +175,33 @@ class BatchMap:
     def train(
         self, pixels: Pixels, few: FewColors, start: int, refine_steps: int, progress: Progress
     ) -> npt.NDArray[np.int64]:
-        """Train and refine.
+        """Train and refine, once; what was queued ahead is waited for.
+
+        Parameters
+        ----------
+        pixels, few, start, refine_steps, progress
+            As `queue` takes them, and took them where it was called before.
+
+        Returns
+        -------
+        ndarray
+            (n_colors, dims): the nodes rounded to whole coordinates.
+        """
+        if self._queued is None:
+            self.queue(pixels, few, start, refine_steps, progress)
+        return self._whole_nodes()
+
+    def suits(self, few: FewColors) -> bool:
+        """Whether pixels of such colours can be trained on, or are what was queued.
+
+        Parameters
+        ----------
+        few : FewColors
+        """
+        return self._queued is None or (self._queued.colors is None and few.colors is None)
+
+    def queue(self, pixels: Pixels, few: FewColors, start: int, refine_steps: int, progress: Progress) -> None:
+        """Queue all steps of training and refining; `train` gives their result.
 
         Parameters
         ----------
@@ -187,12 +214,8 @@ class BatchMap:
         refine_steps : int
         progress : Progress
             Told of steps.
-
-        Returns
-        -------
-        ndarray
-            (n_colors, dims): the nodes rounded to whole coordinates.
         """
+        self._queued = few
         steps = self._schedule.steps
         refine_steps = refinement(few, refine_steps)
         trained, slabs, steps_of_map = self.prepare(refine_steps)
@@ -207,7 +230,6 @@ class BatchMap:
             self._step(steps_of_map, np.array([0, 0, len(steps), last_batch], np.uint32), reach)
         else:
             self._refine_steps(refined, slabs, (len(steps), all_steps), (reach, last_batch), progress)
-        return self._whole_nodes()
 
     def refine(
         self,
@@ -292,7 +314,7 @@ class BatchMap:
             points[:, : self._space.dims] = self._space.coordinates(few.colors)
             weights = limited_weights(few.counts, 2 ** (32 - self._constants["COORDINATE_BITS"]) - 1)
             return Points(self._scope.copy_of(points), len(points), self._scope.copy_of(weights))
-        count = min(tables.REFINE_POINTS * max(self._n_colors, 256) // self._sample_factor, pixels.total)
+        count = min(tables.refine_samples(self._n_colors, self._sample_factor), pixels.total)
         buffer = self._scope.empty(count * POINT_BYTES)
         order = LINEAR if count == pixels.total else SPREAD
         self._sampler.points(pixels, order, start, (0, count), buffer, 0)

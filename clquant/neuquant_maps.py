@@ -48,10 +48,13 @@ class Pixels:
     ----------
     bands : tuple of Band
     total : int
+    drawn : bool
+        Whether the bands have, instead of all these pixels, the first samples of order `SPREAD`, one after another.
     """
 
     bands: tuple[Band, ...]
     total: int
+    drawn: bool = False
 
     @classmethod
     def of(cls, session: Session, scope: Scope, pictures: Sequence[Picture]) -> Pixels:
@@ -126,6 +129,10 @@ class Sampler:
             The point in `out` where the first sample goes.
         """
         first, count = samples
+        if pixels.drawn:
+            assert order == SPREAD
+            assert first + count <= pixels.bands[0].count
+            order = LINEAR
         for band in pixels.bands:
             kernel = self._session.program(
                 "neuquant_sample.cl", CHANNELS=band.channels, ORDER=order, **self._constants

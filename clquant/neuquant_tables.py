@@ -101,6 +101,32 @@ def schedule(n_colors: int, sample_factor: int) -> Schedule:
     return Schedule(tuple(steps), first, np.array(pulls, np.int32))
 
 
+def refine_samples(n_colors: int, sample_factor: int) -> int:
+    """Samples that the refinement looks at where colours are many; the map's first ones.
+
+    Parameters
+    ----------
+    n_colors : int
+        2 to 1024.
+    sample_factor : int
+        1 to 30.
+    """
+    return REFINE_POINTS * max(n_colors, 256) // sample_factor
+
+
+def most_samples(n_colors: int, sample_factor: int) -> int:
+    """The samples that a map, and its refinement where colours are many, look at; no fewer for more colours.
+
+    Parameters
+    ----------
+    n_colors : int
+        2 to 1024.
+    sample_factor : int
+        1 to 30.
+    """
+    return max(schedule(n_colors, sample_factor).samples, refine_samples(n_colors, sample_factor))
+
+
 @functools.cache
 def decay() -> npt.NDArray[np.uint32]:
     """(512,) uint32: exp(-i / 16) times 65536 for i = 0..255, then exp(-i / 4096) times 65536."""

@@ -25,6 +25,7 @@ from clquant.runtime.errors import (
     NotFittedError,
     StoppedError,
 )
+from clquant.runtime.gathering import gather_ahead
 from clquant.runtime.keeping import kept, release_memory
 from clquant.runtime.launching import PreparedLaunch, admitted
 from clquant.runtime.limits import Limits
@@ -78,6 +79,7 @@ __all__ = [
     "force_tuning",
     "force_variant",
     "full_source",
+    "gather_ahead",
     "kept",
     "list_devices",
     "open_session",
