@@ -47,15 +47,16 @@ int begins_group(__global const uint *colors, uint i, uint first, uint mask)
 
 /* How many cells of some grids are occupied in each coarse cell.
  * NDRange: 2-D, along the first axis a work-group a coarse cell, along the second a grid. starts (cells + 1) uint into
- * colors; masks (grids) uint; groups (grids, cells) uint is written; counts: a uint a work-item. */
-__kernel void count_groups(__global const uint *colors, __global const uint *starts, __global const uint *masks,
+ * colors; masks: a mask a grid; groups (grids, cells) uint is written; counts: a uint a work-item. */
+__kernel void count_groups(__global const uint *colors, __global const uint *starts, uint4 masks,
                            __global uint *groups, __local uint *counts)
 {
+    const uint grids[4] = {masks.x, masks.y, masks.z, masks.w};
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);
     const uint first = starts[get_group_id(0)];
     const uint end = starts[get_group_id(0) + 1];
-    const uint mask = masks[get_group_id(1)];
+    const uint mask = grids[get_group_id(1)];
     uint found = 0;
     for (uint i = first + lid; i < end; i += size)
         found += begins_group(colors, i, first, mask) != 0;

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +20,11 @@ from clquant.palette import spaces
 from clquant.palette.boxes import box_centers
 from clquant.palette.counting import ColorCounts, count_colors
 from clquant.palette.engine import PaletteEngine
-from clquant.palette.lloyd import Lloyd
+from clquant.palette.lloyd import Lloyd, LloydSets
 from clquant.palette.palette import MOST_COLORS, Palette, checked_colors, checked_fixed, without
-from clquant.palette.points import Points, occupied_cells, points_of, sketch_of
-from clquant.palette.seeding import MOST_SWAPPED, random_points, sample_centers, swap_centers
+from clquant.palette.points import Points, Sketcher, points_of
+from clquant.palette.seeding import MOST_SWAPPED, random_points
+from clquant.palette.starting import sampled_start, sketch_levels
 from clquant.palette.weights import checked_weights
 from clquant.runtime import (
     CommandQueue,
@@ -36,14 +39,6 @@ from clquant.runtime import (
 
 SEEDED = ("k-means++", "random")
 INITS = (*SEEDED, "wu", "median-cut")
-# Steps of Lloyd's algorithm on the sketch between rounds of swaps.
-SWAP_STEPS = 6
-# Most steps on the finer sketch.
-SKETCH_STEPS = 32
-# The coarse sketch has at least this many points a center; a picture with fewer colours is its own sketch.
-SKETCH_POINTS = 128
-LEAST_SKETCH = 1 << 14
-SKETCH_LEVELS = (5, 6, 7)
 
 
 class KMeansPalette(PaletteEngine):
@@ -166,9 +161,17 @@ class KMeansPalette(PaletteEngine):
         StoppedError
             If `progress` returned False; what was learned before stands.
         """
-        job = _Fit(self, several(images), sample_weight, progress)
-        self.palette_, self.inertia_, self.n_iter_ = job.run()
+        self._begin_fit(images, sample_weight, progress)()
         return self
+
+    def _begin_fit(self, images: Any, sample_weight: Any, progress: ProgressCallback | None) -> Callable[[], None]:
+        self.palette_, inertia, self.n_iter_ = _Fit(self, several(images), sample_weight, progress).run()
+
+        @functools.cache
+        def end() -> None:
+            self.inertia_ = inertia()
+
+        return end
 
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:
         """An independent palette for each image; `palette_` is left alone.
@@ -247,21 +250,32 @@ class _Fit(_Rules):
         self.weights, self.weight_unit = checked_weights(sample_weight, self.pictures, sources)
         self.session: Session = open_session(engine.queue, images.device_arrays(self.pictures))
 
-    def run(self) -> tuple[Palette, float, int]:
-        """The palette, its inertia, and the steps it took."""
-        with self.session.scope() as scope:
+    def run(self) -> tuple[Palette, Callable[[], float], int]:
+        """The palette, what measures its inertia, and the steps it took; device memory is held until it is measured."""
+        with contextlib.ExitStack() as held:
+            scope = held.enter_context(self.session.scope())
             counts = count_colors(self.session, scope, self.pictures, self.weights)
             clear = len(self.fixed) - len(self.solid)
             reserved = int(counts.clear and clear == 0)
             k = self.n_colors - reserved - clear
             exact = self._exact(counts, k)
+            measured: Callable[[], Callable[[], float]]
             if exact is not None:
-                colors, inertia, steps = exact, 0.0, 0
+                colors, measured, steps = exact, lambda: lambda: 0.0, 0
             else:
-                colors, inertia, steps = self._cluster(scope, counts, k)
-        transparent = np.zeros((reserved, 4), np.uint8)
-        found = np.concatenate([transparent, self.fixed, colors[len(self.solid) :]])
-        return Palette(found if counts.partial or (found[:, 3] < 255).any() else found[:, :3]), inertia, steps
+                start = held.enter_context(contextlib.ExitStack())
+                colors, measured, steps = self._cluster(scope, start, counts, k)
+            transparent = np.zeros((reserved, 4), np.uint8)
+            found = np.concatenate([transparent, self.fixed, colors[len(self.solid) :]])
+            palette = Palette(found if counts.partial or (found[:, 3] < 255).any() else found[:, :3])
+            rest = held.pop_all()
+
+        def measure() -> float:
+            with rest:
+                inertia = measured()
+            return inertia()
+
+        return palette, measure, steps
 
     def _exact(self, counts: ColorCounts, k: int) -> npt.NDArray[np.uint8] | None:
         """The fixed colours but transparent ones, then all others, (n, 4), where that makes k at most."""
@@ -271,33 +285,68 @@ class _Fit(_Rules):
         rest = without(colors, self.solid)
         return np.concatenate([self.solid, rest]) if len(self.solid) + len(rest) <= k else None
 
-    def _cluster(self, scope: Scope, counts: ColorCounts, k: int) -> tuple[npt.NDArray[np.uint8], float, int]:
-        """k colours for more distinct ones: the best of all starts."""
+    def _cluster(
+        self, scope: Scope, last: contextlib.ExitStack, counts: ColorCounts, k: int
+    ) -> tuple[npt.NDArray[np.uint8], Callable[[], Callable[[], float]], int]:
+        """k colours for more distinct ones: the best of all starts, the first of equals.
+
+        Parameters
+        ----------
+        scope : Scope
+        last : ExitStack
+            Holds the memory that the last start needed: releasing it takes longer than what is left to do.
+        counts : ColorCounts
+        k : int
+
+        Returns
+        -------
+        colors : ndarray
+            (k, 4) uint8.
+        measured : callable
+            Queues the measurement of their inertia, and gives what waits for it.
+        steps : int
+            Of that start.
+        """
         space = spaces.space(self.color_space, counts.partial or bool((self.solid[:, 3] < 255).any()))
         points = points_of(self.session, scope, counts, space)
         pinned = len(self.solid)
-        lloyd = Lloyd(self.session, scope, points, k, pinned)
-        starters = [lloyd]
+        sets = LloydSets(self.session, scope, points)
+        sizes = [k]
         if pinned:
             sizes = [size for size in (k - pinned, k) if 0 < size < points.n] or [points.n]  # the last: none is free
-            starters = [Lloyd(self.session, scope, points, size) for size in sizes]
-        best: tuple[int, npt.NDArray[np.uint8], int] | None = None
         starts = self.n_init if isinstance(self.init, str) and self.init in SEEDED else 1
-        for start, starter in itertools.product(range(starts), starters):
-            self._start(counts, starter, start)
+        unit = (points.scale * space.unit) ** 2 * self.weight_unit
+
+        def inertia_of(colors: npt.NDArray[np.uint8]) -> Callable[[], int]:
+            lloyd = sets.lloyd(k, pinned)
+            lloyd.set_centers(space.coordinates(colors).astype(np.int64) * points.scale)
+            return lloyd.inertia_later()
+
+        found: list[tuple[npt.NDArray[np.uint8], int]] = []
+        inertias: list[int] = []
+        for start, size in itertools.product(range(starts), sizes):
+            last.close()
+            starter = self._started(last.enter_context(self.session.scope()), counts, sets, size, start)
+            lloyd = sets.lloyd(k, pinned)
             if pinned:
                 lloyd.set_centers(self._with_fixed(starter.get_centers(), points, k))
             steps = lloyd.run(self.max_iter, self.tol, self.progress, (start * self.max_iter, starts * self.max_iter))
             colors = space.colors((lloyd.get_centers() + points.scale // 2) // points.scale)
             colors[:pinned] = self.solid[:, : colors.shape[1]]
-            lloyd.set_centers(space.coordinates(colors).astype(np.int64) * points.scale)
-            inertia = lloyd.inertia()
-            if best is None or inertia < best[0]:
-                best = inertia, colors, steps
-        assert best is not None
+            found.append((colors, steps))
+            if starts * len(sizes) > 1:
+                inertias.append(inertia_of(colors)())
         self.progress.report(starts * self.max_iter, starts * self.max_iter)
-        unit = (points.scale * space.unit) ** 2 * self.weight_unit
-        return _with_alpha(best[1]), best[0] / unit, best[2]
+        if not inertias:
+
+            def measured() -> Callable[[], float]:
+                inertia = inertia_of(colors)
+                return lambda: inertia() / unit
+
+            return _with_alpha(colors), measured, steps
+        best = inertias.index(min(inertias))
+        colors, steps = found[best]
+        return _with_alpha(colors), lambda: lambda: inertias[best] / unit, steps
 
     def _with_fixed(self, centers: npt.NDArray[np.int64], points: Points, k: int) -> npt.NDArray[np.int64]:
         """k centers, the fixed colours first; each of them, in order, replaces the nearest center (ties: the first)."""
@@ -307,54 +356,25 @@ class _Fit(_Rules):
             centers = np.delete(centers, nearest, axis=0)
         return np.concatenate([fixed, centers])
 
-    def _start(self, counts: ColorCounts, lloyd: Lloyd, start: int) -> None:
-        """Set the starting centers."""
-        points, k = lloyd.points, lloyd.k
+    def _started(self, scope: Scope, counts: ColorCounts, sets: LloydSets, k: int, start: int) -> Lloyd:
+        """k centers of all colours, where they start; the scope owns what queued work needs."""
+        points = sets.points
         seed = (self.seed + start) % 2**64
+        if isinstance(self.init, str) and self.init == "k-means++":
+            rounds = self.swap_rounds if 3 <= k <= MOST_SWAPPED else 0
+            return sampled_start(self.session, scope, counts, sets, k, seed, rounds, self.tol)
+        lloyd = sets.lloyd(k)
         if not isinstance(self.init, str):
-            first = points.space.coordinates(self.init[:k]).astype(np.int64) * points.scale
-            lloyd.set_centers(first)
+            lloyd.set_centers(points.space.coordinates(self.init[:k]).astype(np.int64) * points.scale)
         elif self.init == "random":
             lloyd.pick_centers(random_points(points.n, k, seed))
-        elif self.init == "k-means++":
-            self._sampled_start(counts, lloyd, seed)
         else:
-            with self.session.scope() as inner:
-                sketches = self._sketches(inner, counts, points, k)
-                where, weights = (sketches[0] if sketches else points).to_host(self.session)
+            sketcher = Sketcher(self.session, scope, counts, points)
+            levels = sketch_levels(sketcher, points, k)
+            sketch = sketcher.sketch(scope, *levels[0]) if levels else points
+            where, weights = sketch.to_host(self.session)
             lloyd.set_centers(box_centers(where, weights, k, self.init))
-
-    def _sampled_start(self, counts: ColorCounts, lloyd: Lloyd, seed: int) -> None:
-        """k-means++ and swaps on a coarse sketch, then Lloyd's algorithm on a finer one."""
-        points, k = lloyd.points, lloyd.k
-        rounds = self.swap_rounds if 3 <= k <= MOST_SWAPPED else 0
-        with self.session.scope() as inner:
-            sketches = self._sketches(inner, counts, points, k)
-            rough = Lloyd(self.session, inner, sketches[0], k) if sketches else lloyd
-            sample_centers(self.session, rough, seed)
-            swap_centers(self.session, inner, rough, rounds, SWAP_STEPS)
-            for sketch in sketches[1:]:
-                finer = Lloyd(self.session, inner, sketch, k)
-                finer.copy_centers(rough)
-                finer.run(SKETCH_STEPS, self.tol)
-                rough = finer
-            if rough is not lloyd:
-                lloyd.copy_centers(rough)
-
-    def _sketches(self, scope: Scope, counts: ColorCounts, points: Points, k: int) -> list[Points]:
-        """The coarsest sketch with enough points for k centers, and the finest with clearly fewer than all points."""
-        least = max(SKETCH_POINTS * k, LEAST_SKETCH)
-        chosen: list[Points] = []
-        if points.n < least:
-            return chosen
-        for level, occupied in zip(
-            SKETCH_LEVELS, occupied_cells(self.session, counts, points, SKETCH_LEVELS), strict=True
-        ):
-            n = int(occupied.sum())
-            wanted = 2 * n < points.n and level == SKETCH_LEVELS[-1] if chosen else n >= least
-            if wanted:
-                chosen.append(sketch_of(self.session, scope, counts, points, level, occupied))
-        return chosen
+        return lloyd
 
 
 def _with_alpha(colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import clquant
-from clquant import KMeansPalette, kmeans, runtime
-from clquant.kmeans import SKETCH_LEVELS, SKETCH_POINTS, SKETCH_STEPS, SWAP_STEPS
-from clquant.palette import points, seeding, spaces
+from clquant import KMeansPalette, runtime
+from clquant.palette import points, seeding, spaces, starting
 from clquant.palette.boxes import box_centers
+from clquant.palette.starting import SKETCH_LEVELS, SKETCH_POINTS, SKETCH_STEPS, SWAP_STEPS
 from tests.reference import counting as counting_reference
 from tests.reference import kmeans as reference
 from tests.test_lloyd import photo, picture
@@ -22,7 +22,7 @@ ANY = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck
 @pytest.fixture
 def small_sketches(monkeypatch):
     """Sketches of small pictures too, so that the reference stays quick."""
-    monkeypatch.setattr(kmeans, "LEAST_SKETCH", 16)
+    monkeypatch.setattr(starting, "LEAST_SKETCH", 16)
 
 
 def expected_palette(pixels, k, seed=0, max_iter=100, tol=1e-4, swap_rounds=24):
@@ -35,7 +35,7 @@ def expected_palette(pixels, k, seed=0, max_iter=100, tol=1e-4, swap_rounds=24):
     where = space.coordinates(colors).astype(np.int64) * scale
     codes = colors if partial else colors[:, :3]
     sketches = [reference.sketch(where, weights, codes, level) for level in SKETCH_LEVELS]
-    least = max(SKETCH_POINTS * k, kmeans.LEAST_SKETCH)
+    least = max(SKETCH_POINTS * k, starting.LEAST_SKETCH)
     enough = [s for s in sketches if len(where) >= least <= len(s[0])]
     start, mass = enough[0] if enough else (where, weights)
     centers = reference.sample_centers(start, mass, k, seed)
@@ -360,3 +360,30 @@ def test_results_before_fit_are_refused():
 def test_progress_must_be_callable():
     with pytest.raises(runtime.InvalidType, match="progress is 3"):
         KMeansPalette(4).fit(FLAT, progress=3)
+
+
+@pytest.mark.parametrize("limits", ["", "unified_memory=0"])
+@pytest.mark.parametrize("parameters", [{}, {"n_init": 2}, {"init": "wu"}, {"fixed_colors": ["#102030"]}])
+@pytest.mark.usefixtures("small_sketches")
+def test_mapping_begins_before_the_fit_is_over_and_changes_nothing(queue, rng, monkeypatch, limits, parameters):
+    monkeypatch.setenv("CLQUANT_LIMITS", limits)
+    pixels = photo(rng)
+    with runtime.force_tuning({"kmeans.steps_a_wait": 2}):
+        separate = KMeansPalette(12, queue=queue, **parameters).fit(pixels)
+        together = KMeansPalette(12, queue=queue, **parameters)
+        indices = together.fit_predict(pixels)
+    np.testing.assert_array_equal(indices, separate.predict(pixels))
+    assert together.palette_ == separate.palette_
+    assert (together.inertia_, together.n_iter_) == (separate.inertia_, separate.n_iter_)
+    errors = ((separate.palette_.colors[indices].astype(int) - pixels) ** 2).sum()
+    assert together.inertia_ == errors
+
+
+def test_a_fit_stands_where_the_mapping_is_stopped(queue, rng):
+    pixels = photo(rng)
+    expected = KMeansPalette(8, max_iter=3, queue=queue).fit(pixels)
+    stopped = KMeansPalette(8, max_iter=3, queue=queue)
+    with pytest.raises(runtime.StoppedError):
+        stopped.fit_predict(pixels, progress=lambda _, total: total == 3)
+    assert stopped.palette_ == expected.palette_
+    assert (stopped.inertia_, stopped.n_iter_) == (expected.inertia_, expected.n_iter_)

@@ -68,8 +68,8 @@ def test_points_are_coordinates_times_scale(queue, rng, space, channels):
 @pytest.mark.parametrize("channels", [3, 4])
 def test_a_sketch_holds_the_means_of_cells(queue, rng, level, channels):
     with case_of(queue, picture(rng, channels=channels, levels=100)) as case:
-        occupied = points.occupied_cells(case.session, case.counts, case.points, (4, level))[1]
-        made = points.sketch_of(case.session, case.scope, case.counts, case.points, level, occupied)
+        sketcher = points.Sketcher(case.session, case.scope, case.counts, case.points)
+        made = sketcher.sketch(case.scope, level, sketcher.occupied((4, level))[1])
         where, weights = made.to_host(case.session)
         colors = case.counts.to_host(case.session)[0][:, :channels]
         expected, mass = reference.sketch(case.where, case.weights, colors, level)

@@ -85,9 +85,10 @@ def indices(
     write: Writer = map_nearest,
     metric: str = "l2",
     room: HostResult | None = None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> Any:
     """Palette indices (H, W) of an image, as `write` chooses them; on the device for a device array, else in
-    `room` if it fits.
+    `room` if it fits. `meanwhile` is called when all is queued, before the device is waited for.
 
     Raises
     ------
@@ -96,7 +97,7 @@ def indices(
     StoppedError
         If `progress` returned False.
     """
-    return _run(image, palette, color_space, queue, progress, write, metric, False, room)
+    return _run(image, palette, color_space, queue, progress, write, metric, False, room, meanwhile)
 
 
 def colors(
@@ -137,6 +138,7 @@ def _run(
     metric: str,
     colors: bool,
     room: HostResult | None = None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> Any:
     params.choice("color_space", color_space, spaces.NAMES)
     progress = Progress(params.callback("progress", callback))
@@ -165,7 +167,10 @@ def _run(
             if progress.wanted:
                 session.finish()
             progress.report(done, len(bands))
-        mapper.check_transparency()
+        if meanwhile is not None:
+            meanwhile()
+        if picture.channels == 4:
+            mapper.check_transparency()
     return result if isinstance(result, Array) else result.array()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import copy
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -304,9 +305,14 @@ class PaletteEngine(Estimator, abc.ABC):
             source = picture.send(session, scope)
             shape = (picture.height, picture.width)
             room = None if picture.on_device else HostResult(session, shape, np.uint8, ahead=True)
-            self.fit(source, sample_weight, progress=progress)
-            space, metric = self.color_space, self.metric
-            return bands.indices(source, self.palette_, space, self.queue, progress, metric=metric, room=room)
+            end_fit = self._begin_fit(source, sample_weight, progress)
+            try:
+                space, metric = self.color_space, self.metric
+                return bands.indices(
+                    source, self.palette_, space, self.queue, progress, metric=metric, room=room, meanwhile=end_fit
+                )
+            finally:
+                end_fit()
 
     def fit_transform(
         self, image: ImageLike, sample_weight: Any = None, *, progress: ProgressCallback | None = None
@@ -333,6 +339,11 @@ class PaletteEngine(Estimator, abc.ABC):
         picture = images.read(image)
         self.fit(picture, sample_weight, progress=progress)
         return self.transform(picture, progress=progress)
+
+    def _begin_fit(self, images: Any, sample_weight: Any, progress: ProgressCallback | None) -> Callable[[], None]:
+        """`fit` as far as `palette_` takes it. What this gives does the rest, once however often it is called."""
+        self.fit(images, sample_weight, progress=progress)
+        return lambda: None
 
     def _given(self, dither: Any, progress: ProgressCallback | None) -> dict[str, Any]:
         self._check_fitted("palette_")

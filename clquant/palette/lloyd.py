@@ -6,11 +6,15 @@ bounds that make them exact are in `cl/lloyd.cl`, `cl/lloyd_update.cl` and `cl/l
 
 from __future__ import annotations
 
+import collections
+import functools
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
-from clquant.palette.points import GROUP, MOST_SQUARED, PADDING, Points
-from clquant.runtime import LocalMemory, PreparedLaunch, Progress, Scope, Session, Variant
+from clquant.palette.points import GROUP, MOST_SQUARED, PADDING, Points, Tiles, tiles_of
+from clquant.runtime import Buffer, LocalMemory, PreparedLaunch, Progress, Reading, Scope, Session, Variant
 
 SLOTS = 16
 STATE_WORDS = 5
@@ -43,6 +47,8 @@ class Lloyd:
         How many centers, 1 to 65536.
     pinned : int
         So many of the first centers never move, and take no part in repairs.
+    tiles : Tiles, optional
+        Of the points, where they were made before, in a scope that lasts as long.
 
     Attributes
     ----------
@@ -54,7 +60,9 @@ class Lloyd:
         distances).
     """
 
-    def __init__(self, session: Session, scope: Scope, points: Points, k: int, pinned: int = 0) -> None:
+    def __init__(
+        self, session: Session, scope: Scope, points: Points, k: int, pinned: int = 0, tiles: Tiles | None = None
+    ) -> None:
         assert sum(e * e for e in points.extent) < MOST_SQUARED
         dims = points.space.dims
         self._session = session
@@ -63,9 +71,9 @@ class Lloyd:
         self.k = k
         self.pinned = pinned
         self.k_stride = -(-k // PADDING) * PADDING
-        self.centers = scope.zeros(4 * dims * self.k_stride)
+        self.centers = (scope.zeros if k < self.k_stride else scope.empty)(4 * dims * self.k_stride)
         self.totals = scope.empty(8 * (1 + 2 * dims) * k)
-        self.state = scope.zeros(4 * STATE_WORDS)
+        self.state = scope.empty(4 * STATE_WORDS)
         variant = session.choose(VARIANTS)
         if variant.file == FUSED.file and k > MOST_FUSED:
             variant = PORTABLE
@@ -76,16 +84,30 @@ class Lloyd:
         wanted = 1 if lanes else session.tuned("kmeans.group")
         self._group = session.work_group_size(kernel, wanted, 24 if self._fused else 8)
         # Groups share the tiles among them; each has lists of up to k centers, in the lanes form its own sums as well.
-        list_bytes = 12 * (1 + dims) * self.k_stride if lanes else 2 * k
-        sum_bytes = 8 * (1 + 2 * dims) * k
-        largest = max(list_bytes, sum_bytes) if lanes else list_bytes
+        self._list_bytes = 12 * (1 + dims) * self.k_stride if lanes else 2 * k
+        self._sum_bytes = 8 * (1 + 2 * dims) * k
+        self._sums_a_group = lanes
+        largest = max(self._list_bytes, self._sum_bytes) if lanes else self._list_bytes
         groups = session.tuned("kmeans.groups_a_unit") * session.limits.compute_units
-        self._groups = max(1, min(points.tiles, groups, session.limits.max_alloc // largest))
-        self._replicas = self._groups if lanes else 1
+        self._most_groups = max(1, min(groups, session.limits.max_alloc // largest))
         self._pairs = scope.empty(8 * k)
-        self._lists = scope.empty(list_bytes * self._groups)
-        self._sums = scope.zeros(sum_bytes * self._replicas)
+        self._tiles = tiles
         self._prepared: dict[tuple[bool, int, bool], list[PreparedLaunch]] = {}
+
+    @functools.cached_property
+    def tiles(self) -> Tiles:
+        """Of the points; made for the first step, as starting centers are found without."""
+        return self._tiles or tiles_of(self._session, self._scope, self.points)
+
+    @functools.cached_property
+    def _groups(self) -> int:
+        return min(self.tiles.n, self._most_groups)
+
+    @functools.cached_property
+    def _scratch(self) -> tuple[Buffer, Buffer, int]:
+        """The groups' lists, the sums, and how many copies of these there are."""
+        copies = self._groups if self._sums_a_group else 1
+        return self._scope.empty(self._list_bytes * self._groups), self._scope.zeros(self._sum_bytes * copies), copies
 
     def set_centers(self, centers: npt.NDArray[np.int64]) -> None:
         """Start from given centers.
@@ -127,7 +149,7 @@ class Lloyd:
         return self._session.download(self.totals, (1 + 2 * self.points.space.dims, self.k), np.uint64)
 
     def restart(self) -> None:
-        """Forget that the steps so far were done."""
+        """Forget that the steps so far were done; what comes before the first."""
         self._session.fill(self.state, np.zeros(1, np.uint32), 4 * STATE_WORDS)
 
     def step(self, by_axis: bool = False, tolerance: int = 0, still: bool = False) -> None:
@@ -143,18 +165,32 @@ class Lloyd:
         still : bool
             Whether all centers stay where they are, so that only their statistics come of it.
         """
+        for launch in self._step(by_axis, tolerance, still):
+            launch.queue()
+
+    def prepare(self, tol: float) -> None:
+        """Make what `run` needs, while the device has something else to do.
+
+        Parameters
+        ----------
+        tol : float
+            As `run` takes it.
+        """
+        self._step(False, _tolerance(tol), False)
+
+    def _step(self, by_axis: bool, tolerance: int, still: bool) -> list[PreparedLaunch]:
         key = by_axis, tolerance, still
         if key not in self._prepared:
             self._prepared[key] = self._launches(by_axis, tolerance, self.k if still else self.pinned)
-        for launch in self._prepared[key]:
-            launch.queue()
+        return self._prepared[key]
 
     def _launches(self, by_axis: bool, tolerance: int, pinned: int) -> list[PreparedLaunch]:
         session, scope, points = self._session, self._scope, self.points
+        lists, sums, copies = self._scratch
         tiles = (
-            *(points.coordinates, np.uint32(points.stride), points.weights, points.starts, points.boxes),
-            *(np.uint32(points.tiles), self.centers, np.uint32(self.k), np.uint32(self.k_stride), np.uint32(by_axis)),
-            *(self.state, self._lists, self._sums),
+            *(points.coordinates, np.uint32(points.stride), points.weights, self.tiles.starts, self.tiles.boxes),
+            *(np.uint32(self.tiles.n), self.centers, np.uint32(self.k), np.uint32(self.k_stride), np.uint32(by_axis)),
+            *(self.state, lists, sums),
         )
         moves = (np.uint32(pinned), np.array((*points.extent, 0)[:4], np.int32), np.uint64(tolerance))
         local_sums = LocalMemory(8 * SLOTS * (1 + 2 * points.space.dims))
@@ -170,7 +206,7 @@ class Lloyd:
             session.prepare(scope, assign, items, group, *tiles, LocalMemory(8 * group), local_sums),
             session.prepare(
                 *(scope, update, update_group, update_group),
-                *(self._sums, np.uint32(self._replicas), self.totals, self.centers),
+                *(sums, np.uint32(copies), self.totals, self.centers),
                 *(np.uint32(self.k), np.uint32(self.k_stride), *moves, np.uint32(by_axis)),
                 *(self._pairs, self.state, LocalMemory(24 * update_group)),
             ),
@@ -187,7 +223,12 @@ class Lloyd:
         self._session.copy(self.centers, other.centers, 4 * self.points.space.dims * self.k_stride)
 
     def run(
-        self, max_iter: int, tol: float = 0.0, progress: Progress | None = None, position: tuple[int, int] = (0, 0)
+        self,
+        max_iter: int,
+        tol: float = 0.0,
+        progress: Progress | None = None,
+        position: tuple[int, int] = (0, 0),
+        meanwhile: Callable[[], None] | None = None,
     ) -> int:
         """Steps until they are done.
 
@@ -201,6 +242,8 @@ class Lloyd:
         progress : Progress, optional
             Told of the steps, from `position[0]` on out of `position[1]`.
         position : tuple of int
+        meanwhile : callable, optional
+            Called when the first steps are queued, before the device is waited for.
 
         Returns
         -------
@@ -209,12 +252,21 @@ class Lloyd:
         """
         self.restart()
         queued = steps = 0
-        batch = self._session.tuned("kmeans.steps_a_wait")
-        while queued < max_iter:
-            for _ in range(min(batch, max_iter - queued)):
-                self.step(tolerance=int(tol * 2**64))
-                queued += 1
-            state = self._session.download(self.state, STATE_WORDS, np.uint32)
+        batch, ahead = self._session.tuned("kmeans.steps_a_wait"), 0 if self._session.limits.unified_memory else 1
+        states: collections.deque[Reading] = collections.deque()
+        while queued < max_iter or states:
+            if queued < max_iter:
+                for _ in range(min(batch, max_iter - queued)):
+                    self.step(tolerance=_tolerance(tol))
+                    queued += 1
+                states.append(self._read_state())
+                # The device has the next steps, which change nothing after the last one, before it is waited for.
+                if len(states) <= ahead:
+                    continue
+            if meanwhile is not None:
+                meanwhile()
+                meanwhile = None
+            state = states.popleft().array()
             steps = int(state[STEPS])
             if progress is not None:
                 progress.report(position[0] + steps, position[1])
@@ -224,6 +276,49 @@ class Lloyd:
 
     def inertia(self) -> int:
         """Sum over the points of weight times squared distance to the nearest center, in units of the points."""
+        return self.inertia_later()()
+
+    def inertia_later(self) -> Callable[[], int]:
+        """What gives the `inertia` of the present centers when it is called, and waits for the device then only."""
         self.restart()
         self.step(still=True)
-        return int(self._session.download(self.state, STATE_WORDS, np.uint32)[INERTIA : INERTIA + 2].view(np.uint64)[0])
+        state = self._read_state()
+        return lambda: int(state.array()[INERTIA : INERTIA + 2].view(np.uint64)[0])
+
+    def _read_state(self) -> Reading:
+        return Reading(self._session, self.state, STATE_WORDS, np.uint32)
+
+
+class LloydSets:
+    """Sets of centers of the same points, made when they are asked for first; they share the tiles.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Owns their buffers.
+    points : Points
+    """
+
+    def __init__(self, session: Session, scope: Scope, points: Points) -> None:
+        self.points = points
+        self._session = session
+        self._scope = scope
+        self._made: dict[tuple[int, int], Lloyd] = {}
+
+    def lloyd(self, k: int, pinned: int = 0) -> Lloyd:
+        """The set of k centers, of which the first `pinned` never move.
+
+        Parameters
+        ----------
+        k, pinned : int
+        """
+        if (k, pinned) not in self._made:
+            tiles = next((lloyd.tiles for lloyd in self._made.values()), None)
+            self._made[k, pinned] = Lloyd(self._session, self._scope, self.points, k, pinned, tiles)
+        return self._made[k, pinned]
+
+
+def _tolerance(tol: float) -> int:
+    """As steps take it."""
+    return int(tol * 2**64)

@@ -7,6 +7,7 @@ neighbours with the box around them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ TILE = 256
 LEAST_TILE = 32
 GROUP = 64
 PADDING = 16
+# Grids whose occupied cells `count_groups` of `cl/points.cl` counts at once.
+MOST_LEVELS = 4
 
 
 def scale_of(space: Space) -> int:
@@ -50,9 +53,6 @@ class Points:
         (n,) uint32; their total is below 2^32.
     cells : ndarray
         (cells + 1,) uint32: where the points of each occupied cell of the coarse colour grid begin.
-    starts, boxes : pyopencl.Buffer
-        The tiles: (tiles + 1,) uint32, and (2 * dims, tiles) float32 planes.
-    tiles : int
     """
 
     space: Space
@@ -62,9 +62,6 @@ class Points:
     coordinates: Buffer
     weights: Buffer
     cells: npt.NDArray[np.uint32]
-    starts: Buffer
-    boxes: Buffer
-    tiles: int
 
     @property
     def extent(self) -> tuple[int, ...]:
@@ -89,6 +86,24 @@ class Points:
         return planes[:, : self.n].T.astype(np.int64), session.download(self.weights, self.n, np.uint32).astype(
             np.int64
         )
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Runs of neighbouring points, and the boxes around them.
+
+    Attributes
+    ----------
+    n : int
+    starts : pyopencl.Buffer
+        (n + 1,) uint32: where their points begin.
+    boxes : pyopencl.Buffer
+        (2 * dims, n) float32 planes, lowest coordinates then highest.
+    """
+
+    n: int
+    starts: Buffer
+    boxes: Buffer
 
 
 def points_of(session: Session, scope: Scope, counts: ColorCounts, space: Space) -> Points:
@@ -116,123 +131,122 @@ def points_of(session: Session, scope: Scope, counts: ColorCounts, space: Space)
     )
     starts = counts.cell_starts
     occupied = np.append(starts[:-1][starts[1:] != starts[:-1]], starts[-1:])
-    return _tiled(session, scope, space, scale, n, coordinates, counts.counts, occupied)
+    return Points(space, scale, n, stride, coordinates, counts.counts, occupied)
 
 
-def occupied_cells(
-    session: Session, counts: ColorCounts, points: Points, levels: Sequence[int]
-) -> npt.NDArray[np.uint32]:
-    """How many cells of finer grids are occupied in each cell of `points.cells`, for `sketch_of`.
+class Sketcher:
+    """Means of points over the cells of finer grids.
 
-    Parameters
-    ----------
-    session : Session
-    counts : ColorCounts
-    points : Points
-        Of `counts`.
-    levels : sequence of int
-        A grid of level l, 4 to 8, has 2^l cells an axis of the RGB (or RGBA) cube.
-
-    Returns
-    -------
-    ndarray
-        (levels, cells) uint32.
-    """
-    kernel = session.program("points.cl", **points.space.constants()).kernel("count_groups")
-    group = session.work_group_size(kernel, GROUP, 4)
-    cells = len(points.cells) - 1
-    with session.scope() as inner:
-        masks = inner.copy_of(np.array([_cell_mask(counts, level) for level in levels], np.uint32))
-        groups = inner.empty(4 * cells * len(levels))
-        sizes = (cells * group, len(levels))
-        given = (counts.colors, inner.copy_of(points.cells), masks)
-        session.launch(kernel, sizes, (group, 1), *given, groups, LocalMemory(4 * group))
-        return session.download(groups, (len(levels), cells), np.uint32)
-
-
-def _cell_mask(counts: ColorCounts, level: int) -> int:
-    """The bits of a packed colour in which the colours of a grid's cell agree."""
-    kept_bits = 256 - (1 << (8 - level))
-    return kept_bits * (0x01010101 if counts.partial else 0x00010101)
-
-
-def sketch_of(
-    session: Session,
-    scope: Scope,
-    counts: ColorCounts,
-    points: Points,
-    level: int,
-    occupied: npt.NDArray[np.uint32],
-) -> Points:
-    """The means of the occupied cells of a grid of 2^level cells an axis of the RGB (or RGBA) cube.
+    A grid of level l, 4 to 8, has 2^l cells an axis of the RGB (or RGBA) cube.
 
     Parameters
     ----------
     session : Session
     scope : Scope
-        Owns the result's buffers.
+        Owns what all sketches need.
     counts : ColorCounts
     points : Points
         Of `counts`.
-    level : int
-        4 to 8.
-    occupied : ndarray
-        (cells,) uint32: that level's row of `occupied_cells`.
     """
-    kernel = session.program("points.cl", **points.space.constants()).kernel("mean_of_groups")
-    cells = len(points.cells) - 1
-    with session.scope() as inner:
-        group_starts = np.concatenate([np.zeros(1, np.uint32), np.cumsum(occupied, dtype=np.uint32)])
+
+    def __init__(self, session: Session, scope: Scope, counts: ColorCounts, points: Points) -> None:
+        self._session = session
+        self._scope = scope
+        self._counts = counts
+        self._points = points
+        self._program = session.program("points.cl", **points.space.constants())
+
+    @functools.cached_property
+    def _cells(self) -> Buffer:
+        return self._scope.copy_of(self._points.cells)
+
+    def occupied(self, levels: Sequence[int]) -> npt.NDArray[np.uint32]:
+        """How many cells of some grids are occupied in each cell of the points' own: (levels, cells) uint32.
+
+        Parameters
+        ----------
+        levels : sequence of int
+            At most `MOST_LEVELS`.
+        """
+        kernel = self._program.kernel("count_groups")
+        group = self._session.work_group_size(kernel, GROUP, 4)
+        cells = len(self._points.cells) - 1
+        groups = self._scope.empty(4 * cells * len(levels))
+        masks = np.zeros(MOST_LEVELS, np.uint32)
+        masks[: len(levels)] = [self._mask(level) for level in levels]
+        sizes = (cells * group, len(levels))
+        given = (self._counts.colors, self._cells, masks, groups, LocalMemory(4 * group))
+        self._session.launch(kernel, sizes, (group, 1), *given)
+        return self._session.download(groups, (len(levels), cells), np.uint32)
+
+    def sketch(self, scope: Scope, level: int, occupied: npt.NDArray[np.uint32]) -> Points:
+        """The means of a grid's occupied cells.
+
+        Parameters
+        ----------
+        scope : Scope
+            Owns the result's buffers.
+        level : int
+        occupied : ndarray
+            (cells,) uint32: that level's row of `occupied`.
+        """
+        session, points = self._session, self._points
+        kernel = self._program.kernel("mean_of_groups")
+        group_starts = np.zeros(len(occupied) + 1, np.uint32)
+        np.cumsum(occupied, out=group_starts[1:])
         n = int(group_starts[-1])
         stride = _stride(n)
         means, weights = scope.empty(4 * points.space.dims * stride), scope.empty(4 * n)
         group = session.work_group_size(kernel, session.tuned("kmeans.sketch_group"), 4)
         session.launch(
             kernel,
-            cells * group,
+            len(occupied) * group,
             group,
-            counts.colors,
-            inner.copy_of(points.cells),
-            np.uint32(_cell_mask(counts, level)),
+            self._counts.colors,
+            self._cells,
+            np.uint32(self._mask(level)),
             points.coordinates,
             np.uint32(points.stride),
             points.weights,
-            inner.copy_of(group_starts),
+            self._scope.copy_of(group_starts),
             np.uint32(stride),
             means,
             weights,
             LocalMemory(4 * group),
         )
-        return _tiled(session, scope, points.space, points.scale, n, means, weights, group_starts)
+        return Points(points.space, points.scale, n, stride, means, weights, group_starts)
+
+    def _mask(self, level: int) -> int:
+        """The bits of a packed colour in which the colours of a grid's cell agree."""
+        kept_bits = 256 - (1 << (8 - level))
+        return kept_bits * (0x01010101 if self._counts.partial else 0x00010101)
 
 
 def _stride(n: int) -> int:
     return -(-n // PADDING) * PADDING + PADDING
 
 
-def _tiled(
-    session: Session,
-    scope: Scope,
-    space: Space,
-    scale: int,
-    n: int,
-    coordinates: Buffer,
-    weights: Buffer,
-    cells: npt.NDArray[np.uint32],
-) -> Points:
-    """Join small cells, cut large ones into tiles of nearly equal size, at most `TILE`, and bound them."""
-    occupied = cells
+def tiles_of(session: Session, scope: Scope, points: Points) -> Tiles:
+    """Join small cells, cut large ones into tiles of nearly equal size, at most `TILE`, and bound them.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Owns the result's buffers.
+    points : Points
+    """
+    cells = points.cells
     firsts = cells[:-1] // LEAST_TILE
     cells = np.append(cells[:-1][np.append(True, firsts[1:] != firsts[:-1])], cells[-1:])
     sizes = cells[1:].astype(np.int64) - cells[:-1]
     pieces = -(-sizes // TILE)
     piece = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     cell = np.repeat(np.arange(len(sizes)), pieces)
-    starts = np.append(cells[:-1][cell] + piece * sizes[cell] // pieces[cell], n).astype(np.uint32)
-    tiles = len(starts) - 1
-    stride = _stride(n)
-    kernel = session.program("lloyd.cl", DIMS=space.dims).kernel("bound_tiles")
-    where, boxes = scope.copy_of(starts), scope.empty(8 * space.dims * tiles)
+    starts = np.append(cells[:-1][cell] + piece * sizes[cell] // pieces[cell], points.n).astype(np.uint32)
+    n, dims = len(starts) - 1, points.space.dims
+    kernel = session.program("lloyd.cl", DIMS=dims).kernel("bound_tiles")
+    where, boxes = scope.copy_of(starts), scope.empty(8 * dims * n)
     group = session.work_group_size(kernel, GROUP)
-    session.launch(kernel, tiles, group, coordinates, np.uint32(stride), where, np.uint32(tiles), boxes)
-    return Points(space, scale, n, stride, coordinates, weights, occupied, where, boxes, tiles)
+    session.launch(kernel, n, group, points.coordinates, np.uint32(points.stride), where, np.uint32(n), boxes)
+    return Tiles(n, where, boxes)

@@ -35,6 +35,7 @@ from clquant.runtime.philox import philox4x32, seed_key
 from clquant.runtime.profiling import Profile, profile
 from clquant.runtime.programs import Kernel, Program, full_source
 from clquant.runtime.progress import Progress, ProgressCallback
+from clquant.runtime.readings import Reading
 from clquant.runtime.results import HostResult, empty_pinned
 from clquant.runtime.session import LocalMemory, Session, open_session
 from clquant.runtime.transfers import Upload
@@ -65,6 +66,7 @@ __all__ = [
     "Program",
     "Progress",
     "ProgressCallback",
+    "Reading",
     "Scope",
     "Session",
     "StoppedError",

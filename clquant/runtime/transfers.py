@@ -94,7 +94,7 @@ class Upload:
         if array.size:
             event = cl.enqueue_copy(self._queue, buffer, array.copy(), dst_offset=offset, is_blocking=False)
             order_commands(self._queue)
-            _under_way.append(event)
+            keep_until_over(event)
             drop_arrived()
             record("upload", False, event)
 
@@ -125,6 +125,11 @@ class Upload:
 # Events of small copies, oldest first. Each keeps its array and, when it is dropped, waits for the copy: dropped too
 # soon, it stops the host until all is over that was queued before.
 _under_way: collections.deque[cl.Event] = collections.deque()
+
+
+def keep_until_over(event: cl.Event) -> None:
+    """Keep the event of a small copy, and its array, as long as dropping it would stop the host."""
+    _under_way.append(event)
 
 
 def drop_arrived() -> None:
