@@ -13,8 +13,8 @@ FILE = "halftone_serial_lanes.cl"
 GRAY_LANES, PALETTE_LANES = 16, 8
 STRIPS = (8, 4, 2, 1)
 """Strips of so many rows as there are lanes that a tile may have."""
-TILES_A_UNIT = 1.5
-"""Tiles that should run at once, on average, a compute unit."""
+GRAY_LAUNCH, PALETTE_LAUNCH = 4096, 512
+"""Pixels that take a compute unit about as long as a launch: some 10 microseconds."""
 
 
 class SerialLanes:
@@ -45,9 +45,8 @@ class SerialLanes:
         self._kernel = session.program(FILE, **constants).kernel("halftone_serial_lanes")
         gray = constants["GRAY"] == 1
         self._lanes, self._components = (GRAY_LANES, 1) if gray else (PALETTE_LANES, 3)
-        for self._strips in STRIPS:  # the most that leave work for all compute units, since every launch costs
-            if self._keeps_units_busy(height):
-                break
+        self._launch = GRAY_LAUNCH if gray else PALETTE_LAUNCH
+        self._strips = min(STRIPS, key=lambda strips: self._cost(strips, height))
         self._errors_bytes = 2 * self._components * width
         self._above = scope.zeros(self._errors_bytes)
 
@@ -66,14 +65,17 @@ class SerialLanes:
         """A row of the picture in the largest of a band's buffers besides its pixels and results."""
         return -(-2 * self._errors_bytes // self._lanes)
 
-    @property
-    def _tile(self) -> tuple[int, int]:
+    def _tile(self, strips: int) -> tuple[int, int]:
         """Rows and columns of a tile: as few columns as keep it clear of the tile below, two launches behind."""
-        return self._lanes * self._strips, 2 * self._lanes * self._strips
+        return self._lanes * strips, 2 * self._lanes * strips
 
-    def _keeps_units_busy(self, height: int) -> bool:
-        down, across = tiles_of(height, self._width, *self._tile)
-        return down * across >= TILES_A_UNIT * self._session.limits.compute_units * (across + 2 * (down - 1))
+    def _cost(self, strips: int, height: int) -> int:
+        """How long a picture takes by tiles of so many strips, in pixels of a compute unit."""
+        rows, columns = self._tile(strips)
+        down, across = tiles_of(height, self._width, rows, columns)
+        launches = across + 2 * (down - 1)
+        turns = -(-down * across // (launches * self._session.limits.compute_units))
+        return launches * (self._launch + turns * rows * columns)
 
     def run(self, scope: runtime.Scope, image: runtime.Buffer, output: runtime.Buffer, count: int) -> None:
         """Queue a band of `count` rows.
@@ -90,8 +92,9 @@ class SerialLanes:
         state = scope.empty(2 * 3 * self._components * self._lanes * strips)
         lowest = scope.empty((strips + 1) * size)
         session.copy(lowest, self._above, size)
-        sizes = (np.int32(n) for n in (count, self._width, self._strips, self._tile[1]))
+        rows, columns = self._tile(self._strips)
+        sizes = (np.int32(n) for n in (count, self._width, self._strips, columns))
         given = (*self._arguments, image, output, state, lowest, *sizes)
-        for wave, first, tiles in waves(count, self._width, *self._tile):
+        for wave, first, tiles in waves(count, self._width, rows, columns):
             session.launch(self._kernel, tiles, 1, *given, np.int32(wave), np.int32(first))
         session.copy(self._above, lowest, size, strips * size)
