@@ -14,6 +14,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
+import clquant
 from clquant import runtime
 from clquant.runtime import memory, programs
 from clquant.runtime.programs import ProgramCache
@@ -297,3 +298,15 @@ def test_profile_counts_kernels(device: cl.Device, kernels: pathlib.Path) -> Non
         add(session, 0)
     assert profile.launches() == 1
     assert "add" in profile.by_name()
+
+
+def test_compilers_have_nothing_to_say(tmp_path: pathlib.Path) -> None:
+    folders = {name: str(tmp_path / name) for name in ("POCL_CACHE_DIR", "CLQUANT_CACHE_DIR")}
+    code = "import clquant, numpy; clquant.QuadtreeBuilder(9.0).leaves(numpy.eye(70, dtype=bool))"
+    root = pathlib.Path(clquant.__file__).parents[1]
+    environment = {**os.environ, **folders}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, env=environment, capture_output=True, text=True, check=False
+    )
+    # Drivers made of Clang print "1 warning generated." into the terminal of whoever uses them.
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

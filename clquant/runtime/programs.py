@@ -21,7 +21,8 @@ from clquant.runtime import building, pocl
 from clquant.runtime.errors import BuildError, DeviceError
 
 CACHE_VARIABLE = "CLQUANT_CACHE_DIR"
-OPTIONS = ["-cl-std=CL1.2"]
+# Compilers made of Clang print into the user's terminal how many warnings they have, of loops not unrolled for one.
+OPTIONS = ["-cl-std=CL1.2", "-w"]
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([\w.]+)"[ \t]*$', re.MULTILINE)
 # PoCL keeps a cache of its own, of the kernels in use alone; asking it for a binary compiles every kernel of a file
 # for any work-group size (measured: half of the time of a cold first picture). Oclgrind compiles nothing.
