@@ -246,3 +246,21 @@ def test_decode_takes_an_images_whole_shape(queue, rng):
     np.testing.assert_array_equal(codec.decode(table, shape=image.shape), codec.decode(table, shape=(21, 30)))
     with pytest.raises(runtime.ClquantError, match=r"shape\[2\] is 4; allowed: an integer from 3 to 3"):
         codec.decode(table, shape=(21, 30, 4))
+
+
+@pytest.mark.parametrize(
+    ("block", "channels", "size"),
+    [((4, 4), 1, 256), ((4, 4), 3, 7), ((4, 4), 4, 300), ((2, 2), 1, 7), ((4, 8), 3, 300), ((3, 5), 3, 7)],
+)
+def test_decoding_puts_codewords_side_by_side(queue, rng, block, channels, size):
+    rows, columns = block
+    shape = (size, rows, columns) if channels == 1 else (size, rows, columns, channels)
+    codec = VQCodec(2, block_shape=block, queue=queue)
+    codec.fit(rng.integers(0, 256, (rows, 2 * columns, *shape[3:]), np.uint8))
+    codec.codebook_ = rng.integers(0, 256, shape, np.uint8)
+    for height, width in ((1, 1), (33, 47), (64, 96), (40, 100), (17, 50)):
+        table = rng.integers(0, size, (-(-height // rows), -(-width // columns)))
+        blocks = np.moveaxis(codec.codebook_[table], 2, 1)
+        expected = blocks.reshape(table.shape[0] * rows, table.shape[1] * columns, *shape[3:])[:height, :width]
+        for indices in (table, table.astype(np.uint8 if size <= 256 else np.uint16)):
+            assert np.array_equal(codec.decode(indices, (height, width)), expected)

@@ -74,7 +74,7 @@ def serial_gray(
         scan: _Scan
         if form == "lanes":
             scan = SerialLanes(session, scope, {"GRAY": 1}, (), picture.height, picture.width)
-        elif form == "rows":
+        elif form == "rows" and serial_rows.fits(session, picture.width):
             scan = SerialRows(session, scope, picture.width)
         else:
             scan = SerialTiles(session, scope, {"GRAY": 1}, (), picture.width)

@@ -17,6 +17,22 @@ NO_ERROR = 126
 """What stands for an error of 0 in its bytes."""
 
 
+def fits(session: runtime.Session, width: int) -> bool:
+    """Whether a strip of pictures of this width is within the device's largest allocation.
+
+    Parameters
+    ----------
+    session : runtime.Session
+    width : int
+    """
+    return ROWS * _row_bytes(width) <= session.limits.max_alloc
+
+
+def _row_bytes(width: int) -> int:
+    """A row in the form's order: its clocks, and those that it is ahead of the strip's last."""
+    return -(-(width + 2 * (ROWS - 1)) // CLOCKS) * CLOCKS
+
+
 class SerialRows:
     """The scan's launches for the bands of one picture, top to bottom; device memory belongs to a scope.
 
@@ -32,7 +48,7 @@ class SerialRows:
 
     def __init__(self, session: runtime.Session, scope: runtime.Scope, width: int) -> None:
         self._session, self._width = session, width
-        self._quads = -(-(width + 2 * (ROWS - 1)) // CLOCKS) * CLOCKS // 4
+        self._quads = _row_bytes(width) // 4
         self._program = session.program(FILE, ROWS=ROWS, CLOCKS=CLOCKS, GROUP=GROUP)
         self._above = scope.empty(self.row_bytes)
         session.fill(self._above, np.uint8(NO_ERROR), self.row_bytes)

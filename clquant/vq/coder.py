@@ -23,9 +23,12 @@ from clquant.runtime import (
     open_session,
 )
 from clquant.sending import parts
-from clquant.vq import decoder
 from clquant.vq.blocks import BlockShape, check_block_shape
+from clquant.vq.decoder import Decoder
 from clquant.vq.search import MAX_CODEBOOK, Search, index_dtype
+
+CHECKED_ON_HOST = 1 << 16
+"""Indices that the host has looked at sooner than a device with memory of its own has told what it found."""
 
 Table = npt.NDArray[np.integer[Any]] | Array
 Image = npt.NDArray[np.uint8]
@@ -158,23 +161,26 @@ class BlockCoder(Estimator):
         session = open_session(self.queue, [indices] if isinstance(indices, Array) else [])
         out = (height, width) if block.channels == 1 else (height, width, block.channels)
         with session.scope() as scope:
-            codebook = scope.upload(self._rows())
+            near = indices.size <= CHECKED_ON_HOST or session.limits.unified_memory
+            looked_at = isinstance(indices, np.ndarray) and near
+            decoder = Decoder(session, scope, self._rows(), block, trusted=looked_at)
             if isinstance(indices, Array):
-                source = _packed(session, scope, indices)
-                decoder.check_indices(session, source, table[0] * table[1], size, "indices")
-                result = session.new_array(out, np.uint8)
-                decoder.decode(session, source, codebook, size, block, height, width, images.buffer_of(result))
-                return result
+                device = session.new_array(out, np.uint8)
+                decoder.decode(_packed(session, scope, indices), height, width, images.buffer_of(device))
+                if not decoder.all_right():
+                    raise InvalidArgument(f"indices holds an index of {size} or more; allowed: 0 to {size - 1}")
+                return device
             whole = HostResult(session, out, np.uint8)
             row_bytes = width * block.channels
             for row0, row1 in parts(session, height, row_bytes, whole.is_pinned, block.rows, there=True):
-                # Checked part by part: the host looks at one while those before are on their way back.
-                part = self._checked_indices(indices, slice(row0 // block.rows, -(-row1 // block.rows)))
+                # What the host looks at it does part by part, while those before are on their way back.
+                part = self._as_indices(indices, slice(row0 // block.rows, -(-row1 // block.rows)), looked_at)
                 with session.scope() as inner:
                     image = inner.empty((row1 - row0) * row_bytes)
-                    there = inner.upload(part)
-                    decoder.decode(session, there, codebook, size, block, row1 - row0, width, image)
+                    decoder.decode(inner.upload(part), row1 - row0, width, image)
                     whole.store(inner, row0, row1, image)
+            if not decoder.all_right():
+                raise self._no_codewords(indices)
             return whole.array()
 
     def _check_table(self, indices: Any) -> tuple[int, int]:
@@ -192,14 +198,20 @@ class BlockCoder(Estimator):
             raise InvalidType(f"indices is {params.shown(indices)}; allowed: integers")
         return indices.shape[0], indices.shape[1]
 
-    def _checked_indices(self, indices: npt.NDArray[np.integer[Any]], rows: slice) -> npt.NDArray[np.integer[Any]]:
-        """Some rows of a table on the host, C-contiguous and of `index_dtype`."""
-        size, part, held = len(self.codebook_), indices[rows], np.iinfo(indices.dtype)
-        if (held.min < 0 and int(part.min()) < 0) or (held.max >= size and int(part.max()) >= size):
-            raise InvalidArgument(
-                f"indices holds values from {int(indices.min())} to {int(indices.max())}; allowed: 0 to {size - 1}"
-            )
-        return np.ascontiguousarray(part).astype(index_dtype(size), copy=False)
+    def _as_indices(
+        self, indices: npt.NDArray[np.integer[Any]], rows: slice, check: bool
+    ) -> npt.NDArray[np.integer[Any]]:
+        """Some rows of a table on the host, C-contiguous and of `index_dtype`, which has room for all that pass."""
+        part, dtype = indices[rows], index_dtype(len(self.codebook_))
+        if (check or part.dtype != dtype) and (int(part.min()) < 0 or int(part.max()) >= len(self.codebook_)):
+            raise self._no_codewords(indices)
+        return np.ascontiguousarray(part).astype(dtype, copy=False)
+
+    def _no_codewords(self, indices: npt.NDArray[np.integer[Any]]) -> InvalidArgument:
+        return InvalidArgument(
+            f"indices holds values from {int(indices.min())} to {int(indices.max())}; "
+            f"allowed: 0 to {len(self.codebook_) - 1}"
+        )
 
     @staticmethod
     def _check_size(shape: Any, table: tuple[int, int], block: BlockShape) -> tuple[int, int]:

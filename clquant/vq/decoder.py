@@ -2,77 +2,95 @@
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
-from clquant.runtime import Buffer, InvalidArgument, Session
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import Buffer, Scope, Session
 from clquant.vq.blocks import BlockShape
 from clquant.vq.search import index_type
 
+MOST_BYTES = 256
+"""Of the pixels that a work-item writes, which it holds in registers."""
 
-def decode(
-    session: Session,
-    indices: Buffer,
-    codebook: Buffer,
-    size: int,
-    shape: BlockShape,
-    height: int,
-    width: int,
-    image: Buffer,
-) -> None:
-    """Queue the decoding of an index table.
+Codebook = npt.NDArray[np.uint8]
+
+
+class Decoder:
+    """Decodes index tables by one codebook; device memory belongs to a scope.
 
     Parameters
     ----------
     session : Session
-    indices : pyopencl.Buffer
-        Of `index_dtype(size)`, in raster order; each below `size`.
-    codebook : pyopencl.Buffer
-        size x K bytes.
-    size : int
+    scope : Scope
+    codebook : ndarray of uint8, shape (N, K)
     shape : BlockShape
-    height, width : int
-        True size in pixels.
-    image : pyopencl.Buffer
-        Receives height x width x C bytes.
+    trusted : bool
+        Whether all indices are known to be codewords'.
     """
-    row_bytes = width * shape.channels
-    words = shape.columns * shape.channels % 4 == 0
-    piece = next(n for n in (16, 4, 1) if n == 1 or (words and row_bytes % n == 0))
-    whole_blocks = piece == 16 and 16 % (shape.columns * shape.channels) == 0 and shape.components % 16 == 0
-    constants = {"P": shape.rows, "Q": shape.columns, "C": shape.channels}
-    program = session.program("vq_decode.cl", **constants, INDEX=index_type(size), PIECE=piece, WHOLE=int(whole_blocks))
-    kernel = program.kernel("vq_decode")
-    group = session.work_group_size(kernel, session.tuned("vq.decode_group"))
-    across = min(group, 64)
-    table = shape.table_shape(height, width)
-    lines = table[0] if whole_blocks else height
-    arguments = indices, codebook, image, np.uint32(row_bytes), np.uint32(height), np.uint32(table[1])
-    session.launch(kernel, (row_bytes // piece, lines), (across, group // across), *arguments)
+
+    def __init__(
+        self, session: Session, scope: Scope, codebook: Codebook, shape: BlockShape, trusted: bool = False
+    ) -> None:
+        self._session = session
+        self._size = len(codebook)
+        self._shape = shape
+        self._codebook = scope.upload(codebook)
+        # Every number of a table's type is a codeword's where there are as many.
+        self._checked = not trusted and self._size not in (256, 65536)
+        self._wrong = scope.zeros(4)
+
+    def decode(self, indices: Buffer, height: int, width: int, image: Buffer) -> None:
+        """Queue the decoding of an index table, or of a band of one.
+
+        Parameters
+        ----------
+        indices : pyopencl.Buffer
+            Of `index_dtype(N)`, in raster order. What is no codeword's is taken for the last one's, and remembered.
+        height, width : int
+            True size in pixels.
+        image : pyopencl.Buffer
+            Receives height x width x C bytes.
+        """
+        session, shape = self._session, self._shape
+        row_bytes = width * shape.channels
+        pieces = _pieces(shape, row_bytes, session.limits.is_cpu)
+        program = session.program(
+            "vq_decode.cl",
+            P=shape.rows,
+            Q=shape.columns,
+            C=shape.channels,
+            INDEX=index_type(self._size),
+            CHECKED=int(self._checked),
+            **pieces,
+        )
+        kernel = program.kernel("vq_decode")
+        group = session.work_group_size(kernel, session.tuned("vq.decode_group"))
+        across = min(group, 64)
+        table = shape.table_shape(height, width)
+        items = -(-row_bytes // pieces["PIECE"]), table[0] if pieces["WHOLE"] else height
+        sizes = (np.uint32(n) for n in (row_bytes, height, table[1], self._size - 1))
+        given = (indices, self._codebook, image, *sizes, self._wrong)
+        session.launch(kernel, items, (across, group // across), *given)
+
+    def all_right(self) -> bool:
+        """Whether every index decoded so far was a codeword's; waits for the decoding."""
+        return not self._checked or not self._session.download(self._wrong, 1, np.uint32)[0]
 
 
-def check_indices(session: Session, indices: Buffer, count: int, size: int, argument: str) -> None:
-    """Refuse an index table on the device that names a codeword beyond the codebook.
+def _pieces(shape: BlockShape, row_bytes: int, is_cpu: bool) -> dict[str, int]:
+    """The kernel's PIECE, WHOLE, WIDE and CUT.
 
-    Parameters
-    ----------
-    session : Session
-    indices : pyopencl.Buffer
-        `count` of `index_dtype(size)`.
-    count, size : int
-    argument : str
-        For the message.
-
-    Raises
-    ------
-    InvalidArgument
+    Where rows begin anywhere, neighbouring work-items of GPUs write neighbouring bytes: measured on an NVIDIA H200,
+    0.55 ms for 8190 x 8190 RGB, against 0.77 by whole blocks.
     """
-    if size in (256, 65536):
-        return
-    program = session.program("vq_decode.cl", P=1, Q=1, C=1, INDEX=index_type(size), PIECE=1, WHOLE=0)
-    kernel = program.kernel("vq_check")
-    with session.scope() as scope:
-        flag = scope.zeros(4)
-        group = session.work_group_size(kernel, 128)
-        session.launch(kernel, -(-count // 16), group, indices, np.uint32(count), np.uint32(size), flag)
-        if session.download(flag, 1, np.uint32)[0]:
-            raise InvalidArgument(f"{argument} holds an index of {size} or more; allowed: 0 to {size - 1}")
+    across = shape.columns * shape.channels
+    wide = next(n for n in (16, 4, 1) if row_bytes % n == 0)
+    scattered = wide == 1 and not is_cpu
+    if across % 4 or shape.components % 16 or shape.components > MOST_BYTES or scattered:
+        return {"PIECE": 1 if across % 4 else wide, "WHOLE": 0, "WIDE": 1, "CUT": 0}
+    piece = math.lcm(16, across)
+    if wide < 16 or piece * shape.rows > MOST_BYTES:
+        piece, wide = across, min(wide, 4)
+    return {"PIECE": piece, "WHOLE": 1, "WIDE": wide, "CUT": int(row_bytes % piece > 0)}
