@@ -23,6 +23,11 @@ GRAY_FORMS = (
 )
 
 
+SEARCH_WEIGHT = 64
+"""How much sooner short lists of candidates pay on GPUs where pixels wait for each other: on an NVIDIA H200, 512x512
+pixels took 35 ms by comparison with all of 256 colours, 1024x1024 by lists 17."""
+
+
 class _Scan(Protocol):
     """A form of the scan: `rows` that bands are multiples of, bytes a row of its largest buffer, a band's launches."""
 
@@ -47,7 +52,8 @@ def serial_palette(
     """
     opaque = picture.channels != 4 and not palette.has_alpha
     with session.scope() as scope:
-        mapper = make_mapper(session, scope, picture, palette, color_space, lanes=opaque)
+        searches = picture.pixels * (1 if session.limits.is_cpu else SEARCH_WEIGHT)
+        mapper = make_mapper(session, scope, picture, palette, color_space, searches, lanes=opaque)
         constants = {**mapper.constants(picture.channels), "GRAY": 0}
         scan: _Scan
         if mapper.in_lanes:
