@@ -161,7 +161,9 @@ class KMeansPalette(PaletteEngine):
         StoppedError
             If `progress` returned False; what was learned before stands.
         """
-        self._begin_fit(images, sample_weight, progress)()
+        palette, inertia, steps = _Fit(self, several(images), sample_weight, progress).run()
+        self.inertia_ = inertia()  # the last that can fail, so that nothing or all of it is new
+        self.palette_, self.n_iter_ = palette, steps
         return self
 
     def _begin_fit(self, images: Any, sample_weight: Any, progress: ProgressCallback | None) -> Callable[[], None]:

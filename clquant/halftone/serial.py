@@ -21,8 +21,6 @@ GRAY_FORMS = (
     runtime.Variant("rows", serial_rows.FILE, lambda limits: limits.work_group >= serial_rows.ROWS),
     runtime.Variant("portable", serial_tiles.FILE),
 )
-
-
 SEARCH_WEIGHT = 64
 """How much sooner short lists of candidates pay on GPUs where pixels wait for each other: on an NVIDIA H200, 512x512
 pixels took 35 ms by comparison with all of 256 colours, 1024x1024 by lists 17."""

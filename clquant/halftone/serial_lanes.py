@@ -51,11 +51,6 @@ class SerialLanes:
         self._above = scope.zeros(self._errors_bytes)
 
     @property
-    def _row_bytes(self) -> int:
-        """Of the errors of a row."""
-        return 2 * self._components * self._width
-
-    @property
     def rows(self) -> int:
         """Of a strip; every band but the last has a multiple of them."""
         return self._lanes
