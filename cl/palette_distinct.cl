@@ -4,27 +4,39 @@
 //   CHANNELS  bytes a pixel: 1, 3 or 4
 //   SLOTS     entries of the hash table, a power of two, at least twice `most` + 1
 //   RUN       neighbouring pixels that a work-item takes in turn, so that runs of a colour are entered once
+//   LOADS     1 on NVIDIA, where a volatile read is a relaxed atomic one (PTX ISA, ld.volatile) and cheaper than a claim;
+//             0 elsewhere: OpenCL C 1.2 reads atomically by an operation that changes nothing
 
-// Adds `often` pixels of a colour, R | G << 8 | B << 16 | alpha << 24, never 0, to an open-addressing table. Nothing is
-// promised once more than `most` colours are in it.
-// The looks before the atomic operations may come too late: a free slot is then claimed by the atomic one alone, a taken
-// one never changes, and a count of colours that is too low costs some more entries.
-void enter(const uint color, const uint often, const uint most, volatile __global uint *colors,
+uint atomic_read(volatile __global uint *word)
+{
+#if LOADS
+    return *word;
+#else
+    return atomic_or(word, 0u);
+#endif
+}
+
+// Adds `often` pixels of a colour, R | G << 8 | B << 16 | alpha << 24, never 0, to an open-addressing table. Returns
+// whether more than `most` colours were seen to be in it; nothing is promised of the table then.
+uint enter(const uint color, const uint often, const uint most, volatile __global uint *colors,
            volatile __global uint *counts, volatile __global uint *found)
 {
     uint slot = (color * 2654435769u) >> 7;
-    while (found[0] <= most) {
+    for (;;) {
         slot &= SLOTS - 1;
-        uint there = colors[slot];
+        uint there = LOADS ? atomic_read(&colors[slot]) : 0;
+        uint full = 0;
         if (there == 0) {
             there = atomic_cmpxchg(&colors[slot], 0u, color);
             if (there == 0)
-                atomic_inc(&found[0]);
+                full = atomic_inc(&found[0]) >= most;
         }
         if (there == 0 || there == color) {
             atomic_add(&counts[slot], often);
-            return;
+            return full;
         }
+        if (atomic_read(&found[0]) > most)
+            return 1;
         ++slot;
     }
 }
@@ -42,8 +54,13 @@ __kernel void palette_distinct(__global const uchar *restrict pixels, const uint
                                volatile __global uint *colors, volatile __global uint *counts,
                                volatile __global uint *found)
 {
-    uint last = 0, often = 0, seen = 0;
+    uint last = 0, often = 0, seen = 0, full = 0;
     for (ulong begin = (ulong)get_global_id(0) * RUN; begin < count; begin += (ulong)get_global_size(0) * RUN) {
+        full = full || atomic_read(&found[0]) > most;
+#if CHANNELS < 4
+        if (full)
+            return;
+#endif
         const ulong end = min(begin + RUN, (ulong)count);
         for (ulong i = begin; i < end; ++i) {
 #if CHANNELS == 1
@@ -57,20 +74,16 @@ __kernel void palette_distinct(__global const uchar *restrict pixels, const uint
             seen |= alpha == 0 ? 1u : alpha < 255 ? 2u : 0u;
 #endif
             if (color != last) {
-                if (often > 0 && last != 0)
-                    enter(last, often, most, colors, counts, found);
+                if (often > 0 && last != 0 && !full)
+                    full = enter(last, often, most, colors, counts, found);
                 last = color;
                 often = 0;
             }
             ++often;
         }
-#if CHANNELS < 4
-        if (found[0] > most)
-            return;
-#endif
     }
-    if (often > 0 && last != 0)
+    if (often > 0 && last != 0 && !full)
         enter(last, often, most, colors, counts, found);
-    if (seen & ~found[1])
+    if (seen && (!LOADS || (seen & ~atomic_read(&found[1]))))
         atomic_or(&found[1], seen);
 }

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from clquant import runtime
 from clquant.palette.distinct import MOST, few_colors
+from tests.portability.programs import GPU_LIKE
 
 
 def found(pictures, most, queue=None):
@@ -65,3 +66,14 @@ def test_exactly_as_many_as_asked(queue):
     picture = np.arange(40, dtype=np.uint8)[:, None]
     assert len(found([picture], 40, queue).colors) == 40
     assert found([picture], 39, queue).colors is None
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_groups_of_several_work_items_enter_the_same_colors(queue, rng, monkeypatch, channels):
+    monkeypatch.setenv("CLQUANT_LIMITS", GPU_LIKE)
+    picture = rng.integers(0, 3, (3000, channels), dtype=np.uint8)
+    expected = distinct([picture])
+    result = found([picture], len(expected), queue)
+    assert [(tuple(c), n) for c, n in zip(result.colors.tolist(), result.counts.tolist(), strict=True)] == expected
+    assert found([picture], len(expected) - 1, queue).colors is None

@@ -13,6 +13,8 @@ from clquant.runtime import Buffer, Scope, Session
 SLOTS = 1 << 16
 MOST = 1 << 14
 _RUN = 16
+_RUN_ON_CPUS = 256
+"""Whether there are too many colours is looked at before every run: a thread of a CPU pays more for an atomic read."""
 _WORK_ITEMS_PER_UNIT = 2048
 _GROUP = 256
 
@@ -65,12 +67,13 @@ def few_colors(
     tally = scope.zeros(4 * SLOTS)
     found = scope.zeros(8)
     for pixels, channels, count in bands:
-        kernel = session.program("palette_distinct.cl", CHANNELS=channels, SLOTS=SLOTS, RUN=_RUN).kernel(
-            "palette_distinct"
-        )
+        run = _RUN_ON_CPUS if session.limits.is_cpu else _RUN
+        kernel = session.program(
+            "palette_distinct.cl", CHANNELS=channels, SLOTS=SLOTS, RUN=run, LOADS=int(session.limits.is_nvidia)
+        ).kernel("palette_distinct")
         group = session.work_group_size(kernel, _GROUP)
         items = min(
-            -(-count // _RUN), session.limits.compute_units * (1 if session.limits.is_cpu else _WORK_ITEMS_PER_UNIT)
+            -(-count // run), session.limits.compute_units * (1 if session.limits.is_cpu else _WORK_ITEMS_PER_UNIT)
         )
         group = min(group, 1 if session.limits.is_cpu else group)
         session.launch(kernel, items, group, pixels, np.uint32(count), np.uint32(most), table, tally, found)
