@@ -6,6 +6,7 @@
 //   RUN       neighbouring pixels that a work-item takes in turn, so that runs of a colour are entered once
 //   LOADS     1 on NVIDIA, where a volatile read is a relaxed atomic one (PTX ISA, ld.volatile) and cheaper than a claim;
 //             0 elsewhere: OpenCL C 1.2 reads atomically by an operation that changes nothing
+//   MEMO      1 where a work-item counts by itself before it adds pixels to the table: on CPUs
 
 uint atomic_read(volatile __global uint *word)
 {
@@ -41,6 +42,27 @@ uint enter(const uint color, const uint often, const uint most, volatile __globa
     }
 }
 
+#if MEMO
+// The same through a work-item's own counts: a colour is entered when it is first seen, the pixels that follow when
+// another colour takes its place.
+uint enter_once(const uint color, const uint often, const uint most, volatile __global uint *colors,
+                volatile __global uint *counts, volatile __global uint *found, __global uint2 *memo, const uint bits)
+{
+    __global uint2 *place = memo + (color * 2654435769u >> (32 - bits));
+    const uint2 held = *place;
+    if (held.x == color) {
+        place->y = held.y + often;
+        return 0;
+    }
+    *place = (uint2)(color, 0);
+    const uint full = held.y > 0 ? enter(held.x, held.y, most, colors, counts, found) : 0;
+    return full || enter(color, often, most, colors, counts, found);
+}
+#define ENTER(color, often) enter_once(color, often, most, colors, counts, found, memo, memo_bits)
+#else
+#define ENTER(color, often) enter(color, often, most, colors, counts, found)
+#endif
+
 // Counts the colours of pixels until there are more than `most` of them; then only alpha values are looked at. Which
 // slot a colour takes depends on scheduling; which colours there are and their counts do not, nor whether they are too
 // many.
@@ -50,10 +72,21 @@ uint enter(const uint color, const uint often, const uint most, volatile __globa
 //   colors  uint (SLOTS), 0 is free: pixels of alpha 0 are not entered
 //   counts  uint (SLOTS), zero before the first launch
 //   found   uint (2), zero before the first launch: colours entered; bit 0: some alpha is 0, bit 1: some is 1 to 254
+//   memos   uint2 (work-items, 2^memo_bits), scratch, memo_bits 1 to 31: a colour, pixels not in `counts` yet
 __kernel void palette_distinct(__global const uchar *restrict pixels, const uint count, const uint most,
                                volatile __global uint *colors, volatile __global uint *counts,
-                               volatile __global uint *found)
+                               volatile __global uint *found
+#if MEMO
+                               ,
+                               __global uint2 *memos, const uint memo_bits
+#endif
+)
 {
+#if MEMO
+    __global uint2 *memo = memos + (get_global_id(0) << memo_bits);
+    for (uint i = 0; i < 1u << memo_bits; ++i)
+        memo[i] = (uint2)(0, 0);
+#endif
     uint last = 0, often = 0, seen = 0, full = 0;
     for (ulong begin = (ulong)get_global_id(0) * RUN; begin < count; begin += (ulong)get_global_size(0) * RUN) {
         full = full || atomic_read(&found[0]) > most;
@@ -75,7 +108,7 @@ __kernel void palette_distinct(__global const uchar *restrict pixels, const uint
 #endif
             if (color != last) {
                 if (often > 0 && last != 0 && !full)
-                    full = enter(last, often, most, colors, counts, found);
+                    full = ENTER(last, often);
                 last = color;
                 often = 0;
             }
@@ -83,7 +116,12 @@ __kernel void palette_distinct(__global const uchar *restrict pixels, const uint
         }
     }
     if (often > 0 && last != 0 && !full)
-        enter(last, often, most, colors, counts, found);
+        full = ENTER(last, often);
+#if MEMO
+    for (uint i = 0; i < 1u << memo_bits && !full; ++i)
+        if (memo[i].y > 0)
+            full = enter(memo[i].x, memo[i].y, most, colors, counts, found);
+#endif
     if (seen && (!LOADS || (seen & ~atomic_read(&found[1]))))
         atomic_or(&found[1], seen);
 }

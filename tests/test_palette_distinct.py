@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clquant import runtime
+from clquant.palette import distinct as distinct_module
 from clquant.palette.distinct import MOST, few_colors
 from tests.portability.programs import GPU_LIKE
 
@@ -77,3 +78,14 @@ def test_groups_of_several_work_items_enter_the_same_colors(queue, rng, monkeypa
     result = found([picture], len(expected), queue)
     assert [(tuple(c), n) for c, n in zip(result.colors.tolist(), result.counts.tolist(), strict=True)] == expected
     assert found([picture], len(expected) - 1, queue).colors is None
+
+
+@pytest.mark.small
+def test_colors_that_share_a_place_in_a_work_items_own_counts(queue, monkeypatch, rng):
+    monkeypatch.setattr(distinct_module, "_MEMO_BITS", 2)
+    monkeypatch.setenv("CLQUANT_LIMITS", "is_simulator=0")
+    picture = rng.integers(0, 3, (2000, 3), dtype=np.uint8)
+    result = found([picture, picture], 27, queue)
+    assert [
+        (tuple(c), n // 2) for c, n in zip(result.colors.tolist(), result.counts.tolist(), strict=True)
+    ] == distinct([picture])

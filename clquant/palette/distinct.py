@@ -14,7 +14,8 @@ SLOTS = 1 << 16
 MOST = 1 << 14
 _RUN = 16
 _RUN_ON_CPUS = 256
-"""Whether there are too many colours is looked at before every run: a thread of a CPU pays more for an atomic read."""
+# log2 of most colours whose pixels a thread of a CPU counts by itself, where an atomic operation takes longest.
+_MEMO_BITS = 14
 _WORK_ITEMS_PER_UNIT = 2048
 _GROUP = 256
 
@@ -66,17 +67,21 @@ def few_colors(
     table = scope.zeros(4 * SLOTS)
     tally = scope.zeros(4 * SLOTS)
     found = scope.zeros(8)
+    limits, on_cpu = session.limits, session.limits.is_cpu
+    run, most_items = (_RUN_ON_CPUS, 1) if on_cpu else (_RUN, _WORK_ITEMS_PER_UNIT)
+    most_items *= limits.compute_units
+    if on_cpu:
+        most_items = max(1, min(most_items, limits.max_alloc >> _MEMO_BITS + 3))
+    constants = {"SLOTS": SLOTS, "RUN": run, "MEMO": int(on_cpu), "LOADS": int(limits.is_nvidia)}
     for pixels, channels, count in bands:
-        run = _RUN_ON_CPUS if session.limits.is_cpu else _RUN
-        kernel = session.program(
-            "palette_distinct.cl", CHANNELS=channels, SLOTS=SLOTS, RUN=run, LOADS=int(session.limits.is_nvidia)
-        ).kernel("palette_distinct")
-        group = session.work_group_size(kernel, _GROUP)
-        items = min(
-            -(-count // run), session.limits.compute_units * (1 if session.limits.is_cpu else _WORK_ITEMS_PER_UNIT)
-        )
-        group = min(group, 1 if session.limits.is_cpu else group)
-        session.launch(kernel, items, group, pixels, np.uint32(count), np.uint32(most), table, tally, found)
+        kernel = session.program("palette_distinct.cl", CHANNELS=channels, **constants).kernel("palette_distinct")
+        group = 1 if on_cpu else session.work_group_size(kernel, _GROUP)
+        items = min(-(-count // run), most_items)
+        given = [pixels, np.uint32(count), np.uint32(most), table, tally, found]
+        if on_cpu:
+            bits = max(1, min(_MEMO_BITS, (count // items).bit_length()))
+            given += scope.empty(items << bits + 3), np.uint32(bits)
+        session.launch(kernel, items, group, *given)
     if meanwhile is not None:
         meanwhile()
     number, alphas = (int(v) for v in session.download(found, 2, np.uint32))
