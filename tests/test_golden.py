@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pyopencl as cl
 import pytest
 
 from clquant import runtime
+from clquant.runtime import pocl, programs
 from tests.portability import offline
 from tests.portability.hashes import golden
 from tests.portability.jobs import JOBS, Job, digest
@@ -13,6 +15,19 @@ from tests.portability.programs import GPU_LIKE
 
 # Quick on a simulator in forms that it does not take by itself, which have kernel files of their own.
 QUICK = ("kmeans many", "halftone 8", "halftone 16", "serial palette small", "map 7", "blue noise 16")
+
+
+@pytest.fixture(autouse=True)
+def short_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No program needs more of PoCL's built-ins than `cl/pocl.h` has."""
+    attempt = programs._with_short_header
+
+    def checked(context: cl.Context, device: cl.Device, source: str) -> cl.Program | None:
+        program = attempt(context, device, source)
+        assert program is not None or not pocl.takes_short_header(device), source
+        return program
+
+    monkeypatch.setattr(programs, "_with_short_header", checked)
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)

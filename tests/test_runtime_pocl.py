@@ -7,7 +7,7 @@ import pyopencl as cl
 import pytest
 
 from clquant import runtime
-from clquant.runtime import pocl
+from clquant.runtime import pocl, programs
 
 SOURCE = """
 kernel void wide(global float16 *a, global const float16 *b)
@@ -41,3 +41,42 @@ def test_each_device_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(3):
         assert not any(pocl.name_unknown_processor(device) for device in devices)
     assert sorted(looked) == sorted(device.int_ptr for device in devices)
+
+
+def built(source: str) -> int:
+    """What the kernel `answer` of a source writes, and how often PoCL's devices built it with their short header."""
+    found = set()
+    for device in runtime.list_devices():
+        if device.platform.name != pocl.PLATFORM:
+            continue
+        session = runtime.open_session(runtime.default_queue(device))
+        kernel = cl.Kernel(programs._compile(session.context, device, "answer.cl", source), "answer")
+        with session.scope() as scope:
+            target = scope.zeros(4)
+            kernel(session.queue, (1,), (1,), target)
+            found.add(int(session.download(target, 1, np.int32)[0]))
+    assert len(found) <= 1
+    return found.pop() if found else -1
+
+
+def test_short_header_says_what_the_long_one_says() -> None:
+    conversions = """
+        const float4 f = (float4)(-1.75f, 2.5f, 3.99f, -0.5f) * (float)get_global_size(0);
+        const int4 i = convert_int4(f);
+        const short4 s = convert_short4((int4)(70000, -70000, 5, -5));
+        const ulong4 u = convert_ulong4((int4)(-1, 1, 2, 3)) >> 60;
+        const uint4 w = convert_uint4((uchar4)(255, 1, 2, 3));
+        answer[0] = i.x + 10 * i.y + 100 * i.z + 1000 * i.w + s.x + 3 * s.y + 7 * s.z + (int)u.x + (int)w.x
+                    + (int)abs_diff(-3, 5) + (int)popcount(255u) + any(i < 0) + all(i < 9) + (int)upsample(1u, 2u);
+    """
+    source = f"__kernel void answer(__global int *answer) {{ {conversions} }}"
+    short = programs.kernel_source(pocl.SHORT_HEADER)
+    assert "convert_int4" in short
+    # A second text, as PoCL's long header is taken for what the short one lacks: exp here.
+    long = source.replace("answer[0] =", "answer[0] = (int)exp(0.0f * get_global_size(0)) - 1 +")
+    assert built(source) == built(long)
+
+
+def test_a_program_that_needs_more_gets_the_long_header() -> None:
+    source = "__kernel void answer(__global int *x) { x[0] = (int)rint(exp2(4.0f * get_global_size(0))); }"
+    assert built(source) in {16, -1}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -16,7 +17,7 @@ import pytest
 
 import clquant
 from clquant import runtime
-from clquant.runtime import memory, programs
+from clquant.runtime import memory, pocl, programs
 from clquant.runtime.programs import ProgramCache
 
 SOURCE = """
@@ -33,6 +34,7 @@ def kernels(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.
     folder = tmp_path / "kernel files"
     folder.mkdir()
     (folder / "add.cl").write_text(SOURCE)
+    shutil.copy(programs.kernel_folder() / pocl.SHORT_HEADER, folder)
     monkeypatch.setattr(programs, "kernel_folder", lambda: folder)
     monkeypatch.setattr("clquant.runtime.session.PROGRAMS", ProgramCache())
     monkeypatch.setenv("CLQUANT_CACHE_DIR", str(tmp_path / "cache"))
@@ -143,6 +145,7 @@ def test_two_processes_fill_one_cache(tmp_path: pathlib.Path) -> None:
         print(runtime.philox4x32([0, 0, 0, 0], [0, 0])[0], session.program("philox_check.cl").kernel("fill").name)
     """)
     (tmp_path / "kernels").mkdir()
+    shutil.copy(programs.kernel_folder() / pocl.SHORT_HEADER, tmp_path / "kernels")
     (tmp_path / "kernels" / "philox_check.cl").write_text("__kernel void fill(__global int *x) { x[0] = 1; }")
     prefix = (
         "import pathlib; from clquant.runtime import programs; "

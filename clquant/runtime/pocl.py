@@ -19,6 +19,8 @@ import sys
 import pyopencl as cl
 
 PLATFORM = "Portable Computing Language"
+SHORT_HEADER = "pocl.h"
+WITHOUT_LONG_HEADER = "-D_OPENCL_H_"
 _AVX2 = frozenset({"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"})
 _AVX512 = _AVX2 | {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
 _DESCRIPTION_BYTES = 8192
@@ -32,6 +34,16 @@ _NAMES: tuple[tuple[frozenset[str], ctypes.Array[ctypes.c_char]], ...] = (
 )
 # By device: whether its name was replaced. Looking takes a tenth of a second, so each device is looked at once.
 _outcomes: dict[int, bool] = {}
+
+
+def takes_short_header(device: cl.Device) -> bool:
+    """Whether programs for a device may be built with `cl/pocl.h` in the place of PoCL's `opencl-c.h`.
+
+    Parameters
+    ----------
+    device : pyopencl.Device
+    """
+    return device.platform.name == PLATFORM
 
 
 def name_unknown_processor(device: cl.Device) -> bool:

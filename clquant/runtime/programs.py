@@ -233,6 +233,17 @@ def _store_binary(program: cl.Program, path: pathlib.Path) -> None:
             os.unlink(temporary)
 
 
+def _with_short_header(context: cl.Context, device: cl.Device, source: str) -> cl.Program | None:
+    """The program, built with a short header instead of PoCL's long one; None elsewhere, and where it needs more."""
+    if not pocl.takes_short_header(device):
+        return None
+    program = cl.Program(context, kernel_source(pocl.SHORT_HEADER) + source)
+    try:
+        return building.build(program, device, [*OPTIONS, pocl.WITHOUT_LONG_HEADER])
+    except cl.Error:
+        return None
+
+
 def _compile(context: cl.Context, device: cl.Device, file: str, source: str) -> cl.Program:
     pocl.name_unknown_processor(device)
     path = _cache_path(device, source)
@@ -240,11 +251,13 @@ def _compile(context: cl.Context, device: cl.Device, file: str, source: str) -> 
         cached = _load_binary(context, device, path)
         if cached is not None:
             return cached
-    program = cl.Program(context, source)
-    try:
-        building.build(program, device, OPTIONS)
-    except cl.Error as error:
-        raise BuildError(f"{file} does not build on {device.name.strip()}:\n{error}") from error
+    program = _with_short_header(context, device, source)
+    if program is None:
+        program = cl.Program(context, source)
+        try:
+            building.build(program, device, OPTIONS)
+        except cl.Error as error:
+            raise BuildError(f"{file} does not build on {device.name.strip()}:\n{error}") from error
     if path is not None:
         _store_binary(program, path)
     return program
