@@ -1,28 +1,14 @@
-#if GRAY
-#define LANES 16
-#define COMPONENTS 1
-typedef short16 lanes_t;
-#define LOAD(from) vload16(0, from)
-#define STORE(lanes, to) vstore16(lanes, 0, to)
-#define LAST(lanes) (lanes).sF
-/* Errors of the rows above: those of the rows moved on by one, after that of the row above them all. */
-#define FROM_ABOVE(errors, above) \
-    (lanes_t)(above, (errors).s01234567, (errors).s89AB, (errors).sCD, (errors).sE)
-#define EACH_LANE(f) f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7), f(8), f(9), f(10), f(11), f(12), f(13), f(14), f(15)
-#define PARAMETERS global const uchar *image, global uchar *output
-#define NEEDED image, output
-#else
-#include "palette_lanes.h"
 #define COMPONENTS 3
+#include "palette_lanes.h"
 typedef short8 lanes_t;
 #define LOAD(from) vload8(0, from)
 #define STORE(lanes, to) vstore8(lanes, 0, to)
 #define LAST(lanes) (lanes).s7
+/* Errors of the rows above: those of the rows moved on by one, after that of the row above them all. */
 #define FROM_ABOVE(errors, above) (lanes_t)(above, (errors).s0123, (errors).s45, (errors).s6)
 #define EACH_LANE(f) f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)
 #define PARAMETERS LANE_PARAMETERS, global const uint *colors, global const uchar *image, global INDEX *output
 #define NEEDED tables, LANE_CELLS, transparent, missing, colors, image, output
-#endif
 
 /* How far the last row is behind the first. */
 #define BEHIND (2 * (LANES - 1))
@@ -32,22 +18,6 @@ typedef short8 lanes_t;
 #define PIXEL(lane) (inside >> (lane) & 1 ? at + (lane) * step : 0)
 #define INSIDE(lane) (inside >> (lane) & 1 ? -1 : 0)
 
-#if GRAY
-#define GRAY_OF(lane) image[PIXEL(lane)]
-inline void load(PARAMETERS, long at, long step, uint inside, lanes_t *value) {
-    value[0] = (lanes_t)(EACH_LANE(GRAY_OF));
-}
-
-inline void quantize(PARAMETERS, long at, long step, uint inside, const lanes_t *value, lanes_t *shown) {
-    short shades[LANES];
-    shown[0] = (value[0] > (lanes_t)128) & (lanes_t)255;
-    STORE(shown[0], shades);
-    #pragma unroll
-    for (uint lane = 0; lane < LANES; ++lane)
-        if (INSIDE(lane))
-            output[PIXEL(lane)] = (uchar)shades[lane];
-}
-#else
 #define RED_OF(lane) image[(CHANNELS * PIXEL(lane))]
 #define GREEN_OF(lane) image[(CHANNELS * PIXEL(lane) + CHANNELS / 2)]
 #define BLUE_OF(lane) image[(CHANNELS * PIXEL(lane) + CHANNELS - 1)]
@@ -91,7 +61,6 @@ inline void quantize(PARAMETERS, long at, long step, uint inside, const lanes_t 
     for (int c = 0; c < COMPONENTS; ++c)
         shown[c] = convert_short8(found >> (uint)(8 * c) & 255u);
 }
-#endif
 
 /* Shows the pixels at `at`, `at` + `step`, ...; `inside` has a bit for each that is in the picture. `errors` holds what
  * is added to the pixels, and gets their errors, which are 0 outside. */
@@ -107,26 +76,26 @@ inline void show(PARAMETERS, long at, long step, uint inside, lanes_t *errors) {
 
 /* halftone_floyd_steinberg.cl's wavefronts in the shape that CPUs run fast, equal bit for bit: LANES rows in the lanes
  * of a vector, each two pixels behind the one above, so that what a pixel needs is in the vectors of the last three
- * steps. Opaque pictures and palettes alone.
+ * steps. Opaque pictures and palettes alone; gray pictures in two levels: halftone_serial_gray.cl.
  *
  * Tiles are of `strips` times LANES rows by `columns` pixels, else as in that file; a work-item takes a tile, strip by
  * strip.
  *
  * NDRange: one work-item a tile.
- * image          uchar [rows][width][CHANNELS] (GRAY: 1); output INDEX (GRAY: uchar, 0 or 255) [rows][width].
+ * image          uchar [rows][width][CHANNELS]; output INDEX [rows][width].
  * state          short [strips in all][3][COMPONENTS][LANES]: the vectors at the end of a strip's tile.
- * lowest         short [strips in all + 1][COMPONENTS][width]: the errors of the row above each strip; the first is
- *                that of the picture's row before.
- * Constants: GRAY; palette_lanes.h's where GRAY is 0. */
-kernel void halftone_serial_lanes(PARAMETERS, global short *state, global short *lowest, int rows, int width,
-                                  int strips, int columns, int wave, int first_tile) {
+ * top            short [COMPONENTS][width]: the errors of the picture's row before.
+ * lowest         short [strips in all][COMPONENTS][width]: the errors of each strip's last row.
+ * Constants: palette_lanes.h's. */
+kernel void halftone_serial_lanes(PARAMETERS, global short *state, global const short *top, global short *lowest,
+                                  int rows, int width, int strips, int columns, int wave, int first_tile) {
     const int tile_row = first_tile + (int)get_global_id(0);
     const int begin = (wave - 2 * tile_row) * columns;
     for (int strip = tile_row * strips; strip < (tile_row + 1) * strips && strip * LANES < rows; ++strip) {
         const int row = strip * LANES, x0 = begin - 2 * (row - tile_row * strips * LANES);
         global short *kept = state + (size_t)strip * 3 * COMPONENTS * LANES;
-        global const short *above = lowest + (size_t)strip * COMPONENTS * width;
-        global short *below = lowest + (size_t)(strip + 1) * COMPONENTS * width;
+        global short *below = lowest + (size_t)strip * COMPONENTS * width;
+        global const short *above = strip ? below - (size_t)COMPONENTS * width : top;
         lanes_t left[COMPONENTS], upper[COMPONENTS], upper_left[COMPONENTS];
         for (int c = 0; c < COMPONENTS; ++c) {
             left[c] = begin ? LOAD(kept + c * LANES) : (lanes_t)0;

@@ -17,7 +17,7 @@ from clquant.images import Picture, row_bands
 from clquant.palette.palette import Palette
 
 GRAY_FORMS = (
-    runtime.Variant("lanes", serial_lanes.FILE, lambda limits: limits.is_cpu),
+    runtime.Variant("lanes", f"{serial_lanes.GRAY.name}.cl", lambda limits: limits.is_cpu),
     runtime.Variant("rows", serial_rows.FILE, lambda limits: limits.work_group >= serial_rows.ROWS),
     runtime.Variant("portable", serial_tiles.FILE),
 )
@@ -49,16 +49,17 @@ def serial_palette(
         If the picture has pixels of alpha 0 and the palette no entry of alpha 0.
     """
     opaque = picture.channels != 4 and not palette.has_alpha
+    searches = picture.pixels * (1 if session.limits.is_cpu else SEARCH_WEIGHT)
     with session.scope() as scope:
-        searches = picture.pixels * (1 if session.limits.is_cpu else SEARCH_WEIGHT)
         mapper = make_mapper(session, scope, picture, palette, color_space, searches, lanes=opaque)
-        constants = {**mapper.constants(picture.channels), "GRAY": 0}
+        constants = mapper.constants(picture.channels)
         scan: _Scan
         if mapper.in_lanes:
             given = (*mapper.lane_arguments(), scope.copy_of(_packed(palette)))
-            scan = SerialLanes(session, scope, constants, given, picture.height, picture.width)
+            form, sizes = serial_lanes.PALETTE, (picture.height, picture.width)
+            scan = SerialLanes(session, scope, form, constants, given, *sizes)
         else:
-            scan = SerialTiles(session, scope, constants, mapper.arguments(), picture.width)
+            scan = SerialTiles(session, scope, {**constants, "GRAY": 0}, mapper.arguments(), picture.width)
         result = _in_bands(session, picture, palette.index_dtype, scan, report)
         mapper.check_transparency()
     return result
@@ -77,7 +78,7 @@ def serial_gray(
     with session.scope() as scope:
         scan: _Scan
         if form == "lanes":
-            scan = SerialLanes(session, scope, {"GRAY": 1}, (), picture.height, picture.width)
+            scan = SerialLanes(session, scope, serial_lanes.GRAY, {}, (), picture.height, picture.width)
         elif form == "rows" and serial_rows.fits(session, picture.width):
             scan = SerialRows(session, scope, picture.width)
         else:
