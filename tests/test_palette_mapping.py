@@ -19,7 +19,9 @@ from clquant.runtime import (
     force_tuning,
     force_variant,
     open_session,
+    release_memory,
 )
+from clquant.runtime.profiling import profile
 from tests.reference.palette_map import nearest
 
 
@@ -190,3 +192,30 @@ def test_a_finer_grid_changes_nothing(queue, rng, channels, monkeypatch):
     space, palette = spaces.space("oklab", channels == 4), Palette(colors)
     with force_variant("portable"):
         assert np.array_equal(mapped(queue, pixels, palette, space, True), nearest(pixels, palette, space))
+
+
+@pytest.mark.usefixtures("_always_by_grid")
+def test_lists_of_a_palette_are_made_once_on_cpus(queue, rng):
+    release_memory()
+    palette = Palette(rng.integers(0, 256, (9, 3), dtype=np.uint8))
+    other = Palette(palette.colors[::-1].copy())
+    pixels = rng.integers(0, 256, (31, 33, 3), dtype=np.uint8)
+
+    def made(colors: Palette) -> bool:
+        with profile() as found:
+            got = engine.predict(pixels, colors, queue=queue)
+        expected = nearest(pixels.reshape(-1, 3), colors, spaces.space("srgb", False))
+        np.testing.assert_array_equal(got.ravel(), expected)
+        return "list_candidates" in found.counts()
+
+    kept = open_session(queue).limits.is_cpu
+    assert [made(palette), made(palette), made(other), made(palette)] == [True, not kept, True, not kept]
+
+
+def test_what_was_wanting_is_forgotten_with_its_mapper(queue, rng):
+    palette = Palette(rng.integers(0, 256, (9, 3), dtype=np.uint8))
+    clear, opaque = np.zeros((4, 4, 4), np.uint8), np.full((4, 4, 4), 255, np.uint8)
+    for _ in range(2):
+        engine.predict(opaque, palette, queue=queue)
+        with pytest.raises(InvalidArgument, match="fully transparent"):
+            engine.predict(clear, palette, queue=queue)

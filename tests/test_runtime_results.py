@@ -15,7 +15,7 @@ import pytest
 import clquant
 from clquant import KMeansPalette, Palette, PinwheelHalftoner, QuadtreeBuilder, VQCodec, runtime
 from clquant.palette import engine
-from clquant.runtime import overlapping, pinned, staging, touching, transfers
+from clquant.runtime import overlapping, pinned, results, staging, touching, transfers
 
 
 @pytest.fixture
@@ -233,3 +233,25 @@ def test_calls_at_pythons_exit_work_and_results_outlive_everything(queue: runtim
         [sys.executable, "-c", AT_EXIT], cwd=root, env=environment, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "True True\n", "")
+
+
+def test_cpus_write_large_results_where_they_are_to_be(queue: runtime.CommandQueue, rng: np.random.Generator) -> None:
+    session = runtime.open_session(queue)
+    count = results.SMALLEST_WRITTEN
+    data = rng.integers(0, 256, (3, count), dtype=np.uint8)
+    for begin, end, direct in ((0, 3, True), (1, 2, True), (0, 1, True)):
+        result = runtime.HostResult(session, data.shape, np.uint8)
+        with session.scope() as scope:
+            room = result.room(scope, begin, end)
+            session.copy(room, scope.copy_of(data[begin:end]), (end - begin) * count)
+            result.store(scope, begin, end, room)
+            in_place = session.limits.is_cpu and not session.limits.is_simulator and direct
+            assert (room.hostbuf is not None) == in_place
+        assert np.array_equal(result.array()[begin:end], data[begin:end])
+    small = runtime.HostResult(session, (16,), np.uint8)
+    with session.scope() as scope:
+        room = small.room(scope, 0, 16)
+        assert room.hostbuf is None
+        session.fill(room, np.uint8(7), 16)
+        small.store(scope, 0, 16, room)
+    assert (small.array() == 7).all()

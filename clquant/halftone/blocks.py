@@ -290,7 +290,8 @@ def halftone(
         for rows in block_bands(picture, row_bytes, EDGE_BYTES * channels, settings.block_size, session):
             with session.scope() as band:
                 image = picture.upload(session, band, rows[0], rows[1])
-                output = band.empty((rows[1] - rows[0]) * row_bytes)
+                alone = rows[:2] == rows[2:]
+                output = host.room(band, *rows[:2]) if alone else band.empty((rows[1] - rows[0]) * row_bytes)
                 if channels < picture.channels:
                     session.copy(output, image, (rows[1] - rows[0]) * row_bytes)
                 job.run(band, image, output, picture, rows, channels)

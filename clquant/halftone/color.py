@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -19,6 +20,7 @@ from clquant.halftone.tables import UNITS, constant_tables, rows
 from clquant.halftone.tones import WHITE, linear_units
 from clquant.images import Picture
 from clquant.palette import spaces
+from clquant.palette.mappers import open_mapper
 from clquant.palette.mapping import Mapper
 from clquant.palette.palette import Palette
 
@@ -86,9 +88,9 @@ def pinwheel_palette(
     size = palette.index_dtype.itemsize
     shape = (picture.height, picture.width)
     result: Any = None if picture.on_device else runtime.HostResult(session, shape, palette.index_dtype)
-    with session.scope() as scope:
-        by_paths = _takes_paths(session, picture, palette, settings)
-        mapper = make_mapper(session, scope, picture, palette, settings.color_space, COLORS if by_paths else 0)
+    by_paths = _takes_paths(session, picture, palette, settings)
+    given = make_mapper(session, picture, palette, settings.color_space, COLORS if by_paths else 0)
+    with session.scope() as scope, given as mapper:
         common = _common(settings)
         job: _Pinwheel | PathScan
         if by_paths:
@@ -103,7 +105,10 @@ def pinwheel_palette(
         for band in [whole] if picture.on_device else bands:
             with session.scope() as inner:
                 image = picture.upload(session, inner, band[0], band[1])
-                output = inner.empty((band[1] - band[0]) * picture.width * size)
+                if result is not None and band[:2] == band[2:]:
+                    output = result.room(inner, *band[:2])
+                else:
+                    output = inner.empty((band[1] - band[0]) * picture.width * size)
                 job.run(inner, image, output, band)
                 if picture.on_device:
                     result = images.emit(session, True, output, shape, palette.index_dtype)
@@ -144,16 +149,15 @@ def _common(settings: VectorSettings) -> Common:
 
 def make_mapper(
     session: runtime.Session,
-    scope: runtime.Scope,
     picture: Picture,
     palette: Palette,
     color_space: str,
     searches: int = 0,
     lanes: bool = False,
-) -> Mapper:
+) -> AbstractContextManager[Mapper]:
     """The search for nearest entries in the form that error diffusion takes, for a picture's pixels or for more."""
     space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
-    return Mapper(session, scope, palette, space, max(picture.pixels, searches), lanes=lanes)
+    return open_mapper(session, palette, space, max(picture.pixels, searches), lanes=lanes)
 
 
 @lru_cache(maxsize=32)

@@ -50,8 +50,8 @@ def serial_palette(
     """
     opaque = picture.channels != 4 and not palette.has_alpha
     searches = picture.pixels * (1 if session.limits.is_cpu else SEARCH_WEIGHT)
-    with session.scope() as scope:
-        mapper = make_mapper(session, scope, picture, palette, color_space, searches, lanes=opaque)
+    given_mapper = make_mapper(session, picture, palette, color_space, searches, lanes=opaque)
+    with session.scope() as scope, given_mapper as mapper:
         constants = mapper.constants(picture.channels)
         scan: _Scan
         if mapper.in_lanes:
@@ -98,7 +98,7 @@ def _in_bands(
         count = row1 - row0
         with session.scope() as band:
             image = picture.upload(session, band, row0, row1)
-            output = band.empty(count * out_bytes)
+            output = band.empty(count * out_bytes) if host is None else host.room(band, row0, row1)
             scan.run(band, image, output, count)
             if device is not None:
                 session.copy(images.buffer_of(device), output, count * out_bytes, 0, row0 * out_bytes)

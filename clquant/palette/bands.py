@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from clquant import images, params
 from clquant.images import ImageLike, Picture
 from clquant.palette import spaces
+from clquant.palette.mappers import open_mapper
 from clquant.palette.mapping import Mapper, Task
 from clquant.palette.palette import Palette
 from clquant.runtime import (
@@ -153,11 +155,10 @@ def _run(
         result = session.new_array(shape, dtype)
     else:
         result = room if room is not None and room.fits(shape, dtype) else HostResult(session, shape, dtype)
-    with session.scope() as scope:
+    with session.scope() as scope, contextlib.ExitStack() as inside:
         picture = picture.send(session, scope)
         space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
-        mapper = Mapper(session, scope, palette, space, picture.pixels, metric)
-
+        mapper = inside.enter_context(open_mapper(session, palette, space, picture.pixels, metric))
         bands = picture.parts(session, picture.width * (4 if colors else 2))
         for done, (row0, row1) in enumerate(bands, 1):
             with session.scope() as inner:
@@ -179,14 +180,17 @@ def _store(band: Band, palette: Palette, write: Writer, colors: bool, result: Ar
     if isinstance(result, Array) and not colors and result.size == band.count:
         write(band, images.buffer_of(result))
         return
-    out = band.scope.empty(band.count * palette.index_dtype.itemsize)
-    write(band, out)
+    if isinstance(result, Array):
+        room = band.scope.empty(band.count * result.nbytes // (result.shape[0] * result.shape[1]))
+    else:
+        room = result.room(band.scope, band.row0, band.row1)
+    chosen = band.scope.empty(band.count * palette.index_dtype.itemsize) if colors else room
+    write(band, chosen)
     if colors:
-        chosen, out = out, band.scope.empty(band.count * palette.colors.shape[1])
-        band.mapper.apply(chosen, band.count, out)
+        band.mapper.apply(chosen, band.count, room)
     if isinstance(result, Array):
         row_bytes = int(np.prod(result.shape[1:])) * result.dtype.itemsize
         target = images.buffer_of(result)
-        band.session.copy(target, out, (band.row1 - band.row0) * row_bytes, 0, band.row0 * row_bytes)
+        band.session.copy(target, room, (band.row1 - band.row0) * row_bytes, 0, band.row0 * row_bytes)
     else:
-        result.store(band.scope, band.row0, band.row1, out)
+        result.store(band.scope, band.row0, band.row1, room)

@@ -60,6 +60,11 @@ class CandidateGrid:
     shift: int
     length: int
 
+    @property
+    def nbytes(self) -> int:
+        """Of all lists, about."""
+        return (4 + 2 * (self.length + 1)) * math.prod(self.cells)
+
 
 class CandidateLister:
     """Makes the lists of one palette; their memory belongs to a scope.

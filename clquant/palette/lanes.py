@@ -48,6 +48,11 @@ class LaneGrid:
         Whether blocks hold plain 8-bit values too, to decide ties by.
     whole : bool
         All entries in one cell, instead of a grid.
+
+    Attributes
+    ----------
+    nbytes : int
+        Of all lists that were made.
     """
 
     def __init__(
@@ -61,6 +66,7 @@ class LaneGrid:
         self._dims = space.dims
         self._spans = scope.copy_of(np.array([0, len(blocks)], np.uint32))
         self._blocks = scope.copy_of(blocks)
+        self.nbytes = blocks.nbytes
         self._cells: tuple[int, ...] = (1, 1, 1, 1)
         self._shift = WHOLE_SHIFT
         if whole:
@@ -95,6 +101,7 @@ class LaneGrid:
         blocks: Buffer = self._scope.empty(nbytes)
         session.launch(kernel, total, group, *given, np.int32(1), counts, starts, spans, blocks)
         self._spans, self._blocks, self._cells, self._shift = spans, blocks, cells, shift
+        self.nbytes += nbytes + 12 * total
         return True
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from clquant.palette import color_table
-from clquant.palette.cells import CandidateLister
+from clquant.palette.cells import CandidateGrid, CandidateLister
 from clquant.palette.color_table import TABLE
 from clquant.palette.lanes import FEWEST_PIXELS, MEMO_BITS, LaneGrid, int4
 from clquant.palette.palette import Palette
@@ -149,6 +149,13 @@ class Mapper:
     def points_are_colors(self) -> bool:
         """Whether the nearest entry is the one of the least squared distance of plain RGB."""
         return not self._exact_ties and not self._city_block
+
+    @property
+    def list_bytes(self) -> int:
+        """Of the candidate lists that were made so far."""
+        if self._lane_grid is not None:
+            return self._lane_grid.nbytes
+        return sum(cells.nbytes for cells in self._kept.values() if isinstance(cells, CandidateGrid))
 
     @property
     def points(self) -> Buffer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,8 @@ from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.forms import MAX_TILE_LEVEL
 from clquant.quadtree.geometry import cells, grid, morton, root_level
 from clquant.quadtree.levels import Words, unpack
-from clquant.quadtree.reduction import STOP, Region, Subtree, record_dtype
+from clquant.quadtree.reduction import Region, Subtree, record_dtype
+from clquant.quadtree.stored import STOP
 from clquant.quadtree.subtrees import open_subtree
 from clquant.quadtree.upper import upper_launch
 
@@ -61,7 +62,7 @@ class Decomposition:
     leaves : ndarray or pyopencl.array.Array
         Records of `record_dtype`, in Morton order.
     sums, squares : ndarray of uint64, shape (leaves, C), or None
-    words, stops : dict
+    words, stops : mapping
         By level from 1 on, where every level is kept.
     """
 
@@ -69,7 +70,7 @@ class Decomposition:
     sums: npt.NDArray[np.uint64] | None = None
     squares: npt.NDArray[np.uint64] | None = None
     words: dict[int, Words] = field(default_factory=dict)
-    stops: dict[int, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    stops: Mapping[int, npt.NDArray[np.bool_]] = field(default_factory=dict)
 
 
 def _buffer_bytes(job: Job, height: int, width: int) -> list[int]:
@@ -89,6 +90,8 @@ def subtree_level(session: runtime.Session, job: Job) -> int:
     height, width = job.picture.height, job.picture.width
     level = root_level(height, width)
     room = session.limits.global_memory * 4 // 5
+    if 64 * (job.picture.channels + 1) * height * width <= min(session.limits.max_alloc, room, (1 << 32) - 1):
+        return level  # more than all buffers together
     while level > LEAST_LEVEL:
         side = 1 << level
         needed = _buffer_bytes(job, min(side, height), min(side, width))
@@ -157,14 +160,22 @@ def _finish(subtree: Subtree, scope: runtime.Scope, job: Job, gray: bool, on_dev
     """What is wanted of a subtree, off the device unless its leaves are to stay there."""
     count = subtree.count()
     dtype = record_dtype(subtree.channels, gray)
-    array = subtree.session.new_array((count,), dtype) if on_device else None
-    records = scope.empty(count * dtype.itemsize) if array is None else buffer_of(array)
+    result = Decomposition(None)
+    host: runtime.HostResult | None = None
+    if on_device:
+        result.leaves = subtree.session.new_array((count,), dtype)
+        records = buffer_of(result.leaves)
+    else:
+        host = runtime.HostResult(subtree.session, (count,), dtype)
+        records = host.room(scope, 0, count)
     subtree.leaves(records)
-    result = Decomposition(subtree.session.download(records, count, dtype) if array is None else array)
     if job.leaf_sums:
         result.sums, result.squares = subtree.leaf_sums(records, count)
+    if host is not None:
+        host.store(scope, 0, count, records)
+        result.leaves = host.array()
     if job.levels:
-        result.words, result.stops = subtree.words(), subtree.stops()
+        result.words, result.stops = subtree.statistics()
     return result
 
 
@@ -180,6 +191,8 @@ class _Forest:
         self.roots = np.zeros((self.bands, 2, rows, columns), np.uint64)
         self.extents = np.zeros((self.channels, rows, columns, 2), np.uint8)
         self.result = Decomposition(None)
+        self.stops: dict[int, npt.NDArray[np.bool_]] = {}
+        self.result.stops = self.stops
 
     def build(self, progress: runtime.Progress) -> Decomposition:
         parts: dict[tuple[int, int], Decomposition] = {}
@@ -210,12 +223,12 @@ class _Forest:
             rows, columns = grid(self.height, self.width, level)
             if level not in self.result.words:
                 self.result.words[level] = np.zeros((*words.shape[:-2], rows, columns), words.dtype)
-                self.result.stops[level] = np.zeros((rows, columns), np.bool_)
+                self.stops[level] = np.zeros((rows, columns), np.bool_)
             shift = self.level - level
             height, width = words.shape[-2:]
             place = np.s_[y << shift : (y << shift) + height, x << shift : (x << shift) + width]
             self.result.words[level][..., place[0], place[1]] = words
-            self.result.stops[level][place] = part.stops[level]
+            self.stops[level][place] = part.stops[level]
 
     def _crown(self, scope: runtime.Scope) -> None:
         """The levels above the subtrees, on the device as those above the tiles are."""
@@ -250,7 +263,7 @@ class _Forest:
             self.above[level] = below, nodes_below
             if self.job.levels:
                 self.result.words[level] = below[: self.channels]
-                self.result.stops[level] = nodes_below >= STOP
+                self.stops[level] = nodes_below >= STOP
 
     def _join(self, parts: dict[tuple[int, int], Decomposition]) -> None:
         """Lists of leaves one after another; a node above that is uniform takes the place of what is under it."""

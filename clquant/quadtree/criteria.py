@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from clquant import params
@@ -107,7 +106,7 @@ def fixed_threshold(threshold: Any) -> int:
     InvalidType, InvalidArgument
         If it is no number from 0 to 255.
     """
-    return round(Fraction(params.real("threshold", threshold, 0, MAX_THRESHOLD)) * STEPS)
+    return round(params.real("threshold", threshold, 0, MAX_THRESHOLD) * STEPS)  # by a power of two: exact
 
 
 def check_min_size(value: Any) -> int:

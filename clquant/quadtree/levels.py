@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, overload
 
@@ -159,7 +159,7 @@ class CompleteStatistics:
     pixels : ndarray of uint8, (H, W, C)
     words : dict of int to ndarray
         By level from 1 on (see `unpack`).
-    stops : dict of int to ndarray of bool
+    stops : mapping of int to ndarray of bool
         By level from 1 on: whether the node stops a split.
     """
 
@@ -167,7 +167,7 @@ class CompleteStatistics:
         self,
         pixels: npt.NDArray[np.uint8],
         words: dict[int, Words],
-        stops: dict[int, npt.NDArray[np.bool_]],
+        stops: Mapping[int, npt.NDArray[np.bool_]],
     ) -> None:
         self.pixels, self.words, self.stops = pixels, words, stops
 

@@ -6,6 +6,7 @@ subtree of the picture's tree; the nodes above them come last (`clquant.quadtree
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,9 +29,10 @@ from clquant.quadtree.forms import (
     upper_span,
 )
 from clquant.quadtree.geometry import cells, grid
+from clquant.quadtree.levels import Words
+from clquant.quadtree.stored import STOP, StoredStops, split_words
 from clquant.quadtree.upper import Launch, upper_launch
 
-STOP = np.uint32(1 << 31)
 COUNT_MASK = np.uint32(STOP - 1)
 # For kernels that decide nothing: one build for all criteria.
 _NO_CRITERION: dict[str, int | str] = {"CRITERION": 0, "WEIGHT_LIST": "0"}
@@ -352,53 +354,34 @@ class Subtree:
         shape = grid(self.region.height, self.region.width, level)
         return self.session.download(self.buffers["nodes"], shape, np.uint32, 4 * self._cells_from(3, level))
 
-    def stops(self) -> dict[int, npt.NDArray[np.bool_]]:
-        """For every level from 1 to the root's: which nodes stop a split."""
-        height, width = self.region.height, self.region.width
-        found: dict[int, npt.NDArray[np.bool_]] = {}
-        if self.top >= 1:
-            flags = self.session.download(self.buffers["flags"], grid(height, width, 2), np.uint8)
-            rows, columns = grid(height, width, 1)
-            quadrants = np.empty((2 * flags.shape[0], 2 * flags.shape[1]), np.bool_)
-            for q in range(4):
-                quadrants[q >> 1 :: 2, q & 1 :: 2] = flags >> q & 1
-            found[1] = quadrants[:rows, :columns]
-        if self.top >= 2:
-            found[2] = (flags >> 4 & 1).astype(np.bool_)
-        if self.top >= 3:
-            nodes = self.session.download(self.buffers["nodes"], self._cells_from(3, self.top + 1), np.uint32)
-            stop, at = nodes >= STOP, 0
-            for level in range(3, self.top + 1):
-                found[level] = stop[at : at + self.cells[level]].reshape(grid(height, width, level))
-                at += self.cells[level]
-        return found
-
-    def words(self) -> dict[int, npt.NDArray[Any]]:
-        """The statistics of every level from 1 to the root's, the channels' without luma; with `store_low`.
+    def statistics(self) -> tuple[dict[int, Words], Mapping[int, npt.NDArray[np.bool_]]]:
+        """The statistics of every level from 1 to the root's, and which of its nodes stop a split; with `store_low`.
 
         Returns
         -------
-        dict of int to ndarray, as `clquant.quadtree.levels.unpack` takes them
-            In the device's own words.
+        dict of int to ndarray
+            Of the channels without luma, in the device's own words, as `clquant.quadtree.levels.unpack` takes them.
+        mapping of int to ndarray of bool
         """
-        # One copy for all levels that are in one buffer: small copies cost more than what they copy.
-        found: dict[int, npt.NDArray[Any]] = {}
-        for name, first, last, words, dtype in (
-            ("low", 1, 2, 1, np.uint32),
-            ("stats", 3, self.tile, 1, np.uint64),
-            ("upper", self.tile + 1, self.last, 2, np.uint64),
-        ):
-            levels = range(first, min(last, self.top) + 1)
-            count = words * self.bands * self._cells_from(first, levels.stop)
-            whole = self.session.download(self.buffers[name], count, dtype) if levels else np.empty(0, dtype)
-            at = 0
-            for level in levels:
-                shape = grid(self.region.height, self.region.width, level)
-                planes = (self.bands, *(() if words == 1 else (2,)), *shape)
-                count = words * self.bands * self.cells[level]
-                found[level] = whole[at : at + count].reshape(planes)[: self.channels]
-                at += count
-        return found
+        height, width, top = self.region.height, self.region.width, self.top
+        # Levels of a buffer, axes of one before its rows and columns, type: one copy for all that are in a buffer.
+        stored = (
+            ("low", 1, min(2, top), (self.bands,), np.uint32),
+            ("stats", 3, min(self.tile, top), (self.bands,), np.uint64),
+            ("upper", self.tile + 1, min(self.last, top), (self.bands, 2), np.uint64),
+        )
+        wanted: list[tuple[runtime.Buffer, int | tuple[int, ...], Any]] = [
+            (self.buffers[name], math.prod(planes) * self._cells_from(first, last + 1), dtype)
+            for name, first, last, planes, dtype in stored
+        ]
+        flags_shape = grid(height, width, 2) if top >= 1 else (0, 0)
+        wanted.append((self.buffers["flags"], flags_shape, np.uint8))
+        wanted.append((self.buffers["nodes"], self._cells_from(3, top + 1), np.uint32))
+        *arrays, flags, nodes = self.session.download_all(wanted)
+        words: dict[int, Words] = {}
+        for (_, first, _, planes, _), array in zip(stored, arrays, strict=True):
+            words |= split_words(height, width, first, array, planes, self.channels)
+        return words, StoredStops(height, width, top, flags, nodes)
 
     def root_words(self) -> npt.NDArray[Any]:
         """The statistics of the root, all bands, likewise; of a root of level 3 or more."""

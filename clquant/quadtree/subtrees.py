@@ -11,7 +11,7 @@ from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.forms import LEAF_VARIANTS, TILE_VARIANTS
 from clquant.quadtree.reduction import Region, Subtree
 
-MOST_KEPT = 1 << 20
+MOST_KEPT = 1 << 22
 """Values of a region up to which its buffers and launches are kept for the next of its shape: larger ones take so long
 that preparing does not count."""
 
@@ -47,8 +47,9 @@ def open_subtree(
         return Subtree(session, scope, region, channels, criterion, store_low, kept=True)
 
     with runtime.kept(session, key, make) as subtree:
-        subtree.region = region
+        idle, subtree.region = subtree.region, region
         try:
             yield subtree
         finally:
-            subtree.region = replace(region, pixels=subtree.buffers["flags"])
+            # Pixels are other jobs' next time.
+            subtree.region = idle if idle is not region else replace(region, pixels=subtree.buffers["flags"])

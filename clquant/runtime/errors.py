@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from types import TracebackType
 
 import pyopencl as cl
 
@@ -60,13 +59,20 @@ _OUT_OF_MEMORY = {
 }
 
 
-@contextlib.contextmanager
-def device_errors(doing: str) -> Iterator[None]:
+class device_errors:  # noqa: N801 - read as a function; a generator's context would take a launch's third
     """Turn PyOpenCL's errors inside the block into `DeviceMemoryError` or `DeviceError`, saying what was done."""
-    try:
-        yield
-    except cl.Error as error:
-        raise device_error(error, doing) from error
+
+    def __init__(self, doing: str) -> None:
+        self._doing = doing
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, cl.Error):
+            raise device_error(error, self._doing) from error
 
 
 def device_error(error: cl.Error, doing: str) -> DeviceError | DeviceMemoryError:

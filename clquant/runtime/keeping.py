@@ -7,6 +7,7 @@ Commands of one queue run in order, so the next job may take the same buffers wh
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
@@ -88,7 +89,12 @@ KEEPER = Keeper()
 
 
 @contextlib.contextmanager
-def kept(session: Session, key: Hashable, make: Callable[[Scope], Thing]) -> Iterator[Thing]:
+def kept(
+    session: Session,
+    key: Hashable,
+    make: Callable[[Scope], Thing],
+    worth: Callable[[Thing], bool] = lambda _: True,
+) -> Iterator[Thing]:
     """What a job prepares, or what an earlier one on this queue did; no other job has it meanwhile.
 
     Parameters
@@ -98,6 +104,8 @@ def kept(session: Session, key: Hashable, make: Callable[[Scope], Thing]) -> Ite
         All that the thing depends on besides queue and device.
     make : callable
         Makes the thing, in a scope of its own that lasts until it is let go; it keeps no array of the caller's.
+    worth : callable
+        Whether the thing is kept when the block has ended; else it is let go.
 
     Yields
     ------
@@ -108,15 +116,20 @@ def kept(session: Session, key: Hashable, make: Callable[[Scope], Thing]) -> Ite
     found = KEEPER.take(whole)
     if found is None:
         scope = session.scope()
-        with contextlib.ExitStack() as undone:
-            undone.push(scope)
+        try:
             found = _Kept(whole, session.queue, scope, make(scope))
-            undone.pop_all()
-    with contextlib.ExitStack() as failed:
-        failed.push(found.scope)
+        except BaseException:
+            scope.__exit__(*sys.exc_info())
+            raise
+    try:
         yield found.thing
-        failed.pop_all()
-    KEEPER.keep(found)
+    except BaseException:
+        found.scope.__exit__(*sys.exc_info())
+        raise
+    if worth(found.thing):
+        KEEPER.keep(found)
+    else:
+        found.scope.__exit__(None, None, None)
 
 
 def release_memory() -> None:

@@ -20,8 +20,12 @@ from clquant.runtime.transfers import UNAWAITED_BYTES, Upload, drop_arrived, mar
 
 # Zero-copy of a host array needs this alignment on the drivers that have it at all (Intel's guide: a page).
 HOST_ALIGNMENT = 64
+# What CPUs need: no kernel reads an uploaded array in greater pieces, and NumPy's arrays begin at multiples of it.
+CPU_ALIGNMENT = 16
 PAGE = 4096
 SMALL_BYTES = 1 << 20
+# What is copied as its buffer is made, where host and device share memory: through the queue, 4 bytes take as long.
+FILLED_BYTES = 1 << 16
 
 
 def allocate(context: cl.Context, flags: int, nbytes: int, hostbuf: Any = None) -> cl.Buffer:
@@ -166,6 +170,8 @@ class Scope:
         DeviceMemoryError
             As `empty`.
         """
+        if self._limits.unified_memory and nbytes <= FILLED_BYTES:
+            return self.copy_of(np.zeros(max(int(nbytes), 1), np.uint8))
         buffer = self.empty(nbytes)
         with device_errors("clearing a buffer"):
             cl.enqueue_fill_buffer(self._queue, buffer, np.zeros(1, np.uint8), 0, max(int(nbytes), 1))
@@ -187,12 +193,28 @@ class Scope:
         """
         if array.size == 0:
             return self.empty(1)
+        alignment = CPU_ALIGNMENT if self._limits.is_cpu else HOST_ALIGNMENT
         if self._limits.unified_memory and array.nbytes <= SMALL_BYTES:
-            array = aligned(array)  # copied here if need be: a small copy through the queue takes far longer
-        if self._limits.unified_memory and array.ctypes.data % HOST_ALIGNMENT == 0:
+            array = aligned(array, alignment)  # copied here if need be: a small copy through the queue takes far longer
+        if self._limits.unified_memory and array.ctypes.data % alignment == 0:
             flags = cl.mem_flags.READ_ONLY | cl.mem_flags.USE_HOST_PTR
             return self._keep(flags, array.nbytes, array)
         return self.copy_of(array)
+
+    def around(self, array: npt.NDArray[Any]) -> cl.Buffer:
+        """A writable buffer in an array's own memory, which holds what was written once the buffer was mapped.
+
+        Parameters
+        ----------
+        array : ndarray
+            C-contiguous, beginning at a multiple of `HOST_ALIGNMENT`. It must not be used otherwise before that.
+
+        Raises
+        ------
+        DeviceMemoryError
+            As `empty`.
+        """
+        return self._keep(cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR, array.nbytes, array)
 
     def copy_of(self, array: npt.NDArray[Any]) -> cl.Buffer:
         """A writable buffer with a copy of an array's bytes.
@@ -207,6 +229,9 @@ class Scope:
         DeviceMemoryError
             As `empty`.
         """
+        if self._limits.unified_memory and 0 < array.nbytes <= FILLED_BYTES:
+            with contextlib.suppress(DeviceMemoryError):  # below, memory is waited for
+                return self._keep(cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, array.nbytes, array)
         buffer = self.empty(array.nbytes, idle=array.nbytes > UNAWAITED_BYTES)
         self.begin_upload(buffer, array, 0).order()
         return buffer
@@ -233,11 +258,11 @@ class Scope:
         return upload
 
 
-def aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A C-contiguous array itself, or a copy of it, that begins at a multiple of `HOST_ALIGNMENT`."""
-    if array.ctypes.data % HOST_ALIGNMENT == 0:
+def aligned(array: npt.NDArray[Any], alignment: int = HOST_ALIGNMENT) -> npt.NDArray[Any]:
+    """A C-contiguous array itself, or a copy of it, that begins at a multiple of so many bytes."""
+    if array.ctypes.data % alignment == 0:
         return array
-    copy = aligned_empty(array.shape, array.dtype, HOST_ALIGNMENT)
+    copy = aligned_empty(array.shape, array.dtype, alignment)
     copy[...] = array
     return copy
 

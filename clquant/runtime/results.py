@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import operator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
 from clquant.runtime.errors import InvalidArgument, device_errors, text_of
-from clquant.runtime.memory import PAGE, Scope, aligned_empty
+from clquant.runtime.memory import HOST_ALIGNMENT, PAGE, Scope, aligned_empty
 from clquant.runtime.pinned import pinned_pool
 from clquant.runtime.profiling import profiled
 from clquant.runtime.session import Session, open_session
 from clquant.runtime.touching import touch_ahead
-from clquant.runtime.transfers import new_host_array
+from clquant.runtime.transfers import new_host_array, order_commands
+
+SMALLEST_WRITTEN = 1 << 18
+"""Bytes of a result from which CPUs write it where it is to be: mapping a buffer takes as long as copying so many."""
 
 
 class HostResult:
     """A new array on the host for the result of one job.
 
-    Where its memory is page-locked (see `clquant.runtime.pinned`), parts are copied into it without waiting.
+    Where its memory is page-locked (see `clquant.runtime.pinned`), parts are copied into it without waiting. Kernels of
+    CPUs write into it, where they are given a buffer of `room`.
 
     Parameters
     ----------
@@ -35,7 +40,13 @@ class HostResult:
     def __init__(self, session: Session, shape: tuple[int, ...], dtype: npt.DTypeLike, ahead: bool = False) -> None:
         self._session = session
         self._copies: list[cl.Event] = []
-        self._array, self._pinned = new_host_array(session.queue, session.limits, shape, dtype)
+        self._rooms: list[cl.Buffer] = []
+        limits, nbytes = session.limits, math.prod(shape) * np.dtype(dtype).itemsize
+        self._writable = limits.is_cpu and limits.unified_memory and not limits.is_simulator
+        if self._writable and nbytes >= SMALLEST_WRITTEN:
+            self._array, self._pinned = aligned_empty(shape, dtype, HOST_ALIGNMENT), False
+        else:
+            self._array, self._pinned = new_host_array(session.queue, limits, shape, dtype)
         self._touched = touch_ahead(self._array, session.limits) if ahead and not self._pinned else []
 
     @property
@@ -52,6 +63,27 @@ class HostResult:
         dtype : dtype_like
         """
         return self._array.shape == shape and self._array.dtype == dtype
+
+    def room(self, scope: Scope, begin: int, end: int) -> cl.Buffer:
+        """A buffer that is to be filled with some rows and given to `store`; their own memory where that can be.
+
+        Parameters
+        ----------
+        scope : Scope
+            The buffer's.
+        begin, end : int
+            Half-open range of the array's first axis.
+
+        Raises
+        ------
+        DeviceMemoryError
+            As `Scope.empty`.
+        """
+        part = self._array[begin:end]
+        if not self._writable or part.nbytes < SMALLEST_WRITTEN or part.ctypes.data % HOST_ALIGNMENT:
+            return scope.empty(part.nbytes)
+        self._rooms.append(scope.around(part))
+        return self._rooms[-1]
 
     def store(self, scope: Scope, begin: int, end: int, buffer: cl.Buffer, offset: int = 0) -> None:
         """Copy what a buffer holds after everything queued so far into some rows.
@@ -72,6 +104,9 @@ class HostResult:
             If the device refuses or fails.
         """
         part = self._array[begin:end]
+        if any(buffer is room for room in self._rooms):
+            _settle(self._session, buffer, part.nbytes)
+            return
         if self._pinned and not profiled():
             event = self._session.download_later(scope, part, buffer, offset)
             if event is not None:
@@ -99,6 +134,15 @@ class HostResult:
         for future in self._touched:
             future.result()
         self._touched = []
+
+
+def _settle(session: Session, buffer: cl.Buffer, nbytes: int) -> None:
+    """Wait for everything queued before, and see that the array around which a buffer was made holds its content."""
+    map_buffer = cast(Any, cl.enqueue_map_buffer)  # its annotations fit no dtype
+    with device_errors("reading a buffer where it lies"):
+        view, _ = map_buffer(session.queue, buffer, cl.map_flags.READ, 0, (nbytes,), np.uint8, is_blocking=True)
+        view.base.release(session.queue)
+        order_commands(session.queue)
 
 
 def empty_pinned(

@@ -20,7 +20,14 @@ from clquant.runtime.memory import Scope
 from clquant.runtime.pinned import pinned_pool
 from clquant.runtime.profiling import record
 from clquant.runtime.programs import PROGRAMS, Kernel, Program
-from clquant.runtime.transfers import Upload, new_host_array, order_commands, read_buffer, read_buffer_later
+from clquant.runtime.transfers import (
+    Upload,
+    new_host_array,
+    order_commands,
+    read_buffer,
+    read_buffer_later,
+    read_buffers,
+)
 
 LocalMemory = cl.LocalMemory
 Shape = int | tuple[int, ...]
@@ -308,6 +315,24 @@ class Session:
             As `download`.
         """
         read_buffer(self.queue, self.limits, array, buffer, offset)
+
+    def download_all(self, wanted: Sequence[tuple[cl.Buffer, Shape, npt.DTypeLike]]) -> list[npt.NDArray[Any]]:
+        """Several host arrays as by `download`; where host and device share memory, all are waited for at once.
+
+        Parameters
+        ----------
+        wanted : sequence of (pyopencl.Buffer, shape, dtype)
+
+        Raises
+        ------
+        DeviceMemoryError, DeviceError
+            As `download`.
+        """
+        if not self.limits.unified_memory:
+            return [self.download(*each) for each in wanted]
+        arrays = [np.empty(shape, dtype) for _, shape, dtype in wanted]
+        read_buffers(self.queue, arrays, [buffer for buffer, _, _ in wanted])
+        return arrays
 
     def download_later(
         self, scope: Scope, array: npt.NDArray[Any], buffer: cl.Buffer, offset: int = 0

@@ -90,7 +90,8 @@ class ClvqCoder(BlockCoder):
                     row1 = min(row0 + most_rows, bottom)
                     table = np.empty(shape.table_shape(row1 - row0, picture.width), index_dtype(len(self.codebook_)))
                     with session.scope() as inner:
-                        indices = self._encode_band(search, session, inner, picture, (row0, row1))
+                        indices = inner.empty(table.nbytes)
+                        search.run(picture.upload(session, inner, row0, row1), row1 - row0, picture.width, indices)
                         session.download_into(table, indices)
                     if matcher is None:
                         writer.write(table)

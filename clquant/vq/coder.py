@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any, overload
 
@@ -112,19 +111,12 @@ class BlockCoder(Estimator):
             whole = HostResult(session, table, dtype)
             for row0, row1 in picture.parts(session, _band_bytes(picture, shape), shape.rows):
                 with session.scope() as inner:
-                    indices = self._encode_band(search, session, inner, picture, (row0, row1))
-                    whole.store(inner, row0 // shape.rows, -(-row1 // shape.rows), indices)
+                    rows = row0 // shape.rows, -(-row1 // shape.rows)
+                    indices = whole.room(inner, *rows)
+                    band = picture.upload(session, inner, row0, row1)
+                    search.run(band, row1 - row0, picture.width, indices)
+                    whole.store(inner, *rows, indices)
             return whole.array()
-
-    def _encode_band(
-        self, search: Search, session: Session, scope: Scope, picture: images.Picture, rows: tuple[int, int]
-    ) -> Buffer:
-        """Queue the search over the pixel rows `rows`; their indices."""
-        height = rows[1] - rows[0]
-        count = math.prod(self._shape().table_shape(height, picture.width))
-        indices = scope.empty(count * index_dtype(len(self.codebook_)).itemsize)
-        search.run(picture.upload(session, scope, *rows), height, picture.width, indices)
-        return indices
 
     @overload
     def decode(self, indices: Array, shape: tuple[int, ...] | list[int] | None = None) -> Array: ...
@@ -176,7 +168,7 @@ class BlockCoder(Estimator):
                 # What the host looks at it does part by part, while those before are on their way back.
                 part = self._as_indices(indices, slice(row0 // block.rows, -(-row1 // block.rows)), looked_at)
                 with session.scope() as inner:
-                    image = inner.empty((row1 - row0) * row_bytes)
+                    image = whole.room(inner, row0, row1)
                     decoder.decode(inner.upload(part), row1 - row0, width, image)
                     whole.store(inner, row0, row1, image)
             if not decoder.all_right():
