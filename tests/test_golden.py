@@ -7,7 +7,7 @@ import pytest
 
 from clquant import runtime
 from clquant.runtime import pocl, programs
-from tests.portability import offline
+from tests.portability.compilers import intel_figures
 from tests.portability.hashes import golden
 from tests.portability.jobs import JOBS, Job, digest
 from tests.portability.matrix import HOSTILE
@@ -68,7 +68,7 @@ def test_registers_and_memory_are_read_from_the_intel_disassembly() -> None:
         "Unidentified PatchToken:\n\t4 Token 15\n\t4 Size 16\n\tHex 0 0 0 0 a0 1 0 0\n"
         "Kernel #1\nKernelBinaryHeader:\n\tKernelName second\n"
     )
-    assert offline.intel_figures(text) == {
+    assert intel_figures(text) == {
         "first": {"SIMD": "16", "GRF": "128", "local bytes": "416"},
         "second": {},
     }

@@ -13,9 +13,9 @@ import pytest
 
 from clquant import runtime
 from clquant.runtime import programs
-from tests.portability import agree, matrix, offline, suite
+from tests.portability import agree, compilers, matrix, offline, suite
 from tests.portability.programs import FORMS, NOT_BUILT, Build, load, recorded, save, unbuilt
-from tests.portability.reports import KeptReports, Report
+from tests.portability.reports import KeptReports, Report, essence
 from tests.portability.runtimes import RUNTIMES, Runtime, UnavailableError
 
 FILES = sorted(path.name for path in programs.kernel_folder().glob("*.cl"))
@@ -41,7 +41,7 @@ def test_every_file_and_every_constant_of_a_gpus_form_is_compiled_first() -> Non
         for file, n, form in (("a.cl", 1, "portable"), ("a.cl", 2, "GPU"), ("a.cl", 3, "CPU"), ("b.cl", 1, "CPU"))
     }
     assert set(builds.values()) == set(FORMS)
-    found = [*offline.AMD, *offline.INTEL]
+    found = [*compilers.AMD, *compilers.INTEL]
     planned = offline.tasks(builds, found)
     assert len(planned) == len(builds) * len(found)
     assert [task.order for task in planned] == sorted(task.order for task in planned)
@@ -49,13 +49,13 @@ def test_every_file_and_every_constant_of_a_gpus_form_is_compiled_first() -> Non
     assert first == {
         *(("a.cl N=1", target) for target in found),
         *(("b.cl N=1", target) for target in found),
-        ("a.cl N=2", offline.AMD[0]),
-        ("a.cl N=2", offline.INTEL[0]),
+        ("a.cl N=2", compilers.AMD[0]),
+        ("a.cl N=2", compilers.INTEL[0]),
     }
 
 
 def test_past_the_time_only_what_is_optional_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offline, "_one", Report)
+    monkeypatch.setattr(compilers.Compilers, "report", lambda _, build, target: Report(build, target))
     tasks = [offline.Task(order, Build("a.cl", ()), "GPU", "skl") for order in (0, 0, 1, 2)]
     done, left = offline.run(tasks, 2, -1.0, KeptReports(None), {"skl": ""})
     assert [task.order for task, _ in done] == [0, 0]
@@ -67,11 +67,11 @@ def test_what_was_compiled_before_is_read_and_not_compiled(
 ) -> None:
     compiled: list[tuple[Build, str]] = []
 
-    def compile_one(build: Build, target: str) -> Report:
+    def compile_one(_: compilers.Compilers, build: Build, target: str) -> Report:
         compiled.append((build, target))
         return Report(build, target, {"kernel": {"VGPRs": "8"}}, ["spills"], failed=False)
 
-    monkeypatch.setattr(offline, "_one", compile_one)
+    monkeypatch.setattr(compilers.Compilers, "report", compile_one)
     builds = [Build("points.cl", (("SPACE", n),)) for n in range(2)]
     tasks = [offline.Task(2, build, "CPU", target) for build in builds for target in ("skl", "dg2")]
     kept, compiler = KeptReports(tmp_path / "kept"), {"skl": "one", "dg2": "one"}
@@ -86,6 +86,23 @@ def test_what_was_compiled_before_is_read_and_not_compiled(
         file.write_text("damaged")
     again, _ = offline.run(tasks, 2, 60.0, kept, compiler)
     assert (again, len(compiled)) == (first, 8)
+
+
+def test_comments_and_layout_change_no_report() -> None:
+    bare = "\n".join(("#define N 3", 'asm("a // b");', "x = a / b;"))
+    assert essence('/* two\n lines */ #define N 3 // why\n\n  asm("a // b");\n\tx =  a /* and */ / b;\n') == bare
+    assert essence("#define N 4\nx = a / b;") != essence("#define N 5\nx = a / b;")
+
+
+def test_a_library_is_cut_down_to_what_sources_name_and_that_calls() -> None:
+    functions = {name: f"define void @{name}() {{\n  {body}\n}}\n" for name, body in (
+        ("_Z3maxii", "call void @clc_max()"), ("clc_max", "ret void"), ("_Z3sinf", "ret void"), ("barrier", "ret void")
+    )}  # fmt: skip
+    module = "target = 1\n" + "\n".join(functions.values()) + "attributes = 2\n"
+    kept = compilers.with_functions_of(module, {"max", "barrier", "kernel"})
+    assert [name for name in functions if functions[name] in kept] == ["_Z3maxii", "clc_max", "barrier"]
+    assert "target = 1\n" in kept
+    assert "attributes = 2\n" in kept
 
 
 def _options(timeout: float = 600) -> argparse.Namespace:

@@ -8,10 +8,14 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import tempfile
 from dataclasses import dataclass, field
 
 from tests.portability.programs import Build
+
+# A text in quotes, which stays, or a comment.
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//(?:\\\n|[^\n])*|/\*.*?\*/', re.DOTALL)
 
 
 @dataclass
@@ -26,6 +30,13 @@ class Report:
     kernels: dict[str, dict[str, str]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     failed: bool = False
+
+
+def essence(source: str) -> str:
+    """A source without what changes nothing: comments, indentation, empty lines."""
+    bare = _COMMENT.sub(lambda match: match.group(1) or " ", source)
+    lines = (" ".join(line.split()) for line in bare.splitlines())
+    return "\n".join(line for line in lines if line)
 
 
 class KeptReports:
@@ -84,5 +95,5 @@ class KeptReports:
 
     def _file(self, build: Build, target: str, compiler: str) -> pathlib.Path:
         assert self._folder is not None
-        text = "\0".join((compiler, target, build.source))
+        text = "\0".join((compiler, target, essence(build.source)))
         return self._folder / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
