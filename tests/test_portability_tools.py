@@ -55,7 +55,7 @@ def test_every_file_and_every_constant_of_a_gpus_form_is_compiled_first() -> Non
 
 
 def test_past_the_time_only_what_is_optional_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilers.Compilers, "report", lambda _, build, target: Report(build, target))
+    monkeypatch.setattr(compilers.Compilers, "report", lambda _, build, target, **__: Report(build, target))
     tasks = [offline.Task(order, Build("a.cl", ()), "GPU", "skl") for order in (0, 0, 1, 2)]
     done, left = offline.run(tasks, 2, -1.0, KeptReports(None), {"skl": ""})
     assert [task.order for task, _ in done] == [0, 0]
@@ -65,10 +65,10 @@ def test_past_the_time_only_what_is_optional_is_left_out(monkeypatch: pytest.Mon
 def test_what_was_compiled_before_is_read_and_not_compiled(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
-    compiled: list[tuple[Build, str]] = []
+    compiled: list[tuple[Build, str, bool]] = []
 
-    def compile_one(_: compilers.Compilers, build: Build, target: str) -> Report:
-        compiled.append((build, target))
+    def compile_one(_: compilers.Compilers, build: Build, target: str, *, optimized: bool) -> Report:
+        compiled.append((build, target, optimized))
         return Report(build, target, {"kernel": {"VGPRs": "8"}}, ["spills"], failed=False)
 
     monkeypatch.setattr(compilers.Compilers, "report", compile_one)
@@ -81,6 +81,10 @@ def test_what_was_compiled_before_is_read_and_not_compiled(
     assert len(compiled) == 4
     _, left = offline.run(tasks, 2, -1.0, kept, {"skl": "one", "dg2": "another version"})
     assert left == 2
+
+    as_a_gpu = [dataclasses.replace(task, form="GPU") for task in tasks]
+    assert offline.run(as_a_gpu, 2, -1.0, kept, compiler) == ([], 4), "what is optimized is another thing"
+    assert {optimized for *_, optimized in compiled} == {False}
 
     for file in (tmp_path / "kept").iterdir():
         file.write_text("damaged")

@@ -22,8 +22,9 @@ CLANG_PACKAGES = (CLANG, "libclc-19")
 OCLOC_PACKAGES = ("libigc1", "intel-opencl-icd")
 
 VECTOR_REGISTERS = 256  # most that a work-item of AMD's targets has
+OPTIONS = "-cl-std=CL1.2"
 _FOR_AMD = (CLANG, "-target", "amdgcn-amd-amdhsa", "-nogpulib")
-_FOR_INTEL = ("ocloc", "compile", "-options", "-cl-std=CL1.2")
+_OCLOC = ("ocloc", "compile", "-options")
 _REMARK = re.compile(r"remark:\s+([A-Za-z ]+?)(?: \[[^\]]*\])?: (\S+) \[-Rpass")
 _SPILL = re.compile(r"kernel (\w+)\s+compiled SIMD(\d+).*spilled around (\d+)")
 _TOKEN = re.compile(r"Token (\d+)\s+\d+ Size \d+\s+Hex ([0-9a-f ]+)")
@@ -57,26 +58,31 @@ class Compilers:
     def __exit__(self, *_: object) -> None:
         self._folder.cleanup()
 
-    def report(self, build: Build, target: str) -> Report:
-        """Compile a build for a target of `AMD` or `INTEL`."""
+    def report(self, build: Build, target: str, *, optimized: bool) -> Report:
+        """Compile a build for a target of `AMD` or `INTEL`.
+
+        Without optimization a report says whether there is code, and nothing of registers and memory.
+        """
         report = Report(build, target)
         with tempfile.TemporaryDirectory() as folder:
             compile_one = self._amd if target in AMD else self._intel
-            compile_one(report, pathlib.Path(folder))
+            compile_one(report, pathlib.Path(folder), optimized)
         return report
 
-    def _amd(self, report: Report, folder: pathlib.Path) -> None:
+    def _amd(self, report: Report, folder: pathlib.Path, optimized: bool) -> None:
         """Compile with clang for an AMD ISA and read its resource remarks."""
         with self._lock:
             if self._library is None:
                 self._library = trimmed_library(pathlib.Path(self._folder.name))
         source = folder / "kernel.cl"
         source.write_text(report.build.source, encoding="utf-8")
-        command = [*_FOR_AMD, "-x", "cl", "-cl-std=CL1.2", f"-mcpu={report.target}", "-O3", "-c", "-o", "/dev/null"]
+        command = [*_FOR_AMD, "-x", "cl", OPTIONS, f"-mcpu={report.target}", "-c", "-o", "/dev/null"]
         command += ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(self._library), "-Wno-linker-warnings"]
-        done = _run([*command, "-Rpass-analysis=kernel-resource-usage", str(source)])
+        command += ["-O3", "-Rpass-analysis=kernel-resource-usage"] if optimized else ["-O0"]
+        done = _run([*command, str(source)])
         if done.returncode:
             _fails(report, done.stderr)
+        if report.failed or not optimized:
             return
         figures: dict[str, str] = {}
         for name, value in _REMARK.findall(done.stderr):
@@ -90,17 +96,18 @@ class Compilers:
             if found.get("VGPRs Spill", "0") != "0" or to_memory:
                 report.problems.append(f"{kernel}: spills to memory: {found}")
 
-    def _intel(self, report: Report, folder: pathlib.Path) -> None:
+    def _intel(self, report: Report, folder: pathlib.Path, optimized: bool) -> None:
         """Compile with ocloc for an Intel GPU; it names kernels that spill."""
         spirv, said = self._made_spirv(report.build.source)
         if spirv is None:
             _fails(report, said)
             return
-        command = [*_FOR_INTEL, "-spirv_input", "-file", str(spirv), "-device", report.target]
-        done = _run([*command, "-out_dir", str(folder)])
+        command = [*_OCLOC, OPTIONS if optimized else f"{OPTIONS} -cl-opt-disable", "-spirv_input", "-file", str(spirv)]
+        done = _run([*command, "-device", report.target, "-out_dir", str(folder)])
         said = done.stdout + done.stderr
         if done.returncode or "Build succeeded" not in said:
             _fails(report, said)
+        if report.failed or not optimized:
             return
         for kernel, width, spilled in _SPILL.findall(said):
             report.problems.append(f"{kernel}: spills around {spilled} registers at SIMD{width}")
@@ -122,7 +129,7 @@ class Compilers:
                 folder = pathlib.Path(self._folder.name) / str(len(self._spirv)) / str(threading.get_ident())
                 folder.mkdir(parents=True)
                 (folder / "kernel.cl").write_text(text, encoding="utf-8")
-                command = [*_FOR_INTEL, "-spv_only", "-file", str(folder / "kernel.cl"), "-device", INTEL[0]]
+                command = [*_OCLOC, OPTIONS, "-spv_only", "-file", str(folder / "kernel.cl"), "-device", INTEL[0]]
                 done = _run([*command, "-out_dir", str(folder)])
                 self._spirv[text] = (next(folder.glob("*.spv"), None), done.stdout + done.stderr)
             return self._spirv[text]
