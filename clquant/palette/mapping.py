@@ -3,8 +3,8 @@
 For more than a few pixels a candidate grid is built first (`cl/palette_cells.cl`): per cell of the colour space the
 entries that can be nearest to some point of it. It is exact, and on photographs leaves a handful of comparisons a
 pixel whatever the number of colours. CPUs search eight candidates at once, and each colour of a run of pixels once
-(`clquant.palette.lanes`). On GPUs, pictures of millions of pixels have every colour searched once, not every pixel
-(`clquant.palette.color_table`).
+(`clquant.palette.lanes`), or compare sixteen pixels with every entry of a small palette (`clquant.palette.few`). On
+GPUs, pictures of millions of pixels have every colour searched once, not every pixel (`clquant.palette.color_table`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from clquant.palette import color_table
 from clquant.palette.cells import CandidateGrid, CandidateLister
 from clquant.palette.color_table import TABLE
+from clquant.palette.few import FEW, FewColors
 from clquant.palette.lanes import FEWEST_PIXELS, MEMO_BITS, LaneGrid, int4
 from clquant.palette.palette import Palette
 from clquant.palette.spaces import Space
@@ -104,15 +105,14 @@ class Mapper:
         self._colors = scope.copy_of(rgba.astype(np.int32))
         self._missing = scope.zeros(4)
         pays = expected_pixels * len(palette) >= session.tuned("mapping.grid_pays") and not self._city_block
-        self._lane_grid: LaneGrid | None = None
         form = session.choose(VARIANTS)
         self._may_take_table = form is TABLE
-        if lanes and form is LANES:
-            self._lane_grid = LaneGrid(session, scope, palette, space, self._exact_ties, whole=not pays)
-            pays = False
+        self._in_lanes = lanes and form is LANES
+        self._few = FewColors(scope, palette) if self._in_lanes and self._few_suffice() else None
         self._lister = CandidateLister(session, scope, space, self._points, len(palette))
         self._expected_pixels = expected_pixels
-        self._grid_pays = pays
+        self._grid_pays = pays and not self._in_lanes
+        self._lane_grid_pays = pays
         self._kept: dict[object, Any] = {}
 
     @property
@@ -123,7 +123,12 @@ class Mapper:
     @property
     def in_lanes(self) -> bool:
         """Whether the form for CPUs was chosen."""
-        return self._lane_grid is not None
+        return self._in_lanes
+
+    @property
+    def few(self) -> FewColors | None:
+        """The palette for kernels of `launch_few`; None where these do not hold, or there are too many entries."""
+        return self._few
 
     @property
     def session(self) -> Session:
@@ -172,7 +177,9 @@ class Mapper:
         ----------
         task : Task
         """
-        if self.in_lanes:
+        if self.few is not None:
+            self.launch_few("palette_map_few.cl", "map_pixels", task)
+        elif self.in_lanes:
             self.launch_lanes(LANES.file, "map_pixels", task, ENTRY_BYTES)
         elif self.takes_table(task.channels):
             color_table.map_pixels(self, task)
@@ -221,16 +228,32 @@ class Mapper:
         kernel = session.program(file, **self.constants(task.channels)).kernel(kernel_name)
         most = session.limits.max_alloc // memo_bytes
         bits = next(b for b in range(MEMO_BITS, 0, -1) if b == 1 or 1 << 3 * b <= min(most, 4 * task.count))
-        items = session.tuned("mapping.groups_a_unit") * session.limits.compute_units
-        items = max(1, min(items, task.count // FEWEST_PIXELS, most >> 3 * bits))
+        items = max(1, min(self._runs(task), most >> 3 * bits))
         with session.scope() as scope:
             memo = scope.empty((memo_bytes << 3 * bits) * items)
             session.launch(*(kernel, items, 1, *self.lane_arguments()), *(*task.arguments, memo, np.int32(bits), *more))
 
     def lane_arguments(self) -> tuple[Any, ...]:
         """The first arguments of a kernel that takes `LANE_PARAMETERS` of `cl/palette_lanes.h`, where `in_lanes`."""
-        assert self._lane_grid is not None
-        return self._tables, *self._lane_grid.arguments(), self._transparent(), self._missing
+        assert self._in_lanes
+        given = self._session, self._scope, self._palette, self._space, self._exact_ties
+        grid = self.kept("lanes", lambda: LaneGrid(*given, whole=not self._lane_grid_pays))
+        return self._tables, *grid.arguments(), self._transparent(), self._missing
+
+    def launch_few(self, file: str, kernel_name: str, task: Task, *more: Any) -> None:
+        """Queue a kernel whose arguments begin as those of `cl/palette_map_few.cl`; only where `few` is not None.
+
+        Parameters
+        ----------
+        file, kernel_name : str
+        task : Task
+        *more
+            The kernel's own last arguments.
+        """
+        assert self._few is not None
+        kernel = self._session.program(file, **self.constants(task.channels)).kernel(kernel_name)
+        given = *self._few.arguments(), self._transparent(), self._missing, *task.arguments
+        self._session.launch(kernel, max(1, self._runs(task)), 1, *given, *more)
 
     def launch(
         self, file: str, kernel_name: str, task: Task, *more: Any, items: int | tuple[int, int] | None = None
@@ -325,6 +348,15 @@ class Mapper:
             *(cells.starts, cells.entries, int4(cells.cells), np.int32(cells.shift)),
             *(self._transparent(), self._missing),
         )
+
+    def _runs(self, task: Task) -> int:
+        """Work-items that share a task's pixels on CPUs."""
+        items = self._session.tuned("mapping.groups_a_unit") * self._session.limits.compute_units
+        return min(items, task.count // FEWEST_PIXELS)
+
+    def _few_suffice(self) -> bool:
+        """Whether `cl/palette_few.h` gives the nearest entries."""
+        return len(self._palette) <= FEW and self.points_are_colors
 
     @property
     def _exact_ties(self) -> bool:

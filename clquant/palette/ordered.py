@@ -8,7 +8,7 @@ import numpy as np
 
 from clquant import params
 from clquant.images import ImageLike
-from clquant.palette import bands, blue_noise, color_table
+from clquant.palette import bands, blue_noise, color_table, few
 from clquant.palette.bands import Band
 from clquant.palette.dither import register_dither
 from clquant.palette.lanes import int4
@@ -105,11 +105,13 @@ class OrderedDither:
 
         def write(band: Band, out: Buffer) -> None:
             mapper, task = band.mapper, band.task(out)
-            given = (
-                *(np.uint32(band.width), np.uint32(band.row0), band.scope.copy_of(mask), np.uint32(len(mask))),
-                *(int4(mapper.space.extent), np.int32(round(strength * FULL_STRENGTH))),
-            )
-            if mapper.in_lanes:
+            where = np.uint32(band.width), np.uint32(band.row0), band.scope.copy_of(mask), np.uint32(len(mask))
+            numerator = np.int32(round(strength * FULL_STRENGTH))
+            given = (*where, int4(mapper.space.extent), numerator)
+            if mapper.few is not None and mask.size <= few.MOST_THRESHOLDS:
+                packed = mapper.kept("packed", mapper.few.packed)
+                mapper.launch_few("palette_ordered_few.cl", "dither_ordered", task, packed, *where, numerator)
+            elif mapper.in_lanes:
                 memo_bytes = ENTRY_BYTES[checked.index_dtype.itemsize]
                 mapper.launch_lanes(
                     "palette_ordered_lanes.cl", "dither_ordered", task, memo_bytes, mapper.points, *given
