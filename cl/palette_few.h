@@ -1,76 +1,55 @@
 /* The nearest of few palette entries in plain RGB, every one compared, sixteen pixels in the lanes of a vector: what CPUs
- * run fast, whatever the picture. Equal bit for bit to palette_nearest.h, whose constants it takes, where SPACE is 0,
- * there is no axis of alpha, and distances are squared.
+ * run fast, whatever the picture. Equal bit for bit to palette_nearest.h where distances are squared, in sRGB, and alpha is
+ * no axis.
  *
  * Of a pixel p and an entry e of the index i the score is FEW (|e|^2 - 2 p.e) + i: the order of squared distances, as
  * |p|^2 is missing from all of them, then that of indices. Each product and partial sum is a whole number below
  * FEW * 6 * 255^2 + FEW < 2^24, so floats are exact in any order, contracted or not.
  *
+ * Constants: CHANNELS 1 or 3 of the pixels.
+ *
  * entries (FEW, 4) float: -2 FEW e, then FEW |e|^2 + i (FewColors of clquant/palette/few.py).
  */
-#include "palette_nearest.h"
-
 #define FEW 32
 #define LANES 16
 
-/* Sixteen colours, and where alpha is 0. */
+/* Sixteen colours. */
 typedef struct {
     float16 red, green, blue;
-    char16 clear;
 } Lanes;
 
 #define EVERY_THIRD_0(a, b, c) ((uchar16)(a.s0369, a.scf, b.s258, b.sbe, c.s147, c.sad))
 #define EVERY_THIRD_1(a, b, c) ((uchar16)(a.s147a, a.sd, b.s0369, b.scf, c.s258, c.sbe))
 #define EVERY_THIRD_2(a, b, c) ((uchar16)(a.s258b, a.se, b.s147a, b.sd, c.s0369, c.scf))
-#define EVERY_FOURTH(a, b, c, d, s) ((uchar16)(a.s, b.s, c.s, d.s))
 
-/* The colours of sixteen pixels. */
-Lanes load_lanes(const uchar *pixels)
+/* The colours of pixels begin to begin + n - 1, n at most LANES; black beyond them. */
+Lanes load_lanes(__global const uchar *pixels, ulong begin, uint n)
 {
+    uchar bytes[CHANNELS * LANES];
+    pixels += CHANNELS * begin;
+    if (n == LANES) {
+        for (uint i = 0; i < CHANNELS; i++)
+            vstore16(vload16(i, pixels), i, bytes);
+    } else {
+        for (uint i = 0; i < CHANNELS * LANES; i++)
+            bytes[i] = i < CHANNELS * n ? pixels[i] : 0;
+    }
     Lanes lanes;
-    lanes.clear = 0;
-    const uchar16 a = vload16(0, pixels);
+    const uchar16 a = vload16(0, bytes);
 #if CHANNELS == 1
     lanes.red = lanes.green = lanes.blue = convert_float16(a);
 #else
-    const uchar16 b = vload16(1, pixels), c = vload16(2, pixels);
-#if CHANNELS == 3
+    const uchar16 b = vload16(1, bytes), c = vload16(2, bytes);
     lanes.red = convert_float16(EVERY_THIRD_0(a, b, c));
     lanes.green = convert_float16(EVERY_THIRD_1(a, b, c));
     lanes.blue = convert_float16(EVERY_THIRD_2(a, b, c));
-#else
-    const uchar16 d = vload16(3, pixels);
-    lanes.red = convert_float16(EVERY_FOURTH(a, b, c, d, s048c));
-    lanes.green = convert_float16(EVERY_FOURTH(a, b, c, d, s159d));
-    lanes.blue = convert_float16(EVERY_FOURTH(a, b, c, d, s26ae));
-    lanes.clear = EVERY_FOURTH(a, b, c, d, s37bf) == (uchar16)0;
-#endif
 #endif
     return lanes;
 }
 
-/* The colours of pixels begin to begin + n - 1, n at most LANES; opaque black beyond them. */
-Lanes load_colors(__global const uchar *pixels, ulong begin, uint n)
+/* Writes the entries of n pixels. */
+void store_lanes(uchar16 found, __global uchar *out, ulong begin, uint n)
 {
-    uchar bytes[CHANNELS * LANES];
-    const uint end = CHANNELS * n;
-    pixels += CHANNELS * begin;
-    for (uint i = 0; i < CHANNELS * LANES; i++)
-        bytes[i] = i < end ? pixels[i] : i % CHANNELS == 3 ? 255 : 0;
-    return load_lanes(bytes);
-}
-
-/* Writes what stands for pixels: entries, or that of alpha 0. */
-void store_entries(uchar16 found, char16 clear, __global uchar *out, ulong begin, uint n, int transparent,
-                   __global int *missing)
-{
-#if CHANNELS == 4
-    if (any(clear)) {
-        if (transparent < 0)
-            missing[0] = 1;
-        found = clear ? (uchar16)max(transparent, 0) : found;
-    }
-#endif
     if (n == LANES) {
         vstore16(found, 0, out + begin);
     } else {

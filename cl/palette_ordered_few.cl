@@ -17,7 +17,7 @@
 
 Lanes unpacked_lanes(int16 c)
 {
-    const Lanes lanes = {convert_float16(c & 255), convert_float16(c >> 8 & 255), convert_float16(c >> 16), 0};
+    const Lanes lanes = {convert_float16(c & 255), convert_float16(c >> 8 & 255), convert_float16(c >> 16)};
     return lanes;
 }
 
@@ -31,11 +31,10 @@ float16 moved(float16 color, float16 first, float reach)
 
 /* One of two entries a pixel (palette_ordered.h).
  * NDRange: 1-D, any size; a work-item takes a run of rows' pixels. The first arguments are those of palette_map_few.cl's
- * kernel, then packed (FEW) uint, the entries' colours; the others are those of palette_ordered.cl. */
-__kernel void dither_ordered(__global const float4 *entries, uint colors, int transparent, __global int *missing,
-                             __global const uchar *restrict pixels, __global uchar *restrict out, ulong n,
-                             __global const uint *packed, uint width, uint first_row, __global const int *mask,
-                             uint side, int strength)
+ * kernel; packed (FEW) uint, the entries' colours; the others are those of palette_ordered.cl. */
+__kernel void dither_ordered(__global const float4 *entries, uint colors, __global const uchar *restrict pixels,
+                             __global uchar *restrict out, ulong n, __global const uint *packed, uint width,
+                             uint first_row, __global const int *mask, uint side, int strength)
 {
     const ulong run = (n + get_global_size(0) - 1) / get_global_size(0);
     const ulong end = min(n, run * (get_global_id(0) + 1));
@@ -45,7 +44,7 @@ __kernel void dither_ordered(__global const float4 *entries, uint colors, int tr
     uint column = (uint)(begin % width), row = first_row + (uint)(begin / width);
     for (uint count; begin < end; begin += count) {
         count = (uint)min(end - begin, (ulong)min(width - column, (uint)LANES));
-        const Lanes c = load_colors(pixels, begin, count);
+        const Lanes c = load_lanes(pixels, begin, count);
         const uchar16 first = nearest_of_few(c.red, c.green, c.blue, entries, colors);
         const Lanes a = unpacked_lanes(COLORS_OF(packed, first));
         uchar16 second = first;
@@ -67,7 +66,7 @@ __kernel void dither_ordered(__global const float4 *entries, uint colors, int tr
         const int16 number = vload16(0, numbers);
         const int16 t = LIGHTNESS(red, green, blue) < 0.0f ? values - 1 - number : number;
         const int16 above = dot * scale > square * unit * (2 * t + 1);
-        store_entries(convert_char16(above) ? second : first, c.clear, out, begin, count, transparent, missing);
+        store_lanes(convert_char16(above) ? second : first, out, begin, count);
         column += count;
         if (column == width) {
             column = 0;

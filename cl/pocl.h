@@ -78,6 +78,7 @@ WIDTHS(INTEGERS, short, ushort)
 WIDTHS(INTEGERS, int, uint)
 WIDTHS(INTEGERS, long, ulong)
 ulong CONST upsample(uint, uint);
+int CONST any(char16);
 
 #define MOVED_(type, n, space)                         \
     type##n PURE vload##n(size_t, const space type *); \
@@ -160,6 +161,7 @@ ulong OVERLOADED atom_add(volatile __global ulong *, ulong);
 #define as_float4(x) __builtin_astype(x, float4)
 #define as_float8(x) __builtin_astype(x, float8)
 #define as_float16(x) __builtin_astype(x, float16)
+#define convert_char16(x) __builtin_convertvector(x, char16)
 #define convert_uchar2(x) __builtin_convertvector(x, uchar2)
 #define convert_uchar3(x) __builtin_convertvector(x, uchar3)
 #define convert_uchar4(x) __builtin_convertvector(x, uchar4)

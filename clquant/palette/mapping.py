@@ -158,9 +158,7 @@ class Mapper:
     @property
     def list_bytes(self) -> int:
         """Of the candidate lists that were made so far."""
-        if self._lane_grid is not None:
-            return self._lane_grid.nbytes
-        return sum(cells.nbytes for cells in self._kept.values() if isinstance(cells, CandidateGrid))
+        return sum(lists.nbytes for lists in self._kept.values() if isinstance(lists, CandidateGrid | LaneGrid))
 
     @property
     def points(self) -> Buffer:
@@ -251,9 +249,9 @@ class Mapper:
             The kernel's own last arguments.
         """
         assert self._few is not None
-        kernel = self._session.program(file, **self.constants(task.channels)).kernel(kernel_name)
-        given = *self._few.arguments(), self._transparent(), self._missing, *task.arguments
-        self._session.launch(kernel, max(1, self._runs(task)), 1, *given, *more)
+        kernel = self._session.program(file, CHANNELS=task.channels).kernel(kernel_name)
+        given = *self._few.arguments(), *task.arguments, *more
+        self._session.launch(kernel, max(1, self._runs(task)), 1, *given)
 
     def launch(
         self, file: str, kernel_name: str, task: Task, *more: Any, items: int | tuple[int, int] | None = None
