@@ -197,7 +197,7 @@ def test_a_finer_grid_changes_nothing(queue, rng, channels, monkeypatch):
 @pytest.mark.usefixtures("_always_by_grid")
 def test_lists_of_a_palette_are_made_once_on_cpus(queue, rng):
     release_memory()
-    palette = Palette(rng.integers(0, 256, (9, 3), dtype=np.uint8))
+    palette = Palette(rng.integers(0, 256, (40, 3), dtype=np.uint8))
     other = Palette(palette.colors[::-1].copy())
     pixels = rng.integers(0, 256, (31, 33, 3), dtype=np.uint8)
 
