@@ -20,26 +20,25 @@
 // NDRange: (groups), groups of 1, any number.
 // Local memory: the network and its halved squares, the staged slab, the group's totals.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-neuquant_step(__global const ushort4 *restrict points, const uint4 span, __global const int4 *restrict nodes,
+neuquant_step(__global const ushort4 *restrict points, const uint8 step, __global const int4 *restrict nodes,
               __global int4 *restrict nodes_out, __global uint *slabs, __global const int *restrict pulls,
-              const int2 kernel_of, __global const uint *restrict decay, __global const uint *restrict weights)
+              __global const uint *restrict decay, __global const uint *restrict weights,
+              __local float4 *restrict network, __local uint4 *restrict staged, __local uint *restrict totals,
+              __local float *restrict halves)
 {
-    const uint first = span.x, batch = span.y;
-    __global uint *slab = slabs + span.z * SLAB_SIZE;
-    __global const uint *before = slab - (span.z > 0 ? SLAB_SIZE : 0);
-    __global const int *pull = pulls + kernel_of.x;
-    const int reach = kernel_of.y;
-    __local float4 network[COLORS];
-    __local float halves[COLORS];
-    __local uint staged[(1 + DIMS) * COLORS];
-    __local uint totals[SLAB_SIZE];
+    const uint first = step.s0, batch = step.s1;
+    const int colors = (int)step.s6;
+    __global uint *slab = slabs + step.s2 * SLAB_SIZE;
+    __global const uint *before = slab - (step.s2 > 0 ? SLAB_SIZE : 0);
+    __global const int *pull = pulls + step.s4;
+    const int reach = (int)step.s5;
 
-    for (int k = 0; k < (1 + DIMS) * COLORS && reach > 0; ++k)
-        staged[k] = before[k];
-    for (int k = 0; k < (SQUARES ? SLAB_SIZE : (1 + DIMS) * COLORS); ++k)
+    if (reach > 0)
+        stage(staged, before, colors, 0, 1);
+    for (int k = 0; k < (SQUARES ? SLAB_SIZE : WON_WORDS); ++k)
         totals[k] = 0;
-    for (int i = 0; i < COLORS; ++i) {
-        const int4 node = reach > 0 ? updated_node(i, nodes[i], staged, pull, reach, decay) : nodes[i];
+    for (int i = 0; i < colors; ++i) {
+        const int4 node = reach > 0 ? updated_node(i, nodes[i], colors, staged, pull, reach, decay) : nodes[i];
         const float4 n = search_point(node);
         network[i] = n;
         halves[i] = 0.5f * (n.x * n.x + n.y * n.y + n.z * n.z + n.w * n.w);
@@ -65,7 +64,7 @@ neuquant_step(__global const ushort4 *restrict points, const uint4 span, __globa
 #endif
         float8 best0 = (float8)(MAXFLOAT), best1 = best0;
         int8 winner0 = (int8)(0), winner1 = winner0;
-        for (int i = 0; i < COLORS; ++i) {
+        for (int i = 0; i < colors; ++i) {
             const float4 n = network[i];
             float8 score0 = halves[i] - n.x * x0 - n.y * y0 - n.z * z0;
             float8 score1 = halves[i] - n.x * x1 - n.y * y1 - n.z * z1;
@@ -93,18 +92,18 @@ neuquant_step(__global const ushort4 *restrict points, const uint4 span, __globa
             const uint values[4] = {point.x, point.y, point.z, point.w};
             totals[SLAB_COUNTS + winner] += weight;
             for (int c = 0; c < DIMS; ++c)
-                totals[SLAB_SUMS + c * COLORS + winner] += weight * values[c];
+                totals[SLAB_SUMS + c * colors + winner] += weight * values[c];
 #if SQUARES
             for (int c = 0; c < DIMS; ++c) {
                 const uint square = values[c] * values[c];
-                totals[SLAB_LOW + c * COLORS + winner] += weight * (square & LOW_MASK);
-                totals[SLAB_HIGH + c * COLORS + winner] += weight * (square >> COORDINATE_BITS);
+                totals[SLAB_LOW + c * colors + winner] += weight * (square & LOW_MASK);
+                totals[SLAB_HIGH + c * colors + winner] += weight * (square >> COORDINATE_BITS);
             }
 #endif
         }
     }
 
-    for (int k = 0; k < (SQUARES ? SLAB_SIZE : (1 + DIMS) * COLORS); ++k)
+    for (int k = 0; k < (SQUARES ? SLAB_SIZE : WON_WORDS); ++k)
         if (totals[k] > 0)
             atomic_add(&slab[k], totals[k]);
 }

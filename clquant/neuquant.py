@@ -277,7 +277,7 @@ class NeuQuantCL(PaletteEngine):
         """
         most, ahead = self.n_colors, None
         if self.mode == "parallel":
-            most, samples = MOST, tables.most_samples(self.n_colors, self.sample_factor)
+            most, samples = MOST, tables.schedule(self.n_colors, self.sample_factor).most
             drawn = drawn_pixels(session, scope, job, self._start(), samples, prepare and partial(prepare, None))
             if drawn is not None:
                 return drawn, MANY_COLORS

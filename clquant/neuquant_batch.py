@@ -4,33 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant import neuquant_tables as tables
+from clquant.neuquant_forms import SLAB_WORDS, Forms, StepForm
 from clquant.neuquant_maps import LINEAR, POINT_BYTES, SPREAD, Pixels, Sampler, gray_axis
 from clquant.palette.distinct import FewColors
 from clquant.palette.spaces import Space
-from clquant.runtime import Buffer, Kernel, LocalMemory, PreparedLaunch, Progress, Scope, Session, Variant, admitted
+from clquant.runtime import Buffer, PreparedLaunch, Progress, Scope, Session
 
 NODE_BITS = 12
 FEW_COLORS_STEPS = 4
-# Words a colour of a slab (cl/neuquant_map.h), and of the part that the map's own steps need.
-SLAB_WORDS = 14
-STEP_WORDS = 6
-# Of the portable step, in the map and in the refinement: work-items that share a point, points that a work-item has at
-# once, most groups a compute unit. The best of those measured on an NVIDIA H200; they change no bit.
-MAP_SHAPE = (8, 2, 2)
-REFINE_SHAPE = (2, 2, 2)
-# Bytes a colour of each of the refinement's scratch arrays.
-REFINE_SCRATCH = (16, 8, 8, 4, 4, 8, 4, 4)
-
-STEP_VARIANTS = (
-    Variant("lanes", "neuquant_step_lanes.cl", lambda limits: limits.is_cpu and limits.local_memory >= 1 << 17),
-    Variant("portable", "neuquant_step.cl"),
-)
 
 
 @dataclass(frozen=True)
@@ -51,40 +39,31 @@ class Points:
     weights: Buffer | None
 
 
-@dataclass(frozen=True)
-class StepForm:
-    """`neuquant_step` as a device takes it.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    local : int
-        Work-group size.
-    at_once : int
-        Points that a group searches for at once.
-    most_groups : int
-    """
-
-    kernel: Kernel
-    local: int
-    at_once: int
-    most_groups: int
+# One for each of the two networks, with all arguments set but those of the step.
+Launches = tuple[PreparedLaunch, PreparedLaunch]
 
 
-class PreparedSteps(NamedTuple):
-    """`neuquant_step` with its arguments set but for the span and the reach: the next launch, and the one after it."""
+class Assignment(NamedTuple):
+    """`neuquant_step` in a form, ready to read one network and to write the other."""
 
     form: StepForm
-    launches: list[PreparedLaunch]
+    launches: Launches
 
 
-@dataclass(frozen=True)
-class RefineForm:
-    """`neuquant_refine` as a device takes it: the kernel, its work-group size, its scratch arguments."""
+class Refinement(NamedTuple):
+    """What a step of the refinement takes: the assignment, and `neuquant_refine`, ready to change a network."""
 
-    kernel: Kernel
-    local: int
-    scratch: tuple[Any, ...]
+    step: Assignment
+    refine: Launches
+
+
+class Begun(NamedTuple):
+    """What training begins with: room for samples, slabs for all steps, the map's step, and what refines on samples."""
+
+    samples: Points
+    slabs: Buffer
+    step: Assignment
+    refinement: Refinement | None
 
 
 def limited_weights(counts: npt.NDArray[np.uint32], limit: int) -> npt.NDArray[np.uint32]:
@@ -130,45 +109,41 @@ class BatchMap:
         self._scope = scope
         self._space = space
         self._n_colors = n_colors
-        self._sample_factor = sample_factor
-        self._city_block = int(metric == "l1")
-        self._conscience = int(conscience)
+        self._city_block = metric == "l1"
+        self._conscience = conscience
         self._pinned = pinned
         self._sampler = Sampler(session, scope, space, fixed)
-        self._constants = {
-            "COLORS": n_colors,
-            "DIMS": space.dims,
-            "SEARCH_SHIFT": search_shift(space),
-            "COORDINATE_BITS": max(space.extent).bit_length(),
-        }
+        self._coordinate_bits = max(space.extent).bit_length()
+        bits = {"SEARCH_SHIFT": search_shift(space), "COORDINATE_BITS": self._coordinate_bits}
+        self._forms = Forms(session, n_colors, {"DIMS": space.dims, **bits})
         self._schedule = tables.schedule(n_colors, sample_factor)
         self._pulls = scope.copy_of(self._schedule.pulls)
         self._decay = scope.copy_of(tables.decay())
         first = np.zeros((n_colors, 4), np.int32)
         first[:, : space.dims] = gray_axis(space, n_colors, NODE_BITS)
-        self._nodes = scope.copy_of(first)
-        self._spare = scope.empty(first.nbytes)
-        self._begun: tuple[Points, Buffer, PreparedSteps] | None = None
+        self._networks = [scope.copy_of(first), scope.empty(first.nbytes)]
+        self._present = 0
+        self._begun: Begun | None = None
         self._begun_steps = 0
         self._queued: FewColors | None = None
 
-    def prepare(self, refine_steps: int) -> tuple[Points, Buffer, PreparedSteps]:
+    def prepare(self, refine_steps: int, few: FewColors | None = None) -> Begun:
         """What `train` begins with, whatever the pixels are; made at the first call, and again for more steps.
 
         Parameters
         ----------
         refine_steps : int
             Steps of refinement that are to come.
-
-        Returns
-        -------
-        tuple
-            Room for samples, slabs for these steps and the map's, and the map's step.
+        few : FewColors, optional
+            Of the pixels, where that is known.
         """
         if self._begun is None or self._begun_steps < refine_steps:
             samples = self._map_points()
             slabs = self._scope.zeros(4 * SLAB_WORDS * self._n_colors * (len(self._schedule.steps) + refine_steps + 1))
-            self._begun = samples, slabs, self._prepared(self._step_form(False, False), samples, slabs)
+            step = self._assignment(self._forms.map_step(self._city_block, self._conscience), samples, slabs)
+            known_few = few is not None and few.colors is not None
+            again = refine_steps > 0 and not known_few and samples.count == self._schedule.most
+            self._begun = Begun(samples, slabs, step, self._refinement(samples, slabs) if again else None)
             self._begun_steps = refine_steps
         return self._begun
 
@@ -218,18 +193,20 @@ class BatchMap:
         self._queued = few
         steps = self._schedule.steps
         refine_steps = refinement(few, refine_steps)
-        trained, slabs, steps_of_map = self.prepare(refine_steps)
+        begun = self.prepare(refine_steps, few)
         done, all_steps = 0, len(steps) + refine_steps
-        refined = self._refine_points(pixels, few, start) if refine_steps else trained
-        reach, last_batch = np.array([0, 0], np.int32), 1
-        for t, (step, first) in enumerate(self._sampled_steps(pixels, trained, start)):
-            self._step(steps_of_map, np.array([first, step.batch, t, last_batch], np.uint32), reach)
-            reach, last_batch = np.array([step.offset, step.reach], np.int32), step.batch
+        refined = self._refine_points(pixels, few, start, begun.samples) if refine_steps else begun.samples
+        before = 1, 0, 0
+        for t, (step, first) in enumerate(self._sampled_steps(pixels, begun.samples, start)):
+            self._step(begun.step, first, step.batch, t, before)
+            before = step.batch, step.offset, step.reach
             done = self._report(progress, done, all_steps)
         if refine_steps == 0:
-            self._step(steps_of_map, np.array([0, 0, len(steps), last_batch], np.uint32), reach)
+            self._step(begun.step, 0, 0, len(steps), before)
         else:
-            self._refine_steps(refined, slabs, (len(steps), all_steps), (reach, last_batch), progress)
+            again = begun.refinement if refined.buffer is begun.samples.buffer else None
+            kernels = again or self._refinement(refined, begun.slabs)
+            self._refine_steps(kernels, refined.count, (len(steps), all_steps), before, progress)
 
     def refine(
         self,
@@ -257,32 +234,31 @@ class BatchMap:
         steps = refinement(few, refine_steps)
         first = np.zeros((self._n_colors, 4), np.int32)
         first[:, : self._space.dims] = nodes << NODE_BITS
-        self._nodes = self._scope.copy_of(first)
+        self._networks[self._present] = self._scope.copy_of(first)
         slabs = self._scope.zeros(4 * SLAB_WORDS * self._n_colors * (steps + 1))
-        points = self._refine_points(pixels, few, start)
-        self._refine_steps(points, slabs, (0, steps), (np.array([0, 0], np.int32), 1), progress)
+        points = self._refine_points(pixels, few, start, None)
+        self._refine_steps(self._refinement(points, slabs), points.count, (0, steps), (1, 0, 0), progress)
         return self._whole_nodes()
 
     def _refine_steps(
         self,
-        points: Points,
-        slabs: Buffer,
+        kernels: Refinement,
+        points: int,
         steps: tuple[int, int],
-        last: tuple[npt.NDArray[np.int32], int],
+        before: tuple[int, int, int],
         progress: Progress,
     ) -> None:
-        """Queue the steps from the first to before the second; `last` is the reach and the batch of the step before."""
-        prepared = self._prepared(self._step_form(True, points.weights is not None), points, slabs)
-        refine_form = self._refine_form()
-        reach, last_batch = last
+        """Queue the steps from the first to before the second, on so many points; `before` as in `_step`."""
         for t in range(*steps):
-            self._step(prepared, np.array([0, points.count, t, last_batch], np.uint32), reach)
-            self._refine(refine_form, slabs, t, moves=t < steps[1] - 1)
-            reach = np.array([0, 0], np.int32)
+            self._step(kernels.step, 0, points, t, before)
+            refine = kernels.refine[self._present]
+            refine.set(2, np.uint32(t), np.int32(t < steps[1] - 1))
+            refine.queue()
+            before = points, 0, 0
             self._report(progress, t, steps[1])
 
     def _whole_nodes(self) -> npt.NDArray[np.int64]:
-        nodes = self._session.download(self._nodes, (self._n_colors, 4), np.int32).astype(np.int64)
+        nodes = self._session.download(self._networks[self._present], (self._n_colors, 4), np.int32).astype(np.int64)
         whole = (nodes + (1 << (NODE_BITS - 1))) >> NODE_BITS
         return np.asarray(np.minimum(whole[:, : self._space.dims], np.array(self._space.extent)))
 
@@ -293,9 +269,9 @@ class BatchMap:
         return done + 1
 
     def _map_points(self) -> Points:
-        """Room for the samples of all steps of the map, or for as many as one allocation holds."""
+        """Room for the samples of all steps of the map and its refinement, or for as many as one allocation holds."""
         largest = max(step.batch for step in self._schedule.steps)
-        count = min(self._schedule.samples, max(self._session.limits.max_alloc // POINT_BYTES, largest))
+        count = min(self._schedule.most, max(self._session.limits.max_alloc // POINT_BYTES, largest))
         return Points(self._scope.empty(count * POINT_BYTES), count, None)
 
     def _sampled_steps(self, pixels: Pixels, points: Points, start: int) -> Iterator[tuple[tables.Step, int]]:
@@ -303,99 +279,54 @@ class BatchMap:
         low = high = 0
         for step in self._schedule.steps:
             if step.first + step.batch > high:
-                low, high = step.first, min(step.first + points.count, self._schedule.samples)
+                low, high = step.first, min(step.first + points.count, self._schedule.most)
                 self._sampler.points(pixels, SPREAD, start, (low, high - low), points.buffer, 0)
             yield step, step.first - low
 
-    def _refine_points(self, pixels: Pixels, few: FewColors, start: int) -> Points:
-        """What is refined on: the colours with their counts where they are few, else samples, at most every pixel."""
+    def _refine_points(self, pixels: Pixels, few: FewColors, start: int, trained: Points | None) -> Points:
+        """What is refined on: the colours with their counts where they are few, else samples, at most every pixel.
+
+        `trained` is what the map learns from, if all its samples are there at once: the first ones serve again.
+        """
         if few.colors is not None and few.counts is not None:
             points = np.zeros((len(few.colors), 4), np.uint16)
             points[:, : self._space.dims] = self._space.coordinates(few.colors)
-            weights = limited_weights(few.counts, 2 ** (32 - self._constants["COORDINATE_BITS"]) - 1)
+            weights = limited_weights(few.counts, 2 ** (32 - self._coordinate_bits) - 1)
             return Points(self._scope.copy_of(points), len(points), self._scope.copy_of(weights))
-        count = min(tables.refine_samples(self._n_colors, self._sample_factor), pixels.total)
+        count = min(self._schedule.refined, pixels.total)
+        if count < pixels.total and trained is not None and trained.count == self._schedule.most:
+            return Points(trained.buffer, count, None)
         buffer = self._scope.empty(count * POINT_BYTES)
         order = LINEAR if count == pixels.total else SPREAD
         self._sampler.points(pixels, order, start, (0, count), buffer, 0)
         return Points(buffer, count, None)
 
-    def _prepared(self, form: StepForm, points: Points, slabs: Buffer) -> PreparedSteps:
-        """`neuquant_step` from `_nodes` to `_spare`, and back."""
+    def _assignment(self, form: StepForm, points: Points, slabs: Buffer) -> Assignment:
         weights = self._decay if points.weights is None else points.weights
-        span, reach = np.zeros(4, np.uint32), np.zeros(2, np.int32)
-        pairs = (self._nodes, self._spare), (self._spare, self._nodes)
-        launches = [
-            self._session.prepare(
-                *(self._scope, form.kernel, form.local, form.local, points.buffer, span, *pair),
-                *(slabs, self._pulls, reach, self._decay, weights),
-            )
-            for pair in pairs
-        ]
-        return PreparedSteps(form, launches)
+        step, rest = np.zeros(8, np.uint32), (slabs, self._pulls, self._decay, weights, *form.memory)
+        prepare = partial(self._session.prepare, self._scope, form.kernel, form.local, form.local, points.buffer, step)
+        one, other = self._networks
+        return Assignment(form, (prepare(one, other, *rest), prepare(other, one, *rest)))
 
-    def _step(self, prepared: PreparedSteps, span: npt.NDArray[np.uint32], reach: npt.NDArray[np.int32]) -> None:
-        """Queue the next `neuquant_step`; afterwards `_nodes` is the network that was searched."""
-        launch = prepared.launches[0]
-        prepared.launches.reverse()
-        launch.set(1, span)
-        launch.set(6, reach)
-        launch.queue(max(min(-(-int(span[1]) // prepared.form.at_once), prepared.form.most_groups), 1))
-        self._nodes, self._spare = self._spare, self._nodes
+    def _refinement(self, points: Points, slabs: Buffer) -> Refinement:
+        step = self._assignment(self._forms.refine_step(points.weights is not None), points, slabs)
+        form = self._forms.refine(self._scope)
+        counts, extent = (self._n_colors, self._pinned), (*self._space.extent, 0)[:4]
+        given = np.uint32(0), np.int32(0), np.array(counts, np.int32), np.array(extent, np.int32)
+        rest = slabs, *given, *form.scratch
+        prepare = partial(self._session.prepare, self._scope, form.kernel, form.local, form.local)
+        one, other = self._networks
+        return Refinement(step, (prepare(one, *rest), prepare(other, *rest)))
 
-    def _step_form(self, refining: bool, weighted: bool) -> StepForm:
-        """The form of `neuquant_step` that this device takes."""
-        session = self._session
-        units = session.limits.compute_units
-        options = {
-            "CITY_BLOCK": 0 if refining else self._city_block,
-            "CONSCIENCE": 0 if refining else self._conscience,
-            "SQUARES": int(refining),
-            "WEIGHTED": int(weighted),
-            **self._constants,
-        }
-        variant = session.choose(STEP_VARIANTS)
-        if variant.name == "lanes" and not options["CITY_BLOCK"] and not options["CONSCIENCE"]:
-            program = session.program(variant.file, STAGED=1, **options)
-            return StepForm(program.kernel("neuquant_step"), 1, 16, units)
-        most_lanes, tile, groups_a_unit = REFINE_SHAPE if refining else MAP_SHAPE
+    def _step(self, step: Assignment, first: int, batch: int, slab: int, before: tuple[int, int, int]) -> None:
+        """Queue `neuquant_step` for a batch; afterwards the network that was searched is the present one.
 
-        def build(local: int) -> Kernel:
-            free = session.limits.local_memory - 8 * local * tile * (1 + options["CONSCIENCE"])
-            plan = self._memory_plan(free, options)
-            shape = {"LOCAL": local, "LANES": min(most_lanes, local), "TILE": tile}
-            return session.program(STEP_VARIANTS[-1].file, **shape, **plan, **options).kernel("neuquant_step")
-
-        kernel, local = admitted(session, session.tuned("neuquant.group"), build)
-        return StepForm(kernel, local, local // min(most_lanes, local) * tile, units * groups_a_unit)
-
-    def _memory_plan(self, free: int, options: dict[str, int]) -> dict[str, int]:
-        """What the portable step keeps in local memory: the fastest plan that fits `free` bytes, or the smallest."""
-        plans = [{"PACKED": 0, "STAGED": 1, "TOTALS": 1}, {"PACKED": 0, "STAGED": 1, "TOTALS": 0}]
-        for plan in plans:
-            words = SLAB_WORDS if plan["TOTALS"] and options["SQUARES"] else STEP_WORDS
-            if (16 + 4 * options["CONSCIENCE"] + 4 * words) * (self._n_colors + MAP_SHAPE[0]) <= free:
-                return plan
-        return {"PACKED": 1, "STAGED": 0, "TOTALS": 0}
-
-    def _refine_form(self) -> RefineForm:
-        """The kernel of the refinement and its scratch memory."""
-        session = self._session
-        in_local = sum(REFINE_SCRATCH) * self._n_colors + 64 <= session.limits.local_memory
-
-        def build(local: int) -> Kernel:
-            constants = {"STAGED": int(in_local), "LOCAL": local, "PINNED": self._pinned, **self._constants}
-            return session.program("neuquant_refine.cl", **constants).kernel("neuquant_refine")
-
-        kernel, local = admitted(session, session.tuned("neuquant.group"), build)
-        make = LocalMemory if in_local else self._scope.empty
-        return RefineForm(kernel, local, tuple(make(size * self._n_colors) for size in REFINE_SCRATCH))
-
-    def _refine(self, form: RefineForm, slabs: Buffer, at: int, moves: bool) -> None:
-        """Queue `neuquant_refine`."""
-        extent = np.array((*self._space.extent, 0)[:4], np.int32)
-        args = (self._nodes, slabs, np.uint32(at), np.int32(moves), extent, *form.scratch)
-        self._session.launch(form.kernel, form.local, form.local, *args)
+        `before` has the points of the batch before, where its pulls are, and how many: with none, no node changes.
+        """
+        launch = step.launches[self._present]
+        launch.set(1, np.array([first, batch, slab, *before, self._n_colors, 0], np.uint32))
+        launch.queue(max(min(-(-batch // step.form.at_once), step.form.most_groups), 1))
+        self._present = 1 - self._present
 
 
 def refinement(few: FewColors, refine_steps: int) -> int:

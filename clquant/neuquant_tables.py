@@ -46,20 +46,28 @@ class Step:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The steps of the mini-batch map, its kernels and its table of exponentials.
+    """The steps of the mini-batch map, its kernels, and how many samples it takes.
 
     Attributes
     ----------
     steps : tuple of Step
     samples : int
         Of all steps together.
+    refined : int
+        Samples that the refinement looks at where colours are many: the first ones of all.
     pulls : ndarray
         int32: -ln(1 - a(d)) times 4096 for d = 0 .. reach - 1 of every step in turn.
     """
 
     steps: tuple[Step, ...]
     samples: int
+    refined: int
     pulls: npt.NDArray[np.int32]
+
+    @property
+    def most(self) -> int:
+        """The samples that the map and its refinement look at, at most; no fewer for more nodes."""
+        return max(self.samples, self.refined)
 
 
 def _rounded(value: Decimal) -> int:
@@ -72,7 +80,8 @@ def schedule(n_colors: int, sample_factor: int) -> Schedule:
 
     With p = t / 64 at step t and K nodes: batches of max(4 K, 256) * 16^p / sample_factor samples; alpha = 0.2^p;
     radius r = (K / 4)^(1 - p / 0.6) while p < 0.6, then the winner alone; a(0) = alpha and
-    a(d) = alpha (1 - (d / r)^2) for 0 < d < r, at most 0.98.
+    a(d) = alpha (1 - (d / r)^2) for 0 < d < r, at most 0.98. The refinement looks at 512 samples a node, as many as of
+    256 nodes where there are fewer, over sample_factor.
 
     Parameters
     ----------
@@ -98,33 +107,8 @@ def schedule(n_colors: int, sample_factor: int) -> Schedule:
                 a = alpha * (1 - (d / radius) ** 2) if d else alpha
                 pulls.append(_rounded(-(1 - min(a, Decimal("0.98"))).ln() * _KERNEL_UNIT))
             first += batch
-    return Schedule(tuple(steps), first, np.array(pulls, np.int32))
-
-
-def refine_samples(n_colors: int, sample_factor: int) -> int:
-    """Samples that the refinement looks at where colours are many; the map's first ones.
-
-    Parameters
-    ----------
-    n_colors : int
-        2 to 1024.
-    sample_factor : int
-        1 to 30.
-    """
-    return REFINE_POINTS * max(n_colors, 256) // sample_factor
-
-
-def most_samples(n_colors: int, sample_factor: int) -> int:
-    """The samples that a map, and its refinement where colours are many, look at; no fewer for more colours.
-
-    Parameters
-    ----------
-    n_colors : int
-        2 to 1024.
-    sample_factor : int
-        1 to 30.
-    """
-    return max(schedule(n_colors, sample_factor).samples, refine_samples(n_colors, sample_factor))
+    refined = REFINE_POINTS * max(n_colors, 256) // sample_factor
+    return Schedule(tuple(steps), first, refined, np.array(pulls, np.int32))
 
 
 @functools.cache

@@ -151,6 +151,20 @@ def test_poor_devices_give_the_same_palettes(queue, picture, monkeypatch, mode, 
         assert engine.fit(picture).palette_ == before
 
 
+def test_another_number_of_colors_needs_no_other_program(queue, picture, monkeypatch):
+    programs, original = [], runtime.Session.program
+
+    def noted(session, file, **constants):
+        programs.append((file, *constants.items()))
+        return original(session, file, **constants)
+
+    monkeypatch.setattr(runtime.Session, "program", noted)
+    for colors in (20, 203):
+        NeuQuantCL(colors, sample_factor=30, queue=queue).fit(picture)
+    assert len(programs) % 2 == 0
+    assert programs[: len(programs) // 2] == programs[len(programs) // 2 :]
+
+
 def test_steps_of_many_colors_fit_the_largest_buffer(queue, rng, monkeypatch):
     picture = rng.integers(0, 256, (300, 300, 3), dtype=np.uint8)
     engine = NeuQuantCL(256, queue=queue)

@@ -123,7 +123,7 @@ def test_no_more_colors_are_promised_than_there_are(rng):
 
 @pytest.mark.parametrize("sample_factor", [1, 3, 30])
 def test_more_colors_look_at_no_fewer_samples(sample_factor):
-    counts = [tables.most_samples(n, sample_factor) for n in (2, 3, 63, 64, 65, 255, 256, 257, 1023, 1024)]
+    counts = [tables.schedule(n, sample_factor).most for n in (2, 3, 63, 64, 65, 255, 256, 257, 1023, 1024)]
     assert counts == sorted(counts)
 
 

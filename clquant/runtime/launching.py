@@ -54,8 +54,10 @@ class PreparedLaunch:
         *args
             NumPy scalars or arrays of the exact types.
         """
-        with device_errors(f"kernel {self._name}"):
+        try:
             set_arguments(self._native, args, first)
+        except cl.Error as error:
+            raise device_error(error, f"kernel {self._name}") from error
 
     def queue(self, groups: int | None = None) -> None:
         """Queue the kernel.
