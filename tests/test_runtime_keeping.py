@@ -9,7 +9,7 @@ import numpy as np
 import pyopencl.array
 import pytest
 
-from clquant import runtime
+from clquant import PinwheelHalftoner, VQCodec, floyd_steinberg, runtime
 from clquant.quadtree import QuadtreeBuilder
 from clquant.runtime import keeping
 
@@ -96,3 +96,55 @@ def test_no_picture_is_kept(queue, rng):
     del image
     gc.collect()
     assert seen() is None
+
+
+def test_what_is_not_worth_it_is_let_go(session):
+    ended: list[str] = []
+
+    def one(worth: bool) -> object:
+        def make(scope: runtime.Scope) -> object:
+            scope.at_end(lambda: ended.append("one"))
+            return object()
+
+        with runtime.kept(session, "a", make, lambda _: worth) as thing:
+            return thing
+
+    first = one(False)
+    assert ended == ["one"]
+    second = one(True)
+    assert second is not first
+    assert one(True) is second
+    assert ended == ["one"]
+
+
+def test_a_serial_scan_in_bands_does_not_serve_again(queue, monkeypatch, rng):
+    runtime.release_memory()
+    gray = rng.integers(0, 256, (70, 90), dtype=np.uint8)
+    whole = floyd_steinberg(gray, queue=queue)
+    for limits in ("max_alloc=4096", ""):
+        monkeypatch.setenv("CLQUANT_LIMITS", limits)
+        for _ in range(2):
+            np.testing.assert_array_equal(floyd_steinberg(gray, queue=queue), whole)
+
+
+def test_other_codebooks_and_settings_have_tables_of_their_own(queue, rng):
+    runtime.release_memory()
+    gray = rng.integers(0, 256, (64, 64), dtype=np.uint8)
+    books = [rng.integers(0, 256, (9, 4, 4), dtype=np.uint8) for _ in range(2)]
+    codec = VQCodec(9, queue=queue)
+    found = []
+    for _ in range(2):
+        for book, levels in zip(books, (2, 4), strict=True):
+            codec.codebook_ = book
+            found.append(codec.encode(gray))
+            found.append(PinwheelHalftoner(8, levels=levels, queue=queue).transform(gray))
+    for a, b in zip(found[:4], found[4:], strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(found[0], found[2])
+    assert not np.array_equal(found[1], found[3])
+    book = books[0].copy()
+    codec.codebook_ = book
+    before = codec.encode(gray)
+    book[:] = books[1]  # in place, between two calls
+    np.testing.assert_array_equal(codec.encode(gray), found[2])
+    np.testing.assert_array_equal(before, found[0])

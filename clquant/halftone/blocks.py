@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -249,6 +251,24 @@ class BlockHalftone:
         )
 
 
+@contextlib.contextmanager
+def _open_halftone(
+    session: runtime.Session, settings: Settings, shown: npt.NDArray[np.uint8]
+) -> Iterator[BlockHalftone]:
+    """Tables that last as long as the block: on CPUs those of an earlier job with these settings."""
+
+    def make(scope: runtime.Scope) -> BlockHalftone:
+        return BlockHalftone(session, scope, settings, shown)
+
+    if session.limits.is_cpu:
+        key = ("halftone", settings, shown.tobytes(), session.choose(_forms(settings.block_size)).name)
+        with runtime.kept(session, key, make) as job:
+            yield job
+        return
+    with session.scope() as scope:
+        yield make(scope)
+
+
 def halftone(
     session: runtime.Session,
     picture: Picture,
@@ -273,9 +293,9 @@ def halftone(
     """
     channels = min(picture.channels, 3)
     row_bytes = picture.width * picture.channels
-    with session.scope() as scope:
+    with session.scope() as scope, contextlib.ExitStack() as inside:
         picture = picture.send(session, scope)
-        job = BlockHalftone(session, scope, settings, shown)
+        job = inside.enter_context(_open_halftone(session, settings, shown))
         if picture.device_array is not None:
             device = session.new_array(picture.shape, np.uint8)
             target = buffer_of(device)

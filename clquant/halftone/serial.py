@@ -26,6 +26,10 @@ SEARCH_WEIGHT = 64
 pixels took 35 ms by comparison with all of 256 colours, 1024x1024 by lists 17."""
 
 
+MOST_KEPT = 1 << 22
+"""Pixels of a gray picture up to which a CPU's buffers and launches are kept for the next of its size."""
+
+
 class _Scan(Protocol):
     """A form of the scan: `rows` that bands are multiples of, bytes a row of its largest buffer, a band's launches."""
 
@@ -75,11 +79,20 @@ def serial_gray(
 ) -> npt.NDArray[Any] | runtime.Array:
     """0 and 255 (H, W) by Floyd and Steinberg's serial scan, equal to Pillow's ``convert("1")``."""
     form = session.choose(GRAY_FORMS).name
+    if form == "lanes":
+        sizes = picture.height, picture.width
+
+        def make(scope: runtime.Scope) -> SerialLanes:
+            return SerialLanes(session, scope, serial_lanes.GRAY, {}, (), *sizes)
+
+        def worth(lanes: SerialLanes) -> bool:
+            return picture.pixels <= MOST_KEPT and lanes.may_serve_again
+
+        with runtime.kept(session, ("serial gray", sizes), make, worth) as lanes:
+            return _in_bands(session, picture, np.dtype(np.uint8), lanes, report)
     with session.scope() as scope:
         scan: _Scan
-        if form == "lanes":
-            scan = SerialLanes(session, scope, serial_lanes.GRAY, {}, (), picture.height, picture.width)
-        elif form == "rows" and serial_rows.fits(session, picture.width):
+        if form == "rows" and serial_rows.fits(session, picture.width):
             scan = SerialRows(session, scope, picture.width)
         else:
             scan = SerialTiles(session, scope, {"GRAY": 1}, (), picture.width)

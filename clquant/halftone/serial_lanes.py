@@ -13,6 +13,9 @@ from clquant.halftone.waves import tiles_of, waves
 STRIPS = (8, 4, 2, 1)
 """Strips of so many rows as there are lanes that a tile may have, besides all of a picture's."""
 
+WAVE = 9
+"""Place of a wave's number among a kernel's arguments from the image on."""
+
 
 @dataclass(frozen=True)
 class LaneForm:
@@ -65,13 +68,18 @@ class SerialLanes:
         height: int,
         width: int,
     ) -> None:
-        self._session, self._form, self._arguments = session, form, arguments
+        self._session, self._scope, self._form, self._arguments = session, scope, form, arguments
         self._height, self._width = height, width
         self._kernel = session.program(f"{form.name}.cl", **constants).kernel(form.name)
         self._strips = min((-(-height // form.lanes), *STRIPS), key=self._cost)
         self._errors_bytes = 2 * form.components * width
-        self._left = height
         self._above = scope.zeros(self._errors_bytes)
+        self._whole: tuple[runtime.PreparedLaunch, runtime.Buffer] | None = None
+
+    @property
+    def may_serve_again(self) -> bool:
+        """Whether another picture of the same size may be scanned: the last one was one band."""
+        return self._whole is not None
 
     @property
     def rows(self) -> int:
@@ -107,17 +115,34 @@ class SerialLanes:
             The rows' pixels, and where their results go.
         count : int
         """
-        session, size, form = self._session, self._errors_bytes, self._form
-        strips = -(-count // form.lanes)
+        if count == self._height:
+            self._whole = self._whole or self._prepared(self._scope, count)
+            self._queue(self._whole, image, output, count)
+            return
+        launch, lowest = self._prepared(scope, count)
+        self._queue((launch, lowest), image, output, count)
+        size = self._errors_bytes
+        self._session.copy(self._above, lowest, size, (-(-count // self._form.lanes) - 1) * size)
+
+    def _prepared(self, scope: runtime.Scope, count: int) -> tuple[runtime.PreparedLaunch, runtime.Buffer]:
+        """A band's launch but for its pixels and its waves, and where each strip's last errors go."""
+        form, strips = self._form, -(-count // self._form.lanes)
         state = scope.empty(2 * 3 * form.components * form.lanes * strips)
-        lowest = scope.empty(strips * size)
-        rows, columns = self._tile(self._strips)
-        sizes = (np.int32(n) for n in (count, self._width, self._strips, columns))
-        given = (*self._arguments, image, output, state, self._above, lowest, *sizes)
-        launch = session.prepare(scope, self._kernel, 1, 1, *given, np.int32(0), np.int32(0))
-        for wave, first, tiles in waves(count, self._width, rows, columns):
-            launch.set(len(given), np.int32(wave), np.int32(first))
+        lowest = scope.empty(strips * self._errors_bytes)
+        sizes = (np.int32(n) for n in (count, self._width, self._strips, self._tile(self._strips)[1]))
+        # Pixels and results are told later; until then others stand for them.
+        given = (*self._arguments, state, state, state, self._above, lowest, *sizes, np.int32(0), np.int32(0))
+        return self._session.prepare(scope, self._kernel, 1, 1, *given), lowest
+
+    def _queue(
+        self,
+        prepared: tuple[runtime.PreparedLaunch, runtime.Buffer],
+        image: runtime.Buffer,
+        output: runtime.Buffer,
+        count: int,
+    ) -> None:
+        launch, first = prepared[0], len(self._arguments)
+        launch.set(first, image, output)
+        for wave, first_tile, tiles in waves(count, self._width, *self._tile(self._strips)):
+            launch.set(first + WAVE, np.int32(wave), np.int32(first_tile))
             launch.queue(tiles)
-        self._left -= count
-        if self._left:
-            session.copy(self._above, lowest, size, (strips - 1) * size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any, overload
 
@@ -24,7 +25,7 @@ from clquant.runtime import (
 from clquant.sending import parts
 from clquant.vq.blocks import BlockShape, check_block_shape
 from clquant.vq.decoder import Decoder
-from clquant.vq.search import MAX_CODEBOOK, Search, index_dtype
+from clquant.vq.search import MAX_CODEBOOK, index_dtype, open_search
 
 CHECKED_ON_HOST = 1 << 16
 """Indices that the host has looked at sooner than a device with memory of its own has told what it found."""
@@ -97,9 +98,9 @@ class BlockCoder(Estimator):
         session = open_session(self.queue, images.device_arrays([picture]))
         table = shape.table_shape(picture.height, picture.width)
         dtype = index_dtype(len(self.codebook_))
-        with session.scope() as scope:
+        with session.scope() as scope, contextlib.ExitStack() as inside:
             picture = picture.send(session, scope)
-            search = Search(session, scope, self._rows(), shape)
+            search = inside.enter_context(open_search(session, self._rows(), shape))
             if picture.on_device:
                 result = session.new_array(table, dtype)
                 for row0, row1 in bands(session, picture, shape):

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Buffer, Limits, LocalMemory, Scope, Session, Variant
+from clquant.runtime import Buffer, Limits, LocalMemory, Scope, Session, Variant, kept
 from clquant.vq.blocks import BlockShape
 
 FLOATS, INTEGERS, DP4A, INTEGER_DOT = 0, 1, 2, 3  # ARITHMETIC in cl/vq_encode.cl
 MAX_CODEBOOK = 65536
+MOST_KEPT = 1 << 17  # bytes of a codebook that CPUs keep as they search it
 _SQUARE = 255 * 255
 _FLOAT_COMPONENTS = 258
 _REGISTER_COMPONENTS = 64  # REGISTER_WORDS in cl/vq_encode.cl
@@ -46,6 +49,24 @@ def index_dtype(size: int) -> np.dtype[Any]:
 def index_type(size: int) -> str:
     """The OpenCL C name of `index_dtype`."""
     return "uchar" if size <= 256 else "ushort"
+
+
+@contextlib.contextmanager
+def open_search(session: Session, codebook: npt.NDArray[np.uint8], shape: BlockShape) -> Iterator[Search]:
+    """A `Search` whose buffers last as long as the block: on CPUs that of an earlier job with the codebook.
+
+    Parameters
+    ----------
+    session, codebook, shape
+        As `Search` takes them.
+    """
+    if not session.limits.is_cpu or codebook.nbytes > MOST_KEPT:
+        with session.scope() as scope:
+            yield Search(session, scope, codebook, shape)
+        return
+    key = ("search", codebook.tobytes(), shape, session.choose(VARIANTS).name)
+    with kept(session, key, lambda scope: Search(session, scope, codebook.copy(), shape)) as search:
+        yield search
 
 
 class Search:
