@@ -150,9 +150,9 @@ def halftones(picture: Picture, size: int, queue: runtime.CommandQueue) -> list[
 
 
 @functools.cache
-def _compiled_tree() -> Callable[[Picture, int], Any]:
+def _compiled_tree(keep: bool) -> Callable[[Picture, int], Any]:
     """The Numba peer, compiled before it is timed."""
-    build = with_numba()
+    build = with_numba(keep)
     build(np.zeros((8, 8, 3), np.uint8), THRESHOLD)
     return build
 
@@ -166,5 +166,6 @@ def quadtrees(picture: Picture, threshold: int, queue: runtime.CommandQueue) -> 
         if height <= NUMPY_SIDE:
             found.append(Method("NumPy", partial(with_numpy, picture, threshold)))
         if NUMBA is not None:
-            found.append(Method("Numba, all cores", partial(_compiled_tree(), picture, threshold)))
+            found.append(Method("Numba, all cores", partial(_compiled_tree(True), picture, threshold)))
+            found.append(Method("Numba, new arrays", partial(_compiled_tree(False), picture, threshold)))
     return found

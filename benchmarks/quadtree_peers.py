@@ -24,8 +24,8 @@ def with_numpy(picture: Picture, threshold: int) -> list[Level]:
     return levels
 
 
-def with_numba() -> Callable[[Picture, int], list[Level]]:
-    """The same on all cores: one fused pass a level; its arrays are kept from call to call."""
+def with_numba(keep: bool = True) -> Callable[[Picture, int], list[Level]]:
+    """The same on all cores: one fused pass a level; its arrays are kept from call to call, or new ones as ours are."""
     assert NUMBA is not None
     numba = NUMBA
 
@@ -61,7 +61,7 @@ def with_numba() -> Callable[[Picture, int], list[Level]]:
 
     def build(picture: Picture, threshold: int) -> list[Level]:
         side = len(picture)
-        if side not in kept:
+        if side not in kept or not keep:
             kept.clear()
             kept[side] = [
                 (
