@@ -91,3 +91,18 @@ def test_sums_of_absolute_differences(queue, rng, variant):
     palette = Palette(rng.integers(0, 256, (90, 4))).with_transparent()
     found, expected = both(queue, variant, image, palette, metric="l1", color_space="oklab")
     assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("pays", [1, 1 << 32])
+@pytest.mark.parametrize("count", [1, 20, 256])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_noise_and_quiet_in_turns(queue, rng, variant, channels, count, pays):
+    """Noise is searched without a memo, eight pixels at a time; what follows is remembered again."""
+    image = rng.integers(0, 256, (150, 237, channels), dtype=np.uint8)
+    image[60:110] = 77
+    image[110:112] //= 16
+    palette = Palette(np.repeat(rng.integers(0, 256, (-(-count // 2), 3), dtype=np.uint8), 2, axis=0)[:count])
+    with runtime.force_tuning({"mapping.grid_pays": pays}):
+        for metric in ("l2", "l1"):
+            found, expected = both(queue, variant, image, palette, metric=metric)
+            assert np.array_equal(found, expected)
