@@ -13,7 +13,7 @@ from clquant.images import Picture
 from clquant.palette.spaces import Space
 from clquant.runtime import Buffer, InvalidArgument, Kernel, Progress, Scope, Session, admitted
 
-LINEAR, SPREAD, WALK = range(3)
+LINEAR, SPREAD, WALK, LISTED = range(4)
 NETWORK_BITS = 4
 MOST_PIXELS = 2**31 - 1
 POINT_BYTES = 8
@@ -32,12 +32,18 @@ class Band:
     channels, count : int
     first : int
         The first pixel's number among those of all pictures that are trained on together.
+    drawn : bool
+        Whether it has instead the first samples of order `SPREAD`, one after another.
+    which : pyopencl.Buffer or None
+        (count,) uint32: it has these samples of order `SPREAD` instead.
     """
 
     pixels: Buffer
     channels: int
     count: int
     first: int
+    drawn: bool = False
+    which: Buffer | None = None
 
 
 @dataclass(frozen=True)
@@ -48,13 +54,10 @@ class Pixels:
     ----------
     bands : tuple of Band
     total : int
-    drawn : bool
-        Whether the bands have, instead of all these pixels, the first samples of order `SPREAD`, one after another.
     """
 
     bands: tuple[Band, ...]
     total: int
-    drawn: bool = False
 
     @classmethod
     def of(cls, session: Session, scope: Scope, pictures: Sequence[Picture]) -> Pixels:
@@ -129,18 +132,19 @@ class Sampler:
             The point in `out` where the first sample goes.
         """
         first, count = samples
-        if pixels.drawn:
-            assert order == SPREAD
-            assert first + count <= pixels.bands[0].count
-            order = LINEAR
         for band in pixels.bands:
-            kernel = self._session.program(
-                "neuquant_sample.cl", CHANNELS=band.channels, ORDER=order, **self._constants
-            ).kernel("neuquant_sample")
+            drawn_order = LINEAR if band.drawn else order if band.which is None else LISTED
+            assert order in (drawn_order, SPREAD)
+            constants = {"CHANNELS": band.channels, "ORDER": drawn_order, **self._constants}
+            kernel = self._session.program("neuquant_sample.cl", **constants).kernel("neuquant_sample")
             group = self._session.work_group_size(kernel, 256)
             where = np.array([band.first, band.count, pixels.total, start], np.uint32)
             which = np.array([first, count, at, 0], np.uint32)
-            self._session.launch(kernel, count, group, band.pixels, where, self._tables, self._fixed, which, out)
+            given = band.pixels, where, self._tables, self._fixed, which, out
+            if band.which is None:
+                self._session.launch(kernel, count, group, *given)
+            else:
+                self._session.launch(kernel, band.count, group, *given, band.which)
 
 
 def gray_axis(space: Space, n_colors: int, bits: int) -> npt.NDArray[np.int32]:

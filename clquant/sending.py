@@ -67,11 +67,46 @@ class SentRows:
         """Whether all rows were asked for before, so that nothing waits for the host any more."""
         return self._ordered == len(self._parts)
 
+    @property
+    def cuts(self) -> list[int]:
+        """Where each part ends."""
+        return [row1 for _, row1 in self._parts]
+
+    def begin(self, rows: int) -> None:
+        """Begin the uploads of the parts that have the first rows.
+
+        Parameters
+        ----------
+        rows : int
+        """
+        self._begin(self._needed(rows))
+
+    def first_rows(self, rows: int) -> Buffer:
+        """A buffer whose first rows are those of the picture for what is queued from now on; no others are begun.
+
+        Parameters
+        ----------
+        rows : int
+        """
+        self.begin(rows)
+        self._order(self._needed(rows))
+        return self._buffer
+
+    def _needed(self, rows: int) -> int:
+        """Parts that have the first rows."""
+        return sum(begin < rows for begin, _ in self._parts)
+
     def _begin(self, count: int) -> None:
         """Begin the uploads of the first `count` parts."""
         for row0, row1 in self._parts[len(self._begun) : count]:
             upload = self._scope.begin_upload(self._buffer, self._array[row0:row1], row0 * self._row_bytes)
             self._begun.append(upload)
+
+    def _order(self, count: int) -> None:
+        """Make what is queued from now on wait for the first `count` parts."""
+        for upload in self._begun[self._ordered : count]:
+            upload.order()
+        self._ordered = max(self._ordered, count)
 
     def rows(self, session: Session, scope: Scope, row0: int, row1: int) -> Buffer:
         """A buffer with rows ``row0..row1`` for what is queued from now on.
@@ -84,11 +119,9 @@ class SentRows:
             The buffer's, where it is not that of the whole picture.
         row0, row1 : int
         """
-        needed = sum(begin < row1 for begin, _ in self._parts)
+        needed = self._needed(row1)
         self._begin(needed + PARTS_AHEAD)
-        for upload in self._begun[self._ordered : needed]:
-            upload.order()
-        self._ordered = max(self._ordered, needed)
+        self._order(needed)
         if row1 - row0 == len(self._array):
             return self._buffer
         nbytes = (row1 - row0) * self._row_bytes

@@ -8,7 +8,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from clquant import NeuQuantCL, Palette, cli, neuquant, neuquant_drawing, runtime
+from clquant import NeuQuantCL, Palette, cli, runtime
 from clquant.neuquant_batch import limited_weights, search_shift
 from clquant.neuquant_maps import gray_axis
 from clquant.palette import spaces
@@ -386,62 +386,3 @@ def test_parameters_are_kept_as_given():
     assert engine.get_params()["sample_factor"] == 4
     assert repr(engine) == "NeuQuantCL(n_colors=12, mode='sequential', sample_factor=4)"
     assert engine.set_params(n_colors=5).n_colors == 5
-
-
-# Of each kind of picture: how often a map is made, and how often one is trained.
-AHEAD = {
-    "many": (1, 1),
-    "opaque": (2, 2),  # fewer colours than it seems to have
-    "hidden": (2, 2),  # a transparent pixel that is overlooked
-    "clear": (2, 1),
-    "blended": (2, 1),
-    "few": (1, 1),
-    "fixed": (2, 1),
-}
-
-
-@pytest.mark.parametrize("kind", AHEAD)
-def test_a_map_prepared_ahead_gives_the_same_palette(queue, rng, monkeypatch, kind):
-    size = (60, 70) if kind in ("opaque", "few") else (150, 160)
-    pixels = rng.integers(1, 256, (*size, 3 if kind in ("many", "opaque", "few", "fixed") else 4), dtype=np.uint8)
-    if kind == "clear":
-        pixels[..., 3] = 255 * (pixels[..., 3] > 9)
-    if kind == "hidden":
-        pixels[..., 3] = 255
-        places = set(neuquant_drawing.spread_places(150 * 160, 0, neuquant_drawing.GLANCED_AT).tolist())
-        pixels.reshape(-1, 4)[min(set(range(150 * 160)) - places), 3] = 0
-    if kind == "few":
-        pixels //= 100
-    fixed = [[0, 0, 0], [255, 255, 255]] if kind == "fixed" else None
-    events = []
-
-    def noted(owner, name, event):
-        original = getattr(owner, name)
-
-        def called(*args, **options):
-            events.append(event)
-            return original(*args, **options)
-
-        monkeypatch.setattr(owner, name, called)
-
-    def fit(**options):
-        engine = NeuQuantCL(16, sample_factor=4, fixed_colors=fixed, refine_steps=2, queue=queue)
-        return engine.fit(pixels, **options).palette_
-
-    expected = fit()
-    monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
-    monkeypatch.setattr(neuquant, "PREPARED_PIXELS", 0)
-    monkeypatch.setattr(neuquant_drawing, "LARGE", 0)
-    locked = runtime.empty_pinned(pixels.shape, queue=queue)
-    locked[...] = pixels
-    pixels = locked
-    noted(neuquant.BatchMap, "__init__", "map")
-    noted(neuquant.BatchMap, "queue", "train")
-    noted(runtime.Session, "download", "wait")
-    assert fit() == expected
-    early = kind in ("many", "opaque", "hidden", "fixed")
-    assert events[: 2 + early] == (["map", "train", "wait"] if early else ["map", "wait"])
-    assert (events.count("map"), events.count("train")) == AHEAD[kind]
-    events.clear()
-    assert fit(progress=lambda *_: None) == expected
-    assert events[:2] == ["map", "wait"]

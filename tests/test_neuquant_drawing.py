@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clquant import NeuQuantCL, neuquant, neuquant_drawing, runtime
+from clquant import NeuQuantCL, neuquant_drawing, neuquant_learning, runtime
 from clquant import neuquant_tables as tables
-from clquant.neuquant_drawing import at_least_colors, spread_places
+from clquant.neuquant_drawing import at_least_colors, samples_after, spread_places
 from clquant.palette.distinct import MOST
 from tests.reference import neuquant as reference
 
@@ -25,7 +25,7 @@ def picture(rng):
 def drawings(monkeypatch):
     """What `drawn_pixels` gives from now on, where a picture need not be large and the device has its own memory."""
     given = []
-    original = neuquant.drawn_pixels
+    original = neuquant_learning.drawn_pixels
 
     def noted(*args, **options):
         given.append(original(*args, **options))
@@ -36,7 +36,7 @@ def drawings(monkeypatch):
         monkeypatch.setattr(neuquant_drawing, "WORTH", 1)
         monkeypatch.setattr(neuquant_drawing, "LARGE", 0)
         monkeypatch.setattr(neuquant_drawing, "_BLOCK", 1000)
-        monkeypatch.setattr(neuquant, "drawn_pixels", noted)
+        monkeypatch.setattr(neuquant_learning, "drawn_pixels", noted)
         return given
 
     return begin
@@ -58,7 +58,7 @@ def test_drawn_pixels_give_the_same_palette(queue, picture, drawings, options):
     expected = engine.fit(picture).palette_
     given = drawings()
     assert engine.fit(picture).palette_ == expected
-    assert [pixels.drawn for pixels in given] == [True]
+    assert [pixels.bands[0].drawn for pixels in given] == [True]
 
 
 def test_drawn_in_parts_that_fit_the_largest_buffer(queue, picture, drawings, monkeypatch):
@@ -67,7 +67,7 @@ def test_drawn_in_parts_that_fit_the_largest_buffer(queue, picture, drawings, mo
     given = drawings()
     monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0,max_alloc=262144")
     assert engine.fit(picture).palette_ == expected
-    assert given[0].drawn
+    assert given[0].bands[0].drawn
 
 
 def test_drawn_with_weights_and_many_at_once(queue, picture, drawings, rng):
@@ -113,6 +113,9 @@ def test_places_are_those_of_the_reference(total, start):
     shifted = [((s * 2654435769 + start) % 2**32) * total // 2**32 for s in range(3000)]
     assert spread_places(total, start, 3000).tolist() == shifted
     assert start or shifted == reference.sample(total, 3000)
+    which, places = samples_after(total, start, 3000, total // 3)
+    assert sorted(which.tolist()) == [s for s, place in enumerate(shifted) if place >= total // 3]
+    assert places.tolist() == [shifted[s] for s in which] == sorted(places.tolist())
 
 
 def test_no_more_colors_are_promised_than_there_are(rng):

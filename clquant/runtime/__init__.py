@@ -36,7 +36,7 @@ from clquant.runtime.profiling import Profile, profile
 from clquant.runtime.programs import Kernel, Program, full_source
 from clquant.runtime.progress import Progress, ProgressCallback
 from clquant.runtime.readings import Reading
-from clquant.runtime.results import HostResult, empty_pinned
+from clquant.runtime.results import HostResult, array_to_send, empty_pinned
 from clquant.runtime.session import LocalMemory, Session, open_session
 from clquant.runtime.transfers import Upload
 from clquant.runtime.tuning import force_tuning
@@ -73,6 +73,7 @@ __all__ = [
     "Upload",
     "Variant",
     "admitted",
+    "array_to_send",
     "default_device",
     "default_queue",
     "describe",

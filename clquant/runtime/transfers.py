@@ -188,10 +188,13 @@ def read_buffer_later(
 
 
 def new_host_array(
-    queue: cl.CommandQueue, limits: Limits, shape: tuple[int, ...], dtype: npt.DTypeLike
+    queue: cl.CommandQueue, limits: Limits, shape: tuple[int, ...], dtype: npt.DTypeLike, smallest: int | None = None
 ) -> tuple[npt.NDArray[Any], bool]:
-    """A new array for what a device computed, and whether it is page-locked; its content is not defined."""
-    if not limits.unified_memory and math.prod(shape) * np.dtype(dtype).itemsize >= SMALLEST_DOWN:
+    """A new array for what a device computed or is to read, and whether it is page-locked, which pays from `smallest`
+    bytes on (default: for downloads); its content is not defined.
+    """
+    least = SMALLEST_DOWN if smallest is None else smallest
+    if not limits.unified_memory and math.prod(shape) * np.dtype(dtype).itemsize >= least:
         array = pinned_pool(queue.context, queue.device).result(shape, dtype)
         if array is not None:
             return array, True
