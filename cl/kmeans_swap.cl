@@ -11,6 +11,7 @@
  * the kernels of a work-item a center, __local for `swap_round`, which does all of it.
  */
 #include "lloyd.h"
+#include "small.h"
 
 /* The axis along which center j's points differ most, ties to the lowest. totals (STATS, k). */
 int widest_axis(__global const ulong *totals, uint k, uint j)
@@ -289,7 +290,7 @@ __kernel void swap_centers(__global const ulong *totals, uint k, uint k_stride, 
 /* All six in one launch, for few centers: several work-items share a center, each with a part of the others.
  * NDRange: one work-group. parts: work-items a center, so that k times that is at most the group's size, or 1.
  * Arguments as above; room: a ulong a work-item, two a place of k_stride, DIMS floats and six uints a place. */
-__kernel void swap_round(__global float *centers, __global const ulong *totals, uint k, uint k_stride, int4 extents,
+__kernel SMALL void swap_round(__global float *centers, __global const ulong *totals, uint k, uint k_stride, int4 extents,
                          __global float *best_centers, __global ulong *best_totals, __global uint *swaps,
                          __global ulong *lowest, __global uint *state, uint parts, __local ulong *room)
 {

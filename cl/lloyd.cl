@@ -37,23 +37,3 @@ __kernel void assign_tiles(__global const float *points, uint stride, __global c
     assign_share(points, stride, weights, starts, boxes, tiles, centers, k, k_stride, by_axis, lists, sums, keys,
                  local_sums, shortlist, names);
 }
-
-/* The box around each tile's points.
- * NDRange: 1-D, a work-item a tile, guarded by n_tiles. boxes is written. */
-__kernel void bound_tiles(__global const float *points, uint stride, __global const uint *starts, uint n_tiles,
-                          __global float *boxes)
-{
-    const uint tile = get_global_id(0);
-    if (tile >= n_tiles)
-        return;
-    for (int d = 0; d < DIMS; d++) {
-        float low = FLT_MAX;
-        float high = 0.0f;
-        for (uint i = starts[tile]; i < starts[tile + 1]; i++) {
-            low = min(low, points[d * stride + i]);
-            high = max(high, points[d * stride + i]);
-        }
-        boxes[d * n_tiles + tile] = low;
-        boxes[(DIMS + d) * n_tiles + tile] = high;
-    }
-}

@@ -4,6 +4,7 @@
  */
 #include "lloyd.h"
 #include "lloyd_update.h"
+#include "small.h"
 
 /* Moves each center to the mean of its points; those without points get half of another's.
  *
@@ -16,7 +17,7 @@
  * scratch. state[DONE] is set to 1 where no center moved and none is empty, or where the inertia fell by no more than
  * tolerance / 2^64 of it; state[STEPS] counts; state[INERTIA], [INERTIA + 1]: inertia about the centers as they were.
  * Local: three ulong a work-item. */
-__kernel void update_centers(__global ulong *sums, uint replicas, __global ulong *totals, __global float *centers,
+__kernel SMALL void update_centers(__global ulong *sums, uint replicas, __global ulong *totals, __global float *centers,
                              uint k, uint k_stride, uint pinned, int4 extents, ulong tolerance, uint forced,
                              __global uint *pairs, __global uint *state, __local ulong *partial)
 {

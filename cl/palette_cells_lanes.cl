@@ -3,6 +3,8 @@
  * corners.
  */
 
+#include "small.h"
+
 #define LANES 8
 #define BLOCK (PLANES * LANES)
 
@@ -98,7 +100,7 @@ uint fill_block(__global short *list, uint count)
  * blocks of the grid whose cells are 2^parent_step times as long, or hold everything; extent: largest coordinate of
  * each axis; shift: log2 of a cell's side. counts, starts (cells) uint; spans (cells) uint2; lists (blocks, PLANES,
  * LANES) short. */
-__kernel void list_candidates(__global const uint2 *parent_spans, __global const short *parent_lists,
+__kernel SMALL void list_candidates(__global const uint2 *parent_spans, __global const short *parent_lists,
                               int4 parent_grid, int parent_step, int4 extent, int4 grid, int shift, int fill,
                               __global uint *counts, __global const uint *starts, __global uint2 *spans,
                               __global short *lists)

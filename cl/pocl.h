@@ -7,6 +7,8 @@
  * Conversions are Clang's own (without a rounding mode OpenCL converts each element as C does); the library's go
  * element by element.
  */
+#define COMPILED_AT_LAUNCH 1
+
 #define OVERLOADED __attribute__((overloadable))
 #define PURE __attribute__((overloadable, pure))
 #define CONST __attribute__((overloadable, const))

@@ -116,3 +116,24 @@ __kernel void mean_of_groups(__global const uint *colors, __global const uint *s
         out++;
     }
 }
+
+/* The box around the points of each tile of lloyd.cl.
+ * NDRange: 1-D, a work-item a tile, guarded by n_tiles. starts (n_tiles + 1) uint into the points; boxes
+ * (2 * DIMS, n_tiles) float planes, lowest coordinates then highest, is written. */
+__kernel void bound_tiles(__global const float *points, uint stride, __global const uint *starts, uint n_tiles,
+                          __global float *boxes)
+{
+    const uint tile = get_global_id(0);
+    if (tile >= n_tiles)
+        return;
+    for (int d = 0; d < DIMS; d++) {
+        float low = FLT_MAX;
+        float high = 0.0f;
+        for (uint i = starts[tile]; i < starts[tile + 1]; i++) {
+            low = min(low, points[d * stride + i]);
+            high = max(high, points[d * stride + i]);
+        }
+        boxes[d * n_tiles + tile] = low;
+        boxes[(DIMS + d) * n_tiles + tile] = high;
+    }
+}

@@ -8,6 +8,8 @@
 // `whole` is a constant wherever it is passed: a tile at the picture's edge takes its pixels from a copy that is 0
 // outside, and counts the pixels of every node.
 
+#include "small.h"
+
 #define ACROSS_1 32u
 #define ACROSS_2 16u
 #define ACROSS_3 8u
@@ -41,6 +43,7 @@ LANES_INLINE void write_words(uint8 words, __global uint *at, uint count, int al
     else {
         uint each[8];
         vstore8(words, 0, each);
+        FEW_TURNS
         for (uint i = 0; i < count; ++i)
             at[i] = each[i];
     }
@@ -155,6 +158,7 @@ LANES_INLINE void reduce_strip(__global const uchar *first, uint pitch, uint x, 
         else {
             uchar each[8];
             vstore8(flag, 0, each);
+            FEW_TURNS
             for (uint j = 0; j < inside; ++j)
                 flags[at + j] = each[j];
         }
@@ -171,11 +175,13 @@ LANES_INLINE void store_four(const uint8 *sum, const uint8 *squares, uint4 entry
     uint entries[4];
     ulong words[4];
     vstore4(entry, 0, entries);
+    FEW_TURNS
     for (uint i = 0; i < inside; ++i)
         nodes[at + i] = entries[i];
     for (uint c = 0; c < BANDS; ++c) {
         uint4 sums = high ? sum[c].hi : sum[c].lo, totals = high ? squares[c].hi : squares[c].lo;
         vstore4(convert_ulong4(sums) << WIDE_SHIFT | convert_ulong4(totals), 0, words);
+        FEW_TURNS
         for (uint i = 0; i < inside; ++i)
             stats[c * cells + at + i] = words[i];
     }

@@ -3,9 +3,15 @@
 // Constants besides those of quadtree.h: SPAN, the most levels of one launch; GROUP, the work-group size.
 
 #include "quadtree.h"
+#include "small.h"
 
-// Bands whose loads do not wait for one another; more would not fit the registers.
+// Bands whose loads do not wait for one another; more would not fit the registers. Alone, as on CPUs, a work-item finds
+// them in its cache, and several would take a compiler longer than the levels take.
+#if GROUP == 1
+#define AT_ONCE 1u
+#else
 #define AT_ONCE (BANDS < 4 ? BANDS : 4u)
+#endif
 #define FIRST_NODES (1u << (2 * SPAN - 2))
 #define NODES (FIRST_NODES + FIRST_NODES / 3 + 1)
 
@@ -17,7 +23,7 @@
 // STOP, from below_nodes_at on for the level below and from nodes_at on for these. extents: with the range criterion,
 // CHANNELS planes of (least, greatest) of each level, likewise. *_at: in elements.
 // Local memory: 16 * BANDS + 4 bytes a node of a group (NODES), and 2 * CHANNELS for extents.
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_upper(
+__kernel SMALL __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_upper(
     __global const ulong *below, uint below_at, uint packed, __global ulong *stats, uint stats_at,
     __global uint *nodes, uint below_nodes_at, uint nodes_at, __global uchar2 *extents, uint below_extents_at,
     uint extents_at, uint width, uint height, uint first, uint levels, uint floor_level, ulong bound) {

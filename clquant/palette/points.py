@@ -169,7 +169,7 @@ class Sketcher:
             At most `MOST_LEVELS`.
         """
         kernel = self._program.kernel("count_groups")
-        group = self._session.work_group_size(kernel, GROUP, 4)
+        group = self._session.work_group_size(kernel, min(GROUP, self._session.tuned("kmeans.sketch_group")), 4)
         cells = len(self._points.cells) - 1
         groups = self._scope.empty(4 * cells * len(levels))
         masks = np.zeros(MOST_LEVELS, np.uint32)
@@ -245,7 +245,7 @@ def tiles_of(session: Session, scope: Scope, points: Points) -> Tiles:
     cell = np.repeat(np.arange(len(sizes)), pieces)
     starts = np.append(cells[:-1][cell] + piece * sizes[cell] // pieces[cell], points.n).astype(np.uint32)
     n, dims = len(starts) - 1, points.space.dims
-    kernel = session.program("lloyd.cl", DIMS=dims).kernel("bound_tiles")
+    kernel = session.program("points.cl", **points.space.constants()).kernel("bound_tiles")
     where, boxes = scope.copy_of(starts), scope.empty(8 * dims * n)
     group = session.work_group_size(kernel, GROUP)
     session.launch(kernel, n, group, points.coordinates, np.uint32(points.stride), where, np.uint32(n), boxes)

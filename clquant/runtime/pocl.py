@@ -12,6 +12,7 @@ that calls `exp` or `max` on a float16 crashes.
 
 from __future__ import annotations
 
+import bisect
 import ctypes
 import pathlib
 import sys
@@ -32,7 +33,7 @@ _NAMES: tuple[tuple[frozenset[str], ctypes.Array[ctypes.c_char]], ...] = (
     (_AVX2, ctypes.create_string_buffer(b"haswell")),
     (frozenset(), ctypes.create_string_buffer(b"x86-64")),
 )
-# By device: whether its name was replaced. Looking takes a tenth of a second, so each device is looked at once.
+# By device: whether its name was replaced. Each is looked at once.
 _outcomes: dict[int, bool] = {}
 
 
@@ -88,6 +89,7 @@ def _processor_flags() -> set[str]:
 
 
 def _readable_ranges() -> list[tuple[int, int]]:
+    """Of this process, ascending."""
     ranges = []
     for line in pathlib.Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
         span, permissions = line.split()[:2]
@@ -100,14 +102,16 @@ def _readable_ranges() -> list[tuple[int, int]]:
 def _cpu_name_field(description: int, readable: list[tuple[int, int]]) -> int | None:
     """Address of the pointer to ``generic`` that follows the pointer to the target triplet, or None."""
 
+    def is_readable(address: int, nbytes: int) -> bool:
+        at = bisect.bisect_right(readable, (address, sys.maxsize)) - 1
+        return at >= 0 and address + nbytes <= readable[at][1]
+
     def holds(address: int, text: bytes) -> bool:
-        if not any(low <= address and address + len(text) <= high for low, high in readable):
-            return False
-        return ctypes.string_at(address, len(text)) == text
+        return is_readable(address, len(text)) and ctypes.string_at(address, len(text)) == text
 
     for offset in range(0, _DESCRIPTION_BYTES, 8):
         field = description + offset
-        if not any(low <= field and field + 16 <= high for low, high in readable):
+        if not is_readable(field, 16):
             return None
         triplet, cpu = (ctypes.c_uint64.from_address(field + i).value for i in (0, 8))
         if holds(triplet, b"x86_64-") and holds(cpu, b"generic\0"):
