@@ -8,7 +8,7 @@ import pyopencl.array
 import pytest
 
 from clquant import runtime
-from clquant.halftone import PinwheelHalftoner, floyd_steinberg
+from clquant.halftone import PinwheelHalftoner, floyd_steinberg, serial_warps
 from clquant.halftone.color_paths import admits
 from clquant.halftone.serial_rows import ROWS
 from clquant.palette import engine as palettes
@@ -94,6 +94,23 @@ def test_serial_gray_by_rows_equals_the_portable_form(device, rng, monkeypatch, 
         assert np.array_equal(floyd_steinberg(image, queue=queue), expected)
         assert np.array_equal(floyd_steinberg(pyopencl.array.to_device(queue, image)).get(), expected)
         monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=500000")
+        assert np.array_equal(floyd_steinberg(image, queue=queue), expected)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (40, 2), (999, 1), (5, 333), (97, 130), (300, 1001), (32, 8192)])
+def test_serial_gray_by_warps_equals_the_portable_form(device, rng, monkeypatch, shape):
+    queue = runtime.default_queue(device)
+    image = rng.integers(0, 256, shape, np.uint8)
+    if not serial_warps.admits(runtime.Limits.of(device)):
+        with runtime.force_variant("warps"), pytest.raises(runtime.InvalidArgument, match="does not run on this"):
+            floyd_steinberg(image, queue=queue)
+        return
+    with runtime.force_variant("portable"):
+        expected = floyd_steinberg(image, queue=queue)
+    with runtime.force_variant("warps"):
+        assert np.array_equal(floyd_steinberg(image, queue=queue), expected)
+        assert np.array_equal(floyd_steinberg(pyopencl.array.to_device(queue, image)).get(), expected)
+        monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=100000")
         assert np.array_equal(floyd_steinberg(image, queue=queue), expected)
 
 

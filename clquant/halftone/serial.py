@@ -8,16 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import images, runtime
-from clquant.halftone import serial_lanes, serial_rows, serial_tiles
+from clquant.halftone import serial_lanes, serial_rows, serial_tiles, serial_warps
 from clquant.halftone.color import make_mapper
 from clquant.halftone.serial_lanes import SerialLanes
 from clquant.halftone.serial_rows import SerialRows
 from clquant.halftone.serial_tiles import SerialTiles
+from clquant.halftone.serial_warps import SerialWarps
 from clquant.images import Picture, row_bands
 from clquant.palette.palette import Palette
 
 GRAY_FORMS = (
     runtime.Variant("lanes", f"{serial_lanes.GRAY.name}.cl", lambda limits: limits.is_cpu),
+    runtime.Variant("warps", serial_warps.FILE, serial_warps.admits),
     runtime.Variant("rows", serial_rows.FILE, lambda limits: limits.work_group >= serial_rows.ROWS),
     runtime.Variant("portable", serial_tiles.FILE),
 )
@@ -92,7 +94,9 @@ def serial_gray(
             return _in_bands(session, picture, np.dtype(np.uint8), lanes, report)
     with session.scope() as scope:
         scan: _Scan
-        if form == "rows" and serial_rows.fits(session, picture.width):
+        if form == "warps":
+            scan = SerialWarps(session, scope, picture.width)
+        elif form == "rows" and serial_rows.fits(session, picture.width):
             scan = SerialRows(session, scope, picture.width)
         else:
             scan = SerialTiles(session, scope, {"GRAY": 1}, (), picture.width)
