@@ -18,6 +18,13 @@ inline int3 unpacked(uint color) {
     return (int3)((int)(color & 255u), (int)(color >> 8 & 255u), (int)(color >> 16 & 255u));
 }
 
+/* Colours of the palette: near at hand where they are few, as every step waits for one. */
+#if NEAR_COLORS
+#define COLOR(entry) shades[entry]
+#else
+#define COLOR(entry) colors[entry]
+#endif
+
 /* The queue of a block: red and green in a word, blue apart. */
 inline int3 queued(local const uint *two, local const short *one, int i) {
     const uint word = two[i * LANES];
@@ -39,11 +46,11 @@ inline uint4 quad_of(global const uint *paths, int i) {
     enqueue(two, one, tail, sum);                                                                                      \
     tail = NEXT(tail)
 
-/* Decide the present pixel and split its error in sixteenths; the top bits of a pixel clear what would leave the
- * picture: 31 of a pixel outside, 30 to 28 of the shares. */
-#define STEP(w_1, w_2, w_3, extra)                                                                                     \
+/* Decide the present pixel and split its error in sixteenths. With `marked` the top bits of a pixel clear what would
+ * leave the picture: 31 of a pixel outside, 30 to 28 of the shares. */
+#define STEP(marked, w_1, w_2, w_3, extra)                                                                             \
     {                                                                                                                  \
-        const uint pixel = now.s0;                                                                                     \
+        const uint pixel = now.s0, marks = (marked) ? pixel : 0u;                                                      \
         const int3 worth = WORTH(unpacked(pixel));                                                                     \
         const int3 reached = carry + inflow + (extra);                                                                 \
         inflow = queued(two, one, head);                                                                               \
@@ -51,25 +58,61 @@ inline uint4 quad_of(global const uint *paths, int i) {
         now = (uint4)(now.s123, 0u);                                                                                   \
         const int3 aim = clamp(worth + ((reached * gain) >> 4), (int3)(0), (int3)(4080));                              \
         const uint entry = nearest[table_place(CODE(aim))];                                                            \
-        const int3 wrong = worth - WORTH(unpacked(colors[entry]));                                                     \
+        const int3 wrong = worth - WORTH(unpacked(COLOR(entry)));                                                      \
         entries[k * LANES] = (INDEX)entry;                                                                             \
         if ((++k & 3) == 0) {                                                                                          \
             now = next;                                                                                                \
             next = quad_of(paths, k / 4 + 1);                                                                          \
         }                                                                                                              \
-        const int3 error = clamp(reached + ((int)pixel < 0 ? (int3)(0) : wrong), (int3)(-limit), (int3)(limit));       \
-        first = pixel & 1u << 30 ? (int3)(0) : error * (w_1) >> 4;                                                     \
-        second = pixel & 1u << 29 ? (int3)(0) : error * (w_2) >> 4;                                                    \
-        third = pixel & 1u << 28 ? (int3)(0) : error * (w_3) >> 4;                                                     \
+        const int3 error = clamp(reached + ((int)marks < 0 ? (int3)(0) : wrong), (int3)(-limit), (int3)(limit));       \
+        first = marks & 1u << 30 ? (int3)(0) : error * (w_1) >> 4;                                                     \
+        second = marks & 1u << 29 ? (int3)(0) : error * (w_2) >> 4;                                                    \
+        third = marks & 1u << 28 ? (int3)(0) : error * (w_3) >> 4;                                                     \
         carry = error - (first + second + third);                                                                      \
     }
 
-#define STRAIGHTS(length)                                                                                              \
+#define STRAIGHTS(marked, length)                                                                                      \
     for (int left = (length); left > 0; --left) {                                                                      \
-        STEP(STRAIGHT_1, STRAIGHT_2, STRAIGHT_3, 0);                                                                   \
+        STEP(marked, STRAIGHT_1, STRAIGHT_2, STRAIGHT_3, 0);                                                           \
         PUSH(near + third);                                                                                            \
         near = far + second, far = first;                                                                              \
     }
+
+#if PHASE == 0
+
+/* Sides `from` to `to` - 1 of an outward block, each with the corner that ends it. */
+#define SIDES(marked, from, to)                                                                                        \
+    for (int side = (from); side < (to); ++side) {                                                                     \
+        STRAIGHTS(marked, side < 2 * BLOCK - 5 ? side / 2 : side == 2 * BLOCK - 5 ? BLOCK - 3 : BLOCK - 2)             \
+        STEP(marked, CORNER_1, CORNER_2, CORNER_3, 0)                                                                  \
+        if (side < 2 * BLOCK - 5) {                                                                                    \
+            PUSH(near);                                                                                                \
+            PUSH(far + third);                                                                                         \
+            PUSH(second);                                                                                              \
+        } else {                                                                                                       \
+            PUSH(near + second);                                                                                       \
+            PUSH(far + third);                                                                                         \
+            PUSH((int3)(0));                                                                                           \
+        }                                                                                                              \
+        near = first, far = 0;                                                                                         \
+    }
+
+#else
+
+/* All of an inward block. */
+#define SIDES(marked)                                                                                                  \
+    for (int side = 0; side < 2 * BLOCK - 3; ++side) {                                                                 \
+        STEP(marked, AFTER_1, AFTER_2, 0, far)                                                                         \
+        near += second, far = first;                                                                                   \
+        STRAIGHTS(marked, BLOCK - (side + 1) / 2 - 2)                                                                  \
+        STEP(marked, CORNER_1, 0, 0, 0)                                                                                \
+        near += first;                                                                                                 \
+    }                                                                                                                  \
+    STEP(marked, 0, 0, 0, far)                                                                                         \
+    inflow = near;                                                                                                     \
+    STEP(marked, 0, 0, 0, 0)
+
+#endif
 
 /* The pixels of a group's blocks in the order of the scan, colour in the low 24 bits, marks above (see STEP).
  * image          uchar [rows][width][CHANNELS] from picture row ORIGIN on.
@@ -111,21 +154,42 @@ kernel void gather_paths(global const uchar *image, global uint *paths, global c
     }
 }
 
-/* The entries back into their places: output INDEX [rows][width]. NDRange as for gather_paths. */
+/* The entries back into their places: output INDEX [rows][width]. NDRange as for gather_paths.
+ * Constants: WORDS (1: block size and width are multiples of 4 and INDEX is uchar, so entries are moved in words). */
 kernel void scatter_paths(global const INDEX *entries, global INDEX *output, global const ushort *place, int4 picture,
                           int4 blocks) {
-    local INDEX tile[BLOCK * (LANES + 1)];
     const int y = (int)get_global_id(1), block_y = FIRST_ROW + (int)get_global_id(2), group = (int)get_group_id(0);
+    const int4 indices = (int4)(HEIGHT, WIDTH, 1, ORIGIN);
     entries += (get_global_id(2) * get_num_groups(0) + group) * (4 * QUADS * LANES);
+#if WORDS
+    local uint tile[LANES * (BLOCK / 4 + 1)];
+    local uchar *bytes = (local uchar *)tile;
+    for (int i = (int)get_local_id(0); i < BLOCK * LANES / 4; i += GROUP) {
+        const int four = i % (LANES / 4), x = i / (LANES / 4);
+        const uint found = ((global const uint *)entries)[place[y * BLOCK + x] * (LANES / 4) + four];
+        local uchar *to = bytes + 4 * four * (BLOCK + 4) + x;
+        to[0] = (uchar)found, to[BLOCK + 4] = (uchar)(found >> 8);
+        to[2 * (BLOCK + 4)] = (uchar)(found >> 16), to[3 * (BLOCK + 4)] = (uchar)(found >> 24);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = (int)get_local_id(0); i < BLOCK * LANES / 4; i += GROUP) {
+        const int word = i % (BLOCK / 4), lane = i / (BLOCK / 4);
+        const int at = block_column(group * LANES + lane, block_y) * BLOCK + 4 * word;
+        if (!outside(block_y * BLOCK + y, at, HEIGHT, WIDTH))
+            *(global uint *)(output + pixel_index(block_y * BLOCK + y, at, 0, indices)) =
+                tile[lane * (BLOCK / 4 + 1) + word];
+    }
+#else
+    local INDEX tile[BLOCK * (LANES + 1)];
     for (int i = (int)get_local_id(0); i < BLOCK * LANES; i += GROUP)
         tile[i / LANES * (LANES + 1) + i % LANES] = entries[place[y * BLOCK + i / LANES] * LANES + i % LANES];
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int i = (int)get_local_id(0); i < BLOCK * LANES; i += GROUP) {
         const int x = i % BLOCK, lane = i / BLOCK, at = block_column(group * LANES + lane, block_y) * BLOCK + x;
         if (!outside(block_y * BLOCK + y, at, HEIGHT, WIDTH))
-            output[pixel_index(block_y * BLOCK + y, at, 0, (int4)(HEIGHT, WIDTH, 1, ORIGIN))] =
-                tile[x * (LANES + 1) + lane];
+            output[pixel_index(block_y * BLOCK + y, at, 0, indices)] = tile[x * (LANES + 1) + lane];
     }
+#endif
 }
 
 /* Pinwheel error diffusion to a palette in a form for GPUs: a work-item takes a block of its phase. What is computed is
@@ -139,8 +203,8 @@ kernel void scatter_paths(global const INDEX *entries, global INDEX *output, glo
  * light, codes, edges: as in halftone_palette.cl.
  * Local memory   uint and short [4 N + 8][LANES].
  * Constants: BLOCK (at least 4), PHASE, LANES, GROUP, CHANNELS (1 or 3), INDEX, LINEAR (0: worths are 16 times the
- * values); weights of the kinds of pixels in sixteenths: STRAIGHT_1..3, CORNER_1..3, FIRST_1..3 (outward), AFTER_1..2
- * (inward). */
+ * values); NEAR_COLORS (1: at most 256 colours, held in local memory); weights of the kinds of pixels in sixteenths:
+ * STRAIGHT_1..3, CORNER_1..3, FIRST_1..3 (outward), AFTER_1..2 (inward). */
 kernel void halftone_palette_paths(global const uint *paths, global INDEX *entries, global const INDEX *nearest,
                                    global const uint *colors, global const short *light, global const uchar *codes,
                                    global short4 *edges, int4 picture, int4 blocks, int error_limit, int amplitude,
@@ -149,8 +213,17 @@ kernel void halftone_palette_paths(global const uint *paths, global INDEX *entri
     local short all_one[QUEUE_ENTRIES * LANES];
     const int lane = (int)get_local_id(0), block_y = FIRST_ROW + (int)get_global_id(1);
     const int block_x = block_column((int)get_global_id(0), block_y);
+#if NEAR_COLORS
+    local uint shades[256];
+    for (int i = lane; i < 256; i += LANES)
+        shades[i] = colors[i];
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
     if (outside(block_y * BLOCK, block_x * BLOCK, HEIGHT, WIDTH))
         return;
+    /* Whether the picture's right or lower end cuts a block of the group. */
+    const int last_x = block_column((int)get_group_id(0) * LANES + LANES - 1, block_y);
+    const int cut = (block_y + 1) * BLOCK > HEIGHT || (WIDTH % BLOCK && (last_x + 1) * BLOCK > WIDTH);
     const size_t begin = (get_global_id(1) * get_num_groups(0) + get_group_id(0)) * (4 * QUADS * LANES) + lane;
     paths += begin, entries += begin;
     local uint *two = all_two + lane;
@@ -168,29 +241,19 @@ kernel void halftone_palette_paths(global const uint *paths, global INDEX *entri
     }
     enqueue(two, one, 0, (int3)(0));
     tail = 1;
-    STEP(FIRST_1, FIRST_2, FIRST_3, 0)
+    STEP(1, FIRST_1, FIRST_2, FIRST_3, 0)
     PUSH((int3)(0));
     PUSH(second);
     PUSH((int3)(0));
     PUSH(third);
     PUSH((int3)(0));
     near = first;
-    for (int side = 0; side < 2 * BLOCK - 2; ++side) {
-        STRAIGHTS(side < 2 * BLOCK - 5 ? side / 2 : side == 2 * BLOCK - 5 ? BLOCK - 3 : BLOCK - 2)
-        STEP(CORNER_1, CORNER_2, CORNER_3, 0)
-        if (side < 2 * BLOCK - 5) {
-            PUSH(near);
-            PUSH(far + third);
-            PUSH(second);
-        } else {
-            PUSH(near + second);
-            PUSH(far + third);
-            PUSH((int3)(0));
-        }
-        near = first, far = 0;
-    }
-    STRAIGHTS(BLOCK - 2)
-    STEP(STRAIGHT_1, STRAIGHT_2, STRAIGHT_3, 0)
+    /* Only the last turn of a whole block gives to pixels beyond it. */
+    const int inside = cut ? 0 : 2 * BLOCK - 6;
+    SIDES(0, 0, inside)
+    SIDES(1, inside, 2 * BLOCK - 2)
+    STRAIGHTS(1, BLOCK - 2)
+    STEP(1, STRAIGHT_1, STRAIGHT_2, STRAIGHT_3, 0)
     PUSH(near + third);
     PUSH(far + second);
     /* `inflow` was the first entry beyond, which the last forward share belongs to. */
@@ -222,15 +285,10 @@ kernel void halftone_palette_paths(global const uint *paths, global INDEX *entri
     }
     head = 1, tail = 4 * BLOCK - 5;
     near = queued(two, one, 4 * BLOCK - 5), inflow = queued(two, one, 0);
-    for (int side = 0; side < 2 * BLOCK - 3; ++side) {
-        STEP(AFTER_1, AFTER_2, 0, far)
-        near += second, far = first;
-        STRAIGHTS(BLOCK - (side + 1) / 2 - 2)
-        STEP(CORNER_1, 0, 0, 0)
-        near += first;
+    if (cut) {
+        SIDES(1)
+    } else {
+        SIDES(0)
     }
-    STEP(0, 0, 0, far)
-    inflow = near;
-    STEP(0, 0, 0, 0)
 #endif
 }

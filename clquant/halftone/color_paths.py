@@ -137,14 +137,17 @@ class PathScan:
         kernel = session.program("halftone_table.cl", **mapper.constants(3)).kernel("nearest_of_all")
         group = session.work_group_size(kernel, TABLE_GROUP)
         session.launch(kernel, COLORS, group, *mapper.arguments(), nearest)
-        tables = (palette.rgba(), common.light, common.codes)
-        self._tables = (nearest, *(scope.copy_of(np.ascontiguousarray(table)) for table in tables))
-        index = "uchar" if palette.index_dtype == np.uint8 else "ushort"
+        few, index = palette.index_dtype == np.uint8, "uchar" if palette.index_dtype == np.uint8 else "ushort"
+        colors = np.zeros((256 if few else len(palette), 4), np.uint8)
+        colors[: len(palette)] = palette.rgba()
+        self._tables = (nearest, *(scope.copy_of(table) for table in (colors, common.light, common.codes)))
+        words = few and block_size % 4 == 0 and picture.width % 4 == 0
+        forms = {"WORDS": int(words), "NEAR_COLORS": int(few)}
         self._phases = []
         for phase in (OUTWARD, INWARD):
             constants, path, place = _phase(block_size, phase)
             program = session.program(
-                FILE, **constants, CHANNELS=picture.channels, INDEX=index, LINEAR=int(common.linear)
+                FILE, **constants, **forms, CHANNELS=picture.channels, INDEX=index, LINEAR=int(common.linear)
             )
             self._phases.append((program, scope.copy_of(path), scope.copy_of(place)))
 
