@@ -9,9 +9,9 @@
  * A pixel waits for the one before, so what counts is how soon a step ends and how many blocks run at once. A part's
  * pixels lie in local memory in the order of the scan: a step's place is the last one's plus a constant, and levels are
  * read three pixels ahead, records two, so that no step waits for memory. All kinds of pixels have the same
- * thresholds, and nearly all are straight: the records of these are in local memory, other pixels read their weights
- * when they are due. Parts of a few turns take little memory, so that many blocks run at once; what they cost is that
- * pixels beside the turns' vertical sides are read and written in words of four. */
+ * thresholds, and nearly all are straight: the records of these are in local memory, and so are the weights of the
+ * others, which are read when they are due. Parts of a few turns take little memory, so that many blocks run at once;
+ * what they cost is that pixels beside the turns' vertical sides are read and written in words of four. */
 
 #define WIDE (2 * RINGS) /* how much the sides of a part's blocks differ */
 #define PARTS ((BLOCK + WIDE - 1) / WIDE)
@@ -32,13 +32,20 @@
     record_2 = records[straight + level_2];                                                                            \
     inflow = place
 
+/* A limit of at least 4080 stops only what is above it of a white pixel, and below it of a black one: the two are
+ * computed beside the decision then. */
+#if LOOSE
+#define CLAMPED white ? min(value - 4080, limit) : max(value, -limit)
+#else
+#define CLAMPED min(max(white ? value - 4080 : value, -limit), limit)
+#endif
+
 /* Decide the present pixel, whose threshold is that of `record_0`, and split its error by `weights`. */
 #define DECIDE(weights, extra)                                                                                         \
     value = carry + sum + (extra);                                                                                     \
     white = value >= (int)(record_0 >> 20);                                                                            \
     pixels[0] = white ? 255 : 0;                                                                                       \
-    error = white ? value - 4080 : value;                                                                              \
-    error = min(max(error, -limit), limit);                                                                            \
+    error = CLAMPED;                                                                                                   \
     first = error * (int)((weights) & 31u) >> 4;                                                                       \
     second = error * (int)((weights) & 31u << 5) >> 9;                                                                 \
     third = error * (int)((weights) & 31u << 10) >> 14
@@ -50,8 +57,8 @@
     record_0 = record_1, record_1 = record_2
 
 /* A pixel of another kind than straight; its weights are read when it is due. */
-#define SPECIAL(row, extra)                                                                                            \
-    special = record[(row) * 256 + level_0];                                                                           \
+#define SPECIAL(weights, extra)                                                                                        \
+    special = weights;                                                                                                 \
     READ_AHEAD(QUEUE_AT(head));                                                                                        \
     head = NEXT(head);                                                                                                 \
     DECIDE(special, extra)
@@ -94,7 +101,7 @@
 
 /* Shares at 90, 135 and 180 degrees: the receivers after the last two that straight pixels began. */
 #define CORNER(mask)                                                                                                   \
-    SPECIAL(ROW_CORNER, 0);                                                                                            \
+    SPECIAL(specials[level_0], 0);                                                                                     \
     first &= (mask), second &= (mask);                                                                                 \
     carry = error - (first + second + third);                                                                          \
     PUSH(near);                                                                                                        \
@@ -105,7 +112,7 @@
 
 /* A corner of the block: the pixel diagonally beyond is of the same phase, so 135 degrees is on the side left. */
 #define BLOCK_CORNER(mask, next_mask)                                                                                  \
-    SPECIAL(ROW_CORNER, 0);                                                                                            \
+    SPECIAL(specials[level_0], 0);                                                                                     \
     first &= (next_mask), second &= (mask), third &= (mask);                                                           \
     carry = error - (first + second + third);                                                                          \
     PUSH(near + second);                                                                                               \
@@ -122,9 +129,10 @@
         run = min(run, CORE_START - 2 - done);                                                                         \
     straight = done + 2 < CORE_START ? 0 : 256
 #define CORE_COUNT(run) done += run
-#define ANY(row, extra)                                                                                                \
+#define OF_CORE(k) ((k) < CORE_START ? 0 : 256)
+#define ANY(extra)                                                                                                     \
     straight = done + 2 < CORE_START ? 0 : 256;                                                                        \
-    SPECIAL((row) + (done < CORE_START ? 0 : CORE_ROWS), extra);                                                       \
+    SPECIAL(specials[OF_CORE(done) + level_0], extra);                                                                 \
     ++done
 
 #endif
@@ -177,6 +185,52 @@ inline void store_part(global uchar *output, local const uchar *tile, global con
     }
 }
 
+#if GROUP > LANES
+
+/* What reached the rim of the group's inward blocks, by all its work-items (meet_edges in halftone_records.h). */
+inline void meet_apart(local short *queues, global const short *edges, int count, int first_index, int used,
+                       int block_y, int channel, int4 picture, int4 blocks) {
+    const int lane = (int)get_local_id(0) % LANES, block_x = block_column(first_index + lane, block_y);
+    const int above_at = block_beside(block_x, block_y - 1, channel, picture, blocks);
+    const int right_at = block_beside(block_x + 1, block_y, channel, picture, blocks);
+    const int below_at = block_beside(block_x, block_y + 1, channel, picture, blocks);
+    const int left_at = block_beside(block_x - 1, block_y, channel, picture, blocks);
+    if (lane >= used)
+        return;
+#pragma unroll 8
+    for (int i = (int)get_local_id(0) / LANES; i < 4 * BLOCK - 4; i += GROUP / LANES) {
+        const int side = i / (BLOCK - 1), along = i % (BLOCK - 1);
+        int met = side == 0   ? edge_sum(edges, 2 * BLOCK + along, count, above_at)
+                  : side == 1 ? edge_sum(edges, 3 * BLOCK + along, count, right_at)
+                  : side == 2 ? edge_sum(edges, BLOCK - 1 - along, count, below_at)
+                              : edge_sum(edges, 2 * BLOCK - 1 - along, count, left_at);
+        if (along == 0)
+            met += side == 0   ? edge_sum(edges, BLOCK, count, left_at)
+                   : side == 1 ? edge_sum(edges, 3 * BLOCK - 1, count, above_at)
+                   : side == 2 ? edge_sum(edges, 4 * BLOCK - 1, count, right_at)
+                               : edge_sum(edges, 0, count, below_at);
+        queues[i * LANES + lane] = (short)met;
+    }
+}
+
+/* What the group's outward blocks leave, by all its work-items: each pixel has taken a sum off the queue, but for the
+ * last one, so that is where it begins (leave_edges in halftone_records.h). */
+inline void leave_apart(local const short *queues, global short *edges, int count, int first_index, int used,
+                        int block_y, int channel, int4 picture, int4 blocks) {
+    const int lane = (int)get_local_id(0) % LANES;
+    if (lane >= used)
+        return;
+    global short *sums = edges + edge_block(block_y, block_column(first_index + lane, block_y), channel, blocks);
+#pragma unroll 4
+    for (int i = (int)get_local_id(0) / LANES; i < 4 * BLOCK + 3; i += GROUP / LANES) {
+        const int entry = entry_beyond(i);
+        if (entry >= 0)
+            sums[(size_t)entry * count] = queues[(BLOCK * BLOCK - 1 + i) % QUEUE_ENTRIES * LANES + lane];
+    }
+}
+
+#endif
+
 /* Halftones the whole blocks of a phase.
  *
  * NDRange: (ceil(blocks of this phase in a row / LANES) * GROUP, rows of whole blocks, channels), group (GROUP, 1, 1):
@@ -186,15 +240,17 @@ inline void store_part(global uchar *output, local const uchar *tile, global con
  * amplitude      short [256]: of the start error, by input level.
  * quads          ushort8 [N * N / 4]: the parts' words of four pixels, see ring_quads in clquant/halftone/layout.py.
  * edges          short [4 N][channels][edge rows][blocks of a phase in a row].
- * Local memory   uchar [pixels of the largest part + 3][LANES + 1], short [4 N + 8][LANES], uint [1 or 2][256].
- * Constants: BLOCK (a multiple of 4, at least 8), PHASE, RINGS (turns in a part, a multiple of 4), LANES, GROUP and
- * those of halftone_scan.h. */
+ * Local memory   uchar [pixels of the largest part + 3][LANES + 1], short [4 N + 8][LANES], uint and ushort [1 or 2]
+ *                [256].
+ * Constants: BLOCK (a multiple of 4, at least 8), PHASE, RINGS (turns in a part, a multiple of 4), LANES, GROUP, LOOSE
+ * (error_limit is at least 4080) and those of halftone_scan.h. */
 kernel void halftone_rings(global const uchar *image, global uchar *output, global const uint *record,
                            global const short *amplitude, global const ushort8 *quads, global short *edges,
                            int4 picture, int4 blocks, int error_limit, uint2 key) {
     local uchar tile[(PART_PIXELS + AHEAD) * RING_PITCH];
     local short queues[QUEUE_ENTRIES * LANES];
     local uint records[(1 + PHASE) * 256];
+    local ushort specials[(1 + PHASE) * 256]; /* weights at corners; inward: two after them, and one at them */
     const int lane = (int)get_local_id(0);
     local short *queue = queues + lane;
     const int block_y = FIRST_ROW + (int)get_global_id(1), channel = (int)get_global_id(2);
@@ -206,18 +262,28 @@ kernel void halftone_rings(global const uchar *image, global uchar *output, glob
     const int limit = error_limit;
     const size_t corner = pixel_index(block_y * BLOCK, block_column(group_index, block_y) * BLOCK, channel, picture);
     const int dx = STRIDE, dy = WIDTH * STRIDE, aligned = STRIDE == 1 && (WIDTH & 3) == 0;
-    const int above_at = block_beside(block_x, block_y - 1, channel, picture, blocks);
-    const int right_at = block_beside(block_x + 1, block_y, channel, picture, blocks);
-    const int below_at = block_beside(block_x, block_y + 1, channel, picture, blocks);
-    const int left_at = block_beside(block_x - 1, block_y, channel, picture, blocks);
     int carry = 0, near = 0, far = 0, inflow = 0, sum = 0, value, white, error, first, second, third;
     int level_0 = 0, level_1 = 0, level_2 = 0, level_3, straight = 0, head = 0, tail = 0, side = 0, done = 0;
     uint record_0 = 0, record_1 = 0, record_2, special;
-    for (int i = lane; i < (1 + PHASE) * 256; i += GROUP)
-        records[i] = record[(ROW_STRAIGHT + (i < 256 ? 0 : CORE_ROWS)) * 256 + (i & 255)];
+    for (int i = lane; i < (1 + PHASE) * 256; i += GROUP) {
+        global const uint *rows = record + (i < 256 ? 0 : CORE_ROWS) * 256 + (i & 255);
+        records[i] = rows[ROW_STRAIGHT * 256];
+#if PHASE == 0
+        specials[i] = (ushort)(rows[ROW_CORNER * 256] & 0x7fffu);
+#else
+        specials[i] = (ushort)(rows[ROW_AFTER * 256] & 0x3ffu | (rows[ROW_CORNER * 256] & 31u) << 10);
+#endif
+    }
 #if PHASE == 1
+#if GROUP > LANES
+    meet_apart(queues, edges, count, group_index, lanes_used, block_y, channel, picture, blocks);
+#else
     if (scans)
-        meet_edges(queue, LANES, edges, count, above_at, right_at, below_at, left_at);
+        meet_edges(queue, LANES, edges, count, block_beside(block_x, block_y - 1, channel, picture, blocks),
+                   block_beside(block_x + 1, block_y, channel, picture, blocks),
+                   block_beside(block_x, block_y + 1, channel, picture, blocks),
+                   block_beside(block_x - 1, block_y, channel, picture, blocks));
+#endif
 #endif
     for (int part = 0; part < PARTS; ++part) {
         /* A part's outer and inner sides. */
@@ -227,30 +293,26 @@ kernel void halftone_rings(global const uchar *image, global uchar *output, glob
         global const ushort8 *part_quads = quads + before / 4;
         if (lanes_used > 0)
             load_part(image + corner, tile, part_quads, part_pixels / 4, dx, dy, lanes_used, aligned);
-        if (scans) {
-            /* The first pixels of the part after it: along its upper side (inward), down its left side (outward). */
-            const int y = PHASE ? RINGS * (part + 1) : (BLOCK - outer) / 2, x = PHASE ? y : y - 1;
-            for (int i = 0; i < AHEAD; ++i) {
-                const size_t at = (size_t)(PHASE ? y : y + i) * dy + ((PHASE ? x + i : x) + 2 * BLOCK * lane) * dx;
-                tile[(part_pixels + i) * RING_PITCH + lane] = part < PARTS - 1 ? image[corner + at] : 0;
-            }
-        }
+        /* What is read ahead beyond the part's end counts for nothing. */
+        if (scans)
+            for (int i = 0; i < AHEAD; ++i)
+                tile[(part_pixels + i) * RING_PITCH + lane] = 0;
         barrier(CLK_LOCAL_MEM_FENCE);
         if (scans) {
             local uchar *pixels = tile + lane;
-            if (part == 0) {
-                level_0 = pixels[0], level_1 = pixels[RING_PITCH], level_2 = pixels[2 * RING_PITCH];
-                record_0 = records[level_0], record_1 = records[level_1];
-            }
+            level_0 = pixels[0], level_1 = pixels[RING_PITCH], level_2 = pixels[2 * RING_PITCH];
+            sum = inflow + 16 * level_0;
 #if PHASE == 0
-            const int above = -(above_at >= 0), right = -(right_at >= 0);
-            const int below = -(below_at >= 0), left = -(left_at >= 0);
+            const int above = -!outside(block_y * BLOCK - 1, 0, HEIGHT, WIDTH);
+            const int right = -!outside(0, (block_x + 1) * BLOCK, HEIGHT, WIDTH);
+            const int below = -!outside((block_y + 1) * BLOCK, 0, HEIGHT, WIDTH);
+            const int left = -!outside(0, block_x * BLOCK - 1, HEIGHT, WIDTH);
+            record_0 = records[level_0], record_1 = records[level_1];
             if (part == 0) {
                 carry = start_error(block_random(block_x, block_y, channel, 0u, key).s0, amplitude[level_0]);
-                sum = 16 * level_0;
                 QUEUE_AT(0) = 0;
                 tail = 1;
-                SPECIAL(ROW_FIRST, 0);
+                SPECIAL(record[ROW_FIRST * 256 + level_0], 0);
                 carry = error - (first + second + third);
                 PUSH(0);
                 PUSH(second);
@@ -281,7 +343,7 @@ kernel void halftone_rings(global const uchar *image, global uchar *output, glob
                     BLOCK_CORNER(mask, next_mask);
                 }
                 STRAIGHTS(BLOCK - 2, above)
-                SPECIAL(ROW_STRAIGHT, 0);
+                SPECIAL(record_0, 0);
                 first &= left, second &= above, third &= above;
                 carry = error - first - second - third;
                 PUSH(near + third);
@@ -291,6 +353,7 @@ kernel void halftone_rings(global const uchar *image, global uchar *output, glob
                 QUEUE_AT(NEXT(head)) = (short)(QUEUE_AT(NEXT(head)) + first);
             }
 #else
+            record_0 = records[OF_CORE(done) + level_0], record_1 = records[OF_CORE(done + 1) + level_1];
             if (part == 0) {
                 head = 1, tail = 4 * BLOCK - 5;
                 near = QUEUE_AT(4 * BLOCK - 5), sum = QUEUE_AT(0) + 16 * level_0;
@@ -298,22 +361,22 @@ kernel void halftone_rings(global const uchar *image, global uchar *output, glob
             const int stop = part < PARTS - 1 ? 4 * RINGS * (part + 1) : 2 * BLOCK - 3;
             for (; side < stop; ++side) {
                 const int length = BLOCK - (side + 1) / 2;
-                ANY(ROW_AFTER, far);
+                ANY(far);
                 carry = error - (first + second);
                 near += second, far = first;
                 MOVE_ON;
                 STRAIGHTS(length - 2, -1)
-                ANY(ROW_CORNER, 0);
-                carry = error - first;
-                near += first;
+                ANY(0);
+                carry = error - third;
+                near += third;
                 MOVE_ON;
             }
             if (part == PARTS - 1) {
-                ANY(ROW_NONE, far);
+                ANY(far);
                 carry = error;
                 inflow = near;
                 MOVE_ON;
-                ANY(ROW_NONE, 0);
+                ANY(0);
             }
 #endif
         }
@@ -323,7 +386,11 @@ kernel void halftone_rings(global const uchar *image, global uchar *output, glob
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 #if PHASE == 0
+#if GROUP > LANES
+    leave_apart(queues, edges, count, group_index, lanes_used, block_y, channel, picture, blocks);
+#else
     if (scans)
         leave_edges(queue, LANES, QUEUE_ENTRIES, head, edges + edge_block(block_y, block_x, channel, blocks), count);
+#endif
 #endif
 }

@@ -22,6 +22,7 @@ from clquant.halftone.layout import (
 )
 from clquant.halftone.paths import INWARD, OUTWARD
 from clquant.halftone.plan import Settings, make_plan
+from clquant.halftone.tones import WHITE
 from clquant.images import Picture, buffer_of
 
 GROUP = 32
@@ -31,10 +32,16 @@ LARGEST_UNROLLED = 8
 """Unrolling wins up to this block size on an H200: 357 against 234 Gpx/s at 8; 213 against 270 at 16."""
 
 
-RING_SHAPES = ((16, 8, 64, 64), (32, 16, 32, 128), (32, 4, 32, 32), (64, 4, 16, 128))
+RING_SHAPES = (
+    (16, 8, 64, 64),
+    (32, 16, 32, 256),
+    (32, 4, 32, 32),
+    (64, 8, 16, 256),
+    (64, 4, 16, 128),
+)
 """For `cl/halftone_rings.cl`: block sizes up to this, turns of the spiral in a part, blocks and work-items of a group.
 
-Best first: fastest on an H200, the third within 32 KiB of local memory. Large blocks are few, so there are work-items
+Best first: fastest on an H200; then those within 32 KiB of local memory. Large blocks are few, so there are work-items
 to spare for copying.
 """
 
@@ -158,7 +165,7 @@ class BlockHalftone:
             constants |= scan_constants(plan.path)
         if name == "rings":
             rings, lanes, group = _ring_shape(block, self._session.limits)
-            constants |= {"RINGS": rings, "LANES": lanes, "GROUP": group}
+            constants |= {"RINGS": rings, "LANES": lanes, "GROUP": group, "LOOSE": int(self._limit >= WHITE)}
             tables.append(ring_quads(plan.path, rings, lanes))
         kernel = self._session.program(self._variant.file, **constants).kernel(f"halftone_{name}")
         return _Form(kernel, tuple(self._scope.copy_of(table) for table in tables))

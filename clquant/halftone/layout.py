@@ -180,7 +180,7 @@ def queue_bytes(block_size: int, group: int) -> int:
 def ring_bytes(block_size: int, rings: int, lanes: int) -> int:
     """Local memory of a group of `cl/halftone_rings.cl`."""
     part = block_size**2 - max(block_size - 2 * rings, 0) ** 2
-    return (part + 3) * (lanes + 1) + queue_bytes(block_size, lanes) + 2 * 4 * TONES
+    return (part + 3) * (lanes + 1) + queue_bytes(block_size, lanes) + 2 * (4 + 2) * TONES
 
 
 def ring_quads(path: Path, rings: int, lanes: int) -> npt.NDArray[np.uint16]:
