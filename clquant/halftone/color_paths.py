@@ -33,6 +33,8 @@ GROUP = 256
 TABLE_GROUP = 256
 ENTRY_BYTES = 6
 """Of an error that waits in local memory: three components of 16 bits."""
+NEAR_BYTES = 4 * 256
+"""Of the palette's colours in local memory."""
 EDGE_BYTES = 8
 """Of an error that a block leaves to another: four components of 16 bits."""
 LARGEST_BLOCK = 64
@@ -67,7 +69,8 @@ def _lanes(block_size: int) -> int:
 def admits(limits: runtime.Limits) -> bool:
     """Whether a device can take this form."""
     queues = max(ENTRY_BYTES * (4 * size + 8) * _lanes(size) for size in (LARGEST_BLOCK // 2, LARGEST_BLOCK))
-    return limits.work_group >= GROUP and limits.local_memory >= queues and limits.max_alloc >= 2 * COLORS
+    needed = queues + NEAR_BYTES
+    return limits.work_group >= GROUP and limits.local_memory >= needed and limits.max_alloc >= 2 * COLORS
 
 
 def takes(picture: Picture, palette: Palette, block_size: int, scan: str) -> bool:
