@@ -179,46 +179,61 @@ __kernel void place_cells(__global const uint *occupied, uint cells, __global ui
 /* Collects the occupied bins in ascending order.
  * NDRange: 1-D, a work-group a cell; its size divides CELL_BINS / 8. bins (cells * CELL_BINS) uint, from Z-order code
  * first_bin on; starts (cells + 1) uint: where each cell's colours go; colors (starts[cells]) uint, packed; counts
- * likewise; offsets: two uint a work-item. */
+ * likewise; offsets: two uint a work-item; codes (room) ushort and sums (room) uint: colours that wait there until they
+ * are written side by side. */
 __kernel void collect_occupied(__global const uint *bins, uint first_bin, __global const uint *starts,
-                               __global uint *colors, __global uint *counts, __local uint *offsets)
+                               __global uint *colors, __global uint *counts, __local uint *offsets,
+                               __local ushort *codes, __local uint *sums, uint room)
 {
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);
     const uint cell = get_group_id(0);
     const uint run = CELL_BINS / 8 / size;
     const uint first = cell * (CELL_BINS / 8) + lid * run;
-    const uint n = starts[cell + 1] - starts[cell];
+    const uint begin = starts[cell];
+    const uint n = starts[cell + 1] - begin;
     uint found = 0;
     for (uint i = 0; i < (n ? run : 0); i++)
         found += occupied_of_eight(bins_of_eight(bins, first + i));
     /* Sums of 16 first, so that none adds up more than 16 and a 16th of them. */
-    __local uint *sums = offsets + size;
+    __local uint *sixteens = offsets + size;
     offsets[lid] = found;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lid % 16 == 0) {
         uint sum = 0;
         for (uint i = lid; i < min(lid + 16, size); i++)
             sum += offsets[i];
-        sums[lid / 16] = sum;
+        sixteens[lid / 16] = sum;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    uint out = starts[cell];
+    uint before = 0;
     for (uint i = 0; i < lid / 16; i++)
-        out += sums[i];
+        before += sixteens[i];
     for (uint i = lid / 16 * 16; i < lid; i++)
-        out += offsets[i];
-    for (uint i = 0; i < (found ? run : 0); i++) {
-        uint eight[8];
-        vstore4(bins_of_eight(bins, first + i)[0], 0, eight);
-        vstore4(bins_of_eight(bins, first + i)[1], 1, eight);
-        for (uint j = 0; j < 8; j++) {
-            if (eight[j]) {
-                colors[out] = packed_rgb(first_bin + 8 * (first + i) + j);
-                counts[out] = eight[j];
-                out++;
+        before += offsets[i];
+    /* The same for all work-items, so that all reach the barriers. */
+    for (uint done = 0; done < n; done += room) {
+        uint out = before - done;
+        const int is_now = before < done + room && before + found > done;
+        for (uint i = 0; i < (is_now ? run : 0); i++) {
+            uint eight[8];
+            vstore4(bins_of_eight(bins, first + i)[0], 0, eight);
+            vstore4(bins_of_eight(bins, first + i)[1], 1, eight);
+#pragma unroll
+            for (uint j = 0; j < 8; j++) {
+                if (eight[j] && out < room) {
+                    codes[out] = (ushort)(8 * (lid * run + i) + j);
+                    sums[out] = eight[j];
+                }
+                out += eight[j] > 0;
             }
         }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint i = lid; i < min(room, n - done); i += size) {
+            colors[begin + done + i] = packed_rgb(first_bin + cell * CELL_BINS + codes[i]);
+            counts[begin + done + i] = sums[i];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
 

@@ -20,8 +20,8 @@ def cube_bins(colors):
 
 @pytest.mark.small
 @pytest.mark.parametrize("cubes", [0, 1])
-@pytest.mark.parametrize("group", [1, 4, CELL_BINS // 8])
-def test_occupied_bins_are_counted_and_collected(queue, rng, cubes, group):
+@pytest.mark.parametrize(("group", "room"), [(1, 50), (4, 7), (4, CELL_BINS), (CELL_BINS // 8, 100)])
+def test_occupied_bins_are_counted_and_collected(queue, rng, cubes, group, room):
     colors = rng.integers(0, 32, (20000, 3), dtype=np.uint8)
     colors = colors[np.unique(reference.z_order(colors), return_index=True)[1]]
     first = 0 if cubes else FIRST
@@ -45,7 +45,8 @@ def test_occupied_bins_are_counted_and_collected(queue, rng, cubes, group):
         assert session.download(found, CELLS, np.uint32).tolist() == np.diff(starts.astype(np.int64)).tolist()
 
         out = [scope.empty(4 * len(codes)) for _ in range(2)]
-        given = held, np.uint32(first), scope.copy_of(starts), *out, local
+        waiting = local, runtime.LocalMemory(2 * room), runtime.LocalMemory(4 * room), np.uint32(room)
+        given = held, np.uint32(first), scope.copy_of(starts), *out, *waiting
         session.launch(collect, CELLS * group, group, *given)
         collected, sums = (session.download(buffer, len(codes), np.uint32) for buffer in out)
     assert np.array_equal(collected.view(np.uint8).reshape(-1, 4)[:, :3], colors)

@@ -19,8 +19,11 @@ MOST_TILE_ROWS = 64
 TILES_A_UNIT = 4
 TILE_GROUP = 512
 ANY_WIDTH = 4096
-# Work-items that add up how many bins of each cell are occupied.
+# Work-items that add up how many bins of each cell are occupied; most colours of a cell that wait in local memory until
+# they are written side by side, and the bytes of one.
 PLACE_GROUP = 256
+COLLECTED = 2048
+COLLECTED_BYTES = 6
 
 # The form of counting for GPUs: in local memory first. It takes no weights, and wants all bins in one buffer.
 TILES = Variant("tiles", "color_count_tiles.cl", lambda limits: limits.local_memory >= TILE_BYTES)
@@ -106,7 +109,9 @@ class Bins:
         kernel = self._program.kernel("collect_occupied")
         group = self._session.work_group_size(kernel, self._session.tuned("counting.group"), 8)
         colors, counts = owner.empty(4 * n), owner.empty(4 * n)
-        given = (self.buffer, np.uint32(first), starts, colors, counts, LocalMemory(8 * group))
+        room = max(1, min(COLLECTED, (self._session.limits.local_memory // 2 - 8 * group) // COLLECTED_BYTES))
+        waiting = LocalMemory(8 * group), LocalMemory(2 * room), LocalMemory(4 * room), np.uint32(room)
+        given = (self.buffer, np.uint32(first), starts, colors, counts, *waiting)
         self._session.launch(kernel, self._cells * group, group, *given)
         return colors, counts
 
@@ -127,9 +132,10 @@ def count_tiles(
     notes : pyopencl.Buffer
         What `cl/color_count_tiles.cl` notes.
     """
-    kernel = session.program(TILES.file, CHANNELS=channels).kernel("count_tiles")
-    group = session.work_group_size(kernel, TILE_GROUP)
     wide, rows, tiles = tiled(width, height, session.limits.compute_units)
+    aligned = int(wide % 4 == 0 and width * height % 4 == 0)
+    kernel = session.program(TILES.file, CHANNELS=channels, ALIGNED=aligned).kernel("count_tiles")
+    group = session.work_group_size(kernel, TILE_GROUP)
     sizes = np.uint32(width * height), np.uint32(wide), np.uint32(rows)
     session.launch(kernel, tiles * group, group, pixels, *sizes, bins, notes)
 
