@@ -5,6 +5,7 @@
  * 4.
  */
 #include "palette_nearest.h"
+#define COLUMNS 256
 #include "palette_table.h"
 
 #define BRICKS (SIDE / 4)

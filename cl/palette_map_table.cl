@@ -1,5 +1,9 @@
-/* palette_map.cl's mapping by a table of all colours' answers (palette_table.h); the same result bit for bit. */
+/* palette_map.cl's mapping by a table of all colours' answers (palette_table.h); the same result bit for bit.
+ *
+ * Constants: those of palette_nearest.h; ALIGNED of palette_table.h.
+ */
 #include "palette_nearest.h"
+#define COLUMNS 256
 #include "palette_table.h"
 
 /* The nearest entries of all colours.
@@ -28,6 +32,16 @@ uint looked_up(PALETTE_PARAMETERS, uint key, __global const INDEX *table)
     return (uint)nearest_to_color(space_coordinates(color, tables), color, points, colors, PALETTE_CELLS);
 }
 
+uint4 looked_up_quad(PALETTE_PARAMETERS, uint4 keys, __global const INDEX *table)
+{
+    uint4 found;
+    found.x = looked_up(PALETTE_ARGUMENTS, keys.x, table);
+    found.y = looked_up(PALETTE_ARGUMENTS, keys.y, table);
+    found.z = looked_up(PALETTE_ARGUMENTS, keys.z, table);
+    found.w = looked_up(PALETTE_ARGUMENTS, keys.w, table);
+    return found;
+}
+
 /* The nearest entry of every pixel.
  * NDRange: 1-D, a work-group of any size a tile. pixels (n, CHANNELS) uchar, 4-byte aligned; out (n) INDEX; n pixels in
  * rows of width; table as map_colors leaves it; rows of a tile. */
@@ -35,17 +49,38 @@ __kernel void map_pixels(PALETTE_PARAMETERS, __global const uchar *restrict pixe
                          ulong n, __global const INDEX *restrict table, uint width, uint rows)
 {
     const Tile tile = tile_of((uint)get_group_id(0), width, rows);
-    for (uint i = (uint)get_local_id(0); i < QUADS * rows; i += (uint)get_local_size(0)) {
+    const uint size = (uint)get_local_size(0);
+    uint i = (uint)get_local_id(0);
+#if ALIGNED
+    const Quads quads = quads_of(tile, width, n);
+    __global const uchar *from = pixels + quads.first * (4 * CHANNELS);
+    __global QUAD_OF(INDEX) *to = (__global QUAD_OF(INDEX) *)out + quads.first;
+    if (is_full(quads, rows))
+        for (; i + (AT_ONCE - 1) * size < QUADS * rows; i += AT_ONCE * size) {
+            Words words[AT_ONCE];
+            uint4 found[AT_ONCE];
+#pragma unroll
+            for (uint k = 0; k < AT_ONCE; k++)
+                words[k] = words_of_quad(from, place_of_quad(quads, i + k * size));
+#pragma unroll
+            for (uint k = 0; k < AT_ONCE; k++)
+                found[k] = looked_up_quad(PALETTE_ARGUMENTS, keys_of_words(words[k]), table);
+#pragma unroll
+            for (uint k = 0; k < AT_ONCE; k++)
+                to[place_of_quad(quads, i + k * size)] = index_quad(found[k]);
+        }
+    for (; i < QUADS * rows; i += size)
+        if (is_there(quads, i)) {
+            const uint place = place_of_quad(quads, i);
+            const uint4 keys = keys_of_words(words_of_quad(from, place));
+            to[place] = index_quad(looked_up_quad(PALETTE_ARGUMENTS, keys, table));
+        }
+#else
+    for (; i < QUADS * rows; i += size) {
         uint column;
         const ulong quad = quad_of_tile(tile, i, width, &column);
-        if (column >= tile.end || 4 * quad >= n)
-            continue;
-        const uint4 keys = load_quad(pixels, quad, n);
-        uint4 found;
-        found.x = looked_up(PALETTE_ARGUMENTS, keys.x, table);
-        found.y = looked_up(PALETTE_ARGUMENTS, keys.y, table);
-        found.z = looked_up(PALETTE_ARGUMENTS, keys.z, table);
-        found.w = looked_up(PALETTE_ARGUMENTS, keys.w, table);
-        store_quad(found, out, quad, n);
+        if (column < tile.end && 4 * quad < n)
+            store_quad(looked_up_quad(PALETTE_ARGUMENTS, load_quad(pixels, quad, n), table), out, quad, n);
     }
+#endif
 }

@@ -1,21 +1,59 @@
 /* palette_ordered.cl's dithering by a table of all colours' answers (palette_table.h); the same result bit for bit.
  *
- * An entry is an answer of palette_ordered.h in one word, for palettes of at most 256 colours: `from` in the low 16
- * bits, then `below`, then `above`.
+ * An entry is an answer of palette_ordered.h in one word, for palettes of at most 256 colours: `below` in the low 8
+ * bits, then `above`, then `from`.
  *
- * Constants: those of palette_nearest.h; ALIGNED 1 where the width is a multiple of 4, and the mask's side as well.
+ * Constants: those of palette_nearest.h; ALIGNED of palette_table.h, where the mask's side is a multiple of 4 as well.
  */
 #include "palette_nearest.h"
 #include "palette_ordered.h"
+#define COLUMNS 128
 #include "palette_table.h"
 
 uint answer_word(int4 point, int first, int second, __global const int4 *points, int values, int strength)
 {
     if (first == second)
-        return (uint)first << 24;
+        return (uint)first << 8;
     const Answer answer = answer_of(point, (uint)first, (uint)second, points, values, strength);
-    return (uint)answer.from | (uint)answer.below << 16 | (uint)answer.above << 24;
+    return (uint)answer.from << 16 | (uint)answer.above << 8 | (uint)answer.below;
 }
+
+/* What stands at a number of the mask. */
+uint taken(uint answer, int t)
+{
+    return (answer > ((uint)t << 16 | 0xFFFFu) ? answer : answer >> 8) & 255u;
+}
+
+/* Whether points are colours: then the table of nearest entries knows the nearest of each. */
+#define POINTS_ARE_COLORS (SPACE == 0 && !SPACE_ALPHA && CHANNELS != 1)
+
+#if POINTS_ARE_COLORS
+int dot3(int3 a, int3 b)
+{
+    return a.x * b.x + a.y * b.y + a.z * b.z;
+}
+
+/* Where in the table a colour is that was moved so many times its error away from its nearest entry. */
+uint place_moved(int3 color, int3 error, int reach)
+{
+    const int3 p = clamp(color + reach * error, (int3)(0), (int3)(255));
+    return table_place((uint)(p.x + (p.y << 8) + (p.z << 16)));
+}
+
+/* answer_of for masks of at most 2^12 numbers. Both sides of share > threshold are divided by what strength and 256
+ * leave of 2 values, so that they are below 195075 * 256 * 32 < 2^31. */
+uint narrow_answer(int3 error, int3 step, uint first, uint second, int values, int strength)
+{
+    const int more = max(values / 128, 1);
+    const int less = max(128 / values, 1);
+    const uint share = (uint)max(dot3(error, step) * (strength * more), 0);
+    const uint unit = (uint)max(dot3(step, step) * less, 1);
+    const uint often = min((share + unit - 1) / (2 * unit), (uint)values);
+    const int darker = dot3(step, LIGHTNESS.xyz) < 0;
+    const uint from = darker ? (uint)values - often : often;
+    return from << 16 | (darker ? second << 8 | first : first << 8 | second);
+}
+#endif
 
 /* The answers of all colours.
  * NDRange: 1-D, a work-item four neighbours of the table, guarded by `quads`, its length in fours. nearest (4 quads)
@@ -28,34 +66,48 @@ __kernel void dither_colors(PALETTE_PARAMETERS, __global const INDEX *restrict n
     if (quad >= quads)
         return;
     uint words[4];
+#if POINTS_ARE_COLORS
+    /* The four differ in red alone. */
+    const int3 color = table_color(4 * quad).xyz;
+    int3 error[4];
+    uint first[4], second[4];
+#pragma unroll
+    for (uint j = 0; j < 4; j++) {
+        first[j] = nearest[4 * quad + j];
+        error[j] = color + (int3)((int)j, 0, 0) - points[first[j]].xyz;
+    }
+    /* All four at once, as mostly no farther reach is asked for. */
+#pragma unroll
+    for (uint j = 0; j < 4; j++)
+        second[j] = nearest[place_moved(color + (int3)((int)j, 0, 0), error[j], 2)];
+#pragma unroll 1
+    for (int reach = 8; reach <= 128; reach *= 4)
+#pragma unroll
+        for (uint j = 0; j < 4; j++)
+            if (second[j] == first[j])
+                second[j] = nearest[place_moved(color + (int3)((int)j, 0, 0), error[j], reach)];
+#pragma unroll
+    for (uint j = 0; j < 4; j++) {
+        const int3 step = points[second[j]].xyz - points[first[j]].xyz;
+        if (values <= 4096)
+            words[j] = narrow_answer(error[j], step, first[j], second[j], values, strength);
+        else {
+            const int4 point = (int4)(color + (int3)((int)j, 0, 0), 0);
+            words[j] = answer_word(point, (int)first[j], (int)second[j], points, values, strength);
+        }
+    }
+#else
     for (uint j = 0; j < 4; j++) {
         const int4 point = space_coordinates(table_color(4 * quad + j), tables);
         const int first = nearest[4 * quad + j];
-#if SPACE == 0 && !SPACE_ALPHA && CHANNELS != 1
-        /* Points are colours, and the table knows the nearest entry of each. */
-        const int4 error = point - points[first];
-        int second = first;
-        if (squared(error) > 0)
-            for (int reach = 2; reach <= 128 && second == first; reach *= 4) {
-                const int4 p = clamp(point + reach * error, (int4)(0), extent);
-                second = nearest[table_place((uint)p.x | (uint)p.y << 8 | (uint)p.z << 16)];
-            }
-#else
         const int second = other_side(point, first, extent, points, PALETTE_CELLS);
-#endif
         words[j] = answer_word(point, first, second, points, values, strength);
     }
+#endif
     answers[quad] = vload4(0, words);
 }
 
-/* What stands at a number of the mask. */
-uint taken(uint answer, int t)
-{
-    return (t < (int)(answer & 0xFFFFu) ? answer >> 16 : answer >> 24) & 255u;
-}
-
-#if CHANNELS == 4
-/* What stands in a pixel that the table may not answer. */
+/* What stands in a pixel whose colour has this answer. */
 uint dithered(PALETTE_PARAMETERS, uint key, uint answer, int t, int values, int4 extent, int strength)
 {
     if (!is_beyond_table(key))
@@ -68,6 +120,41 @@ uint dithered(PALETTE_PARAMETERS, uint key, uint answer, int t, int values, int4
     const int second = other_side(point, first, extent, points, PALETTE_CELLS);
     return (uint)mixed(point, first, second, points, t, values, strength);
 }
+
+uint4 dithered_quad(PALETTE_PARAMETERS, uint4 keys, __global const uint *answers, int4 t, int values, int4 extent,
+                    int strength)
+{
+    /* All four are read before any is looked at. */
+    const uint4 known = (uint4)(answers[table_place(keys.x)], answers[table_place(keys.y)],
+                                answers[table_place(keys.z)], answers[table_place(keys.w)]);
+    uint4 found;
+    found.x = dithered(PALETTE_ARGUMENTS, keys.x, known.x, t.x, values, extent, strength);
+    found.y = dithered(PALETTE_ARGUMENTS, keys.y, known.y, t.y, values, extent, strength);
+    found.z = dithered(PALETTE_ARGUMENTS, keys.z, known.z, t.z, values, extent, strength);
+    found.w = dithered(PALETTE_ARGUMENTS, keys.w, known.w, t.w, values, extent, strength);
+    return found;
+}
+
+#if ALIGNED
+/* Four neighbours of the mask, for a quad in a row of the picture. */
+int4 mask_quad(__global const int *mask, uint side, uint row, uint quad)
+{
+    return ((__global const int4 *)mask)[(row & (side - 1)) * (side / 4) + (quad & (side / 4 - 1))];
+}
+#else
+/* The mask's numbers at four pixels from one on, wherever rows of width end. */
+int4 mask_pixels(__global const int *mask, uint side, uint row, uint column, uint width)
+{
+    int one[4];
+    for (uint j = 0; j < 4; j++) {
+        one[j] = mask[(row & (side - 1)) * side + (column & (side - 1))];
+        if (++column == width) {
+            column = 0;
+            row++;
+        }
+    }
+    return vload4(0, one);
+}
 #endif
 
 /* One of two entries a pixel.
@@ -75,45 +162,55 @@ uint dithered(PALETTE_PARAMETERS, uint key, uint answer, int t, int values, int4
  * arguments are those of palette_ordered.cl, pixels 4-byte aligned. */
 __kernel void dither_ordered(PALETTE_PARAMETERS, __global const uchar *restrict pixels, __global INDEX *restrict out,
                              ulong n, __global const uint *restrict answers, uint rows, uint width, uint first_row,
-                             __global const int *mask, uint side, int4 extent, int strength)
+                             __global const int *restrict mask, uint side, int4 extent, int strength)
 {
     const Tile tile = tile_of((uint)get_group_id(0), width, rows);
-#if CHANNELS == 4
+    const uint size = (uint)get_local_size(0);
+    const uint top = first_row + tile.row;
     const int values = (int)(side * side);
+    uint i = (uint)get_local_id(0);
+#if ALIGNED
+    const Quads quads = quads_of(tile, width, n);
+    __global const uchar *from = pixels + quads.first * (4 * CHANNELS);
+    __global QUAD_OF(INDEX) *to = (__global QUAD_OF(INDEX) *)out + quads.first;
+#if CHANNELS != 4
+    /* Pixels with alpha may have to be searched, which takes the registers of a second quad. */
+    if (is_full(quads, rows))
+        for (; i + (AT_ONCE - 1) * size < QUADS * rows; i += AT_ONCE * size) {
+            Words words[AT_ONCE];
+            int4 t[AT_ONCE];
+            uint4 found[AT_ONCE];
+#pragma unroll
+            for (uint k = 0; k < AT_ONCE; k++) {
+                const uint at = i + k * size;
+                words[k] = words_of_quad(from, place_of_quad(quads, at));
+                t[k] = mask_quad(mask, side, top + at / QUADS, tile.begin / 4 + at % QUADS);
+            }
+#pragma unroll
+            for (uint k = 0; k < AT_ONCE; k++)
+                found[k] = dithered_quad(PALETTE_ARGUMENTS, keys_of_words(words[k]), answers, t[k], values, extent,
+                                         strength);
+#pragma unroll
+            for (uint k = 0; k < AT_ONCE; k++)
+                to[place_of_quad(quads, i + k * size)] = index_quad(found[k]);
+        }
 #endif
-    for (uint i = (uint)get_local_id(0); i < QUADS * rows; i += (uint)get_local_size(0)) {
+    for (; i < QUADS * rows; i += size)
+        if (is_there(quads, i)) {
+            const uint place = place_of_quad(quads, i);
+            const int4 t = mask_quad(mask, side, top + i / QUADS, tile.begin / 4 + i % QUADS);
+            const uint4 keys = keys_of_words(words_of_quad(from, place));
+            to[place] = index_quad(dithered_quad(PALETTE_ARGUMENTS, keys, answers, t, values, extent, strength));
+        }
+#else
+    for (; i < QUADS * rows; i += size) {
         uint column;
         const ulong quad = quad_of_tile(tile, i, width, &column);
         if (column >= tile.end || 4 * quad >= n)
             continue;
-        uint row = first_row + tile.row + i / QUADS;
+        const int4 t = mask_pixels(mask, side, top + i / QUADS, column, width);
         const uint4 keys = load_quad(pixels, quad, n);
-#if ALIGNED
-        const uint place = (row & (side - 1)) * side + (column & (side - 1));
-        const int4 t = ((__global const int4 *)mask)[place / 4];
-#else
-        int one[4];
-        for (uint j = 0; j < 4; j++) {
-            one[j] = mask[(row & (side - 1)) * side + (column & (side - 1))];
-            if (++column == width) {
-                column = 0;
-                row++;
-            }
-        }
-        const int4 t = vload4(0, one);
-#endif
-        const uint4 known = (uint4)(answers[table_place(keys.x)], answers[table_place(keys.y)],
-                                    answers[table_place(keys.z)], answers[table_place(keys.w)]);
-#if CHANNELS == 4
-        uint4 found;
-        found.x = dithered(PALETTE_ARGUMENTS, keys.x, known.x, t.x, values, extent, strength);
-        found.y = dithered(PALETTE_ARGUMENTS, keys.y, known.y, t.y, values, extent, strength);
-        found.z = dithered(PALETTE_ARGUMENTS, keys.z, known.z, t.z, values, extent, strength);
-        found.w = dithered(PALETTE_ARGUMENTS, keys.w, known.w, t.w, values, extent, strength);
-#else
-        const uint4 found =
-            (uint4)(taken(known.x, t.x), taken(known.y, t.y), taken(known.z, t.z), taken(known.w, t.w));
-#endif
-        store_quad(found, out, quad, n);
+        store_quad(dithered_quad(PALETTE_ARGUMENTS, keys, answers, t, values, extent, strength), out, quad, n);
     }
+#endif
 }

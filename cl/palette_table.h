@@ -4,21 +4,23 @@
  * The table is by plain 8-bit values, of which gray pictures have 256 and others 2^24; alpha is 255. Colours of a cube
  * of side 4 are neighbours in it, so that the similar colours of neighbouring pixels are few cache lines.
  *
- * A work-group takes a tile of pixels, whose colours are similar as well.
+ * A work-group takes a tile of pixels, whose colours are similar as well. Where ALIGNED, a work-item reads AT_ONCE quads
+ * before it waits for any. COLUMNS (quads.h) is defined before this.
  */
-#define COLUMNS 256
+#define AT_ONCE 2
 #include "quads.h"
 
 #define QUAD_OF_(type) type##4
 #define QUAD_OF(type) QUAD_OF_(type)
 
-/* Where in the table the colour R | G << 8 | B << 16 is. */
+/* Where in the table the colour R | G << 8 | B << 16 is; other bits are not looked at. */
 uint table_place(uint key)
 {
 #if CHANNELS == 1
     return key & 255u;
 #else
-    return (key & 0xFCu) << 4 | (key & 0xFC00u) << 2 | (key & 0xFC0000u) | ((key & 0x030303u) * 0x10410u >> 16 & 63u);
+    /* The two low bits of each channel come together at the top of the product, and nothing else of it there. */
+    return (key & 0xFCu) << 4 | (key & 0xFC00u) << 2 | (key & 0xFC0000u) | (key & 0x030303u) * 0x4104000u >> 26;
 #endif
 }
 
@@ -33,10 +35,14 @@ int4 table_color(uint place)
 #endif
 }
 
+QUAD_OF(INDEX) index_quad(uint4 indices)
+{
+    return (QUAD_OF(INDEX))((INDEX)indices.x, (INDEX)indices.y, (INDEX)indices.z, (INDEX)indices.w);
+}
+
 void store_quad(uint4 indices, __global INDEX *out, ulong quad, ulong n)
 {
-    const QUAD_OF(INDEX) found =
-        (QUAD_OF(INDEX))((INDEX)indices.x, (INDEX)indices.y, (INDEX)indices.z, (INDEX)indices.w);
+    const QUAD_OF(INDEX) found = index_quad(indices);
     if (4 * quad + 4 <= n) {
         ((__global QUAD_OF(INDEX) *)out)[quad] = found;
     } else {

@@ -20,13 +20,13 @@ TABLE = Variant("table", "palette_map_table.cl")
 ORDERED_FILE = "palette_ordered_table.cl"
 # Bytes of an answer of ordered dithering, which palettes of more than 256 colours have no table of.
 ANSWER_BYTES = 4
-# COLUMNS of `cl/palette_table.h`: pixels that a tile is wide; most rows of one; tiles that a compute unit should have
-# at least; work-items that share one (dithering takes twice the rows and work-items), or that make a table; how wide
-# pixels in no rows are taken to be.
-COLUMNS = 256
-MOST_ROWS = 32
+# COLUMNS of `cl/palette_map_table.cl` and of the dithering's file: pixels that a tile is wide; most rows of one; tiles
+# that a compute unit should have at least; work-items that share one, or that make a table; how wide pixels in no rows
+# are taken to be. The answers of dithering take four times the cache of nearest entries, so that its tiles are squares.
+COLUMNS, ORDERED_COLUMNS = 256, 128
+MOST_ROWS, ORDERED_ROWS = 32, 128
 TILES_A_UNIT = 8
-GROUP = 512
+GROUP, ORDERED_GROUP = 512, 1024
 TABLE_GROUP = 256
 # How many times the pixels a table must have that is made from candidate lists, and one for ordered dithering: what the
 # tables cost on an NVIDIA H200.
@@ -76,9 +76,11 @@ def map_pixels(mapper: Mapper, task: Task) -> None:
     task : Task
     """
     wide = task.width if task.width is not None and task.width >= COLUMNS else ANY_WIDTH
-    tiles, rows = _tiles(mapper.session, task.count, wide)
+    tiles, rows = _tiles(mapper.session, task.count, wide, COLUMNS, MOST_ROWS)
+    aligned = _aligned(wide, task)
     given = (*task.arguments, _nearest(mapper, task.channels), np.uint32(wide), np.uint32(rows))
-    mapper.launch_any(TABLE.file, "map_pixels", task.channels, GROUP, *given, groups=tiles, fine=task.channels == 4)
+    how: Any = {"groups": tiles, "fine": task.channels == 4, "ALIGNED": aligned}
+    mapper.launch_any(TABLE.file, "map_pixels", task.channels, GROUP, *given, **how)
 
 
 def dither_pixels(mapper: Mapper, task: Task, more: Sequence[Any]) -> None:
@@ -93,12 +95,17 @@ def dither_pixels(mapper: Mapper, task: Task, more: Sequence[Any]) -> None:
         The last arguments of `cl/palette_ordered.cl`, from `width` on.
     """
     width, (side, extent, strength) = int(more[0]), more[-3:]
-    aligned = int(width % 4 == 0 and side % 4 == 0)
+    aligned = _aligned(width, task) * int(side % 4 == 0)
     answers = _answers(mapper, task.channels, side, extent, strength, aligned)
-    tiles, rows = _tiles(mapper.session, task.count, width, 2 * MOST_ROWS)
+    tiles, rows = _tiles(mapper.session, task.count, width, ORDERED_COLUMNS, ORDERED_ROWS)
     given = (*task.arguments, answers, np.uint32(rows), *more)
     how: Any = {"groups": tiles, "fine": task.channels == 4, "ALIGNED": aligned}
-    mapper.launch_any(ORDERED_FILE, "dither_ordered", task.channels, 2 * GROUP, *given, **how)
+    mapper.launch_any(ORDERED_FILE, "dither_ordered", task.channels, ORDERED_GROUP, *given, **how)
+
+
+def _aligned(width: int, task: Task) -> int:
+    """ALIGNED of `cl/palette_table.h`."""
+    return int(width % 4 == 0 and task.count % 4 == 0)
 
 
 def _colors(channels: int) -> int:
@@ -118,7 +125,8 @@ def _nearest(mapper: Mapper, channels: int) -> Buffer:
             given = mapper.points, np.uint32(mapper.colors), table
             session.launch(kernel, (256 // FEW_SIDE) ** 3 * group, group, *given)
         else:
-            _over_colors(mapper, TABLE.file, "map_colors", channels, channels != 1, table, np.uint32(colors // 4))
+            fine, quads = channels != 1, np.uint32(colors // 4)
+            _over_colors(mapper, TABLE.file, "map_colors", channels, fine, table, quads, ALIGNED=1)
         return table
 
     return mapper.kept(("nearest", channels), make)
@@ -146,10 +154,10 @@ def _over_colors(
     mapper.launch_any(file, kernel_name, channels, TABLE_GROUP, *more, items=items, fine=fine, **constants)
 
 
-def _tiles(session: Session, count: int, width: int, most_rows: int = MOST_ROWS) -> tuple[int, int]:
+def _tiles(session: Session, count: int, width: int, columns: int, most_rows: int) -> tuple[int, int]:
     """Tiles of pixels in rows, and rows of one."""
-    rows = count // (COLUMNS * TILES_A_UNIT * session.limits.compute_units)
+    rows = count // (columns * TILES_A_UNIT * session.limits.compute_units)
     # A tile's pixels are numbered in 32 bits.
     rows = max(1, min(most_rows, rows, (1 << 32) // width - 1))
     height = -(-count // width)
-    return -(-width // COLUMNS) * -(-height // rows), rows
+    return -(-width // columns) * -(-height // rows), rows
