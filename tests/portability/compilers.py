@@ -11,12 +11,12 @@ import threading
 
 from clquant.runtime.programs import kernel_folder
 from tests.portability.programs import Build
-from tests.portability.reports import Report
+from tests.portability.reports import CLANG, Report
 from tests.portability.runtimes import UnavailableError, apt_install
 
 AMD = ("gfx1030", "gfx90a", "gfx1100")
 INTEL = ("skl", "tgllp", "dg2")
-CLANG, LIBCLC = "clang-19", pathlib.Path("/usr/lib/clc/amdgcn--amdhsa.bc")
+LIBCLC = pathlib.Path("/usr/lib/clc/amdgcn--amdhsa.bc")
 CLANG_PACKAGES = (CLANG, "libclc-19")
 # Of the second comes `ocloc`, of the first its compiler.
 OCLOC_PACKAGES = ("libigc1", "intel-opencl-icd")
