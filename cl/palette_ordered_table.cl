@@ -81,11 +81,14 @@ __kernel void dither_colors(PALETTE_PARAMETERS, __global const INDEX *restrict n
     for (uint j = 0; j < 4; j++)
         second[j] = nearest[place_moved(color + (int3)((int)j, 0, 0), error[j], 2)];
 #pragma unroll 1
-    for (int reach = 8; reach <= 128; reach *= 4)
+    for (int reach = 8; reach <= 128; reach *= 4) {
+        if (second[0] != first[0] && second[1] != first[1] && second[2] != first[2] && second[3] != first[3])
+            break;
 #pragma unroll
         for (uint j = 0; j < 4; j++)
             if (second[j] == first[j])
                 second[j] = nearest[place_moved(color + (int3)((int)j, 0, 0), error[j], reach)];
+    }
 #pragma unroll
     for (uint j = 0; j < 4; j++) {
         const int3 step = points[second[j]].xyz - points[first[j]].xyz;
