@@ -174,16 +174,25 @@ LANES_INLINE void store_four(const uint8 *sum, const uint8 *squares, uint4 entry
     uint inside = min(4u, lanes_inside(x, y, level, whole, rules)), at = y * cols + x;
     uint entries[4];
     ulong words[4];
-    vstore4(entry, 0, entries);
-    FEW_TURNS
-    for (uint i = 0; i < inside; ++i)
-        nodes[at + i] = entries[i];
-    for (uint c = 0; c < BANDS; ++c) {
-        uint4 sums = high ? sum[c].hi : sum[c].lo, totals = high ? squares[c].hi : squares[c].lo;
-        vstore4(convert_ulong4(sums) << WIDE_SHIFT | convert_ulong4(totals), 0, words);
+    if (inside == 4)
+        vstore4(entry, 0, nodes + at);
+    else {
+        vstore4(entry, 0, entries);
         FEW_TURNS
         for (uint i = 0; i < inside; ++i)
-            stats[c * cells + at + i] = words[i];
+            nodes[at + i] = entries[i];
+    }
+    for (uint c = 0; c < BANDS; ++c) {
+        uint4 sums = high ? sum[c].hi : sum[c].lo, totals = high ? squares[c].hi : squares[c].lo;
+        ulong4 word = convert_ulong4(sums) << WIDE_SHIFT | convert_ulong4(totals);
+        if (inside == 4)
+            vstore4(word, 0, stats + c * cells + at);
+        else {
+            vstore4(word, 0, words);
+            FEW_TURNS
+            for (uint i = 0; i < inside; ++i)
+                stats[c * cells + at + i] = words[i];
+        }
     }
 }
 
