@@ -25,7 +25,7 @@ GRAY_FORMS = (
 )
 SEARCH_WEIGHT = 64
 """How much sooner short lists of candidates pay on GPUs where pixels wait for each other: on an NVIDIA H200, 512x512
-pixels took 35 ms by comparison with all of 256 colours, 1024x1024 by lists 17."""
+pixels to 256 colours take 3.0 ms by lists and 34 by comparison with all."""
 
 
 MOST_KEPT = 1 << 22
