@@ -40,10 +40,9 @@ inline uint earlier_siblings(__global const uint *grid, uint x, uint y, uint col
     return (x & 1u) * (left & COUNT_MASK) + (y & 1u) * ((above & COUNT_MASK) + second * (beside & COUNT_MASK));
 }
 
-// The same, and STOP where the node (x, y) of a level from TILE_LEVEL on stops a split. nodes: from level 3 on.
+// The same, and STOP where the node (x, y) stops a split. nodes: from level 3 on.
 inline uint step_of(__global const uint *nodes, uint x, uint y, uint level, uint width, uint height) {
-    uint below = level_base(width, height, 3, TILE_LEVEL);  // no loop: both levels are known
-    __global const uint *grid = nodes + below + level_base(width, height, TILE_LEVEL, level);
+    __global const uint *grid = nodes + level_base(width, height, 3, level);
     uint cols = along(width, level);
     return earlier_siblings(grid, x, y, cols) | (grid[y * cols + x] & STOP);
 }
@@ -206,11 +205,17 @@ typedef struct {
     int whole;
 } tile_t;
 
-// Node i, in Morton order, of a tile's nodes of `level` (3 to TILE_LEVEL - 1), whose grid this is; 0 outside the picture.
-inline uint tile_node(const tile_t *tile, __global const uint *grid, uint level, uint i) {
+// Entry i of a tile's nodes of levels 3 to TILE_LEVEL - 1, one level after another in Morton order; 0 outside the
+// picture.
+inline uint tile_node(const tile_t *tile, __global const uint *nodes, uint i) {
+    uint level = 3;
+    for (uint here = CELLS; level + 1 < TILE_LEVEL && i >= here; here >>= 2, ++level) {
+        nodes += along(tile->width, level) * along(tile->height, level);
+        i -= here;
+    }
     uint cols = along(tile->width, level), x = (tile->x << (TILE_LEVEL - level)) + even_bits(i);
     uint y = (tile->y << (TILE_LEVEL - level)) + even_bits(i >> 1);
-    return tile->whole || (x < cols && y < along(tile->height, level)) ? grid[y * cols + x] : 0u;
+    return tile->whole || (x < cols && y < along(tile->height, level)) ? nodes[y * cols + x] : 0u;
 }
 
 // Four flags of a tile's blocks, row by row: word i; 0 outside the picture.
@@ -226,58 +231,34 @@ inline uint tile_flags(const tile_t *tile, __global const uchar *flags, uint i) 
     return word;
 }
 
-// Loads a tile's nodes of levels 3 to TILE_LEVEL - 1, one level after another in Morton order, and as many words of
-// flags as it has cells: those of two places before any is kept, so that they do not wait for one another. Levels are
-// known to the compiler, as finding where they are would take longer than the loads.
+// Loads a tile's nodes and flags, several of each before any is kept, so that they do not wait for one another.
 inline void load_tile(const tile_t *tile, __global const uint *nodes, __global const uchar *flags, __local uint *inner,
                       __local uint *block_flags) {
-    for (uint start = get_local_id(0); start < CELLS; start += 2 * GROUP) {
-        uint words[2 * (TILE_LEVEL - 3)], more[2];
+    for (uint start = get_local_id(0); start < INNER; start += 3 * GROUP) {
+        uint words[3], more[2];
 #pragma unroll
-        for (uint k = 0; k < 2; ++k) {
-            uint i = start + k * GROUP;
-            __global const uint *grid = nodes;
+        for (uint k = 0; k < 3; ++k)
+            words[k] = start + k * GROUP < INNER ? tile_node(tile, nodes, start + k * GROUP) : 0u;
 #pragma unroll
-            for (uint level = 3; level < TILE_LEVEL; ++level) {
-                words[2 * (level - 3) + k] = i < CELLS >> (2 * level - 6) ? tile_node(tile, grid, level, i) : 0u;
-                grid += along(tile->width, level) * along(tile->height, level);
-            }
-            more[k] = i < CELLS ? tile_flags(tile, flags, i) : 0u;
-        }
+        for (uint k = 0; k < 2; ++k)
+            more[k] = start + k * GROUP < BLOCKS / 4 ? tile_flags(tile, flags, start + k * GROUP) : 0u;
 #pragma unroll
-        for (uint k = 0; k < 2; ++k) {
-            uint i = start + k * GROUP, at = i;
+        for (uint k = 0; k < 3; ++k)
+            if (start + k * GROUP < INNER)
+                inner[start + k * GROUP] = words[k];
 #pragma unroll
-            for (uint level = 3; level < TILE_LEVEL; ++level) {
-                if (i < CELLS >> (2 * level - 6))
-                    inner[at] = words[2 * (level - 3) + k];
-                at += CELLS >> (2 * level - 6);
-            }
-            if (i < CELLS)
-                block_flags[i] = more[k];
-        }
+        for (uint k = 0; k < 2; ++k)
+            if (start + k * GROUP < BLOCKS / 4)
+                block_flags[start + k * GROUP] = more[k];
     }
+    // Where the group is small, the loop above has left flags out.
+    for (uint i = get_local_id(0); i < BLOCKS / 4 && 2 * GROUP < BLOCKS / 4; i += GROUP)
+        block_flags[i] = tile_flags(tile, flags, i);
 }
 
 // Whether cell j of level 3 is the first of the node of `level` that holds it.
 inline uint begins_node(uint j, uint level) {
     return (j & ((1u << (2 * level - 6)) - 1u)) == 0;
-}
-
-// Mean word `w` of the node (x, y) of a level from 3 to TILE_LEVEL - 1: node_mean where it takes no loop.
-inline uint inner_mean(const tile_t *tile, __global const ulong *stats, uint x, uint y, uint level, uint w) {
-    __global const ulong *plane = stats;
-    uint cols = along(tile->width, level), cells = cols * along(tile->height, level), word = 0;
-    uint n = tile->whole ? 0u : (uint)pixels_inside(x, y, level, tile->width, tile->height);
-#pragma unroll
-    for (uint k = 3; k + 1 < TILE_LEVEL; ++k)
-        plane += k < level ? BANDS * along(tile->width, k) * along(tile->height, k) : 0u;
-    plane += y * cols + x;
-    for (uint c = 4 * w; c < min(4 * w + 4, (uint)CHANNELS); ++c) {
-        uint sum = (uint)(plane[c * cells] >> WIDE_SHIFT);
-        word |= (tile->whole ? whole_mean(sum, level) : rounded_mean(sum, n)) << (8 * (c & 3u));
-    }
-    return word;
 }
 
 // Follows a tile's tree from the levels below TILE_LEVEL down to `last`, to the node that holds cell j of level 3:
@@ -356,7 +337,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_leaves
                 if (lower == 0 && begins_node(j, leaf)) {
                     places[padded(slot)] = square_place(column, row, leaf);
                     for (uint w = 0; w < MEAN_WORDS; ++w)
-                        means[w * PADDED + padded(slot)] = inner_mean(&tile, stats, x >> leaf, y >> leaf, leaf, w);
+                        means[w * PADDED + padded(slot)] =
+                            node_mean(stats, upper, tile.whole, x >> leaf, y >> leaf, leaf, w, width, height);
                 }
                 continue;
             }
