@@ -267,13 +267,9 @@ def _open_halftone(
     def make(scope: runtime.Scope) -> BlockHalftone:
         return BlockHalftone(session, scope, settings, shown)
 
-    if session.limits.is_cpu:
-        key = ("halftone", settings, shown.tobytes(), session.choose(_forms(settings.block_size)).name)
-        with runtime.kept(session, key, make) as job:
-            yield job
-        return
-    with session.scope() as scope:
-        yield make(scope)
+    key = ("halftone", settings, shown.tobytes(), session.choose(_forms(settings.block_size)).name)
+    with runtime.kept(session, key if session.limits.is_cpu else None, make) as job:
+        yield job
 
 
 def halftone(

@@ -7,7 +7,7 @@ another often share a palette.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 from clquant import runtime
 from clquant.palette.cells import FINER_PAYS
@@ -42,13 +42,18 @@ def open_mapper(
     def make(scope: runtime.Scope) -> Mapper:
         return Mapper(session, scope, palette, space, expected_pixels, metric, lanes=lanes)
 
-    if not session.limits.is_cpu or len(palette) > MOST_COLORS:
-        with session.scope() as scope:
-            yield make(scope)
-        return
+    key = None
+    if session.limits.is_cpu and len(palette) <= MOST_COLORS:
+        key = _key(session, palette, space, expected_pixels, metric, lanes)
+    with runtime.kept(session, key, make, lambda mapper: mapper.list_bytes <= MOST_BYTES) as mapper:
+        yield mapper
+
+
+def _key(
+    session: runtime.Session, palette: Palette, space: Space, expected_pixels: int, metric: str, lanes: bool
+) -> tuple[Hashable, ...]:
+    """All that a mapper's lists and forms depend on."""
     searches = expected_pixels * len(palette)
     how = (metric, lanes, searches >= session.tuned("mapping.grid_pays"), searches >= FINER_PAYS)
     forms = (session.choose(VARIANTS).name, session.tuned("mapping.group"), session.tuned("mapping.table_pays"))
-    key = ("mapper", palette.colors.shape, palette.colors.tobytes(), space, how, forms)
-    with runtime.kept(session, key, make, lambda mapper: mapper.list_bytes <= MOST_BYTES) as mapper:
-        yield mapper
+    return ("mapper", palette.colors.shape, palette.colors.tobytes(), space, how, forms)

@@ -91,7 +91,7 @@ KEEPER = Keeper()
 @contextlib.contextmanager
 def kept(
     session: Session,
-    key: Hashable,
+    key: Hashable | None,
     make: Callable[[Scope], Thing],
     worth: Callable[[Thing], bool] = lambda _: True,
 ) -> Iterator[Thing]:
@@ -100,8 +100,8 @@ def kept(
     Parameters
     ----------
     session : Session
-    key : hashable
-        All that the thing depends on besides queue and device.
+    key : hashable or None
+        All that the thing depends on besides queue and device; None: it lasts as long as the block, and is not kept.
     make : callable
         Makes the thing, in a scope of its own that lasts until it is let go; it keeps no array of the caller's.
     worth : callable
@@ -112,6 +112,10 @@ def kept(
     Thing
         Gone if the block fails.
     """
+    if key is None:
+        with session.scope() as scope:
+            yield make(scope)
+        return
     whole = (session.queue.int_ptr, session.limits, key)
     found = KEEPER.take(whole)
     if found is None:

@@ -60,12 +60,12 @@ def open_search(session: Session, codebook: npt.NDArray[np.uint8], shape: BlockS
     session, codebook, shape
         As `Search` takes them.
     """
-    if not session.limits.is_cpu or codebook.nbytes > MOST_KEPT:
-        with session.scope() as scope:
-            yield Search(session, scope, codebook, shape)
-        return
-    key = ("search", codebook.tobytes(), shape, session.choose(VARIANTS).name)
-    with kept(session, key, lambda scope: Search(session, scope, codebook.copy(), shape)) as search:
+    key = None
+    if session.limits.is_cpu and codebook.nbytes <= MOST_KEPT:
+        key = "search", codebook.tobytes(), shape, session.choose(VARIANTS).name
+    with kept(
+        session, key, lambda scope: Search(session, scope, codebook if key is None else codebook.copy(), shape)
+    ) as search:
         yield search
 
 
