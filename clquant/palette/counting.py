@@ -223,7 +223,8 @@ class _Counter:
         session.write(counters, begins[:-1] + earlier)
         places = inner.empty(2 * int(begins[-1]))
         self._launch_over_bands("place_pixels", spread, counters, (places,))
-        program = session.program(PARTITION.file)
+        # Any number of channels will do; another than the pictures' would be one more program to compile.
+        program = session.program(PARTITION.file, CHANNELS=self._pictures[-1].channels)
         occupied, where = inner.empty(4 * CELLS), inner.copy_of(begins)
         memory = LocalMemory(4 * CELL_BINS)
         session.launch(program.kernel("count_colors"), groups, 1, places, where, occupied, memory)
