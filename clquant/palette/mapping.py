@@ -285,6 +285,7 @@ class Mapper:
         items: int = 0,
         groups: int = 0,
         fine: bool = True,
+        exact: bool = False,
         **constants: int,
     ) -> None:
         """Queue a kernel whose arguments begin as `cl/palette_nearest.h` says, and go on as it likes.
@@ -302,11 +303,13 @@ class Mapper:
             Work-items, or if 0 work-groups.
         fine : bool
             As for `arguments`.
+        exact : bool
+            Whether the kernel is built for groups of GROUP work-items, one of the constants.
         **constants : int
             The kernel's own, besides those of `constants`.
         """
         kernel = self._session.program(file, **self.constants(channels), **constants).kernel(kernel_name)
-        group = self._session.work_group_size(kernel, wanted)
+        group = constants["GROUP"] if exact else self._session.work_group_size(kernel, wanted)
         self._session.launch(kernel, items or groups * group, group, *self.arguments(fine), *more)
 
     def constants(self, channels: int) -> dict[str, int | str]:
