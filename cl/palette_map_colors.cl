@@ -1,20 +1,40 @@
 /* palette_map_table.cl's table of all colours' nearest entries, the same, where points are colours and the palette has
  * at most 256: without lists, as a work-group finds the candidates of its colours itself.
  *
- * Constants: those of palette_nearest.h, CHANNELS 3 or 4 among them; SIDE of a group's cube of colours, a multiple of
- * 4.
+ * Constants: those of palette_nearest.h, CHANNELS 3 or 4 among them; WIDE, HIGH and DEEP, the sides of a group's box of
+ * colours, powers of two and multiples of 4; PLAIN (1: the table is by R | G << 8 | B << 16 instead).
  */
 #include "palette_nearest.h"
 #define COLUMNS 256
 #include "palette_table.h"
 
-#define BRICKS (SIDE / 4)
+/* The i-th four colours of a box, whose first is `low`. */
+uint quad_of_box(uint i, uint4 low)
+{
+#if PLAIN
+    const uint4 at = low + (uint4)(i % (WIDE / 4) * 4, i / (WIDE / 4) % HIGH, i / (WIDE / 4 * HIGH), 0);
+    return at.z << 14 | at.y << 6 | at.x >> 2;
+#else
+    const uint b = i / 16;
+    const uint4 brick = low / 4 + (uint4)(b % (WIDE / 4), b / (WIDE / 4) % (HIGH / 4), b / (WIDE / 4 * (HIGH / 4)), 0);
+    return (brick.z << 12 | brick.y << 6 | brick.x) << 4 | (i & 15u);
+#endif
+}
+
+int4 first_color(uint quad)
+{
+#if PLAIN
+    return (int4)((int)(quad << 2 & 255u), (int)(quad >> 6 & 255u), (int)(quad >> 14), 255);
+#else
+    return table_color(4 * quad);
+#endif
+}
 
 /* The nearest entries of all colours.
- * NDRange: 1-D, (256 / SIDE)^3 groups of any size, one a cube of SIDE^3 colours, cubes by red, then green, then blue.
+ * NDRange: 1-D, 2^24 / (WIDE HIGH DEEP) groups of any size, one a box of colours, boxes by red, then green, then blue.
  * points (k, 4) int, the palette; k 1 to 256; table (2^24) uchar.
  *
- * An entry is a candidate if somewhere in the cube it is as near as the pivot, the entry nearest to the cube's middle
+ * An entry is a candidate if somewhere in the box it is as near as the pivot, the entry nearest to the box's middle
  * (palette_cells.cl). One number orders entries: the distance, then the index, in 8 bits. Distances are below 2^18,
  * those of doubled points below 2^20. A work-item's four colours differ in red alone: (d + j)^2 = d^2 + 2 d j + j^2. */
 __kernel void map_colors(__global const int4 *restrict points, uint k, __global uint *restrict table)
@@ -24,11 +44,10 @@ __kernel void map_colors(__global const int4 *restrict points, uint k, __global 
     __local uint count;
     const uint lid = (uint)get_local_id(0);
     const uint size = (uint)get_local_size(0);
-    const uint across = 256 / SIDE;
-    const uint cube = (uint)get_group_id(0);
-    const uint4 at = (uint4)(cube % across, cube / across % across, cube / (across * across), 0);
-    const int4 low = convert_int4(at) * SIDE;
-    const int4 high = (int4)(low.xyz + (SIDE - 1), 0);
+    const uint box = (uint)get_group_id(0), across = 256 / WIDE, down = 256 / HIGH;
+    const uint4 first = (uint4)(box % across * WIDE, box / across % down * HIGH, box / (across * down) * DEEP, 0);
+    const int4 low = convert_int4(first);
+    const int4 high = low + (int4)(WIDE - 1, HIGH - 1, DEEP - 1, 0);
     if (lid == 0) {
         pivot = UINT_MAX;
         count = 0;
@@ -51,11 +70,9 @@ __kernel void map_colors(__global const int4 *restrict points, uint k, __global 
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     const uint found = count;
-    for (uint i = lid; i < SIDE * SIDE * SIDE / 4; i += size) {
-        const uint b = i / 16;
-        const uint4 brick = at * BRICKS + (uint4)(b % BRICKS, b / BRICKS % BRICKS, b / (BRICKS * BRICKS), 0);
-        const uint quad = (brick.z << 12 | brick.y << 6 | brick.x) << 4 | (i & 15u);
-        const int4 color = table_color(4 * quad);
+    for (uint i = lid; i < WIDE * HIGH * DEEP / 4; i += size) {
+        const uint quad = quad_of_box(i, first);
+        const int4 color = first_color(quad);
         int4 best = INT_MAX;
         for (uint j = 0; j < found; j++) {
             const int4 entry = near[j];

@@ -59,6 +59,19 @@ def test_pinwheel_by_paths_equals_the_portable_form(device, rng, block, linear, 
         assert np.array_equal(engine.transform(pyopencl.array.to_device(queue, image)).get(), expected)
 
 
+@pytest.mark.parametrize(("entries", "color_space"), [(300, "srgb"), (40, "oklab")])
+def test_paths_to_any_palette_equal_the_portable_form(device, rng, entries, color_space):
+    queue = runtime.default_queue(device)
+    if not admits(runtime.Limits.of(device)):
+        pytest.skip("does not run on this device")
+    image, palette = picture(70, 132, 3, rng), Palette(rng.integers(0, 256, (entries, 3), np.uint8))
+    engine = PinwheelHalftoner(16, palette=palette, color_space=color_space, queue=queue)
+    with runtime.force_variant("portable"):
+        expected = engine.transform(image)
+    with runtime.force_variant("paths"):
+        assert np.array_equal(engine.transform(image), expected)
+
+
 def test_transparent_pixels_take_the_transparent_entry(queue, rng):
     image = picture(12, 12, 4, rng)
     image[3:6, 2:9, 3] = 0

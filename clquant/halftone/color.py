@@ -105,14 +105,15 @@ def pinwheel_palette(
         for band in [whole] if picture.on_device else bands:
             with session.scope() as inner:
                 image = picture.upload(session, inner, band[0], band[1])
-                if result is not None and band[:2] == band[2:]:
+                if picture.on_device:
+                    result = session.new_array(shape, palette.index_dtype)
+                    output = images.buffer_of(result)
+                elif band[:2] == band[2:]:
                     output = result.room(inner, *band[:2])
                 else:
                     output = inner.empty((band[1] - band[0]) * picture.width * size)
                 job.run(inner, image, output, band)
-                if picture.on_device:
-                    result = images.emit(session, True, output, shape, palette.index_dtype)
-                else:
+                if not picture.on_device:
                     result.store(inner, band[2], band[3], output, (band[2] - band[0]) * picture.width * size)
             report.report(band[3], picture.height)
         mapper.check_transparency()

@@ -21,6 +21,7 @@ from clquant.halftone.layout import pack_path
 from clquant.halftone.paths import INWARD, NO_ANGLE, OUTWARD, make_path
 from clquant.halftone.tables import constant_tables, rows
 from clquant.images import Picture
+from clquant.palette import color_table
 from clquant.palette.mapping import Mapper
 from clquant.palette.palette import Palette
 
@@ -30,14 +31,17 @@ FEWEST_PIXELS = 1 << 12
 """Smaller pictures are not worth a table."""
 GROUP = 256
 """Work-items that bring a row of a group's blocks into order."""
-TABLE_GROUP = 256
 ENTRY_BYTES = 6
 """Of an error that waits in local memory: three components of 16 bits."""
-NEAR_BYTES = 4 * 256
-"""Of the palette's colours in local memory."""
+NEAR_BYTES = 8 * 256
+"""Of the worths of the palette's entries in local memory."""
+HALF_VALUE = 8
+"""What `cl/halftone_palette_paths.cl` adds to worths that are 16 times values."""
 EDGE_BYTES = 8
 """Of an error that a block leaves to another: four components of 16 bits."""
 LARGEST_BLOCK = 64
+AHEAD = 16
+"""Pixels by which a path's are asked for before they are due, where that is done."""
 KINDS = {
     OUTWARD: {"FIRST": (90, 90, 180), "STRAIGHT": (45, 90, 135), "CORNER": (90, 135, 180)},
     INWARD: {
@@ -68,7 +72,7 @@ def _lanes(block_size: int) -> int:
 
 def admits(limits: runtime.Limits) -> bool:
     """Whether a device can take this form."""
-    queues = max(ENTRY_BYTES * (4 * size + 8) * _lanes(size) for size in (LARGEST_BLOCK // 2, LARGEST_BLOCK))
+    queues = max(ENTRY_BYTES * (4 * size + 4) * _lanes(size) for size in (LARGEST_BLOCK // 2, LARGEST_BLOCK))
     needed = queues + NEAR_BYTES
     return limits.work_group >= GROUP and limits.local_memory >= needed and limits.max_alloc >= 2 * COLORS
 
@@ -93,9 +97,19 @@ def _groups(width: int, block_size: int) -> int:
     return -(-half_blocks(width, block_size) // _lanes(block_size))
 
 
+@dataclass(frozen=True)
+class _Phase:
+    """Compile-time constants of a phase, and its tables as the kernels read them."""
+
+    constants: Mapping[str, int]
+    path: npt.NDArray[np.uint16]
+    place: npt.NDArray[np.uint16]
+    order: npt.NDArray[np.uint32]
+
+
 @lru_cache(maxsize=32)
-def _phase(block_size: int, phase: int) -> tuple[Mapping[str, int], npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
-    """Compile-time constants of a phase, its path as the kernels read it, and each pixel's number in it."""
+def _phase(block_size: int, phase: int, in_picture_order: bool) -> _Phase:
+    """A phase whose pixels lie in the order of the picture, or of the scan."""
     path = make_path(block_size, "spiral", phase)
     row, table = rows(path, constant_tables())
     weights = {
@@ -103,10 +117,21 @@ def _phase(block_size: int, phase: int) -> tuple[Mapping[str, int], npt.NDArray[
         for name, kind in KINDS[phase].items()
         for j in range(3)
     }
-    place = np.empty((block_size, block_size), np.uint16)
-    place[path.y, path.x] = np.arange(block_size**2)
     constants = {"BLOCK": block_size, "PHASE": phase, "LANES": _lanes(block_size), "GROUP": GROUP, **weights}
-    return constants, pack_path(path, row), place
+    pixels = block_size**2
+    order = path.y * block_size + path.x if in_picture_order else np.arange(pixels)
+    place, packed = np.empty((block_size, block_size), np.uint16), np.empty((pixels, 8), np.uint16)
+    place[path.y, path.x] = order
+    packed[order] = pack_path(path, row)
+    due, asked = (np.minimum(np.arange(pixels + 2) + ahead, pixels - 1) for ahead in (0, AHEAD - 1))
+    return _Phase(constants, packed, place, (order[due] | order[asked] << 16).astype(np.uint32))
+
+
+def _taken_off(colors: npt.NDArray[np.uint8], common: Common) -> npt.NDArray[np.uint32]:
+    """(k, 2) uint32: `worths` of `cl/halftone_palette_paths.cl`."""
+    less = -(common.light[colors[:, :3]].astype(np.int64) + (0 if common.linear else HALF_VALUE))
+    red, green, blue = less.T
+    return np.stack([red & 0xFFFF | (green & 0xFFFF) << 16, blue & 0xFFFFFFFF], axis=1).astype(np.uint32)
 
 
 class PathScan:
@@ -136,23 +161,23 @@ class PathScan:
     ) -> None:
         self._session, self._picture, self._block, self._common = session, picture, block_size, common
         self._entry_bytes = palette.index_dtype.itemsize
-        nearest = scope.empty(COLORS * self._entry_bytes)
-        kernel = session.program("halftone_table.cl", **mapper.constants(3)).kernel("nearest_of_all")
-        group = session.work_group_size(kernel, TABLE_GROUP)
-        session.launch(kernel, COLORS, group, *mapper.arguments(), nearest)
+        nearest = color_table.plain_table(mapper)
         few, index = palette.index_dtype == np.uint8, "uchar" if palette.index_dtype == np.uint8 else "ushort"
         colors = np.zeros((256 if few else len(palette), 4), np.uint8)
         colors[: len(palette)] = palette.rgba()
-        self._tables = (nearest, *(scope.copy_of(table) for table in (colors, common.light, common.codes)))
+        tables = colors, _taken_off(colors, common), common.light, common.codes
+        self._tables = (nearest, *(scope.copy_of(table) for table in tables))
         words = few and block_size % 4 == 0 and picture.width % 4 == 0
-        forms = {"WORDS": int(words), "NEAR_COLORS": int(few)}
+        ptx = session.limits.is_nvidia and session.limits.compute_capability >= 70
+        forms = {"WORDS": int(words), "NEAR_COLORS": int(few), "PTX": int(ptx)}
         self._phases = []
         for phase in (OUTWARD, INWARD):
-            constants, path, place = _phase(block_size, phase)
+            made = _phase(block_size, phase, ptx)
             program = session.program(
-                FILE, **constants, **forms, CHANNELS=picture.channels, INDEX=index, LINEAR=int(common.linear)
+                FILE, **made.constants, **forms, CHANNELS=picture.channels, INDEX=index, LINEAR=int(common.linear)
             )
-            self._phases.append((program, scope.copy_of(path), scope.copy_of(place)))
+            path, place, order = (scope.copy_of(table) for table in (made.path, made.place, made.order))
+            self._phases.append((program, path, place, order))
 
     def run(
         self,
@@ -180,7 +205,7 @@ class PathScan:
         edges = scope.empty(blocks.edge_bytes(EDGE_BYTES))
         pixels = blocks.rows * groups * lanes * (-(-(block**2) // 4) * 4)
         paths, entries = scope.empty(4 * pixels), scope.empty(self._entry_bytes * pixels)
-        for (program, path, place), (begin, end) in zip(self._phases, blocks.ranges, strict=True):
+        for (program, path, place, order), (begin, end) in zip(self._phases, blocks.ranges, strict=True):
             where = (blocks.picture, blocks.blocks(begin))
             spread = ((groups * GROUP, block, end - begin), (GROUP, 1, 1))
             launch(program.kernel("gather_paths"), *spread, image, paths, path, place, *where)
@@ -190,6 +215,7 @@ class PathScan:
                 (lanes, 1),
                 paths,
                 entries,
+                order,
                 *self._tables,
                 edges,
                 *where,

@@ -115,9 +115,12 @@ def _in_bands(
         count = row1 - row0
         with session.scope() as band:
             image = picture.upload(session, band, row0, row1)
-            output = band.empty(count * out_bytes) if host is None else host.room(band, row0, row1)
+            if device is not None and count == picture.height:
+                output = images.buffer_of(device)
+            else:
+                output = band.empty(count * out_bytes) if host is None else host.room(band, row0, row1)
             scan.run(band, image, output, count)
-            if device is not None:
+            if device is not None and count < picture.height:
                 session.copy(images.buffer_of(device), output, count * out_bytes, 0, row0 * out_bytes)
             if host is not None:
                 host.store(band, row0, row1, output)

@@ -9,8 +9,12 @@ from clquant import runtime
 FILE = "halftone_warps.cl"
 ROWS = 32
 """Rows of a strip: the work-items of a warp, which take one each."""
-NO_ERROR = 127
-"""What stands for an error of 0 in its byte."""
+ITEMS = 96
+"""Work-items that share a strip: a warp scans, the others move its pixels and fetch errors."""
+STEP = 16
+"""Errors of a slot, which a row leaves in a step."""
+ABSENT = np.int32(-0x7FFFFFFF)
+"""What stands for an error that is not there yet."""
 
 
 def admits(limits: runtime.Limits) -> bool:
@@ -20,7 +24,7 @@ def admits(limits: runtime.Limits) -> bool:
     ----------
     limits : runtime.Limits
     """
-    return limits.is_nvidia and limits.compute_capability >= 70 and limits.work_group >= ROWS
+    return limits.is_nvidia and limits.compute_capability >= 70 and limits.work_group >= ITEMS
 
 
 class SerialWarps:
@@ -38,11 +42,15 @@ class SerialWarps:
 
     def __init__(self, session: runtime.Session, scope: runtime.Scope, width: int) -> None:
         self._session, self._width = session, width
-        # Four errors of a strip's last row a word; the first ends with that of the picture's first column.
-        self._words = (width - 1) // 4 + 2
+        # The first slot ends with the error of the picture's first column.
+        self._slots = (width - 1) // STEP + 2
         self._kernel = session.program(FILE).kernel("halftone_warps")
-        self._above = scope.empty(4 * self._words)
-        session.fill(self._above, np.uint8(NO_ERROR), 4 * self._words)
+        self._above = scope.zeros(self._passed_bytes)
+
+    @property
+    def _passed_bytes(self) -> int:
+        """What a strip passes on."""
+        return 4 * STEP * self._slots
 
     @property
     def row_bytes(self) -> int:
@@ -59,10 +67,10 @@ class SerialWarps:
             The rows' pixels, and where their results go.
         count : int
         """
-        session, nbytes, strips = self._session, 4 * self._words, -(-count // ROWS)
+        session, nbytes, strips = self._session, self._passed_bytes, -(-count // ROWS)
         passed, ticket = scope.empty(nbytes * (strips + 1)), scope.zeros(4)
         session.copy(passed, self._above, nbytes)
-        session.fill(passed, np.uint32(0), nbytes * strips, nbytes)
-        sizes = (np.int32(count), np.int32(self._width), np.int32(self._words))
-        session.launch(self._kernel, strips * ROWS, ROWS, image, output, passed, ticket, *sizes)
+        session.fill(passed, ABSENT, nbytes * strips, nbytes)
+        sizes = (np.int32(count), np.int32(self._width), np.int32(self._slots))
+        session.launch(self._kernel, strips * ITEMS, ITEMS, image, output, passed, ticket, *sizes)
         session.copy(self._above, passed, nbytes, nbytes * strips)
