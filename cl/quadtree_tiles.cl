@@ -3,13 +3,17 @@
 //
 // Constants besides those of quadtree.h: ALIGNED (see quadtree_pixels.h); STORE_LOW, 1 to write the statistics of
 // levels 1 and 2; GROUP, the work-group size; LANES, 1 for the form in explicit vectors (quadtree_lanes.h; GROUP is 1
-// then); DP4A, 1 for NVIDIA's byte products (quadtree_blocks.h).
+// then, MOST_TILES the most tiles side by side of a group, CLIMB 1 to make the levels above, too: quadtree_climb.h);
+// DP4A, 1 for NVIDIA's byte products (quadtree_blocks.h).
 
 #include "quadtree.h"
 #include "quadtree_pixels.h"
 
 #define CELLS (1u << (2 * TILE_LEVEL - 6))
 #define WIDE_NODES (CELLS + CELLS / 3 + 1)
+#if !LANES
+#define MOST_TILES 1u
+#endif
 
 #include "quadtree_blocks.h"
 
@@ -66,45 +70,74 @@ inline uint reduce_cell(__global const uchar *pixels, ulong origin, uint pitch, 
 #if LANES
 #include "quadtree_planes.h"
 #include "quadtree_lanes.h"
+#if CLIMB
+#include "quadtree_climb.h"
+#endif
+
+// Levels 5 and 6 of a tile whose nodes of level 4 are in the first slots.
+inline void finish_tile(__local ulong *wide, __local uchar2 *reach, __local uint *count, uint tile_x, uint tile_y,
+                        const rules_t *rules, __global ulong *stats, __global uint *nodes) {
+    int whole = (tile_x + 1) << TILE_LEVEL <= rules->width && (tile_y + 1) << TILE_LEVEL <= rules->height;
+    uint from = 0, to = CELLS / 4, base = level_base(rules->width, rules->height, 3, 5);
+    for (uint level = 5; level <= TILE_LEVEL; ++level) {
+        uint across = TILE_LEVEL - level, here = 1u << (2 * across);
+        for (uint j = 0; j < here; ++j) {
+            uint x = (tile_x << across) + even_bits(j), y = (tile_y << across) + even_bits(j >> 1), leaves = 0;
+            for (uint i = 4 * j; i < 4 * j + 4; ++i)
+                leaves += count[from + i];
+            count[to + j] = finish_node(wide, reach, from + 4 * j, 4, to + j, leaves, level, x, y, base, whole, rules,
+                                        stats, nodes);
+        }
+        from = to;
+        to += here;
+        base += along(rules->width, level) * along(rules->height, level);
+    }
+}
 #endif
 
 // Levels 1 to TILE_LEVEL of tiles of 2^TILE_LEVEL pixels a side.
 //
-// NDRange: one work-group of GROUP work-items a tile: of `list` if `listed`, else of the picture in row order.
+// NDRange: one work-group of GROUP work-items a tile of `list` if `listed`, else `across` tiles side by side (with
+// LANES up to MOST_TILES, else 1), in row order.
 // pixels: rows of `pitch` bytes from byte `origin`, CHANNELS bytes a pixel; width x height pixels are the picture.
 // floor_level: nodes up to this level are leaves whatever they hold; top_level: the root's level, none is above.
 // bound: the criterion's bound in fixed point (quadtree.h).
 // low: with STORE_LOW, BANDS planes of level 1, then of level 2: narrow words. flags: a byte a node of level 2: bits 0
 // to 3, its children in Morton order stop a split; bit 4, it does. stats: levels 3 to TILE_LEVEL one after another,
 // BANDS planes of wide words each. nodes: the same levels on: leaves under a node, and STOP where it stops a split.
-// extents: with the range criterion, CHANNELS planes of (least, greatest) of level TILE_LEVEL.
+// extents: with the range criterion, CHANNELS planes of (least, greatest) of level TILE_LEVEL. last_level, upper,
+// arrived: with CLIMB, see quadtree_climb.h; no level above the tiles is made where last_level is TILE_LEVEL.
 // Local memory: 8 * BANDS + 4 bytes a cell of 8x8 pixels and a node above (a third more); extents 2 * CHANNELS each.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
     __global const uchar *pixels, ulong origin, uint pitch, uint width, uint height, uint floor_level, uint top_level,
     ulong bound, __global uint *low, __global uchar *flags, __global ulong *stats, __global uint *nodes,
-    __global uchar2 *extents, uint listed, __global const uint *list) {
-    __local uint count[WIDE_NODES];
-    __local ulong wide[BANDS * WIDE_NODES];
+    __global uchar2 *extents, uint listed, __global const uint *list, uint across, uint last_level,
+    __global ulong *upper, __global uint *arrived) {
+    __local uint count[MOST_TILES * WIDE_NODES];
+    __local ulong wide[MOST_TILES * BANDS * WIDE_NODES];
 #if CRITERION == RANGE
     __local uchar2 reach[CHANNELS * WIDE_NODES];
 #else
     __local uchar2 reach[1];
 #endif
     const rules_t rules = {width, height, floor_level, top_level, bound};
-    uint lid = get_local_id(0), tile_cols = along(width, TILE_LEVEL);
-    uint tile = listed ? list[get_group_id(0)] : get_group_id(0);
-    uint tile_x = tile % tile_cols, tile_y = tile / tile_cols;
-    int whole = (tile_x + 1) << TILE_LEVEL <= width && (tile_y + 1) << TILE_LEVEL <= height;
+    uint lid = get_local_id(0), group = get_group_id(0), tile_cols = along(width, TILE_LEVEL);
+    uint step = LANES ? across : 1u, group_cols = (tile_cols + step - 1) / step, tile = listed ? list[group] : 0u;
+    uint tile_x = listed ? tile % tile_cols : group % group_cols * step;
+    uint tile_y = listed ? tile / tile_cols : group / group_cols;
 #if LANES
-    if (whole)
-        reduce_tile(pixels, origin, pitch, tile_x << TILE_LEVEL, tile_y << TILE_LEVEL, 1, &rules, wide, count, low,
-                    flags, stats, nodes);
-    else
-        reduce_tile(pixels, origin, pitch, tile_x << TILE_LEVEL, tile_y << TILE_LEVEL, 0, &rules, wide, count, low,
-                    flags, stats, nodes);
-    uint from = 0, to = CELLS / 4, first = 5, base = along(width, 3) * along(height, 3);
-    base += along(width, 4) * along(height, 4);
+    uint many = min(across, tile_cols - tile_x);
+    reduce_tiles(pixels, origin, pitch, tile_x << TILE_LEVEL, tile_y << TILE_LEVEL, many, &rules, wide, count, low,
+                 flags, stats, nodes);
+    for (uint t = 0; t < many; ++t)
+        finish_tile(wide + t * BANDS * WIDE_NODES, reach, count + t * WIDE_NODES, tile_x + t, tile_y, &rules, stats,
+                    nodes);
+#if CLIMB
+    for (uint t = 0; t < many; ++t)
+        climb(tile_x + t, tile_y, last_level, &rules, stats, upper, nodes, arrived);
+#endif
 #else
+    int whole = (tile_x + 1) << TILE_LEVEL <= width && (tile_y + 1) << TILE_LEVEL <= height;
     // Work-items go along the rows, for the sake of coalescing; slot j in local memory is the cell's Morton code.
     for (uint i = lid; i < CELLS; i += GROUP) {
         uint cx = i & ((1u << (TILE_LEVEL - 3)) - 1), cy = i >> (TILE_LEVEL - 3);
@@ -115,9 +148,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
         else
             count[j] = reduce_cell(pixels, origin, pitch, x, y, 0, &rules, wide, reach, j, low, flags, stats, nodes);
     }
-    uint from = 0, to = CELLS, first = 4, base = along(width, 3) * along(height, 3);
-#endif
-    for (uint level = first; level <= TILE_LEVEL; ++level) {
+    uint from = 0, to = CELLS, base = along(width, 3) * along(height, 3);
+    for (uint level = 4; level <= TILE_LEVEL; ++level) {
         uint here = CELLS >> (2 * level - 6);
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint j = lid; j < here; j += GROUP) {
@@ -132,9 +164,10 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
         to += here;
         base += along(width, level) * along(height, level);
     }
+#endif
 #if CRITERION == RANGE
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint c = lid; c < CHANNELS; c += GROUP)
-        extents[c * tile_cols * along(height, TILE_LEVEL) + tile] = reach[c * WIDE_NODES + from];
+        extents[(c * along(height, TILE_LEVEL) + tile_y) * tile_cols + tile_x] = reach[c * WIDE_NODES + from];
 #endif
 }

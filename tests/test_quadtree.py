@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clquant import runtime
-from clquant.quadtree import Quadtree, QuadtreeBuilder
+from clquant.quadtree import Quadtree, QuadtreeBuilder, reduction
 from clquant.quadtree.criteria import CRITERIA, fixed_threshold
 from clquant.quadtree.levels import FORK, INSIDE, LEAF
 from tests.reference import quadtree as reference
@@ -83,6 +83,25 @@ def test_whole_tiles_of_odd_grids(queue, rng):
 def test_tiles_that_the_edge_cuts_in_the_form_for_cpus(queue, rng, criterion, monkeypatch):
     monkeypatch.setenv("CLQUANT_LIMITS", "is_simulator=0")
     check(patches(rng, 35, 69, 1), 13, queue, criterion=criterion)
+
+
+@pytest.mark.parametrize("across", [1, 3, 8])
+@pytest.mark.parametrize("limits", ["", "is_pocl=0"], ids=["as it is", "without a fence"])
+def test_tiles_side_by_side_and_the_levels_above_them(queue, rng, across, limits, monkeypatch):
+    """The forms for CPUs, whole tiles and those at the edge, on new buffers and on kept ones."""
+    monkeypatch.setenv("CLQUANT_LIMITS", limits)
+    monkeypatch.setattr(reduction, "tiles_at_once", lambda *_: across)
+    runtime.release_memory()
+    image = patches(rng, 150, 700, 3)
+    with runtime.force_variant("portable"):
+        expected = QuadtreeBuilder(queue=queue).build(image)
+    for _ in range(2):
+        tree = QuadtreeBuilder(queue=queue).build(image)
+        assert tree.leaves().tobytes() == expected.leaves().tobytes()
+        for level, other in zip(tree.levels, expected.levels, strict=True):
+            for name in ("kinds", "sums", "squares"):
+                np.testing.assert_array_equal(getattr(level, name), getattr(other, name))
+    runtime.release_memory()
 
 
 @pytest.mark.parametrize("channels", [2, 16])

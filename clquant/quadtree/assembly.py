@@ -16,7 +16,8 @@ from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.forms import MAX_TILE_LEVEL
 from clquant.quadtree.geometry import cells, grid, morton, root_level
 from clquant.quadtree.levels import Words, unpack
-from clquant.quadtree.reduction import Region, Subtree, record_dtype
+from clquant.quadtree.reduction import Subtree, record_dtype
+from clquant.quadtree.region import Region
 from clquant.quadtree.stored import STOP
 from clquant.quadtree.subtrees import open_subtree
 from clquant.quadtree.upper import upper_launch

@@ -14,10 +14,19 @@ def _vector_cpu(limits: runtime.Limits) -> bool:
     return limits.is_cpu and not limits.is_simulator
 
 
+def _fencing_cpu(limits: runtime.Limits) -> bool:
+    """Whether it is one where work-groups can hand each other what they wrote: a fence of its compiler is known."""
+    return _vector_cpu(limits) and limits.is_pocl
+
+
+MOST_TILES = 8  # side by side that a work-item of the form for CPUs reduces, row by row
+_LANES: dict[str, int | str] = {"DP4A": 0, "LANES": 1, "ALIGNED": 0, "MOST_TILES": MOST_TILES}
+
 # The forms for CPUs do not load pixels in words, so that ALIGNED makes no difference: one build does for every picture.
 TILE_VARIANTS = (
     runtime.Variant("dp4a", "quadtree_tiles.cl", lambda limits: limits.is_nvidia, {"DP4A": 1, "LANES": 0}),
-    runtime.Variant("lanes", "quadtree_tiles.cl", _vector_cpu, {"DP4A": 0, "LANES": 1, "ALIGNED": 0}),
+    runtime.Variant("climbing", "quadtree_tiles.cl", _fencing_cpu, {**_LANES, "CLIMB": 1}),
+    runtime.Variant("lanes", "quadtree_tiles.cl", _vector_cpu, {**_LANES, "CLIMB": 0}),
     runtime.Variant("portable", "quadtree_tiles.cl", constants={"DP4A": 0, "LANES": 0}),
 )
 TOTAL_VARIANTS = (
@@ -42,6 +51,11 @@ def tile_level(limits: runtime.Limits, bands: int) -> int:
         if (cells * 4 // 3 + 1) * (10 * bands + 4) <= limits.local_memory:
             return level
     return 4
+
+
+def tiles_at_once(limits: runtime.Limits, tiles: int) -> int:
+    """How many tiles side by side a work-item of the form for CPUs reduces: few where few work-items would be left."""
+    return max(min(tiles // (16 * limits.compute_units), MOST_TILES), 1)
 
 
 def leaf_level(limits: runtime.Limits, channels: int, tile: int) -> int:

@@ -25,11 +25,13 @@ from clquant.quadtree.forms import (
     group_kernel,
     leaf_level,
     tile_level,
+    tiles_at_once,
     totals_group,
     upper_span,
 )
 from clquant.quadtree.geometry import cells, grid
 from clquant.quadtree.levels import Words
+from clquant.quadtree.region import Region
 from clquant.quadtree.stored import STOP, StoredStops, split_words
 from clquant.quadtree.upper import Launch, upper_launch
 
@@ -64,33 +66,6 @@ def record_dtype(channels: int, gray: bool) -> np.dtype[np.void]:
     )
 
 
-@dataclass(frozen=True)
-class Region:
-    """Pixels on the device that one subtree is built of.
-
-    Attributes
-    ----------
-    pixels : pyopencl.Buffer
-    origin, pitch : int
-        Byte of the first pixel; bytes from one row to the next.
-    height, width : int
-        Pixels inside the picture.
-    left, top : int
-        The subtree's corner in the picture.
-    level : int
-        Of the subtree's root, which may be wider than the pixels inside.
-    """
-
-    pixels: runtime.Buffer
-    origin: int
-    pitch: int
-    height: int
-    width: int
-    left: int
-    top: int
-    level: int
-
-
 @dataclass
 class Subtree:
     """The levels of one region while they are on the device. All buffers belong to `scope`.
@@ -119,6 +94,9 @@ class Subtree:
         self.cells = {level: cells(region.height, region.width, level) for level in levels}
         self.sizes = self._sizes()
         self.buffers = {name: self.scope.empty(nbytes) for name, nbytes in self.sizes.items()}
+        self.climbs = self._tile_form(TILE_VARIANTS).name == "climbing"
+        if self.climbs:
+            self.buffers["arrived"] = self.scope.zeros(4 * self._cells_from(self.tile + 1, self.last + 1))
 
     def _sizes(self) -> dict[str, int]:
         """Bytes of the buffers: statistics of levels 1 and 2, flags, statistics and leaf counts of the others."""
@@ -173,7 +151,8 @@ class Subtree:
     def reduce(self) -> None:
         """Bottom-up: every level from the pixels to the root (Masina and Stedile, Algorithm 2 and section 5)."""
         self._reduce_tiles(None)
-        self._reduce_upper()
+        if not self.climbs:
+            self._reduce_upper()
 
     def descend(self) -> None:
         """Top-down: the tiles and what is above them first, then what is under the tiles that are to be split."""
@@ -220,14 +199,19 @@ class Subtree:
 
     def _tiles(self, tiles: npt.NDArray[np.uint32] | None) -> Launch:
         variant = self._tile_form(TILE_VARIANTS)
+        lanes = variant.name in ("climbing", "lanes")
         kernel, group = self._group_kernel(
             variant.file,
             "quadtree_tiles",
-            1 if variant.name == "lanes" else self.session.tuned("quadtree.tile_group"),
+            1 if lanes else self.session.tuned("quadtree.tile_group"),
             **variant.constants,
             STORE_LOW=int(self.store_low),
         )
         names = ("low", "flags", "stats", "nodes", "extents")
+        across = tiles_at_once(self.session.limits, self.cells[self.tile]) if lanes and tiles is None else 1
+        climbs = self.climbs and tiles is None
+        rows, columns = grid(self.region.height, self.region.width, self.tile)
+        groups = rows * -(-columns // across) if tiles is None else tiles.size
         arguments = (
             *self._geometry(),
             np.uint32(self.criterion.floor_level),
@@ -236,8 +220,12 @@ class Subtree:
             *(self.buffers[name] for name in names),
             np.uint32(tiles is not None),
             self.buffers["flags"] if tiles is None else self.scope.copy_of(tiles),
+            np.uint32(across),
+            np.uint32(self.last if climbs else self.tile),
+            self.buffers["upper"],
+            self.buffers["arrived" if climbs else "flags"],
         )
-        return kernel, (self.cells[self.tile] if tiles is None else tiles.size) * group, group, arguments
+        return kernel, groups * group, group, arguments
 
     def _reduce_upper(self) -> None:
         span = upper_span(self.session.limits, self.bands)

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from clquant import runtime
 from clquant.quadtree.criteria import Criterion
-from clquant.quadtree.forms import LEAF_VARIANTS, TILE_VARIANTS
-from clquant.quadtree.reduction import Region, Subtree
+from clquant.quadtree.forms import TILE_VARIANTS
+from clquant.quadtree.reduction import Subtree
+from clquant.quadtree.region import Region
 
 MOST_KEPT = 1 << 22
 """Values of a region up to which its buffers and launches are kept for the next of its shape: larger ones take so long
@@ -39,9 +40,9 @@ def open_subtree(
             yield Subtree(session, scope, region, channels, criterion, store_low)
         return
     shape = (region.height, region.width, region.level, region.pitch, region.origin % 4, channels)
-    forms = tuple(session.choose(variants).name for variants in (TILE_VARIANTS, LEAF_VARIANTS))
+    form = session.choose(TILE_VARIANTS).name  # the leaves' form follows from it
     groups = tuple(session.tuned(f"quadtree.{name}_group") for name in ("tile", "upper", "leaf"))
-    key = ("quadtree", shape, criterion, store_low, forms, groups)
+    key = ("quadtree", shape, criterion, store_low, form, groups)
 
     def make(scope: runtime.Scope) -> Subtree:
         return Subtree(session, scope, region, channels, criterion, store_low, kept=True)

@@ -11,6 +11,7 @@ import pyopencl as cl
 
 from clquant.runtime.building import build
 from clquant.runtime.errors import InvalidArgument
+from clquant.runtime.pocl import PLATFORM
 
 ENVIRONMENT = "CLQUANT_LIMITS"
 
@@ -32,10 +33,10 @@ class Limits:
     integer_dot_product : bool
         Whether `cl_khr_integer_dot_product` is offered and its functions exist in OpenCL C 1.2 (Intel's CPU runtime
         offers it and has them in OpenCL C 3.0 only).
-    is_cpu, is_nvidia, is_simulator : bool
-        Device families that variants tell apart; a simulator (Oclgrind) runs one work-item at a time. llvmpipe, though
-        it computes on the CPU, is none: it leaves loops silently when a work-item has gone round 65,535 times in all,
-        and the forms for CPUs have few work-items with long loops.
+    is_cpu, is_nvidia, is_simulator, is_pocl : bool
+        Device families and runtimes that variants tell apart; a simulator (Oclgrind) runs one work-item at a time.
+        llvmpipe, though it computes on the CPU, is none: it leaves loops silently when a work-item has gone round
+        65,535 times in all, and the forms for CPUs have few work-items with long loops.
     compute_capability : int
         Of an NVIDIA device, ten times major plus minor (90 for 9.0); 0 elsewhere.
     unified_memory : bool
@@ -53,6 +54,7 @@ class Limits:
     is_cpu: bool
     is_nvidia: bool
     is_simulator: bool
+    is_pocl: bool
     compute_capability: int
     unified_memory: bool
 
@@ -84,6 +86,7 @@ class Limits:
             is_cpu=bool(device.type & cl.device_type.CPU) and "llvmpipe" not in device.name.lower(),
             is_nvidia="nvidia" in device.vendor.lower(),
             is_simulator="oclgrind" in platform.lower(),
+            is_pocl=platform == PLATFORM,
             compute_capability=_compute_capability(device, extensions),
             unified_memory=bool(device.type & cl.device_type.CPU) or bool(device.host_unified_memory),
         )
