@@ -8,6 +8,7 @@
  * Constants: DIMS 3 or 4. Layout of points and centers as in lloyd.cl. Points are summed in blocks of BLOCK.
  */
 #include "philox.h"
+#include "small.h"
 
 #ifndef DIMS
 #define DIMS 3
@@ -35,6 +36,7 @@ __kernel void lower_distances(__global const float *points, uint stride, __globa
 #pragma unroll
         for (int d = 0; d < DIMS; d++)
             x[d] = vload4(0, points + d * stride + i);
+        FEW_TURNS
         for (uint j = first; j < first + count; j++) {
             float4 distance = 0.0f;
 #pragma unroll
@@ -46,6 +48,7 @@ __kernel void lower_distances(__global const float *points, uint stride, __globa
         }
         vstore4(best, 0, distances + i);
         const float lanes[4] = {best.x, best.y, best.z, best.w};
+        FEW_TURNS
         for (uint lane = 0; lane < min(4u, n - i); lane++)
             sum += (ulong)weights[i + lane] * (uint)lanes[lane];
     }
@@ -62,10 +65,10 @@ __kernel void lower_distances(__global const float *points, uint stride, __globa
  * NDRange: one work-group of any size. block_sums (blocks) ulong; prefix (blocks + 1) ulong, scratch; key: the seed's
  * words. Where every sum is 0 the first point is drawn. The random number of center j is that of counter (j, 0, 0, 0).
  * partial: a ulong a work-item. */
-__kernel void draw_centers(__global const float *points, uint stride, __global const uint *weights, uint n,
-                           __global const float *distances, __global const ulong *block_sums, uint blocks,
-                           __global ulong *prefix, __global float *centers, uint k_stride, uint first, uint count,
-                           uint2 key, __local ulong *partial)
+__kernel SMALL void draw_centers(__global const float *points, uint stride, __global const uint *weights, uint n,
+                                 __global const float *distances, __global const ulong *block_sums, uint blocks,
+                                 __global ulong *prefix, __global float *centers, uint k_stride, uint first, uint count,
+                                 uint2 key, __local ulong *partial)
 {
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);

@@ -225,9 +225,9 @@ void swap_center(uint j, __global const ulong *totals, uint k, uint k_stride, in
 }
 
 /* `keep_better` by itself. NDRange: one work-group of any size. */
-__kernel void keep_best(__global float *centers, __global const ulong *totals, uint k, uint k_stride,
-                        __global float *best_centers, __global ulong *best_totals, __global uint *swaps,
-                        __global ulong *lowest, __global uint *state)
+__kernel SMALL void keep_best(__global float *centers, __global const ulong *totals, uint k, uint k_stride,
+                              __global float *best_centers, __global ulong *best_totals, __global uint *swaps,
+                              __global ulong *lowest, __global uint *state)
 {
     keep_better(centers, totals, k, k_stride, best_centers, best_totals, swaps, lowest, state);
 }

@@ -10,6 +10,8 @@
  *
  * entries (FEW, 4) float: -2 FEW e, then FEW |e|^2 + i (FewColors of clquant/palette/few.py).
  */
+#include "channels.h"
+
 #define FEW 32
 #define LANES 16
 
@@ -18,31 +20,27 @@ typedef struct {
     float16 red, green, blue;
 } Lanes;
 
-#define EVERY_THIRD_0(a, b, c) ((uchar16)(a.s0369, a.scf, b.s258, b.sbe, c.s147, c.sad))
-#define EVERY_THIRD_1(a, b, c) ((uchar16)(a.s147a, a.sd, b.s0369, b.scf, c.s258, c.sbe))
-#define EVERY_THIRD_2(a, b, c) ((uchar16)(a.s258b, a.se, b.s147a, b.sd, c.s0369, c.scf))
-
 /* The colours of pixels begin to begin + n - 1, n at most LANES; black beyond them. */
 Lanes load_lanes(__global const uchar *pixels, ulong begin, uint n)
 {
-    uchar bytes[CHANNELS * LANES];
+    uchar16 bytes[CHANNELS];
     pixels += CHANNELS * begin;
     if (n == LANES) {
         for (uint i = 0; i < CHANNELS; i++)
-            vstore16(vload16(i, pixels), i, bytes);
+            bytes[i] = ((__global const bytes_t *)pixels)[i];
     } else {
         for (uint i = 0; i < CHANNELS * LANES; i++)
-            bytes[i] = i < CHANNELS * n ? pixels[i] : 0;
+            ((uchar *)bytes)[i] = i < CHANNELS * n ? pixels[i] : 0;
     }
     Lanes lanes;
-    const uchar16 a = vload16(0, bytes);
 #if CHANNELS == 1
-    lanes.red = lanes.green = lanes.blue = convert_float16(a);
+    lanes.red = lanes.green = lanes.blue = convert_float16(bytes[0]);
 #else
-    const uchar16 b = vload16(1, bytes), c = vload16(2, bytes);
-    lanes.red = convert_float16(EVERY_THIRD_0(a, b, c));
-    lanes.green = convert_float16(EVERY_THIRD_1(a, b, c));
-    lanes.blue = convert_float16(EVERY_THIRD_2(a, b, c));
+    uchar16 channels[3];
+    split_channels(bytes[0], bytes[1], bytes[2], channels);
+    lanes.red = convert_float16(channels[0]);
+    lanes.green = convert_float16(channels[1]);
+    lanes.blue = convert_float16(channels[2]);
 #endif
     return lanes;
 }
@@ -63,11 +61,14 @@ void store_lanes(uchar16 found, __global uchar *out, ulong begin, uint n)
 /* The nearest entries of sixteen colours. */
 uchar16 nearest_of_few(float16 red, float16 green, float16 blue, __global const float4 *entries, uint colors)
 {
-    float16 least = FLT_MAX;
-    for (uint j = 0; j < colors; j++) {
-        const float4 e = entries[j];
-        const float16 score = red * e.x + green * e.y + blue * e.z + e.w;
+    float16 least = FLT_MAX, least_odd = FLT_MAX;
+    for (uint j = 0; j < colors; j += 2) {
+        const float4 e = entries[j], f = entries[j + 1];
+        const float16 score = red * e.x + (green * e.y + (blue * e.z + e.w));
+        const float16 score_odd = red * f.x + (green * f.y + (blue * f.z + f.w));
         least = score < least ? score : least;
+        least_odd = score_odd < least_odd ? score_odd : least_odd;
     }
+    least = least_odd < least ? least_odd : least;
     return convert_uchar16(convert_int16(least) & (FEW - 1));
 }

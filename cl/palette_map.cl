@@ -1,4 +1,4 @@
-/* Nearest palette colour of every pixel, exactly; and the colours of indices. */
+/* Nearest palette colour of every pixel, exactly. */
 #include "palette_nearest.h"
 
 /* The nearest entry of every pixel; see palette_nearest.h for the rule and the first arguments.
@@ -15,21 +15,4 @@ __kernel void map_pixels(PALETTE_PARAMETERS, __global const uchar *pixels, __glo
     }
     const int4 point = space_coordinates(color, tables);
     out[i] = (INDEX)nearest_to_color(point, color, points, colors, PALETTE_CELLS);
-}
-
-/* Colours of indices: out (n, OUT_CHANNELS) uchar from colors (k, 4) int32.
- * NDRange: 1-D, a work-item a pixel, guarded by n. Indices are below k by construction. */
-__kernel void apply_palette(__global const INDEX *indices, __global const int4 *colors, __global uchar *out, ulong n)
-{
-    const size_t i = get_global_id(0);
-    if (i >= n)
-        return;
-    const uchar4 color = convert_uchar4(colors[indices[i]]);
-#if OUT_CHANNELS == 4
-    vstore4(color, i, out);
-#else
-    out[3 * i] = color.x;
-    out[3 * i + 1] = color.y;
-    out[3 * i + 2] = color.z;
-#endif
 }

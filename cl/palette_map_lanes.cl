@@ -1,5 +1,6 @@
 /* palette_map.cl's kernel in the shape that CPUs run fast (palette_lanes.h); the same result bit for bit. */
 #define WORDS 2
+#include "channels.h"
 #include "palette_memo.h"
 
 /* The nearest entries of colours, into their slots. */
@@ -44,9 +45,6 @@ inline uint8 least_of_each(const uint8 *v)
 
 #define WIDE 16
 
-/* A whole vector wherever it lies: compilers load what vload16 asks for in pieces where a shuffle follows. */
-typedef uchar16 __attribute__((aligned(1))) bytes_t;
-
 /* The channels of WIDE pixels. */
 inline void load_wide(__global const uchar *pixel, int (*points)[CHUNK], uint at)
 {
@@ -55,13 +53,10 @@ inline void load_wide(__global const uchar *pixel, int (*points)[CHUNK], uint at
     for (int c = 0; c < 3; c++)
         vstore16(convert_int16(from[0]), 0, points[c] + at);
 #else
-    /* Every third byte: the places of a channel in three vectors are 0, 2 and 1 apart, so that they fill one vector. */
-    const uchar16 m = (uchar16)(255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255);
-    const uchar16 n = (uchar16)(0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0);
-    const uchar16 o = ~(m | n), a = from[0], b = from[1], c = from[2];
-    vstore16(convert_int16(((a & m) | (b & o) | (c & n)).s0369cf258be147ad), 0, points[0] + at);
-    vstore16(convert_int16(((a & n) | (b & m) | (c & o)).s147ad0369cf258be), 0, points[1] + at);
-    vstore16(convert_int16(((a & o) | (b & n) | (c & m)).s258be147ad0369cf), 0, points[2] + at);
+    uchar16 channels[3];
+    split_channels(from[0], from[1], from[2], channels);
+    for (int c = 0; c < 3; c++)
+        vstore16(convert_int16(channels[c]), 0, points[c] + at);
 #endif
 }
 

@@ -29,6 +29,18 @@ float16 moved(float16 color, float16 first, float reach)
     return floored < 255.0f ? floored : 255.0f;
 }
 
+/* The thresholds from a column on; mask: those of a row. */
+int16 thresholds(__global const int *mask, uint side, uint column)
+{
+    const uint first = column & (side - 1);
+    if (first + LANES <= side)
+        return vload16(0, mask + first);
+    int numbers[LANES];
+    for (uint i = 0; i < LANES; i++)
+        numbers[i] = mask[(column + i) & (side - 1)];
+    return vload16(0, numbers);
+}
+
 /* One of two entries a pixel (palette_ordered.h).
  * NDRange: 1-D, any size; a work-item takes a run of rows' pixels. The first arguments are those of palette_map_few.cl's
  * kernel; packed (FEW) uint, the entries' colours; the others are those of palette_ordered.cl. */
@@ -60,10 +72,7 @@ __kernel void dither_ordered(__global const float4 *entries, uint colors, __glob
         const int16 dot =
             convert_int16((c.red - a.red) * red + (c.green - a.green) * green + (c.blue - a.blue) * blue);
         const int16 square = convert_int16(red * red + green * green + blue * blue);
-        int numbers[LANES];
-        for (uint i = 0; i < LANES; i++)
-            numbers[i] = mask[(row & (side - 1)) * side + ((column + i) & (side - 1))];
-        const int16 number = vload16(0, numbers);
+        const int16 number = thresholds(mask + (row & (side - 1)) * side, side, column);
         const int16 t = LIGHTNESS(red, green, blue) < 0.0f ? values - 1 - number : number;
         const int16 above = dot * scale > square * unit * (2 * t + 1);
         store_lanes(convert_char16(above) ? second : first, out, begin, count);

@@ -3,7 +3,9 @@
  * An entry is an answer of palette_ordered.h in one word, for palettes of at most 256 colours: `below` in the low 8
  * bits, then `above`, then `from`.
  *
- * Constants: those of palette_nearest.h; ALIGNED of palette_table.h, where the mask's side is a multiple of 4 as well.
+ * Constants: those of palette_nearest.h; ALIGNED of palette_table.h, where the mask's side is a multiple of 4 as well;
+ * GROUP, if defined, work-items of a group of dither_ordered: NVIDIA's driver (580) says of every kernel that does not
+ * name its groups' size that they have at most 256.
  */
 #include "palette_nearest.h"
 #include "palette_ordered.h"
@@ -24,37 +26,6 @@ uint taken(uint answer, int t)
     return (answer > ((uint)t << 16 | 0xFFFFu) ? answer : answer >> 8) & 255u;
 }
 
-/* Whether points are colours: then the table of nearest entries knows the nearest of each. */
-#define POINTS_ARE_COLORS (SPACE == 0 && !SPACE_ALPHA && CHANNELS != 1)
-
-#if POINTS_ARE_COLORS
-int dot3(int3 a, int3 b)
-{
-    return a.x * b.x + a.y * b.y + a.z * b.z;
-}
-
-/* Where in the table a colour is that was moved so many times its error away from its nearest entry. */
-uint place_moved(int3 color, int3 error, int reach)
-{
-    const int3 p = clamp(color + reach * error, (int3)(0), (int3)(255));
-    return table_place((uint)(p.x + (p.y << 8) + (p.z << 16)));
-}
-
-/* answer_of for masks of at most 2^12 numbers. Both sides of share > threshold are divided by what strength and 256
- * leave of 2 values, so that they are below 195075 * 256 * 32 < 2^31. */
-uint narrow_answer(int3 error, int3 step, uint first, uint second, int values, int strength)
-{
-    const int more = max(values / 128, 1);
-    const int less = max(128 / values, 1);
-    const uint share = (uint)max(dot3(error, step) * (strength * more), 0);
-    const uint unit = (uint)max(dot3(step, step) * less, 1);
-    const uint often = min((share + unit - 1) / (2 * unit), (uint)values);
-    const int darker = dot3(step, LIGHTNESS.xyz) < 0;
-    const uint from = darker ? (uint)values - often : often;
-    return from << 16 | (darker ? second << 8 | first : first << 8 | second);
-}
-#endif
-
 /* The answers of all colours.
  * NDRange: 1-D, a work-item four neighbours of the table, guarded by `quads`, its length in fours. nearest (4 quads)
  * INDEX as palette_map_table.cl's map_colors leaves it; answers (4 quads) uint; extent, strength as palette_ordered.cl
@@ -66,47 +37,12 @@ __kernel void dither_colors(PALETTE_PARAMETERS, __global const INDEX *restrict n
     if (quad >= quads)
         return;
     uint words[4];
-#if POINTS_ARE_COLORS
-    /* The four differ in red alone. */
-    const int3 color = table_color(4 * quad).xyz;
-    int3 error[4];
-    uint first[4], second[4];
-#pragma unroll
-    for (uint j = 0; j < 4; j++) {
-        first[j] = nearest[4 * quad + j];
-        error[j] = color + (int3)((int)j, 0, 0) - points[first[j]].xyz;
-    }
-    /* All four at once, as mostly no farther reach is asked for. */
-#pragma unroll
-    for (uint j = 0; j < 4; j++)
-        second[j] = nearest[place_moved(color + (int3)((int)j, 0, 0), error[j], 2)];
-#pragma unroll 1
-    for (int reach = 8; reach <= 128; reach *= 4) {
-        if (second[0] != first[0] && second[1] != first[1] && second[2] != first[2] && second[3] != first[3])
-            break;
-#pragma unroll
-        for (uint j = 0; j < 4; j++)
-            if (second[j] == first[j])
-                second[j] = nearest[place_moved(color + (int3)((int)j, 0, 0), error[j], reach)];
-    }
-#pragma unroll
-    for (uint j = 0; j < 4; j++) {
-        const int3 step = points[second[j]].xyz - points[first[j]].xyz;
-        if (values <= 4096)
-            words[j] = narrow_answer(error[j], step, first[j], second[j], values, strength);
-        else {
-            const int4 point = (int4)(color + (int3)((int)j, 0, 0), 0);
-            words[j] = answer_word(point, (int)first[j], (int)second[j], points, values, strength);
-        }
-    }
-#else
     for (uint j = 0; j < 4; j++) {
         const int4 point = space_coordinates(table_color(4 * quad + j), tables);
         const int first = nearest[4 * quad + j];
         const int second = other_side(point, first, extent, points, PALETTE_CELLS);
         words[j] = answer_word(point, first, second, points, values, strength);
     }
-#endif
     answers[quad] = vload4(0, words);
 }
 
@@ -161,8 +97,11 @@ int4 mask_pixels(__global const int *mask, uint side, uint row, uint column, uin
 #endif
 
 /* One of two entries a pixel.
- * NDRange: 1-D, a work-group of any size a tile. answers as dither_colors leaves them; rows of a tile; the other
+ * NDRange: 1-D, a work-group of any size (or GROUP) a tile. answers as dither_colors leaves them; rows of a tile; the other
  * arguments are those of palette_ordered.cl, pixels 4-byte aligned. */
+#ifdef GROUP
+__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+#endif
 __kernel void dither_ordered(PALETTE_PARAMETERS, __global const uchar *restrict pixels, __global INDEX *restrict out,
                              ulong n, __global const uint *restrict answers, uint rows, uint width, uint first_row,
                              __global const int *restrict mask, uint side, int4 extent, int strength)

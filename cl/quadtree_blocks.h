@@ -171,7 +171,8 @@ inline void store_level2(__global uint *low, const half_cell_t *part, const uint
 inline ulong reduce_band(const half_cell_t *part, const uint *rows, uint c, int whole, const rules_t *rules,
                          scores_t *scores, uchar2 *extent, __global uint *low) {
     uint sum2[2] = {0, 0}, squares2[2] = {0, 0}, zero = (uint)(rules->bound >> 60);
-    uchar2 extent2[2] = {NO_EXTENT, NO_EXTENT};
+    uchar2 extent2[2];
+    extent2[0] = extent2[1] = NO_EXTENT; // rusticl of Mesa 22.3 crashes on a list of constant vectors
 #pragma unroll
     for (uint s = 0; s < 2; ++s) {
         uint word1[4];

@@ -157,13 +157,16 @@ class NeuQuantCL(PaletteEngine):
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:
         """An independent palette for each image, trained side by side; `palette_` is left alone.
 
-        In sequential mode every picture's network is a work-group, so that many small pictures fill a device.
+        Every picture's network is a work-group, so that many small pictures fill a device. In parallel mode that is so
+        of images on the host of at most 2^16 pixels, up to 256 colours of which none is fixed, and n_colors / 32 images
+        or more; others are trained one after another.
 
         Parameters
         ----------
         images : list of images
         progress : callable, optional
-            As in `fit`.
+            Called with (done, total): images, cycles in sequential mode, steps of a single image; returning False stops
+            the job.
 
         Returns
         -------

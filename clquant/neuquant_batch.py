@@ -258,9 +258,8 @@ class BatchMap:
             self._report(progress, t, steps[1])
 
     def _whole_nodes(self) -> npt.NDArray[np.int64]:
-        nodes = self._session.download(self._networks[self._present], (self._n_colors, 4), np.int32).astype(np.int64)
-        whole = (nodes + (1 << (NODE_BITS - 1))) >> NODE_BITS
-        return np.asarray(np.minimum(whole[:, : self._space.dims], np.array(self._space.extent)))
+        nodes = self._session.download(self._networks[self._present], (self._n_colors, 4), np.int32)
+        return whole_nodes(nodes, self._space)
 
     def _report(self, progress: Progress, done: int, total: int) -> int:
         if progress.wanted and ((done + 1) % 8 == 0 or done + 1 == total):
@@ -327,6 +326,12 @@ class BatchMap:
         launch.set(1, np.array([first, batch, slab, *before, self._n_colors, 0], np.uint32))
         launch.queue(max(min(-(-batch // step.form.at_once), step.form.most_groups), 1))
         self._present = 1 - self._present
+
+
+def whole_nodes(nodes: npt.NDArray[np.int32], space: Space) -> npt.NDArray[np.int64]:
+    """(..., dims) whole coordinates of (..., 4) nodes."""
+    whole = (nodes.astype(np.int64) + (1 << (NODE_BITS - 1))) >> NODE_BITS
+    return np.asarray(np.minimum(whole[..., : space.dims], np.array(space.extent)))
 
 
 def refinement(few: FewColors, refine_steps: int) -> int:

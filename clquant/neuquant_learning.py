@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +15,7 @@ from clquant import neuquant_tables as tables
 from clquant.images import Picture
 from clquant.neuquant_batch import BatchMap, refinement
 from clquant.neuquant_drawing import begun_pixels, drawn_pixels, is_copied_alone
+from clquant.neuquant_many import Map, fits, learn_many, pays
 from clquant.neuquant_maps import Pixels, train_sequential
 from clquant.palette import spaces
 from clquant.palette.distinct import MOST, FewColors, few_colors
@@ -67,6 +69,20 @@ class Rules:
         return int(philox4x32(np.zeros(4, np.uint32), seed_key(self.random_state))[0]) if self.random_state else 0
 
     @property
+    def map(self) -> Map:
+        """The parallel map without fixed colours."""
+        return Map(
+            n_colors=self.n_colors,
+            sample_factor=self.sample_factor,
+            metric=self.metric,
+            conscience=self.conscience,
+            refine_steps=self.refine_steps,
+            keep_exact=self.keep_exact,
+            color_space=self.color_space,
+            start=self.start,
+        )
+
+    @property
     def steps_of_map(self) -> int:
         """How many steps of refinement the trained map does itself: with fixed colours, one that has them does all."""
         return 0 if len(self.solid) else self.refine_steps
@@ -96,6 +112,33 @@ class Learning:
         clear : bool
             Whether palettes have an entry of alpha 0 in any case.
         """
+        small = self._small(jobs, clear)
+        if not small:
+            return self._in_parts(jobs, clear)
+        found = dict(zip(small, self._many([jobs[i][0] for i in small], len(jobs)), strict=True))
+        quiet = dataclasses.replace(self, progress=Progress(None))
+        for i, job in enumerate(jobs):
+            if i not in found:
+                found[i] = quiet._in_parts([job], clear)[0]
+                self.progress.report(len(found), len(jobs))
+        return [found[i] for i in range(len(jobs))]
+
+    def _small(self, jobs: list[Job], clear: bool) -> list[int]:
+        """The jobs that are learned at once."""
+        rules = self.rules
+        if not rules.parallel or clear or len(rules.fixed) or len(jobs) < 2:
+            return []
+        small = [i for i, job in enumerate(jobs) if len(job) == 1 and fits(job[0])]
+        return small if pays(self.session, rules.map, len(small)) else []
+
+    def _many(self, pictures: Sequence[Picture], total: int) -> list[Palette]:
+        """The palettes of small pictures."""
+        learned = learn_many(self.session, pictures, self.rules.map, total, self.progress)
+        fixed = self.rules.fixed
+        return [_palette(fixed, one.colors, one.partial, one.transparent) for one in learned]
+
+    def _in_parts(self, jobs: list[Job], clear: bool) -> list[Palette]:
+        """The palette of each job, as many at once as the device has room for."""
         palettes: list[Palette] = []
         room = self.session.limits.global_memory // 4
         while len(palettes) < len(jobs):

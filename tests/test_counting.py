@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -135,6 +137,27 @@ def test_a_table_over_the_limit_is_refused(queue, rng, monkeypatch):
     assert_as_reference(queue, [picture(rng, (16, 32, 4))])
     with pytest.raises(runtime.DeviceMemoryError, match="largest table, of 262144"):
         counted(queue, [rng.integers(1, 255, (600, 500, 4), np.uint8)])
+
+
+@pytest.mark.parametrize("step", ["__init__", "starts", "collected", "leave"])
+def test_what_earlier_jobs_left_changes_nothing(queue, rng, monkeypatch, step):
+    opaque, partial = picture(rng, (40, 50, 4)), picture(rng, (30, 20, 4))
+    opaque[..., 3] = 255
+    done = getattr(bins.Bins, step)
+
+    def stopped(self, *args):
+        done(self, *args)
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        assert_as_reference(queue, [opaque])
+        assert_as_reference(queue, [partial])
+        with monkeypatch.context() as patch:
+            patch.setattr(bins.Bins, step, stopped)
+            with contextlib.suppress(KeyboardInterrupt):
+                counted(queue, [opaque[:20]])
+        assert_as_reference(queue, [opaque[::2]])
+    assert_as_reference(queue, [opaque], [rng.integers(0, 9, opaque.shape[:2], dtype=np.uint32)])
 
 
 def test_device_pictures_count_as_host_pictures(queue, rng):

@@ -41,7 +41,7 @@ def test_occupied_bins_are_counted_and_collected(queue, rng, cubes, group, room)
     with session.scope() as scope:
         held, found = scope.copy_of(bins), scope.empty(4 * CELLS)
         local = runtime.LocalMemory(8 * group)
-        session.launch(count, CELLS * group, group, held, found, local)
+        session.launch(count, CELLS * group, group, held, found)
         assert session.download(found, CELLS, np.uint32).tolist() == np.diff(starts.astype(np.int64)).tolist()
 
         out = [scope.empty(4 * len(codes)) for _ in range(2)]
@@ -49,5 +49,6 @@ def test_occupied_bins_are_counted_and_collected(queue, rng, cubes, group, room)
         given = held, np.uint32(first), scope.copy_of(starts), *out, *waiting
         session.launch(collect, CELLS * group, group, *given)
         collected, sums = (session.download(buffer, len(codes), np.uint32) for buffer in out)
+        assert not session.download(held, len(bins), np.uint32).any()
     assert np.array_equal(collected.view(np.uint8).reshape(-1, 4)[:, :3], colors)
     assert np.array_equal(sums, counts)

@@ -77,6 +77,28 @@ def test_zeros_are_zeros_again(session: runtime.Session) -> None:
         assert not session.download(scope.zeros(1 << 20), 1 << 20, np.uint8).any()
 
 
+def test_a_buffer_left_all_zeros_goes_only_to_who_asks_for_zeros(session: runtime.Session) -> None:
+    with session.scope() as scope:
+        left = scope.zeros(1 << 20)
+        scope.leave_zeros(left)
+    with session.scope() as scope:
+        assert scope.empty(1 << 20).int_ptr != left.int_ptr
+        again = scope.zeros_left(1 << 20)
+        assert again is left
+        assert scope.zeros_left(1 << 20) is None
+        assert not session.download(again, 1 << 20, np.uint8).any()
+        session.fill(again, np.uint8(255), 1 << 20)
+    with session.scope() as scope:
+        assert scope.zeros_left(1 << 20) is None
+    with pytest.raises(ZeroDivisionError), session.scope() as scope:
+        scope.leave_zeros(scope.zeros(1 << 20))
+        raise ZeroDivisionError
+    with session.scope() as scope:
+        assert scope.zeros_left(1 << 20) is None
+        scope.leave_zeros(scope.zeros(SMALLEST - 1))
+    assert memory.RECYCLER.take(session.queue, SMALLEST - 1, zeros=True) is None
+
+
 def test_a_failed_job_keeps_nothing(session: runtime.Session) -> None:
     with pytest.raises(ZeroDivisionError), session.scope() as scope:
         scope.empty(1 << 20)

@@ -115,21 +115,6 @@ def colors(
     return _run(image, palette, color_space, queue, progress, write, metric, True)
 
 
-def applied(chosen: Any, palette: Palette, queue: CommandQueue | None) -> Any:
-    """The colours (H, W, 3 or 4) uint8 of indices (H, W); on the device for a device array."""
-    if not isinstance(chosen, Array):
-        return np.take(palette.colors, chosen, axis=0)
-    session = open_session(queue, [chosen])
-    result = session.new_array((*chosen.shape, palette.colors.shape[1]), np.uint8)
-    count = int(chosen.size)
-    with session.scope() as scope:
-        packed = scope.empty(chosen.nbytes)
-        session.copy(packed, images.buffer_of(chosen), chosen.nbytes, chosen.offset)
-        mapper = Mapper(session, scope, palette, spaces.space("srgb", palette.has_alpha), 0)
-        mapper.apply(packed, count, images.buffer_of(result))
-    return result
-
-
 def _run(
     image: ImageLike,
     palette: Palette,

@@ -25,6 +25,10 @@ PLACE_GROUP = 256
 COLLECTED = 2048
 COLLECTED_BYTES = 6
 
+# Words that the kernels note, and bytes of their buffer: the least that is kept for the next job.
+NOTES = 3
+KEPT_BYTES = 1 << 16
+
 # The form of counting for GPUs: in local memory first. It takes no weights, and wants all bins in one buffer.
 TILES = Variant("tiles", "color_count_tiles.cl", lambda limits: limits.local_memory >= TILE_BYTES)
 
@@ -33,6 +37,8 @@ Uint32 = npt.NDArray[np.uint32]
 
 class Bins:
     """Empty bins of consecutive cells of 16^3 colours; device memory belongs to a scope.
+
+    Collecting what is in them leaves them empty, so that the next job on the queue finds its bins so.
 
     Parameters
     ----------
@@ -46,27 +52,31 @@ class Bins:
 
     def __init__(self, session: Session, scope: Scope, cells: int, cubes: bool) -> None:
         self._session = session
+        self._scope = scope
         self._cells = cells
         self.size = cells * CELL_BINS
-        self.buffer: Buffer = scope.empty(4 * self.size)
         self._program = session.program("color_count.cl", CELL_BINS=CELL_BINS, CUBES=int(cubes))
+        notes = scope.zeros_left(KEPT_BYTES)
+        self.notes: Buffer = scope.zeros(KEPT_BYTES) if notes is None else notes
+        left = scope.zeros_left(4 * self.size)
+        self.buffer: Buffer = scope.empty(4 * self.size) if left is None else left
+        if left is None:
+            kernel = self._program.kernel("clear_bins")
+            group = session.work_group_size(kernel, session.tuned("counting.group"))
+            session.launch(kernel, self.size // 4, group, self.buffer, np.uint32(self.size // 4))
 
-    def clear(self) -> None:
-        """Queue the emptying of all bins."""
-        kernel = self._program.kernel("clear_bins")
-        group = self._session.work_group_size(kernel, self._session.tuned("counting.group"))
-        self._session.launch(kernel, self.size // 4, group, self.buffer, np.uint32(self.size // 4))
+    def leave(self) -> None:
+        """Leave the buffers to the next job, after the last colours were collected."""
+        for buffer in (self.buffer, self.notes):
+            self._scope.leave_zeros(buffer)
 
-    def starts(self, scope: Scope, notes: Buffer, count: int) -> tuple[Buffer, Uint32, Uint32]:
+    def starts(self, scope: Scope) -> tuple[Buffer, Uint32, Uint32]:
         """Where each cell's colours go among the colours of all occupied bins.
 
         Parameters
         ----------
         scope : Scope
             For what this needs, and of the buffer.
-        notes : pyopencl.Buffer
-            (count,) uint32 that come to the host on the way.
-        count : int
 
         Returns
         -------
@@ -74,21 +84,21 @@ class Bins:
         starts : ndarray
             The same, (cells + 1,) uint32.
         notes : ndarray
-            (count,) uint32.
+            (NOTES,) uint32, which are 0 from now on.
         """
         session, cells = self._session, self._cells
         count_occupied, place = self._program.kernel("count_occupied"), self._program.kernel("place_cells")
-        group = session.work_group_size(count_occupied, session.tuned("counting.group"), 4)
-        found, starts = scope.empty(4 * cells), scope.empty(4 * (cells + 1 + count))
-        session.launch(count_occupied, cells * group, group, self.buffer, found, LocalMemory(4 * group))
-        group = session.work_group_size(place, PLACE_GROUP, 4)
-        session.launch(place, group, group, found, np.uint32(cells), starts, LocalMemory(4 * group))
-        session.copy(starts, notes, 4 * count, target_offset=4 * (cells + 1))
-        both = session.download(starts, cells + 1 + count, np.uint32)
+        group = session.work_group_size(count_occupied, session.tuned("counting.group"))
+        found, starts = scope.empty(4 * cells), scope.empty(4 * (cells + 1 + NOTES))
+        session.launch(count_occupied, cells * group, group, self.buffer, found)
+        group = session.work_group_size(place, PLACE_GROUP, 8)
+        given = found, np.uint32(cells), self.notes, np.uint32(NOTES), starts, LocalMemory(8 * group)
+        session.launch(place, group, group, *given)
+        both = session.download(starts, cells + 1 + NOTES, np.uint32)
         return starts, both[: cells + 1], both[cells + 1 :]
 
     def collected(self, owner: Scope, first: int, starts: Buffer, n: int) -> tuple[Buffer, Buffer]:
-        """The colours of occupied bins, packed and in Z-order, and what was counted.
+        """The colours of occupied bins, packed and in Z-order, and what was counted; the bins are empty then.
 
         Parameters
         ----------
@@ -116,9 +126,7 @@ class Bins:
         return colors, counts
 
 
-def count_tiles(
-    session: Session, pixels: Buffer, channels: int, width: int, height: int, bins: Buffer, notes: Buffer
-) -> None:
+def count_tiles(session: Session, pixels: Buffer, channels: int, width: int, height: int, bins: Bins) -> None:
     """Queue the counting of a picture's pixels into bins of the form `TILES`.
 
     Parameters
@@ -127,17 +135,15 @@ def count_tiles(
     pixels : pyopencl.Buffer
         (height, width, channels) uint8.
     channels, width, height : int
-    bins : pyopencl.Buffer
-        (2^24,) uint32, added to.
-    notes : pyopencl.Buffer
-        What `cl/color_count_tiles.cl` notes.
+    bins : Bins
+        Of all cells, in cubes: added to, as are their notes.
     """
     wide, rows, tiles = tiled(width, height, session.limits.compute_units)
     aligned = int(wide % 4 == 0 and width * height % 4 == 0)
     kernel = session.program(TILES.file, CHANNELS=channels, ALIGNED=aligned).kernel("count_tiles")
     group = session.work_group_size(kernel, TILE_GROUP)
     sizes = np.uint32(width * height), np.uint32(wide), np.uint32(rows)
-    session.launch(kernel, tiles * group, group, pixels, *sizes, bins, notes)
+    session.launch(kernel, tiles * group, group, pixels, *sizes, bins.buffer, bins.notes)
 
 
 def tiled(width: int, height: int, units: int) -> tuple[int, int, int]:

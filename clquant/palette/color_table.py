@@ -21,13 +21,19 @@ PLAIN_FILE = "halftone_table.cl"
 ORDERED_FILE = "palette_ordered_table.cl"
 # Bytes of an answer of ordered dithering, which palettes of more than 256 colours have no table of.
 ANSWER_BYTES = 4
+# What makes the answers where points are colours, and the most numbers of a mask that it does so for; bytes of what a
+# pair of entries says, and how many pairs begin with the same entry; work-items that share answers.
+PAIRS_FILE = "palette_ordered_pairs.cl"
+PAIRS_VALUES = 4096
+PAIR_BYTES, PAIRS_OF_ONE = 32, 256
+PAIRS_GROUP = 128
 # COLUMNS of `cl/palette_map_table.cl` and of the dithering's file: pixels that a tile is wide; most rows of one; tiles
 # that a compute unit should have at least; work-items that share one, or that make a table; how wide pixels in no rows
 # are taken to be. The answers of dithering take four times the cache of nearest entries, so that its tiles are squares.
 COLUMNS, ORDERED_COLUMNS = 256, 128
 MOST_ROWS, ORDERED_ROWS = 32, 128
 TILES_A_UNIT = 8
-GROUP, ORDERED_GROUP = 512, 1024
+GROUP, ORDERED_GROUP = 512, 512
 TABLE_GROUP = 256
 # How many times the pixels a table must have that is made from candidate lists, and one for ordered dithering: what the
 # tables cost on an NVIDIA H200.
@@ -97,10 +103,13 @@ def dither_pixels(mapper: Mapper, task: Task, more: Sequence[Any]) -> None:
     """
     width, (side, extent, strength) = int(more[0]), more[-3:]
     aligned = _aligned(width, task) * int(side % 4 == 0)
-    answers = _answers(mapper, task.channels, side, extent, strength, aligned)
+    constants = {"ALIGNED": aligned}
+    if mapper.session.limits.is_nvidia:
+        constants["GROUP"] = 1 << (min(ORDERED_GROUP, mapper.session.limits.work_group).bit_length() - 1)
+    answers = _answers(mapper, task.channels, side, extent, strength, constants)
     tiles, rows = _tiles(mapper.session, task.count, width, ORDERED_COLUMNS, ORDERED_ROWS)
     given = (*task.arguments, answers, np.uint32(rows), *more)
-    how: Any = {"groups": tiles, "fine": task.channels == 4, "ALIGNED": aligned}
+    how: Any = {"groups": tiles, "fine": task.channels == 4, "exact": "GROUP" in constants, **constants}
     mapper.launch_any(ORDERED_FILE, "dither_ordered", task.channels, ORDERED_GROUP, *given, **how)
 
 
@@ -166,22 +175,33 @@ def plain_table(mapper: Mapper) -> Buffer:
     return mapper.kept("plain", make)
 
 
-def _answers(mapper: Mapper, channels: int, side: np.uint32, extent: Any, strength: np.int32, aligned: int) -> Buffer:
-    """The table of answers of ordered dithering, by the program that has this constant ALIGNED."""
-    colors = _colors(channels)
+def _answers(
+    mapper: Mapper, channels: int, side: np.uint32, extent: Any, strength: np.int32, constants: dict[str, int]
+) -> Buffer:
+    """The table of answers of ordered dithering, where need be by the program that has these constants."""
+    colors, values = _colors(channels), int(side) ** 2
 
     def make() -> Buffer:
         answers = mapper.scope.empty(ANSWER_BYTES * colors)
-        given = (_nearest(mapper, channels), answers, np.uint32(colors // 4), extent, np.int32(side * side), strength)
-        fine = channels != 1 and not mapper.points_are_colors
-        _over_colors(mapper, ORDERED_FILE, "dither_colors", channels, fine, *given, ALIGNED=aligned)
+        nearest, quads = _nearest(mapper, channels), np.uint32(colors // 4)
+        if channels != 1 and mapper.points_are_colors and values <= PAIRS_VALUES:
+            session, pairs = mapper.session, mapper.scope.empty(PAIR_BYTES * PAIRS_OF_ONE * mapper.colors)
+            program, points = session.program(PAIRS_FILE, **mapper.constants(3)), mapper.points
+            mix, dither = program.kernel("mix_pairs"), program.kernel("dither_colors")
+            sizes = PAIRS_OF_ONE * mapper.colors, session.work_group_size(mix, TABLE_GROUP)
+            session.launch(mix, *sizes, points, np.uint32(mapper.colors), pairs, np.int32(values), strength)
+            group = session.work_group_size(dither, PAIRS_GROUP)
+            session.launch(dither, int(quads), group, points, nearest, pairs, answers, quads, np.uint32(values))
+        else:
+            given = nearest, answers, quads, extent, np.int32(values), strength
+            _over_colors(mapper, ORDERED_FILE, "dither_colors", channels, channels != 1, *given, **constants)
         return answers
 
     return mapper.kept(("answers", channels, int(side), int(strength)), make)
 
 
 def _over_colors(
-    mapper: Mapper, file: str, kernel_name: str, channels: int, fine: bool, *more: Any, **constants: int
+    mapper: Mapper, file: str, kernel_name: str, channels: int, fine: bool, *more: Any, **constants: Any
 ) -> None:
     """Queue a kernel with a work-item for every four colours."""
     items = _colors(channels) // 4

@@ -10,6 +10,7 @@ transparent pixels, and small ones, go through a hash table instead. Either way 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.images import Picture, row_bands
-from clquant.palette.bins import CELL_BINS, CELLS, CODES, TILES, Bins, count_tiles
+from clquant.palette.bins import CELL_BINS, CELLS, CODES, NOTES, TILES, Bins, count_tiles
 from clquant.runtime import (
     Buffer,
     DeviceMemoryError,
@@ -30,7 +31,6 @@ from clquant.runtime import (
 
 ALPHA_CELLS = 1 << 16
 PARTIAL, CLEAR = 1, 2  # bits of `cl/color_count.cl`
-NOTES = 3  # words that its kernels note
 SMALLEST_TABLE, FIRST_TABLE = 1 << 12, 1 << 20  # slots of the first hash table, twice the pixels between these
 MAX_WEIGHT = 2**32 - 1
 
@@ -145,7 +145,11 @@ class _Counter:
         self._pictures = pictures
         self._weights = weights
         self._pixels = sum(p.pixels for p in pictures)
-        self._notes = scope.zeros(4 * NOTES)
+
+    @functools.cached_property
+    def _notes(self) -> Buffer:
+        """What kernels note, where no bins have notes of their own."""
+        return self._scope.zeros(4 * NOTES)
 
     def count(self) -> ColorCounts:
         """Count as if all were opaque first; that tells whether there is partial transparency."""
@@ -156,15 +160,14 @@ class _Counter:
             counts = self._partitioned(inner) if partition else self._opaque(inner)
         return counts if counts is not None else self._hashed()
 
-    def _launch_over_pixels(self, name: str, *args: object) -> None:
+    def _launch_over_pixels(self, name: str, notes: Buffer, *args: object) -> None:
         """Run a kernel over all pixels; it adds to its results, so parts of pictures may come in any order."""
-
         session, weight_bytes = self._session, 0 if self._weights is None else 4
         for i, picture in enumerate(self._pictures):
             for row0, row1 in picture.parts(session, picture.width * weight_bytes):
                 with session.scope() as band:
                     pixels = picture.upload(session, band, row0, row1)
-                    weights = self._notes
+                    weights = notes
                     if self._weights is not None:
                         weights = band.upload(np.ascontiguousarray(self._weights[i][row0:row1]))
                     n = (row1 - row0) * picture.width
@@ -174,16 +177,16 @@ class _Counter:
                     )
                     group = session.work_group_size(kernel, session.tuned("counting.group"))
                     items = min(n // 4 + 4, session.tuned("counting.work_items"))
-                    session.launch(kernel, items, group, pixels, weights, np.uint32(n), *args, self._notes)
+                    session.launch(kernel, items, group, pixels, weights, np.uint32(n), *args, notes)
 
-    def _launch_over_tiles(self, bins: Buffer) -> None:
+    def _launch_over_tiles(self, bins: Bins) -> None:
         """Count all pixels, tile by tile."""
         session = self._session
         for picture in self._pictures:
             for row0, row1 in picture.parts(session):
                 with session.scope() as band:
                     pixels = picture.upload(session, band, row0, row1)
-                    count_tiles(session, pixels, picture.channels, picture.width, row1 - row0, bins, self._notes)
+                    count_tiles(session, pixels, picture.channels, picture.width, row1 - row0, bins)
 
     def _noted(self) -> list[int]:
         return [int(v) for v in self._session.download(self._notes, NOTES, np.uint32)]
@@ -223,7 +226,8 @@ class _Counter:
         session.write(counters, begins[:-1] + earlier)
         places = inner.empty(2 * int(begins[-1]))
         self._launch_over_bands("place_pixels", spread, counters, (places,))
-        program = session.program(PARTITION.file)
+        # Any number of channels will do; another than the pictures' would be one more program to compile.
+        program = session.program(PARTITION.file, CHANNELS=self._pictures[-1].channels)
         occupied, where = inner.empty(4 * CELLS), inner.copy_of(begins)
         memory = LocalMemory(4 * CELL_BINS)
         session.launch(program.kernel("count_colors"), groups, 1, places, where, occupied, memory)
@@ -255,18 +259,19 @@ class _Counter:
         transparent = alphas = 0
         for first_cell in range(0, CELLS, cells):
             first = first_cell * CELL_BINS
-            bins.clear()
-            session.fill(self._notes, np.zeros(1, np.uint32), 4 * NOTES)
             if tiles:
-                self._launch_over_tiles(bins.buffer)
+                self._launch_over_tiles(bins)
             else:
-                self._launch_over_pixels("count_opaque", np.uint32(first), np.uint32(bins.size), bins.buffer)
-            where, starts, notes = bins.starts(inner, self._notes, NOTES)
+                given = np.uint32(first), np.uint32(bins.size), bins.buffer
+                self._launch_over_pixels("count_opaque", bins.notes, *given)
+            where, starts, notes = bins.starts(inner)
             transparent, alphas, _ = (int(v) for v in notes)
             if alphas & PARTIAL:
                 return None
             n = int(starts[-1])
             found = bins.collected(self._scope if cells == CELLS else inner, first, where, n)
+            if first_cell + cells == CELLS:
+                bins.leave()
             if cells == CELLS:
                 return self._result(*found, starts, transparent, alphas)
             colors, counts = (session.download(buffer, n, np.uint32) for buffer in found)
@@ -284,7 +289,7 @@ class _Counter:
             with session.scope() as inner:
                 keys, sums = inner.zeros(4 * slots), inner.zeros(4 * slots)
                 session.fill(self._notes, np.zeros(1, np.uint32), 4 * NOTES)
-                self._launch_over_pixels("count_hashed", np.uint32(slots - 1), keys, sums)
+                self._launch_over_pixels("count_hashed", self._notes, np.uint32(slots - 1), keys, sums)
                 transparent, alphas, full = self._noted()
                 if not full:
                     return self._ordered(inner, keys, sums, slots, transparent, alphas)

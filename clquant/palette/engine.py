@@ -14,7 +14,7 @@ import numpy.typing as npt
 from clquant import images, params
 from clquant.estimator import Estimator
 from clquant.images import ImageLike
-from clquant.palette import bands, spaces
+from clquant.palette import bands, lookup, spaces
 from clquant.palette.dither import Ditherer, find_dither
 from clquant.palette.error import allowed_error, fewest_colors, mean_squared_error
 from clquant.palette.indexed import IndexedImage
@@ -103,7 +103,7 @@ def transform(
     if ditherer is None:
         return bands.colors(image, checked, color_space, queue, progress, metric=metric)
     chosen = ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
-    return bands.applied(chosen, checked, queue)
+    return lookup.applied(chosen, checked, queue)
 
 
 def quantize(

@@ -37,6 +37,7 @@ class FewColors:
         entries = np.empty((FEW, 4), np.float32)
         entries[:, :3] = -2 * FEW * self._colors
         entries[:, 3] = FEW * np.sum(self._colors**2, axis=1) + np.arange(FEW)
+        entries[self._count :, 3] = 2**30  # two entries are compared at once, and these are never the nearest
         self._entries: Buffer = scope.copy_of(entries)
 
     def arguments(self) -> tuple[Any, ...]:

@@ -20,6 +20,7 @@ from clquant.palette.cells import CandidateGrid, CandidateLister
 from clquant.palette.color_table import TABLE
 from clquant.palette.few import FEW, FewColors
 from clquant.palette.lanes import FEWEST_PIXELS, MEMO_BITS, LaneGrid, int4
+from clquant.palette.lookup import ColorLookup
 from clquant.palette.palette import Palette
 from clquant.palette.spaces import Space
 from clquant.runtime import Buffer, InvalidArgument, Scope, Session, Variant
@@ -284,6 +285,7 @@ class Mapper:
         items: int = 0,
         groups: int = 0,
         fine: bool = True,
+        exact: bool = False,
         **constants: int,
     ) -> None:
         """Queue a kernel whose arguments begin as `cl/palette_nearest.h` says, and go on as it likes.
@@ -301,11 +303,13 @@ class Mapper:
             Work-items, or if 0 work-groups.
         fine : bool
             As for `arguments`.
+        exact : bool
+            Whether the kernel is built for groups of GROUP work-items, one of the constants.
         **constants : int
             The kernel's own, besides those of `constants`.
         """
         kernel = self._session.program(file, **self.constants(channels), **constants).kernel(kernel_name)
-        group = self._session.work_group_size(kernel, wanted)
+        group = constants["GROUP"] if exact else self._session.work_group_size(kernel, wanted)
         self._session.launch(kernel, items or groups * group, group, *self.arguments(fine), *more)
 
     def constants(self, channels: int) -> dict[str, int | str]:
@@ -322,7 +326,6 @@ class Mapper:
         """
         return {
             "CHANNELS": channels,
-            "OUT_CHANNELS": 3,
             "INDEX": self._index_type(),
             "EXACT_TIES": int(self._exact_ties),
             "CITY_BLOCK": self._city_block,
@@ -394,16 +397,5 @@ class Mapper:
         out : pyopencl.Buffer
             Gets (count, 4) uint8 where the palette has alpha, else (count, 3).
         """
-        program = self._session.program(
-            "palette_map.cl",
-            CHANNELS=3,
-            OUT_CHANNELS=4 if self._palette.has_alpha else 3,
-            INDEX=self._index_type(),
-            EXACT_TIES=0,
-            CITY_BLOCK=0,
-            SPACE=0,
-            SPACE_ALPHA=0,
-        )
-        kernel = program.kernel("apply_palette")
-        group = self._session.work_group_size(kernel, self._session.tuned("mapping.group"))
-        self._session.launch(kernel, count, group, indices, self._colors, out, np.uint64(count))
+        lookup = self.kept("lookup", lambda: ColorLookup(self._session, self._scope, self._palette))
+        lookup.apply(indices, count, out)

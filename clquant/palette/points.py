@@ -247,6 +247,6 @@ def tiles_of(session: Session, scope: Scope, points: Points) -> Tiles:
     n, dims = len(starts) - 1, points.space.dims
     kernel = session.program("points.cl", **points.space.constants()).kernel("bound_tiles")
     where, boxes = scope.copy_of(starts), scope.empty(8 * dims * n)
-    group = session.work_group_size(kernel, GROUP)
+    group = session.work_group_size(kernel, min(GROUP, session.tuned("kmeans.sketch_group")))
     session.launch(kernel, n, group, points.coordinates, np.uint32(points.stride), where, np.uint32(n), boxes)
     return Tiles(n, where, boxes)

@@ -70,8 +70,9 @@ def sample_centers(session: Session, lloyd: Lloyd, seed: int) -> None:
     points, k = lloyd.points, lloyd.k
     program = session.program("kmeans_seed.cl", DIMS=points.space.dims)
     lower, draw = program.kernel("lower_distances"), program.kernel("draw_centers")
-    lower_group = session.work_group_size(lower, GROUP, 8)
-    draw_group = session.work_group_size(draw, BLOCK, 8)
+    most = session.tuned("kmeans.swap_group")
+    lower_group = session.work_group_size(lower, min(GROUP, most), 8)
+    draw_group = session.work_group_size(draw, min(BLOCK, most), 8)
     blocks = -(-points.n // BLOCK)
     given = (points.coordinates, np.uint32(points.stride), points.weights, np.uint32(points.n))
     with session.scope() as inner:
@@ -149,7 +150,7 @@ class _Swap:
         best = (best_centers, best_totals, swaps, lowest, lloyd.state)
         given = (lloyd.centers, lloyd.totals, np.uint32(lloyd.k), np.uint32(stride))
         extents = np.array((*lloyd.points.extent, 0)[:4], np.int32)
-        self.keep = [self._alone("keep_best", BLOCK, *given, *best)]
+        self.keep = [self._alone("keep_best", min(BLOCK, wanted), *given, *best)]
         if apart:
             self.change = [*self.keep, *self._steps(best_centers, best_totals, swaps, extents)]
             return

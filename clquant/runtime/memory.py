@@ -44,6 +44,7 @@ class Scope:
         self._limits = limits
         self._buffers: list[cl.Buffer] = []
         self._recyclable: set[cl.Buffer] = set()
+        self._zeros: set[cl.Buffer] = set()
         self._uploads: list[Upload] = []
         self._elsewhere: cl.Event | None = None
         self._endings: list[Callable[[], None]] = []
@@ -86,6 +87,7 @@ class Scope:
             RECYCLER.clear()  # some drivers find memory short only at its first use, too late for `_allocate_anew`
         self._buffers.clear()
         self._recyclable.clear()
+        self._zeros.clear()
         self._uploads.clear()
         drop_arrived()
         while self._endings:
@@ -105,7 +107,7 @@ class Scope:
         share = MOST_SHARE_OF_HOST if self._limits.unified_memory else MOST_SHARE
         bound = self._limits.global_memory // share
         for buffer in [buffer for buffer in self._buffers if buffer in self._recyclable]:
-            RECYCLER.keep(self._queue, buffer, bound, used, self._elsewhere is not None)
+            RECYCLER.keep(self._queue, buffer, bound, used, self._elsewhere is not None, buffer in self._zeros)
             self._buffers.remove(buffer)
 
     def _wraps_host_memory(self) -> bool:
@@ -177,6 +179,30 @@ class Scope:
             cl.enqueue_fill_buffer(self._queue, buffer, np.zeros(1, np.uint8), 0, max(int(nbytes), 1))
         order_commands(self._queue)
         return buffer
+
+    def zeros_left(self, nbytes: int) -> cl.Buffer | None:
+        """A buffer of zero bytes without clearing one: such as an earlier job on this queue left, or None.
+
+        Parameters
+        ----------
+        nbytes : int
+        """
+        buffer = RECYCLER.take(self._queue, Recycler.rounded(nbytes), zeros=True)
+        if buffer is not None:
+            self._buffers.append(buffer)
+            self._recyclable.add(buffer)
+        return buffer
+
+    def leave_zeros(self, buffer: cl.Buffer) -> None:
+        """Say that the commands queued so far leave a buffer of this scope all zeros, and no others will write to it.
+
+        It is kept for `zeros_left` unless the scope's job fails, and not at all where it is too small to be kept.
+
+        Parameters
+        ----------
+        buffer : pyopencl.Buffer
+        """
+        self._zeros.add(buffer)
 
     def upload(self, array: npt.NDArray[Any]) -> cl.Buffer:
         """A read-only buffer with an array's bytes; wraps the array itself where host and device share memory.

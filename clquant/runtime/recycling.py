@@ -4,7 +4,8 @@ Allocating and releasing a large buffer takes an NVIDIA H200's driver about 0.25
 job. A kept buffer goes only to a job on the queue that used it last: commands of one queue run in order, so the last
 job's are over before the next one's begin. One that another queue used last, or is to write to, must be idle. Where
 host and device share memory, new pages take as long to come by as a kernel to fill them, so buffers are kept there too,
-within a smaller share; what wraps an array of the host never is.
+within a smaller share; what wraps an array of the host never is. A job may leave a buffer all zeros, for the next that
+needs one: then it goes to no other.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ SMALLEST = 1 << 16
 MOST_SHARE = 8
 MOST_SHARE_OF_HOST = 64
 
-_Key = tuple[int, int]
+# The queue, bytes, and whether all of them are 0.
+_Key = tuple[int, int, bool]
 
 
 class _Kept(NamedTuple):
@@ -59,7 +61,7 @@ class Recycler:
         step = 1 << (nbytes.bit_length() - 4)
         return -(-nbytes // step) * step
 
-    def take(self, queue: cl.CommandQueue, nbytes: int, idle: bool = False) -> cl.Buffer | None:
+    def take(self, queue: cl.CommandQueue, nbytes: int, idle: bool = False, zeros: bool = False) -> cl.Buffer | None:
         """A kept buffer of exactly that size that this queue released, or None.
 
         Parameters
@@ -68,8 +70,10 @@ class Recycler:
         nbytes : int
         idle : bool
             Only one whose last use is over, so that another queue may write to it at once.
+        zeros : bool
+            Only one that was left all zeros; otherwise none of these.
         """
-        key = (queue.int_ptr, nbytes)
+        key = (queue.int_ptr, nbytes, zeros)
         with self._lock:
             for ticket in reversed(self._by_key.get(key, ())):
                 kept = self._kept[ticket]
@@ -84,6 +88,7 @@ class Recycler:
         bound: int,
         used: cl.Event | None = None,
         elsewhere: bool = False,
+        zeros: bool = False,
     ) -> None:
         """Keep a buffer that a job on this queue is done with.
 
@@ -97,12 +102,14 @@ class Recycler:
             Over when the buffer's last use is; without it, it counts as over.
         elsewhere : bool
             Whether that use is another queue's.
+        zeros : bool
+            Whether all its bytes are 0 once what is queued is done.
         """
         nbytes = buffer.size
         device = queue.device.int_ptr
         with self._lock:
             self._ticket += 1
-            key = (queue.int_ptr, nbytes)
+            key = (queue.int_ptr, nbytes, zeros)
             self._kept[self._ticket] = _Kept(key, queue, buffer, used, elsewhere)
             self._by_key.setdefault(key, []).append(self._ticket)
             self._bytes[device] = self._bytes.get(device, 0) + nbytes

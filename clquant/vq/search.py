@@ -15,7 +15,7 @@ from clquant.vq.blocks import BlockShape
 
 FLOATS, INTEGERS, DP4A, INTEGER_DOT = 0, 1, 2, 3  # ARITHMETIC in cl/vq_encode.cl
 MAX_CODEBOOK = 65536
-MOST_KEPT = 1 << 17  # bytes of a codebook that CPUs keep as they search it
+MOST_KEPT = 1 << 17  # bytes of a codebook that stays on the device after it was searched, for the next picture
 _SQUARE = 255 * 255
 _FLOAT_COMPONENTS = 258
 _REGISTER_COMPONENTS = 64  # REGISTER_WORDS in cl/vq_encode.cl
@@ -53,7 +53,7 @@ def index_type(size: int) -> str:
 
 @contextlib.contextmanager
 def open_search(session: Session, codebook: npt.NDArray[np.uint8], shape: BlockShape) -> Iterator[Search]:
-    """A `Search` whose buffers last as long as the block: on CPUs that of an earlier job with the codebook.
+    """A `Search` whose buffers last as long as the block: that of an earlier job with the codebook, if it is small.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def open_search(session: Session, codebook: npt.NDArray[np.uint8], shape: BlockS
         As `Search` takes them.
     """
     key = None
-    if session.limits.is_cpu and codebook.nbytes <= MOST_KEPT:
+    if codebook.nbytes <= MOST_KEPT:
         key = "search", codebook.tobytes(), shape, session.choose(VARIANTS).name
     with kept(
         session, key, lambda scope: Search(session, scope, codebook if key is None else codebook.copy(), shape)

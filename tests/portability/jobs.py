@@ -320,6 +320,11 @@ JOBS = (
         _tuned({"mapping.table_pays": 1 << 16}, _mapping(100, 4, "oklab", side=720, dither="blue-noise")),
         False,
     ),
+    Job(
+        "blue noise by pairs",
+        _tuned({"mapping.table_pays": 1 << 16}, _mapping(200, 3, side=400, dither="blue-noise")),
+        False,
+    ),
     Job("map linear", _mapping(100, 3, "linear"), False),
     Job("map oklab", _mapping(100, 3, "oklab"), False),
     Job("blue noise 16", _mapping(16, 3, dither="blue-noise"), True),
