@@ -53,6 +53,8 @@ class Points:
         (n,) uint32; their total is below 2^32.
     cells : ndarray
         (cells + 1,) uint32: where the points of each occupied cell of the coarse colour grid begin.
+    blocks : ndarray
+        (cells,) uint32: which block, of two cells an axis, each of these cells is in.
     """
 
     space: Space
@@ -62,6 +64,7 @@ class Points:
     coordinates: Buffer
     weights: Buffer
     cells: npt.NDArray[np.uint32]
+    blocks: npt.NDArray[np.uint32]
 
     @property
     def extent(self) -> tuple[int, ...]:
@@ -130,8 +133,10 @@ def points_of(session: Session, scope: Scope, counts: ColorCounts, space: Space)
         kernel, n, group, counts.colors, np.uint32(n), tables, np.int32(scale), np.uint32(stride), coordinates
     )
     starts = counts.cell_starts
-    occupied = np.append(starts[:-1][starts[1:] != starts[:-1]], starts[-1:])
-    return Points(space, scale, n, stride, coordinates, counts.counts, occupied)
+    occupied = np.flatnonzero(starts[1:] != starts[:-1])
+    blocks = (occupied >> (4 if counts.partial else 3)).astype(np.uint32)
+    cells = np.append(starts[occupied], starts[-1:])
+    return Points(space, scale, n, stride, coordinates, counts.counts, cells, blocks)
 
 
 class Sketcher:
@@ -214,7 +219,7 @@ class Sketcher:
             weights,
             LocalMemory(4 * group),
         )
-        return Points(points.space, points.scale, n, stride, means, weights, group_starts)
+        return Points(points.space, points.scale, n, stride, means, weights, group_starts, points.blocks)
 
     def _mask(self, level: int) -> int:
         """The bits of a packed colour in which the colours of a grid's cell agree."""
@@ -226,8 +231,10 @@ def _stride(n: int) -> int:
     return -(-n // PADDING) * PADDING + PADDING
 
 
-def tiles_of(session: Session, scope: Scope, points: Points) -> Tiles:
-    """Join small cells, cut large ones into tiles of nearly equal size, at most `TILE`, and bound them.
+def tiles_of(session: Session, scope: Scope, points: Points, largest: int = TILE) -> Tiles:
+    """Join small cells of a block, cut large ones into tiles of nearly equal size, and bound them.
+
+    Cells of differing blocks may be far from each other, and many centers near to the box around them.
 
     Parameters
     ----------
@@ -235,12 +242,15 @@ def tiles_of(session: Session, scope: Scope, points: Points) -> Tiles:
     scope : Scope
         Owns the result's buffers.
     points : Points
+    largest : int
+        Most points of a tile.
     """
     cells = points.cells
-    firsts = cells[:-1] // LEAST_TILE
-    cells = np.append(cells[:-1][np.append(True, firsts[1:] != firsts[:-1])], cells[-1:])
+    firsts, blocks = cells[:-1] // LEAST_TILE, points.blocks
+    begins = np.append(True, (firsts[1:] != firsts[:-1]) | (blocks[1:] != blocks[:-1]))
+    cells = np.append(cells[:-1][begins], cells[-1:])
     sizes = cells[1:].astype(np.int64) - cells[:-1]
-    pieces = -(-sizes // TILE)
+    pieces = -(-sizes // largest)
     piece = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     cell = np.repeat(np.arange(len(sizes)), pieces)
     starts = np.append(cells[:-1][cell] + piece * sizes[cell] // pieces[cell], points.n).astype(np.uint32)
