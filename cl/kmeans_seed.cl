@@ -13,6 +13,9 @@
 #ifndef DIMS
 #define DIMS 3
 #endif
+#define CENTERS __global
+#include "kmeans_seed.h"
+
 #define BLOCK 256
 
 /* Lowers each point's squared distance by the centers first .. first + count - 1 and adds up each block.
@@ -36,16 +39,7 @@ __kernel void lower_distances(__global const float *points, uint stride, __globa
 #pragma unroll
         for (int d = 0; d < DIMS; d++)
             x[d] = vload4(0, points + d * stride + i);
-        FEW_TURNS
-        for (uint j = first; j < first + count; j++) {
-            float4 distance = 0.0f;
-#pragma unroll
-            for (int d = 0; d < DIMS; d++) {
-                const float4 difference = x[d] - centers[d * k_stride + j];
-                distance += difference * difference;
-            }
-            best = min(best, distance);
-        }
+        best = lowered(best, x, centers, k_stride, first, count);
         vstore4(best, 0, distances + i);
         const float lanes[4] = {best.x, best.y, best.z, best.w};
         FEW_TURNS
@@ -91,11 +85,8 @@ __kernel SMALL void draw_centers(__global const float *points, uint stride, __gl
         prefix[blocks] = sum;
     barrier(CLK_GLOBAL_MEM_FENCE);
     const ulong total = prefix[blocks];
-    const ulong stratum = max(total / count, (ulong)1);
     for (uint j = lid; j < count; j += size) {
-        const uint4 random = philox4x32((uint4)(first + j, 0, 0, 0), key);
-        const ulong wide = ((ulong)random.y << 32) | random.x;
-        const ulong target = min(j * stratum + mul_hi(wide, stratum), total ? total - 1 : 0);
+        const ulong target = drawn_target(first, j, count, total, key);
         uint low = 0;
         uint high = blocks;
         while (high - low > 1) {

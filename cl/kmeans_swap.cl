@@ -12,39 +12,7 @@
  */
 #include "lloyd.h"
 #include "small.h"
-
-/* The axis along which center j's points differ most, ties to the lowest. totals (STATS, k). */
-int widest_axis(__global const ulong *totals, uint k, uint j)
-{
-    ulong squared[DIMS];
-    for (int d = 0; d < DIMS; d++)
-        squared[d] = totals[(1 + DIMS + d) * k + j];
-    int axis = 0;
-    ulong widest = squared[0];
-    for (int d = 1; d < DIMS; d++) {
-        axis = squared[d] > widest ? d : axis;
-        widest = max(widest, squared[d]);
-    }
-    return axis;
-}
-
-/* Puts center `taker` one standard deviation of center `giver`, rounded down and at least 1, above it along its widest
- * axis, and `giver` as far below, both within 0..extents. */
-void split_center(__global const ulong *totals, uint k, uint k_stride, int4 extents, uint giver, uint taker,
-                  __global float *centers)
-{
-    const int axis = widest_axis(totals, k, giver);
-    const uint deviation = integer_root((uint)(totals[(1 + DIMS + axis) * k + giver] / totals[giver]));
-    const int extent[4] = {extents.x, extents.y, extents.z, extents.w};
-    float mean[DIMS];
-    for (int d = 0; d < DIMS; d++)
-        mean[d] = centers[d * k_stride + giver];
-    for (int d = 0; d < DIMS; d++) {
-        const float shift = d == axis ? (float)max(deviation, 1u) : 0.0f;
-        centers[d * k_stride + taker] = min(mean[d] + shift, (float)extent[d]);
-        centers[d * k_stride + giver] = max(mean[d] - shift, 0.0f);
-    }
-}
+#include "kmeans_swap.h"
 
 /* Keeps the present centers and totals if their inertia is the lowest so far; else goes back to the best centers, and
  * fewer swaps are tried next, half as many, or a single one at the next rank. Forgets the steps that were done. The
@@ -77,46 +45,6 @@ void keep_better(__global float *centers, __global const ulong *totals, uint k, 
         else
             swaps[1] = (swaps[1] + 1) % k;
     }
-}
-
-/* The nearest to center j among the centers begin .. end - 1 without itself: its squared distance (as its
- * bits) << 32 | its index, so that the least of several wins, ties to the lowest index; greater than all others where
- * there is none. `begin` a multiple of 4. */
-ulong nearest_other(uint j, uint begin, uint end, PLACE const float *centers, uint k_stride)
-{
-    float4 best = FLT_MAX;
-    int4 place = -1;
-    int4 here = (int)begin + (int4)(0, 1, 2, 3);
-    float own[DIMS];
-    for (int d = 0; d < DIMS; d++)
-        own[d] = centers[d * k_stride + j];
-    for (uint i = begin; i < end; i += 4) {
-        float4 distance = 0.0f;
-#pragma unroll
-        for (int d = 0; d < DIMS; d++) {
-            const float4 difference = vload4(0, centers + d * k_stride + i) - own[d];
-            distance += difference * difference;
-        }
-        const int4 other = (distance < best) & (here != (int)j) & (here < (int)end);
-        place = select(place, here, other);
-        best = select(best, distance, other);
-        here += 4;
-    }
-    const ulong4 keys = (convert_ulong4(as_uint4(best)) << 32) | convert_ulong4(as_uint4(place));
-    return min(min(keys.x, keys.y), min(keys.z, keys.w));
-}
-
-/* What center j is worth, whose `nearest_other` of all has this key: its nearest neighbour, the cost of merging the
- * two, the gain of a split. neighbours (k) uint; costs, gains (k) ulong. Costs: N_i N_j / (N_i + N_j) < 2^32, rounded
- * down, times a squared distance < 2^24. */
-void weigh_center(uint j, ulong key, __global const ulong *totals, uint k, PLACE uint *neighbours,
-                  PLACE ulong *costs, PLACE ulong *gains)
-{
-    const uint nearest = (uint)key;
-    const ulong both = max(totals[j] + totals[nearest], (ulong)1);
-    neighbours[j] = nearest;
-    costs[j] = totals[j] * totals[nearest] / both * (uint)as_float((uint)(key >> 32));
-    gains[j] = totals[(1 + DIMS + widest_axis(totals, k, j)) * k + j];
 }
 
 /* How many of the centers begin .. end - 1 rank before center j: by cost ascending (x), and by gain descending
@@ -200,30 +128,6 @@ void take_turn(uint j, ulong before, PLACE const uint *merges, uint k, PLACE uin
         untouched[j] = k;
 }
 
-/* Carries the swaps out: the t-th center that goes takes half of the untouched one of turn t + swaps[1]; the two are
- * put one standard deviation, rounded down and at least 1, above and below the mean along the widest axis, within
- * 0..extent. A neighbour of one that goes moves to the mean of both. centers (DIMS, k_stride) holds the best centers
- * and is changed where they change: no two work-items write or read the same one. */
-void swap_center(uint j, __global const ulong *totals, uint k, uint k_stride, int4 extents,
-                 PLACE const uint *neighbours, PLACE const uint *merges, PLACE const uint *turns,
-                 PLACE const uint *untouched, __global const uint *swaps, __global float *centers)
-{
-    if (merges[j] != 1)
-        return;
-    const uint partner = neighbours[j];
-    const ulong weight = totals[j] + totals[partner];
-    ulong sum[DIMS];
-    for (int d = 0; d < DIMS; d++)
-        sum[d] = totals[(1 + d) * k + j] + totals[(1 + d) * k + partner];
-    for (int d = 0; d < (weight ? DIMS : 0); d++)
-        centers[d * k_stride + partner] = (float)(uint)((2 * sum[d] + weight) / (2 * weight));
-    const uint turn = turns[j] + swaps[1];
-    const uint split = turn < k ? untouched[turn] : k;
-    if (split == k || totals[split] == 0)
-        return;
-    split_center(totals, k, k_stride, extents, split, j, centers);
-}
-
 /* `keep_better` by itself. NDRange: one work-group of any size. */
 __kernel SMALL void keep_best(__global float *centers, __global const ulong *totals, uint k, uint k_stride,
                               __global float *best_centers, __global ulong *best_totals, __global uint *swaps,
@@ -281,8 +185,8 @@ __kernel void swap_centers(__global const ulong *totals, uint k, uint k_stride, 
                            __global const uint *untouched, __global const uint *swaps, __global float *centers)
 {
     if (get_global_id(0) < k)
-        swap_center(get_global_id(0), totals, k, k_stride, extents, neighbours, merges, turns, untouched, swaps,
-                    centers);
+        swap_center(get_global_id(0), totals, k, k_stride, extents, neighbours, merges, turns, untouched,
+                    swaps[1], centers);
 }
 
 #else
@@ -368,7 +272,8 @@ __kernel SMALL void swap_round(__global float *centers, __global const ulong *to
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     for (uint j = lid; j < k; j += all)
-        swap_center(j, best_totals, k, k_stride, extents, neighbours, merges, turns, untouched, swaps, centers);
+        swap_center(j, best_totals, k, k_stride, extents, neighbours, merges, turns, untouched, swaps[1],
+                    centers);
 }
 
 #endif

@@ -9,6 +9,7 @@
  */
 #include "lloyd.h"
 #include "lloyd_tiles.h"
+#include "lloyd_repair.h"
 #include "lloyd_update.h"
 
 /* The step of `assign_tiles` of lloyd.cl and then of `update_centers` of lloyd_update.cl, with their arguments.

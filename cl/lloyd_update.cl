@@ -3,6 +3,7 @@
  * Constants: DIMS 3 or 4.
  */
 #include "lloyd.h"
+#include "lloyd_repair.h"
 #include "lloyd_update.h"
 #include "small.h"
 

@@ -1,30 +1,6 @@
 /* Moving centers to the means of their points: what lloyd_update.cl and lloyd_step.cl share (see lloyd.cl for the
  * layout). */
 
-/* Sum of a center's squared differences over all axes. */
-ulong center_inertia(__global const ulong *totals, uint k, uint j)
-{
-    ulong inertia = 0;
-    for (int d = 0; d < DIMS; d++)
-        inertia += totals[(1 + DIMS + d) * k + j];
-    return inertia;
-}
-
-/* Puts an empty center above and a giving one below the mean of the latter's points, on every axis by the axes' mean
- * standard deviation, rounded down and at least 1, within 0..extents. */
-void share_points(__global const ulong *totals, uint k, uint k_stride, int4 extents, uint giver, uint taker,
-                  __global float *centers)
-{
-    const ulong inertia = center_inertia(totals, k, giver);
-    const float shift = (float)max(integer_root((uint)(inertia / (totals[giver] * DIMS))), 1u);
-    const int extent[4] = {extents.x, extents.y, extents.z, extents.w};
-    for (int d = 0; d < DIMS; d++) {
-        const float mean = centers[d * k_stride + giver];
-        centers[d * k_stride + taker] = min(mean + shift, (float)extent[d]);
-        centers[d * k_stride + giver] = max(mean - shift, 0.0f);
-    }
-}
-
 /* Adds up the replicas of a center's statistics, sets them to 0, and moves the center to the mean of its points,
  * rounded half up, if it has any and is none of the first `pinned`. partial: its inertia, 1 on each axis on which it
  * moved, 1 if it is empty and not pinned are added to the three. */
@@ -49,7 +25,7 @@ void move_center(__global ulong *sums, uint replicas, __global ulong *totals, __
     for (int d = 0; d < DIMS; d++) {
         partial[0] += total[1 + DIMS + d];
         if (total[0] && j >= pinned) {
-            const float mean = (float)(uint)((2 * total[1 + d] + total[0]) / (2 * total[0]));
+            const float mean = mean_of(total[1 + d], total[0]);
             partial[1] += mean != place[d];
             centers[d * k_stride + j] = mean;
         }
@@ -84,42 +60,10 @@ void update_all(__global ulong *sums, uint replicas, __global ulong *totals, __g
     const uint empty = (uint)partial[2 * size];
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lid == 0 && n) {
-        const int settled = steps > 0 && tolerance && before - inertia <= mul_hi(before, tolerance);
         state[INERTIA] = (uint)inertia;
         state[INERTIA + 1] = (uint)(inertia >> 32);
         state[STEPS] = steps + 1;
-        state[DONE] = inertia == 0 || (empty == 0 && (moved == 0 || settled));
+        state[DONE] = is_last_step(steps, before, inertia, tolerance, moved, empty);
     }
-
-    const ulong enough = max(inertia / k, (ulong)1);
-    const uint run = empty ? (n + size - 1) / size : 0;
-    const uint end = min(n, (lid + 1) * run);
-    uint takers = 0;
-    uint givers = 0;
-    for (uint j = lid * run; j < end; j++) {
-        takers += j >= pinned && totals[j] == 0;
-        givers += j >= pinned && center_inertia(totals, k, j) >= enough;
-    }
-    partial[lid] = takers;
-    partial[size + lid] = givers;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    uint at_taker = 0;
-    uint at_giver = 0;
-    for (uint i = 0; i < (empty ? lid : 0); i++) {
-        at_taker += (uint)partial[i];
-        at_giver += (uint)partial[size + i];
-    }
-    for (uint j = lid * run; j < end; j++) {
-        if (j < pinned)
-            continue;
-        if (totals[j] == 0)
-            pairs[at_taker++] = j;
-        if (center_inertia(totals, k, j) >= enough)
-            pairs[k + at_giver++] = j;
-    }
-    if (lid == size - 1)
-        partial[2 * size] = min(at_taker, at_giver);
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    for (uint i = lid; i < (uint)partial[2 * size]; i += size)
-        share_points(totals, k, k_stride, extents, pairs[k + i], pairs[i], centers);
+    repair_centers(totals, centers, k, k_stride, pinned, extents, inertia, n ? empty : 0, pairs, partial);
 }

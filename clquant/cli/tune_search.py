@@ -175,7 +175,16 @@ def jobs(session: runtime.Session, side: int) -> Iterator[Job]:
     yield Job("counting colours", tuple(names), (_counting(session, picture),))
     yield Job("counting, 64 to 512", ("counting.table_pixels",), tuple(_counting(session, one) for one in small))
     kmeans = clquant.KMeansPalette(256, queue=queue)
-    kinds = ("group", "groups_a_unit", "update_group", "steps_a_wait", "sketch_group", "swap_group")
+    kinds = (
+        "group",
+        "groups_a_unit",
+        "update_group",
+        "steps_a_wait",
+        "sketch_group",
+        "swap_group",
+        "grid_group",
+        "steps_a_launch",
+    )
     names = [f"kmeans.{what}" for what in kinds]
     yield Job("k-means, learn", tuple(names), (lambda: kmeans.fit(picture).palette_.colors,))
     names = ["mapping.group", "mapping.groups_a_unit"]

@@ -1,7 +1,7 @@
 """Lloyd's algorithm over weighted points on the device: exact, deterministic, without a trip to the host in a step.
 
 S. P. Lloyd, "Least squares quantization in PCM", IEEE Transactions on Information Theory 28 (1982). The kernels and the
-bounds that make them exact are in `cl/lloyd.cl`, `cl/lloyd_update.cl` and `cl/lloyd_step.cl`.
+bounds that make them exact are in `cl/lloyd.cl`, `cl/lloyd_update.cl`, `cl/lloyd_step.cl` and `cl/lloyd_grid.cl`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from clquant.palette.points import GROUP, MOST_SQUARED, PADDING, Points, Tiles, tiles_of
+from clquant.palette.lloyd_grid import GRID, LloydGrid
+from clquant.palette.lloyd_grid import MOST_CENTERS as MOST_IN_GRID
+from clquant.palette.points import GROUP, MOST_SQUARED, PADDING, TILE, Points, Tiles, tiles_of
 from clquant.runtime import Buffer, LocalMemory, PreparedLaunch, Progress, Reading, Scope, Session, Variant
 
 SLOTS = 16
 STATE_WORDS = 5
 DONE, STEPS, INERTIA = 0, 1, 2
 
-# Forms of a step: `LANES` is shaped for CPUs; `FUSED` is a single launch, for devices whose fence reaches all groups.
+# Forms of a step: `LANES` is shaped for CPUs; `GRID` does many in one launch; `FUSED` is a single launch, for devices
+# whose fence reaches all groups.
 LANES = Variant("lanes", "lloyd_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator)
 FUSED = Variant(
     "fused",
@@ -29,7 +32,7 @@ FUSED = Variant(
     {"DEVICE_FENCE": 'asm volatile("membar.gl;" ::: "memory")', "WIDE_ATOMICS": 1, "SHORTLIST": 256},
 )
 PORTABLE = Variant("portable", "lloyd.cl")
-VARIANTS = (LANES, FUSED, PORTABLE)
+VARIANTS = (LANES, GRID, FUSED, PORTABLE)
 # With more centers than this, moving them takes longer than another launch.
 MOST_FUSED = 4096
 
@@ -58,6 +61,8 @@ class Lloyd:
         (1 + 2 dims, k) uint64, of the last step: each center's weight, sums of coordinates, and sums of squared
         differences by axis about the center as it was before the step (or, in the first of these, of squared
         distances).
+    grid : LloydGrid or None
+        What does many steps at once, where that form is taken.
     """
 
     def __init__(
@@ -74,9 +79,13 @@ class Lloyd:
         self.centers = (scope.zeros if k < self.k_stride else scope.empty)(4 * dims * self.k_stride)
         self.totals = scope.empty(8 * (1 + 2 * dims) * k)
         self.state = scope.empty(4 * STATE_WORDS)
-        variant = session.choose(VARIANTS)
-        if variant.file == FUSED.file and k > MOST_FUSED:
-            variant = PORTABLE
+        self._tiles = tiles
+        self._prepared: dict[tuple[bool, int, bool], list[PreparedLaunch]] = {}
+        most = {GRID.file: MOST_IN_GRID[dims], FUSED.file: MOST_FUSED}
+        variant = session.choose([v for v in VARIANTS if k <= most.get(v.file, k)])
+        self.grid = LloydGrid(session, scope, self, variant) if variant.file == GRID.file else None
+        if self.grid is not None:
+            return
         self._program = session.program(variant.file, DIMS=dims, **variant.constants)
         self._fused = variant.file == FUSED.file
         lanes = variant.file == LANES.file
@@ -91,13 +100,12 @@ class Lloyd:
         groups = session.tuned("kmeans.groups_a_unit") * session.limits.compute_units
         self._most_groups = max(1, min(groups, session.limits.max_alloc // largest))
         self._pairs = scope.empty(8 * k)
-        self._tiles = tiles
-        self._prepared: dict[tuple[bool, int, bool], list[PreparedLaunch]] = {}
 
     @functools.cached_property
     def tiles(self) -> Tiles:
         """Of the points; made for the first step, as starting centers are found without."""
-        return self._tiles or tiles_of(self._session, self._scope, self.points)
+        largest = TILE if self.grid is None else self.grid.tile
+        return self._tiles or tiles_of(self._session, self._scope, self.points, largest)
 
     @functools.cached_property
     def _groups(self) -> int:
@@ -150,6 +158,9 @@ class Lloyd:
 
     def restart(self) -> None:
         """Forget that the steps so far were done; what comes before the first."""
+        if self.grid is not None:
+            self.grid.fresh = True
+            return
         self._session.fill(self.state, np.zeros(1, np.uint32), 4 * STATE_WORDS)
 
     def step(self, by_axis: bool = False, tolerance: int = 0, still: bool = False) -> None:
@@ -165,8 +176,16 @@ class Lloyd:
         still : bool
             Whether all centers stay where they are, so that only their statistics come of it.
         """
-        for launch in self._step(by_axis, tolerance, still):
-            launch.queue()
+        self._steps(1, by_axis, tolerance, still)
+
+    def _steps(self, count: int, by_axis: bool, tolerance: int, still: bool) -> None:
+        """Queue several steps."""
+        if self.grid is not None:
+            self.grid.steps(count, by_axis, tolerance, self.k if still else self.pinned)
+            return
+        for _ in range(count):
+            for launch in self._step(by_axis, tolerance, still):
+                launch.queue()
 
     def prepare(self, tol: float) -> None:
         """Make what `run` needs, while the device has something else to do.
@@ -176,7 +195,10 @@ class Lloyd:
         tol : float
             As `run` takes it.
         """
-        self._step(False, _tolerance(tol), False)
+        if self.grid is not None:
+            self.grid.prepare()
+        else:
+            self._step(False, _tolerance(tol), False)
 
     def _step(self, by_axis: bool, tolerance: int, still: bool) -> list[PreparedLaunch]:
         key = by_axis, tolerance, still
@@ -252,13 +274,15 @@ class Lloyd:
         """
         self.restart()
         queued = steps = 0
-        batch, ahead = self._session.tuned("kmeans.steps_a_wait"), 0 if self._session.limits.unified_memory else 1
+        told = self.grid is None or (progress is not None and progress.wanted)
+        batch = self._session.tuned("kmeans.steps_a_wait" if told else "kmeans.steps_a_launch")
+        ahead = 0 if self._session.limits.unified_memory else 1
         states: collections.deque[Reading] = collections.deque()
         while queued < max_iter or states:
             if queued < max_iter:
-                for _ in range(min(batch, max_iter - queued)):
-                    self.step(tolerance=_tolerance(tol))
-                    queued += 1
+                count = min(batch, max_iter - queued)
+                self._steps(count, False, _tolerance(tol), False)
+                queued += count
                 states.append(self._read_state())
                 # The device has the next steps, which change nothing after the last one, before it is waited for.
                 if len(states) <= ahead:

@@ -68,6 +68,10 @@ def sample_centers(session: Session, lloyd: Lloyd, seed: int) -> None:
         0 to 2^64 - 1.
     """
     points, k = lloyd.points, lloyd.k
+    a_round = max(1, -(-(k - 1) // SEED_ROUNDS))
+    if lloyd.grid is not None:
+        lloyd.grid.seed(a_round, seed_key(seed))
+        return
     program = session.program("kmeans_seed.cl", DIMS=points.space.dims)
     lower, draw = program.kernel("lower_distances"), program.kernel("draw_centers")
     most = session.tuned("kmeans.swap_group")
@@ -92,7 +96,7 @@ def sample_centers(session: Session, lloyd: Lloyd, seed: int) -> None:
             lowering.set(len(given) + 2, np.uint32(first), np.uint32(count))
             lowering.queue()
             first += count
-            count = min(k - first, max(1, -(-(k - 1) // SEED_ROUNDS))) if first else 1
+            count = min(k - first, a_round) if first else 1
             drawing.set(len(given) + len(read) + 2, np.uint32(first), np.uint32(count))
             drawing.queue()
 
@@ -112,6 +116,9 @@ def swap_centers(session: Session, scope: Scope, lloyd: Lloyd, rounds: int, step
     steps : int
         Steps of Lloyd's algorithm before every round and after the last one.
     """
+    if lloyd.grid is not None:
+        lloyd.grid.swap(rounds, steps, max(1, lloyd.k // SWAPPED_PART))
+        return
     swap = _Swap(session, scope, lloyd)
     lloyd.restart()
     for remaining in range(rounds, -1, -1):

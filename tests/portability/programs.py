@@ -29,6 +29,8 @@ FORMS: Mapping[str, Mapping[str, str]] = {
 # Kernel files that no job can build here, and why.
 NOT_BUILT = {
     "halftone_warps.cl": "inline PTX, for NVIDIA alone; its hashes are checked on an H200",
+    "kmeans_seed_grid.cl": "its groups meet, by inline PTX, on NVIDIA's GPUs alone; its hashes are checked on an H200",
+    "lloyd_grid.cl": "its groups meet, by inline PTX, on NVIDIA's GPUs alone; its hashes are checked on an H200",
     "lloyd_step.cl": "its fence is inline PTX, for NVIDIA alone; its hashes are checked on an H200",
     "vq_encode_mma.cl": "inline PTX, for NVIDIA alone; its hashes are checked on an H200",
 }
