@@ -121,7 +121,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
     __local uchar2 reach[1];
 #endif
     const rules_t rules = {width, height, floor_level, top_level, bound};
-    uint lid = get_local_id(0), group = get_group_id(0), tile_cols = along(width, TILE_LEVEL);
+    uint group = get_group_id(0), tile_cols = along(width, TILE_LEVEL);
     uint step = LANES ? across : 1u, group_cols = (tile_cols + step - 1) / step, tile = listed ? list[group] : 0u;
     uint tile_x = listed ? tile % tile_cols : group % group_cols * step;
     uint tile_y = listed ? tile / tile_cols : group / group_cols;
@@ -137,6 +137,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
         climb(tile_x + t, tile_y, last_level, &rules, stats, upper, nodes, arrived);
 #endif
 #else
+    uint lid = get_local_id(0);
     int whole = (tile_x + 1) << TILE_LEVEL <= width && (tile_y + 1) << TILE_LEVEL <= height;
     // Work-items go along the rows, for the sake of coalescing; slot j in local memory is the cell's Morton code.
     for (uint i = lid; i < CELLS; i += GROUP) {
