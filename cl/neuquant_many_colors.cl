@@ -77,7 +77,7 @@ uint list_colors(__global const uchar *restrict pixels, const uint begin, const 
 }
 #endif
 
-// Colours with alpha above 0 and how many pixels have each, until there are more than `most`, and what alphas there are.
+// Colours with alpha above 0 and how many pixels have each, until there are more than `most`; what alphas there are.
 //
 // NDRange: (groups * LOCAL); group g takes the pictures g, g + groups, ...
 //   pixels    uchar (all pixels, CHANNELS), picture after picture
@@ -87,10 +87,10 @@ uint list_colors(__global const uchar *restrict pixels, const uint begin, const 
 //   listed    uint2 (all pixels): from each picture's first pixel on its colours, in any order, and their pixels
 //   firsts    uint (pictures, asked): the first of these
 //   found     uint2 (pictures): how many, or more than `most`; TRANSPARENT | PARTIAL
-//   places    ushort (all pixels), if PLACES: where each pixel's colour stands in its picture's list; left as it is where
-//             alpha is 0, and where there are more than `most`
-//   sizes     pictures, slots (a power of two, at least twice as many as a picture has pixels or as most + LOCAL), most,
-//             asked
+//   places    ushort (all pixels), if PLACES: where each pixel's colour stands in its picture's list; left as it is
+//             where alpha is 0, and where there are more than `most`
+//   sizes     pictures, slots (a power of two, at least twice as many as a picture has pixels or as most + LOCAL),
+//             most, asked
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void
 neuquant_many_colors(__global const uchar *restrict pixels, __global const uint *restrict offsets,
                      __global uint *restrict tables, __global uint *restrict colors, __global uint2 *restrict listed,

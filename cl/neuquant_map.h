@@ -43,7 +43,7 @@
 
 #if STAGED
 // Copies what nodes `first`, `first + step` and so on won to local memory.
-void stage(__local uint4 *restrict won, __global const uint *restrict slab, const int colors, const int first,
+void stage(__local uint4 *restrict won, __global const uint *slab, const int colors, const int first,
            const int step)
 {
     for (int i = first; i < colors; i += step) {

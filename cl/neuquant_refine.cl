@@ -11,7 +11,7 @@
 #define SCRATCH __global
 #endif
 #define NODES __global int4 *
-#define TOTALS __global const uint *
+#define REFINED __global const uint *
 #define COUNT_OF(i) totals[SLAB_COUNTS + (i)]
 #define SUM_OF(i, c) totals[SLAB_SUMS + (c) * colors + (i)]
 #define SQUARES_OF(i, c)                                                                                               \

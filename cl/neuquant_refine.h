@@ -16,12 +16,12 @@
 //   LOCAL         work-items of the group
 //   SCRATCH       address space of what the parts leave for each other
 //   NODES         pointer to the nodes, int4 (K) with 12 fraction bits
-//   TOTALS        pointer to the totals of the assignment, `totals` in what follows:
+//   REFINED       pointer to the totals of the assignment, `totals` in what follows:
 //   COUNT_OF(i), SUM_OF(i, c), SQUARES_OF(i, c)  of node i's points: uint, uint, ulong; c is a coordinate
 
 #define UNIT_BITS (NODE_BITS - SEARCH_SHIFT)
 // A node without points is for the others as far away as this.
-#define FAR 16000.0f
+#define FAR_AWAY 16000.0f
 // What moving is worth is below 2^54, and has an index below it, so that no two are the same.
 #define INDEX_BITS 10
 #define NEVER (~0UL >> INDEX_BITS)
@@ -58,7 +58,7 @@ int4 centre(const ulong4 sums, const uint count)
 }
 
 // The sums of node i's points.
-ulong4 sums_of(const int i, const int colors, TOTALS totals)
+ulong4 sums_of(const int i, const int colors, REFINED totals)
 {
     return (ulong4)(SUM_OF(i, 0), SUM_OF(i, 1), SUM_OF(i, 2), DIMS == 4 ? SUM_OF(i, 3) : 0);
 }
@@ -67,7 +67,7 @@ ulong4 sums_of(const int i, const int colors, TOTALS totals)
 int4 seen(const int4 node) { return (node + (1 << (UNIT_BITS - 1))) >> UNIT_BITS; }
 
 // The squared error of node i's points along their worst axis (the lowest of equals), and that axis.
-ulong worst_error(const int i, const int colors, TOTALS totals, SCRATCH int *axis)
+ulong worst_error(const int i, const int colors, REFINED totals, SCRATCH int *axis)
 {
     const ulong count = COUNT_OF(i);
     ulong worst = 0;
@@ -102,7 +102,7 @@ int nearest_other(const int i, const int colors, SCRATCH const float4 *centres)
 // What it costs to take node i away: nothing if it has no points, the growth of the squared error if it is the lesser
 // of two that are each other's nearest, else NEVER (the other of a pair must stay, and so must a pinned node). The
 // other of the two goes to the mean of both, unless it is pinned.
-ulong removal_cost(const int i, const int colors, const int pinned, TOTALS totals,
+ulong removal_cost(const int i, const int colors, const int pinned, REFINED totals,
                    SCRATCH const float4 *centres, SCRATCH const int *partners)
 {
     const ulong count = COUNT_OF(i);
@@ -130,12 +130,12 @@ typedef struct {
 } refined_t;
 
 // `pinned` of the nodes, the first ones, win points and never move.
-void find_centres(const refined_t r, const int item, const int colors, const int pinned, NODES nodes, TOTALS totals)
+void find_centres(const refined_t r, const int item, const int colors, const int pinned, NODES nodes, REFINED totals)
 {
     for (int i = item; i < colors; i += LOCAL) {
         const uint count = COUNT_OF(i);
         const int4 middle = i < pinned || count == 0 ? seen(nodes[i]) : centre(sums_of(i, colors, totals), count);
-        r.centres[i] = count > 0 ? convert_float4(middle) : (float4)(FAR);
+        r.centres[i] = count > 0 ? convert_float4(middle) : (float4)(FAR_AWAY);
         r.worth[i].y = worst_error(i, colors, totals, r.axes + i) << INDEX_BITS | (ulong)(colors - 1 - i);
     }
 }
@@ -146,7 +146,7 @@ void find_partners(const refined_t r, const int item, const int colors, const in
         r.partners[i] = moves ? nearest_other(i, colors, r.centres) : -1;
 }
 
-void find_costs(const refined_t r, const int item, const int colors, const int pinned, TOTALS totals)
+void find_costs(const refined_t r, const int item, const int colors, const int pinned, REFINED totals)
 {
     for (int i = item; i < colors; i += LOCAL)
         r.worth[i].x =
@@ -187,7 +187,7 @@ void count_pairs(const refined_t r, const int item, const int colors, const int 
 
 // `extent` is the largest coordinate of each axis.
 void place_nodes(const refined_t r, const int item, const int colors, const int pinned, const int pairs,
-                 const int4 extent, NODES nodes, TOTALS totals)
+                 const int4 extent, NODES nodes, REFINED totals)
 {
     for (int i = item; i < colors; i += LOCAL) {
         const int2 rank = r.ranks[i];

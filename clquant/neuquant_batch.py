@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from clquant import neuquant_tables as tables
 from clquant.neuquant_forms import SLAB_WORDS, Forms, StepForm
+from clquant.neuquant_grid import Grid, Row
 from clquant.neuquant_maps import LINEAR, POINT_BYTES, SPREAD, Pixels, Sampler, gray_axis
 from clquant.palette.distinct import FewColors
 from clquant.palette.spaces import Space
@@ -58,11 +59,14 @@ class Refinement(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """What training begins with: room for samples, slabs for all steps, the map's step, and what refines on samples."""
+    """What training begins with: room for samples, slabs for all steps, the map's step, and what refines on samples.
+
+    Where all steps are one launch, the last two are missing.
+    """
 
     samples: Points
     slabs: Buffer
-    step: Assignment
+    step: Assignment | None
     refinement: Refinement | None
 
 
@@ -116,6 +120,9 @@ class BatchMap:
         self._coordinate_bits = max(space.extent).bit_length()
         bits = {"SEARCH_SHIFT": search_shift(space), "COORDINATE_BITS": self._coordinate_bits}
         self._forms = Forms(session, n_colors, {"DIMS": space.dims, **bits})
+        self._grid: Grid | None = None
+        if not conscience and Grid.admits(session, n_colors):
+            self._grid = Grid(session, scope, space, n_colors, pinned, self._forms.constants)
         self._schedule = tables.schedule(n_colors, sample_factor)
         self._pulls = scope.copy_of(self._schedule.pulls)
         self._decay = scope.copy_of(tables.decay())
@@ -140,12 +147,19 @@ class BatchMap:
         if self._begun is None or self._begun_steps < refine_steps:
             samples = self._map_points()
             slabs = self._scope.zeros(4 * SLAB_WORDS * self._n_colors * (len(self._schedule.steps) + refine_steps + 1))
-            step = self._assignment(self._forms.map_step(self._city_block, self._conscience), samples, slabs)
             known_few = few is not None and few.colors is not None
             again = refine_steps > 0 and not known_few and samples.count == self._schedule.most
-            self._begun = Begun(samples, slabs, step, self._refinement(samples, slabs) if again else None)
+            self._begun = Begun(samples, slabs, None, None)
+            if self._grid is None:
+                self._begun = self._with_steps(self._begun, again)
             self._begun_steps = refine_steps
         return self._begun
+
+    def _with_steps(self, begun: Begun, again: bool) -> Begun:
+        """What steps of a launch each begin with; `again`: the refinement looks at samples."""
+        samples, slabs = begun.samples, begun.slabs
+        step = self._assignment(self._forms.map_step(self._city_block, self._conscience), samples, slabs)
+        return Begun(samples, slabs, step, self._refinement(samples, slabs) if again else None)
 
     def train(
         self, pixels: Pixels, few: FewColors, start: int, refine_steps: int, progress: Progress
@@ -194,6 +208,12 @@ class BatchMap:
         steps = self._schedule.steps
         refine_steps = refinement(few, refine_steps)
         begun = self.prepare(refine_steps, few)
+        if self._grid is not None and begun.samples.count == self._schedule.most and not progress.wanted:
+            self._queue_in_one(self._grid, begun, pixels, few, start, refine_steps)
+            return
+        if begun.step is None:
+            begun = self._with_steps(begun, False)
+        assert begun.step is not None
         done, all_steps = 0, len(steps) + refine_steps
         refined = self._refine_points(pixels, few, start, begun.samples) if refine_steps else begun.samples
         before = 1, 0, 0
@@ -207,6 +227,35 @@ class BatchMap:
             again = begun.refinement if refined.buffer is begun.samples.buffer else None
             kernels = again or self._refinement(refined, begun.slabs)
             self._refine_steps(kernels, refined.count, (len(steps), all_steps), before, progress)
+
+    def _queue_in_one(
+        self, grid: Grid, begun: Begun, pixels: Pixels, few: FewColors, start: int, refine_steps: int
+    ) -> None:
+        """As `queue`: all steps of the map in one launch, all of the refinement in another."""
+        samples = begun.samples
+        self._sampler.points(pixels, SPREAD, start, (0, samples.count), samples.buffer, 0)
+        rows: list[Row] = []
+        before = 1, 0, 0
+        for t, step in enumerate(self._schedule.steps):
+            rows.append((step.first, step.batch, t, *before, self._n_colors, 0))
+            before = step.batch, step.offset, step.reach
+        if refine_steps == 0:
+            rows.append((0, 0, len(rows), *before, self._n_colors, 0))
+        tables_of_all = begun.slabs, self._pulls, self._decay
+        kind = {"CITY_BLOCK": int(self._city_block), "WEIGHTED": 0}
+        one, other = self._networks
+        grid.queue(False, kind, rows, (one, other), samples.buffer, self._decay, *tables_of_all)
+        self._present = 1
+        if refine_steps:
+            refined = self._refine_points(pixels, few, start, samples)
+            weights = self._decay if refined.weights is None else refined.weights
+            kind = {"CITY_BLOCK": 0, "WEIGHTED": int(refined.weights is not None)}
+            again: list[Row] = []
+            for t in range(len(rows), len(rows) + refine_steps):
+                again.append((0, refined.count, t, *before, self._n_colors, 0))
+                before = refined.count, 0, 0
+            grid.queue(True, kind, again, (other, one), refined.buffer, weights, *tables_of_all)
+            self._present = 0
 
     def refine(
         self,

@@ -68,8 +68,12 @@ def learned(engine: NeuQuantCL, pictures: list[np.ndarray], variant: str) -> lis
         return engine.fit_many(pictures)
 
 
-@pytest.mark.parametrize("variant", ["lanes", "portable"])
-@pytest.mark.parametrize(("k", "options"), [(2 + 7 * i, options) for i, options in enumerate(OPTIONS)])
+# On PoCL the portable form takes seconds to compile, so it learns by fewer of them.
+CASES = [("lanes", 2 + 7 * i, options) for i, options in enumerate(OPTIONS)]
+CASES += [("portable", 3 + 7 * i, OPTIONS[i]) for i in (0, 3, 4, 6)]
+
+
+@pytest.mark.parametrize(("variant", "k", "options"), CASES)
 def test_each_palette_is_that_of_fit(
     queue: runtime.CommandQueue, variant: str, k: int, options: dict[str, Any], rng: np.random.Generator
 ) -> None:

@@ -32,6 +32,7 @@ NOT_BUILT = {
     "kmeans_seed_grid.cl": "its groups meet, by inline PTX, on NVIDIA's GPUs alone; its hashes are checked on an H200",
     "lloyd_grid.cl": "its groups meet, by inline PTX, on NVIDIA's GPUs alone; its hashes are checked on an H200",
     "lloyd_step.cl": "its fence is inline PTX, for NVIDIA alone; its hashes are checked on an H200",
+    "neuquant_grid.cl": "its fence is inline PTX, for NVIDIA alone; its hashes are checked on an H200",
     "vq_encode_mma.cl": "inline PTX, for NVIDIA alone; its hashes are checked on an H200",
 }
 
