@@ -223,7 +223,7 @@ __kernel ONE_SIZE void swap_rounds(GRID_PARAMETERS, uint rounds, uint steps, uin
     GRID;
     if (g.meeting.groups) {
         const uint lid = get_local_id(0);
-                __local float *places = g.centers;
+        __local float *places = g.centers;
         __local float *best = places + DIMS * place_stride;
         uint best_sums = SUMS - 1;
         uint rank = 0;
