@@ -10,10 +10,12 @@ from clquant.neuquant_forms import REFINE_SCRATCH, SLAB_WORDS
 from clquant.palette.spaces import Space
 from clquant.runtime import Buffer, Kernel, LocalMemory, Scope, Session, Variant, admitted
 
+# Work-items of a group that a device has at least: several share a point.
+LEAST_GROUP = 64
 GRID = Variant(
     "grid",
     "neuquant_grid.cl",
-    lambda limits: limits.is_nvidia and limits.compute_capability >= 70,
+    lambda limits: limits.is_nvidia and limits.compute_capability >= 70 and limits.work_group >= LEAST_GROUP,
     {"DEVICE_FENCE": 'asm volatile("membar.gl;" ::: "memory")'},
 )
 # The other form is steps of a launch each.
