@@ -104,7 +104,7 @@ INLINED void move_by_sums(const Grid *g, Chain *c, ulong tolerance)
 /* A step: every group calls it. */
 INLINED void step(Grid *g, Chain *c, uint by_axis, ulong tolerance)
 {
-        const uint words = g->k * STATS;
+    const uint words = g->k * STATS;
     /* Neighbouring tiles, which take about as long as each other, go to groups in turn. */
     const uint groups = g->meeting.groups;
     const uint tile = get_local_id(0) / WARP * groups + g->meeting.index;
@@ -133,7 +133,7 @@ void give_centers(const Grid *g, const Chain *c, __global float *centers, uint k
                   __global uint *state)
 {
     const uint lid = get_local_id(0);
-        if (g->meeting.index)
+    if (g->meeting.index)
         return;
     for (uint d = 0; d < DIMS; d++)
         for (uint j = lid; j < g->k; j += GROUP)

@@ -96,15 +96,19 @@ int4 mask_pixels(__global const int *mask, uint side, uint row, uint column, uin
 }
 #endif
 
+#ifdef GROUP
+#define OF_GROUP __attribute__((reqd_work_group_size(GROUP, 1, 1)))
+#else
+#define OF_GROUP
+#endif
+
 /* One of two entries a pixel.
  * NDRange: 1-D, a work-group of any size (or GROUP) a tile. answers as dither_colors leaves them; rows of a tile; the other
  * arguments are those of palette_ordered.cl, pixels 4-byte aligned. */
-#ifdef GROUP
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
-#endif
-__kernel void dither_ordered(PALETTE_PARAMETERS, __global const uchar *restrict pixels, __global INDEX *restrict out,
-                             ulong n, __global const uint *restrict answers, uint rows, uint width, uint first_row,
-                             __global const int *restrict mask, uint side, int4 extent, int strength)
+__kernel OF_GROUP void dither_ordered(PALETTE_PARAMETERS, __global const uchar *restrict pixels,
+                                      __global INDEX *restrict out, ulong n, __global const uint *restrict answers,
+                                      uint rows, uint width, uint first_row, __global const int *restrict mask,
+                                      uint side, int4 extent, int strength)
 {
     const Tile tile = tile_of((uint)get_group_id(0), width, rows);
     const uint size = (uint)get_local_size(0);
