@@ -199,7 +199,7 @@ void assign(__local uint4 *memory, const int colors, const source_t from, const 
                 continue;
             }
 #endif
-            #if DIMS == 4
+#if DIMS == 4
             const float half_square = halves[i];
 #endif
             const float8 score0 = SCORE(n, half_square, x0, y0, z0, w0), score1 = SCORE(n, half_square, x1, y1, z1, w1);

@@ -8,7 +8,7 @@ import numpy as np
 
 from clquant.neuquant_forms import REFINE_SCRATCH, SLAB_WORDS
 from clquant.palette.spaces import Space
-from clquant.runtime import Buffer, Kernel, LocalMemory, Scope, Session, Variant, admitted
+from clquant.runtime import NVIDIA_FENCE, Buffer, Kernel, LocalMemory, Scope, Session, Variant, admitted
 
 # Work-items of a group that a device has at least: several share a point.
 LEAST_GROUP = 64
@@ -16,7 +16,7 @@ GRID = Variant(
     "grid",
     "neuquant_grid.cl",
     lambda limits: limits.is_nvidia and limits.compute_capability >= 70 and limits.work_group >= LEAST_GROUP,
-    {"DEVICE_FENCE": 'asm volatile("membar.gl;" ::: "memory")'},
+    {"DEVICE_FENCE": NVIDIA_FENCE},
 )
 # The other form is steps of a launch each.
 VARIANTS = (GRID, Variant("portable", "neuquant_step.cl"))

@@ -16,7 +16,17 @@ import numpy.typing as npt
 from clquant.palette.lloyd_grid import GRID, LloydGrid
 from clquant.palette.lloyd_grid import MOST_CENTERS as MOST_IN_GRID
 from clquant.palette.points import GROUP, MOST_SQUARED, PADDING, TILE, Points, Tiles, tiles_of
-from clquant.runtime import Buffer, LocalMemory, PreparedLaunch, Progress, Reading, Scope, Session, Variant
+from clquant.runtime import (
+    NVIDIA_FENCE,
+    Buffer,
+    LocalMemory,
+    PreparedLaunch,
+    Progress,
+    Reading,
+    Scope,
+    Session,
+    Variant,
+)
 
 SLOTS = 16
 STATE_WORDS = 5
@@ -29,7 +39,7 @@ FUSED = Variant(
     "fused",
     "lloyd_step.cl",
     lambda limits: limits.is_nvidia and limits.int64_atomics,
-    {"DEVICE_FENCE": 'asm volatile("membar.gl;" ::: "memory")', "WIDE_ATOMICS": 1, "SHORTLIST": 256},
+    {"DEVICE_FENCE": NVIDIA_FENCE, "WIDE_ATOMICS": 1, "SHORTLIST": 256},
 )
 PORTABLE = Variant("portable", "lloyd.cl")
 VARIANTS = (LANES, GRID, FUSED, PORTABLE)

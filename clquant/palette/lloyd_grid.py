@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.palette.points import TILE
-from clquant.runtime import Kernel, Limits, LocalMemory, PreparedLaunch, Scope, Session, Variant
+from clquant.runtime import NVIDIA_FENCE, Kernel, Limits, LocalMemory, PreparedLaunch, Scope, Session, Variant
 
 if TYPE_CHECKING:
     from clquant.palette.lloyd import Lloyd
@@ -27,6 +27,8 @@ FEW_ROWS, MANY_ROWS = 2, 4
 LEAST_POINTS = 64
 # Local memory that is left to the compiler.
 SPARE_BYTES = 1024
+# Of the arguments that `GRID_PARAMETERS` of `cl/lloyd_grid.cl` lists, `pinned`; and the first of a kernel's own.
+PINNED_AT, OWN_AT = 12, 18
 # What a device has at least: work-items of a group, and bytes of local memory.
 LEAST_GROUP = 128
 LEAST_LOCAL = 48 << 10
@@ -41,7 +43,7 @@ GRID = Variant(
     "grid",
     "lloyd_grid.cl",
     _admits,
-    {"DEVICE_FENCE": 'asm volatile("membar.gl;" ::: "memory")', "WARP": 32, "SHORTLIST": SHORTLIST},
+    {"DEVICE_FENCE": NVIDIA_FENCE, "WARP": 32, "SHORTLIST": SHORTLIST},
 )
 # With more centers than this, by dimensions, other forms are taken: local memory leaves room for few work-items.
 MOST_CENTERS = {3: 512, 4: 256}
@@ -150,8 +152,8 @@ class LloydGrid:
             Centers that stay where they are.
         """
         launch = self._steps
-        launch.set(12, np.uint32(pinned))
-        launch.set(18, np.uint32(by_axis), np.uint64(tolerance), np.uint32(self.fresh), np.uint32(most))
+        launch.set(PINNED_AT, np.uint32(pinned))
+        launch.set(OWN_AT, np.uint32(by_axis), np.uint64(tolerance), np.uint32(self.fresh), np.uint32(most))
         launch.queue()
         self.fresh = False
 

@@ -40,9 +40,10 @@ from clquant.runtime.results import HostResult, array_to_send, empty_pinned
 from clquant.runtime.session import LocalMemory, Session, open_session
 from clquant.runtime.transfers import Upload
 from clquant.runtime.tuning import force_tuning
-from clquant.runtime.variants import Variant, force_variant
+from clquant.runtime.variants import NVIDIA_FENCE, Variant, force_variant
 
 __all__ = [
+    "NVIDIA_FENCE",
     "Array",
     "Buffer",
     "BuildError",

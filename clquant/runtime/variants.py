@@ -12,6 +12,9 @@ from clquant.runtime.errors import InvalidArgument
 from clquant.runtime.limits import Limits
 
 VARIANT_VARIABLE = "CLQUANT_VARIANT"
+# A statement after which all work-groups of an NVIDIA device see what was written before; OpenCL C 1.2 has no word for
+# it.
+NVIDIA_FENCE = 'asm volatile("membar.gl;" ::: "memory")'
 
 _forced: contextvars.ContextVar[str | None] = contextvars.ContextVar("clquant_variant", default=None)
 
