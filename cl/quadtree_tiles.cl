@@ -2,18 +2,15 @@
 // approaches", sections 5.2 and 6, with exact sums in place of means and deviations.
 //
 // Constants besides those of quadtree.h: ALIGNED (see quadtree_pixels.h); STORE_LOW, 1 to write the statistics of
-// levels 1 and 2; GROUP, the work-group size; LANES, 1 for the form in explicit vectors (quadtree_lanes.h; GROUP is 1
-// then, MOST_TILES the most tiles side by side of a group, CLIMB 1 to make the levels above, too: quadtree_climb.h);
-// DP4A, 1 for NVIDIA's byte products (quadtree_blocks.h).
+// levels 1 and 2; GROUP, the work-group size; MOST_TILES, the most tiles side by side of a group, 1 without LANES; LANES,
+// 1 for the form in explicit vectors (quadtree_lanes.h; GROUP is 1 then, CLIMB 1 to make the levels above, too:
+// quadtree_climb.h); DP4A, 1 for NVIDIA's byte products (quadtree_blocks.h).
 
 #include "quadtree.h"
 #include "quadtree_pixels.h"
 
 #define CELLS (1u << (2 * TILE_LEVEL - 6))
 #define WIDE_NODES (CELLS + CELLS / 3 + 1)
-#if !LANES
-#define MOST_TILES 1u
-#endif
 
 #include "quadtree_blocks.h"
 
@@ -97,8 +94,8 @@ inline void finish_tile(__local ulong *wide, __local uchar2 *reach, __local uint
 
 // Levels 1 to TILE_LEVEL of tiles of 2^TILE_LEVEL pixels a side.
 //
-// NDRange: one work-group of GROUP work-items a tile of `list` if `listed`, else `across` tiles side by side (with
-// LANES up to MOST_TILES, else 1), in row order.
+// NDRange: one work-group of GROUP work-items a tile of `list` if `listed`, else `across` tiles side by side (up to
+// MOST_TILES), in row order.
 // pixels: rows of `pitch` bytes from byte `origin`, CHANNELS bytes a pixel; width x height pixels are the picture.
 // floor_level: nodes up to this level are leaves whatever they hold; top_level: the root's level, none is above.
 // bound: the criterion's bound in fixed point (quadtree.h).
@@ -107,7 +104,8 @@ inline void finish_tile(__local ulong *wide, __local uchar2 *reach, __local uint
 // BANDS planes of wide words each. nodes: the same levels on: leaves under a node, and STOP where it stops a split.
 // extents: with the range criterion, CHANNELS planes of (least, greatest) of level TILE_LEVEL. last_level, upper,
 // arrived: with CLIMB, see quadtree_climb.h; no level above the tiles is made where last_level is TILE_LEVEL.
-// Local memory: 8 * BANDS + 4 bytes a cell of 8x8 pixels and a node above (a third more); extents 2 * CHANNELS each.
+// Local memory: 8 * BANDS + 4 bytes a cell of 8x8 pixels and a node above (a third more) of MOST_TILES tiles; extents
+// 2 * CHANNELS each.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
     __global const uchar *pixels, ulong origin, uint pitch, uint width, uint height, uint floor_level, uint top_level,
     ulong bound, __global uint *low, __global uchar *flags, __global ulong *stats, __global uint *nodes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clquant import runtime
-from clquant.quadtree import Quadtree, QuadtreeBuilder, reduction
+from clquant.quadtree import Quadtree, QuadtreeBuilder, forms, reduction
 from clquant.quadtree.criteria import CRITERIA, fixed_threshold
 from clquant.quadtree.levels import FORK, INSIDE, LEAF
 from tests.reference import quadtree as reference
@@ -90,7 +91,7 @@ def test_tiles_that_the_edge_cuts_in_the_form_for_cpus(queue, rng, criterion, mo
 def test_tiles_side_by_side_and_the_levels_above_them(queue, rng, across, limits, monkeypatch):
     """The forms for CPUs, whole tiles and those at the edge, on new buffers and on kept ones."""
     monkeypatch.setenv("CLQUANT_LIMITS", limits)
-    monkeypatch.setattr(reduction, "tiles_at_once", lambda *_: across)
+    monkeypatch.setattr(reduction, "tiles_at_once", lambda _limits, _tiles, most: min(across, most))
     runtime.release_memory()
     image = patches(rng, 150, 700, 3)
     with runtime.force_variant("portable"):
@@ -102,6 +103,17 @@ def test_tiles_side_by_side_and_the_levels_above_them(queue, rng, across, limits
             for name in ("kinds", "sums", "squares"):
                 np.testing.assert_array_equal(getattr(level, name), getattr(other, name))
     runtime.release_memory()
+
+
+@pytest.mark.parametrize("local_memory", [16384, 32768, 65536, 1 << 20])
+@pytest.mark.parametrize("bands", [1, 3, 16])
+def test_tiles_side_by_side_fit_local_memory(queue, bands, local_memory):
+    limits = replace(runtime.open_session(queue).limits, local_memory=local_memory)
+    most = forms.most_tiles(limits, bands)
+    words_and_counts = (64 + 16 + 4 + 1 + 1) * (8 * bands + 4)
+    assert 1 <= most <= 8
+    assert most * words_and_counts <= local_memory
+    assert forms.tiles_at_once(limits, 10**6, most) <= most
 
 
 @pytest.mark.parametrize("channels", [2, 16])

@@ -19,8 +19,7 @@ def _fencing_cpu(limits: runtime.Limits) -> bool:
     return _vector_cpu(limits) and limits.is_pocl
 
 
-MOST_TILES = 8  # side by side that a work-item of the form for CPUs reduces, row by row
-_LANES: dict[str, int | str] = {"DP4A": 0, "LANES": 1, "ALIGNED": 0, "MOST_TILES": MOST_TILES}
+_LANES: dict[str, int | str] = {"DP4A": 0, "LANES": 1, "ALIGNED": 0}
 
 # The forms for CPUs do not load pixels in words, so that ALIGNED makes no difference: one build does for every picture.
 TILE_VARIANTS = (
@@ -53,9 +52,15 @@ def tile_level(limits: runtime.Limits, bands: int) -> int:
     return 4
 
 
-def tiles_at_once(limits: runtime.Limits, tiles: int) -> int:
+def most_tiles(limits: runtime.Limits, bands: int) -> int:
+    """Most tiles side by side that a work-item of the form for CPUs reduces, row by row: what a first cache holds."""
+    nodes = 64 + 16 + 4 + 1 + 1  # cells of 8x8 pixels of a tile, nodes above, and a place that stays free
+    return max(min(8, min(limits.local_memory, 32768) // (nodes * (8 * bands + 4))), 1)
+
+
+def tiles_at_once(limits: runtime.Limits, tiles: int, most: int) -> int:
     """How many tiles side by side a work-item of the form for CPUs reduces: few where few work-items would be left."""
-    return max(min(tiles // (16 * limits.compute_units), MOST_TILES), 1)
+    return max(min(tiles // (16 * limits.compute_units), most), 1)
 
 
 def leaf_level(limits: runtime.Limits, channels: int, tile: int) -> int:

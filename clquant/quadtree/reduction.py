@@ -24,6 +24,7 @@ from clquant.quadtree.forms import (
     TOTAL_VARIANTS,
     group_kernel,
     leaf_level,
+    most_tiles,
     tile_level,
     tiles_at_once,
     totals_group,
@@ -200,15 +201,17 @@ class Subtree:
     def _tiles(self, tiles: npt.NDArray[np.uint32] | None) -> Launch:
         variant = self._tile_form(TILE_VARIANTS)
         lanes = variant.name in ("climbing", "lanes")
+        most = most_tiles(self.session.limits, self.bands) if lanes else 1
         kernel, group = self._group_kernel(
             variant.file,
             "quadtree_tiles",
             1 if lanes else self.session.tuned("quadtree.tile_group"),
             **variant.constants,
             STORE_LOW=int(self.store_low),
+            MOST_TILES=most,
         )
         names = ("low", "flags", "stats", "nodes", "extents")
-        across = tiles_at_once(self.session.limits, self.cells[self.tile]) if lanes and tiles is None else 1
+        across = tiles_at_once(self.session.limits, self.cells[self.tile], most) if tiles is None else 1
         climbs = self.climbs and tiles is None
         rows, columns = grid(self.region.height, self.region.width, self.tile)
         groups = rows * -(-columns // across) if tiles is None else tiles.size
