@@ -194,26 +194,19 @@ class NeuQuantCL(PaletteEngine):
 
     def _rules(self) -> Rules:
         """The arguments, once all of them are found to be allowed."""
-        params.integer("n_colors", self.n_colors, FEWEST_COLORS, MOST_COLORS)
-        params.choice("mode", self.mode, MODES)
-        params.integer("sample_factor", self.sample_factor, 1, 30)
-        params.choice("metric", self.metric, METRICS)
-        params.boolean("conscience", self.conscience)
-        params.integer("refine_steps", self.refine_steps, 0, MOST_REFINE_STEPS)
-        params.boolean("keep_exact", self.keep_exact)
-        params.choice("color_space", self.color_space, spaces.NAMES)
-        params.seed(self.random_state)
-        if self.conscience and self.metric != "l1":
-            raise InvalidArgument(f"conscience is True with metric {self.metric!r}; allowed: metric 'l1'")
-        return Rules(
-            n_colors=self.n_colors,
-            parallel=self.mode == "parallel",
-            sample_factor=self.sample_factor,
-            metric=self.metric,
-            conscience=self.conscience,
-            refine_steps=self.refine_steps,
-            keep_exact=self.keep_exact,
-            color_space=self.color_space,
-            random_state=self.random_state,
-            fixed=checked_fixed(self.fixed_colors, self.n_colors),
+        n_colors = params.integer("n_colors", self.n_colors, FEWEST_COLORS, MOST_COLORS)
+        rules = Rules(
+            n_colors=n_colors,
+            parallel=params.choice("mode", self.mode, MODES) == "parallel",
+            sample_factor=params.integer("sample_factor", self.sample_factor, 1, 30),
+            metric=params.choice("metric", self.metric, METRICS),
+            conscience=params.boolean("conscience", self.conscience),
+            refine_steps=params.integer("refine_steps", self.refine_steps, 0, MOST_REFINE_STEPS),
+            keep_exact=params.boolean("keep_exact", self.keep_exact),
+            color_space=params.choice("color_space", self.color_space, spaces.NAMES),
+            random_state=params.seed(self.random_state),
+            fixed=checked_fixed(self.fixed_colors, n_colors),
         )
+        if rules.conscience and rules.metric != "l1":
+            raise InvalidArgument(f"conscience is True with metric {rules.metric!r}; allowed: metric 'l1'")
+        return rules

@@ -53,7 +53,7 @@ def psnr(original: npt.ArrayLike, result: npt.ArrayLike, peak: float = 255.0) ->
     float
         10 log10(peak^2 / MSE); infinity for equal pictures.
     """
-    params.real("peak", peak, 1e-9)
+    peak = params.real("peak", peak, 1e-9)
     error = mse(original, result)
     return float("inf") if error == 0 else float(10 * np.log10(peak * peak / error))
 
@@ -84,7 +84,7 @@ def ssim(original: npt.ArrayLike, result: npt.ArrayLike, peak: float = 255.0) ->
     structural similarity", IEEE Transactions on Image Processing 13 (2004): a Gaussian window of 11 x 11 pixels
     with sigma 1.5, K1 = 0.01, K2 = 0.03, windows inside the picture only.
     """
-    params.real("peak", peak, 1e-9)
+    peak = params.real("peak", peak, 1e-9)
     a, b = (_luma(picture) for picture in _pair(original, result))
     if min(a.shape) < 11:
         raise InvalidArgument(f"ssim needs pictures of at least 11 x 11 pixels, got {a.shape}")

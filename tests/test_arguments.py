@@ -42,6 +42,43 @@ def test_numbers_of_thousands_of_digits_are_out_of_range(value: int) -> None:
         params.real("x", 10**400, 0)
 
 
+@pytest.mark.parametrize("number", [np.uint8, np.int16, np.uint64], ids=lambda kind: kind.__name__)
+def test_numbers_of_numpy_are_numbers(number: type[np.integer[Any]]) -> None:
+    """Whatever their width: nothing is computed in it."""
+    picture = photo(24, 40)
+    gray = picture[..., 0]
+
+    def results(n: Callable[[int], Any]) -> list[Any]:
+        codec = clquant.VQCodec(n(9), (n(4), n(2)), max_iter=n(3), random_state=n(7), state_size=n(3), tolerance=n(200))
+        indices = codec.fit(picture).encode(picture)
+        palettes = [
+            clquant.KMeansPalette(n(20), max_iter=n(5), n_init=n(2), swap_rounds=n(3), random_state=n(9)).fit(picture),
+            clquant.NeuQuantCL(n(100), sample_factor=n(3), refine_steps=n(2), random_state=n(9)).fit(picture),
+            clquant.NeuQuantCL(n(100), mode="sequential", sample_factor=n(3)).fit(picture),
+        ]
+        return [
+            *(engine.palette_.colors for engine in palettes),
+            clquant.NeuQuantCL(n(16)).fit_many([picture, picture])[1].colors,
+            codec.decode(indices, (n(24), n(40), n(3))),
+            np.frombuffer(codec.compress(picture), np.uint8),
+            clquant.PinwheelHalftoner(n(16), levels=n(100), random_state=n(9)).transform(gray),
+            clquant.QuadtreeBuilder(n(13), max_depth=n(4), min_size=n(2)).leaves(picture),
+            quality.psnr(gray, picture[..., 1], n(255 if number is not np.int16 else 300)),
+            quality.ssim(gray, picture[..., 1], n(255)),
+            len(animation.gif_bytes([_DRAWN], delay_ms=n(50))),
+            clquant.OrderedDither("bayer", size=n(4)).thresholds(),
+        ]
+
+    for got, expected in zip(results(number), results(int), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_a_shape_of_thousands_of_digits_is_out_of_range() -> None:
+    codec = clquant.VQCodec(2, (4, 4)).fit(photo(8, 8))
+    with pytest.raises(InvalidArgument, match=r"shape\[1\] is a int; allowed: an integer from 1 to 8"):
+        codec.decode(np.zeros((2, 2), np.uint8), [8, 10**5000])
+
+
 def test_time_spans_are_no_numbers() -> None:
     for check in (params.integer, params.real):
         with pytest.raises(InvalidType, match=r"n is .*timedelta64.*; allowed"):

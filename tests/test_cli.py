@@ -224,6 +224,7 @@ WRONG = [
     (["palette", "a.png", "--order", "size"], "invalid choice: 'size'"),
     (["palette", "a.png", "--sequential"], "--sequential is given with --method kmeans"),
     (["palette", "a.png", "--sample-factor", "3"], "--sample-factor is given with --method kmeans"),
+    (["palette", "a.png", "--sample-factor", "0"], "--sample-factor is given with --method kmeans"),
     (["palette", "a.png", "--method", "neuquant", "--sample-factor", "31"], "sample_factor is 31; allowed"),
     (["palette", "a.png", "--device", "nonesuch"], "device 'nonesuch' is not there; there is 0:"),
     (["palette", "a.png", "--device", "99"], "device '99' is not there"),

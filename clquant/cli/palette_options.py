@@ -104,10 +104,9 @@ def check(args: argparse.Namespace) -> None:
         if learning:
             option = learning[0].replace("_", "-")
             raise InvalidArgument(f"--use takes a palette as it is; --{option} would learn one")
-    for option in ("sample_factor", "sequential"):
-        if getattr(args, option) and args.method != "neuquant":
-            name = "--" + option.replace("_", "-")
-            raise InvalidArgument(f"{name} is given with --method {args.method}; allowed: with --method neuquant")
+    for option, given in (("--sample-factor", args.sample_factor is not None), ("--sequential", args.sequential)):
+        if given and args.method != "neuquant":
+            raise InvalidArgument(f"{option} is given with --method {args.method}; allowed: with --method neuquant")
     if args.strength is not None and args.dither not in ORDERED:
         raise InvalidArgument(f"--strength goes with --dither {', '.join(sorted(ORDERED))}, not {args.dither}")
     if args.show and args.output == common.STDIN:

@@ -41,7 +41,7 @@ def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int = 40, loop: bool 
     InvalidArgument
         If there is no frame, or their sizes differ, or a palette is too large.
     """
-    params.integer("delay_ms", delay_ms, *DELAYS_MS)
+    delay_ms = params.integer("delay_ms", delay_ms, *DELAYS_MS)
     params.boolean("loop", loop)
     given = _listed(frames)
     for frame in given:

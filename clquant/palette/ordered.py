@@ -63,8 +63,8 @@ class OrderedDither:
         """
         if params.choice("mask", self.mask, MASKS) == "blue-noise":
             return blue_noise.shipped_mask()
-        params.choice("size", self.size, [2**n for n in range(1, 9)])
-        return blue_noise.bayer(self.size.bit_length() - 1)
+        size = params.choice("size", params.integer("size", self.size, 2, 256), [2**n for n in range(1, 9)])
+        return blue_noise.bayer(size.bit_length() - 1)
 
     def dither(
         self,

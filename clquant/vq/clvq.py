@@ -68,7 +68,7 @@ class ClvqCoder(BlockCoder):
             raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for writing")
         shape = self._shape()
         picture = self._read(image, shape)
-        state_size = self._check_compression(picture, shape)
+        state_size, mean_tolerance = self._check_compression(picture, shape)
         header = container.Header(
             kind=container.PICTURE if embed else container.PICTURE_OF_SHARED,
             channels=shape.channels,
@@ -81,7 +81,7 @@ class ClvqCoder(BlockCoder):
         writer = container.Writer(file, header, self.codebook_ if embed else None)
         session = open_session(self.queue, images.device_arrays([picture]))
         most_rows = container.MAX_BAND_BLOCKS // header.table_shape[1] * shape.rows
-        tolerance = int(self.tolerance * shape.components) if state_size else 0
+        tolerance = int(mean_tolerance * shape.components) if state_size else 0
         with session.scope() as scope:
             search = Search(session, scope, self._rows(), shape)
             matcher = SideMatch(session, scope, self._rows(), shape, state_size) if state_size else None
@@ -102,10 +102,11 @@ class ClvqCoder(BlockCoder):
                         writer.write(*matcher.encode(blocks, table, tolerance))
         writer.close()
 
-    def _check_compression(self, picture: images.Picture, shape: BlockShape) -> int:
+    def _check_compression(self, picture: images.Picture, shape: BlockShape) -> tuple[int, float]:
+        """State size and tolerance, where this picture may be compressed with them."""
         size = len(self.codebook_)
         state_size = params.integer("state_size", self.state_size, 0, min(container.MAX_STATE_SIZE, size))
-        params.real("tolerance", self.tolerance, 0, 65025)
+        tolerance = params.real("tolerance", self.tolerance, 0, 65025)
         if max(picture.height, picture.width) > container.MAX_SIDE:
             raise InvalidArgument(
                 f"image is {picture.height} x {picture.width} pixels; allowed: {container.MAX_SIDE} a side"
@@ -116,7 +117,7 @@ class ClvqCoder(BlockCoder):
                 f"state_size is {state_size}; allowed: 0 where blocks times codewords ({rows * columns} x {size}) are "
                 f"over {container.MAX_SIDE_MATCHES}"
             )
-        return state_size
+        return state_size, tolerance
 
     def decompress(self, data: bytes, *, max_pixels: int = container.MAX_PIXELS) -> npt.NDArray[np.uint8]:
         """The picture in the bytes of a .clvq file.

@@ -213,7 +213,7 @@ class BlockCoder(Estimator):
             return whole
         if not isinstance(shape, tuple | list) or len(shape) not in (2, 3):
             raise InvalidType(f"shape is {params.shown(shape)}; allowed: (height, width), or an image's whole shape")
-        height, width = (params.integer(f"shape[{i}]", side, 1) for i, side in enumerate(shape[:2]))
+        height, width = (params.integer(f"shape[{i}]", shape[i], 1, whole[i]) for i in range(2))
         if len(shape) == 3:
             params.integer("shape[2]", shape[2], block.channels, block.channels)
         if block.table_shape(height, width) != table:
