@@ -15,16 +15,13 @@ from tests.test_lloyd import case_of, device_step, photo, picture
 ALONE = 2  # of cl/meeting.h
 
 
-@pytest.fixture(params=["device", "plain"])
-def grid(request, queue, monkeypatch):
+@pytest.fixture
+def grid(queue, monkeypatch):
     """The form as devices have it that do, and in OpenCL C alone, with warps of one work-item, on the others.
 
     Not on Oclgrind: OpenCL 1.2 orders nothing between work-groups, so it rightly calls what they hand on a race.
     """
-    admitted = lloyd_grid.GRID.admits(runtime.open_session(queue).limits)
-    if (request.param == "device") != admitted:
-        pytest.skip("the other one is for this device")
-    if not admitted:
+    if not lloyd_grid.GRID.admits(runtime.open_session(queue).limits):
         constants = {"DEVICE_FENCE": "mem_fence(CLK_GLOBAL_MEM_FENCE)", "WARP": 1, "SHORTLIST": 4}
         anywhere = dataclasses.replace(lloyd_grid.GRID, admits=lambda _: True, constants=constants)
         monkeypatch.setattr(lloyd, "VARIANTS", (anywhere, lloyd.PORTABLE))

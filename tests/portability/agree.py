@@ -91,6 +91,26 @@ def _palette_engine(rng: Random) -> Made:
     return f"{name} {options} {dither} on {image.shape}", run
 
 
+def _many(rng: Random) -> Made:
+    pictures = [_picture(rng) for _ in range(rng.randrange(2, 12))]
+    options: dict[str, Any] = {"n_colors": _colors(rng, 256), "random_state": rng.randrange(99)}
+    name = rng.choice(("KMeansPalette", "NeuQuantCL"))
+    options["color_space"] = rng.choice(_SPACES)
+    if name == "NeuQuantCL":
+        options |= {"mode": rng.choice(("parallel", "parallel", "sequential")), "keep_exact": rng.random() < 0.5}
+        options |= {"refine_steps": rng.choice((0, 1, 4)), "sample_factor": rng.choice((1, 3, 30))}
+
+    def run(queue: runtime.CommandQueue) -> Result:
+        made = getattr(clquant, name)(queue=queue, **options)
+        palettes = [palette.colors for palette in made.fit_many(pictures)]
+        if name == "NeuQuantCL":  # KMeansPalette.fit_many starts otherwise than fit
+            for number, (picture, colors) in enumerate(zip(pictures, palettes, strict=True)):
+                assert np.array_equal(colors, made.fit(picture).palette_.colors), f"picture {number} alone"
+        return {str(number): colors for number, colors in enumerate(palettes)}
+
+    return f"{name}.fit_many {options} on {[picture.shape for picture in pictures]}", run
+
+
 def _mapping(rng: Random) -> Made:
     image = _picture(rng)
     numbers = np.random.default_rng(rng.randrange(1 << 30))
@@ -185,7 +205,7 @@ def _quadtree(rng: Random) -> Made:
     return f"QuadtreeBuilder {options} on {image.shape}", run
 
 
-ENGINES = (_palette_engine, _palette_engine, _mapping, _codec, _halftone, _halftone, _serial, _quadtree)
+ENGINES = (_palette_engine, _palette_engine, _many, _mapping, _codec, _halftone, _halftone, _serial, _quadtree)
 
 
 def _settings(rng: Random) -> list[Mapping[str, str]]:
