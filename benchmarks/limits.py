@@ -32,7 +32,7 @@ from clquant import (
 )
 from clquant.palette import engine
 from clquant.palette.counting import count_colors
-from clquant.quadtree.reduction import record_dtype
+from clquant.quadtree.stored import record_dtype
 from clquant.runtime import measure
 from clquant.runtime.measure import DeviceRates
 

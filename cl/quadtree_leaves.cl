@@ -3,8 +3,8 @@
 //
 // Constants besides those of quadtree.h: ALIGNED (quadtree_pixels.h); LEAF_LEVEL (3 to
 // TILE_LEVEL), side of the squares whose leaves one work-group gathers at a time; GROUP, the work-group size; SERIAL, 1
-// for the form in which one work-item writes the leaves of a tile one after another (quadtree_leaves_serial.h; GROUP is
-// 1 then).
+// for the form in which one work-item writes the leaves of tiles one after another (quadtree_leaves_serial.h; GROUP is 1
+// then).
 
 #include "quadtree.h"
 #include "quadtree_pixels.h"

@@ -105,6 +105,24 @@ def test_tiles_side_by_side_and_the_levels_above_them(queue, rng, across, limits
     runtime.release_memory()
 
 
+def test_a_tree_stays_as_it_is(queue, rng):
+    """Its statistics and leaves are its own, also those that CPUs write where it has them: no later job changes any."""
+
+    def content(tree):
+        levels = [(level.kinds.tobytes(), level.sums.tobytes(), level.squares.tobytes()) for level in tree.levels]
+        return tree.leaves().tobytes(), levels
+
+    image, other = patches(rng, 260, 330, 3), patches(rng, 260, 330, 3)
+    tree = QuadtreeBuilder(queue=queue).build(image)
+    before = content(tree)
+    for _ in range(2):
+        assert content(QuadtreeBuilder(queue=queue).build(other)) != before
+    assert content(tree) == before
+    image[...] = 7
+    assert content(tree) == before
+    assert content(QuadtreeBuilder(queue=queue).build(other)) != before
+
+
 @pytest.mark.parametrize("local_memory", [16384, 32768, 65536, 1 << 20])
 @pytest.mark.parametrize("bands", [1, 3, 16])
 def test_tiles_side_by_side_fit_local_memory(queue, bands, local_memory):

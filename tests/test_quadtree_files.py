@@ -15,7 +15,7 @@ from clquant import runtime
 from clquant.quadtree import Quadtree, QuadtreeBuilder
 from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.files import HEADER
-from clquant.quadtree.reduction import record_dtype
+from clquant.quadtree.stored import record_dtype
 from tests.test_quadtree import patches
 
 

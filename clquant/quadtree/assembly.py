@@ -16,9 +16,9 @@ from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.forms import MAX_TILE_LEVEL
 from clquant.quadtree.geometry import cells, grid, morton, root_level
 from clquant.quadtree.levels import Words, unpack
-from clquant.quadtree.reduction import Subtree, record_dtype
+from clquant.quadtree.reduction import Subtree
 from clquant.quadtree.region import Region
-from clquant.quadtree.stored import STOP
+from clquant.quadtree.stored import STOP, record_dtype
 from clquant.quadtree.subtrees import open_subtree
 from clquant.quadtree.upper import upper_launch
 
@@ -138,7 +138,7 @@ def decompose(session: runtime.Session, job: Job, progress: runtime.Progress) ->
     if level == root_level(picture.height, picture.width):
         with session.scope() as scope:
             region = _region(scope, picture, 0, 0, level)
-            with _subtree(session, job, region) as subtree:
+            with _subtree(session, scope, job, region) as subtree:
                 result = _finish(subtree, scope, job, picture.gray, picture.on_device)
         progress.report(1, 1)
         return result
@@ -146,12 +146,12 @@ def decompose(session: runtime.Session, job: Job, progress: runtime.Progress) ->
 
 
 @contextlib.contextmanager
-def _subtree(session: runtime.Session, job: Job, region: Region) -> Iterator[Subtree]:
-    """The subtree of a region, its reduction queued."""
+def _subtree(session: runtime.Session, scope: runtime.Scope, job: Job, region: Region) -> Iterator[Subtree]:
+    """The subtree of a region, its reduction queued; `scope` is the job's."""
     bottom_up = not job.top_down
     with open_subtree(session, region, job.picture.channels, job.criterion, job.levels, keep=bottom_up) as subtree:
         if bottom_up:
-            subtree.reduce()
+            subtree.reduce(scope)
         else:
             subtree.descend()
         yield subtree
@@ -201,7 +201,7 @@ class _Forest:
         for done, (x, y) in enumerate(corners):
             with self.session.scope() as scope:
                 region = _region(scope, self.job.picture, x, y, self.level)
-                with _subtree(self.session, self.job, region) as subtree:
+                with _subtree(self.session, scope, self.job, region) as subtree:
                     part = _finish(subtree, scope, self.job, self.job.picture.gray, False)
                     self._take_root(subtree, x, y)
                 self._take_levels(part, x, y)

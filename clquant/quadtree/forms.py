@@ -7,6 +7,7 @@ from clquant import runtime
 # Work-group size of the portable form of `quadtree_totals`.
 GROUP = 128
 MAX_TILE_LEVEL = 6  # tiles of 64 pixels a side; the variants below are for these
+MOST_LISTED = 8  # tiles whose leaves a work-item of the form for CPUs lists, one after another
 
 
 def _vector_cpu(limits: runtime.Limits) -> bool:
@@ -59,7 +60,7 @@ def most_tiles(limits: runtime.Limits, bands: int) -> int:
 
 
 def tiles_at_once(limits: runtime.Limits, tiles: int, most: int) -> int:
-    """How many tiles side by side a work-item of the form for CPUs reduces: few where few work-items would be left."""
+    """How many tiles a work-item of a form for CPUs works on, up to `most`: few where few work-items would be left."""
     return max(min(tiles // (16 * limits.compute_units), most), 1)
 
 

@@ -20,6 +20,7 @@ from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.forms import (
     LEAF_VARIANTS,
     MAX_TILE_LEVEL,
+    MOST_LISTED,
     TILE_VARIANTS,
     TOTAL_VARIANTS,
     group_kernel,
@@ -41,37 +42,12 @@ COUNT_MASK = np.uint32(STOP - 1)
 _NO_CRITERION: dict[str, int | str] = {"CRITERION": 0, "WEIGHT_LIST": "0"}
 
 
-def record_dtype(channels: int, gray: bool) -> np.dtype[np.void]:
-    """The leaves' dtype, as `quadtree_leaves` writes them (cl/quadtree_leaves.cl).
-
-    Parameters
-    ----------
-    channels : int
-        The picture's, 1..16.
-    gray : bool
-        Whether `mean` is a plain number, not an array of one.
-
-    Returns
-    -------
-    numpy.dtype
-        x, y and size (int32, pixels), mean (uint8, one a channel), and padding to whole words, which is 0.
-    """
-    mean: Any = "u1" if gray else ("u1", (channels,))
-    return np.dtype(
-        {
-            "names": ["x", "y", "size", "mean"],
-            "formats": ["<i4", "<i4", "<i4", mean],
-            "offsets": [0, 4, 8, 12],
-            "itemsize": 12 + 4 * -(-channels // 4),
-        }
-    )
-
-
 @dataclass
 class Subtree:
     """The levels of one region while they are on the device. All buffers belong to `scope`.
 
-    Where it is `kept`, it may work on one region of the same shape after another, and its launches are made once.
+    Where it is `kept`, it may work on one region of the same shape after another, and its launches are made once. What
+    a job takes away, `low`, is not kept.
     """
 
     session: runtime.Session
@@ -84,6 +60,7 @@ class Subtree:
     tile: int = 0
     buffers: dict[str, runtime.Buffer] = field(default_factory=dict)
     prepared: dict[str, runtime.PreparedLaunch] = field(default_factory=dict)
+    low: tuple[runtime.HostResult, runtime.Buffer] | None = None
 
     def __post_init__(self) -> None:
         region = self.region
@@ -94,7 +71,7 @@ class Subtree:
         levels = range(1, self.last + 1)
         self.cells = {level: cells(region.height, region.width, level) for level in levels}
         self.sizes = self._sizes()
-        self.buffers = {name: self.scope.empty(nbytes) for name, nbytes in self.sizes.items()}
+        self.buffers = {name: self.scope.empty(nbytes) for name, nbytes in self.sizes.items() if name != "low"}
         self.climbs = self._tile_form(TILE_VARIANTS).name == "climbing"
         if self.climbs:
             self.buffers["arrived"] = self.scope.zeros(4 * self._cells_from(self.tile + 1, self.last + 1))
@@ -149,8 +126,19 @@ class Subtree:
                 ]
             self.prepared[name] = self.session.prepare(self.scope, kernel, items, group, *own)
 
-    def reduce(self) -> None:
-        """Bottom-up: every level from the pixels to the root (Masina and Stedile, Algorithm 2 and section 5)."""
+    def reduce(self, scope: runtime.Scope | None = None) -> None:
+        """Bottom-up: every level from the pixels to the root (Masina and Stedile, Algorithm 2 and section 5).
+
+        Parameters
+        ----------
+        scope : Scope, optional
+            The job's: it takes the statistics of levels 1 and 2 away, so CPUs write them where it finds them.
+        """
+        self.low = None
+        if scope is not None and runtime.HostResult.in_place(self.session.limits, self.sizes["low"]):
+            words = self.sizes["low"] // 4
+            host = runtime.HostResult(self.session, (words,), np.uint32)
+            self.low = host, host.room(scope, 0, words)
         self._reduce_tiles(None)
         if not self.climbs:
             self._reduce_upper()
@@ -196,7 +184,15 @@ class Subtree:
         return self.session.choose(variants)
 
     def _reduce_tiles(self, tiles: npt.NDArray[np.uint32] | None) -> None:
-        self._queue("tiles", partial(self._tiles, tiles), {0: self._pixels()})
+        self._queue("tiles", partial(self._tiles, tiles), {0: self._pixels(), 8: (self._low(),)})
+
+    def _low(self) -> runtime.Buffer:
+        """Where the statistics of levels 1 and 2 go."""
+        if self.low is not None:
+            return self.low[1]
+        if "low" not in self.buffers:
+            self.buffers["low"] = self.scope.empty(self.sizes["low"])
+        return self.buffers["low"]
 
     def _tiles(self, tiles: npt.NDArray[np.uint32] | None) -> Launch:
         variant = self._tile_form(TILE_VARIANTS)
@@ -210,7 +206,7 @@ class Subtree:
             STORE_LOW=int(self.store_low),
             MOST_TILES=most,
         )
-        names = ("low", "flags", "stats", "nodes", "extents")
+        names = ("flags", "stats", "nodes", "extents")
         across = tiles_at_once(self.session.limits, self.cells[self.tile], most) if tiles is None else 1
         climbs = self.climbs and tiles is None
         rows, columns = grid(self.region.height, self.region.width, self.tile)
@@ -220,6 +216,7 @@ class Subtree:
             np.uint32(self.criterion.floor_level),
             np.uint32(self.top),
             np.uint64(self.criterion.bound),
+            self._low(),
             *(self.buffers[name] for name in names),
             np.uint32(tiles is not None),
             self.buffers["flags"] if tiles is None else self.scope.copy_of(tiles),
@@ -278,10 +275,11 @@ class Subtree:
     def _leaves(self, records: runtime.Buffer) -> Launch:
         session, region = self.session, self.region
         variant = session.choose(LEAF_VARIANTS)
+        serial, tiles = variant.name == "lanes", self.cells[self.tile]
         kernel, group = self._group_kernel(
             variant.file,
             "quadtree_leaves",
-            1 if variant.name == "lanes" else session.tuned("quadtree.leaf_group"),
+            1 if serial else session.tuned("quadtree.leaf_group"),
             **variant.constants,
             **_NO_CRITERION,
             LEAF_LEVEL=leaf_level(session.limits, self.channels, self.tile),
@@ -294,7 +292,8 @@ class Subtree:
             *(self.buffers[name] for name in ("flags", "stats", "upper", "nodes")),
             records,
         )
-        return kernel, self.cells[self.tile] * group, group, arguments
+        groups = -(-tiles // tiles_at_once(session.limits, tiles, MOST_LISTED)) if serial else tiles
+        return kernel, groups * group, group, arguments
 
     def leaf_sums(self, records: runtime.Buffer, count: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Sums and sums of squares of listed leaves.
@@ -364,11 +363,17 @@ class Subtree:
         wanted: list[tuple[runtime.Buffer, int | tuple[int, ...], Any]] = [
             (self.buffers[name], math.prod(planes) * self._cells_from(first, last + 1), dtype)
             for name, first, last, planes, dtype in stored
+            if name != "low" or self.low is None
         ]
         flags_shape = grid(height, width, 2) if top >= 1 else (0, 0)
         wanted.append((self.buffers["flags"], flags_shape, np.uint8))
         wanted.append((self.buffers["nodes"], self._cells_from(3, top + 1), np.uint32))
         *arrays, flags, nodes = self.session.download_all(wanted)
+        if self.low is not None:
+            host, buffer = self.low
+            host.store(self.scope, 0, self.sizes["low"] // 4, buffer)
+            arrays.insert(0, host.array())
+            self.low = None
         words: dict[int, Words] = {}
         for (_, first, _, planes, _), array in zip(stored, arrays, strict=True):
             words |= split_words(height, width, first, array, planes, self.channels)

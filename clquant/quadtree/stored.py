@@ -1,4 +1,4 @@
-"""A subtree's statistics on the host as the device stored them: levels one after another in a few arrays."""
+"""What a subtree is on the host as the device stored it: leaves, and levels one after another in a few arrays."""
 
 from __future__ import annotations
 
@@ -12,6 +12,32 @@ from clquant.quadtree.geometry import cells, grid
 from clquant.quadtree.levels import Words
 
 STOP = np.uint32(1 << 31)
+
+
+def record_dtype(channels: int, gray: bool) -> np.dtype[np.void]:
+    """The leaves' dtype, as `quadtree_leaves` writes them (cl/quadtree_leaves.cl).
+
+    Parameters
+    ----------
+    channels : int
+        The picture's, 1..16.
+    gray : bool
+        Whether `mean` is a plain number, not an array of one.
+
+    Returns
+    -------
+    numpy.dtype
+        x, y and size (int32, pixels), mean (uint8, one a channel), and padding to whole words, which is 0.
+    """
+    mean: Any = "u1" if gray else ("u1", (channels,))
+    return np.dtype(
+        {
+            "names": ["x", "y", "size", "mean"],
+            "formats": ["<i4", "<i4", "<i4", mean],
+            "offsets": [0, 4, 8, 12],
+            "itemsize": 12 + 4 * -(-channels // 4),
+        }
+    )
 
 
 class StoredStops(Mapping[int, npt.NDArray[np.bool_]]):

@@ -52,5 +52,6 @@ def open_subtree(
         try:
             yield subtree
         finally:
-            # Pixels are other jobs' next time.
+            # Pixels are other jobs' next time, and what a job takes away is its own.
+            subtree.low = None
             subtree.region = idle if idle is not region else replace(region, pixels=subtree.buffers["flags"])

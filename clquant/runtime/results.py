@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyopencl as cl
 
 from clquant.runtime.errors import InvalidArgument, device_errors, text_of
+from clquant.runtime.limits import Limits
 from clquant.runtime.memory import HOST_ALIGNMENT, PAGE, Scope, aligned_empty
 from clquant.runtime.pinned import pinned_pool
 from clquant.runtime.profiling import profiled
@@ -42,12 +43,22 @@ class HostResult:
         self._copies: list[cl.Event] = []
         self._rooms: list[cl.Buffer] = []
         limits, nbytes = session.limits, math.prod(shape) * np.dtype(dtype).itemsize
-        self._writable = limits.is_cpu and limits.unified_memory and not limits.is_simulator
-        if self._writable and nbytes >= SMALLEST_WRITTEN:
+        if self.in_place(limits, nbytes):
             self._array, self._pinned = aligned_empty(shape, dtype, HOST_ALIGNMENT), False
         else:
             self._array, self._pinned = new_host_array(session.queue, limits, shape, dtype)
         self._touched = touch_ahead(self._array, session.limits) if ahead and not self._pinned else []
+
+    @staticmethod
+    def in_place(limits: Limits, nbytes: int) -> bool:
+        """Whether kernels write a result of so many bytes into the array itself, where `room` is for all of it.
+
+        Parameters
+        ----------
+        limits : Limits
+        nbytes : int
+        """
+        return limits.is_cpu and limits.unified_memory and not limits.is_simulator and nbytes >= SMALLEST_WRITTEN
 
     @property
     def is_pinned(self) -> bool:
@@ -80,7 +91,7 @@ class HostResult:
             As `Scope.empty`.
         """
         part = self._array[begin:end]
-        if not self._writable or part.nbytes < SMALLEST_WRITTEN or part.ctypes.data % HOST_ALIGNMENT:
+        if not self.in_place(self._session.limits, part.nbytes) or part.ctypes.data % HOST_ALIGNMENT:
             return scope.empty(part.nbytes)
         self._rooms.append(scope.around(part))
         return self._rooms[-1]
