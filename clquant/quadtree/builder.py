@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -130,7 +130,7 @@ class QuadtreeBuilder(Estimator):
         if found.sums is not None and found.squares is not None:
             statistics = LeafStatistics(*shape[:2], leaves, found.sums, found.squares)
         else:
-            statistics = CompleteStatistics(_pixels(job.picture).copy(), found.words, found.stops)
+            statistics = CompleteStatistics(_own_pixels(job.picture), found.words, found.stops)
         return Quadtree(shape, job.picture.gray, job.criterion, leaves, statistics)
 
     @overload
@@ -163,7 +163,12 @@ class QuadtreeBuilder(Estimator):
         return found
 
 
-def _pixels(picture: images.Picture) -> Any:
+def _own_pixels(picture: images.Picture) -> npt.NDArray[np.uint8]:
+    """A picture's pixels on the host, which nobody else changes."""
+    shape = (picture.height, picture.width, picture.channels)
     if picture.device_array is not None:
-        return picture.device_array.get().reshape(picture.height, picture.width, picture.channels)
-    return picture.array
+        pixels: npt.NDArray[np.uint8] = picture.device_array.get().reshape(shape)
+        return pixels
+    own = runtime.PAGES.empty(shape, np.uint8)
+    own[...] = picture.array
+    return own

@@ -31,6 +31,7 @@ from clquant.runtime.launching import PreparedLaunch, admitted
 from clquant.runtime.limits import Limits
 from clquant.runtime.memory import Scope
 from clquant.runtime.overlapping import overlap_bands
+from clquant.runtime.pages import PAGES
 from clquant.runtime.philox import philox4x32, seed_key
 from clquant.runtime.profiling import Profile, profile
 from clquant.runtime.programs import Kernel, Program, full_source
@@ -44,6 +45,7 @@ from clquant.runtime.variants import NVIDIA_FENCE, Variant, force_variant
 
 __all__ = [
     "NVIDIA_FENCE",
+    "PAGES",
     "Array",
     "Buffer",
     "BuildError",

@@ -17,6 +17,7 @@ import pyopencl as cl
 
 from clquant.runtime.forking import check_process
 from clquant.runtime.memory import Scope
+from clquant.runtime.pages import PAGES
 from clquant.runtime.pinned import clear_pinned
 from clquant.runtime.recycling import RECYCLER
 from clquant.runtime.session import Session
@@ -137,7 +138,7 @@ def kept(
 
 
 def release_memory() -> None:
-    """Give back all memory, on devices and page-locked, that is kept for coming jobs; what is in use stays.
+    """Give back all memory, on devices and on the host, that is kept for coming jobs; what is in use stays.
 
     Raises
     ------
@@ -149,3 +150,4 @@ def release_memory() -> None:
     RECYCLER.clear()
     clear_stagings()
     clear_pinned()
+    PAGES.clear()

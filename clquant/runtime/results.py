@@ -13,6 +13,7 @@ import pyopencl as cl
 from clquant.runtime.errors import InvalidArgument, device_errors, text_of
 from clquant.runtime.limits import Limits
 from clquant.runtime.memory import HOST_ALIGNMENT, PAGE, Scope, aligned_empty
+from clquant.runtime.pages import PAGES
 from clquant.runtime.pinned import pinned_pool
 from clquant.runtime.profiling import profiled
 from clquant.runtime.session import Session, open_session
@@ -44,7 +45,7 @@ class HostResult:
         self._rooms: list[cl.Buffer] = []
         limits, nbytes = session.limits, math.prod(shape) * np.dtype(dtype).itemsize
         if self.in_place(limits, nbytes):
-            self._array, self._pinned = aligned_empty(shape, dtype, HOST_ALIGNMENT), False
+            self._array, self._pinned = PAGES.empty(shape, dtype), False
         else:
             self._array, self._pinned = new_host_array(session.queue, limits, shape, dtype)
         self._touched = touch_ahead(self._array, session.limits) if ahead and not self._pinned else []
