@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -110,7 +111,7 @@ def split_words(
     at, level = 0, first
     while at < whole.size:
         shape = (*planes, *grid(height, width, level))
-        count = int(np.prod(shape))
+        count = math.prod(shape)
         found[level] = whole[at : at + count].reshape(shape)[:channels]
         at, level = at + count, level + 1
     return found
