@@ -2,18 +2,159 @@
 //
 // Sources: as neuquant_step.cl and neuquant_refine.h, whose results these are bit for bit.
 //
-// Constants from the host: see neuquant_many.h.
+// Constants from the host besides those of neuquant_many.h:
+//   TILE        points that a work-item searches for at once
 
+// Nodes with half their square as the fourth coordinate, or beside it.
+#define SEARCHED (colors + (DIMS == 4 ? QUARTER : 0))
+#define HALVES_AT (NETWORK_AT + colors)
+
+#include "neuquant_map.h"
 #include "neuquant_many.h"
 
-// The network is not read while the refinement has its centres in its place.
-refined_t parts_of(__local uint4 *memory, const int colors)
+// Points in the order in which a step takes them: a number's point is that of the same number, or that of the
+// pixel of a sample. Where they have no weights each counts once.
+typedef struct {
+    __global const ushort4 *points;
+    __global const uint *weights;
+    uint weighted, spread, start, total;
+} source_t;
+
+uint place_of(const source_t from, const uint number)
 {
-    __local int *rest = (__local int *)(memory + REST_AT);
-    const refined_t r = {
-        (__local float4 *)(memory + NETWORK_AT), (__local ulong2 *)(memory + WORTH_AT), rest, rest + 4 * QUARTER,
-        (__local int2 *)(rest + 8 * QUARTER), rest + 16 * QUARTER, rest + 20 * QUARTER};
-    return r;
+    return from.spread ? spread_place(number, from.start, from.total) : number;
+}
+
+void add_squares(__local uint *words, const uint4 squares)
+{
+    atomic_add(&words[0], squares.x);
+    atomic_add(&words[1], squares.y);
+    atomic_add(&words[2], squares.z);
+    if (DIMS == 4)
+        atomic_add(&words[3], squares.w);
+}
+
+// Adds a kept point to what its winner has, with its squares where those are asked for.
+void add_point(__local uint4 *memory, const int colors, const int winner, const ushort4 point, const uint weight,
+               const int squares)
+{
+    __local uint *words = (__local uint *)memory;
+    uint4 value = convert_uint4(point);
+    const uint4 xyzw = (uint4)(value.s123, DIMS == 4 ? value.s0 : 0);
+#if DIMS == 4
+    value.s0 = min(value.s0, 1u);
+#endif
+    const uint4 square = xyzw * xyzw;
+    if (value.s0 == 0)
+        return;
+    atomic_add(&words[4 * winner], weight);
+    atomic_add(&words[4 * winner + 1], xyzw.x * weight);
+    atomic_add(&words[4 * winner + 2], xyzw.y * weight);
+    atomic_add(&words[4 * winner + 3], xyzw.z * weight);
+    if (DIMS == 4)
+        atomic_add(&words[4 * FOURTHS_AT + winner], xyzw.w * weight);
+    if (squares) {
+        add_squares(&words[4 * (SQUARES_AT + winner)], (WIDE ? square & LOW_MASK : square) * weight);
+        if (WIDE)
+            add_squares(&words[4 * (HIGH_AT + winner)], (square >> SPLIT_BITS) * weight);
+    }
+}
+
+// What a search compares: the sum of absolute differences, or |n|^2 / 2 - n.p, which orders nodes n as |n - p|^2 does.
+// Its terms are whole or half, and every partial sum lies between -|p|^2 / 2 and |n|^2 / 2, both below 2^23, so it is
+// exact in fp32.
+#if DIMS == 4
+#define SCORE(n, half_square, p, q, r, s) ((half_square) - (n).x * (p) - (n).y * (q) - (n).z * (r) - (n).w * (s))
+#define CITY_SCORE(n, p, q, r, s)                                                                                      \
+    (fabs((n).x - (p)) + fabs((n).y - (q)) + fabs((n).z - (r)) + fabs((n).w - (s)))
+#else
+#define SCORE(n, half_square, p, q, r, s) ((n).w - (n).x * (p) - (n).y * (q) - (n).z * (r))
+#define CITY_SCORE(n, p, q, r, s) (fabs((n).x - (p)) + fabs((n).y - (q)) + fabs((n).z - (r)))
+#endif
+
+// Adds `count` points from number `first` on to the totals of their winners: in the map by its own rules, in the
+// refinement by squared distance and with squares.
+void assign(__local uint4 *memory, const int colors, const source_t from, const uint first, const uint count,
+            const int refining)
+{
+    __local const float4 *network = (__local const float4 *)(memory + NETWORK_AT);
+#if DIMS == 4
+    __local const float *halves = (__local const float *)(memory + HALVES_AT);
+#endif
+#if CONSCIENCE
+    __local const float *bias = (__local const float *)(memory + BIAS_AT);
+    __local uint *wins = (__local uint *)(memory + WINS_AT);
+#endif
+    for (uint base = get_local_id(0); base < count; base += LOCAL * TILE) {
+        ushort4 point[TILE];
+        float4 p[TILE];
+        uint at[TILE];
+        float best[TILE];
+        int winner[TILE];
+#if CONSCIENCE
+        float least[TILE];
+        int plain[TILE];
+#endif
+        for (int t = 0; t < TILE; ++t) {
+            at[t] = place_of(from, first + min(base + t * LOCAL, count - 1));
+            point[t] = from.points[at[t]];
+            p[t] = convert_float4(point[t]) * (float)(1 << SEARCH_SHIFT);
+            best[t] = MAXFLOAT;
+            winner[t] = 0;
+#if CONSCIENCE
+            least[t] = MAXFLOAT;
+            plain[t] = 0;
+#endif
+        }
+        for (int i = 0; i < colors; ++i) {
+            const float4 n = network[i];
+#if DIMS == 4
+            const float half_square = halves[i];
+#endif
+            for (int t = 0; t < TILE; ++t) {
+                float score = SCORE(n, half_square, p[t].s1, p[t].s2, p[t].s3, p[t].s0);
+#if CITY_BLOCK
+                if (!refining)
+                    score = CITY_SCORE(n, p[t].s1, p[t].s2, p[t].s3, p[t].s0);
+#endif
+#if CONSCIENCE
+                if (!refining) {
+                    if (score < least[t]) {
+                        least[t] = score;
+                        plain[t] = i;
+                    }
+                    score -= bias[i];
+                }
+#endif
+                if (score < best[t]) {
+                    best[t] = score;
+                    winner[t] = i;
+                }
+            }
+        }
+        for (int t = 0; t < TILE; ++t) {
+            if (base + t * LOCAL >= count)
+                continue;
+            add_point(memory, colors, winner[t], point[t], from.weighted ? from.weights[at[t]] : 1, refining);
+#if CONSCIENCE
+            if (!refining && point[t].s0 > 0)
+                atomic_inc(&wins[plain[t]]);
+#endif
+        }
+    }
+}
+
+// A node as searches see it.
+void show_node(__local uint4 *memory, const int colors, const int i, const int4 node)
+{
+    float4 n = search_point(node);
+    const float half_square = 0.5f * (n.x * n.x + n.y * n.y + n.z * n.z + (DIMS == 4 ? n.w * n.w : 0.0f));
+#if DIMS == 4
+    ((__local float *)(memory + HALVES_AT))[i] = half_square;
+#else
+    n.w = half_square;
+#endif
+    ((__local float4 *)(memory + NETWORK_AT))[i] = n;
 }
 
 // Learns a network for each of some pictures.
@@ -33,7 +174,6 @@ refined_t parts_of(__local uint4 *memory, const int colors)
 //   refined   steps over listed colours; those over samples; the most samples; the most colours that are listed
 //   extent    largest coordinate of each axis
 //   memory    see above
-//   places    see neuquant_many_colors.cl, if LANES is 16
 // Local memory: `memory` and one int.
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void
 neuquant_many(__global const uint *restrict pixels, __global const uint *restrict offsets,
@@ -42,11 +182,7 @@ neuquant_many(__global const uint *restrict pixels, __global const uint *restric
               __global const int *restrict pulls, __global const uint *restrict decay,
               __global const int *restrict tables, __global const int4 *restrict nodes_in, __global uint *scratch,
               __global int4 *restrict nodes_out, const uint4 sizes, const uint4 refined, const int4 extent,
-              __local uint4 *restrict memory
-#if LANES == 16
-              , __global const ushort *restrict places
-#endif
-)
+              __local uint4 *restrict memory)
 {
     const int item = get_local_id(0), colors = (int)sizes.s3;
     __local uint4 *won = memory;
@@ -65,10 +201,6 @@ neuquant_many(__global const uint *restrict pixels, __global const uint *restric
         const uint distinct = found[picture].x;
         const bool few = distinct <= refined.s3;
         const source_t samples = {own, often, 0, 1, sizes.s2, total}, list = {shades, often, 1, 0, 0, 0};
-#if LANES == 16
-        for (int i = 0; i < NODES_AT; ++i)
-            memory[BANK_AT + i] = (uint4)(0);
-#endif
         for (uint i = item; i < total; i += LOCAL)
             own[i] = kept_point(pixels[begin + i], tables);
         for (uint i = item; i < distinct && few; i += LOCAL)
@@ -91,17 +223,7 @@ neuquant_many(__global const uint *restrict pixels, __global const uint *restric
                 wins[i] = 0;
 #endif
             barrier(CLK_LOCAL_MEM_FENCE);
-#if LANES == 16
-            // Where a step takes colours more than once, it is quicker to count them first.
-            if (few && 4 * step.s1 > 5 * distinct) {
-                count_samples(places + begin, samples, step.s0, step.s1, distinct, pixels + begin, often);
-                assign(memory, colors, list, 0, distinct, 0);
-            } else {
-                assign(memory, colors, samples, step.s0, step.s1, 0);
-            }
-#else
             assign(memory, colors, samples, step.s0, step.s1, 0);
-#endif
             barrier(CLK_LOCAL_MEM_FENCE);
             for (int i = item; i < colors; i += LOCAL) {
                 nodes[i] = updated_node(i, nodes[i], colors, won, pulls + step.s2, (int)step.s3, decay);

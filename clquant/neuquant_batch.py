@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -14,30 +13,13 @@ from clquant import neuquant_tables as tables
 from clquant.neuquant_forms import SLAB_WORDS, Forms, StepForm
 from clquant.neuquant_grid import Grid, Row
 from clquant.neuquant_maps import LINEAR, POINT_BYTES, SPREAD, Pixels, Sampler, gray_axis
+from clquant.neuquant_order import Points, order_points
 from clquant.palette.distinct import FewColors
 from clquant.palette.spaces import Space
 from clquant.runtime import Buffer, PreparedLaunch, Progress, Scope, Session
 
 NODE_BITS = 12
 FEW_COLORS_STEPS = 4
-
-
-@dataclass(frozen=True)
-class Points:
-    """Points that a map learns from.
-
-    Attributes
-    ----------
-    buffer : pyopencl.Buffer
-        (count, 4) uint16 coordinates; the first is 65535 where a point is passed over.
-    count : int
-    weights : pyopencl.Buffer or None
-        (count,) uint32, how often each counts.
-    """
-
-    buffer: Buffer
-    count: int
-    weights: Buffer | None
 
 
 # One for each of the two networks, with all arguments set but those of the step.
@@ -329,6 +311,8 @@ class BatchMap:
             if step.first + step.batch > high:
                 low, high = step.first, min(step.first + points.count, self._schedule.most)
                 self._sampler.points(pixels, SPREAD, start, (low, high - low), points.buffer, 0)
+                cuts = [self._schedule.refined, *(other.first for other in self._schedule.steps)]
+                self._order(Points(points.buffer, high - low, None), [cut - low for cut in cuts])
             yield step, step.first - low
 
     def _refine_points(self, pixels: Pixels, few: FewColors, start: int, trained: Points | None) -> Points:
@@ -340,14 +324,21 @@ class BatchMap:
             points = np.zeros((len(few.colors), 4), np.uint16)
             points[:, : self._space.dims] = self._space.coordinates(few.colors)
             weights = limited_weights(few.counts, 2 ** (32 - self._coordinate_bits) - 1)
-            return Points(self._scope.copy_of(points), len(points), self._scope.copy_of(weights))
+            colors = Points(self._scope.copy_of(points), len(points), self._scope.copy_of(weights))
+            self._order(colors)
+            return colors
         count = min(self._schedule.refined, pixels.total)
         if count < pixels.total and trained is not None and trained.count == self._schedule.most:
             return Points(trained.buffer, count, None)
         buffer = self._scope.empty(count * POINT_BYTES)
         order = LINEAR if count == pixels.total else SPREAD
         self._sampler.points(pixels, order, start, (0, count), buffer, 0)
-        return Points(buffer, count, None)
+        refined = Points(buffer, count, None)
+        self._order(refined)
+        return refined
+
+    def _order(self, points: Points, cuts: Sequence[int] = ()) -> None:
+        order_points(self._session, points, self._n_colors, self._space.dims, cuts)
 
     def _assignment(self, form: StepForm, points: Points, slabs: Buffer) -> Assignment:
         weights = self._decay if points.weights is None else points.weights

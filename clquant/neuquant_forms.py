@@ -100,10 +100,11 @@ class Forms:
         session, options = self.session, {**kind, **self.constants}
         units = session.limits.compute_units
         variant = session.choose(STEP_VARIANTS)
-        nodes, won = 16 * self.n_colors, 4 * (1 + options["DIMS"]) * self.n_colors
+        won = 4 * (1 + options["DIMS"]) * self.n_colors
         if variant.name == "lanes" and not options["CITY_BLOCK"] and not options["CONSCIENCE"]:
             kernel = session.program(variant.file, STAGED=1, **options).kernel("neuquant_step")
-            memory = _local(nodes, won, 4 * SLAB_WORDS * self.n_colors, 4 * self.n_colors)
+            planes = 4 * (2 * options["DIMS"] + 4) * (-(-self.n_colors // 16) * 16)
+            memory = _local(planes, 16 * self.n_colors, 4 * SLAB_WORDS * self.n_colors)
             return StepForm(kernel, 1, 16, units, memory)
         most_lanes, tile, groups_a_unit = shape
         plan: dict[str, int] = {}

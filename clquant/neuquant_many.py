@@ -28,17 +28,17 @@ MOST_SCRATCH = 1 << 28
 PADDING = 16
 # Of a group that learns, a pixel of the largest picture.
 SCRATCH_BYTES = 20
+SCRATCH_BYTES_OF_LANES = 28
 TRANSPARENT, PARTIAL = 1, 2
 
 VARIANTS = (
     # On CPUs a work-group is one thread: a single work-item with explicit lanes.
     Variant(
         "lanes",
-        "neuquant_many.cl",
+        "neuquant_many_lanes.cl",
         admits=lambda limits: limits.is_cpu and not limits.is_simulator,
-        constants={"LANES": 16, "TILE": 1},
     ),
-    Variant("portable", "neuquant_many.cl", constants={"LANES": 1, "TILE": 4}),
+    Variant("portable", "neuquant_many.cl", constants={"TILE": 4}),
 )
 
 
@@ -102,7 +102,7 @@ def pays(session: Session, rules: Map, pictures: int) -> bool:
     """Whether so many pictures are learned sooner at once: many colours need more of them to fill a device."""
     if rules.n_colors > MOST_COLORS or pictures < max(2, rules.n_colors // 32):
         return False
-    lanes = int(session.choose(VARIANTS).constants["LANES"])
+    lanes = session.choose(VARIANTS).name == "lanes"
     largest = _memory(spaces.space(rules.color_space, True), rules.n_colors, rules.conscience, lanes)
     return largest + 64 <= session.limits.local_memory
 
@@ -162,8 +162,8 @@ class _Many:
         self._pictures = pictures
         self._rules = rules
         self._variant = session.choose(VARIANTS)
-        self._lanes = int(self._variant.constants["LANES"])
-        self._group = 1 if self._lanes > 1 else session.tuned("batch.group")
+        self._lanes = self._variant.name == "lanes"
+        self._group = 1 if self._lanes else session.tuned("batch.group")
 
     def run(self) -> list[Learned]:
         """What each picture's map learns."""
@@ -177,7 +177,7 @@ class _Many:
                 pixels=scope.empty(4 * all_pixels),
                 listed=scope.empty(8 * all_pixels),
                 found=scope.empty(8 * count),
-                places=(scope.empty(2 * all_pixels),) if self._lanes > 1 else (),
+                places=(scope.empty(2 * all_pixels),) if self._lanes else (),
             )
             firsts = scope.empty(4 * count * rules.n_colors)
             self._count_colors(scope, scope.copy_of(pixels), colors, firsts)
@@ -202,7 +202,7 @@ class _Many:
     def _count_colors(self, scope: Scope, pixels: Buffer, colors: _Colors, firsts: Buffer) -> None:
         """Queue the counting of each picture's colours."""
         session, count = self._session, len(self._pictures)
-        constants = {"CHANNELS": self._pictures[0].channels, "PLACES": int(self._lanes > 1)}
+        constants = {"CHANNELS": self._pictures[0].channels, "PLACES": int(self._lanes)}
 
         def build(local: int) -> Kernel:
             return session.program("neuquant_many_colors.cl", LOCAL=local, **constants).kernel("neuquant_many_colors")
@@ -244,7 +244,8 @@ class _Many:
         first = np.zeros((n_colors, 4), np.int32)
         first[:, : space.dims] = gray_axis(space, n_colors, NODE_BITS)
         plane = (max(self._pictures[i].pixels for i in which) + PADDING + 1) // 2 * 2
-        groups = self._groups(len(which), SCRATCH_BYTES * plane)
+        scratch = (SCRATCH_BYTES_OF_LANES if self._lanes else SCRATCH_BYTES) * plane
+        groups = self._groups(len(which), scratch)
         refined = rules.refine_steps * FEW_COLORS_STEPS, rules.refine_steps, schedule.refined, MOST
         nodes = scope.empty(16 * n_colors * len(which))
         session.launch(
@@ -253,7 +254,7 @@ class _Many:
             local,
             *(colors.pixels, colors.offsets, colors.listed, colors.found),
             *(scope.copy_of(a) for a in (which, steps, schedule.pulls, tables.decay(), space.tables(), first)),
-            *(scope.empty(groups * SCRATCH_BYTES * plane), nodes),
+            *(scope.empty(groups * scratch), nodes),
             np.array([len(which), plane, rules.start, n_colors], np.uint32),
             np.array(refined, np.uint32),
             np.array((*space.extent, 0)[:4], np.int32),
@@ -268,12 +269,13 @@ def _is_wide(space: Space) -> bool:
     return MOST_PIXELS * max(space.extent) ** 2 >= 2**32
 
 
-def _memory(space: Space, n_colors: int, conscience: bool, lanes: int) -> int:
-    """Bytes of local memory of a group that learns; see the kernel file."""
+def _memory(space: Space, n_colors: int, conscience: bool, lanes: bool) -> int:
+    """Bytes of local memory of a group that learns; see the kernel files."""
     fourth, quarters = space.dims == 4, -(-n_colors // 4)
     totals = (2 + _is_wide(space)) * n_colors + fourth * quarters
-    rest = 3 * n_colors + (fourth + 2 * conscience + 6) * quarters
-    return 16 * (totals * (2 if lanes > 1 else 1) + rest)
+    searched = (2 * space.dims + 4) * (-(-n_colors // 16) * 4) if lanes else n_colors + fourth * quarters
+    rest = 2 * n_colors + searched + (2 * conscience + 6) * quarters
+    return 16 * (totals * (1 + lanes) + rest)
 
 
 def _rgba(space: Space, nodes: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:

@@ -72,13 +72,13 @@ def test_parallel_equals_its_reference(queue, picture, colors, options):
         assert np.array_equal(palette.colors, expected), form
 
 
-@pytest.mark.parametrize("sample_factor", [10, 30])
-def test_pictures_of_many_colours_are_refined_on_samples(queue, rng, sample_factor):
+@pytest.mark.parametrize(("colors", "sample_factor"), [(12, 10), (12, 30), (150, 30)])
+def test_pictures_of_many_colours_are_refined_on_samples(queue, rng, colors, sample_factor):
     picture = rng.integers(0, 256, (150, 130, 3), dtype=np.uint8)
-    expected = parallel_reference(picture, 12, sample_factor)
+    expected = parallel_reference(picture, colors, sample_factor)
     for form in forms(queue):
         with runtime.force_variant(form):
-            palette = NeuQuantCL(12, queue=queue, sample_factor=sample_factor).fit(picture).palette_
+            palette = NeuQuantCL(colors, queue=queue, sample_factor=sample_factor).fit(picture).palette_
         assert np.array_equal(palette.colors, expected), form
 
 
@@ -151,7 +151,8 @@ def test_poor_devices_give_the_same_palettes(queue, picture, monkeypatch, mode, 
         assert engine.fit(picture).palette_ == before
 
 
-def test_another_number_of_colors_needs_no_other_program(queue, picture, monkeypatch):
+@pytest.mark.parametrize("numbers", [(20, 103), (140, 203)])  # between these, processors begin to order the points
+def test_another_number_of_colors_needs_no_other_program(queue, picture, monkeypatch, numbers):
     programs, original = [], runtime.Session.program
 
     def noted(session, file, **constants):
@@ -159,7 +160,7 @@ def test_another_number_of_colors_needs_no_other_program(queue, picture, monkeyp
         return original(session, file, **constants)
 
     monkeypatch.setattr(runtime.Session, "program", noted)
-    for colors in (20, 203):
+    for colors in numbers:
         NeuQuantCL(colors, sample_factor=30, queue=queue).fit(picture)
     assert len(programs) % 2 == 0
     assert programs[: len(programs) // 2] == programs[len(programs) // 2 :]

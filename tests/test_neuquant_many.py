@@ -88,6 +88,18 @@ def test_most_colors(queue: runtime.CommandQueue, variant: str, rng: np.random.G
     assert learned(engine, pictures, variant) == [engine.fit(picture).palette_ for picture in pictures]
 
 
+@pytest.mark.parametrize("options", [{}, {"metric": "l1", "conscience": True}, {"color_space": "oklab"}])
+def test_searches_that_leave_nodes_out(
+    queue: runtime.CommandQueue, options: dict[str, Any], rng: np.random.Generator
+) -> None:
+    """With so many nodes, processors compare a point only with some; the portable form with all of them."""
+    engine = NeuQuantCL(200, queue=queue, sample_factor=20, refine_steps=2, **options)
+    pictures = [*many(rng), cut_out(rng, 240, 250), smooth(rng, 200, 210, 4)]
+    found = learned(engine, pictures, "lanes")
+    assert found == learned(engine, pictures, "portable")
+    assert found[-4:] == [engine.fit(picture).palette_ for picture in pictures[-4:]]
+
+
 @pytest.mark.parametrize("channels", [3, 4])
 def test_more_nodes_in_all_than_a_palette_may_have(
     queue: runtime.CommandQueue, channels: int, rng: np.random.Generator
