@@ -175,7 +175,7 @@ int16 search_sixteen(const nodes_t nodes, const int count, const int listed, __l
 }
 
 // Fills a block's last sixteen up with copies of its last point, and returns how many sixteens they are.
-uint fill_up(block_t *block)
+SMALL uint fill_up(block_t *block)
 {
     const uint sixteens = (block->count + SIDE_BY_SIDE - 1) / SIDE_BY_SIDE;
     FEW_TURNS
@@ -249,7 +249,7 @@ void show_in_planes(__local float *network, const int colors, const int i, const
 }
 
 // The planes beyond the last node.
-void show_no_nodes(__local float *network, const int colors)
+SMALL void show_no_nodes(__local float *network, const int colors)
 {
     FEW_TURNS
     for (int i = colors; i < PADDED; ++i)
@@ -263,7 +263,7 @@ void show_no_nodes(__local float *network, const int colors)
 #define WON_PLANE (PADDED + 2 * MARGIN)
 
 // Sets to zero what is no node's.
-void clear_margins(__local uint *won, const int colors)
+SMALL void clear_margins(__local uint *won, const int colors)
 {
     for (int c = 0; c <= DIMS; ++c) {
         FEW_TURNS
@@ -277,7 +277,7 @@ void clear_margins(__local uint *won, const int colors)
 
 // The end of updated_node of neuquant_map.h: a node that is drawn to (x, y, z, w) / weight by 1 - exp(-weight). Were it
 // a function there as well, PoCL 3.0 would make wrong code of neuquant_many.cl.
-int4 drawn_node(const int4 node, const uint weight, const ulong x, const ulong y, const ulong z, const ulong w,
+SMALL int4 drawn_node(const int4 node, const uint weight, const ulong x, const ulong y, const ulong z, const ulong w,
                 __global const uint *restrict decay)
 {
     if (weight == 0)

@@ -7,7 +7,7 @@
 #include "neuquant_many_lanes.h"
 
 // The points of a picture in the order in which they are searched for. `scratch` is that of its group.
-picture_t picture_of(__global const uint *restrict pixels, __global const uint2 *restrict listed, const uint distinct,
+SMALL picture_t picture_of(__global const uint *restrict pixels, __global const uint2 *restrict listed, const uint distinct,
                      const int few, const int colors, __global const ushort *restrict places,
                      __global const int *restrict tables, const uint start, const uint total, __global uint *scratch,
                      const uint plane)
@@ -67,7 +67,7 @@ void weigh_points(const picture_t picture, __global const uint2 *restrict listed
 //   scratch   uint (groups, 7, plane), plane even and at least 16 above every picture's pixels
 //   the others as in neuquant_many.cl
 // Local memory: `memory`.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+__kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void
 neuquant_many(__global const uint *restrict pixels, __global const uint *restrict offsets,
               __global const uint2 *restrict listed, __global const uint2 *restrict found,
               __global const uint *restrict which, __global const uint4 *restrict steps,

@@ -16,7 +16,7 @@
 //   weights   uint a point, in and out, if WEIGHTED
 //   parts     uint2 (parts): the first point of each, and how many, at most 2^16
 //   kept, order, other   ushort4, uint and uint a point: scratch
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+__kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void
 neuquant_order(__global ushort4 *restrict points, __global const uint2 *restrict parts,
                __global ushort4 *restrict kept, __global uint *restrict order, __global uint *restrict other
 #if WEIGHTED

@@ -62,7 +62,7 @@ void add_coordinates(__global uint *slab, const int colors, const int i, const u
 //   present  int4 (K): the nodes as they are searched
 //   totals   TOTALS vectors
 // Local memory: these three.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+__kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void
 neuquant_step(__global const ushort4 *restrict points, const uint8 step, __global const int4 *restrict nodes,
               __global int4 *restrict nodes_out, __global uint *slabs, __global const int *restrict pulls,
               __global const uint *restrict decay, __global const uint *restrict weights, __local float *network,
