@@ -29,6 +29,8 @@ from clquant.vq.search import MAX_CODEBOOK, index_dtype, open_search
 
 CHECKED_ON_HOST = 1 << 16
 """Indices that the host has looked at sooner than a device with memory of its own has told what it found."""
+MOST_SIDE = 2**31 - 1
+"""Of a picture that may be asked for; larger ones are refused before their digits are written out."""
 
 Table = npt.NDArray[np.integer[Any]] | Array
 Image = npt.NDArray[np.uint8]
@@ -213,7 +215,7 @@ class BlockCoder(Estimator):
             return whole
         if not isinstance(shape, tuple | list) or len(shape) not in (2, 3):
             raise InvalidType(f"shape is {params.shown(shape)}; allowed: (height, width), or an image's whole shape")
-        height, width = (params.integer(f"shape[{i}]", shape[i], 1, whole[i]) for i in range(2))
+        height, width = (params.integer(f"shape[{i}]", shape[i], 1, MOST_SIDE) for i in range(2))
         if len(shape) == 3:
             params.integer("shape[2]", shape[2], block.channels, block.channels)
         if block.table_shape(height, width) != table:
