@@ -56,7 +56,7 @@ class SentRows:
         self._scope = scope
         self._array = array
         self._row_bytes = array[0].nbytes
-        self._buffer = scope.empty(array.nbytes, idle=True)
+        self._buffer = scope.room_for(array)
         self._parts = parts(session, len(array), self._row_bytes, session.is_pinned(array))
         self._begun: list[Upload] = []
         self._ordered = 0

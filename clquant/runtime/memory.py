@@ -16,7 +16,7 @@ from clquant.runtime.errors import DeviceMemoryError, device_errors
 from clquant.runtime.limits import Limits
 from clquant.runtime.recycling import MOST_SHARE, MOST_SHARE_OF_HOST, RECYCLER, Recycler
 from clquant.runtime.recycling import SMALLEST as SMALLEST_KEPT
-from clquant.runtime.transfers import UNAWAITED_BYTES, Upload, drop_arrived, marker, order_commands
+from clquant.runtime.transfers import Upload, drop_arrived, marker, order_commands, sent_in_turn
 
 # Zero-copy of a host array needs this alignment on the drivers that have it at all (Intel's guide: a page).
 HOST_ALIGNMENT = 64
@@ -42,9 +42,9 @@ class Scope:
     def __init__(self, queue: cl.CommandQueue, limits: Limits) -> None:
         self._queue = queue
         self._limits = limits
-        self._buffers: list[cl.Buffer] = []
-        self._recyclable: set[cl.Buffer] = set()
-        self._zeros: set[cl.Buffer] = set()
+        self._buffers: list[cl.Buffer] = []  # these are released
+        self._recyclable: list[tuple[cl.Buffer, int]] = []  # these are kept, by their bytes
+        self._zeros: set[int] = set()
         self._uploads: list[Upload] = []
         self._elsewhere: cl.Event | None = None
         self._endings: list[Callable[[], None]] = []
@@ -79,8 +79,8 @@ class Scope:
             # Queued work may still read host arrays that the caller is free to change or drop after this.
             with contextlib.suppress(cl.Error):
                 self._queue.finish()
-        if kind is None:
-            self._recycle()
+        if kind is not None or not self._recycle():
+            self._buffers.extend(buffer for buffer, _ in self._recyclable)
         for buffer in self._buffers:
             buffer.release()
         if kind is not None and issubclass(kind, DeviceMemoryError):
@@ -93,72 +93,96 @@ class Scope:
         while self._endings:
             self._endings.pop()()
 
-    def _recycle(self) -> None:
-        """Keep the buffers that may be kept for the next job, where it is known when their last use is over."""
+    def _recycle(self) -> bool:
+        """Keep the buffers that may be kept for the next job, if it is known when their last use is over."""
         # A copy on another queue that nothing here waits for may still be under way.
         if not self._recyclable or not all(upload.ordered for upload in self._uploads):
-            return
-        used = self._elsewhere
-        if used is None and not self._limits.unified_memory:  # with it, no other queue ever writes to them
+            return False
+        used: cl.Event | bool
+        if self._elsewhere is not None:
+            used = self._elsewhere
+        elif self._limits.unified_memory:
+            used = True  # no other queue ever writes to them
+        elif all(sent_in_turn(nbytes, self._limits) for _, nbytes in self._recyclable):
+            used = False  # no other queue asks for such small ones, and a marker takes a few microseconds
+        else:
             try:
                 used = marker(self._queue)
             except cl.Error:
-                return
+                return False
         share = MOST_SHARE_OF_HOST if self._limits.unified_memory else MOST_SHARE
+        buffers = ((buffer, nbytes, buffer.int_ptr in self._zeros) for buffer, nbytes in self._recyclable)
         bound = self._limits.global_memory // share
-        for buffer in [buffer for buffer in self._buffers if buffer in self._recyclable]:
-            RECYCLER.keep(self._queue, buffer, bound, used, self._elsewhere is not None, buffer in self._zeros)
-            self._buffers.remove(buffer)
+        RECYCLER.keep(self._queue, buffers, bound, used, self._elsewhere is not None)
+        return True
 
     def _wraps_host_memory(self) -> bool:
         return any(buffer.hostbuf is not None for buffer in self._buffers)
 
-    def _keep(self, flags: int, nbytes: int, hostbuf: Any = None) -> cl.Buffer:
+    def _allocate(self, flags: int, nbytes: int, hostbuf: Any = None) -> cl.Buffer:
         if nbytes > self._limits.max_alloc:
             raise DeviceMemoryError(
                 f"a buffer of {nbytes} bytes is over the device's limit of {self._limits.max_alloc} bytes"
             )
-        buffer = allocate(self._queue.context, flags, nbytes, hostbuf)
+        return allocate(self._queue.context, flags, nbytes, hostbuf)
+
+    def _keep(self, flags: int, nbytes: int, hostbuf: Any = None) -> cl.Buffer:
+        buffer = self._allocate(flags, nbytes, hostbuf)
         self._buffers.append(buffer)
         return buffer
 
-    def empty(self, nbytes: int, idle: bool = False) -> cl.Buffer:
+    def empty(self, nbytes: int) -> cl.Buffer:
         """An uninitialized buffer of at least `nbytes` bytes (one byte where `nbytes` is 0).
 
         Parameters
         ----------
         nbytes : int
-        idle : bool
-            Only one that no queued command uses, so that other queues may write to it at once.
 
         Raises
         ------
         DeviceMemoryError
             If it is over the device's largest allocation, or memory is short.
         """
+        return self._empty(nbytes, False)
+
+    def room_for(self, array: npt.NDArray[Any]) -> cl.Buffer:
+        """An uninitialized buffer that an array, or parts of it, may be copied to (see `begin_upload`).
+
+        Parameters
+        ----------
+        array : ndarray
+
+        Raises
+        ------
+        DeviceMemoryError
+            As `empty`.
+        """
+        return self._empty(array.nbytes, not sent_in_turn(array.nbytes, self._limits))
+
+    def _empty(self, nbytes: int, idle: bool) -> cl.Buffer:
+        """As `empty`; where `idle`, one that no queued command uses, so that other queues may write to it at once."""
         wanted = max(int(nbytes), 1)
-        if wanted < SMALLEST_KEPT:
-            return self._allocate_anew(wanted)
+        if wanted < SMALLEST_KEPT and self._limits.unified_memory:
+            buffer = self._allocate_anew(wanted)
+            self._buffers.append(buffer)
+            return buffer
         if wanted <= self._limits.max_alloc:
             wanted = min(Recycler.rounded(wanted), self._limits.max_alloc)
-        buffer = RECYCLER.take(self._queue, wanted, idle)
-        if buffer is None:
-            buffer = self._allocate_anew(wanted)
-        else:
-            self._buffers.append(buffer)
-        self._recyclable.add(buffer)
+        kept = RECYCLER.take(self._queue, wanted, idle)
+        buffer = self._allocate_anew(wanted) if kept is None else kept
+        self._recyclable.append((buffer, wanted))
         return buffer
 
     def _allocate_anew(self, nbytes: int) -> cl.Buffer:
         try:
-            return self._keep(cl.mem_flags.READ_WRITE, nbytes)
+            return self._allocate(cl.mem_flags.READ_WRITE, nbytes)
         except DeviceMemoryError:
             if nbytes > self._limits.max_alloc:
                 raise
             with device_errors("waiting for memory"):
                 self._queue.finish()  # what is released is free only when its last use is over
             RECYCLER.clear()
-            return self._keep(cl.mem_flags.READ_WRITE, nbytes)
+            return self._allocate(cl.mem_flags.READ_WRITE, nbytes)
 
     def zeros(self, nbytes: int) -> cl.Buffer:
         """A buffer of zero bytes.
@@ -187,22 +211,22 @@ class Scope:
         ----------
         nbytes : int
         """
-        buffer = RECYCLER.take(self._queue, Recycler.rounded(nbytes), zeros=True)
+        rounded = Recycler.rounded(nbytes)
+        buffer = RECYCLER.take(self._queue, rounded, zeros=True)
         if buffer is not None:
-            self._buffers.append(buffer)
-            self._recyclable.add(buffer)
+            self._recyclable.append((buffer, rounded))
         return buffer
 
     def leave_zeros(self, buffer: cl.Buffer) -> None:
         """Say that the commands queued so far leave a buffer of this scope all zeros, and no others will write to it.
 
-        It is kept for `zeros_left` unless the scope's job fails, and not at all where it is too small to be kept.
+        It is kept for `zeros_left` unless the scope's job fails, or it is too small to be kept.
 
         Parameters
         ----------
         buffer : pyopencl.Buffer
         """
-        self._zeros.add(buffer)
+        self._zeros.add(buffer.int_ptr)
 
     def upload(self, array: npt.NDArray[Any]) -> cl.Buffer:
         """A read-only buffer with an array's bytes; wraps the array itself where host and device share memory.
@@ -258,7 +282,7 @@ class Scope:
         if self._limits.unified_memory and 0 < array.nbytes <= FILLED_BYTES:
             with contextlib.suppress(DeviceMemoryError):  # below, memory is waited for
                 return self._keep(cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, array.nbytes, array)
-        buffer = self.empty(array.nbytes, idle=array.nbytes > UNAWAITED_BYTES)
+        buffer = self.room_for(array)
         self.begin_upload(buffer, array, 0).order()
         return buffer
 
@@ -268,7 +292,7 @@ class Scope:
         Parameters
         ----------
         buffer : pyopencl.Buffer
-            No queued command uses this part.
+            Of `room_for`; no queued command uses this part.
         array : ndarray
             C-contiguous. It must not change before the scope ends.
         offset : int

@@ -1,22 +1,26 @@
 """Keeping released device buffers for the next job of the same queue.
 
-Allocating and releasing a large buffer takes an NVIDIA H200's driver about 0.25 ms, as long as the kernels of many a
+NVIDIA's driver waits for all that the device does, copies of other queues as well, before it releases a buffer of any
+size that was used; allocating and releasing a large one takes it 0.25 ms on an H200, as long as the kernels of many a
 job. A kept buffer goes only to a job on the queue that used it last: commands of one queue run in order, so the last
 job's are over before the next one's begin. One that another queue used last, or is to write to, must be idle. Where
-host and device share memory, new pages take as long to come by as a kernel to fill them, so buffers are kept there too,
-within a smaller share; what wraps an array of the host never is. A job may leave a buffer all zeros, for the next that
-needs one: then it goes to no other.
+host and device share memory, new pages take as long to come by as a kernel to fill them, so large buffers are kept
+there too, within a smaller share; what wraps an array of the host never is. A job may leave a buffer all zeros, for the
+next that needs one: then it goes to no other.
 """
 
 from __future__ import annotations
 
+import collections
 import threading
-from collections import OrderedDict
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import pyopencl as cl
 
+# From here on sizes are rounded by little, and buffers are kept also where host and device share memory.
 SMALLEST = 1 << 16
+LEAST = 1 << 8
 # Of the device's memory; what was released first goes first.
 MOST_SHARE = 8
 MOST_SHARE_OF_HOST = 64
@@ -26,18 +30,21 @@ _Key = tuple[int, int, bool]
 
 
 class _Kept(NamedTuple):
-    """A kept buffer, its queue (whose handle cannot be another queue's meanwhile), and the end of its last use, which
-    may be another queue's.
+    """A kept buffer: when it was kept, its device and queue (whose handle cannot be another queue's meanwhile), and
+    whether its last use, which may be another queue's, is over or what tells that.
     """
 
-    key: _Key
+    ticket: int
+    device: int
     queue: cl.CommandQueue
     buffer: cl.Buffer
-    used: cl.Event | None
+    used: cl.Event | bool
     elsewhere: bool
 
     def idle(self) -> bool:
-        return self.used is None or self.used.command_execution_status == cl.command_execution_status.COMPLETE
+        if isinstance(self.used, bool):
+            return self.used
+        return bool(self.used.command_execution_status == cl.command_execution_status.COMPLETE)
 
 
 class Recycler:
@@ -48,16 +55,17 @@ class Recycler:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[int, _Kept] = OrderedDict()
-        self._by_key: dict[_Key, list[int]] = {}
-        self._bytes: dict[int, int] = {}
+        self._kept: dict[_Key, list[_Kept]] = {}  # the last one kept is last; no list is empty
+        self._bytes: collections.Counter[int] = collections.Counter()
         self._ticket = 0
 
     @staticmethod
     def rounded(nbytes: int) -> int:
-        """The size to allocate, so that jobs of nearly the same size share buffers: at most an eighth more."""
+        """The size to allocate, so that jobs of nearly the same size share buffers: at most an eighth more, below
+        `SMALLEST` a power of two from `LEAST` on.
+        """
         if nbytes < SMALLEST:
-            return nbytes
+            return max(LEAST, 1 << (nbytes - 1).bit_length())
         step = 1 << (nbytes.bit_length() - 4)
         return -(-nbytes // step) * step
 
@@ -75,63 +83,62 @@ class Recycler:
         """
         key = (queue.int_ptr, nbytes, zeros)
         with self._lock:
-            for ticket in reversed(self._by_key.get(key, ())):
-                kept = self._kept[ticket]
-                if not (idle or kept.elsewhere) or kept.idle():
-                    return self._remove(ticket)
+            kept = self._kept.get(key, ())
+            for at in range(len(kept) - 1, -1, -1):
+                if not (idle or kept[at].elsewhere) or kept[at].idle():
+                    return self._remove(key, at).buffer
             return None
 
     def keep(
         self,
         queue: cl.CommandQueue,
-        buffer: cl.Buffer,
+        buffers: Iterable[tuple[cl.Buffer, int, bool]],
         bound: int,
-        used: cl.Event | None = None,
+        used: cl.Event | bool,
         elsewhere: bool = False,
-        zeros: bool = False,
     ) -> None:
-        """Keep a buffer that a job on this queue is done with.
+        """Keep the buffers that a job on this queue is done with.
 
         Parameters
         ----------
         queue : pyopencl.CommandQueue
-        buffer : pyopencl.Buffer
+        buffers : iterable of (pyopencl.Buffer, int, bool)
+            Each with its bytes, and whether all of them are 0 once what is queued is done.
         bound : int
             Bytes of the device beyond which the buffers kept longest are released.
-        used : pyopencl.Event, optional
-            Over when the buffer's last use is; without it, it counts as over.
+        used : pyopencl.Event or bool
+            Over when the buffers' last use is; or whether that counts as over, for good.
         elsewhere : bool
             Whether that use is another queue's.
-        zeros : bool
-            Whether all its bytes are 0 once what is queued is done.
         """
-        nbytes = buffer.size
-        device = queue.device.int_ptr
+        device, handle = queue.device.int_ptr, queue.int_ptr
         with self._lock:
-            self._ticket += 1
-            key = (queue.int_ptr, nbytes, zeros)
-            self._kept[self._ticket] = _Kept(key, queue, buffer, used, elsewhere)
-            self._by_key.setdefault(key, []).append(self._ticket)
-            self._bytes[device] = self._bytes.get(device, 0) + nbytes
-            for ticket in list(self._kept):
-                if self._bytes[device] <= bound:
-                    break
-                if self._kept[ticket].queue.device.int_ptr == device:
-                    self._remove(ticket).release()
+            for buffer, nbytes, zeros in buffers:
+                self._ticket += 1
+                kept = _Kept(self._ticket, device, queue, buffer, used, elsewhere)
+                self._kept.setdefault((handle, nbytes, zeros), []).append(kept)
+                self._bytes[device] += nbytes
+            while self._bytes[device] > bound:
+                self._release_oldest(device)
 
     def clear(self) -> None:
         """Release everything that is kept."""
         with self._lock:
-            for ticket in list(self._kept):
-                self._remove(ticket).release()
+            for key in list(self._kept):
+                while key in self._kept:
+                    self._remove(key, -1).buffer.release()
 
-    def _remove(self, ticket: int) -> cl.Buffer:
-        key, queue, buffer, _, _ = self._kept.pop(ticket)
-        self._by_key[key].remove(ticket)
-        if not self._by_key[key]:
-            del self._by_key[key]
-        self._bytes[queue.device.int_ptr] -= buffer.size
-        return buffer
+    def _release_oldest(self, device: int) -> None:
+        firsts = [(kept[0].ticket, key) for key, kept in self._kept.items() if kept[0].device == device]
+        self._remove(min(firsts)[1], 0).buffer.release()
+
+    def _remove(self, key: _Key, at: int) -> _Kept:
+        kept = self._kept[key]
+        found = kept.pop(at)
+        if not kept:
+            del self._kept[key]
+        self._bytes[found.device] -= key[1]
+        return found
 
 
 RECYCLER = Recycler()

@@ -23,6 +23,11 @@ UNAWAITED_BYTES = 1 << 16
 MOST_UNDER_WAY = 256  # of these
 
 
+def sent_in_turn(nbytes: int, limits: Limits) -> bool:
+    """Whether so many bytes of the host are copied by the job's own queue, after what was queued there before."""
+    return nbytes <= UNAWAITED_BYTES and not limits.unified_memory
+
+
 class Upload:
     """A copy of a C-contiguous host array into a buffer at a byte offset, begun at once.
 
@@ -64,7 +69,7 @@ class Upload:
         self._direct: cl.Event | None = None
         self._staged: StagedUpload | None = None
         with device_errors("copying to the device"):
-            if array.nbytes <= UNAWAITED_BYTES and not limits.unified_memory:
+            if sent_in_turn(array.nbytes, limits):
                 self._small(buffer, array, offset)
                 return
             if limits.unified_memory or profiled():
