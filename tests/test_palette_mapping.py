@@ -195,7 +195,9 @@ def test_a_finer_grid_changes_nothing(queue, rng, channels, monkeypatch):
 
 
 @pytest.mark.usefixtures("_always_by_grid")
-def test_lists_of_a_palette_are_made_once_on_cpus(queue, rng):
+@pytest.mark.parametrize("limits", ["", "is_cpu=0,unified_memory=0"])
+def test_lists_of_a_palette_are_made_once(queue, rng, limits, monkeypatch):
+    monkeypatch.setenv("CLQUANT_LIMITS", limits)
     release_memory()
     palette = Palette(rng.integers(0, 256, (40, 3), dtype=np.uint8))
     other = Palette(palette.colors[::-1].copy())
@@ -208,8 +210,7 @@ def test_lists_of_a_palette_are_made_once_on_cpus(queue, rng):
         np.testing.assert_array_equal(got.ravel(), expected)
         return "list_candidates" in found.counts()
 
-    kept = open_session(queue).limits.is_cpu
-    assert [made(palette), made(palette), made(other), made(palette)] == [True, not kept, True, not kept]
+    assert [made(palette), made(palette), made(other), made(palette)] == [True, False, True, False]
 
 
 def test_what_was_wanting_is_forgotten_with_its_mapper(queue, rng):

@@ -130,3 +130,14 @@ def test_transparent_pixels_need_an_entry(queue, rng):
     for dither in (None, "bayer4"):
         with pytest.raises(runtime.InvalidArgument, match="with_transparent"):
             by_table(queue, image, palette, dither=dither)
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+def test_a_palette_that_was_met_before_has_a_table_where_it_pays(queue, rng, channels):
+    """Small pictures have none, before a larger one and after it; mappers are kept from one to the next."""
+    palette = Palette(rng.integers(0, 256, (20, channels))).with_transparent()
+    runtime.release_memory()
+    for side in (9, 260, 10, 270, 9, 260):
+        image = picture(rng, (side, side + 3, channels))
+        assert np.array_equal(by_table(queue, image, palette), portable(queue, image, palette))
+    runtime.release_memory()

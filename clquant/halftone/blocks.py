@@ -262,13 +262,13 @@ class BlockHalftone:
 def _open_halftone(
     session: runtime.Session, settings: Settings, shown: npt.NDArray[np.uint8]
 ) -> Iterator[BlockHalftone]:
-    """Tables that last as long as the block: on CPUs those of an earlier job with these settings."""
+    """Tables that last as long as the block: those of an earlier job with these settings, if there are any."""
 
     def make(scope: runtime.Scope) -> BlockHalftone:
         return BlockHalftone(session, scope, settings, shown)
 
     key = ("halftone", settings, shown.tobytes(), session.choose(_forms(settings.block_size)).name)
-    with runtime.kept(session, key if session.limits.is_cpu else None, make) as job:
+    with runtime.kept(session, key, make) as job:
         yield job
 
 

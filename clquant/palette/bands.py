@@ -13,8 +13,9 @@ from clquant import images, params
 from clquant.images import ImageLike, Picture
 from clquant.palette import spaces
 from clquant.palette.mappers import open_mapper
-from clquant.palette.mapping import Mapper, Task
+from clquant.palette.mapping import Mapper
 from clquant.palette.palette import Palette
+from clquant.palette.task import Task
 from clquant.runtime import (
     Array,
     Buffer,

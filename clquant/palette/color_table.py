@@ -13,7 +13,8 @@ import numpy as np
 from clquant.runtime import Buffer, Session, Variant
 
 if TYPE_CHECKING:
-    from clquant.palette.mapping import Mapper, Task
+    from clquant.palette.mapping import Mapper
+    from clquant.palette.task import Task
 
 # The form of the mapping that may take a table; it is portable, but CPUs have a better one.
 TABLE = Variant("table", "palette_map_table.cl")
@@ -86,7 +87,7 @@ def map_pixels(mapper: Mapper, task: Task) -> None:
     tiles, rows = _tiles(mapper.session, task.count, wide, COLUMNS, MOST_ROWS)
     aligned = _aligned(wide, task)
     given = (*task.arguments, _nearest(mapper, task.channels), np.uint32(wide), np.uint32(rows))
-    how: Any = {"groups": tiles, "fine": task.channels == 4, "ALIGNED": aligned}
+    how: Any = {"groups": tiles, "searches": task.channels == 4, "ALIGNED": aligned}
     mapper.launch_any(TABLE.file, "map_pixels", task.channels, GROUP, *given, **how)
 
 
@@ -109,7 +110,7 @@ def dither_pixels(mapper: Mapper, task: Task, more: Sequence[Any]) -> None:
     answers = _answers(mapper, task.channels, side, extent, strength, constants)
     tiles, rows = _tiles(mapper.session, task.count, width, ORDERED_COLUMNS, ORDERED_ROWS)
     given = (*task.arguments, answers, np.uint32(rows), *more)
-    how: Any = {"groups": tiles, "fine": task.channels == 4, "exact": "GROUP" in constants, **constants}
+    how: Any = {"groups": tiles, "searches": task.channels == 4, "exact": "GROUP" in constants, **constants}
     mapper.launch_any(ORDERED_FILE, "dither_ordered", task.channels, ORDERED_GROUP, *given, **how)
 
 

@@ -1,7 +1,8 @@
-"""Mappers to work with: new ones, or on CPUs that of an earlier job for the same palette.
+"""Mappers to work with: new ones, or that of an earlier job for the same palette.
 
-A CPU takes as long to list a palette's candidates as to map a hundred thousand pixels, and pictures that come one after
-another often share a palette.
+A CPU takes as long to list a palette's candidates as to map a hundred thousand pixels, and a GPU's host as long to send
+a palette's small tables as to do all the rest for a small picture; and pictures that come one after another often share
+a palette.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Hashable, Iterator
 
 from clquant import runtime
 from clquant.palette.cells import FINER_PAYS
+from clquant.palette.color_table import TABLE
 from clquant.palette.mapping import VARIANTS, Mapper
 from clquant.palette.palette import Palette
 from clquant.palette.spaces import Space
@@ -18,7 +20,7 @@ from clquant.palette.spaces import Space
 MOST_COLORS = 1024
 """Of a palette whose mapper is kept."""
 MOST_BYTES = 1 << 23
-"""Of the lists of a mapper that is kept."""
+"""Of the lists and tables of a mapper that is kept."""
 
 
 @contextlib.contextmanager
@@ -43,9 +45,9 @@ def open_mapper(
         return Mapper(session, scope, palette, space, expected_pixels, metric, lanes=lanes)
 
     key = None
-    if session.limits.is_cpu and len(palette) <= MOST_COLORS:
+    if len(palette) <= MOST_COLORS:
         key = _key(session, palette, space, expected_pixels, metric, lanes)
-    with runtime.kept(session, key, make, lambda mapper: mapper.list_bytes <= MOST_BYTES) as mapper:
+    with runtime.kept(session, key, make, lambda mapper: mapper.made_bytes <= MOST_BYTES) as mapper:
         yield mapper
 
 
@@ -54,6 +56,9 @@ def _key(
 ) -> tuple[Hashable, ...]:
     """All that a mapper's lists and forms depend on."""
     searches = expected_pixels * len(palette)
+    form = session.choose(VARIANTS)
     how = (metric, lanes, searches >= session.tuned("mapping.grid_pays"), searches >= FINER_PAYS)
-    forms = (session.choose(VARIANTS).name, session.tuned("mapping.group"), session.tuned("mapping.table_pays"))
-    return ("mapper", palette.colors.shape, palette.colors.tobytes(), space, how, forms)
+    forms = (form.name, session.tuned("mapping.group"), session.tuned("mapping.table_pays"))
+    # By these and the channels it decides later whether a table pays.
+    pixels = expected_pixels if form is TABLE else 0
+    return ("mapper", palette.colors.shape, palette.colors.tobytes(), space, how, forms, pixels)

@@ -10,7 +10,6 @@ GPUs, pictures of millions of pixels have every colour searched once, not every 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +22,7 @@ from clquant.palette.lanes import FEWEST_PIXELS, MEMO_BITS, LaneGrid, int4
 from clquant.palette.lookup import ColorLookup
 from clquant.palette.palette import Palette
 from clquant.palette.spaces import Space
+from clquant.palette.task import Task
 from clquant.runtime import Buffer, InvalidArgument, Scope, Session, Variant
 
 # Forms of the mapping; `LANES` is shaped for CPUs.
@@ -33,35 +33,6 @@ Kept = TypeVar("Kept")
 
 # Bytes of a memo's entry in the lanes form.
 ENTRY_BYTES = 8
-
-
-@dataclass(frozen=True)
-class Task:
-    """Pixels, and where the entries chosen for them go.
-
-    Attributes
-    ----------
-    pixels : pyopencl.Buffer
-        (count, channels) uint8.
-    channels : int
-        1, 3 or 4.
-    count : int
-    out : pyopencl.Buffer
-        (count) of the palette's index dtype.
-    width : int or None
-        Pixels of a row, where neighbours below each other are similar too; changes no nearest entry.
-    """
-
-    pixels: Buffer
-    channels: int
-    count: int
-    out: Buffer
-    width: int | None = None
-
-    @property
-    def arguments(self) -> tuple[Any, ...]:
-        """Pixels, out and count as kernels take them."""
-        return self.pixels, self.out, np.uint64(self.count)
 
 
 class Mapper:
@@ -98,13 +69,9 @@ class Mapper:
         self._space = space
         self._palette = palette
         self._city_block = int(metric == "l1")
-        self._tables = scope.copy_of(space.tables())
-        rgba = palette.rgba()
         points = np.zeros((len(palette), 4), np.int32)
-        points[:, : space.dims] = space.coordinates(rgba)
+        points[:, : space.dims] = space.coordinates(palette.rgba())
         self._points = scope.copy_of(points)
-        self._colors = scope.copy_of(rgba.astype(np.int32))
-        self._missing = scope.zeros(4)
         pays = expected_pixels * len(palette) >= session.tuned("mapping.grid_pays") and not self._city_block
         form = session.choose(VARIANTS)
         self._may_take_table = form is TABLE
@@ -157,9 +124,10 @@ class Mapper:
         return not self._exact_ties and not self._city_block
 
     @property
-    def list_bytes(self) -> int:
-        """Of the candidate lists that were made so far."""
-        return sum(lists.nbytes for lists in self._kept.values() if isinstance(lists, CandidateGrid | LaneGrid))
+    def made_bytes(self) -> int:
+        """Of the candidate lists and tables that were made so far."""
+        lists = sum(made.nbytes for made in self._kept.values() if isinstance(made, CandidateGrid | LaneGrid))
+        return lists + sum(made.size for made in self._kept.values() if isinstance(made, Buffer))
 
     @property
     def points(self) -> Buffer:
@@ -237,7 +205,7 @@ class Mapper:
         assert self._in_lanes
         given = self._session, self._scope, self._palette, self._space, self._exact_ties
         grid = self.kept("lanes", lambda: LaneGrid(*given, whole=not self._lane_grid_pays))
-        return self._tables, *grid.arguments(), self._transparent(), self._missing
+        return self._tables(), *grid.arguments(), self._transparent(), self._missing()
 
     def launch_few(self, file: str, kernel_name: str, task: Task, *more: Any) -> None:
         """Queue a kernel whose arguments begin as those of `cl/palette_map_few.cl`; only where `few` is not None.
@@ -285,6 +253,7 @@ class Mapper:
         items: int = 0,
         groups: int = 0,
         fine: bool = True,
+        searches: bool = True,
         exact: bool = False,
         **constants: int,
     ) -> None:
@@ -301,7 +270,7 @@ class Mapper:
             The kernel's own arguments.
         items, groups : int
             Work-items, or if 0 work-groups.
-        fine : bool
+        fine, searches : bool
             As for `arguments`.
         exact : bool
             Whether the kernel is built for groups of GROUP work-items, one of the constants.
@@ -310,7 +279,7 @@ class Mapper:
         """
         kernel = self._session.program(file, **self.constants(channels), **constants).kernel(kernel_name)
         group = constants["GROUP"] if exact else self._session.work_group_size(kernel, wanted)
-        self._session.launch(kernel, items or groups * group, group, *self.arguments(fine), *more)
+        self._session.launch(kernel, items or groups * group, group, *self.arguments(fine, searches), *more)
 
     def constants(self, channels: int) -> dict[str, int | str]:
         """Compile-time constants of `cl/palette_nearest.h`.
@@ -332,23 +301,37 @@ class Mapper:
             **self._space.constants(),
         }
 
-    def arguments(self, fine: bool = True) -> tuple[Any, ...]:
+    def arguments(self, fine: bool = True, searches: bool = True) -> tuple[Any, ...]:
         """The first arguments of a kernel that takes `PALETTE_PARAMETERS` of `cl/palette_nearest.h`.
 
         Parameters
         ----------
         fine : bool
             Whether to search a candidate grid, if that pays; else all entries are in one cell.
+        searches : bool
+            Whether the kernel looks at more than the points; else these stand for all other buffers, so that a picture
+            waits for no more copies than it needs.
         """
+        if not searches:
+            none = self._points
+            return none, none, none, none, none, int4((1, 1, 1, 1)), np.int32(0), self._transparent(), none
+        colors = self.kept("colors", lambda: self._scope.copy_of(self._palette.rgba().astype(np.int32)))
         if fine and self._grid_pays:
             cells = self.kept("fine", lambda: self._lister.fine(self._expected_pixels))
         else:
             cells = self.kept("whole", self._lister.whole)
         return (
-            *(self._tables, self._points, self._colors),
+            *(self._tables(), self._points, colors),
             *(cells.starts, cells.entries, int4(cells.cells), np.int32(cells.shift)),
-            *(self._transparent(), self._missing),
+            *(self._transparent(), self._missing()),
         )
+
+    def _tables(self) -> Buffer:
+        return self.kept("tables", lambda: self._scope.copy_of(self._space.tables()))
+
+    def _missing(self) -> Buffer:
+        """What kernels note where a transparent entry is wanting."""
+        return self.kept("missing", lambda: self._scope.zeros(4))
 
     def _runs(self, task: Task) -> int:
         """Work-items that share a task's pixels on CPUs."""
@@ -380,7 +363,7 @@ class Mapper:
         InvalidArgument
             Saying how to add one.
         """
-        if self._palette.transparent_index is None and self._session.download(self._missing, 1, np.int32)[0]:
+        if self._palette.transparent_index is None and self._session.download(self._missing(), 1, np.int32)[0]:
             raise InvalidArgument(
                 "image has fully transparent pixels, but the palette has no entry of alpha 0; "
                 "Palette.with_transparent() adds one"

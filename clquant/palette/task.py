@@ -1,0 +1,39 @@
+"""What a mapping or a dithering is asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clquant.runtime import Buffer
+
+
+@dataclass(frozen=True)
+class Task:
+    """Pixels, and where the entries chosen for them go.
+
+    Attributes
+    ----------
+    pixels : pyopencl.Buffer
+        (count, channels) uint8.
+    channels : int
+        1, 3 or 4.
+    count : int
+    out : pyopencl.Buffer
+        (count) of the palette's index dtype.
+    width : int or None
+        Pixels of a row, where neighbours below each other are similar too; changes no nearest entry.
+    """
+
+    pixels: Buffer
+    channels: int
+    count: int
+    out: Buffer
+    width: int | None = None
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """Pixels, out and count as kernels take them."""
+        return self.pixels, self.out, np.uint64(self.count)
