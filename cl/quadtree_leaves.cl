@@ -4,7 +4,7 @@
 // Constants besides those of quadtree.h: ALIGNED (quadtree_pixels.h); LEAF_LEVEL (3 to
 // TILE_LEVEL), side of the squares whose leaves one work-group gathers at a time; GROUP, the work-group size; SERIAL, 1
 // for the form in which one work-item writes the leaves of tiles one after another (quadtree_leaves_serial.h; GROUP is 1
-// then).
+// then); UNROLLED, 1 for loops over levels written out (quadtree_leaves_unrolled.h).
 
 #include "quadtree.h"
 #include "quadtree_pixels.h"
@@ -205,19 +205,6 @@ typedef struct {
     int whole;
 } tile_t;
 
-// Entry i of a tile's nodes of levels 3 to TILE_LEVEL - 1, one level after another in Morton order; 0 outside the
-// picture.
-inline uint tile_node(const tile_t *tile, __global const uint *nodes, uint i) {
-    uint level = 3;
-    for (uint here = CELLS; level + 1 < TILE_LEVEL && i >= here; here >>= 2, ++level) {
-        nodes += along(tile->width, level) * along(tile->height, level);
-        i -= here;
-    }
-    uint cols = along(tile->width, level), x = (tile->x << (TILE_LEVEL - level)) + even_bits(i);
-    uint y = (tile->y << (TILE_LEVEL - level)) + even_bits(i >> 1);
-    return tile->whole || (x < cols && y < along(tile->height, level)) ? nodes[y * cols + x] : 0u;
-}
-
 // Four flags of a tile's blocks, row by row: word i; 0 outside the picture.
 inline uint tile_flags(const tile_t *tile, __global const uchar *flags, uint i) {
     uint cols = along(tile->width, 2), rows = along(tile->height, 2);
@@ -229,6 +216,22 @@ inline uint tile_flags(const tile_t *tile, __global const uchar *flags, uint i) 
     for (uint j = 0; j < 4; ++j)
         word |= (x + j < cols && y < rows ? (uint)flags[y * cols + x + j] : 0u) << (8 * j);
     return word;
+}
+
+#if UNROLLED
+#include "quadtree_leaves_unrolled.h"
+#else
+// Entry i of a tile's nodes of levels 3 to TILE_LEVEL - 1, one level after another in Morton order; 0 outside the
+// picture.
+inline uint tile_node(const tile_t *tile, __global const uint *nodes, uint i) {
+    uint level = 3;
+    for (uint here = CELLS; level + 1 < TILE_LEVEL && i >= here; here >>= 2, ++level) {
+        nodes += along(tile->width, level) * along(tile->height, level);
+        i -= here;
+    }
+    uint cols = along(tile->width, level), x = (tile->x << (TILE_LEVEL - level)) + even_bits(i);
+    uint y = (tile->y << (TILE_LEVEL - level)) + even_bits(i >> 1);
+    return tile->whole || (x < cols && y < along(tile->height, level)) ? nodes[y * cols + x] : 0u;
 }
 
 // Loads a tile's nodes and flags, several of each before any is kept, so that they do not wait for one another.
@@ -255,6 +258,12 @@ inline void load_tile(const tile_t *tile, __global const uint *nodes, __global c
     for (uint i = get_local_id(0); i < BLOCKS / 4 && 2 * GROUP < BLOCKS / 4; i += GROUP)
         block_flags[i] = tile_flags(tile, flags, i);
 }
+
+// Mean word `w` of the node (x, y) of a level from 3 to TILE_LEVEL - 1.
+inline uint inner_mean(const tile_t *tile, __global const ulong *stats, uint x, uint y, uint level, uint w) {
+    return node_mean(stats, 0, tile->whole, x, y, level, w, tile->width, tile->height);
+}
+#endif
 
 // Whether cell j of level 3 is the first of the node of `level` that holds it.
 inline uint begins_node(uint j, uint level) {
@@ -337,8 +346,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_leaves
                 if (lower == 0 && begins_node(j, leaf)) {
                     places[padded(slot)] = square_place(column, row, leaf);
                     for (uint w = 0; w < MEAN_WORDS; ++w)
-                        means[w * PADDED + padded(slot)] =
-                            node_mean(stats, upper, tile.whole, x >> leaf, y >> leaf, leaf, w, width, height);
+                        means[w * PADDED + padded(slot)] = inner_mean(&tile, stats, x >> leaf, y >> leaf, leaf, w);
                 }
                 continue;
             }

@@ -60,6 +60,20 @@ def test_every_square_size(queue, rng):
         assert listed(QuadtreeBuilder(queue=queue).leaves(image)) == expected, side
 
 
+def same_trees(queue, image):
+    """On new buffers and on kept ones: the leaves and all levels are those of the portable form."""
+    runtime.release_memory()
+    with runtime.force_variant("portable"):
+        expected = QuadtreeBuilder(queue=queue).build(image)
+    for _ in range(2):
+        tree = QuadtreeBuilder(queue=queue).build(image)
+        assert tree.leaves().tobytes() == expected.leaves().tobytes()
+        for level, other in zip(tree.levels, expected.levels, strict=True):
+            for name in ("kinds", "sums", "squares"):
+                np.testing.assert_array_equal(getattr(level, name), getattr(other, name))
+    runtime.release_memory()
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_rectangles(queue, rng, method):
     for height, width in ((1, 65), (65, 1), (2, 3), (17, 64), (64, 33), (5, 63), (31, 7), (63, 65), (130, 9)):
@@ -92,17 +106,15 @@ def test_tiles_side_by_side_and_the_levels_above_them(queue, rng, across, limits
     """The forms for CPUs, whole tiles and those at the edge, on new buffers and on kept ones."""
     monkeypatch.setenv("CLQUANT_LIMITS", limits)
     monkeypatch.setattr(reduction, "tiles_at_once", lambda _limits, _tiles, most: min(across, most))
-    runtime.release_memory()
-    image = patches(rng, 150, 700, 3)
-    with runtime.force_variant("portable"):
-        expected = QuadtreeBuilder(queue=queue).build(image)
-    for _ in range(2):
-        tree = QuadtreeBuilder(queue=queue).build(image)
-        assert tree.leaves().tobytes() == expected.leaves().tobytes()
-        for level, other in zip(tree.levels, expected.levels, strict=True):
-            for name in ("kinds", "sums", "squares"):
-                np.testing.assert_array_equal(getattr(level, name), getattr(other, name))
-    runtime.release_memory()
+    same_trees(queue, patches(rng, 150, 700, 3))
+
+
+@pytest.mark.parametrize("channels", [1, 4, 5])
+@pytest.mark.parametrize("shape", [(64, 64), (150, 300)], ids=str)
+def test_lists_of_leaves_with_levels_written_out(queue, rng, shape, channels, monkeypatch):
+    unrolled = runtime.Variant("unrolled", "quadtree_leaves.cl", constants={"SERIAL": 0, "UNROLLED": 1})
+    monkeypatch.setattr(reduction, "LEAF_VARIANTS", (unrolled, forms.LEAF_VARIANTS[-1]))
+    same_trees(queue, patches(rng, *shape, channels))
 
 
 def test_a_tree_stays_as_it_is(queue, rng):

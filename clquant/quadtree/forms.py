@@ -34,8 +34,9 @@ TOTAL_VARIANTS = (
     runtime.Variant("portable", "quadtree_totals.cl", constants={"LANES": 0}),
 )
 LEAF_VARIANTS = (
+    runtime.Variant("unrolled", "quadtree_leaves.cl", lambda limits: limits.is_nvidia, {"SERIAL": 0, "UNROLLED": 1}),
     runtime.Variant("lanes", "quadtree_leaves.cl", _vector_cpu, {"SERIAL": 1, "ALIGNED": 0}),
-    runtime.Variant("portable", "quadtree_leaves.cl", constants={"SERIAL": 0}),
+    runtime.Variant("portable", "quadtree_leaves.cl", constants={"SERIAL": 0, "UNROLLED": 0}),
 )
 
 
