@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import threading
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import pytest
 import clquant
 from clquant import KMeansPalette, images, runtime, sending
 from clquant.estimator import Estimator
+from clquant.halftone.bands import block_bands, rows_that_fill
 from clquant.palette import counting, engine
 from clquant.runtime import memory, transfers
 from clquant.runtime import overlapping as overlap_module
@@ -40,6 +42,22 @@ def test_bands_are_of_whole_multiples(session: runtime.Session, bands: int, rows
         assert runtime.overlap_bands(session, 64, 333, multiple_of=2) == [
             (row, min(row + rows, 64)) for row in range(0, 64, rows)
         ]
+
+
+@pytest.mark.parametrize(("least", "rows"), [(0, 64), (100, 100), (10**6, 512)])
+def test_bands_of_blocks_have_the_rows_that_keep_a_device_busy(session: runtime.Session, least: int, rows: int) -> None:
+    picture = images.read(np.zeros((512, 200), np.uint8))
+    with runtime.force_tuning({"transfer.bands": 8}):
+        found = list(block_bands(picture, 200, 2, 4, session, least))
+    assert [band[2:] for band in found] == [(row, min(row + rows, 512)) for row in range(0, 512, rows)]
+    assert all(first <= max(valid - 4, 0) and end >= min(valid_end + 4, 512) for first, end, valid, valid_end in found)
+
+
+def test_rows_that_keep_a_device_busy(session: runtime.Session) -> None:
+    session.limits = dataclasses.replace(session.limits, compute_units=5)
+    assert rows_that_fill(session, 2, 8) == 24  # three rows of blocks have six groups
+    assert rows_that_fill(session, 2, 8, 2) == 40
+    assert rows_that_fill(session, 100, 8) == 8
 
 
 def test_shared_memory_takes_one_band(queue: runtime.CommandQueue) -> None:

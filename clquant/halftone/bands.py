@@ -19,8 +19,27 @@ def half_blocks(width: int, block: int) -> int:
     return (-(-width // block) + 1) // 2
 
 
+def rows_that_fill(session: runtime.Session, groups: int, block: int, groups_a_unit: int = 1) -> int:
+    """Rows of pixels whose blocks keep a device busy: with fewer, a band takes as long, as its blocks take turns.
+
+    Parameters
+    ----------
+    session : runtime.Session
+    groups : int
+        Work-groups of a row of blocks.
+    block : int
+    groups_a_unit : int
+        Work-groups that a compute unit should have.
+
+    Returns
+    -------
+    int
+    """
+    return -(-groups_a_unit * session.limits.compute_units // groups) * block
+
+
 def block_bands(
-    picture: Picture, row_bytes: int, edge_bytes: int, block: int, session: runtime.Session
+    picture: Picture, row_bytes: int, edge_bytes: int, block: int, session: runtime.Session, least: int = 0
 ) -> Iterator[Band]:
     """Bands of rows of blocks to work on one after another, each with a row of blocks more around it.
 
@@ -33,6 +52,8 @@ def block_bands(
         Of an error that one block leaves to another, all channels together.
     block : int
     session : runtime.Session
+    least : int
+        Rows that a band but the last should have where memory allows; of `rows_that_fill`.
 
     Yields
     ------
@@ -45,7 +66,7 @@ def block_bands(
     fit = max(session.limits.max_alloc // largest // block - 2, 1) * block
     if height <= fit + 2 * block:
         fit = height
-    fit = min(fit, picture.parts(session, row_bytes, block)[0][1])
+    fit = min(fit, max(picture.parts(session, row_bytes, block)[0][1], least))
     for row in range(0, height, fit):
         end = min(row + fit, height)
         yield max(row - block, 0), min(end + block, height), row, end

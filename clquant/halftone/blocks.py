@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
-from clquant.halftone.bands import Band, BandBlocks, block_bands
+from clquant.halftone.bands import Band, BandBlocks, block_bands, half_blocks, rows_that_fill
 from clquant.halftone.layout import (
     phase_constants,
     queue_bytes,
@@ -237,11 +237,25 @@ class BlockHalftone:
             np.int32(cut_only),
         )
 
-    def _launch_fast(self, phase: int, job: _Job, begin: int, end: int) -> None:
-        form = self._form(phase, True)
-        lanes, group = (LANES, 1) if self._variant.name == "lanes" else (GROUP, GROUP)
+    def least_rows(self, width: int, channels: int) -> int:
+        """Rows that a band of a picture should have.
+
+        Parameters
+        ----------
+        width, channels : int
+        """
+        block = self._settings.block_size
+        groups = -(-half_blocks(width, block) // self._group()[0]) * channels
+        return rows_that_fill(self._session, groups, block)
+
+    def _group(self) -> tuple[int, int]:
+        """Blocks and work-items of a work-group of the device's own form."""
         if self._variant.name == "rings":
-            _, lanes, group = _ring_shape(self._settings.block_size, self._session.limits)
+            return _ring_shape(self._settings.block_size, self._session.limits)[1:]
+        return (LANES, 1) if self._variant.name == "lanes" else (GROUP, GROUP)
+
+    def _launch_fast(self, phase: int, job: _Job, begin: int, end: int) -> None:
+        form, (lanes, group) = self._form(phase, True), self._group()
         items = -(-job.band.half // lanes) * group
         self._session.launch(
             form.kernel,
@@ -310,7 +324,8 @@ def halftone(
             report.report(picture.height, picture.height)
             return device
         host = runtime.HostResult(session, (picture.height, row_bytes), np.uint8)
-        for rows in block_bands(picture, row_bytes, EDGE_BYTES * channels, settings.block_size, session):
+        least = job.least_rows(picture.width, channels)
+        for rows in block_bands(picture, row_bytes, EDGE_BYTES * channels, settings.block_size, session, least):
             with session.scope() as band:
                 image = picture.upload(session, band, rows[0], rows[1])
                 alone = rows[:2] == rows[2:]

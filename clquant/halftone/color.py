@@ -98,10 +98,11 @@ def pinwheel_palette(
         else:
             job = _Pinwheel(session, scope, mapper, picture, settings, common)
         whole = (0, picture.height, 0, picture.height)
-        row_bytes = picture.width * max(picture.channels, size)
+        block, row_bytes, least = settings.block_size, picture.width * max(picture.channels, size), 0
         if by_paths:
-            row_bytes = max(row_bytes, color_paths.row_bytes(picture.width, settings.block_size))
-        bands = block_bands(picture, row_bytes, EDGE_BYTES, settings.block_size, session)
+            row_bytes = max(row_bytes, color_paths.row_bytes(picture.width, block))
+            least = color_paths.least_rows(session, picture.width, block)
+        bands = block_bands(picture, row_bytes, EDGE_BYTES, block, session, least)
         for band in [whole] if picture.on_device else bands:
             with session.scope() as inner:
                 image = picture.upload(session, inner, band[0], band[1])

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
-from clquant.halftone.bands import Band, BandBlocks, half_blocks
+from clquant.halftone.bands import Band, BandBlocks, half_blocks, rows_that_fill
 from clquant.halftone.layout import pack_path
 from clquant.halftone.paths import INWARD, NO_ANGLE, OUTWARD, make_path
 from clquant.halftone.tables import constant_tables, rows
@@ -29,6 +29,8 @@ FILE = "halftone_palette_paths.cl"
 COLORS = 1 << 24
 FEWEST_PIXELS = 1 << 12
 """Smaller pictures are not worth a table."""
+GROUPS_A_UNIT = 2
+"""That a band of a host's picture should have for a compute unit."""
 GROUP = 256
 """Work-items that bring a row of a group's blocks into order."""
 ENTRY_BYTES = 6
@@ -91,6 +93,11 @@ def takes(picture: Picture, palette: Palette, block_size: int, scan: str) -> boo
 def row_bytes(width: int, block_size: int) -> int:
     """Bytes a picture row of the pixels in the order of the scan."""
     return 4 * _groups(width, block_size) * _lanes(block_size) * (block_size + 1)
+
+
+def least_rows(session: runtime.Session, width: int, block_size: int) -> int:
+    """Rows that a band of a picture should have."""
+    return rows_that_fill(session, _groups(width, block_size), block_size, GROUPS_A_UNIT)
 
 
 def _groups(width: int, block_size: int) -> int:
