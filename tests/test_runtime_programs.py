@@ -226,9 +226,10 @@ def test_a_failed_allocation_is_a_memory_error(queue: runtime.CommandQueue, monk
     def refuse(*_: object, **__: object) -> cl.Buffer:
         raise cl.MemoryError("create_buffer", cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE)
 
+    runtime.release_memory()
     monkeypatch.setattr(memory.cl, "Buffer", refuse)
-    with runtime.open_session(queue).scope() as scope, pytest.raises(MemoryError, match="allocating 64 bytes"):
-        scope.empty(64)
+    with runtime.open_session(queue).scope() as scope, pytest.raises(MemoryError, match="allocating 256 bytes"):
+        scope.empty(256)
 
 
 def test_a_scope_releases_its_buffers_even_after_an_error(queue: runtime.CommandQueue) -> None:
