@@ -346,14 +346,22 @@ def _spread_by_3() -> npt.NDArray[np.uint32]:
 
 
 def _opaque_starts(starts: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """Starts of the 16^3 cells of colours of alpha 255 from those of 16^4: their alpha bits are all set."""
+    """Starts of the 16^3 cells of colours of alpha 255 from those of 16^4."""
+    return np.append(starts[_opaque_cells()], starts[-1])
+
+
+@functools.cache
+def _opaque_cells() -> npt.NDArray[np.intp]:
+    """Which of 16^4 cells those of alpha 255 are: their alpha bits are all set."""
     cell = np.arange(CELLS)
     with_alpha = np.zeros(CELLS, np.intp)
     for bit in range(4):
         with_alpha |= ((cell >> (3 * bit) & 7) << 1 | 1) << (4 * bit)
-    return np.append(starts[with_alpha], starts[-1])
+    return with_alpha
 
 
 def _starts(occupied: npt.NDArray[np.unsignedinteger]) -> npt.NDArray[np.uint32]:
-    """Exclusive prefix sums with the total at the end."""
-    return np.concatenate([[0], np.cumsum(occupied, dtype=np.uint64)]).astype(np.uint32)
+    """Exclusive prefix sums with the total, which is below 2^32, at the end."""
+    starts = np.zeros(len(occupied) + 1, np.uint32)
+    np.cumsum(occupied, dtype=np.uint32, out=starts[1:])
+    return starts
