@@ -21,7 +21,11 @@ def _way(request):
     with pytest.MonkeyPatch.context() as patch:
         if request.param != "as chosen":
             patch.setenv("CLQUANT_VARIANT", "tiles" if request.param == "histogram by tiles" else "portable")
-        with runtime.force_tuning({"counting.table_pixels": 0} if "histogram" in request.param else {}):
+        if "histogram" in request.param:
+            patch.setattr(counting, "FEW_WITH_ALPHA", 0)
+        most = {"histogram": 0, "histogram by tiles": 0, "hash table": 1 << 18}
+        tuning = {"counting.table_pixels": most[request.param]} if request.param in most else {}
+        with runtime.force_tuning(tuning):
             yield
 
 

@@ -68,7 +68,7 @@ def test_a_step_equals_the_reference(queue, rng, k, channels, space):
 @pytest.mark.parametrize("group", [32, 128])
 @pytest.mark.parametrize("rows", [1, 2, 4])
 def test_steps_repair_empty_centers_as_the_reference(queue, rng, group, rows, monkeypatch):
-    monkeypatch.setattr(lloyd_grid, "FEW_ROWS", rows)
+    monkeypatch.setattr(lloyd_grid, "ROWS", (rows, rows, rows))
     with runtime.force_tuning({"kmeans.grid_group": group}), case_of(queue, picture(rng, levels=40)) as case:
         made = lloyd.Lloyd(case.session, case.scope, case.points, 50)
         centers = case.where[rng.integers(0, len(case.where), 50)]
@@ -96,6 +96,21 @@ def test_a_run_ends_where_the_reference_ends(queue, rng, tol, max_iter, at_once)
         assert made.inertia() == inertia[4:].sum()
         np.testing.assert_array_equal(made.get_centers(), expected)
         words_are_zero(made)
+
+
+@pytest.mark.usefixtures("grid")
+@pytest.mark.parametrize(("k", "n", "rows", "tile"), [
+    (128, 250, 1, 32), (128, 251, 2, 64), (129, 500, 1, 32), (129, 501, 2, 64), (16, 3900, 2, 128), (16, 4000, 4, 256),
+])  # fmt: skip
+def test_few_points_are_shared_out_among_more_work_items(queue, rng, k, n, rows, tile, monkeypatch):
+    """Of a device with 1000 work-items in 31 warps."""
+    monkeypatch.setattr(lloyd_grid.LloydGrid, "_most_groups", 1)
+    monkeypatch.setattr(lloyd_grid.LloydGrid, "_group", 1000)
+    with case_of(queue, picture(rng)) as case:
+        made = lloyd.Lloyd(case.session, case.scope, dataclasses.replace(case.points, n=n), k)
+        assert made.grid is not None
+        made.grid._warp = 32
+        assert (made.grid._rows, made.grid.tile) == (rows, tile)
 
 
 @pytest.mark.usefixtures("grid")

@@ -33,6 +33,8 @@ ALPHA_CELLS = 1 << 16
 PARTIAL, CLEAR = 1, 2  # bits of `cl/color_count.cl`
 SMALLEST_TABLE, FIRST_TABLE = 1 << 12, 1 << 20  # slots of the first hash table, twice the pixels between these
 MAX_WEIGHT = 2**32 - 1
+# Pixels up to which pictures that may be partly transparent go through a table: the histogram would be for nothing.
+FEW_WITH_ALPHA = 1 << 12
 
 # Most counters that the partition's work-groups may need together.
 MOST_COUNTERS = 1 << 24
@@ -154,7 +156,10 @@ class _Counter:
     def count(self) -> ColorCounts:
         """Count as if all were opaque first; that tells whether there is partial transparency."""
         partition = self._session.choose(VARIANTS) is PARTITION and self._partition_fits()
-        if not partition and self._pixels <= self._session.tuned("counting.table_pixels"):
+        by_table = self._session.tuned("counting.table_pixels")
+        if any(picture.channels == 4 for picture in self._pictures):
+            by_table = max(by_table, FEW_WITH_ALPHA)
+        if not partition and self._pixels <= by_table:
             return self._hashed()
         with self._session.scope() as inner:
             counts = self._partitioned(inner) if partition else self._opaque(inner)

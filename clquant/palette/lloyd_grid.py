@@ -22,9 +22,11 @@ WORDS_A_PLACE = 12
 SEEDING = "kmeans_seed_grid.cl"
 # Centers of a tile's list that a warp has in local memory.
 SHORTLIST = 64
-# Points of a work-item, and of a tile, where there are few for as many warps as the device has.
-FEW_ROWS, MANY_ROWS = 2, 4
-LEAST_POINTS = 64
+# Points of a work-item at a time: the fewest where each point has so many work-items (of many centers, whose lists are
+# long, fewer do); the most where each work-item has so many points. A tile has at least `LEAST_POINTS` times as many.
+ROWS = (1, 2, 4)
+ITEMS_A_POINT, ITEMS_A_POINT_OF_MANY, MANY = 4, 2, 128
+LEAST_POINTS = 32
 # Local memory that is left to the compiler.
 SPARE_BYTES = 1024
 # Of the arguments that `GRID_PARAMETERS` of `cl/lloyd_grid.cl` lists, `pinned`; and the first of a kernel's own.
@@ -85,14 +87,16 @@ class LloydGrid:
 
     @functools.cached_property
     def _rows(self) -> int:
-        few = self._lloyd.points.n < self._most_groups * self._group * MANY_ROWS
-        return FEW_ROWS if few else MANY_ROWS
+        points, items = self._lloyd.points.n, self._most_groups * self._group
+        if points * (ITEMS_A_POINT_OF_MANY if self._lloyd.k > MANY else ITEMS_A_POINT) <= items:
+            return ROWS[0]
+        return ROWS[1] if points < items * ROWS[2] else ROWS[2]
 
     @property
     def tile(self) -> int:
         """Most points of a tile: about as many as make a tile for each warp there is."""
         warps = self._most_groups * self._group // self._warp
-        return min(TILE, max(LEAST_POINTS, 1 << (self._lloyd.points.n // warps).bit_length()))
+        return min(TILE, max(LEAST_POINTS * self._rows, 1 << (self._lloyd.points.n // warps).bit_length()))
 
     def _kernel(self, name: str) -> Kernel:
         constants = {"DIMS": self._dims, "ROWS": self._rows, "GROUP": self._group, **self._variant.constants}
