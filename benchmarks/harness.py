@@ -99,7 +99,8 @@ class Options:
         first = time_call(call, 1, warmup=0).best_ms  # compiles, where there is something to compile
         if first > 1e3 * max(most_s, LONGEST_COMPILATION_S):
             return first
-        return time_call(call, self.repeat, warmup=0, budget_s=most_s).median_ms
+        # A size's second call may lock memory for the ones that come.
+        return time_call(call, self.repeat, warmup=2, budget_s=most_s).median_ms
 
     def method_ms(self, method: Method, most_s: float = 5.0) -> tuple[float | None, Any]:
         """`median_ms` of a method, and what its last call gave; a peer that fails is named, and ends no run."""

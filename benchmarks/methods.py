@@ -5,6 +5,7 @@ All take an array in the host's memory and give one there. What is not installed
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
 from functools import partial
@@ -42,18 +43,42 @@ def missing() -> list[str]:
     return [name for name in PEERS if harness.peer("PIL" if name == "Pillow" else name) is None]
 
 
-def ours(name: str, call: Callable[[], Any], shown: Callable[[Any], Picture] | None = None) -> Method:
-    """A method of this library; its kernels are timed by profiling events."""
-    return Method(f"clquant {name}", call, partial(harness.kernel_ms, call, 1, 0), shown)
+def ours(
+    name: str,
+    queue: runtime.CommandQueue,
+    make: Callable[[runtime.CommandQueue], Callable[[], Any]],
+    shown: Callable[[Any], Picture] | None = None,
+) -> Method:
+    """A method of this library: end to end on the queue that engines take by default, its kernels on one that profiles
+    them, which is slower.
+    """
+    call = make(runtime.default_queue(queue.device))
+    return Method(f"clquant {name}", call, lambda: harness.kernel_ms(make(queue), 1, 1), shown)
+
+
+def of_engine(engine: Any, method: str, *args: Any) -> Callable[[runtime.CommandQueue], Callable[[], Any]]:
+    """What makes the call of an engine's method on a queue, by the engine itself on its own."""
+
+    def make(queue: runtime.CommandQueue) -> Callable[[], Any]:
+        mine = engine if engine.queue == queue else copy.copy(engine).set_params(queue=queue)
+        return partial(getattr(mine, method), *args)
+
+    return make
 
 
 def palettes(picture: Picture, colors: int, queue: runtime.CommandQueue) -> list[Method]:
     """Learn a palette from a picture and map the picture to it."""
-    engines: dict[str, PaletteEngine] = {"k-means": KMeansPalette(colors, queue=queue)}
+    plain = runtime.default_queue(queue.device)
+    engines: dict[str, PaletteEngine] = {"k-means": KMeansPalette(colors, queue=plain)}
     if colors <= NEUQUANT_COLORS:
-        engines["NeuQuant"] = NeuQuantCL(colors, queue=queue)
+        engines["NeuQuant"] = NeuQuantCL(colors, queue=plain)
     found = [
-        ours(name, partial(made.fit_predict, picture), lambda indices, made=made: made.palette_.colors[indices])
+        ours(
+            name,
+            queue,
+            of_engine(made, "fit_predict", picture),
+            lambda indices, made=made: made.palette_.colors[indices],
+        )
         for name, made in engines.items()
     ]
     if colors <= 256:
@@ -86,7 +111,12 @@ def mapping(picture: Picture, colors: int, queue: runtime.CommandQueue) -> list[
         return palette.colors[np.asarray(indices).reshape(picture.shape[:2])]
 
     found = [
-        ours(label, partial(engine.predict, picture, palette, dither=dither, queue=queue), by_index)
+        ours(
+            label,
+            queue,
+            lambda queue, dither=dither: partial(engine.predict, picture, palette, dither=dither, queue=queue),
+            by_index,
+        )
         for label, dither in (
             ("nearest", None),
             ("blue noise", "blue-noise"),
@@ -104,13 +134,13 @@ def mapping(picture: Picture, colors: int, queue: runtime.CommandQueue) -> list[
 def vq(picture: Picture, size: int, queue: runtime.CommandQueue) -> list[Method]:
     """Nearest of `size` codewords for every 4x4 block of a gray picture."""
     flat = gray(picture)
-    codec = codec_of(flat, size, queue)
+    codec = codec_of(flat, size, runtime.default_queue(queue.device))
 
     def decoded(indices: Any) -> Picture:
         table = np.asarray(indices).reshape(-(-flat.shape[0] // 4), -1)
         return np.asarray(codec.decode(table, flat.shape))
 
-    found = [ours("VQ encode", partial(codec.encode, flat), decoded)]
+    found = [ours("VQ encode", queue, of_engine(codec, "encode", flat), decoded)]
     for name, call in searchers(codec, flat).items():
         which = 1 if name.startswith("faiss") else 0
         found.append(Method(name, call, None, lambda result, which=which: decoded(result[which])))
@@ -136,10 +166,10 @@ def _nearest_peers(pixels: Picture, colors: Picture, shown: Callable[[Any], Pict
 def halftones(picture: Picture, size: int, queue: runtime.CommandQueue) -> list[Method]:
     """A gray picture at two levels; `size` is the block of the pinwheel."""
     flat = gray(picture)
-    image = PIL.Image.fromarray(flat)
+    image, halftoner = PIL.Image.fromarray(flat), PinwheelHalftoner(size, queue=runtime.default_queue(queue.device))
     return [
-        ours(f"pinwheel {size}", partial(PinwheelHalftoner(size, queue=queue).transform, flat), np.asarray),
-        ours("Floyd-Steinberg", partial(floyd_steinberg, flat, queue=queue), np.asarray),
+        ours(f"pinwheel {size}", queue, of_engine(halftoner, "transform", flat), np.asarray),
+        ours("Floyd-Steinberg", queue, lambda queue: partial(floyd_steinberg, flat, queue=queue), np.asarray),
         Method(
             "Pillow, Floyd-Steinberg",
             lambda: np.asarray(image.convert("1")),
@@ -159,8 +189,8 @@ def _compiled_tree(keep: bool) -> Callable[[Picture, int], Any]:
 
 def quadtrees(picture: Picture, threshold: int, queue: runtime.CommandQueue) -> list[Method]:
     """Squares of at most a deviation; the peers stop at the levels' statistics, and want a power of two a side."""
-    builder = QuadtreeBuilder(threshold, queue=queue)
-    found = [ours("quadtree", partial(builder.leaves, picture), lambda _: builder.build(picture).render())]
+    builder = QuadtreeBuilder(threshold, queue=runtime.default_queue(queue.device))
+    found = [ours("quadtree", queue, of_engine(builder, "leaves", picture), lambda _: builder.build(picture).render())]
     height, width = picture.shape[:2]
     if height == width and height & (height - 1) == 0:
         if height <= NUMPY_SIDE:
