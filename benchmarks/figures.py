@@ -35,6 +35,7 @@ class Figures:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.queue = options.queue()
+        self.plain = runtime.default_queue(self.queue.device)  # what is timed by the clock: profiling takes time
         self.limits = runtime.Limits.of(self.queue.device)
         self.table = Table(f"Figures, {runtime.describe(self.queue.device)}", COLUMNS)
 

@@ -61,7 +61,7 @@ def _icons(figures: Figures) -> None:
     """Ten thousand icons."""
     icons = harness.batch_of(_photo(figures, 512, 768), 200, 64)
     many = (icons * (ICONS // 200))[: 1000 if figures.options.quick else ICONS]
-    engine = KMeansPalette(16, queue=figures.queue)
+    engine = KMeansPalette(16, queue=figures.plain)
     ours = harness.time_call(partial(engine.fit_many, many), 2).median_ms / len(many)
     ratio = None
     if peers.IMAGEQUANT is not None:
@@ -82,7 +82,7 @@ def faiss_all(picture: Picture) -> Picture:
 def _palettes(figures: Figures) -> None:
     """k-means beside its peers."""
     photo = _photo(figures, 1080, 1920)
-    engine = KMeansPalette(256, max_iter=3, swap_rounds=2, queue=figures.queue)
+    engine = KMeansPalette(256, max_iter=3, swap_rounds=2, queue=figures.plain)
     calls: dict[str, Callable[[], Any]] = {"ours": partial(engine.fit_predict, photo)}
     calls |= {"faiss": partial(faiss_all, photo)} if peers.FAISS is not None else {}
     calls |= {"imagequant": partial(peers.libimagequant, photo, 256)} if peers.IMAGEQUANT is not None else {}
@@ -111,7 +111,7 @@ def _cold_start(figures: Figures) -> None:
 def _dithering(figures: Figures) -> None:
     """Ordered dithering beside Pillow."""
     photo = _photo(figures, 1080, 1920)
-    found = dithering_methods(photo, 16, figures.queue)
+    found = dithering_methods(photo, 16, figures.plain)
     ours, theirs = "clquant, dither='blue-noise'", "Pillow, Floyd-Steinberg"
     ms = in_turns({ours: found[ours], theirs: found[theirs]})
     figures.at_most("mapping", "blue noise, 16 colours, time over Pillow's dithering", 1, ms[ours] / ms[theirs])
@@ -125,7 +125,7 @@ def _neuquant(figures: Figures) -> None:
     photo = _photo(figures, 1080, 1920)
     ratio = None
     if NUMBA is not None:
-        calls = {"ours": partial(NeuQuantCL(256, queue=figures.queue).fit, photo), "core": partial(baseline, photo)}
+        calls = {"ours": partial(NeuQuantCL(256, queue=figures.plain).fit, photo), "core": partial(baseline, photo)}
         ms = in_turns(calls, 3)
         ratio = ms["core"] / ms["ours"]
     figures.at_least("NeuQuant", "2 Mpx, one core's time for the sequential map over it", 20, ratio)
@@ -134,7 +134,7 @@ def _neuquant(figures: Figures) -> None:
 def _vq(figures: Figures) -> None:
     """VQ beside faiss and NumPy."""
     flat = gray(_photo(figures, 512, 512))
-    codec = codec_of(flat, 1024, figures.queue)
+    codec = codec_of(flat, 1024, figures.plain)
     indices = codec.encode(flat)
     found = searchers(codec, flat)
     calls: dict[str, Callable[[], Any]] = {"ours": partial(codec.encode, flat), **found}
@@ -153,7 +153,7 @@ def _halftone(figures: Figures) -> None:
     """Halftones beside Pillow."""
     flat = gray(_photo(figures, 4096, 4096))
     image = PIL.Image.fromarray(flat)
-    engine = PinwheelHalftoner(queue=figures.queue)
+    engine = PinwheelHalftoner(queue=figures.plain)
     ms = in_turns({"ours": partial(engine.transform, flat), "pillow": lambda: np.asarray(image.convert("1"))})
     figures.at_least("halftone", "4096x4096, rate over Pillow's", 1, ms["pillow"] / ms["ours"])
 
@@ -164,7 +164,7 @@ def _quadtree(figures: Figures) -> None:
         ratio = None
         if NUMBA is not None:
             photo = _photo(figures, side, side)
-            levels = reduction(figures.queue, photo)
+            levels = reduction(figures.plain, photo)
             ms = in_turns({"ours": levels, "numba": partial(with_numba(), photo, THRESHOLD)}, 15)
             ratio = ms["numba"] / ms["ours"]
         figures.at_least("quadtree", f"{side}x{side}, all levels, Numba's time on all cores over it", 3, ratio)

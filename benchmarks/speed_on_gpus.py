@@ -31,7 +31,7 @@ class Large:
         side = 1024 if figures.options.quick else 8192
         first = next(iter(harness.pictures(figures.options).values()))
         self.queue = figures.queue
-        self.plain = runtime.default_queue(figures.queue.device)
+        self.plain = figures.plain
         self.rates = measure.device_rates(figures.queue)
         self.photo = harness.photo_of_size(first, side, side)
         self.flat = gray(self.photo)
