@@ -146,6 +146,20 @@ def test_tiles_side_by_side_fit_local_memory(queue, bands, local_memory):
     assert forms.tiles_at_once(limits, 10**6, most) <= most
 
 
+@pytest.mark.parametrize("limits", ["max_alloc=300000", "max_alloc=300000,unified_memory=0", "max_alloc=100000"])
+@pytest.mark.parametrize("shape", [(201, 197, 3), (256, 300, 1)], ids=str)
+def test_subtrees_of_a_picture_that_is_on_the_device_as_a_whole(queue, rng, shape, limits, monkeypatch):
+    """Their lists of leaves may be too long for one buffer; the last limit has no room for the picture either."""
+    image = patches(rng, *shape)
+    expected = QuadtreeBuilder(queue=queue).leaves(image)
+    monkeypatch.setenv("CLQUANT_LIMITS", limits)
+    runtime.release_memory()
+    with runtime.profile() as profile:
+        assert QuadtreeBuilder(queue=queue).leaves(image).tobytes() == expected.tobytes()
+    assert profile.counts()["quadtree_leaves"] > 1
+    check(image, 25, queue)
+
+
 @pytest.mark.parametrize("channels", [2, 16])
 def test_bands(queue, rng, channels):
     check(patches(rng, 37, 70, channels), 25, queue)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,11 +86,16 @@ def _buffer_bytes(job: Job, height: int, width: int) -> list[int]:
     return [height * width * channels, low, records, sums, sums, stats, cells(height, width, 2)]
 
 
+def _room(session: runtime.Session) -> int:
+    """Bytes of device memory that a job's buffers may take together."""
+    return session.limits.global_memory * 4 // 5
+
+
 def subtree_level(session: runtime.Session, job: Job) -> int:
     """Level of the subtrees that the device has room for; the root's level where the whole picture fits."""
     height, width = job.picture.height, job.picture.width
     level = root_level(height, width)
-    room = session.limits.global_memory * 4 // 5
+    room = _room(session)
     if 64 * (job.picture.channels + 1) * height * width <= min(session.limits.max_alloc, room, (1 << 32) - 1):
         return level  # more than all buffers together
     while level > LEAST_LEVEL:
@@ -110,14 +115,19 @@ def _corners(height: int, width: int, level: int) -> Iterator[tuple[int, int]]:
         yield int(x[index]), int(y[index])
 
 
-def _region(scope: runtime.Scope, picture: Picture, x: int, y: int, level: int) -> Region:
-    """The pixels of the subtree (x, y) of a level, on the device."""
+def _region(
+    scope: runtime.Scope, picture: Picture, x: int, y: int, level: int, rows: Callable[[int], runtime.Buffer] | None
+) -> Region:
+    """The pixels of the subtree (x, y) of a level, on the device; `rows` as `_Forest` finds it."""
     left, top = x << level, y << level
     height, width = min(1 << level, picture.height - top), min(1 << level, picture.width - left)
     row_bytes = picture.width * picture.channels
+    origin = top * row_bytes + left * picture.channels
     if picture.device_array is not None:
-        origin = picture.device_array.offset + top * row_bytes + left * picture.channels
+        origin += picture.device_array.offset
         return Region(buffer_of(picture.device_array), origin, row_bytes, height, width, left, top, level)
+    if rows is not None:
+        return Region(rows(top + height), origin, row_bytes, height, width, left, top, level)
     assert picture.array is not None
     part = np.ascontiguousarray(picture.array[top : top + height, left : left + width])
     return Region(scope.upload(part), 0, width * picture.channels, height, width, left, top, level)
@@ -137,7 +147,7 @@ def decompose(session: runtime.Session, job: Job, progress: runtime.Progress) ->
     level = subtree_level(session, job)
     if level == root_level(picture.height, picture.width):
         with session.scope() as scope:
-            region = _region(scope, picture, 0, 0, level)
+            region = _region(scope, picture, 0, 0, level, None)
             with _subtree(session, scope, job, region) as subtree:
                 result = _finish(subtree, scope, job, picture.gray, picture.on_device)
         progress.report(1, 1)
@@ -198,19 +208,38 @@ class _Forest:
     def build(self, progress: runtime.Progress) -> Decomposition:
         parts: dict[tuple[int, int], Decomposition] = {}
         corners = list(_corners(self.height, self.width, self.level))
-        for done, (x, y) in enumerate(corners):
-            with self.session.scope() as scope:
-                region = _region(scope, self.job.picture, x, y, self.level)
-                with _subtree(self.session, scope, self.job, region) as subtree:
-                    part = _finish(subtree, scope, self.job, self.job.picture.gray, False)
-                    self._take_root(subtree, x, y)
-                self._take_levels(part, x, y)
-            parts[x, y] = Decomposition(part.leaves, part.sums, part.squares)
-            progress.report(done + 1, len(corners))
+        with self.session.scope() as whole:
+            rows = self._rows(whole)
+            for done, (x, y) in enumerate(corners):
+                with self.session.scope() as scope:
+                    region = _region(scope, self.job.picture, x, y, self.level, rows)
+                    with _subtree(self.session, scope, self.job, region) as subtree:
+                        part = _finish(subtree, scope, self.job, self.job.picture.gray, False)
+                        self._take_root(subtree, x, y)
+                    self._take_levels(part, x, y)
+                parts[x, y] = Decomposition(part.leaves, part.sums, part.squares)
+                progress.report(done + 1, len(corners))
         with self.session.scope() as scope:
             self._crown(scope)
         self._join(parts)
         return self.result
+
+    def _rows(self, scope: runtime.Scope) -> Callable[[int], runtime.Buffer] | None:
+        """What gives a buffer whose first rows are a host picture's, where all of it may be on the device: the host
+        then need not copy the pixels of each subtree together. None where there is no room.
+        """
+        picture, session = self.job.picture, self.session
+        if picture.array is None:
+            return None
+        side = 1 << self.level
+        needed = sum(_buffer_bytes(self.job, min(side, self.height), min(side, self.width)))
+        if picture.array.nbytes + needed > _room(session) or picture.array.nbytes > session.limits.max_alloc:
+            return None
+        if session.limits.unified_memory:
+            buffer = scope.wrapped(picture.array)
+            return None if buffer is None else lambda _: buffer
+        sent = picture.send(session, scope).sent
+        return None if sent is None else sent.first_rows
 
     def _take_root(self, subtree: Subtree, x: int, y: int) -> None:
         sums, squares = unpack(subtree.root_words())

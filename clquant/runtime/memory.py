@@ -243,13 +243,29 @@ class Scope:
         """
         if array.size == 0:
             return self.empty(1)
-        alignment = CPU_ALIGNMENT if self._limits.is_cpu else HOST_ALIGNMENT
         if self._limits.unified_memory and array.nbytes <= SMALL_BYTES:
-            array = aligned(array, alignment)  # copied here if need be: a small copy through the queue takes far longer
-        if self._limits.unified_memory and array.ctypes.data % alignment == 0:
-            flags = cl.mem_flags.READ_ONLY | cl.mem_flags.USE_HOST_PTR
-            return self._keep(flags, array.nbytes, array)
-        return self.copy_of(array)
+            # Copied here if need be: a small copy through the queue takes far longer.
+            array = aligned(array, CPU_ALIGNMENT if self._limits.is_cpu else HOST_ALIGNMENT)
+        wrapped = self.wrapped(array)
+        return self.copy_of(array) if wrapped is None else wrapped
+
+    def wrapped(self, array: npt.NDArray[Any]) -> cl.Buffer | None:
+        """A read-only buffer that is an array's own memory, where host and device share it; None where it cannot be.
+
+        Parameters
+        ----------
+        array : ndarray
+            As `upload` takes it, not empty.
+
+        Raises
+        ------
+        DeviceMemoryError
+            As `empty`.
+        """
+        alignment = CPU_ALIGNMENT if self._limits.is_cpu else HOST_ALIGNMENT
+        if not self._limits.unified_memory or array.ctypes.data % alignment:
+            return None
+        return self._keep(cl.mem_flags.READ_ONLY | cl.mem_flags.USE_HOST_PTR, array.nbytes, array)
 
     def around(self, array: npt.NDArray[Any]) -> cl.Buffer:
         """A writable buffer in an array's own memory, which holds what was written once the buffer was mapped.
