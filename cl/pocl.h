@@ -79,6 +79,7 @@ WIDTHS(FLOATS, float, int)
 WIDTHS(INTEGERS, short, ushort)
 WIDTHS(INTEGERS, int, uint)
 WIDTHS(INTEGERS, long, ulong)
+int3 CONST clamp(int3, int3, int3);
 ulong CONST upsample(uint, uint);
 int CONST any(char16);
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import numpy as np
 import pyopencl as cl
 import pytest
 
+import clquant
 from clquant import runtime
+from clquant.palette import engine
 from clquant.runtime import pocl, programs
 
 SOURCE = """
@@ -67,7 +71,8 @@ def test_short_header_says_what_the_long_one_says() -> None:
         const ulong4 u = convert_ulong4((int4)(-1, 1, 2, 3)) >> 60;
         const uint4 w = convert_uint4((uchar4)(255, 1, 2, 3));
         answer[0] = i.x + 10 * i.y + 100 * i.z + 1000 * i.w + s.x + 3 * s.y + 7 * s.z + (int)u.x + (int)w.x
-                    + (int)abs_diff(-3, 5) + (int)popcount(255u) + any(i < 0) + all(i < 9) + (int)upsample(1u, 2u);
+                    + (int)abs_diff(-3, 5) + (int)popcount(255u) + any(i < 0) + all(i < 9) + (int)upsample(1u, 2u)
+                    + clamp(i.xyz, (int3)(0), (int3)(1)).z;
     """
     source = f"__kernel void answer(__global int *answer) {{ {conversions} }}"
     short = programs.kernel_source(pocl.SHORT_HEADER)
@@ -80,3 +85,33 @@ def test_short_header_says_what_the_long_one_says() -> None:
 def test_a_program_that_needs_more_gets_the_long_header() -> None:
     source = "__kernel void answer(__global int *x) { x[0] = (int)rint(exp2(4.0f * get_global_size(0))); }"
     assert built(source) in {16, -1}
+
+
+def test_kernels_for_gpus_need_no_long_header(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    """It takes ten times as long to read, and PoCL says on the standard error what the short one lacks."""
+    monkeypatch.setenv("CLQUANT_LIMITS", "is_cpu=0,unified_memory=0")
+    monkeypatch.setenv("CLQUANT_CACHE_DIR", str(tmp_path))
+    with_short, refused = programs._with_short_header, []
+
+    def noted(*args: object) -> cl.Program | None:
+        program = with_short(*args)  # type: ignore[arg-type]
+        refused.extend([args[-1]] if program is None else [])
+        return program
+
+    monkeypatch.setattr(programs, "_with_short_header", noted)
+    picture = rng.integers(0, 256, (70, 66, 3), dtype=np.uint8)
+    palette = clquant.Palette(rng.integers(0, 256, (9, 3), dtype=np.uint8))
+    for device in runtime.list_devices():
+        if not pocl.takes_short_header(device):
+            continue
+        queue = cl.CommandQueue(cl.Context([device]))
+        clquant.KMeansPalette(5, max_iter=1, swap_rounds=1, queue=queue).fit(picture)
+        clquant.NeuQuantCL(5, refine_steps=1, queue=queue).fit(picture)
+        clquant.VQCodec(5, max_iter=1, queue=queue).fit(picture).encode(picture)
+        clquant.PinwheelHalftoner(32, queue=queue).transform(picture)
+        clquant.QuadtreeBuilder(queue=queue).leaves(picture)
+        for dither in (None, "blue-noise", "floyd-steinberg", "pinwheel"):
+            engine.predict(picture, palette, dither=dither, queue=queue)
+    assert not refused
