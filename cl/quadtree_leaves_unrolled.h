@@ -9,8 +9,7 @@ inline uint tile_node(const tile_t *tile, __global const uint *grid, uint level,
 }
 
 // Loads a tile's nodes of levels 3 to TILE_LEVEL - 1, one level after another in Morton order, and as many words of
-// flags as it has cells: those of two places before any is kept, so that they do not wait for one another. Levels are
-// known to the compiler, as finding where they are would take longer than the loads.
+// flags as it has cells: those of two places before any is kept, so that they do not wait for one another.
 inline void load_tile(const tile_t *tile, __global const uint *nodes, __global const uchar *flags, __local uint *inner,
                       __local uint *block_flags) {
     for (uint start = get_local_id(0); start < CELLS; start += 2 * GROUP) {

@@ -59,6 +59,6 @@ def _key(
     form = session.choose(VARIANTS)
     how = (metric, lanes, searches >= session.tuned("mapping.grid_pays"), searches >= FINER_PAYS)
     forms = (form.name, session.tuned("mapping.group"), session.tuned("mapping.table_pays"))
-    # By these and the channels it decides later whether a table pays.
+    # Whether a table pays is decided later, by the pixels and the channels of what is mapped.
     pixels = expected_pixels if form is TABLE else 0
     return ("mapper", palette.colors.shape, palette.colors.tobytes(), space, how, forms, pixels)
