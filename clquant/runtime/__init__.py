@@ -30,6 +30,7 @@ from clquant.runtime.keeping import kept, release_memory
 from clquant.runtime.launching import PreparedLaunch, admitted
 from clquant.runtime.limits import Limits
 from clquant.runtime.memory import Scope
+from clquant.runtime.opening import open_session
 from clquant.runtime.overlapping import overlap_bands
 from clquant.runtime.pages import PAGES
 from clquant.runtime.philox import philox4x32, seed_key
@@ -38,7 +39,8 @@ from clquant.runtime.programs import Kernel, Program, full_source
 from clquant.runtime.progress import Progress, ProgressCallback
 from clquant.runtime.readings import Reading
 from clquant.runtime.results import HostResult, array_to_send, empty_pinned
-from clquant.runtime.session import LocalMemory, Session, open_session
+from clquant.runtime.session import LocalMemory, Session
+from clquant.runtime.siblings import Siblings
 from clquant.runtime.transfers import Upload
 from clquant.runtime.tuning import force_tuning
 from clquant.runtime.variants import NVIDIA_FENCE, Variant, force_variant
@@ -72,6 +74,7 @@ __all__ = [
     "Reading",
     "Scope",
     "Session",
+    "Siblings",
     "StoppedError",
     "Upload",
     "Variant",

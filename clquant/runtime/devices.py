@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import os
 import threading
+import weakref
 
 import pyopencl as cl
 
@@ -13,21 +15,38 @@ from clquant.runtime.forking import check_process
 DEVICE_VARIABLE = "CLQUANT_DEVICE"
 
 HOW_TO_GET_A_DRIVER = (
-    "Install one: `pip install pyopencl[pocl]` runs on any x86-64 or ARM CPU; GPUs need their vendor's OpenCL "
-    "driver (Debian: intel-opencl-icd, mesa-opencl-icd, nvidia-opencl-icd)."
+    "Install one: `pip install pyopencl[pocl]` runs on any x86-64 CPU under Linux, PoCL as a package of the system "
+    "(Debian: pocl-opencl-icd, conda-forge: pocl) on others; GPUs need their vendor's OpenCL driver (Debian: "
+    "intel-opencl-icd, mesa-opencl-icd, nvidia-opencl-icd)."
 )
 
 _lock = threading.Lock()
 _contexts: dict[int, cl.Context] = {}
 _per_thread = threading.local()
+# By device, those of threads that have ended: with a queue goes what is kept for its next job.
+_idle_queues: collections.defaultdict[int, collections.deque[cl.CommandQueue]] = collections.defaultdict(
+    collections.deque
+)
+
+
+class _Lease:
+    """What a thread holds as long as it has a queue to itself."""
+
+    def __init__(self, queue: cl.CommandQueue, idle: collections.deque[cl.CommandQueue]) -> None:
+        self.queue = queue
+        weakref.finalize(self, idle.append, queue).atexit = False
 
 
 def _rank(device: cl.Device) -> tuple[int, int]:
     kind = device.type
     order = 0 if kind & cl.device_type.GPU else 1 if kind & cl.device_type.ACCELERATOR else 2
-    if "oclgrind" in device.platform.name.lower():
+    if _simulates(device):
         order = 3  # a simulator: thousands of times slower, never chosen by itself
     return order, -device.max_compute_units
+
+
+def _simulates(device: cl.Device) -> bool:
+    return "oclgrind" in device.platform.name.lower()
 
 
 def list_devices() -> list[cl.Device]:
@@ -65,7 +84,8 @@ def find_device(spec: str) -> cl.Device:
     ----------
     spec : str
         A number into `list_devices()`; ``gpu``, ``cpu`` or ``accelerator``; or any part of the platform's
-        and device's name, in any case. The best of the devices that fit is taken.
+        and device's name, in any case. The best of the devices that fit is taken. A simulator is of a kind
+        only where there is nothing else.
 
     Raises
     ------
@@ -86,7 +106,9 @@ def find_device(spec: str) -> cl.Device:
     if wanted.isdecimal():
         fits = devices[int(wanted) : int(wanted) + 1]
     elif wanted in kinds:
-        fits = [d for d in devices if d.type & kinds[wanted]]
+        # Oclgrind's simulator says that it is of all kinds.
+        real = [d for d in devices if not _simulates(d)]
+        fits = [d for d in real or devices if d.type & kinds[wanted]]
     else:
         fits = [d for d in devices if wanted in describe(d).lower()]
     if fits and wanted:
@@ -140,6 +162,8 @@ def default_device() -> cl.Device:
 def default_queue(device: cl.Device | str | None = None) -> cl.CommandQueue:
     """This thread's own in-order queue on a device; one context a device is shared by the whole process.
 
+    When a thread has ended, its queue is the next new thread's.
+
     Parameters
     ----------
     device : pyopencl.Device or str, optional
@@ -165,17 +189,29 @@ def default_queue(device: cl.Device | str | None = None) -> cl.CommandQueue:
     if not isinstance(chosen, cl.Device):
         raise InvalidType(f"device is a {type(chosen).__name__}; allowed: a pyopencl.Device, a name or None")
     key = chosen.int_ptr
-    queues: dict[int, cl.CommandQueue] = _per_thread.__dict__.setdefault("queues", {})
-    if key not in queues:
+    leases: dict[int, _Lease] = _per_thread.__dict__.setdefault("leases", {})
+    if key not in leases:
+        with _lock:
+            idle = _idle_queues[key]
         try:
-            with _lock:
-                if key not in _contexts:
-                    _contexts[key] = cl.Context([chosen])
-                context = _contexts[key]
-            queues[key] = cl.CommandQueue(context, chosen)
-        except cl.Error as error:
-            raise DeviceError(f"{describe(chosen)} gives no context or queue: {error}") from error
-    return queues[key]
+            own = idle.pop()
+        except IndexError:
+            own = _new_queue(chosen)
+        leases[key] = _Lease(own, idle)
+    return leases[key].queue
+
+
+def _new_queue(device: cl.Device) -> cl.CommandQueue:
+    """A further in-order queue on the process's context of a device."""
+    key = device.int_ptr
+    try:
+        with _lock:
+            if key not in _contexts:
+                _contexts[key] = cl.Context([device])
+            context = _contexts[key]
+        return cl.CommandQueue(context, device)
+    except cl.Error as error:
+        raise DeviceError(f"{describe(device)} gives no context or queue: {error}") from error
 
 
 def profiling_queue(device: cl.Device | None = None) -> cl.CommandQueue:

@@ -21,6 +21,7 @@ from clquant.runtime.pages import PAGES
 from clquant.runtime.pinned import clear_pinned
 from clquant.runtime.recycling import RECYCLER
 from clquant.runtime.session import Session
+from clquant.runtime.siblings import clear_siblings
 from clquant.runtime.staging import clear_stagings
 
 Thing = TypeVar("Thing")
@@ -148,6 +149,7 @@ def release_memory() -> None:
     check_process()
     KEEPER.clear()
     RECYCLER.clear()
+    clear_siblings()
     clear_stagings()
     clear_pinned()
     PAGES.clear()

@@ -216,10 +216,20 @@ def _load_binary(context: cl.Context, device: cl.Device, path: pathlib.Path) -> 
         return None
 
 
-def _store_binary(program: cl.Program, path: pathlib.Path) -> None:
+def _binary_of(program: cl.Program, device: cl.Device) -> bytes:
+    """What a device runs; the binaries of other devices, for which the program was not built, are empty."""
+    devices: list[cl.Device] = cast(Any, program.get_info(cl.program_info.DEVICES))
+    binaries: list[bytes] = cast(Any, program.get_info(cl.program_info.BINARIES))
+    # PoCL lists binaries of those devices only that it was built for.
+    return binaries[devices.index(device)] if len(binaries) == len(devices) else b"".join(binaries[:1])
+
+
+def _store_binary(program: cl.Program, device: cl.Device, path: pathlib.Path) -> None:
     """Write a compiled program whole or not at all; a cache that cannot be written is no error."""
     try:
-        binary = cast(bytes, cast(Any, program.get_info(cl.program_info.BINARIES))[0])
+        binary = _binary_of(program, device)
+        if not binary:
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
     except (OSError, cl.Error):
@@ -259,7 +269,7 @@ def _compile(context: cl.Context, device: cl.Device, file: str, source: str) -> 
         except cl.Error as error:
             raise BuildError(f"{file} does not build on {device.name.strip()}:\n{error}") from error
     if path is not None:
-        _store_binary(program, path)
+        _store_binary(program, device, path)
     return program
 
 

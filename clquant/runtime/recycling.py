@@ -24,6 +24,8 @@ LEAST = 1 << 8
 # Of the device's memory; what was released first goes first.
 MOST_SHARE = 8
 MOST_SHARE_OF_HOST = 64
+# Queues that buffers are kept for: a program that makes one a job would never ask for its buffers again.
+MOST_QUEUES = 16
 
 # The queue, bytes, and whether all of them are 0.
 _Key = tuple[int, int, bool]
@@ -57,6 +59,7 @@ class Recycler:
         self._lock = threading.Lock()
         self._kept: dict[_Key, list[_Kept]] = {}  # the last one kept is last; no list is empty
         self._bytes: collections.Counter[int] = collections.Counter()
+        self._queues: collections.OrderedDict[int, None] = collections.OrderedDict()  # what kept one last is last
         self._ticket = 0
 
     @staticmethod
@@ -118,15 +121,24 @@ class Recycler:
                 kept = _Kept(self._ticket, device, queue, buffer, used, elsewhere)
                 self._kept.setdefault((handle, nbytes, zeros), []).append(kept)
                 self._bytes[device] += nbytes
+            self._queues[handle] = None
+            self._queues.move_to_end(handle)
+            if len(self._queues) > MOST_QUEUES:
+                self._release_of(self._queues.popitem(last=False)[0])
             while self._bytes[device] > bound:
                 self._release_oldest(device)
 
     def clear(self) -> None:
         """Release everything that is kept."""
         with self._lock:
-            for key in list(self._kept):
-                while key in self._kept:
-                    self._remove(key, -1).buffer.release()
+            while self._queues:
+                self._release_of(self._queues.popitem()[0])
+
+    def _release_of(self, handle: int) -> None:
+        """Release what is kept for a queue."""
+        for key in [key for key in self._kept if key[0] == handle]:
+            while key in self._kept:
+                self._remove(key, -1).buffer.release()
 
     def _release_oldest(self, device: int) -> None:
         firsts = [(kept[0].ticket, key) for key, kept in self._kept.items() if kept[0].device == device]

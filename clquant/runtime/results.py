@@ -13,10 +13,11 @@ import pyopencl as cl
 from clquant.runtime.errors import InvalidArgument, device_errors, text_of
 from clquant.runtime.limits import Limits
 from clquant.runtime.memory import HOST_ALIGNMENT, PAGE, Scope, aligned_empty
+from clquant.runtime.opening import open_session
 from clquant.runtime.pages import PAGES
 from clquant.runtime.pinned import pinned_pool
 from clquant.runtime.profiling import profiled
-from clquant.runtime.session import Session, open_session
+from clquant.runtime.session import Session
 from clquant.runtime.touching import touch_ahead
 from clquant.runtime.transfers import new_host_array, order_commands
 

@@ -11,9 +11,8 @@ import numpy.typing as npt
 import pyopencl as cl
 import pyopencl.array
 
-from clquant.runtime import devices, tuning, variants
-from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, device_errors
-from clquant.runtime.forking import check_process
+from clquant.runtime import tuning, variants
+from clquant.runtime.errors import DeviceError, device_errors
 from clquant.runtime.launching import PreparedLaunch, set_arguments
 from clquant.runtime.limits import Limits
 from clquant.runtime.memory import Scope
@@ -22,6 +21,7 @@ from clquant.runtime.profiling import record
 from clquant.runtime.programs import PROGRAMS, Kernel, Program
 from clquant.runtime.transfers import (
     Upload,
+    marker,
     new_host_array,
     order_commands,
     read_buffer,
@@ -375,6 +375,24 @@ class Session:
         with device_errors("allocating a device array"):
             return pyopencl.array.empty(self.queue, shape, np.dtype(dtype))
 
+    def hand_over(self, array: pyopencl.array.Array) -> pyopencl.array.Array:
+        """A device array as a result: its event is over when all is that was queued so far.
+
+        So PyOpenCL waits for it where the array is used on another queue.
+
+        Parameters
+        ----------
+        array : pyopencl.array.Array
+
+        Raises
+        ------
+        DeviceMemoryError, DeviceError
+            If the device fails.
+        """
+        with device_errors("ending a device array"):
+            array.add_event(marker(self.queue))
+        return array
+
     def finish(self) -> None:
         """Wait until all that was queued is done.
 
@@ -385,40 +403,3 @@ class Session:
         """
         with device_errors("waiting for the queue"):
             self.queue.finish()
-
-
-def open_session(queue: cl.CommandQueue | None = None, arrays: Sequence[pyopencl.array.Array] = ()) -> Session:
-    """The session of a job: on `queue`, else on the device arrays' common queue, else on the default device.
-
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue, optional
-    arrays : sequence of pyopencl.array.Array
-        The job's device inputs. Where they are on another queue than `queue`, their pending work is waited for.
-
-    Raises
-    ------
-    InvalidType
-        If `queue` is no command queue.
-    InvalidArgument
-        If device arrays are of another context than the queue, or disagree among themselves.
-    NoDeviceError
-        If there is no OpenCL device.
-    DeviceError
-        In a process forked after OpenCL was used (see `clquant.runtime.forking`).
-    """
-    check_process()
-    if queue is not None and not isinstance(queue, cl.CommandQueue):
-        raise InvalidType(
-            f"queue is a {type(queue).__name__}; allowed: a pyopencl.CommandQueue or None "
-            "(clquant.runtime.default_queue('gpu') gives one)"
-        )
-    chosen = queue if queue is not None else devices.common_queue(tuple(arrays))
-    if chosen is None:
-        return Session(devices.default_queue())
-    for array in arrays:
-        if array.context != chosen.context:
-            raise InvalidArgument("queue= and a device array belong to differing OpenCL contexts")
-        if array.queue is not None and array.queue != chosen:
-            array.finish()
-    return Session(chosen)
