@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import PIL.Image
-
 from clquant import files, params
-from clquant.images import ImageLike
-from clquant.palette import engine
+from clquant.images import ImageLike, several
+from clquant.palette import engine, gif, gif_frames
 from clquant.palette.indexed import IndexedImage
 from clquant.runtime import InvalidArgument, InvalidType, Progress, ProgressCallback
 
-DELAYS_MS = 10, 655350
-KEEP_FRAME, CLEAR_FRAME = 1, 2
+DELAYS_MS = 10, 10 * gif.MAX_DELAY
 
 
 def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int = 40, loop: bool = True) -> bytes:
-    """An animated GIF.
+    """An animated GIF that shows every frame as it is, and as many of them: equal ones are not merged.
 
     Parameters
     ----------
     frames : sequence or iterator of IndexedImage
-        At least one, all of one size, each of at most 256 colours; where palettes differ, each frame carries its own.
-        Entries of alpha below 128 become one transparent entry.
+        At least one, all of one size, at most 65535 pixels wide and high, each of at most 256 colours; where palettes
+        differ, each frame carries its own. Entries of alpha below 128 become one transparent entry.
     delay_ms : int
         How long each frame stands, 10 to 655350 ms; GIF counts in 10 ms, so it is rounded to that.
     loop : bool
@@ -39,7 +35,7 @@ def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int = 40, loop: bool 
     Raises
     ------
     InvalidArgument
-        If there is no frame, or their sizes differ, or a palette is too large.
+        If there is no frame, or their sizes differ, or a palette or a frame is too large.
     """
     delay_ms = params.integer("delay_ms", delay_ms, *DELAYS_MS)
     params.boolean("loop", loop)
@@ -52,21 +48,8 @@ def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int = 40, loop: bool 
     shapes = sorted({frame.shape for frame in given})
     if len(shapes) > 1:
         raise InvalidArgument(f"frames have the sizes {shapes} (height, width); allowed: one size for all")
-    pictures = [_frame(frame) for frame in given]
-    clear = any("transparency" in picture.info for picture in pictures)
-    out = io.BytesIO()
-    pictures[0].save(
-        out,
-        "GIF",
-        save_all=True,
-        append_images=pictures[1:],
-        duration=max(round(delay_ms / 10), 1) * 10,
-        optimize=False,
-        # Where frames have holes, what the frame before left there must go.
-        disposal=CLEAR_FRAME if clear else KEEP_FRAME,
-        **({"loop": 0} if loop else {}),
-    )
-    return out.getvalue()
+    height, width = given[0].shape
+    return gif.encoded(width, height, gif_frames.drawn(given, loop), max(round(delay_ms / 10), 1), loop)
 
 
 def _listed(frames: Any) -> list[Any]:
@@ -77,12 +60,6 @@ def _listed(frames: Any) -> list[Any]:
     if not listed:
         raise InvalidArgument("frames are none; allowed: at least one")
     return listed
-
-
-def _frame(frame: IndexedImage) -> PIL.Image.Image:
-    picture, more = frame.gif_image()
-    picture.info.update(more)
-    return picture
 
 
 def save_gif(
@@ -121,7 +98,7 @@ def quantize_frames(
     learner : PaletteEngine
         Fitted to all frames where they share a palette (it keeps that one), else to each.
     frames : sequence or iterator of images
-        All are held until the last is done. The pictures of an animated file: ``PIL.ImageSequence.all_frames(image)``.
+        All are held until the last is done. The pictures of an animated file: ``PIL.ImageSequence.Iterator(image)``.
     shared : bool
         One palette for all: smaller files, and colours that do not change from frame to frame.
     dither : optional
@@ -142,7 +119,7 @@ def quantize_frames(
     StoppedError
         If `progress` returned False.
     """
-    pictures = _listed(frames)
+    pictures = _listed(several(frames, "frames"))
     if not isinstance(learner, engine.PaletteEngine):
         raise InvalidType(f"learner is {params.shown(learner)}; allowed: an engine that learns palettes")
     params.boolean("shared", shared)

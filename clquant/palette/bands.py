@@ -158,7 +158,7 @@ def _run(
             meanwhile()
         if picture.channels == 4:
             mapper.check_transparency()
-    return result if isinstance(result, Array) else result.array()
+    return session.hand_over(result) if isinstance(result, Array) else result.array()
 
 
 def _store(band: Band, palette: Palette, write: Writer, colors: bool, result: Array | HostResult) -> None:

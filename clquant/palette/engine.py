@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import abc
-import copy
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,12 +14,11 @@ from clquant.estimator import Estimator
 from clquant.images import ImageLike
 from clquant.palette import bands, lookup, spaces
 from clquant.palette.dither import Ditherer, find_dither
-from clquant.palette.error import allowed_error, fewest_colors, mean_squared_error
+from clquant.palette.fewest import FewestColors, allowed_error
 from clquant.palette.indexed import IndexedImage
-from clquant.palette.palette import MOST_COLORS, Palette, as_palette, checked_fixed
-from clquant.runtime import CommandQueue, HostResult, InvalidArgument, Progress, ProgressCallback, open_session
-
-METRICS = ("l2", "l1")
+from clquant.palette.mapping import METRICS
+from clquant.palette.palette import Palette, as_palette
+from clquant.runtime import CommandQueue, HostResult, ProgressCallback, open_session
 
 
 def _checked(
@@ -183,7 +180,8 @@ class PaletteEngine(Estimator, abc.ABC):
         ----------
         images : image, or list, tuple or iterator of images
         target_psnr : float, optional
-            Least PSNR in dB of all images together, 0 to 100, of 8-bit sRGB values, undithered.
+            Least PSNR in dB of all images together, 0 to 100, undithered: of 8-bit sRGB values, whatever the
+            ``color_space`` and ``metric`` by which pixels take their colours.
         max_mse : float, optional
             Greatest mean squared error a channel, instead.
         sample_weight : optional
@@ -193,15 +191,16 @@ class PaletteEngine(Estimator, abc.ABC):
 
         Returns
         -------
-        The engine itself; its `palette_` has the fewest colours found by doubling and bisection.
+        The engine itself; its `palette_` has the fewest colours found by doubling and bisection, and all else that it
+        learned is of that fit.
 
         Raises
         ------
         InvalidArgument
-            If not exactly one target is given, or `n_colors` colours do not reach it.
+            If not exactly one target is given, `n_colors` colours do not reach it, or ``init`` is an array of colours.
         """
-        search = _QualitySearch(self, images, allowed_error(target_psnr, max_mse), sample_weight, progress)
-        self.palette_ = search.run()
+        search = FewestColors(self, images, allowed_error(target_psnr, max_mse), sample_weight, progress)
+        vars(self).update(search.run())
         return self
 
     def predict(self, image: ImageLike, dither: Any = None, *, progress: ProgressCallback | None = None) -> Any:
@@ -305,11 +304,11 @@ class PaletteEngine(Estimator, abc.ABC):
             source = picture.send(session, scope)
             shape = (picture.height, picture.width)
             room = None if picture.on_device else HostResult(session, shape, np.uint8, ahead=True)
-            end_fit = self._begin_fit(source, sample_weight, progress)
+            palette, end_fit = self._begin_fit(source, sample_weight, progress)
             try:
                 space, metric = self.color_space, self.metric
                 return bands.indices(
-                    source, self.palette_, space, self.queue, progress, metric=metric, room=room, meanwhile=end_fit
+                    source, palette, space, self.queue, progress, metric=metric, room=room, meanwhile=end_fit
                 )
             finally:
                 end_fit()
@@ -340,10 +339,12 @@ class PaletteEngine(Estimator, abc.ABC):
         self.fit(picture, sample_weight, progress=progress)
         return self.transform(picture, progress=progress)
 
-    def _begin_fit(self, images: Any, sample_weight: Any, progress: ProgressCallback | None) -> Callable[[], None]:
-        """`fit` as far as `palette_` takes it. What this gives does the rest, once however often it is called."""
+    def _begin_fit(
+        self, images: Any, sample_weight: Any, progress: ProgressCallback | None
+    ) -> tuple[Palette, Callable[[], None]]:
+        """`fit` as far as the palette takes it. What comes with that does the rest, at its first call alone."""
         self.fit(images, sample_weight, progress=progress)
-        return lambda: None
+        return self.palette_, lambda: None
 
     def _given(self, dither: Any, progress: ProgressCallback | None) -> dict[str, Any]:
         self._check_fitted("palette_")
@@ -355,46 +356,3 @@ class PaletteEngine(Estimator, abc.ABC):
             "queue": self.queue,
             "progress": progress,
         }
-
-
-def _decibels(error: float) -> str:
-    return f"{10 * math.log10(255**2 / error):.2f} dB" if error else "no loss"
-
-
-class _QualitySearch:
-    """Fits of one engine with differing numbers of colours."""
-
-    def __init__(
-        self, engine: PaletteEngine, sources: Any, limit: float, weight: Any, progress: ProgressCallback | None
-    ) -> None:
-        self.engine = copy.copy(engine)
-        given = engine.get_params()
-        self.most = params.integer("n_colors", given["n_colors"], 2, MOST_COLORS)
-        self.least = max(len(checked_fixed(given.get("fixed_colors"), self.most)) + 1, 2)
-        sources = images.several(sources)
-        self.pictures = images.read_many(sources)
-        self.weight = weight if isinstance(sources, list | tuple) else [weight] if weight is not None else None
-        self.limit = limit
-        self.progress = Progress(params.callback("progress", progress))
-        self.found: dict[int, tuple[Palette, float]] = {}
-
-    def run(self) -> Palette:
-        count = fewest_colors(self._reaches, self.most, self.least)
-        if count is None:
-            error = self.found[self.most][1]
-            raise InvalidArgument(
-                f"n_colors is {self.most}, which gives a mean squared error of {error:.4g} ({_decibels(error)}); "
-                f"the target of {self.limit:.4g} ({_decibels(self.limit)}) needs more colours"
-            )
-        return self.found[count][0]
-
-    def _reaches(self, count: int) -> bool:
-        self.engine.set_params(n_colors=count)
-        self.engine.fit(self.pictures, self.weight)
-        palette = self.engine.palette_
-        errors = [mean_squared_error(picture, palette, queue=self.engine.queue) for picture in self.pictures]
-        pixels = [picture.pixels for picture in self.pictures]
-        error = math.fsum(e * n for e, n in zip(errors, pixels, strict=True)) / sum(pixels)
-        self.found[count] = palette, error
-        self.progress.report(len(self.found), max(len(self.found), 2 * self.most.bit_length()))
-        return error <= self.limit

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from clquant.palette.palette import MOST_COLORS, Palette, hex_color, with_equal_alpha
 from clquant.runtime import FormatError
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def _lines(data: bytes, what: str) -> list[str]:
@@ -15,7 +18,7 @@ def _lines(data: bytes, what: str) -> list[str]:
         text = data.decode("latin-1")
     if "\0" in text:
         raise FormatError(f"{what}: there are zero bytes in what should be text")
-    return [line.strip() for line in text.splitlines()]
+    return [line.strip() for line in _LINE_END.split(text)]  # str.splitlines would also split within a name
 
 
 def _values(words: Sequence[str], what: str, number: int) -> tuple[int, ...]:

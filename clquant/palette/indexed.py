@@ -12,13 +12,16 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import files, params
-from clquant.palette import sixel
+from clquant.palette import gif, sixel
 from clquant.palette.order import permutation
 from clquant.palette.palette import Palette, as_array, as_palette
 from clquant.runtime import Array, ClquantError, InvalidArgument, InvalidType
 
 # GIF knows one transparent entry: colours of less alpha than this become it.
 GIF_ALPHA = 128
+
+# Formats that Pillow writes in full colour, but cannot write, or does not read again, with alpha.
+WITHOUT_ALPHA = frozenset({"BMP", "DIB", "EPS", "JPEG", "MPO", "PCX", "PPM"})
 
 
 class IndexedImage:
@@ -84,13 +87,21 @@ class IndexedImage:
         return as_array(self.to_array(), dtype, None)
 
     def to_pil(self) -> PIL.Image.Image:
-        """A PIL image: mode P up to 256 colours (alpha as its ``transparency`` bytes), else RGB or RGBA."""
+        """A PIL image: mode P up to 256 colours, else RGB or RGBA.
+
+        Of mode P, one transparent entry among opaque ones is its ``info["transparency"]`` as a number, which is all
+        that Pillow writes to GIF; other alpha is there as a byte a colour.
+        """
         if len(self.palette) > 256:
             return PIL.Image.fromarray(self.to_array())
         image = PIL.Image.fromarray(self.host_indices())
         image.putpalette(self.palette.colors[:, :3].tobytes(), "RGB")
-        if self.palette.has_alpha and self.palette.colors[:, 3].min() < 255:
-            image.info["transparency"] = self.palette.colors[:, 3].tobytes()
+        alpha = self.palette.rgba()[:, 3]
+        faint = np.flatnonzero(alpha < 255)
+        if len(faint) == 1 and alpha[faint[0]] == 0:
+            image.info["transparency"] = int(faint[0])
+        elif len(faint):
+            image.info["transparency"] = alpha.tobytes()
         return image
 
     def to_bytes(self, format: str = "PNG", **options: Any) -> bytes:
@@ -101,7 +112,8 @@ class IndexedImage:
         format : str
             ``"PNG"`` (indexed up to 256 colours with alpha kept, else in full colour), ``"GIF"`` (at most 256
             colours; entries of alpha below 128 become one transparent entry), ``"SIXEL"``, or any other that
-            Pillow writes, in full colour (without alpha where the format has none).
+            Pillow writes in full colour (without alpha in BMP, DIB, EPS, JPEG, MPO, PCX and PPM); or a suffix, such
+            as ``"jpg"``.
         **options
             Passed to Pillow.
 
@@ -117,7 +129,7 @@ class IndexedImage:
         """
         if not isinstance(format, str):
             raise InvalidType(f"format is {params.shown(format)}; allowed: the name of a picture format")
-        name = format.upper()
+        name = _format_named(format)
         if name == "SIXEL":
             return self.to_sixel()
         if name == "GIF":
@@ -127,7 +139,7 @@ class IndexedImage:
             image = self.to_pil()
         else:
             image = PIL.Image.fromarray(self.to_array())
-            if name in ("JPEG", "BMP", "PPM") and image.mode == "RGBA":
+            if name in WITHOUT_ALPHA and image.mode == "RGBA":
                 image = image.convert("RGB")
         out = io.BytesIO()
         try:
@@ -149,17 +161,39 @@ class IndexedImage:
         Raises
         ------
         InvalidArgument
-            If there are more than 256 colours.
+            As `gif_indices`.
         """
-        if len(self.palette) > 256:
-            raise InvalidArgument(f"a GIF holds at most 256 colours; this palette has {len(self.palette)}")
+        indices, transparent = self.gif_indices()
+        image = PIL.Image.fromarray(indices)
+        image.putpalette(self.palette.colors[:, :3].tobytes(), "RGB")
+        return image, {} if transparent is None else {"transparency": transparent}
+
+    def gif_indices(self) -> tuple[npt.NDArray[np.uint8], int | None]:
+        """The indices as GIF holds them: (H, W) uint8, and the entry that all of alpha below 128 became, if any.
+
+        Returns
+        -------
+        tuple
+
+        Raises
+        ------
+        InvalidArgument
+            If there are more than 256 colours, or 65535 pixels in a row or column.
+        """
+        if len(self.palette) > gif.MAX_COLORS:
+            raise InvalidArgument(f"a GIF holds at most {gif.MAX_COLORS} colours; this palette has {len(self.palette)}")
+        height, width = self.shape
+        if max(height, width) > gif.MAX_SIDE:
+            raise InvalidArgument(
+                f"a GIF is at most {gif.MAX_SIDE} pixels wide and high; this picture is {width} wide and {height} high"
+            )
         indices = self.host_indices()
         clear = np.flatnonzero(self.palette.rgba()[:, 3] < GIF_ALPHA)
-        image = PIL.Image.fromarray(
-            np.where(np.isin(indices, clear), clear[0], indices).astype(np.uint8) if len(clear) else indices
-        )
-        image.putpalette(self.palette.colors[:, :3].tobytes(), "RGB")
-        return image, {"transparency": int(clear[0])} if len(clear) else {}
+        if len(clear) < 2:
+            return indices, int(clear[0]) if len(clear) else None
+        merged = np.arange(len(self.palette), dtype=np.uint8)
+        merged[clear] = clear[0]
+        return np.take(merged, indices), int(clear[0])
 
     def counts(self) -> npt.NDArray[np.int64]:
         """(n,) int64: how many pixels have each palette colour."""
@@ -265,11 +299,32 @@ def format_of(path: str | os.PathLike[str]) -> str:
         If no format has that suffix, or it is no path.
     """
     named = files.path_of(path)
-    suffix = named.suffix.lower()
-    if suffix in (".six", ".sixel"):
+    name = _format_of_suffix(named.suffix)
+    if name is None:
+        raise InvalidArgument(f"{str(named)!r}: no picture format has the suffix {named.suffix!r}; try .png or .gif")
+    return name
+
+
+def _format_named(format: str) -> str:
+    """A format's name as Pillow has it, or ``"SIXEL"``, of such a name or a suffix in letters of any case."""
+    name = format.upper()
+    if name in ("PNG", "GIF", "SIXEL"):
+        return name
+    PIL.Image.init()
+    known = name if name in PIL.Image.SAVE else _format_of_suffix("." + format.removeprefix("."))
+    if known is None:
+        raise InvalidArgument(
+            f"format is {params.shown(format)}; allowed: 'PNG', 'GIF', 'SIXEL', or the name or suffix of a format that "
+            f"Pillow writes, such as 'JPEG', 'TIFF' or 'webp'"
+        )
+    return known
+
+
+def _format_of_suffix(suffix: str) -> str | None:
+    """The format of a suffix with its dot; None where Pillow writes none."""
+    lower = suffix.lower()
+    if lower in (".six", ".sixel"):
         return "SIXEL"
     PIL.Image.init()
-    name = PIL.Image.registered_extensions().get(suffix)
-    if name is None or name not in PIL.Image.SAVE:
-        raise InvalidArgument(f"{str(named)!r}: no picture format has the suffix {suffix!r}; try .png or .gif")
-    return name
+    name = PIL.Image.registered_extensions().get(lower)
+    return name if name in PIL.Image.SAVE else None

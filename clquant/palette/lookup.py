@@ -72,7 +72,7 @@ def applied(chosen: Any, palette: Palette, queue: CommandQueue | None) -> Any:
             packed = scope.empty(chosen.nbytes)
             session.copy(packed, images.buffer_of(chosen), chosen.nbytes, chosen.offset)
             ColorLookup(session, scope, palette).apply(packed, int(chosen.size), images.buffer_of(colors))
-        return colors
+        return session.hand_over(colors)
     if chosen.size < FEWEST_SENT:
         return np.take(palette.colors, chosen, axis=0)
     session = open_session(queue)

@@ -29,6 +29,8 @@ from clquant.runtime import Buffer, InvalidArgument, Scope, Session, Variant
 LANES = Variant("lanes", "palette_map_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator)
 PORTABLE = Variant("portable", "palette_map.cl")
 VARIANTS = (LANES, TABLE, PORTABLE)
+# How colours are compared: by squared distance, or by the sum of absolute differences.
+METRICS = ("l2", "l1")
 Kept = TypeVar("Kept")
 
 # Bytes of a memo's entry in the lanes form.

@@ -269,6 +269,10 @@ class Palette:
 
         formats.write(self, path, format)
 
+    def __reduce__(self) -> tuple[type[Palette], tuple[npt.NDArray[np.uint8]]]:
+        """For `pickle` and `copy`: what is made is read-only too."""
+        return type(self), (self._colors,)
+
     def __len__(self) -> int:
         return len(self._colors)
 

@@ -24,6 +24,10 @@ SKETCH_STEPS = 32
 SKETCH_POINTS = 128
 LEAST_SKETCH = 1 << 14
 SKETCH_LEVELS = (5, 6, 7)
+# So few centers start so often: of 37 photographs and 2 to 8 colours one start was up to 3 % worse than the best of six
+# of others up to 45 %; of three starts the best was within 1 %. They share the rounds of swaps, with as good results.
+FEW_CENTERS = 8
+STARTS_OF_FEW = 3
 
 
 def sampled_start(
@@ -63,8 +67,7 @@ def sampled_start(
     sketcher = Sketcher(session, scope, counts, sets.points)
     levels = sketch_levels(sketcher, sets.points, k)
     rough = Lloyd(session, scope, sketcher.sketch(scope, *levels[0]), k) if levels else sets.lloyd(k)
-    sample_centers(session, rough, seed)
-    swap_centers(session, scope, rough, rounds, SWAP_STEPS)
+    _seed(session, scope, rough, seed, rounds, tol)
     lloyd = sets.lloyd(k)
     for level in levels[1:]:
         finer = Lloyd(session, scope, sketcher.sketch(scope, *level), k)
@@ -74,6 +77,21 @@ def sampled_start(
     if rough is not lloyd:
         lloyd.copy_centers(rough)
     return lloyd
+
+
+def _seed(session: Session, scope: Scope, rough: Lloyd, seed: int, rounds: int, tol: float) -> None:
+    """Centers of a sketch by k-means++ and swaps; few from several starts: the best stays, the first of equals."""
+    found: list[tuple[int, int, npt.NDArray[np.int64]]] = []
+    starts = STARTS_OF_FEW if rough.k <= FEW_CENTERS else 1
+    for start in range(starts):
+        # Far from the seeds of `n_init`, which follow one another.
+        sample_centers(session, rough, (seed + (start << 62)) % 2**64)
+        swap_centers(session, scope, rough, -(-rounds // starts), SWAP_STEPS)
+        if rough.k <= FEW_CENTERS:
+            rough.run(SKETCH_STEPS, tol)
+            found.append((rough.inertia_later()(), start, rough.get_centers()))
+    if found:
+        rough.set_centers(min(found)[2])
 
 
 def sketch_levels(sketcher: Sketcher, points: Points, k: int) -> list[tuple[int, npt.NDArray[np.uint32]]]:

@@ -15,6 +15,9 @@ from clquant.images import ImageLike, Picture
 from clquant.palette.counting import MAX_WEIGHT
 from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, open_session
 
+# Of smaller sums of floats, the number of units that make 1 may be no float64.
+LEAST_SUM = 1e-280
+
 
 def fixed_point_weights(
     weights: Sequence[npt.NDArray[np.floating] | npt.NDArray[np.integer]],
@@ -36,18 +39,23 @@ def fixed_point_weights(
     Raises
     ------
     InvalidArgument
-        If a weight is negative or not finite, if all are 0, or if integers add up to 2^32 or more.
+        If a weight is negative or not finite; if floats add up to less than 1e-280, integers to 0 or 2^32 or more.
     """
     if not all(np.isfinite(w).all() and (w >= 0).all() for w in weights):
         raise InvalidArgument("sample_weight has negative or non-finite values; allowed: finite numbers from 0 up")
     if any(np.issubdtype(w.dtype, np.floating) for w in weights):
         total = sum(float(w.sum(dtype=np.float64)) for w in weights)
-        if total == 0 or not np.isfinite(total):
-            raise InvalidArgument(f"sample_weight adds up to {total:g}; allowed: a finite sum above 0")
+        if total < LEAST_SUM or not np.isfinite(total):
+            raise InvalidArgument(
+                f"sample_weight adds up to {total:g}; allowed: a finite sum above 0, at least {LEAST_SUM:g}"
+            )
         # Rounding adds at most 1/2 a pixel, and a float64 sum of n terms is short by less than n.
         room = MAX_WEIGHT - 2 * sum(w.size for w in weights)
         exponent = int(np.floor(np.log2(room / total)))
         return [np.rint(np.ldexp(w.astype(np.float64), exponent)).astype(np.uint32) for w in weights], 2.0**exponent
+    largest = max(int(w.max()) for w in weights)
+    if largest > MAX_WEIGHT:  # the sum might be too large for 64 bits
+        raise InvalidArgument(f"sample_weight goes up to {largest}; allowed: integers that add up to 1 to {MAX_WEIGHT}")
     sums = sum(int(w.sum(dtype=np.uint64)) for w in weights)
     if not 0 < sums <= MAX_WEIGHT:
         raise InvalidArgument(f"sample_weight adds up to {sums}; allowed: 1 to {MAX_WEIGHT}")
@@ -72,7 +80,7 @@ def checked_weights(
 
     Parameters
     ----------
-    sample_weight : array_like, gray picture or its path, a list of them, or None
+    sample_weight : array_like or device array, gray picture or its path, a list of them, or None
         (H, W) an image.
     pictures : sequence of Picture
     sources : image or list of images

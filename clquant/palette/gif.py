@@ -1,0 +1,120 @@
+"""The GIF89a container of animations: headers, colour tables and frames' blocks, in the specification's order.
+
+Source: CompuServe, "Graphics Interchange Format, version 89a", 1990; the loop block is Netscape's extension.
+Pillow packs the pixels (LZW). Its own writer of animations is not used: it merges equal frames, and compares frames
+without their alpha.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+
+MAX_SIDE = 65535
+MAX_COLORS = 256
+MAX_DELAY = 65535  # hundredths of a second
+
+_HEADER_BYTES = 13
+_TABLE_FLAG = 0x80
+_EIGHT_BITS_A_CHANNEL = 0x70
+_KEEP, _CLEAR = 1, 2  # what becomes of a frame's rectangle before the next frame is drawn
+_EXTENSION, _DESCRIPTOR, _TRAILER = b"\x21", b"\x2c", b"\x3b"
+_LOOP_FOR_EVER = _EXTENSION + b"\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One rectangle that is drawn on what the frames before left.
+
+    Attributes
+    ----------
+    indices : ndarray of uint8, shape (h, w)
+    x, y : int
+        Where its upper left pixel goes.
+    colors : ndarray of uint8, shape (n, 3)
+        1 to 256 of them.
+    transparent : int or None
+        The index that draws nothing.
+    clear : bool
+        Whether the rectangle becomes transparent before the next frame is drawn, instead of staying.
+    """
+
+    indices: npt.NDArray[np.uint8]
+    x: int
+    y: int
+    colors: npt.NDArray[np.uint8]
+    transparent: int | None
+    clear: bool
+
+
+def encoded(width: int, height: int, frames: Iterable[Frame], delay: int, loop: bool) -> bytes:
+    """A whole file.
+
+    Parameters
+    ----------
+    width, height : int
+        Of the picture, 1 to `MAX_SIDE`.
+    frames : iterable of Frame
+        At least one. Those whose table is not the first one's carry their own.
+    delay : int
+        Hundredths of a second that each frame stands, up to `MAX_DELAY`.
+    loop : bool
+        Whether it runs for ever, or once.
+
+    Returns
+    -------
+    bytes
+    """
+    out = io.BytesIO()
+    shared: tuple[int, bytes] | None = None
+    for frame in frames:
+        size, table = _table(frame.colors)
+        if shared is None:
+            shared = size, table
+            background = frame.transparent or 0
+            flags = _TABLE_FLAG | _EIGHT_BITS_A_CHANNEL | size
+            out.write(b"GIF89a" + struct.pack("<HHBBB", width, height, flags, background, 0) + table)
+            if loop:
+                out.write(_LOOP_FOR_EVER)
+        own = (size, table) != shared
+        flags = (_CLEAR if frame.clear else _KEEP) << 2 | (frame.transparent is not None)
+        out.write(_EXTENSION + b"\xf9" + struct.pack("<BBHBB", 4, flags, delay, frame.transparent or 0, 0))
+        rows, columns = frame.indices.shape
+        flags = _TABLE_FLAG | size if own else 0
+        out.write(_DESCRIPTOR + struct.pack("<HHHHB", frame.x, frame.y, columns, rows, flags))
+        out.write((table if own else b"") + _packed(frame.indices))
+    out.write(_TRAILER)
+    return out.getvalue()
+
+
+def _table(colors: npt.NDArray[np.uint8]) -> tuple[int, bytes]:
+    """A colour table, filled up with black to 2^(size + 1) entries: (size, bytes)."""
+    size = max(int(len(colors) - 1).bit_length(), 1) - 1
+    return size, colors.tobytes().ljust(3 * (2 << size), b"\0")
+
+
+def _packed(indices: npt.NDArray[np.uint8]) -> bytes:
+    """A frame's pixels as LZW blocks, cut out of a file of one gray picture, whose values Pillow leaves alone."""
+    out = io.BytesIO()
+    PIL.Image.fromarray(np.ascontiguousarray(indices)).save(out, "GIF", optimize=False, interlace=0)
+    data = out.getvalue()
+    at = _HEADER_BYTES + _table_bytes(data[10])
+    while data[at : at + 1] == _EXTENSION:
+        at += 2
+        while data[at]:
+            at += 1 + data[at]
+        at += 1
+    assert data[at : at + 1] == _DESCRIPTOR
+    at += 10 + _table_bytes(data[at + 9])
+    return data[at : -len(_TRAILER)]
+
+
+def _table_bytes(flags: int) -> int:
+    """Bytes of the colour table that a descriptor's flags announce."""
+    return 3 * (2 << (flags & 7)) if flags & _TABLE_FLAG else 0
