@@ -8,10 +8,27 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from clquant import runtime
+from clquant import images, runtime
 from clquant.images import Picture
 
+MAX_SIDE = 1 << 30  # kernels count a side's pixels in 32 bits, and those of the last work-group's blocks beyond it
 Band = tuple[int, int, int, int]
+
+
+def read_picture(image: images.ImageLike) -> Picture:
+    """`clquant.images.read`, of pictures that error diffusion takes.
+
+    Raises
+    ------
+    InvalidArgument
+        If a side is above `MAX_SIDE`; else as `clquant.images.read`.
+    """
+    picture = images.read(image)
+    if max(picture.height, picture.width) > MAX_SIDE:
+        raise runtime.InvalidArgument(
+            f"image has {picture.height} x {picture.width} pixels; allowed: up to {MAX_SIDE} a side"
+        )
+    return picture
 
 
 def half_blocks(width: int, block: int) -> int:

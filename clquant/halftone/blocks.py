@@ -322,7 +322,7 @@ def halftone(
             whole = (0, picture.height, 0, picture.height)
             job.run(scope, image, target, picture, whole, channels)
             report.report(picture.height, picture.height)
-            return device
+            return session.hand_over(device)
         host = runtime.HostResult(session, (picture.height, row_bytes), np.uint8)
         least = job.least_rows(picture.width, channels)
         for rows in block_bands(picture, row_bytes, EDGE_BYTES * channels, settings.block_size, session, least):

@@ -118,7 +118,7 @@ def pinwheel_palette(
                     result.store(inner, band[2], band[3], output, (band[2] - band[0]) * picture.width * size)
             report.report(band[3], picture.height)
         mapper.check_transparency()
-    return result if picture.on_device else result.array()  # type: ignore[no-any-return]
+    return session.hand_over(result) if picture.on_device else result.array()
 
 
 def _takes_paths(session: runtime.Session, picture: Picture, palette: Palette, settings: VectorSettings) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, overload
 import numpy.typing as npt
 
 from clquant import images, params, runtime
+from clquant.halftone.bands import read_picture
 from clquant.halftone.halftoner import PinwheelHalftoner
 from clquant.halftone.serial import serial_gray, serial_palette
 from clquant.images import HostImage, ImageLike
@@ -46,7 +47,7 @@ def floyd_steinberg(
     Parameters
     ----------
     image : path, PIL image, ndarray or device array
-        Gray where there is no palette; see `clquant.images`.
+        Gray where there is no palette; at most 2^30 pixels a side; see `clquant.images`.
     palette : Palette or array_like, optional
     color_space : str
         "srgb", "linear" or "oklab": where colours are compared with a palette's.
@@ -76,7 +77,7 @@ def floyd_steinberg(
     space = params.choice("color_space", color_space, spaces.NAMES)
     report = runtime.Progress(params.callback("progress", progress))
     checked = None if palette is None else as_palette(palette)
-    picture = images.read(image)
+    picture = read_picture(image)
     session = runtime.open_session(queue, images.device_arrays([picture]))
     if checked is not None:
         return serial_palette(session, picture, checked, space, report)

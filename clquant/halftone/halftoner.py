@@ -10,6 +10,7 @@ import PIL.Image
 
 from clquant import images, params, runtime
 from clquant.estimator import Estimator
+from clquant.halftone.bands import read_picture
 from clquant.halftone.blocks import halftone
 from clquant.halftone.color import VectorSettings, pinwheel_palette
 from clquant.halftone.packing import pack_bits
@@ -49,7 +50,9 @@ class PinwheelHalftoner(Estimator):
     levels : int
         Output levels of each channel, 2 to 256: round(255 j / (levels - 1)).
     linear : bool
-        Diffuse errors in linear light instead of encoded values, so that mean light is kept.
+        Diffuse errors in linear light instead of encoded values, so that mean light is kept. Decisions are made in half
+        gray levels, which in the darks of linear light are coarser than the output levels from about 64 `levels` up:
+        dark tones are noisy then.
     palette : Palette or array_like, optional
         Halftone to these colours instead of to levels: errors are vectors, a pixel takes the entry nearest to its
         colour plus twice the error that reached it, weights are constant; `weights`, `noise` and `levels` must then be
@@ -104,10 +107,12 @@ class PinwheelHalftoner(Estimator):
         scan = params.choice("scan", self.scan, SCANS)
         if isinstance(self.weights, WeightTables):
             tables = self.weights.checked()
-        elif params.choice("weights", self.weights, WEIGHTS) == "constant":
-            tables = constant_tables()
+        elif not isinstance(self.weights, str) or self.weights not in WEIGHTS:
+            raise runtime.InvalidArgument(
+                f"weights is {params.shown(self.weights)}; allowed: 'tone-dependent', 'constant' or WeightTables"
+            )
         else:
-            tables = trained_tables(scan, block_size)
+            tables = constant_tables() if self.weights == "constant" else trained_tables(scan, block_size)
         return Settings(
             block_size=block_size,
             scan=scan,
@@ -152,10 +157,13 @@ class PinwheelHalftoner(Estimator):
     ) -> npt.NDArray[np.uint8] | runtime.Array:
         """Halftone a picture: each of gray, or red, green and blue by itself, alpha unchanged; or to the palette.
 
+        So a gray picture that is held as RGB or RGBA (mode LA is read as RGBA) gets coloured noise: give it as gray,
+        ``image.convert("L")`` of PIL, or give a palette of grays.
+
         Parameters
         ----------
         image : path, PIL image, ndarray or device array
-            uint8 (H, W), (H, W, 3) or (H, W, 4); see `clquant.images`.
+            uint8 (H, W), (H, W, 3) or (H, W, 4), at most 2^30 pixels a side; see `clquant.images`.
         output : str
             "values": output levels as 0..255; "levels": their numbers 0..levels - 1; "bits": of a gray picture at
             two levels, eight pixels a byte, the leftmost in the highest bit, rows padded with 0. With a palette the
@@ -183,11 +191,11 @@ class PinwheelHalftoner(Estimator):
         report = runtime.Progress(params.callback("progress", progress))
         if self.palette is not None:
             vector, palette = self._vector_settings(), as_palette(self.palette)
-            picture = images.read(image)
+            picture = read_picture(image)
             session = runtime.open_session(self.queue, images.device_arrays([picture]))
             return pinwheel_palette(session, picture, palette, vector, report)
         settings = self._settings()
-        picture = images.read(image)
+        picture = read_picture(image)
         if kind == "bits" and (picture.channels != 1 or settings.levels != 2):
             raise runtime.InvalidArgument(
                 f"output is 'bits' for {picture.channels} channels at {settings.levels} levels; "

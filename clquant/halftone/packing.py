@@ -34,4 +34,4 @@ def pack_bits(
         np.int32(picture.width),
         np.int32(packed.shape[1]),
     )
-    return packed
+    return session.hand_over(packed)

@@ -128,4 +128,4 @@ def _in_bands(
     if host is not None:
         return host.array()
     assert device is not None
-    return device
+    return session.hand_over(device)

@@ -185,6 +185,8 @@ def _finish(subtree: Subtree, scope: runtime.Scope, job: Job, gray: bool, on_dev
     if host is not None:
         host.store(scope, 0, count, records)
         result.leaves = host.array()
+    if on_device:
+        subtree.session.hand_over(result.leaves)
     if job.levels:
         result.words, result.stops = subtree.statistics()
     return result
@@ -316,7 +318,7 @@ class _Forest:
         if self.job.picture.on_device:
             array = self.session.new_array(self.result.leaves.shape, self.result.leaves.dtype)
             self.session.write(buffer_of(array), self.result.leaves)
-            self.result.leaves = array
+            self.result.leaves = self.session.hand_over(array)
 
     def _upper_leaf(self, x: int, y: int, level: int) -> Decomposition:
         sums, squares = self.above[level][0][: self.channels, :, y, x].T

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,7 @@ class QuadtreeBuilder(Estimator):
         - ``"range"``: greatest minus least value of every channel is at most `threshold`.
 
         Each is decided in integers, so every device gives the same tree.
-    weights : sequence of int, optional
+    weights : list or array of int, optional
         With ``"weighted"``: one from 0 to 255 for each channel, not all 0.
     min_size : int
         Regions of this side are not split: a power of two, in pixels.
@@ -65,7 +65,7 @@ class QuadtreeBuilder(Estimator):
         threshold: float = 13.0,
         *,
         criterion: str = "deviation",
-        weights: Sequence[int] | None = None,
+        weights: Sequence[int] | npt.NDArray[np.integer[Any]] | None = None,
         min_size: int = 1,
         max_depth: int | None = None,
         method: str = "bottom-up",
@@ -95,8 +95,10 @@ class QuadtreeBuilder(Estimator):
 
     def _run(self, job: Job, progress: runtime.ProgressCallback | None) -> Decomposition:
         report = runtime.Progress(params.callback("progress", progress))
-        session = runtime.open_session(self.queue, images.device_arrays([job.picture]))
-        return decompose(session, job, report)
+        return decompose(self._session(job), job, report)
+
+    def _session(self, job: Job) -> runtime.Session:
+        return runtime.open_session(self.queue, images.device_arrays([job.picture]))
 
     def build(self, image: images.ImageLike, *, progress: runtime.ProgressCallback | None = None) -> Quadtree:
         """The tree of a picture, with statistics.
@@ -130,7 +132,7 @@ class QuadtreeBuilder(Estimator):
         if found.sums is not None and found.squares is not None:
             statistics = LeafStatistics(*shape[:2], leaves, found.sums, found.squares)
         else:
-            statistics = CompleteStatistics(_own_pixels(job.picture), found.words, found.stops)
+            statistics = CompleteStatistics(self._own_pixels(job), found.words, found.stops)
         return Quadtree(shape, job.picture.gray, job.criterion, leaves, statistics)
 
     @overload
@@ -162,13 +164,10 @@ class QuadtreeBuilder(Estimator):
         found: npt.NDArray[np.void] | runtime.Array = self._run(self._job(image, statistics=False), progress).leaves
         return found
 
-
-def _own_pixels(picture: images.Picture) -> npt.NDArray[np.uint8]:
-    """A picture's pixels on the host, which nobody else changes."""
-    shape = (picture.height, picture.width, picture.channels)
-    if picture.device_array is not None:
-        pixels: npt.NDArray[np.uint8] = picture.device_array.get().reshape(shape)
-        return pixels
-    own = runtime.PAGES.empty(shape, np.uint8)
-    own[...] = picture.array
-    return own
+    def _own_pixels(self, job: Job) -> npt.NDArray[np.uint8]:
+        """A picture's pixels on the host, which nobody else changes."""
+        if job.picture.on_device:
+            return job.picture.on_host(self._session(job))
+        own = runtime.PAGES.empty((job.picture.height, job.picture.width, job.picture.channels), np.uint8)
+        own[...] = job.picture.array
+        return own

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from clquant import params
 from clquant.quadtree.geometry import root_level
 from clquant.runtime import InvalidArgument, InvalidType
@@ -134,8 +136,9 @@ def check_min_size(value: Any) -> int:
 
 
 def _check_weights(weights: Any, channels: int) -> tuple[int, ...]:
-    if not isinstance(weights, Sequence) or isinstance(weights, str | bytes):
-        raise InvalidType(f"weights is {params.shown(weights)}; allowed: a list of one integer a channel")
+    array = isinstance(weights, np.ndarray) and weights.ndim == 1
+    if not array and (not isinstance(weights, Sequence) or isinstance(weights, str | bytes)):
+        raise InvalidType(f"weights is {params.shown(weights)}; allowed: a list or array of one integer a channel")
     if len(weights) != channels:
         raise InvalidArgument(f"weights has {len(weights)} entries; allowed: one a channel, here {channels}")
     checked = tuple(params.integer(f"weights[{i}]", w, 0, 255) for i, w in enumerate(weights))

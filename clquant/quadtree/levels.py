@@ -78,7 +78,7 @@ def deviations(sums: Sums, squares: Sums, counts: Integers) -> npt.NDArray[np.fl
 
 @dataclass(frozen=True)
 class Level:
-    """One level of a tree as arrays over the grid of its nodes (rows, columns).
+    """One level of a tree as arrays, read-only, over the grid of its nodes (rows, columns).
 
     Attributes
     ----------
@@ -97,6 +97,10 @@ class Level:
     counts: Integers
     sums: Sums
     squares: Sums
+
+    def __post_init__(self) -> None:
+        for array in (self.kinds, self.counts, self.sums, self.squares):
+            array.flags.writeable = False  # some are views of what the tree keeps
 
     @property
     def means(self) -> npt.NDArray[np.uint8]:

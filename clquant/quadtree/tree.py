@@ -20,6 +20,7 @@ from clquant.quadtree.levels import LEAF, CompleteStatistics, LeafStatistics, Le
 from clquant.runtime import InvalidArgument, InvalidType
 
 MAX_ARRAY_LEVEL = 13  # of a tree that `to_array` lays out: 89 million nodes
+_MANY = (np.ndarray, list, tuple)
 
 
 class Quadtree:
@@ -57,6 +58,10 @@ class Quadtree:
         self.exact = statistics is not None
         self.complete = isinstance(statistics, CompleteStatistics)
         self._statistics = statistics or self._rendered_statistics()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._leaves.flags.writeable = False  # which arrays forget in copies and pickles
 
     def _rendered_statistics(self) -> LeafStatistics:
         means = self._leaves["mean"].reshape(len(self), self.channels).astype(np.uint64)
@@ -230,13 +235,13 @@ class Quadtree:
     @overload
     def find(self, x: int, y: int) -> int: ...
     @overload
-    def find(self, x: npt.NDArray[Any], y: npt.NDArray[Any]) -> Integers: ...
+    def find(self, x: npt.NDArray[Any] | Sequence[int], y: npt.NDArray[Any] | Sequence[int]) -> Integers: ...
     def find(self, x: Any, y: Any) -> Any:
         """Which leaf holds a pixel.
 
         Parameters
         ----------
-        x, y : int or integer arrays of one shape
+        x, y : int, or arrays or lists of integers, of one shape
             Column and row.
 
         Returns
@@ -249,7 +254,7 @@ class Quadtree:
         InvalidType, InvalidArgument
             If a coordinate is no integer or outside the picture.
         """
-        if not isinstance(x, np.ndarray) and not isinstance(y, np.ndarray):
+        if not isinstance(x, _MANY) and not isinstance(y, _MANY):
             column, row = params.integer("x", x, 0, self.width - 1), params.integer("y", y, 0, self.height - 1)
             return int(self._find(np.array([column]), np.array([row]))[0])
         columns, rows = (params.array(name, values, "integers", "iu") for name, values in (("x", x), ("y", y)))
@@ -295,7 +300,10 @@ class Quadtree:
     # --- pictures ---------------------------------------------------------------------------------------------------
 
     def render(self) -> npt.NDArray[np.uint8]:
-        """The picture with every leaf in its mean; uint8 of the picture's own shape."""
+        """The picture with every leaf in its mean; uint8 of the picture's own shape.
+
+        Alpha is a channel like the others: a leaf that holds transparent and other pixels is of their mean alpha.
+        """
         picture: npt.NDArray[np.uint8] = render.paint(self.height, self.width, self._leaves, self._leaves["mean"])
         return picture
 
@@ -331,6 +339,9 @@ class Quadtree:
 
     def frames(self) -> Sequence[npt.NDArray[np.uint8]]:
         """One picture a depth, root first; the last is `render()`.
+
+        Before the last, a loaded tree's differ from those of the tree that was saved: a region still to be split is
+        painted in the mean of its leaves' means, as that of its pixels is not in the file.
 
         Returns
         -------

@@ -2,20 +2,97 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import dataclasses
 import io
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant import files, images, params
-from clquant.runtime import FormatError, InvalidArgument, InvalidType, NotFittedError, open_session
+from clquant.runtime import (
+    Buffer,
+    FormatError,
+    InvalidArgument,
+    InvalidType,
+    NotFittedError,
+    Progress,
+    ProgressCallback,
+    Scope,
+    Session,
+    open_session,
+)
 from clquant.vq import container
 from clquant.vq.blocks import BlockShape
 from clquant.vq.blockset import block_rows
-from clquant.vq.coder import BlockCoder, bands
+from clquant.vq.coder import BlockCoder, band_bytes
+from clquant.vq.pipes import Sink, Source
 from clquant.vq.search import Search, index_dtype
 from clquant.vq.sidematch import SideMatch
+
+
+@dataclasses.dataclass(frozen=True)
+class _BandCoder:
+    """Codes bands of a .clvq file, which are cut once more into what the device takes.
+
+    Attributes
+    ----------
+    session : Session
+    picture : Picture
+    shape : BlockShape
+    search : Search
+    matcher : SideMatch or None
+    tolerance : int
+        For the matcher.
+    size : int
+        Codewords.
+    progress : Progress
+        Told of blocks, but not of the last of a band, which are done when they are written.
+    """
+
+    session: Session
+    picture: images.Picture
+    shape: BlockShape
+    search: Search
+    matcher: SideMatch | None
+    tolerance: int
+    size: int
+    progress: Progress
+
+    def code(self, first: int, end: int) -> tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.uint16] | None]:
+        """The table of block rows ``first..end`` and its escapes, as `container.Writer.write` takes them."""
+        rows, columns = self.shape.table_shape(self.picture.height, self.picture.width)
+        row_bytes = self.shape.rows * band_bytes(self.picture, self.shape)
+        over = 0 if self.matcher is None else 1  # a part begins with the last row of the one above, which is known
+        most = max(self.session.limits.max_alloc // row_bytes, 1 + over)
+        chosen: npt.NDArray[np.integer[Any]] = np.empty((end - first, columns), index_dtype(self.size))
+        symbols = np.empty(chosen.shape, np.uint8)
+        for top in range(0, max(end - first - over, 1), most - over):
+            part = slice(top, min(top + most, end - first))
+            known = over if top else 0
+            if top:
+                self.progress.report((first + top + known) * columns, rows * columns)
+            with self.session.scope() as scope:
+                pixels, height = self._upload(scope, first + part.start, first + part.stop)
+                nearest = np.empty_like(chosen[part])
+                indices = scope.empty(nearest.nbytes)
+                self.search.run(pixels, height, self.picture.width, indices)
+                self.session.download_into(nearest, indices)
+                if self.matcher is not None:
+                    nearest[:known] = chosen[top : top + known]
+                    blocks = block_rows(self.session, scope, pixels, height, self.picture.width, self.shape)
+                    told = self.progress.part((first + top + known) * columns, rows * columns)
+                    ranks, nearest = self.matcher.encode(blocks, nearest, self.tolerance, told)
+                    symbols[top + known : part.stop] = ranks[known:]
+            chosen[part] = nearest
+        return (chosen, None) if self.matcher is None else (symbols, chosen[symbols == container.ESCAPE])
+
+    def _upload(self, scope: Scope, first: int, end: int) -> tuple[Buffer, int]:
+        """Pixels of block rows, and how many pixel rows they are."""
+        row0, row1 = first * self.shape.rows, min(end * self.shape.rows, self.picture.height)
+        return self.picture.upload(self.session, scope, row0, row1), row1 - row0
 
 
 class ClvqCoder(BlockCoder):
@@ -24,7 +101,9 @@ class ClvqCoder(BlockCoder):
     state_size: int
     tolerance: float
 
-    def compress(self, image: images.ImageLike, *, embed_codebook: bool = True) -> bytes:
+    def compress(
+        self, image: images.ImageLike, *, embed_codebook: bool = True, progress: ProgressCallback | None = None
+    ) -> bytes:
         """Encode an image to the bytes of a .clvq file.
 
         Parameters
@@ -33,6 +112,8 @@ class ClvqCoder(BlockCoder):
             Of the codebook's channels.
         embed_codebook : bool
             Whether the codebook goes along; without it the file names it, to be read by a codec that holds it.
+        progress : callable, optional
+            Called with (blocks done, blocks); returning False stops the job.
 
         Returns
         -------
@@ -42,27 +123,39 @@ class ClvqCoder(BlockCoder):
         ------
         NotFittedError, InvalidArgument, InvalidType, FileError
             As `encode`.
+        StoppedError
+            If `progress` returned False.
         """
         file = io.BytesIO()
-        self.compress_to(file, image, embed_codebook=embed_codebook)
+        self.compress_to(file, image, embed_codebook=embed_codebook, progress=progress)
         return file.getvalue()
 
-    def compress_to(self, file: container.Sink, image: images.ImageLike, *, embed_codebook: bool = True) -> None:
+    def compress_to(
+        self,
+        file: Sink,
+        image: images.ImageLike,
+        *,
+        embed_codebook: bool = True,
+        progress: ProgressCallback | None = None,
+    ) -> None:
         """Encode an image to a binary file or pipe, band by band.
 
         Parameters
         ----------
         file : binary file
-            Anything with `write`.
+            Anything with `write`; raw files that take a part of what they are given are given the rest again.
         image : image
-        embed_codebook : bool
+        embed_codebook, progress
             As for `compress`.
 
         Raises
         ------
         NotFittedError, InvalidArgument, InvalidType, FileError
-            As `encode`.
+            As `encode`; also if `file` takes no bytes, or cannot be written.
+        StoppedError
+            If `progress` returned False; what was written by then is no whole file.
         """
+        report = Progress(params.callback("progress", progress))
         embed = params.boolean("embed_codebook", embed_codebook)
         if not hasattr(file, "write"):
             raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for writing")
@@ -80,26 +173,18 @@ class ClvqCoder(BlockCoder):
         )
         writer = container.Writer(file, header, self.codebook_ if embed else None)
         session = open_session(self.queue, images.device_arrays([picture]))
-        most_rows = container.MAX_BAND_BLOCKS // header.table_shape[1] * shape.rows
         tolerance = int(mean_tolerance * shape.components) if state_size else 0
         with session.scope() as scope:
             search = Search(session, scope, self._rows(), shape)
             matcher = SideMatch(session, scope, self._rows(), shape, state_size) if state_size else None
-            for top, bottom in bands(session, picture, shape):
-                for row0 in range(top, bottom, most_rows):
-                    row1 = min(row0 + most_rows, bottom)
-                    table = np.empty(shape.table_shape(row1 - row0, picture.width), index_dtype(len(self.codebook_)))
-                    with session.scope() as inner:
-                        indices = inner.empty(table.nbytes)
-                        search.run(picture.upload(session, inner, row0, row1), row1 - row0, picture.width, indices)
-                        session.download_into(table, indices)
-                    if matcher is None:
-                        writer.write(table)
-                        continue
-                    with session.scope() as inner:
-                        band = picture.upload(session, inner, row0, row1)
-                        blocks = block_rows(session, inner, band, row1 - row0, picture.width, shape)
-                        writer.write(*matcher.encode(blocks, table, tolerance))
+            coder = _BandCoder(session, picture, shape, search, matcher, tolerance, len(self.codebook_), report)
+            # The file's bands are the picture's alone: what side match may choose depends on where they begin.
+            table_rows, columns = header.table_shape
+            rows = container.MAX_BAND_BLOCKS // columns
+            for first in range(0, table_rows, rows):
+                end = min(first + rows, table_rows)
+                writer.write(*coder.code(first, end))
+                report.report(end * columns, table_rows * columns)
         writer.close()
 
     def _check_compression(self, picture: images.Picture, shape: BlockShape) -> tuple[int, float]:
@@ -119,14 +204,18 @@ class ClvqCoder(BlockCoder):
             )
         return state_size, tolerance
 
-    def decompress(self, data: bytes, *, max_pixels: int = container.MAX_PIXELS) -> npt.NDArray[np.uint8]:
+    def decompress(
+        self, data: bytes, *, max_pixels: int = container.MAX_PIXELS, progress: ProgressCallback | None = None
+    ) -> npt.NDArray[np.uint8]:
         """The picture in the bytes of a .clvq file.
 
         Parameters
         ----------
         data : bytes
         max_pixels : int
-            Files that claim more pixels are refused; default 2^28.
+            Files that claim more pixels are refused; default 2^29.
+        progress : callable, optional
+            Called with (blocks done, blocks); returning False stops the job.
 
         Returns
         -------
@@ -135,16 +224,20 @@ class ClvqCoder(BlockCoder):
         Raises
         ------
         FormatError
-            If the bytes are damaged, truncated, or no .clvq picture.
+            If the bytes are damaged, truncated, or no .clvq picture, claim more than `max_pixels`, or do not fit the
+            shared codebook that they name.
         NotFittedError, InvalidArgument
             If the file names a shared codebook and this codec holds none, or another.
+        StoppedError
+            If `progress` returned False.
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise InvalidType(f"data is {params.shown(data)}; allowed: bytes")
-        return self.decompress_from(io.BytesIO(data), max_pixels=max_pixels)
+        whole = data if isinstance(data, bytes) else bytes(data)  # of views that are not contiguous too
+        return self.decompress_from(io.BytesIO(whole), max_pixels=max_pixels, progress=progress)
 
     def decompress_from(
-        self, file: container.Source, *, max_pixels: int = container.MAX_PIXELS
+        self, file: Source, *, max_pixels: int = container.MAX_PIXELS, progress: ProgressCallback | None = None
     ) -> npt.NDArray[np.uint8]:
         """The picture in a .clvq file or pipe, read band by band.
 
@@ -152,7 +245,7 @@ class ClvqCoder(BlockCoder):
         ----------
         file : binary file
             Anything with `read`.
-        max_pixels : int
+        max_pixels, progress
             As for `decompress`.
 
         Returns
@@ -161,25 +254,40 @@ class ClvqCoder(BlockCoder):
 
         Raises
         ------
-        FormatError, NotFittedError, InvalidArgument
+        FormatError, NotFittedError, InvalidArgument, StoppedError
             As `decompress`.
+        InvalidType, FileError
+            If `file` gives no bytes, or cannot be read.
         """
         if not hasattr(file, "read"):
             raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for reading")
+        report = Progress(params.callback("progress", progress))
         reader = container.Reader(file, params.integer("max_pixels", max_pixels, 1))
         header = reader.header
         if header.kind == container.CODEBOOK:
             raise FormatError("this .clvq file holds a codebook and no picture; VQCodec.load reads it")
         codec = self._holding(header, reader.codebook)
-        bands = list(reader.bands())
-        if not header.state_size:
-            tables = [table for table, _ in bands]
-        else:
-            session = open_session(self.queue)
-            with session.scope() as scope:
-                matcher = SideMatch(session, scope, codec._rows(), codec._shape(), header.state_size)
-                tables = [matcher.decode(symbols, escapes) for symbols, escapes in bands if escapes is not None]
-        return codec.decode(np.concatenate(tables), header.shape)
+        total = header.table_shape[0] * header.table_shape[1]
+        tables: list[npt.NDArray[np.uint16]] = []
+        with contextlib.ExitStack() as stack:
+            matcher = codec._matcher(stack, header.state_size) if header.state_size else None
+            done = 0
+            for symbols, escapes in reader.bands():
+                if done:
+                    report.report(done, total)
+                table = symbols
+                if matcher is not None and escapes is not None:
+                    table = matcher.decode(symbols, escapes, report.part(done, total))
+                tables.append(table)
+                done += table.size
+        picture = codec.decode(np.concatenate(tables), header.shape)
+        report.report(total, total)
+        return picture
+
+    def _matcher(self, stack: contextlib.ExitStack, state_size: int) -> SideMatch:
+        """A side matcher of this codec's codebook for as long as the stack holds it."""
+        session = open_session(self.queue)
+        return SideMatch(session, stack.enter_context(session.scope()), self._rows(), self._shape(), state_size)
 
     def _holding(self, header: container.Header, codebook: npt.NDArray[np.uint8] | None) -> ClvqCoder:
         """A codec with the codebook of a file: the file's own, else this codec's where it is the one that is named."""
@@ -191,6 +299,10 @@ class ClvqCoder(BlockCoder):
             if held != header.codebook_id:
                 raise InvalidArgument(f"{named}; this codec holds {held.hex()}")
             codebook = self.codebook_
+            shape = self._shape()
+            ours = len(codebook), (shape.rows, shape.columns), shape.channels
+            if ours != (header.codebook_size, header.block_shape, header.channels):
+                raise FormatError("the header of a .clvq file does not fit the codebook that it names")
         codec = copy.copy(self)
         codec.codebook_ = codebook
         return codec

@@ -30,8 +30,9 @@ class VQCodec(ClvqCoder):
     """A vector-quantization image codec (Gray 1984) with LBG codebooks (Linde, Buzo and Gray 1980).
 
     A picture is cut into blocks; each is replaced by the index of the nearest codeword of a codebook that was trained
-    on pictures. Edge blocks are completed by repeating the last row and column. All arithmetic is exact in integers, so
-    codebooks, indices and decoded pictures are the same bits on every device.
+    on pictures. Edge blocks are completed by repeating the last row and column. Alpha is a channel like the others: a
+    pixel of alpha 0 may come back with some. All arithmetic is exact in integers, so codebooks, indices and decoded
+    pictures are the same bits on every device.
 
     Parameters
     ----------
@@ -172,15 +173,15 @@ class VQCodec(ClvqCoder):
         FileError
             If the file cannot be read.
         FormatError
-            If it is damaged or holds no codebook.
+            If it is damaged, truncated or goes on after its end, or holds no codebook. A picture of any size is checked
+            by its check sums, to the file's end, but not unpacked.
         """
         data = files.read_bytes(path)
         try:
-            reader = container.Reader(io.BytesIO(data))
+            reader = container.Reader(io.BytesIO(data), max_pixels=None)
             if reader.codebook is None:
                 raise FormatError("this .clvq file names a shared codebook and does not hold it")
-            if reader.header.kind == container.CODEBOOK:
-                reader.check_end()
+            reader.check_rest()
         except FormatError as error:
             raise FormatError(f"{params.shown(os.fspath(path))}: {error}") from error
         codec = cls(reader.header.codebook_size, reader.header.block_shape, queue=queue)

@@ -110,9 +110,9 @@ class BlockCoder(Estimator):
                         band = picture.upload(session, inner, row0, row1)
                         offset = row0 // shape.rows * table[1]
                         search.run(band, row1 - row0, picture.width, images.buffer_of(result), offset)
-                return result
+                return session.hand_over(result)
             whole = HostResult(session, table, dtype)
-            for row0, row1 in picture.parts(session, _band_bytes(picture, shape), shape.rows):
+            for row0, row1 in picture.parts(session, band_bytes(picture, shape), shape.rows):
                 with session.scope() as inner:
                     rows = row0 // shape.rows, -(-row1 // shape.rows)
                     indices = whole.room(inner, *rows)
@@ -164,7 +164,7 @@ class BlockCoder(Estimator):
                 decoder.decode(_packed(session, scope, indices), height, width, images.buffer_of(device))
                 if not decoder.all_right():
                     raise InvalidArgument(f"indices holds an index of {size} or more; allowed: 0 to {size - 1}")
-                return device
+                return session.hand_over(device)
             whole = HostResult(session, out, np.uint8)
             row_bytes = width * block.channels
             for row0, row1 in parts(session, height, row_bytes, whole.is_pinned, block.rows, there=True):
@@ -227,10 +227,10 @@ class BlockCoder(Estimator):
 
 def bands(session: Session, picture: images.Picture, shape: BlockShape) -> Iterator[tuple[int, int]]:
     """Bands of whole block rows whose pixels, whole blocks and indices each fit one allocation."""
-    yield from images.row_bands(picture.height, _band_bytes(picture, shape), session, shape.rows)
+    yield from images.row_bands(picture.height, band_bytes(picture, shape), session, shape.rows)
 
 
-def _band_bytes(picture: images.Picture, shape: BlockShape) -> int:
+def band_bytes(picture: images.Picture, shape: BlockShape) -> int:
     """Bytes that a pixel row takes in the largest of a band's buffers."""
     return shape.table_shape(1, picture.width)[1] * max(shape.columns * shape.channels, 2)
 

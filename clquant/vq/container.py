@@ -12,18 +12,18 @@ import hashlib
 import struct
 import zlib
 from collections.abc import Iterator
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.runtime import FormatError, InvalidArgument
 from clquant.vq import entropy
+from clquant.vq.pipes import Sink, Source, read_up_to, write_all
 
 MAGIC = b"\x89CLVQ\r\n\x1a"
 VERSION = 1
 PICTURE, PICTURE_OF_SHARED, CODEBOOK = 0, 1, 2
-MAX_PIXELS = 1 << 28
+MAX_PIXELS = 1 << 29  # of a picture that is decoded where nobody says otherwise, as of picture files
 MAX_SIDE = 1 << 20  # pixels of a picture's height or width
 MAX_BAND_BLOCKS = 1 << 20
 MAX_STATE_SIZE = 255
@@ -33,20 +33,6 @@ _HEADER = struct.Struct("<8sBBBBHHIIIIIHH16sI")
 _SECTION = struct.Struct("<BI")
 _BAND = struct.Struct("<IIBB")
 _CHECK = struct.Struct("<I")
-
-
-class Source(Protocol):
-    """What a reader reads from: a binary file or pipe."""
-
-    def read(self, size: int, /) -> bytes:
-        """Up to `size` bytes."""
-
-
-class Sink(Protocol):
-    """What a writer writes to: a binary file or pipe."""
-
-    def write(self, data: bytes, /) -> object:
-        """Take all of `data`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +52,7 @@ class Header:
     shape : tuple of int
         (height, width) in pixels, true size; (0, 0) for a codebook.
     state_size : int
-        Codewords in a side-match state codebook, 1..255; 0 for plain VQ.
+        Codewords in a side-match state codebook, 1..255; 0 for plain VQ and for a codebook.
     codebook_id : bytes
         16 bytes, `codebook_id(codebook)`.
     version : int
@@ -142,7 +128,7 @@ class Header:
             "block shape": 1 <= p <= 32 and 1 <= q <= 32 and p * q <= 256,
             "codebook size": 2 <= self.codebook_size <= 65536,
             "size": (height == 0 and width == 0) if empty else (0 < height <= MAX_SIDE and 0 < width <= MAX_SIDE),
-            "state codebook": self.state_size <= min(MAX_STATE_SIZE, self.codebook_size),
+            "state codebook": self.state_size <= (0 if empty else min(MAX_STATE_SIZE, self.codebook_size)),
             "reserved field": reserved == 0,
         }
         for what, fine in good.items():
@@ -194,7 +180,7 @@ class Writer:
         self._rows_left = header.table_shape[0]
         data = header.to_bytes()
         self._check = zlib.crc32(data[: -_CHECK.size])
-        sink.write(data)
+        write_all(sink, data)
         if header.kind != PICTURE_OF_SHARED:
             if codebook is None or codebook_id(codebook) != header.codebook_id:
                 raise InvalidArgument("codebook is not the one that the header names")
@@ -202,12 +188,12 @@ class Writer:
 
     def _put(self, data: bytes) -> None:
         self._check = zlib.crc32(data, self._check)
-        self._sink.write(data)
+        write_all(self._sink, data)
 
     def _section(self, method: int, payload: bytes) -> None:
         self._put(_SECTION.pack(method, len(payload)))
         self._put(payload)
-        self._sink.write(_CHECK.pack(self._check))
+        write_all(self._sink, _CHECK.pack(self._check))
 
     def write(self, table: entropy.Values, escapes: entropy.Values | None = None) -> None:
         """Write the next block rows.
@@ -261,8 +247,8 @@ class Reader:
     Parameters
     ----------
     source : Source
-    max_pixels : int
-        Larger pictures are refused before anything else of theirs is read.
+    max_pixels : int or None
+        Larger pictures are refused before anything else of theirs is read; None for readers that decode none.
 
     Attributes
     ----------
@@ -276,34 +262,30 @@ class Reader:
         If the bytes are damaged, truncated, of another format, or ask for more than `max_pixels`.
     """
 
-    def __init__(self, source: Source, max_pixels: int = MAX_PIXELS) -> None:
+    def __init__(self, source: Source, max_pixels: int | None = MAX_PIXELS) -> None:
         self._source = source
-        data = self._read_up_to(HEADER_BYTES)
+        data = read_up_to(source, HEADER_BYTES)
         self.header = Header.from_bytes(data)
         height, width = self.header.shape
-        if height * width > max_pixels:
-            raise FormatError(f"a .clvq file claims {height} x {width} pixels; at most {max_pixels} are allowed")
+        if max_pixels is not None and height * width > max_pixels:
+            raise FormatError(
+                f"a .clvq file claims {height} x {width} pixels; at most {max_pixels} are allowed, by max_pixels"
+            )
         self._check = zlib.crc32(data[: -_CHECK.size])
         self.codebook = None if self.header.kind == PICTURE_OF_SHARED else self._codebook()
 
-    def _read_up_to(self, size: int) -> bytes:
-        pieces = []
-        while size > 0:
-            piece = self._source.read(min(size, 1 << 20))
-            if not piece:
-                break
-            pieces.append(piece)
-            size -= len(piece)
-        return b"".join(pieces)
-
     def _get(self, size: int) -> bytes:
-        data = self._read_up_to(size)
+        data = read_up_to(self._source, size)
         if len(data) != size:
             raise FormatError("a .clvq file ends too early")
         self._check = zlib.crc32(data, self._check)
         return data
 
     def _section(self, length: int) -> bytes:
+        return entropy.unpack(*self._payload(length), length)
+
+    def _payload(self, length: int) -> tuple[int, bytes]:
+        """A section's method and payload, checked but not unpacked."""
         method, stored = _SECTION.unpack(self._get(_SECTION.size))
         if stored > entropy.longest_payload(length):
             raise FormatError(f"a .clvq section claims {stored} bytes for {length}")
@@ -312,7 +294,7 @@ class Reader:
         if _CHECK.unpack(self._get(_CHECK.size))[0] != expected:
             raise FormatError("a .clvq section is damaged: its check sum does not match")
         self._check = expected
-        return entropy.unpack(method, payload, length)
+        return method, payload
 
     def _codebook(self) -> npt.NDArray[np.uint8]:
         header = self.header
@@ -339,6 +321,27 @@ class Reader:
         FormatError
             If the bytes are damaged or truncated, or bytes follow the last band.
         """
+        columns = self.header.table_shape[1]
+        for rows, *head in self._heads():
+            yield self._band(rows, columns, *head)
+
+    def check_rest(self) -> None:
+        """Go through the bands' heads and check fields to the end of the file, but unpack nothing.
+
+        Raises
+        ------
+        FormatError
+            If the bytes are damaged or truncated, or bytes follow the last band.
+        """
+        size, columns = self.header.codebook_size, self.header.table_shape[1]
+        for rows, escaped, transform, inner in self._heads():
+            limit = ESCAPE + 1 if self.header.state_size else size
+            self._payload(entropy.plain_length(rows * columns, limit, transform))
+            if self.header.state_size:
+                self._payload(entropy.plain_length(escaped, size, inner))
+
+    def _heads(self) -> Iterator[tuple[int, int, int, int]]:
+        """(rows, escapes, transform, transform of the escapes) of every band; whoever asks reads its sections."""
         left, columns = self.header.table_shape
         while left:
             rows, escaped, transform, inner = _BAND.unpack(self._get(_BAND.size))
@@ -346,7 +349,7 @@ class Reader:
             if not 1 <= rows <= left or rows * columns > MAX_BAND_BLOCKS or escaped > rows * columns or not known:
                 raise FormatError("a band of a .clvq file has an impossible head")
             left -= rows
-            yield self._band(rows, columns, escaped, transform, inner)
+            yield rows, escaped, transform, inner
         self.check_end()
 
     def check_end(self) -> None:
@@ -357,7 +360,7 @@ class Reader:
         FormatError
             If there are any.
         """
-        if self._read_up_to(1):
+        if read_up_to(self._source, 1):
             raise FormatError("a .clvq file goes on after its end")
 
     def _band(
@@ -373,5 +376,7 @@ class Reader:
             return table, None
         if ((table >= state) & (table != ESCAPE)).any() or int((table == ESCAPE).sum()) != escaped:
             raise FormatError("a band of a .clvq file has ranks outside its state codebook")
+        if (table[0] != ESCAPE).any() or (table[:, 0] != ESCAPE).any():
+            raise FormatError("a band of a .clvq file has ranks where blocks have no neighbours")
         plain = self._section(entropy.plain_length(escaped, size, inner))
         return table, entropy.from_plain(plain, (1, escaped), size, inner)[0]

@@ -75,12 +75,14 @@ class ClvqInfo:
         return "\n".join(lines)
 
 
-def clvq_info(source: bytes | files.PathLike) -> ClvqInfo:
+def clvq_info(source: bytes | files.PathLike, *, max_pixels: int = container.MAX_PIXELS) -> ClvqInfo:
     """Read and check a .clvq file without decoding it.
 
     Parameters
     ----------
     source : bytes or path-like
+    max_pixels : int
+        Files that claim more pixels are refused; default 2^29.
 
     Returns
     -------
@@ -89,16 +91,17 @@ def clvq_info(source: bytes | files.PathLike) -> ClvqInfo:
     Raises
     ------
     FormatError
-        If the bytes are damaged, truncated, or no .clvq file.
+        If the bytes are damaged, truncated, or no .clvq file, or claim more than `max_pixels`.
     FileError
         If the file cannot be read.
     InvalidType
         If `source` is neither bytes nor a path.
     """
+    most = params.integer("max_pixels", max_pixels, 1)
     if not isinstance(source, bytes | bytearray | memoryview | str | os.PathLike):
         raise InvalidType(f"source is {params.shown(source)}; allowed: bytes or a path")
     data = files.read_bytes(source) if isinstance(source, str | os.PathLike) else bytes(source)
-    reader = container.Reader(io.BytesIO(data))
+    reader = container.Reader(io.BytesIO(data), most)
     header = reader.header
     escapes = sum(0 if escaped is None else escaped.size for _, escaped in reader.bands())
     return ClvqInfo(

@@ -71,10 +71,7 @@ def check_weights(sample_weight: Any, tables: Sequence[tuple[int, int]]) -> list
     weights = []
     for i, (entry, table) in enumerate(zip(sample_weight, tables, strict=True)):
         name = f"sample_weight[{i}]"
-        try:
-            values = np.asarray(entry, np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidType(f"{name} is {params.shown(entry)}; allowed: a number or an array of numbers") from error
+        values = params.array(name, entry, "a number or an array of numbers", "buif").astype(np.float64)
         if values.shape not in ((), table):
             raise InvalidArgument(f"{name} has the shape {values.shape}; allowed: a number, or blocks as {table}")
         if not bool(np.isfinite(values).all()) or bool((values < 0).any()):
@@ -105,7 +102,7 @@ def train(
     shape : BlockShape
     plan : Plan
     progress : Progress
-        Told of 1 + `plan.refine` stages.
+        Told of 2 + `plan.refine` stages: the start with its steps, the rounds, the last steps.
 
     Returns
     -------
@@ -117,7 +114,7 @@ def train(
     StoppedError
         If the progress callback returned False.
     """
-    stages = 1 + plan.refine
+    stages = 2 + plan.refine
     with session.scope() as scope:
         trainer = _Trainer(BlockSet(session, scope, pictures, weights, shape), session)
         progress.report(0, stages)
@@ -249,7 +246,7 @@ class _Trainer:
                 codebook, best = fewer, error
             else:
                 moving //= 2
-            progress.report(1 + done, 1 + plan.refine)
+            progress.report(2 + done, 2 + plan.refine)
         return self.lloyd(codebook, plan.max_iter) if plan.refine else codebook
 
     def _with_more(self, codebook: Codebook, number: int) -> Codebook:

@@ -1,0 +1,94 @@
+"""Binary files and pipes that people hold: read and written whole, or with one error that says what is wrong."""
+
+from __future__ import annotations
+
+import io
+import numbers
+from typing import Protocol
+
+from clquant.params import shown
+from clquant.runtime import ClquantError, FileError, InvalidType
+
+_PART = 1 << 20
+
+
+class Source(Protocol):
+    """What a reader reads from: a binary file or pipe."""
+
+    def read(self, size: int, /) -> bytes:
+        """Up to `size` bytes; none at the end."""
+
+
+class Sink(Protocol):
+    """What a writer writes to: a binary file or pipe."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take all of `data`, or say how many bytes were taken."""
+
+
+def write_all(sink: Sink, data: bytes) -> None:
+    """Write all bytes, in several calls where the sink takes a part only, as raw pipes do.
+
+    Raises
+    ------
+    InvalidType
+        If the sink takes no bytes.
+    FileError
+        If it cannot be written: closed, full, or not open for writing.
+    """
+    left = memoryview(data)
+    while left:
+        try:
+            taken = sink.write(data if len(left) == len(data) else bytes(left[:_PART]))
+        except ClquantError:
+            raise
+        except TypeError as error:
+            raise InvalidType(f"file is {shown(sink)}; allowed: a binary file open for writing: {error}") from error
+        except (OSError, ValueError) as error:
+            raise FileError(f"cannot write {shown(sink)}: {_reason(error)}") from error
+        if taken is None and isinstance(sink, io.RawIOBase):
+            taken = 0  # so says a raw file that would have to wait
+        if isinstance(taken, bool) or not isinstance(taken, numbers.Integral):
+            return  # simple sinks take all and say nothing of it
+        if taken <= 0:
+            raise FileError(f"cannot write {shown(sink)}: it takes no more bytes")
+        left = left[int(taken) :]
+
+
+def read_up_to(source: Source, size: int) -> bytes:
+    """As many bytes as asked for, or fewer at the end.
+
+    Raises
+    ------
+    InvalidType
+        If the source gives no bytes.
+    FileError
+        If it cannot be read: closed, or not open for reading.
+    """
+    pieces = []
+    while size > 0:
+        try:
+            piece = source.read(min(size, _PART))
+        except ClquantError:
+            raise
+        except (TypeError, UnicodeError) as error:  # a text file may fail to decode the bytes
+            raise InvalidType(f"file is {shown(source)}; allowed: a binary file open for reading: {error}") from error
+        except (OSError, ValueError) as error:
+            raise FileError(f"cannot read {shown(source)}: {_reason(error)}") from error
+        if piece is None:
+            raise FileError(f"cannot read {shown(source)}: it has no bytes yet and does not wait for them")
+        if not isinstance(piece, bytes | bytearray | memoryview):
+            raise InvalidType(
+                f"file is {shown(source)}, which gives {type(piece).__name__}; allowed: a binary file open for reading"
+            )
+        if not piece:
+            break
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, io.UnsupportedOperation):
+        return "it is not open for that"
+    return getattr(error, "strerror", None) or str(error)
