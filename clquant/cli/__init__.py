@@ -11,9 +11,10 @@ import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import clquant
+from clquant.cli import streams
 
 COMMANDS = ("bench", "compare", "devices", "halftone", "palette", "quadtree", "tune", "vq")
 
@@ -33,10 +34,16 @@ Each command explains itself: clquant palette --help
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one sentence."""
+    """A parser whose errors are one sentence, and that does not hide that its help cannot be written."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(EXIT_USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file is sys.stdout:
+            streams.write_text(message)
+        else:
+            streams.complain(message)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -82,14 +89,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         args = build_parser().parse_args(arguments)
-        status = int(args.run(args))
-        sys.stdout.flush()
-        return status
+        return int(args.run(args))
     except KeyboardInterrupt:
         return _say("interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:
-        # Python would complain while closing stdout at exit: give it another place to write to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        streams.abandon(sys.stdout)
         return EXIT_PIPE
     except clquant.ClquantError as error:
         return _say(str(error), EXIT_USAGE)
@@ -102,5 +106,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _say(message: str, status: int) -> int:
-    sys.stderr.write(f"clquant: {message}\n")
+    streams.complain(f"clquant: {message}\n")
     return status

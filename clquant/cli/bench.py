@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import sys
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 import clquant
-from clquant import files, images, params, runtime
-from clquant.cli import common
+from clquant import params, runtime
+from clquant.cli import common, inputs, streams
+from clquant.cli.outputs import Outputs
 from clquant.cli.table import Table
 from clquant.quality import psnr
 from clquant.runtime import measure
@@ -64,19 +64,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Measure and print."""
     repeat = params.integer("--repeat", args.repeat, 1, 1000)
+    sources = inputs.expand([] if args.picture is None else [args.picture])
+    places = Outputs(sources)
+    if args.json is not None:
+        places.one(args.json, "--json")
     if args.picture is None:
         picture = made_picture(params.integer("--side", args.side, 64, 16384))
     else:
-        read = images.read(common.read_input(common.expand_inputs([args.picture])[0])).array
-        assert read is not None  # it came from a file
+        read = inputs.read_picture(next(iter(sources)))
         picture = read[..., :3] if read.shape[2] >= 3 else read.repeat(3, axis=2)
     queue = common.open_queue(args)
     tables = [rates_table(measure.device_rates(queue)), _engines(queue, np.ascontiguousarray(picture), repeat)]
+    if not args.quiet:
+        streams.write_text("\n".join(table.text() for table in tables))
     if args.json is not None:
         content = {"clquant": clquant.__version__, "tables": [table.as_dict() for table in tables]}
-        files.write_bytes(args.json, (json.dumps(content, indent=1) + "\n").encode())
-    if not args.quiet:
-        sys.stdout.write("\n".join(table.text() for table in tables))
+        places.write(args.json, (json.dumps(content, indent=1) + "\n").encode())
     return 0
 
 

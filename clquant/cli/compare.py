@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import io
 import math
-import pathlib
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -17,8 +15,9 @@ import PIL.Image
 import PIL.ImageDraw
 import PIL.ImageFont
 
-from clquant import images, quality
-from clquant.cli import common, palette_options
+from clquant import quality
+from clquant.cli import common, inputs, palette_options
+from clquant.cli.outputs import STDOUT, Outputs, picture_bytes
 from clquant.cli.table import Table
 from clquant.palette.dither import dither_names
 from clquant.palette.indexed import format_of
@@ -77,25 +76,24 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidArgument(f"-k is {args.colors}; allowed: 2 to 256, which all methods know")
     if args.crop is not None and args.crop < 16:
         raise InvalidArgument(f"--crop is {args.crop}; allowed: 16 or more")
-    sources = common.expand_inputs(args.inputs)
-    targets = []
-    for source in sources:
-        stem = pathlib.PurePath(source.relative.name).stem
-        target = common.output_path(source, args.output, len(sources) > 1, f"{stem}-compare.png")
-        kind = "PNG" if target == common.STDIN else format_of(target)
-        if kind == "SIXEL":
-            raise InvalidArgument(f"{target!r}: a sheet has too many colours for sixel; try .png")
-        targets.append((source, target, kind))
-    common.check_distinct([target for _, target, _ in targets])
+    sources = inputs.expand(args.inputs)
+    places = Outputs(sources)
+    targets = places.each(args.output, lambda source: f"{source.stem}-compare.png")
+    kinds = [_kind(target) for target in targets]
     queue = common.open_queue(args)
-    for source, target, kind in targets:
-        original = _rgb(images.read(common.read_input(source)).array)
+    for source, target, kind in zip(sources, targets, kinds, strict=True):
+        original = _rgb(inputs.read_picture(source))
         entries = _entries(args, queue, original)
-        data = io.BytesIO()
-        _sheet(original, entries, args.crop).save(data, kind)
-        common.write_output(target, data.getvalue())
+        places.write(target, picture_bytes(_sheet(original, entries, args.crop), kind, target))
         common.say(args, _table(source.relative.name, args.colors, original, entries).text())
     return 0
+
+
+def _kind(target: str) -> str:
+    kind = "PNG" if target == STDOUT else format_of(target)
+    if kind == "SIXEL":
+        raise InvalidArgument(f"{target!r}: a sheet has too many colours for sixel; try .png")
+    return kind
 
 
 def _rgb(picture: Any) -> Picture:

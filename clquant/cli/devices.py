@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 
 from clquant import runtime
+from clquant.cli import streams
 from clquant.cli.table import Table
+from clquant.runtime.devices import DEVICE_VARIABLE
 
 HELP = "list the OpenCL devices there are"
 
@@ -24,7 +27,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List the devices."""
-    default = runtime.default_device()
+    there = runtime.list_devices()
+    default, note = None, ""
+    try:
+        default = runtime.default_device()
+    except runtime.NoDeviceError:
+        if not there:
+            raise
+        # A person who asks what there is has just named something that is not.
+        note = f"No default: {_wanted()} names none of these."
     table = Table(
         "OpenCL devices, best first; * is used by default",
         {
@@ -38,8 +49,9 @@ def run(args: argparse.Namespace) -> int:
             "largest": "largest buffer, MiB",
             "group": "work-group",
         },
+        note,
     )
-    for number, device in enumerate(runtime.list_devices()):
+    for number, device in enumerate(there):
         limits = runtime.Limits.of(device)
         table.add(
             number=number,
@@ -52,5 +64,11 @@ def run(args: argparse.Namespace) -> int:
             largest=limits.max_alloc >> 20,
             group=limits.work_group,
         )
-    print(json.dumps(table.as_dict(), indent=1) if args.json else table.text())
+    streams.write_text((json.dumps(table.as_dict(), indent=1) if args.json else table.text()) + "\n")
     return 0
+
+
+def _wanted() -> str:
+    """The environment variable that chooses the device, with its value."""
+    name = next(name for name in (DEVICE_VARIABLE, "PYOPENCL_CTX") if os.environ.get(name))
+    return f"{name}={os.environ[name]}"

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import io
-import pathlib
 import time
 from typing import Any
 
 import numpy as np
 import PIL.Image
 
-from clquant import images, runtime
-from clquant.cli import common
-from clquant.cli.common import Source
+from clquant.cli import common, inputs
+from clquant.cli.inputs import Source
+from clquant.cli.outputs import STDOUT, Outputs, picture_bytes, shown
 from clquant.halftone import PinwheelHalftoner
 from clquant.halftone.paths import SCANS
 from clquant.palette import spaces
 from clquant.palette.indexed import format_of
 from clquant.palette.palette import Palette
+from clquant.runtime import InvalidArgument
 
 HELP = "halftone pictures by pinwheel error diffusion"
 
@@ -50,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--levels", type=int, default=2, metavar="L", help="levels a channel, 2 to 256 (default: 2)")
     parser.add_argument("--palette", metavar="FILE", help="halftone to the colours of this palette file")
     parser.add_argument(
-        "--space", choices=spaces.NAMES, default="srgb", help="where colours are compared with the palette's"
+        "--space", choices=spaces.NAMES, help="with --palette: where colours are compared with its (default: srgb)"
     )
     parser.add_argument("--noise", type=float, default=0.0, metavar="X", help="threshold noise, 0 to 1 (default: 0)")
     parser.add_argument("--linear", action="store_true", help="diffuse errors in linear light")
@@ -60,10 +59,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Halftone every input."""
-    sources = common.expand_inputs(args.inputs)
-    several = len(sources) > 1
-    targets = [_target(source, args, several) for source in sources]
-    common.check_distinct(targets)
+    if args.palette is None:
+        common.refuse(args, ["space"], "without --palette; allowed: with --palette")
+    sources = inputs.expand(args.inputs)
+    places = Outputs(sources, [args.palette])
+    targets = places.each(args.output, lambda source: f"{source.stem}-halftone.png")
+    kinds = [_kind(target) for target in targets]
     halftoner = PinwheelHalftoner(
         args.block,
         scan=args.scan,
@@ -71,21 +72,20 @@ def run(args: argparse.Namespace) -> int:
         noise=args.noise,
         levels=args.levels,
         linear=args.linear,
-        palette=Palette.read(args.palette) if args.palette else None,
-        color_space=args.space,
+        palette=Palette.read(args.palette) if args.palette is not None else None,
+        color_space=args.space or "srgb",
         queue=common.open_queue(args),
         random_state=args.seed,
     )
-    for source, target in zip(sources, targets, strict=True):
+    for source, target, kind in zip(sources, targets, kinds, strict=True):
         begin = time.perf_counter()
-        picture = _pixels(common.read_input(source), args.gray)
-        with common.progress_bar(args, source.relative.name) as progress:
-            data = _halftoned(halftoner, picture, target, progress)
-        common.write_output(target, data)
-        where = "standard output" if target == common.STDIN else target
+        picture = _pixels(source, args.gray)
+        with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
+            data = _halftoned(halftoner, picture, kind, target, progress)
+        places.write(target, data)
         seconds = time.perf_counter() - begin
         height, width = picture.shape[:2]
-        common.say(args, f"{source.relative} -> {where}: {width}x{height}, {_made(halftoner)}, {seconds:.2f} s")
+        common.say(args, f"{source.relative} -> {shown(target)}: {width}x{height}, {_made(halftoner)}, {seconds:.2f} s")
     return 0
 
 
@@ -95,34 +95,21 @@ def _made(halftoner: PinwheelHalftoner) -> str:
     return f"{halftoner.levels} levels"
 
 
-def _target(source: Source, args: argparse.Namespace, several: bool) -> str:
-    stem = pathlib.PurePath(source.relative.name).stem
-    target = common.output_path(source, args.output, several, f"{stem}-halftone.png")
-    if target != common.STDIN and format_of(target) in ("JPEG", "WEBP"):
-        raise runtime.InvalidArgument(
-            f"output {target!r}: a lossy format would spoil a halftone; allowed: .png, .tif, .."
-        )
-    return target
+def _kind(target: str) -> str:
+    kind = "PNG" if target == STDOUT else format_of(target)
+    if kind in ("JPEG", "WEBP"):
+        raise InvalidArgument(f"output {target!r}: a lossy format would spoil a halftone; allowed: .png, .tif, ..")
+    return kind
 
 
-def _pixels(image: Any, gray: bool) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    pixels = images.read(image).array
-    assert pixels is not None  # files and pipes are read on the host
+def _pixels(source: Source, gray: bool) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    pixels: np.ndarray[Any, np.dtype[np.uint8]] = inputs.read_picture(source)
     if gray and pixels.shape[2] > 1:
         return np.asarray(PIL.Image.fromarray(pixels).convert("L"))
     return pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
 
 
-def _halftoned(halftoner: PinwheelHalftoner, picture: Any, target: str, progress: Any) -> bytes:
-    kind = "PNG" if target == common.STDIN else format_of(target)
+def _halftoned(halftoner: PinwheelHalftoner, picture: Any, kind: str, target: str, progress: Any) -> bytes:
     if halftoner.palette is not None:
         return halftoner.quantize(picture, progress=progress).to_bytes(kind)
-    data = io.BytesIO()
-    image = halftoner.to_pil(picture, progress=progress)
-    try:
-        image.save(data, kind)
-    except (OSError, ValueError, KeyError) as error:
-        raise runtime.InvalidArgument(
-            f"output {target!r} cannot hold a picture of mode {image.mode}: {error}"
-        ) from error
-    return data.getvalue()
+    return picture_bytes(halftoner.to_pil(picture, progress=progress), kind, target)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import pathlib
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant import images, params
-from clquant.cli import common, palette_options, terminal
-from clquant.cli.common import Source
+from clquant.cli import common, inputs, palette_options, terminal
+from clquant.cli.inputs import Inputs, Source
+from clquant.cli.outputs import STDOUT, Outputs, shown
 from clquant.palette import animation, engine, formats, sixel
 from clquant.palette.indexed import IndexedImage, format_of
 from clquant.palette.palette import Palette
@@ -115,86 +114,79 @@ def run(args: argparse.Namespace) -> int:
     palette_options.check(args)
     if args.show:
         terminal.check()
-    sources = common.expand_inputs(args.inputs)
-    used = formats.read(args.use) if args.use else None
-    if args.save_palette:
+    sources = inputs.expand(args.inputs)
+    places = Outputs(sources, [args.use, args.weights, args.fixed])
+    if args.save_palette is not None:
         formats.format_of(args.save_palette)
+        if sources.several and not args.shared and args.use is None and args.animate is None:
+            raise InvalidArgument("--save-palette with several inputs needs --shared: each would have its own palette")
+        places.one(args.save_palette, "--save-palette")
+    targets = _targets(args, sources, places)
+    used = formats.read(args.use) if args.use is not None else None
     options = Options(args, common.open_queue(args), used, palette_options.ditherer(args))
     if args.animate is not None:
-        return _animate(options, sources)
-    several = len(sources) > 1
-    targets = [_target(source, args, several) for source in sources]
-    common.check_distinct([target for target in targets if target is not None])
-    shared = options.learn([_pixels(source) for source in sources], "all inputs") if args.shared else None
-    if args.save_palette and several and not args.shared and used is None:
-        raise InvalidArgument("--save-palette with several inputs needs --shared: each would have its own palette")
-    for source, target in zip(sources, targets, strict=True):
-        _one(options, source, target, shared)
+        return _animate(options, sources, places)
+    # Read once: a pipe can be read no second time.
+    pictures = [inputs.read_picture(source) for source in sources] if args.shared else None
+    shared = None if pictures is None else options.learn(pictures, "all inputs")
+    for number, (source, target) in enumerate(zip(sources, targets, strict=True)):
+        begin = time.perf_counter()
+        picture = inputs.read_picture(source) if pictures is None else pictures[number]
+        result = _one(options, source, target, places, picture, shared)
+        common.say(args, _summary(source, target, result, picture, time.perf_counter() - begin))
     return 0
 
 
-def _one(options: Options, source: Source, target: str | None, shared: Palette | None) -> None:
-    begin = time.perf_counter()
+def _one(
+    options: Options, source: Source, target: str | None, places: Outputs, picture: Any, shared: Palette | None
+) -> IndexedImage:
     args, name = options.args, source.relative.name
-    picture = _pixels(source)
     palette = shared or options.learn([picture], name)
-    kind = None if target is None else "PNG" if target == common.STDIN else format_of(target)
+    kind = None if target is None else "PNG" if target == STDOUT else format_of(target)
     result = options.quantize(picture, palette, name, as_shown=kind in (None, "SIXEL"))
     data = b"" if kind is None else result.to_bytes(kind)
-    if args.save_palette:
+    if args.save_palette is not None:
         formats.write(result.palette, args.save_palette)
     if target is not None:
-        common.write_output(target, data)
+        places.write(target, data)
     if args.show:
         terminal.show(result)
-    common.say(args, _summary(source, target, result, picture, time.perf_counter() - begin))
+    return result
 
 
-def _animate(options: Options, sources: list[Source]) -> int:
+def _animate(options: Options, sources: Inputs, places: Outputs) -> int:
     args = options.args
-    if args.output is None or (args.output != common.STDIN and not args.output.lower().endswith(".gif")):
-        raise InvalidArgument("--animate needs one .gif file to write, named with -o")
-    frames = _frames(sources)
+    frames = [frame for source in sources for frame in inputs.read_frames(source)]
     begin = time.perf_counter()
     shared = options.learn(frames, "all frames") if args.shared or options.palette else None
     pictures = []
     for number, frame in enumerate(frames):
         label = f"frame {number + 1} of {len(frames)}"
         pictures.append(options.quantize(frame, shared or options.learn([frame], label), label, as_shown=False))
-    if args.save_palette:
+    if args.save_palette is not None:
         formats.write(pictures[0].palette, args.save_palette)
     data = animation.gif_bytes(pictures, delay_ms=args.animate)
-    common.write_output(args.output, data)
+    places.write(args.output, data)
     seconds = time.perf_counter() - begin
     count = "1 frame" if len(frames) == 1 else f"{len(frames)} frames"
-    common.say(args, f"{count} -> {args.output}: {len(data)} bytes, {seconds:.2f} s")
+    common.say(args, f"{count} -> {shown(args.output)}: {len(data)} bytes, {seconds:.2f} s")
     return 0
 
 
-def _frames(sources: list[Source]) -> list[Any]:
-    """(H, W, C) uint8: every input's pictures; an animated input gives all of its frames."""
-    frames = []
-    for source in sources:
-        for image in common.read_frames(source):
-            frames.append(images.read(image).array)
-    return frames
-
-
-def _target(source: Source, args: argparse.Namespace, several: bool) -> str | None:
-    """Where a result goes; None where it is only shown."""
+def _targets(args: argparse.Namespace, sources: Inputs, places: Outputs) -> list[str | None]:
+    """Where results go, one an input; None where they are only shown, and of an animation its one file."""
+    if args.animate is not None:
+        if args.output is None or (args.output != STDOUT and not args.output.lower().endswith(".gif")):
+            raise InvalidArgument("--animate needs one .gif file to write, named with -o")
+        return [STDOUT if args.output == STDOUT else places.one(args.output)]
     if args.show and args.output is None:
-        return None
-    stem = pathlib.PurePath(source.relative.name).stem
-    count = "palette" if args.use else args.colors
-    target = common.output_path(source, args.output, several, f"{stem}-{count}.png")
-    if target != common.STDIN:
-        format_of(target)
-    return target
-
-
-def _pixels(source: Source) -> Any:
-    """(H, W, C) uint8: read once for learning, mapping and the summary."""
-    return images.read(common.read_input(source), argument=params.shown(source.path)).array
+        return [None] * len(sources)
+    count = "palette" if args.use is not None else palette_options.colors(args)
+    targets = places.each(args.output, lambda source: f"{source.stem}-{count}.png")
+    for target in targets:
+        if target != STDOUT:
+            format_of(target)
+    return [*targets]
 
 
 def _as_seen(pixels: npt.NDArray[np.uint8], alpha: bool) -> npt.NDArray[np.uint8]:
@@ -211,9 +203,9 @@ def _summary(source: Source, target: str | None, result: IndexedImage, picture: 
     height, width = result.shape
     colors = result.to_array()
     alpha = 4 in (picture.shape[2], colors.shape[2])
-    original, shown = _as_seen(picture, alpha), _as_seen(colors, alpha)
-    where = "standard output" if target == common.STDIN else "the terminal" if target is None else target
+    original, seen = _as_seen(picture, alpha), _as_seen(colors, alpha)
+    where = "the terminal" if target is None else shown(target)
     count = "1 colour" if len(result.palette) == 1 else f"{len(result.palette)} colours"
     return (
-        f"{source.relative} -> {where}: {width}x{height}, {count}, PSNR {psnr(original, shown):.2f} dB, {seconds:.2f} s"
+        f"{source.relative} -> {where}: {width}x{height}, {count}, PSNR {psnr(original, seen):.2f} dB, {seconds:.2f} s"
     )

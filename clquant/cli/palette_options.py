@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any
 
 import clquant
 from clquant import images, params
 from clquant.cli import common
+from clquant.cli.outputs import STDOUT
 from clquant.palette import formats, order, spaces
 from clquant.palette.animation import DELAYS_MS
 from clquant.palette.dither import dither_names
@@ -15,6 +17,9 @@ from clquant.palette.ordered import OrderedDither
 from clquant.palette.palette import Palette
 from clquant.runtime import CommandQueue, FormatError, InvalidArgument
 
+MOST_COLORS = 256  # without -k
+# Of the options that choose how a palette is learned, those that are None where they are not given.
+LEARNING = ("colors", "psnr", "mse", "weights", "fixed", "sample_factor", "seed")
 METHODS = {"kmeans": clquant.KMeansPalette, "neuquant": clquant.NeuQuantCL}
 ORDERED = {"blue-noise": ("blue-noise", 8), "bayer": ("bayer", 8)} | {f"bayer{n}": ("bayer", n) for n in (2, 4, 8, 16)}
 
@@ -42,9 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser, ".png and .gif are indexed, .six is sixel, others are in full colour", "IN-K.png beside each input"
     )
     learned = parser.add_argument_group("the palette")
-    learned.add_argument(
-        "-k", "--colors", type=int, default=256, metavar="K", help="colours, 2 to 65536 (default: %(default)s)"
-    )
+    learned.add_argument("-k", "--colors", type=int, metavar="K", help=f"colours, 2 to 65536 (default: {MOST_COLORS})")
     learned.add_argument(
         "--psnr", type=float, metavar="DB", help="the fewest colours, up to K, that give this PSNR, undithered"
     )
@@ -71,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--fixed", metavar="COLORS", help="colours that must be in it, '#ff8800,#000000' or a palette file"
     )
     learned.add_argument("--shared", action="store_true", help="learn one palette for all inputs")
-    learned.add_argument("--seed", type=int, default=0, help="seed of what is random (default: 0)")
+    learned.add_argument("--seed", type=int, help="seed of what is random (default: 0)")
     learned.add_argument(
         "--order", choices=order.ORDERS, default="fitted", help="order of the colours (default: fitted)"
     )
@@ -96,10 +99,8 @@ def check(args: argparse.Namespace) -> None:
     InvalidArgument
         Naming the two.
     """
-    if args.use:
-        learning = [
-            name for name in ("psnr", "mse", "weights", "fixed", "sample_factor") if getattr(args, name) is not None
-        ]
+    if args.use is not None:
+        learning = [name for name in LEARNING if getattr(args, name) is not None]
         learning += ["method"] * (args.method != "kmeans") + ["sequential"] * args.sequential
         if learning:
             option = learning[0].replace("_", "-")
@@ -109,13 +110,13 @@ def check(args: argparse.Namespace) -> None:
             raise InvalidArgument(f"{option} is given with --method {args.method}; allowed: with --method neuquant")
     if args.strength is not None and args.dither not in ORDERED:
         raise InvalidArgument(f"--strength goes with --dither {', '.join(sorted(ORDERED))}, not {args.dither}")
-    if args.show and args.output == common.STDIN:
+    if args.show and args.output == STDOUT:
         raise InvalidArgument("--show and -o - would both write to standard output")
     if args.animate is not None:
         params.integer("--animate", args.animate, *DELAYS_MS)
         if args.show:
             raise InvalidArgument("--show and --animate are given; allowed: one of them")
-        if args.save_palette and not (args.shared or args.use):
+        if args.save_palette and not (args.shared or args.use is not None):
             raise InvalidArgument("--save-palette with --animate needs --shared: each frame would have its own palette")
 
 
@@ -132,16 +133,23 @@ def learner(args: argparse.Namespace, queue: CommandQueue) -> Any:
     more: dict[str, Any] = {}
     if args.sample_factor is not None:
         more["sample_factor"] = args.sample_factor
-    if args.fixed:
+    if args.fixed is not None:
         more["fixed_colors"] = _fixed(args.fixed)
     if args.sequential:
         more["mode"] = "sequential"
-    return METHODS[args.method](args.colors, color_space=args.space, random_state=args.seed, queue=queue, **more)
+    return METHODS[args.method](colors(args), color_space=args.space, random_state=args.seed or 0, queue=queue, **more)
+
+
+def colors(args: argparse.Namespace) -> int:
+    """The most colours that a palette gets."""
+    return MOST_COLORS if args.colors is None else int(args.colors)
 
 
 def _fixed(text: str) -> Palette:
     """Colours written out, or those of a palette file."""
     if not text.startswith("#"):
+        if not os.path.exists(text):
+            raise InvalidArgument(f"--fixed is {text!r}; allowed: colours such as '#ff8800,#000000', or a palette file")
         return formats.read(text)
     try:
         return formats.from_bytes(text.replace(",", "\n").encode(), "hex")

@@ -8,6 +8,7 @@ import select
 import sys
 from collections.abc import Iterator
 
+from clquant.cli import streams
 from clquant.palette import sixel
 from clquant.palette.indexed import IndexedImage
 from clquant.runtime import InvalidArgument
@@ -26,15 +27,14 @@ def check() -> None:
     InvalidArgument
         If standard output is a terminal that does not show sixel.
     """
-    if sys.stdout.isatty() and not _can_sixel():
+    if streams.is_terminal() and not _can_sixel():
         raise InvalidArgument("this terminal does not show sixel pictures; write a file with -o instead of --show")
 
 
 def show(picture: IndexedImage) -> None:
     """Print a picture as sixel; in a terminal narrower than it, every second or third pixel."""
-    step = -(-picture.shape[1] // _width_in_pixels(picture.shape[1])) if sys.stdout.isatty() else 1
-    sys.stdout.buffer.write(sixel.encode(picture.host_indices()[::step, ::step], picture.palette) + b"\n")
-    sys.stdout.buffer.flush()
+    step = -(-picture.shape[1] // _width_in_pixels(picture.shape[1])) if streams.is_terminal() else 1
+    streams.show(sixel.encode(picture.host_indices()[::step, ::step], picture.palette) + b"\n")
 
 
 def _width_in_pixels(default: int) -> int:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import argparse
 import pathlib
-import sys
 
 from clquant import files, runtime
-from clquant.cli import common, tune_search
+from clquant.cli import common, streams, tune_search
 from clquant.cli.table import Table
 from clquant.runtime import FormatError, InvalidArgument, tuning
 
 HELP = "measure the numbers that suit a device best, and keep them"
 
 EPILOG = """examples:
-  clquant tune                    a minute or two
+  clquant tune                    a minute or two on a GPU, some minutes on a CPU
   clquant tune --device gpu --quick
   clquant tune --dry-run          measure and print, keep nothing
   clquant tune --reset            forget what was kept for the device
@@ -69,7 +68,7 @@ def _list(queue: runtime.CommandQueue) -> int:
     for parameter in tuning.PARAMETERS:
         name = parameter.name
         table.add(name=name, shipped=shipped[name], now=now[name], purpose=parameter.purpose)
-    sys.stdout.write(table.text())
+    streams.write_text(table.text())
     return 0
 
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import io
 import os
-import pathlib
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -15,9 +12,10 @@ from typing import Any
 import numpy as np
 import PIL.Image
 
-from clquant import images, params
-from clquant.cli import common
-from clquant.cli.common import Source
+from clquant import params
+from clquant.cli import common, inputs, streams
+from clquant.cli.inputs import Source
+from clquant.cli.outputs import STDOUT, Outputs, picture_bytes, shown
 from clquant.palette.indexed import format_of
 from clquant.quality import psnr
 from clquant.runtime import FileError, FormatError, InvalidArgument, NotFittedError
@@ -26,6 +24,9 @@ from clquant.vq import VQCodec, clvq_info, container
 HELP = "vector-quantize pictures to .clvq files and back"
 SUFFIX = ".clvq"
 CLVQ_SUFFIXES = frozenset({SUFFIX})
+
+# What options stand for that are not given; given beside a codebook they would have no effect.
+LEARNED: dict[str, Any] = {"codewords": 256, "block": (4, 4), "init": "k-means++", "refine": 30, "seed": 0}
 
 EPILOG = """examples:
   clquant vq encode photo.png --gray                    writes photo.clvq with a codebook of its own
@@ -56,14 +57,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     encode.add_argument("--embed", action="store_true", help="with --codebook: hold it in every output")
     encode.add_argument(
-        "--side-match", type=int, default=0, metavar="S", help="code ranks in state codebooks of S codewords, 1 to 255"
+        "--side-match", type=int, metavar="S", help="code ranks in state codebooks of S codewords, 1 to 255"
     )
     encode.add_argument(
         "--tolerance",
         type=float,
-        default=0.0,
         metavar="MSE",
-        help="with --side-match: error a block may gain for a shorter code (default: %(default)s)",
+        help="with --side-match: error a block may gain for a shorter code (default: 0)",
     )
     decode = verbs.add_parser("decode", help=".clvq files to pictures", epilog=EPILOG, formatter_class=_FORMAT)
     common.add_inputs(decode, SUFFIX)
@@ -71,6 +71,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     decode.add_argument("--codebook", metavar="FILE", help="the codebook that the inputs name")
     info = verbs.add_parser("info", help="what .clvq files hold", epilog=EPILOG, formatter_class=_FORMAT)
     common.add_inputs(info, SUFFIX)
+    for verb in (decode, info):
+        verb.add_argument(
+            "--max-pixels",
+            type=int,
+            default=container.MAX_PIXELS,
+            metavar="PIXELS",
+            help="refuse files that claim more (default: %(default)s)",
+        )
     for verb in (train, encode, decode, info):
         common.add_device(verb)
 
@@ -80,15 +88,15 @@ _FORMAT = argparse.RawDescriptionHelpFormatter
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-n", "--codewords", type=int, default=256, metavar="N", help="codewords, 2 to 65536 (default: %(default)s)"
+        "-n", "--codewords", type=int, metavar="N", help=f"codewords, 2 to 65536 (default: {LEARNED['codewords']})"
     )
+    parser.add_argument("--block", type=_block, metavar="PxQ", help="block rows x columns in pixels (default: 4x4)")
+    parser.add_argument("--init", choices=["k-means++", "splitting"], help="start of the training (default: k-means++)")
     parser.add_argument(
-        "--block", type=_block, default=(4, 4), metavar="PxQ", help="block rows x columns in pixels (default: 4x4)"
+        "--refine", type=int, metavar="R", help=f"rounds that move codewords (default: {LEARNED['refine']})"
     )
-    parser.add_argument("--init", choices=["k-means++", "splitting"], default="k-means++", help="start of the training")
-    parser.add_argument("--refine", type=int, default=30, metavar="R", help="rounds that move codewords (default: 30)")
     parser.add_argument("--gray", action="store_true", help="convert pictures to gray first")
-    parser.add_argument("--seed", type=int, default=0, help="seed of what is random (default: 0)")
+    parser.add_argument("--seed", type=int, help=f"seed of what is random (default: {LEARNED['seed']})")
 
 
 def _block(text: str) -> tuple[int, int]:
@@ -104,13 +112,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _train(args: argparse.Namespace) -> int:
-    sources = common.expand_inputs(args.inputs)
+    sources = inputs.expand(args.inputs)
+    target = Outputs(sources).one(args.output, suffixes=CLVQ_SUFFIXES)
     begin = time.perf_counter()
     pictures = [_pixels(source, args) for source in sources]
     codec = _codec(args, common.open_queue(args))
     with common.progress_bar(args, "codebook") as progress:
         codec.fit(pictures, progress=progress)
-    codec.save(args.output)
+    codec.save(target)
     seconds = time.perf_counter() - begin
     count = "1 picture" if len(sources) == 1 else f"{len(sources)} pictures"
     common.say(
@@ -122,14 +131,17 @@ def _train(args: argparse.Namespace) -> int:
 def _encode(args: argparse.Namespace) -> int:
     if args.embed and args.codebook is None:
         raise InvalidArgument("--embed is given without --codebook; allowed: with --codebook")
-    sources = common.expand_inputs(args.inputs)
-    several = len(sources) > 1
-    targets = [common.output_path(s, args.output, several, _renamed(s, SUFFIX)) for s in sources]
-    common.check_distinct(targets)
+    if args.codebook is not None:
+        common.refuse(args, list(LEARNED), "with --codebook, which holds what it would choose; allowed: without")
+    if args.side_match is None:
+        common.refuse(args, ["tolerance"], "without --side-match; allowed: with --side-match")
+    sources = inputs.expand(args.inputs)
+    places = Outputs(sources, [args.codebook])
+    targets = places.each(args.output, lambda source: source.stem + SUFFIX, suffixes=CLVQ_SUFFIXES)
     queue = common.open_queue(args)
     shared = None if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
     if shared is not None:
-        shared.set_params(state_size=args.side_match, tolerance=args.tolerance)
+        shared.set_params(**_side_match(args))
     for source, target in zip(sources, targets, strict=True):
         begin = time.perf_counter()
         picture = _pixels(source, args)
@@ -137,39 +149,45 @@ def _encode(args: argparse.Namespace) -> int:
         if shared is None:
             with common.progress_bar(args, source.relative.name) as progress:
                 codec.fit(picture, progress=progress)
-        data = codec.compress(picture, embed_codebook=shared is None or args.embed)
-        common.write_output(target, data)
-        common.say(args, _summary(source, target, picture, codec, data, time.perf_counter() - begin))
+        with inputs.named(source), common.progress_bar(args, f"{source.relative.name}, coding") as progress:
+            data = codec.compress(picture, embed_codebook=shared is None or args.embed, progress=progress)
+        places.write(target, data)
+        seconds = time.perf_counter() - begin
+        if not args.quiet:
+            with common.progress_bar(args, f"{source.relative.name}, looking at it") as progress:
+                decoded = codec.decompress(data, max_pixels=picture.size, progress=progress)
+            common.say(args, _summary(source, target, picture, decoded, codec, len(data), seconds))
     return 0
 
 
 def _decode(args: argparse.Namespace) -> int:
-    sources = common.expand_inputs(args.inputs, CLVQ_SUFFIXES)
+    sources = inputs.expand(args.inputs, CLVQ_SUFFIXES)
     for source in sources:
         _check_kind(source)
-    several = len(sources) > 1
-    targets = [common.output_path(s, args.output, several, _renamed(s, ".png")) for s in sources]
-    common.check_distinct(targets)
+    places = Outputs(sources, [args.codebook])
+    targets = places.each(args.output, lambda source: source.stem + ".png")
     for target in targets if args.output is None else []:
-        if target != common.STDIN and os.path.exists(target):
+        if target != STDOUT and os.path.exists(target):
             raise InvalidArgument(f"{target!r} is there already, perhaps as it was encoded; name an output with -o")
-    formats = ["PNG" if target == common.STDIN else format_of(target) for target in targets]
+    formats = ["PNG" if target == STDOUT else format_of(target) for target in targets]
     queue = common.open_queue(args)
     codec = VQCodec(queue=queue) if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
     for source, target, form in zip(sources, targets, formats, strict=True):
         with _named(source):
-            picture = codec.decompress(common.read_bytes(source))
-        common.write_output(target, _picture_bytes(picture, form, target))
+            data = inputs.read_bytes(source)
+            with common.progress_bar(args, source.relative.name) as progress:
+                picture = codec.decompress(data, max_pixels=args.max_pixels, progress=progress)
+        places.write(target, picture_bytes(PIL.Image.fromarray(picture), form, target))
         height, width = picture.shape[:2]
-        common.say(args, f"{source.relative} -> {_shown(target)}: {width}x{height}")
+        common.say(args, f"{source.relative} -> {shown(target)}: {width}x{height}")
     return 0
 
 
 def _info(args: argparse.Namespace) -> int:
-    for source in common.expand_inputs(args.inputs, CLVQ_SUFFIXES):
+    for source in inputs.expand(args.inputs, CLVQ_SUFFIXES):
         with _named(source):
-            info = clvq_info(common.read_bytes(source))
-        sys.stdout.write(f"{source.relative}: {info}\n")
+            info = clvq_info(inputs.read_bytes(source), max_pixels=args.max_pixels)
+        streams.write_text(f"{source.relative}: {info}\n")
     return 0
 
 
@@ -194,59 +212,45 @@ def _check_kind(source: Source) -> None:
 
 @contextlib.contextmanager
 def _named(source: Source) -> Iterator[None]:
-    """Say in errors about a file's bytes which of the inputs it is."""
+    """Say in errors about a file's bytes which of the inputs it is, and how to name the codebook that it needs."""
     try:
-        yield
-    except FormatError as error:
-        raise FormatError(f"{params.shown(source.path)}: {error}") from error
+        with inputs.named(source):
+            yield
     except NotFittedError as error:
-        raise NotFittedError(f"{params.shown(source.path)}: {error}; --codebook names its file") from error
+        raise NotFittedError(f"{source.shown}: {error}; --codebook names its file") from error
 
 
 def _codec(args: argparse.Namespace, queue: Any) -> VQCodec:
-    side_match = {}
-    if args.verb == "encode":
-        side_match = {"state_size": args.side_match, "tolerance": args.tolerance}
+    chosen = {
+        name: default if getattr(args, name) is None else getattr(args, name) for name, default in LEARNED.items()
+    }
     return VQCodec(
-        args.codewords,
-        args.block,
-        init=args.init,
-        refine=args.refine,
-        random_state=args.seed,
+        chosen["codewords"],
+        chosen["block"],
+        init=chosen["init"],
+        refine=chosen["refine"],
+        random_state=chosen["seed"],
         queue=queue,
-        **side_match,
+        **(_side_match(args) if args.verb == "encode" else {}),
     )
 
 
+def _side_match(args: argparse.Namespace) -> dict[str, Any]:
+    return {"state_size": 0 if args.side_match is None else args.side_match, "tolerance": args.tolerance or 0.0}
+
+
 def _pixels(source: Source, args: argparse.Namespace) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    picture = images.read(common.read_input(source))
-    assert picture.array is not None
-    array = picture.array.reshape(picture.shape)
+    array: np.ndarray[Any, np.dtype[np.uint8]] = inputs.read_picture(source)
+    array = array[:, :, 0] if array.shape[2] == 1 else array
     return np.asarray(PIL.Image.fromarray(array).convert("L")) if args.gray else array
 
 
-def _renamed(source: Source, suffix: str) -> str:
-    return pathlib.PurePath(source.relative.name).stem + suffix
-
-
-def _shown(target: str) -> str:
-    return "standard output" if target == common.STDIN else target
-
-
-def _picture_bytes(picture: Any, form: str, target: str) -> bytes:
-    file = io.BytesIO()
-    try:
-        PIL.Image.fromarray(picture).save(file, form)
-    except (OSError, ValueError) as error:
-        raise FileError(f"cannot write {target!r}: {form} does not take this picture: {error}") from error
-    return file.getvalue()
-
-
-def _summary(source: Source, target: str, picture: Any, codec: VQCodec, data: bytes, seconds: float) -> str:
-    decoded = codec.decompress(data)
+def _summary(
+    source: Source, target: str, picture: Any, decoded: Any, codec: VQCodec, nbytes: int, seconds: float
+) -> str:
     height, width = picture.shape[:2]
-    what = f"{width}x{height}, {len(codec.codebook_)} codewords, {len(data)} bytes"
+    what = f"{width}x{height}, {len(codec.codebook_)} codewords, {nbytes} bytes"
     return (
-        f"{source.relative} -> {_shown(target)}: {what}, "
-        f"{8 * len(data) / (height * width):.3f} bits a pixel, PSNR {psnr(picture, decoded):.2f} dB, {seconds:.2f} s"
+        f"{source.relative} -> {shown(target)}: {what}, "
+        f"{8 * nbytes / (height * width):.3f} bits a pixel, PSNR {psnr(picture, decoded):.2f} dB, {seconds:.2f} s"
     )

@@ -1,0 +1,167 @@
+"""The files that a command reads: which they are, and their pictures."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clquant import decoding, files, images, params
+from clquant.cli import streams
+from clquant.runtime import FileError, FormatError, InvalidArgument, InvalidType
+
+STDIN = "-"
+PICTURE_SUFFIXES = frozenset(
+    {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tga", ".tif", ".tiff", ".webp"}
+)
+# What macOS writes beside files on disks that are not its own: `._photo.png` is no picture.
+_COMPANION = "._"
+
+
+@dataclass(frozen=True)
+class Source:
+    """One input.
+
+    Attributes
+    ----------
+    path : str
+        A file, or ``"-"`` for standard input.
+    relative : pathlib.PurePath
+        Where its output goes below an output folder: its path below the folder it was found in.
+    """
+
+    path: str
+    relative: pathlib.PurePath
+
+    @property
+    def piped(self) -> bool:
+        """Whether it is standard input."""
+        return self.path == STDIN
+
+    @property
+    def stem(self) -> str:
+        """Its name without folders and suffix."""
+        return pathlib.PurePath(self.relative.name).stem
+
+    @property
+    def shown(self) -> str:
+        """What errors call it."""
+        return "standard input" if self.piped else params.shown(self.path)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """All inputs of a call.
+
+    Attributes
+    ----------
+    sources : tuple of Source
+        In the order given.
+    several : bool
+        Whether outputs need a folder: for more than one input, and for a folder however many files it has today.
+    """
+
+    sources: tuple[Source, ...]
+    several: bool
+
+    def __iter__(self) -> Iterator[Source]:
+        return iter(self.sources)
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    @property
+    def why_several(self) -> str:
+        """For errors: what it is that needs a folder."""
+        return "several inputs" if len(self) > 1 else "the pictures of a folder"
+
+
+def expand(given: Sequence[str], suffixes: frozenset[str] = PICTURE_SUFFIXES) -> Inputs:
+    """Files, in the order given; a folder stands for the files in it and below that have one of the suffixes.
+
+    Raises
+    ------
+    FileError
+        If a path is not there, or a folder cannot be searched or has no such file.
+    InvalidArgument
+        If ``-`` comes with other inputs, or a path is empty.
+    """
+    if STDIN in given and len(given) > 1:
+        raise InvalidArgument("- (standard input) cannot be mixed with other inputs")
+    sources: list[Source] = []
+    for path in given:
+        if not path:
+            raise InvalidArgument("an input is ''; allowed: a file, a folder, or - for standard input")
+        if path == STDIN:
+            sources.append(Source(STDIN, pathlib.PurePath("stdin")))
+        elif os.path.isdir(path):  # `Path.is_dir` raises where a name is too long
+            sources += _found(path, suffixes)
+        elif os.path.exists(path):
+            sources.append(Source(path, pathlib.PurePath(pathlib.Path(path).name)))
+        else:
+            raise FileError(f"{path!r}: there is no such file or folder")
+    return Inputs(tuple(sources), len(given) > 1 or any(os.path.isdir(path) for path in given))
+
+
+def _found(folder: str, suffixes: frozenset[str]) -> list[Source]:
+    def refuse(error: OSError) -> None:
+        raise FileError(f"cannot search the folder {str(error.filename)!r}: {error.strerror or error}") from error
+
+    found = []
+    for place, _, names in os.walk(folder, onerror=refuse):
+        paths = [pathlib.Path(place, name) for name in names if not name.startswith(_COMPANION)]
+        found += [path for path in paths if path.suffix.lower() in suffixes and path.is_file()]
+    if not found:
+        raise FileError(f"folder {folder!r} has no files of the kinds {', '.join(sorted(suffixes))}")
+    return [Source(str(path), path.relative_to(folder)) for path in sorted(found)]
+
+
+def read_bytes(source: Source) -> bytes:
+    """All bytes of an input.
+
+    Raises
+    ------
+    FileError
+        If it cannot be read, or standard input is empty.
+    """
+    return streams.read() if source.piped else files.read_bytes(source.path)
+
+
+def read_picture(source: Source) -> Any:
+    """(H, W, C) uint8: an input's picture, by the rules of `clquant.images`.
+
+    Raises
+    ------
+    FileError, InvalidArgument, InvalidType
+        If it cannot be read, naming it.
+    """
+    pixels = decoding.from_bytes(streams.read(), source.shown) if source.piped else source.path
+    return images.read(pixels, argument=source.shown).array
+
+
+def read_frames(source: Source) -> list[Any]:
+    """(H, W, C) uint8 each: every frame of one input, by the same rules; one where it is no animation.
+
+    Raises
+    ------
+    FileError, InvalidArgument, InvalidType
+        If they cannot be read, naming it.
+    """
+    frames = decoding.frames(streams.read() if source.piped else source.path, source.shown)
+    return [images.read(frame, argument=source.shown).array for frame in frames]
+
+
+@contextlib.contextmanager
+def named(source: Source) -> Iterator[None]:
+    """Say which of the inputs it is in errors about a file's bytes or an engine's argument `image`."""
+    try:
+        yield
+    except FormatError as error:
+        raise FormatError(f"{source.shown}: {error}") from error
+    except (InvalidArgument, InvalidType) as error:
+        if not str(error).startswith("image "):
+            raise
+        raise type(error)(f"{source.shown}: {error}") from error
