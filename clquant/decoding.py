@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import stat
 import threading
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ import PIL.Image
 import PIL.ImageOps
 from PIL import ImageCms
 
+from clquant.files import read_bytes
 from clquant.params import shown
 from clquant.runtime import FileError, InvalidArgument, InvalidType
 
@@ -45,7 +49,7 @@ def to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
     if array.dtype == np.bool_:
         full: npt.NDArray[np.uint8] = array.astype(np.uint8) * np.uint8(255)
         return full
-    if array.dtype == np.uint16:
+    if array.dtype.newbyteorder("=") == np.uint16:
         narrow: npt.NDArray[np.uint8] = ((array.astype(np.uint32) + 128) // 257).astype(np.uint8)
         return narrow
     if np.issubdtype(array.dtype, np.floating):
@@ -66,22 +70,62 @@ def from_file(path: str, argument: str) -> npt.NDArray[np.uint8]:
     InvalidArgument, InvalidType
         As `from_pil`.
     """
+    with _opened(os.fsdecode(path), argument) as image:
+        return _converted(image, argument)
+
+
+def from_bytes(data: bytes, argument: str) -> npt.NDArray[np.uint8]:
+    """As `from_file`, of a file's bytes."""
+    with _opened(data, argument) as image:
+        return _converted(image, argument)
+
+
+def frames(source: str | bytes, argument: str) -> list[npt.NDArray[np.uint8]]:
+    """Every frame of a file, given by its path or bytes, as `from_file` reads the first; one of what is no animation.
+
+    Raises
+    ------
+    FileError, InvalidArgument, InvalidType
+        As `from_file`.
+    """
+    with _opened(source, argument) as image:
+        found = []
+        for number in range(getattr(image, "n_frames", 1)):
+            image.seek(number)
+            found.append(_converted(image, argument))
+        return found
+
+
+@contextlib.contextmanager
+def _opened(source: str | bytes, argument: str) -> Iterator[PIL.Image.Image]:
+    """A picture whose size its bytes can hold; whatever decoders raise inside the block becomes `FileError`."""
+    what = argument if isinstance(source, bytes) else repr(source)
+    cannot = f"cannot read {what}" if argument in (what, shown(source)) else f"{argument}: cannot read {what}"
     try:
-        with _open(path) as image:
-            _check_claim(image, os.path.getsize(path))
-            return _converted(image, argument)
+        # A pipe can be read once only, and says nothing of its length.
+        if isinstance(source, str) and _is_pipe(source):
+            source = read_bytes(source)
+        nbytes = len(source) if isinstance(source, bytes) else os.path.getsize(source)
+        with _open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
+            _check_claim(image, nbytes)
+            yield image
     except FileNotFoundError as error:
-        raise FileError(f"{argument}: cannot read {path!r}: there is no such file") from error
+        raise FileError(f"{cannot}: there is no such file") from error
     except PIL.UnidentifiedImageError as error:
-        raise FileError(f"{argument}: cannot read {path!r}: not a picture in a format that Pillow knows") from error
+        raise FileError(f"{cannot}: not a picture in a format that Pillow knows") from error
     except PIL.Image.DecompressionBombError as error:
-        raise FileError(f"{argument}: cannot read {path!r}: more than {MAX_FILE_PIXELS} pixels") from error
-    except (InvalidArgument, InvalidType):
+        raise FileError(f"{cannot}: more than {MAX_FILE_PIXELS} pixels") from error
+    except (FileError, InvalidArgument, InvalidType):
         raise
     except _DECODER_ERRORS as error:
-        raise FileError(f"{argument}: cannot read {path!r}: {error}") from error
+        raise FileError(f"{cannot}: {getattr(error, 'strerror', None) or error}") from error
     except MemoryError as error:
-        raise FileError(f"{argument}: cannot read {path!r}: it needs more memory than there is") from error
+        raise FileError(f"{cannot}: it needs more memory than there is") from error
+
+
+def _is_pipe(path: str) -> bool:
+    kind = os.stat(path).st_mode
+    return stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
 
 
 def _check_claim(image: PIL.Image.Image, nbytes: int) -> None:
@@ -91,14 +135,14 @@ def _check_claim(image: PIL.Image.Image, nbytes: int) -> None:
         raise ValueError(f"it claims {image.width} x {image.height} pixels, more than its {nbytes} bytes can hold")
 
 
-def _open(path: str) -> PIL.Image.Image:
+def _open(source: str | io.BytesIO) -> PIL.Image.Image:
     """Open a file under this library's own bound on pixels instead of Pillow's lower one."""
     with _pillow_limit, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         before = PIL.Image.MAX_IMAGE_PIXELS
         PIL.Image.MAX_IMAGE_PIXELS = MAX_FILE_PIXELS // 2  # Pillow raises above twice this number
         try:
-            return PIL.Image.open(path)
+            return PIL.Image.open(source)
         finally:
             PIL.Image.MAX_IMAGE_PIXELS = before
 

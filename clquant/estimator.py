@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from clquant import params
 from clquant.runtime import InvalidArgument, InvalidType, NotFittedError
-from clquant.streaming import stream
+from clquant.streaming import stream, unshared
 
 E = TypeVar("E", bound="Estimator")
 
@@ -81,7 +81,8 @@ class Estimator:
         Parameters
         ----------
         images : iterable of images
-            May be endless: it is read as results are taken.
+            May be endless: it is read as results are taken. PIL images of an iterator, such as the frames of an
+            animated file, are read as they come.
         method : str, optional
             The method's name; default the engine's usual one (`stream_method`).
         depth : int
@@ -91,13 +92,14 @@ class Estimator:
 
         Yields
         ------
-        What the method returns for each picture, bit for bit.
+        What the method of a copy of the engine returns for each picture, bit for bit: what `fit` and others learn is
+        in the copy that they return. Results of device arrays lie on queues beside the engine's.
 
         Raises
         ------
         InvalidArgument, InvalidType
-            If `method` is no public method or `depth` is out of range; else what the method raises, at its
-            picture's turn.
+            If `method` is no public method or `depth` is out of range; else what the method, or the iterable, raises,
+            at its picture's turn.
         """
         name = self.stream_method if method is None else method
         if not isinstance(name, str) or name.startswith("_") or not callable(getattr(self, name, None)):
@@ -108,10 +110,10 @@ class Estimator:
         try:
             if isinstance(images, str | bytes | os.PathLike) or getattr(images, "ndim", 4) < 3:
                 raise TypeError("one image")
-            source = iter(images)
+            iter(images)
         except TypeError as error:
             raise InvalidType(f"images is {params.shown(images)}; allowed: an iterable of images") from error
-        return stream(self, source, name, checked, arguments)
+        return stream(self, unshared(images), name, checked, arguments)
 
     def __copy__(self: E) -> E:
         made = type(self).__new__(type(self))

@@ -46,7 +46,8 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
     Parameters
     ----------
     path : path-like
-        An existing file is replaced; its permissions are kept. A device or a pipe stays what it is and is written to.
+        An existing file is replaced; its permissions are kept. A link stays, and the file that it names is replaced. A
+        device or a pipe stays what it is and is written to.
 
     Raises
     ------
@@ -61,6 +62,7 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
             with open(target, "wb") as stream:
                 yield stream
             return
+        target = pathlib.Path(os.path.realpath(target)) if target.is_symlink() else target
         temporary = target.parent / f".{target.name[:40]}.{secrets.token_hex(8)}.part"
         # Made with the permissions that the process gives new files: asking for its umask would change it for a moment.
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)

@@ -116,6 +116,19 @@ class Picture:
         session.copy(buffer, buffer_of(self.device_array), nbytes, self.device_array.offset + row0 * row_bytes)
         return buffer
 
+    def on_host(self, session: Session) -> npt.NDArray[np.uint8]:
+        """The pixels on the host, (H, W, C), which are copied there from a device array.
+
+        Parameters
+        ----------
+        session : Session
+        """
+        if self.array is not None:
+            return self.array
+        assert self.device_array is not None
+        source, shape = buffer_of(self.device_array), (self.height, self.width, self.channels)
+        return session.download(source, shape, np.uint8, self.device_array.offset)
+
     def parts(self, session: Session, row_bytes: int = 0, multiple_of: int = 1) -> list[tuple[int, int]]:
         """Bands of rows to work on one after another: of a picture on the host so that transfers and kernels overlap.
 
@@ -243,18 +256,49 @@ def _to_array(source: Any, argument: str) -> npt.NDArray[np.uint8]:
     return decoding.from_pil(source, argument)
 
 
-def several(source: Any) -> Any:
+def held(source: Any, argument: str = "image") -> Any:
+    """What an iterator gave, safe from its next step: a PIL image's pixels are read now, anything else is as it was.
+
+    ``PIL.ImageSequence.Iterator`` gives one image again and again, and moves it to another frame each time.
+
+    Parameters
+    ----------
+    source : image
+    argument : str
+        The argument's name in error messages.
+
+    Returns
+    -------
+    Picture, or `source` itself
+
+    Raises
+    ------
+    InvalidType, InvalidArgument, FileError
+        As `read`.
+    """
+    return read(source, argument=argument) if isinstance(source, PIL.Image.Image) else source
+
+
+def several(source: Any, argument: str = "images") -> Any:
     """A list of what an iterator gives (a generator, ``Path.glob``), and anything else as it is.
 
     Parameters
     ----------
     source : image, or list, tuple or iterator of images
+    argument : str
 
     Returns
     -------
     list, or `source` itself
+
+    Raises
+    ------
+    InvalidType, InvalidArgument, FileError
+        As `read`, naming ``argument[i]``: PIL images are read as the iterator gives them (see `held`).
     """
-    return list(source) if isinstance(source, Iterator) and not hasattr(source, "read") else source
+    if not isinstance(source, Iterator) or hasattr(source, "read"):
+        return source
+    return [held(one, f"{argument}[{i}]") for i, one in enumerate(source)]
 
 
 def read_many(
@@ -311,7 +355,7 @@ def emit(
         return session.download(buffer, shape, dtype)
     result = session.new_array(shape, dtype)
     session.copy(buffer_of(result), buffer, result.nbytes)
-    return result
+    return session.hand_over(result)
 
 
 def buffer_of(array: Array) -> Buffer:

@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import functools
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from clquant import images, params
-from clquant.images import ImageLike, read_many, several
-from clquant.kmeans_batch import MOST_COLORS as MOST_BATCHED
+from clquant import params
+from clquant.grouping import listed, read_in_groups, session_of
+from clquant.images import ImageLike, Picture, several
 from clquant.kmeans_batch import batch_palettes, fits
-from clquant.palette import spaces
-from clquant.palette.boxes import box_centers
-from clquant.palette.counting import ColorCounts, count_colors
+from clquant.kmeans_fitting import Fit, Rules
 from clquant.palette.engine import PaletteEngine
-from clquant.palette.lloyd import Lloyd, LloydSets
-from clquant.palette.palette import MOST_COLORS, Palette, checked_colors, checked_fixed, without
-from clquant.palette.points import Points, Sketcher, points_of
-from clquant.palette.seeding import MOST_SWAPPED, random_points
-from clquant.palette.starting import sampled_start, sketch_levels
-from clquant.palette.weights import checked_weights
+from clquant.palette.palette import Palette
 from clquant.runtime import (
     CommandQueue,
-    InvalidArgument,
-    InvalidType,
     Progress,
     ProgressCallback,
-    Scope,
-    Session,
-    open_session,
 )
-
-SEEDED = ("k-means++", "random")
-INITS = (*SEEDED, "wu", "median-cut")
 
 
 class KMeansPalette(PaletteEngine):
@@ -56,7 +35,7 @@ class KMeansPalette(PaletteEngine):
     init : str or array_like
         ``"k-means++"``; ``"random"``: distinct colours at random; ``"wu"`` and ``"median-cut"``: see
         `clquant.palette.boxes`; or an array of `n_colors` colours, (n, 3) or (n, 4) uint8, whose order the palette
-        keeps.
+        keeps. If none is the nearest of any pixel beside `fixed_colors`, the start is ``"k-means++"``.
     n_init : int
         How often to start, 1 to 1000; the result of the lowest inertia is taken. Only ``"k-means++"`` and
         ``"random"`` start more than once.
@@ -66,7 +45,7 @@ class KMeansPalette(PaletteEngine):
         0 to 0.5: steps end where the inertia falls by no more than this part of it; with 0 where nothing
         changes any more.
     swap_rounds : int
-        0 to 1000: rounds of swaps after a k-means++ start (none below 3 and above 4096 colours).
+        0 to 1000: rounds of swaps after a k-means++ start (none above 4096 colours).
     fixed_colors : Palette or array_like, optional
         (f, 3) or (f, 4) uint8, or texts such as ``"#ff8800"``, fewer than `n_colors`: colours that the palette has
         exactly, in this order, first (after the transparent entry where there is one). The others are fitted to
@@ -141,7 +120,7 @@ class KMeansPalette(PaletteEngine):
         ----------
         images : image, or list, tuple or iterator of images
             Whatever `clquant.images.read` takes.
-        sample_weight : array_like, gray picture or its path, or a list of them, optional
+        sample_weight : array_like, device array, gray picture or its path, or a list of them, optional
             (H, W) an image: what each pixel counts. Integers are taken as they are; floats become fixed-point numbers
             (see `clquant.palette.weights.fixed_point_weights`).
         progress : callable, optional
@@ -161,31 +140,39 @@ class KMeansPalette(PaletteEngine):
         StoppedError
             If `progress` returned False; what was learned before stands.
         """
-        palette, inertia, steps = _Fit(self, several(images), sample_weight, progress).run()
+        palette, inertia, steps = Fit(self, several(images), sample_weight, progress).run()
         self.inertia_ = inertia()  # the last that can fail, so that nothing or all of it is new
         self.palette_, self.n_iter_ = palette, steps
         return self
 
-    def _begin_fit(self, images: Any, sample_weight: Any, progress: ProgressCallback | None) -> Callable[[], None]:
-        self.palette_, inertia, self.n_iter_ = _Fit(self, several(images), sample_weight, progress).run()
+    def _begin_fit(
+        self, images: Any, sample_weight: Any, progress: ProgressCallback | None
+    ) -> tuple[Palette, Callable[[], None]]:
+        palette, inertia, steps = Fit(self, several(images), sample_weight, progress).run()
+        left = [inertia]  # called once, as it gives the device memory back, even if it fails
 
-        @functools.cache
         def end() -> None:
-            self.inertia_ = inertia()
+            if left:
+                self.inertia_ = left.pop()()
+                self.palette_, self.n_iter_ = palette, steps
 
-        return end
+        return palette, end
 
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:
         """An independent palette for each image; `palette_` is left alone.
 
-        Small images (without alpha, at most 2^14 pixels each) are fitted thousands at a time, a work-group each: by
+        Small images (without alpha, at most 2^14 pixels each; device arrays as well, whose few pixels are gathered by
+        way of the host) are fitted thousands at a time, a work-group each: by
         several starts of k-means++ and Lloyd steps over the means of the cells of a grid (see
         `clquant.kmeans_batch`), whatever `n_init`, `max_iter`, `tol` and `swap_rounds` say. The others, and all
         where `init` or `color_space` is not the default or `n_colors` is over 256, are fitted by `fit`.
 
+        Each file is read when its turn comes, so that of large pictures no more than one is in memory, and of small
+        ones some thousands; what is wrong with one is found then, after those before it.
+
         Parameters
         ----------
-        images : list or tuple of images
+        images : list, tuple or iterator of images
         progress : callable, optional
             Called with (done, total) images; returning False stops the job.
 
@@ -200,198 +187,19 @@ class KMeansPalette(PaletteEngine):
         InvalidArgument, InvalidType, FileError, StoppedError
             As `fit`.
         """
-        images = several(images)
-        if not isinstance(images, list | tuple):
-            raise InvalidType(f"images is a {type(images).__name__}; allowed: a list or tuple of images")
-        rules = _Rules(self)
-        report = Progress(params.callback("progress", progress))
-        pictures = read_many(images)
-        session = open_session(self.queue)
-        at_once = [i for i, p in enumerate(pictures) if rules.batched and fits(p)]
-        own = [pictures[i] for i in at_once]
-        found = batch_palettes(session, own, rules.n_colors, rules.seed, len(pictures), report)
-        palettes = {i: Palette(colors) for i, colors in zip(at_once, found, strict=True)}
-        for i, picture in enumerate(pictures):
-            if i not in palettes:
-                palettes[i] = copy.copy(self).fit(picture).palette_
-                report.report(len(palettes), len(pictures))
-        return [palettes[i] for i in range(len(pictures))]
+        sources = listed(images)
+        rules, report = Rules(self), Progress(params.callback("progress", progress))
+        session = session_of(self.queue, sources)
+        found: dict[int, Palette] = {}
 
+        def together(group: dict[int, Picture]) -> None:
+            progress = report.part(len(found), len(sources))
+            colors = batch_palettes(session, list(group.values()), rules.n_colors, rules.seed, progress)
+            found.update(zip(group, map(Palette, colors), strict=True))
 
-class _Rules:
-    """The parameters of an engine, checked."""
+        def alone(index: int, picture: Picture) -> None:
+            found[index] = copy.copy(self).fit(picture).palette_
+            report.report(len(found), len(sources))
 
-    def __init__(self, engine: KMeansPalette) -> None:
-        self.n_colors = params.integer("n_colors", engine.n_colors, 2, MOST_COLORS)
-        self.init = _checked_init(engine.init, self.n_colors)
-        self.n_init = params.integer("n_init", engine.n_init, 1, 1000)
-        self.max_iter = params.integer("max_iter", engine.max_iter, 1)
-        self.tol = params.real("tol", engine.tol, 0.0, 0.5)
-        self.swap_rounds = params.integer("swap_rounds", engine.swap_rounds, 0, 1000)
-        self.fixed = checked_fixed(engine.fixed_colors, self.n_colors)
-        self.solid = self.fixed[self.fixed[:, 3] > 0]
-        self.color_space = params.choice("color_space", engine.color_space, spaces.NAMES)
-        self.seed = params.seed(engine.random_state)
-
-    @property
-    def batched(self) -> bool:
-        """Whether `clquant.kmeans_batch` can fit small pictures by these."""
-        plain = isinstance(self.init, str) and self.init == INITS[0] and self.color_space == "srgb"
-        return plain and len(self.fixed) == 0 and self.n_colors <= MOST_BATCHED
-
-
-class _Fit(_Rules):
-    """One call of `fit`: checked parameters, the pictures, and the steps in order."""
-
-    def __init__(
-        self, engine: KMeansPalette, sources: Any, sample_weight: Any, progress: ProgressCallback | None
-    ) -> None:
-        super().__init__(engine)
-        self.progress = Progress(params.callback("progress", progress))
-        self.pictures = images.read_many(sources)
-        self.weights, self.weight_unit = checked_weights(sample_weight, self.pictures, sources)
-        self.session: Session = open_session(engine.queue, images.device_arrays(self.pictures))
-
-    def run(self) -> tuple[Palette, Callable[[], float], int]:
-        """The palette, what measures its inertia, and the steps it took; device memory is held until it is measured."""
-        with contextlib.ExitStack() as held:
-            scope = held.enter_context(self.session.scope())
-            counts = count_colors(self.session, scope, self.pictures, self.weights)
-            clear = len(self.fixed) - len(self.solid)
-            reserved = int(counts.clear and clear == 0)
-            k = self.n_colors - reserved - clear
-            exact = self._exact(counts, k)
-            measured: Callable[[], Callable[[], float]]
-            if exact is not None:
-                colors, measured, steps = exact, lambda: lambda: 0.0, 0
-            else:
-                start = held.enter_context(contextlib.ExitStack())
-                colors, measured, steps = self._cluster(scope, start, counts, k)
-            transparent = np.zeros((reserved, 4), np.uint8)
-            found = np.concatenate([transparent, self.fixed, colors[len(self.solid) :]])
-            palette = Palette(found if counts.partial or (found[:, 3] < 255).any() else found[:, :3])
-            rest = held.pop_all()
-
-        def measure() -> float:
-            with rest:
-                inertia = measured()
-            return inertia()
-
-        return palette, measure, steps
-
-    def _exact(self, counts: ColorCounts, k: int) -> npt.NDArray[np.uint8] | None:
-        """The fixed colours but transparent ones, then all others, (n, 4), where that makes k at most."""
-        if counts.n_colors > k:
-            return None
-        colors = counts.to_host(self.session)[0]
-        rest = without(colors, self.solid)
-        return np.concatenate([self.solid, rest]) if len(self.solid) + len(rest) <= k else None
-
-    def _cluster(
-        self, scope: Scope, last: contextlib.ExitStack, counts: ColorCounts, k: int
-    ) -> tuple[npt.NDArray[np.uint8], Callable[[], Callable[[], float]], int]:
-        """k colours for more distinct ones: the best of all starts, the first of equals.
-
-        Parameters
-        ----------
-        scope : Scope
-        last : ExitStack
-            Holds the memory that the last start needed: releasing it takes longer than what is left to do.
-        counts : ColorCounts
-        k : int
-
-        Returns
-        -------
-        colors : ndarray
-            (k, 4) uint8.
-        measured : callable
-            Queues the measurement of their inertia, and gives what waits for it.
-        steps : int
-            Of that start.
-        """
-        space = spaces.space(self.color_space, counts.partial or bool((self.solid[:, 3] < 255).any()))
-        points = points_of(self.session, scope, counts, space)
-        pinned = len(self.solid)
-        sets = LloydSets(self.session, scope, points)
-        sizes = [k]
-        if pinned:
-            sizes = [size for size in (k - pinned, k) if 0 < size < points.n] or [points.n]  # the last: none is free
-        starts = self.n_init if isinstance(self.init, str) and self.init in SEEDED else 1
-        unit = (points.scale * space.unit) ** 2 * self.weight_unit
-
-        def inertia_of(colors: npt.NDArray[np.uint8]) -> Callable[[], int]:
-            lloyd = sets.lloyd(k, pinned)
-            lloyd.set_centers(space.coordinates(colors).astype(np.int64) * points.scale)
-            return lloyd.inertia_later()
-
-        found: list[tuple[npt.NDArray[np.uint8], int]] = []
-        inertias: list[int] = []
-        for start, size in itertools.product(range(starts), sizes):
-            last.close()
-            starter = self._started(last.enter_context(self.session.scope()), counts, sets, size, start)
-            lloyd = sets.lloyd(k, pinned)
-            if pinned:
-                lloyd.set_centers(self._with_fixed(starter.get_centers(), points, k))
-            steps = lloyd.run(self.max_iter, self.tol, self.progress, (start * self.max_iter, starts * self.max_iter))
-            colors = space.colors((lloyd.get_centers() + points.scale // 2) // points.scale)
-            colors[:pinned] = self.solid[:, : colors.shape[1]]
-            found.append((colors, steps))
-            if starts * len(sizes) > 1:
-                inertias.append(inertia_of(colors)())
-        self.progress.report(starts * self.max_iter, starts * self.max_iter)
-        if not inertias:
-
-            def measured() -> Callable[[], float]:
-                inertia = inertia_of(colors)
-                return lambda: inertia() / unit
-
-            return _with_alpha(colors), measured, steps
-        best = inertias.index(min(inertias))
-        colors, steps = found[best]
-        return _with_alpha(colors), lambda: lambda: inertias[best] / unit, steps
-
-    def _with_fixed(self, centers: npt.NDArray[np.int64], points: Points, k: int) -> npt.NDArray[np.int64]:
-        """k centers, the fixed colours first; each of them, in order, replaces the nearest center (ties: the first)."""
-        fixed = points.space.coordinates(self.solid).astype(np.int64) * points.scale
-        for color in fixed[: len(fixed) + len(centers) - k]:
-            nearest = ((centers - color) ** 2).sum(axis=1).argmin()
-            centers = np.delete(centers, nearest, axis=0)
-        return np.concatenate([fixed, centers])
-
-    def _started(self, scope: Scope, counts: ColorCounts, sets: LloydSets, k: int, start: int) -> Lloyd:
-        """k centers of all colours, where they start; the scope owns what queued work needs."""
-        points = sets.points
-        seed = (self.seed + start) % 2**64
-        if isinstance(self.init, str) and self.init == "k-means++":
-            rounds = self.swap_rounds if 3 <= k <= MOST_SWAPPED else 0
-            return sampled_start(self.session, scope, counts, sets, k, seed, rounds, self.tol)
-        lloyd = sets.lloyd(k)
-        if not isinstance(self.init, str):
-            lloyd.set_centers(points.space.coordinates(self.init[:k]).astype(np.int64) * points.scale)
-        elif self.init == "random":
-            lloyd.pick_centers(random_points(points.n, k, seed))
-        else:
-            sketcher = Sketcher(self.session, scope, counts, points)
-            levels = sketch_levels(sketcher, points, k)
-            sketch = sketcher.sketch(scope, *levels[0]) if levels else points
-            where, weights = sketch.to_host(self.session)
-            lloyd.set_centers(box_centers(where, weights, k, self.init))
-        return lloyd
-
-
-def _with_alpha(colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    if colors.shape[1] == 4:
-        return colors
-    return np.concatenate([colors, np.full((len(colors), 1), 255, np.uint8)], axis=1)
-
-
-def _checked_init(init: Any, n_colors: int) -> str | npt.NDArray[np.uint8]:
-    if isinstance(init, str):
-        if init in INITS:
-            return init
-        names = ", ".join(map(repr, INITS))
-        raise InvalidArgument(f"init is {params.shown(init)}; allowed: {names}, or n_colors colours to start from")
-    colors = checked_colors(init, "init")
-    if len(colors) != n_colors:
-        raise InvalidArgument(f"init has {len(colors)} colours; allowed: n_colors = {n_colors}")
-    return _with_alpha(colors)
+        read_in_groups(sources, lambda picture: rules.batched and fits(picture), together, alone)
+        return [found[i] for i in range(len(sources))]

@@ -35,12 +35,12 @@ VARIANTS = (
 
 
 def fits(picture: Picture) -> bool:
-    """Whether a picture may take part: on the host, without alpha, at most 2^14 pixels."""
-    return picture.array is not None and picture.channels in (1, 3) and picture.pixels <= MOST_PIXELS
+    """Whether a picture may take part: without alpha, at most 2^14 pixels."""
+    return picture.channels in (1, 3) and picture.pixels <= MOST_PIXELS
 
 
 def batch_palettes(
-    session: Session, pictures: Sequence[Picture], n_colors: int, seed: int, total: int, progress: Progress
+    session: Session, pictures: Sequence[Picture], n_colors: int, seed: int, progress: Progress
 ) -> list[npt.NDArray[np.uint8]]:
     """A palette for each of many small pictures.
 
@@ -56,9 +56,9 @@ def batch_palettes(
         Each as `fits` demands.
     n_colors : int
         2..256.
-    seed, total : int
+    seed : int
     progress : Progress
-        Told pictures done of `total`.
+        Told pictures done.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def batch_palettes(
     palettes: list[npt.NDArray[np.uint8]] = []
     for chunk in _chunks(session, pictures):
         palettes += _Batch(session, chunk, n_colors, seed).run()
-        progress.report(len(palettes), total)
+        progress.report(len(palettes), len(pictures))
     return palettes
 
 
@@ -130,7 +130,7 @@ class _Batch:
         """A palette for each picture."""
         session, count, least = self._session, len(self._pictures), FEW_CELLS * self._n_colors
         offsets = np.concatenate([[0], np.cumsum([p.pixels for p in self._pictures])]).astype(np.uint32)
-        pixels = np.concatenate([p.array.reshape(-1) for p in self._pictures if p.array is not None])
+        pixels = np.concatenate([p.on_host(session).reshape(-1) for p in self._pictures])
         plane = _planes(max(p.pixels for p in self._pictures))
         with session.scope() as scope:
             pixel_buffer, offset_buffer = scope.copy_of(pixels), scope.copy_of(offsets)
@@ -159,7 +159,7 @@ class _Batch:
 
     def _by_color(self, pictures: Sequence[Picture]) -> list[npt.NDArray[np.uint8]]:
         """Palettes of pictures whose colours, more than asked, lie in few cells: every colour is a point."""
-        clouds = [_distinct(p) for p in pictures]
+        clouds = [_distinct(p.on_host(self._session)) for p in pictures]
         if not clouds:
             return []
         plane, count = _planes(max(len(c) for c, _ in clouds)), len(clouds)
@@ -191,9 +191,9 @@ class _Batch:
         session.launch(kernel("write_palettes"), count, None, counts, centers, inertia, palettes, k, fewest, n)
 
 
-def _distinct(picture: Picture) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Distinct colours (n, 3), ascending, and how many pixels have each."""
-    assert picture.array is not None
-    channels = picture.array.reshape(-1, picture.channels)[:, [0, picture.channels // 2, -1]].astype(np.uint32)
+def _distinct(pixels: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Distinct colours (n, 3), ascending, and how many of the (H, W, 1 or 3) pixels have each."""
+    bands = pixels.shape[2]
+    channels = pixels.reshape(-1, bands)[:, [0, bands // 2, -1]].astype(np.uint32)
     packed, counts = np.unique(channels[:, 0] << 16 | channels[:, 1] << 8 | channels[:, 2], return_counts=True)
     return np.stack([packed >> 16, packed >> 8 & 255, packed & 255], axis=1).astype(np.uint8), counts

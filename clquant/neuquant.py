@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from clquant import params
-from clquant.images import ImageLike, Picture, device_arrays, read_many, several
+from clquant.grouping import listed, session_of
+from clquant.images import ImageLike, device_arrays, read_many, several
 from clquant.neuquant_learning import Learning, Rules
 from clquant.palette import spaces
-from clquant.palette.engine import METRICS, PaletteEngine
+from clquant.palette.engine import PaletteEngine
+from clquant.palette.mapping import METRICS
 from clquant.palette.palette import Palette, checked_fixed
 from clquant.palette.weights import checked_weights, resampled
 from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, open_session
@@ -125,7 +127,7 @@ class NeuQuantCL(PaletteEngine):
         ----------
         images : image, or list, tuple or iterator of images
             Whatever `clquant.images.read` takes; several are trained on as one picture, end to end.
-        sample_weight : array_like, gray picture or its path, or a list of them, optional
+        sample_weight : array_like, device array, gray picture or its path, or a list of them, optional
             (H, W) an image: what each pixel counts. The map learns from as many pixels as there are, in which each
             stands as often as it counts (`clquant.palette.weights.resampled`), so pixels that count next to
             nothing may be passed over.
@@ -151,7 +153,9 @@ class NeuQuantCL(PaletteEngine):
         if weights is not None:
             picture, clear = resampled(pictures, weights, self.queue)
             pictures = [picture]
-        self.palette_ = self._learn([pictures], progress, clear)[0]
+        rules, report = self._rules(), Progress(params.callback("progress", progress))
+        session = open_session(self.queue, device_arrays(pictures))
+        self.palette_ = Learning(session, rules, report).shared(pictures, clear)
         return self
 
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:
@@ -159,14 +163,16 @@ class NeuQuantCL(PaletteEngine):
 
         Every picture's network is a work-group, so that many small pictures fill a device. In parallel mode that is so
         of images on the host of at most 2^16 pixels, up to 256 colours of which none is fixed, and n_colors / 32 images
-        or more; others are trained one after another.
+        or more; others are trained one after another. Each file is read when its turn comes, so that of large
+        pictures no more than one is in memory (in sequential mode, some that are trained side by side); what is wrong
+        with one is found then, after those before it.
 
         Parameters
         ----------
-        images : list of images
+        images : list, tuple or iterator of images
         progress : callable, optional
-            Called with (done, total): images, cycles in sequential mode, steps of a single image; returning False stops
-            the job.
+            Called with (done, total): images, cycles of those side by side in sequential mode, steps of a single image;
+            returning False stops the job.
 
         Returns
         -------
@@ -178,19 +184,9 @@ class NeuQuantCL(PaletteEngine):
         InvalidArgument, InvalidType, StoppedError
             As `fit`.
         """
-        images = several(images)
-        if not isinstance(images, list | tuple):
-            raise InvalidArgument("images is one image; allowed: a list of images")
-        return self._learn([[picture] for picture in read_many(images)], progress)
-
-    def _learn(
-        self, jobs: list[list[Picture]], progress: ProgressCallback | None, clear: bool = False
-    ) -> list[Palette]:
-        """The palette of each job, a job being pictures that share one; with `clear` it has an entry of alpha 0."""
-        rules = self._rules()
-        report = Progress(params.callback("progress", progress))
-        session = open_session(self.queue, device_arrays([picture for job in jobs for picture in job]))
-        return Learning(session, rules, report).palettes(jobs, clear)
+        sources = listed(images)
+        rules, report = self._rules(), Progress(params.callback("progress", progress))
+        return Learning(session_of(self.queue, sources), rules, report).each(sources)
 
     def _rules(self) -> Rules:
         """The arguments, once all of them are found to be allowed."""

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import neuquant_tables as tables
-from clquant.images import Picture
+from clquant.grouping import read_in_groups
+from clquant.images import ImageLike, Picture
 from clquant.neuquant_batch import BatchMap, refinement
 from clquant.neuquant_drawing import begun_pixels, drawn_pixels, is_copied_alone
 from clquant.neuquant_many import Map, fits, learn_many, pays
@@ -103,41 +104,64 @@ class Learning:
     rules: Rules
     progress: Progress
 
-    def palettes(self, jobs: list[Job], clear: bool) -> list[Palette]:
-        """The palette of each job, a job being pictures that share one.
+    def shared(self, job: Job, clear: bool) -> Palette:
+        """The palette that pictures share.
 
         Parameters
         ----------
-        jobs : list of list of Picture
+        job : list of Picture
         clear : bool
-            Whether palettes have an entry of alpha 0 in any case.
+            Whether it has an entry of alpha 0 in any case.
         """
-        small = self._small(jobs, clear)
-        if not small:
-            return self._in_parts(jobs, clear)
-        found = dict(zip(small, self._many([jobs[i][0] for i in small], len(jobs)), strict=True))
+        return self._at_once([job], clear)[0]
+
+    def each(self, sources: Sequence[ImageLike]) -> list[Palette]:
+        """The palettes of images, which are read when their turn comes.
+
+        Parameters
+        ----------
+        sources : list or tuple of images
+
+        Raises
+        ------
+        InvalidType, InvalidArgument, FileError
+            As `clquant.images.read`, naming ``images[i]``.
+        """
+        found: dict[int, Palette] = {}
+        total = len(sources)
         quiet = dataclasses.replace(self, progress=Progress(None))
-        for i, job in enumerate(jobs):
-            if i not in found:
-                found[i] = quiet._in_parts([job], clear)[0]
-                self.progress.report(len(found), len(jobs))
-        return [found[i] for i in range(len(jobs))]
 
-    def _small(self, jobs: list[Job], clear: bool) -> list[int]:
-        """The jobs that are learned at once."""
-        rules = self.rules
-        if not rules.parallel or clear or len(rules.fixed) or len(jobs) < 2:
-            return []
-        small = [i for i, job in enumerate(jobs) if len(job) == 1 and fits(job[0])]
-        return small if pays(self.session, rules.map, len(small)) else []
+        def together(group: dict[int, Picture]) -> None:
+            if not self.rules.parallel:
+                found.update(zip(group, self._in_parts([[picture] for picture in group.values()]), strict=True))
+            elif pays(self.session, self.rules.map, len(group)):
+                progress = self.progress.part(len(found), total)
+                found.update(zip(group, self._many(list(group.values()), progress), strict=True))
+            else:
+                for index, picture in group.items():
+                    alone(index, picture)
 
-    def _many(self, pictures: Sequence[Picture], total: int) -> list[Palette]:
+        def alone(index: int, picture: Picture) -> None:
+            if total == 1:
+                found[index] = self.shared([picture], False)
+            else:
+                found[index] = quiet.shared([picture], False)
+                self.progress.report(len(found), total)
+
+        read_in_groups(sources, self._joins, together, alone)
+        return [found[i] for i in range(total)]
+
+    def _joins(self, picture: Picture) -> bool:
+        """Whether a picture is learned beside others."""
+        return not self.rules.parallel or (fits(picture) and not len(self.rules.fixed))
+
+    def _many(self, pictures: Sequence[Picture], progress: Progress) -> list[Palette]:
         """The palettes of small pictures."""
-        learned = learn_many(self.session, pictures, self.rules.map, total, self.progress)
+        learned = learn_many(self.session, pictures, self.rules.map, progress)
         fixed = self.rules.fixed
         return [_palette(fixed, one.colors, one.partial, one.transparent) for one in learned]
 
-    def _in_parts(self, jobs: list[Job], clear: bool) -> list[Palette]:
+    def _in_parts(self, jobs: list[Job]) -> list[Palette]:
         """The palette of each job, as many at once as the device has room for."""
         palettes: list[Palette] = []
         room = self.session.limits.global_memory // 4
@@ -148,10 +172,11 @@ class Learning:
                 if count and nbytes > room:
                     break
                 count += 1
-            palettes += self._at_once(jobs[len(palettes) :][:count], clear)
+            palettes += self._at_once(jobs[len(palettes) :][:count], clear=False)
         return palettes
 
     def _at_once(self, jobs: list[Job], clear: bool) -> list[Palette]:
+        """The palette of each job, a job being pictures that share one; with `clear` it has an entry of alpha 0."""
         rules, fixed = self.rules, self.rules.fixed
         palettes: dict[int, Palette] = {}
         trained: dict[tuple[int, bool], list[tuple[int, Pixels, FewColors]]] = {}

@@ -107,9 +107,7 @@ def pays(session: Session, rules: Map, pictures: int) -> bool:
     return largest + 64 <= session.limits.local_memory
 
 
-def learn_many(
-    session: Session, pictures: Sequence[Picture], rules: Map, total: int, progress: Progress
-) -> list[Learned]:
+def learn_many(session: Session, pictures: Sequence[Picture], rules: Map, progress: Progress) -> list[Learned]:
     """The palette's colours of each of many small pictures.
 
     Parameters
@@ -118,9 +116,8 @@ def learn_many(
     pictures : sequence of Picture
         Each as `fits` demands, and as many as `pays` allows.
     rules : Map
-    total : int
     progress : Progress
-        Told pictures done of `total`.
+        Told pictures done.
 
     Returns
     -------
@@ -131,7 +128,7 @@ def learn_many(
     for chunk in _chunks(session, pictures):
         found = _Many(session, [pictures[i] for i in chunk], rules).run()
         learned.update(zip(chunk, found, strict=True))
-        progress.report(len(learned), total)
+        progress.report(len(learned), len(pictures))
     return [learned[i] for i in range(len(pictures))]
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Array, InvalidArgument, InvalidType
+from clquant.runtime import Array, InvalidArgument, InvalidType, open_session
 from clquant.runtime.errors import text_of
 
 T = TypeVar("T")
@@ -33,7 +33,8 @@ def array(name: str, value: Any, allowed: str, kinds: str | None = None) -> npt.
     Parameters
     ----------
     name : str
-    value : array_like
+    value : array_like or pyopencl.array.Array
+        What is on a device comes to the host, on the array's own queue.
     allowed : str
         What the error says is taken.
     kinds : str, optional
@@ -42,10 +43,12 @@ def array(name: str, value: Any, allowed: str, kinds: str | None = None) -> npt.
     Raises
     ------
     InvalidArgument
-        If it is ragged.
+        If it is ragged, or on a device and without a queue or not contiguous.
     InvalidType
         If it makes no array, or one of another kind.
     """
+    if isinstance(value, Array):
+        value = _downloaded(name, value)
     try:
         made = np.asarray(value)
     except ValueError as error:
@@ -53,7 +56,18 @@ def array(name: str, value: Any, allowed: str, kinds: str | None = None) -> npt.
     except Exception as error:  # arrays of other libraries that refuse, in their own ways
         raise InvalidType(f"{name} is {shown(value)}, which makes no array; allowed: {allowed}") from error
     if kinds is not None and made.dtype.kind not in kinds:
-        raise InvalidType(f"{name} is {shown(value)} of dtype {made.dtype}; allowed: {allowed}")
+        kind = "" if isinstance(value, np.ndarray) else f" of dtype {made.dtype}"
+        raise InvalidType(f"{name} is {shown(value)}{kind}; allowed: {allowed}")
+    return made
+
+
+def _downloaded(name: str, value: Array) -> npt.NDArray[Any]:
+    """A device array's values; NumPy alone would ask for one after the other."""
+    if value.queue is None:
+        raise InvalidArgument(f"{name} is a device array on no queue; allowed: array.with_queue(queue)")
+    if not value.flags.forc:
+        raise InvalidArgument(f"{name} is a device array with strides {value.strides}; allowed: contiguous ones")
+    made: npt.NDArray[Any] = value.get(open_session(None, [value]).queue)
     return made
 
 

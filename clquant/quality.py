@@ -6,18 +6,20 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.runtime import InvalidArgument
+from clquant.runtime import Array, InvalidArgument
 
+Samples = npt.ArrayLike | Array
 _LUMA = np.array([0.299, 0.587, 0.114])
 
 
-def mse(original: npt.ArrayLike, result: npt.ArrayLike) -> float:
+def mse(original: Samples, result: Samples) -> float:
     """Mean squared error over all samples.
 
     Parameters
     ----------
-    original, result : array_like
-        Pictures of one shape; 8-bit levels, or any other unit.
+    original, result : array_like or pyopencl.array.Array
+        Pictures of one shape; 8-bit levels, or any other unit. What is on a device comes to the host, here and in all
+        other measures.
 
     Returns
     -------
@@ -38,7 +40,7 @@ def mse(original: npt.ArrayLike, result: npt.ArrayLike) -> float:
     return total / a.size
 
 
-def psnr(original: npt.ArrayLike, result: npt.ArrayLike, peak: float = 255.0) -> float:
+def psnr(original: Samples, result: Samples, peak: float = 255.0) -> float:
     """Peak signal-to-noise ratio in decibels.
 
     Parameters
@@ -58,7 +60,7 @@ def psnr(original: npt.ArrayLike, result: npt.ArrayLike, peak: float = 255.0) ->
     return float("inf") if error == 0 else float(10 * np.log10(peak * peak / error))
 
 
-def ssim(original: npt.ArrayLike, result: npt.ArrayLike, peak: float = 255.0) -> float:
+def ssim(original: Samples, result: Samples, peak: float = 255.0) -> float:
     """Mean structural similarity of the pictures' luma.
 
     Parameters
@@ -97,7 +99,7 @@ def ssim(original: npt.ArrayLike, result: npt.ArrayLike, peak: float = 255.0) ->
     return float(np.mean(top / ((mean_a**2 + mean_b**2 + c1) * (var_a + var_b + c2))))
 
 
-def visual_error(original: npt.ArrayLike, result: npt.ArrayLike, dpi: float = 300.0, inches: float = 9.5) -> float:
+def visual_error(original: Samples, result: Samples, dpi: float = 300.0, inches: float = 9.5) -> float:
     """Mean squared error after both pictures pass a model of the eye, for halftones and dithers.
 
     Parameters
@@ -126,7 +128,7 @@ def visual_error(original: npt.ArrayLike, result: npt.ArrayLike, dpi: float = 30
     return float(np.mean(seen**2))
 
 
-def _pair(original: npt.ArrayLike, result: npt.ArrayLike) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
+def _pair(original: Samples, result: Samples) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
     a, b = (params.array(*pair, "numbers", "buif") for pair in (("original", original), ("result", result)))
     if a.shape != b.shape or a.size == 0 or a.ndim == 0:
         raise InvalidArgument(f"original and result must be non-empty and of one shape, got {a.shape} and {b.shape}")

@@ -3,58 +3,101 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import copy
-import itertools
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from clquant.runtime import CommandQueue, sibling_queue
+import PIL.Image
+
+from clquant.images import held
+from clquant.runtime import CommandQueue, Siblings
 
 
-def stream(engine: Any, images: Iterable[Any], method: str, depth: int, arguments: dict[str, Any]) -> Iterator[Any]:
+def stream(engine: Any, images: Iterator[Any], method: str, depth: int, arguments: dict[str, Any]) -> Iterator[Any]:
     """Results of ``engine.method(image, **arguments)`` for each image, in the images' order.
 
     `depth` threads, each with a queue of its own, work ahead, so that reading, transfers and kernels of neighbouring
     images overlap. At most ``depth + 1`` images and results are held at a time. Each result is what the plain call
-    gives. An error is raised at its image's turn; what was begun by then is finished and dropped.
+    of a copy of the engine gives: what a method learns is that copy's. An error, of an image or of the iterator, is
+    raised at its turn; what was begun by then is finished and dropped.
 
     Parameters
     ----------
     engine : Estimator
-    images : iterable
+    images : iterator
         Read one by one, as results are taken.
     method : str
     depth : int
     arguments : dict
     """
-    thread_engines = threading.local()
-
-    def call(image: Any) -> Any:
-        if not hasattr(thread_engines, "engine"):
-            thread_engines.engine = _with_own_queue(engine)
-        return getattr(thread_engines.engine, method)(image, **arguments)
-
-    source = iter(images)
     pending: collections.deque[Future[Any]] = collections.deque()
-    with ThreadPoolExecutor(depth, thread_name_prefix="clquant-stream") as pool:
+    with _own_queues(engine) as give_queue, ThreadPoolExecutor(depth, thread_name_prefix="clquant-stream") as pool:
+
+        def call(image: Any) -> Any:
+            own = copy.copy(engine)
+            give_queue(own)
+            return getattr(own, method)(image, **arguments)
+
+        def begin() -> bool:
+            """Submit the next image, if there is one."""
+            try:
+                image = next(images)
+            except StopIteration:
+                return False
+            except Exception as error:  # at the turn of the image that did not come
+                pending.append(Future())
+                pending[-1].set_exception(error)
+                return False
+            pending.append(pool.submit(call, image))
+            return True
+
+        more = True
         try:
-            pending.extend(pool.submit(call, image) for image in itertools.islice(source, depth))
+            while more and len(pending) < depth:
+                more = begin()
             while pending:
                 result = pending.popleft().result()
-                pending.extend(pool.submit(call, image) for image in itertools.islice(source, 1))
+                more = more and begin()
                 yield result
         finally:
             for future in pending:
                 future.cancel()
 
 
-def _with_own_queue(engine: Any) -> Any:
-    """The engine itself, or where a queue was named a copy on another queue of the same context and device."""
+@contextlib.contextmanager
+def _own_queues(engine: Any) -> Iterator[Callable[[Any], None]]:
+    """What gives a copy of the engine, where a queue was named, this thread's one beside that."""
     queue = engine.get_params().get("queue")
     if not isinstance(queue, CommandQueue):
-        return engine
-    own = copy.copy(engine)
-    own.queue = sibling_queue(queue)
-    return own
+        yield lambda _: None
+        return
+    siblings, of_thread = Siblings(queue), threading.local()
+
+    def give(own: Any) -> None:
+        if not hasattr(of_thread, "queue"):
+            of_thread.queue = siblings.lend()
+        own.queue = of_thread.queue
+
+    try:
+        yield give
+    finally:
+        siblings.give_back()
+
+
+def unshared(images: Iterable[Any]) -> Iterator[Any]:
+    """Images as they come, PIL's read at once where others may read them too, or the next step may change them.
+
+    Parameters
+    ----------
+    images : iterable of images
+    """
+    listed = isinstance(images, list | tuple)
+    times = collections.Counter(id(image) for image in images) if listed else collections.Counter()
+    for image in images:
+        if isinstance(image, PIL.Image.Image) and (not listed or times[id(image)] > 1):
+            with contextlib.suppress(Exception):  # what cannot be read is an error where it is read
+                image = held(image)
+        yield image

@@ -1,0 +1,91 @@
+"""Lists of images that are read while they are worked on: of large files, no more than one is in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from clquant.images import ImageLike, Picture, read, several
+from clquant.runtime import Array, CommandQueue, InvalidArgument, InvalidType, Session, open_session
+
+# Of pictures that wait to be worked on together, and were not in memory before.
+MOST_BYTES = 1 << 28
+
+
+def listed(images: Any) -> Sequence[ImageLike]:
+    """The argument `images` of a job that needs several, which are not read yet.
+
+    Raises
+    ------
+    InvalidType
+        If it is no list, tuple or iterator.
+    InvalidArgument
+        If it is empty.
+    """
+    images = several(images)
+    if not isinstance(images, list | tuple):
+        raise InvalidType(f"images is a {type(images).__name__}; allowed: a list or tuple of images")
+    if not images:
+        raise InvalidArgument("images is empty; allowed: at least one image")
+    return images
+
+
+def session_of(queue: CommandQueue | None, sources: Sequence[ImageLike]) -> Session:
+    """The session of a job on images that are not read yet; as `clquant.runtime.open_session`."""
+    return open_session(queue, [source for source in sources if isinstance(source, Array)])
+
+
+def read_in_groups(
+    sources: Sequence[ImageLike],
+    joins: Callable[[Picture], bool],
+    together: Callable[[dict[int, Picture]], None],
+    alone: Callable[[int, Picture], None],
+) -> None:
+    """Read images in order, each when those before it that do not wait for others are done.
+
+    Parameters
+    ----------
+    sources : list or tuple of images
+    joins : callable
+        Whether a picture waits for others.
+    together : callable
+        Does what waited, by its place in `sources`: when it takes `MOST_BYTES`, and in the end. Arrays of the caller's
+        that are taken as they are cost nothing.
+    alone : callable
+        Does one of the others.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument, FileError
+        As `clquant.images.read`, naming ``images[i]``; and what `together` and `alone` raise.
+    """
+    waiting: dict[int, Picture] = {}
+    waiting_bytes = 0
+    for index, source in enumerate(sources):
+        waiting_bytes += _take(index, source, joins, waiting, alone)
+        if waiting_bytes >= MOST_BYTES:
+            together(waiting)
+            waiting, waiting_bytes = {}, 0
+    if waiting:
+        together(waiting)
+
+
+def _take(
+    index: int,
+    source: ImageLike,
+    joins: Callable[[Picture], bool],
+    waiting: dict[int, Picture],
+    alone: Callable[[int, Picture], None],
+) -> int:
+    """Read one image, and do it or let it wait: the bytes that it then holds. No other name keeps its pixels alive."""
+    picture = read(source, argument=f"images[{index}]")
+    if not joins(picture):
+        alone(index, picture)
+        return 0
+    waiting[index] = picture
+    if picture is source or picture.array is None:
+        return 0
+    theirs = isinstance(source, np.ndarray) and np.may_share_memory(source, picture.array)
+    return 0 if theirs else picture.array.nbytes
