@@ -6,11 +6,12 @@ import io
 import pathlib
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import PIL.Image
+import PIL.ImageSequence
 import pytest
 
 import clquant
@@ -237,6 +238,26 @@ def test_fixed_colors_and_the_transparent_entry_may_take_every_place(others: int
     assert fitted.inertia_ == (difference**2).sum()
 
 
+def test_arrays_on_the_device_where_the_host_needs_them() -> None:
+    picture, other = photo(24, 40), photo(24, 40)[:, ::-1].copy()
+    session = runtime.open_session()
+
+    def there(values: Any) -> runtime.Array:
+        made = session.new_array(values.shape, values.dtype)
+        made.set(values)
+        return made
+
+    for measure in (quality.mse, quality.psnr, quality.ssim, quality.visual_error):
+        assert measure(there(picture), there(other)) == measure(there(picture), other) == measure(picture, other)
+    colors = np.array([[0, 0, 0], [9, 90, 200]])
+    assert clquant.Palette(there(colors)) == clquant.Palette(colors)
+    start = clquant.KMeansPalette(2, init=there(colors), max_iter=1).fit(picture).palette_
+    assert start == clquant.KMeansPalette(2, init=colors, max_iter=1).fit(picture).palette_
+    weights = np.arange(60.0).reshape(6, 10)
+    weighted = clquant.VQCodec(2).fit(picture, [there(weights)]).codebook_
+    assert np.array_equal(weighted, clquant.VQCodec(2).fit(picture, [weights]).codebook_)
+
+
 def test_weights_of_a_picture_on_no_queue() -> None:
     picture = runtime.open_session().new_array((4, 5, 3), np.uint8)
     picture.set(np.full((4, 5, 3), 7, np.uint8))
@@ -260,6 +281,40 @@ def test_iterators_of_pictures(tmp_path: pathlib.Path) -> None:
     assert clquant.NeuQuantCL(4).fit(iter(pictures)).palette_ == clquant.NeuQuantCL(4).fit(pictures).palette_
     codec = clquant.VQCodec(4).fit(iter(pictures))
     assert np.array_equal(codec.codebook_, clquant.VQCodec(4).fit(pictures).codebook_)
+
+
+@pytest.mark.parametrize("kind", ["GIF", "PNG", "TIFF"])
+def test_iterators_of_an_animated_file(kind: str, tmp_path: pathlib.Path) -> None:
+    """Pillow's gives the same image every time, at another frame."""
+    colors = [(255, 0, 0), (0, 255, 0), (0, 0, 255)]
+    frames = [PIL.Image.new("RGB", (4, 3), color) for color in colors]
+    frames[0].save(tmp_path / "a", kind, save_all=True, append_images=frames[1:])
+    learner = clquant.KMeansPalette(4)
+    with PIL.Image.open(tmp_path / "a") as image:
+
+        def each() -> Iterator[PIL.Image.Image]:
+            return PIL.ImageSequence.Iterator(image)
+
+        for shared in (True, False):
+            drawn = animation.quantize_frames(learner, each(), shared=shared)
+            assert [tuple(frame.to_array()[0, 0]) for frame in drawn] == colors
+        assert set(learner.fit(each()).palette_) == set(colors)
+        assert [list(palette) for palette in learner.fit_many(each())] == [[color] for color in colors]
+        assert set(clquant.NeuQuantCL(4).fit(each()).palette_) == set(colors)
+        assert clquant.NeuQuantCL(4).fit_many(each()) == clquant.NeuQuantCL(4).fit_many(frames)
+        codec = clquant.VQCodec(4).fit(each())
+        assert np.array_equal(codec.codebook_, clquant.VQCodec(4).fit(frames).codebook_)
+
+
+def test_iterators_keep_what_a_file_calls_transparent(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "gray.png"
+    PIL.Image.fromarray(np.array([[5, 6], [7, 5]], np.uint8)).save(path, transparency=5)
+    learner = clquant.KMeansPalette(4).fit(path)
+    expected = learner.transform(path)
+    assert expected[..., 3].tolist() == [[0, 255], [255, 0]]
+    with PIL.Image.open(path) as image:
+        assert learner.fit(iter([image])).palette_.transparent_index is not None
+        assert np.array_equal(next(learner.stream(iter([image]), "transform")), expected)
 
 
 def test_frames_of_every_sequence() -> None:

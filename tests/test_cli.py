@@ -94,8 +94,8 @@ def test_output_by_suffix(folder, suffix):
 
 
 def test_transparent_pixels_stay(folder):
-    for more in ([], ["--use", "three.gpl"], ["--dither", "bayer4"]):
-        ran("palette", "clear.png", "-k", "5", "-o", "o.png", "-q", *more)
+    for more in (["-k", "5"], ["--use", "three.gpl"], ["-k", "5", "--dither", "bayer4"]):
+        ran("palette", "clear.png", "-o", "o.png", "-q", *more)
         shown = np.asarray(opened("o.png").convert("RGBA"))
         assert not shown[:, :20].any()
         assert (shown[:, 20:, 3] == 255).all()
@@ -208,7 +208,7 @@ def test_help_names_every_option(capsys):
 
 WRONG = [
     (["palette", "missing.png"], "'missing.png': there is no such file or folder"),
-    (["palette", "text.txt"], "cannot read 'text.txt': not a picture in a format that Pillow knows"),
+    (["palette", "text.txt"], "clquant: cannot read 'text.txt': not a picture in a format that Pillow knows"),
     (["palette", "broken.png"], "cannot read 'broken.png'"),
     (["palette", "empty"], "folder 'empty' has no files of the kinds"),
     (["palette", "-", "a.png"], "cannot be mixed"),
@@ -257,7 +257,7 @@ WRONG = [
     (["palette", "a.png", "--animate", "50"], "--animate needs one .gif file"),
     (["palette", "a.png", "deep/c.png", "--animate", "50", "-o", "x.gif"], "frames have the sizes"),
     (["palette", "a.png", "--animate", "1", "-o", "x.gif"], "--animate is 1; allowed"),
-    (["palette", "text.txt", "--animate", "50", "-o", "x.gif"], "'text.txt' is no picture"),
+    (["palette", "text.txt", "--animate", "50", "-o", "x.gif"], "cannot read 'text.txt': not a picture"),
     (["palette", "a.png", "--show", "-o", "-"], "would both write to standard output"),
     (["compare", "a.png", "-k", "257"], "-k is 257; allowed: 2 to 256"),
     (["compare", "a.png", "--crop", "3"], "--crop is 3; allowed: 16 or more"),
@@ -295,6 +295,16 @@ def test_an_environment_device_that_is_not_there(folder, monkeypatch, capsys):
 def command(*arguments, **options):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen([sys.executable, "-m", "clquant", *arguments], env=environment, **options)
+
+
+def test_devices_are_listed_where_the_environment_names_none(monkeypatch, capsys):
+    for name in ("CLQUANT_DEVICE", "PYOPENCL_CTX"):
+        monkeypatch.delenv("CLQUANT_DEVICE", raising=False)
+        monkeypatch.setenv(name, "nonesuch")
+        ran("devices")
+        out = capsys.readouterr().out
+        assert f"No default: {name}=nonesuch names none of these." in out
+        assert "| 0 " in out
 
 
 def test_pipes(folder):

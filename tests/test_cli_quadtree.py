@@ -58,8 +58,8 @@ def test_a_folder(photo, tmp_path):
         (["--criterion", "weighted"], "weights is None"),
         (["--min-size", "3"], "min_size is 3"),
         (["-o", "out.xyz"], "suffix '.xyz'"),
-        (["--gif", "-o", "out.png"], "allowed: .gif with --gif"),
-        (["--save", "tree.png"], "ends in .clqt"),
+        (["--gif", "-o", "out.png"], "suffix '.png'; allowed: .gif"),
+        (["--save", "tree.png"], "suffix '.png'; allowed: .clqt"),
     ],
 )
 def test_bad_usage(photo, capsys, monkeypatch, tmp_path, arguments, message):

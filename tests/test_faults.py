@@ -19,6 +19,7 @@ import pytest
 
 import clquant
 from clquant import runtime
+from clquant.palette.lloyd import Lloyd
 from clquant.runtime import memory, programs, session
 from tests.portability.buffers import TrackedBuffer, tracked_allocation
 from tests.portability.hashes import golden
@@ -164,6 +165,28 @@ def test_an_interrupt_may_come_at_any_call(
     gc.collect()
     assert not TrackedBuffer.alive
     assert works(job, queue)
+
+
+@pytest.mark.parametrize("at", ["measuring", "reading"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, runtime.DeviceMemoryError])
+def test_fit_predict_may_fail_where_it_measures(
+    queue: runtime.CommandQueue, at: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The device memory that it measures with is given back once, and what was learned before stands."""
+    picture = photo(40, 52)
+    model = clquant.KMeansPalette(6, queue=queue).fit(photo(30, 30))
+    before = dict(model.__dict__)
+
+    def fails(*_: Any) -> Any:
+        raise error
+
+    with monkeypatch.context() as patch, pytest.raises(error):
+        patch.setattr(Lloyd, "inertia_later", fails if at == "measuring" else lambda _: fails)
+        model.fit_predict(picture)
+    assert model.__dict__ == before
+    expected = clquant.KMeansPalette(6, queue=queue).fit(picture)
+    np.testing.assert_array_equal(model.fit_predict(picture), expected.predict(picture))
+    assert model.inertia_ == expected.inertia_
 
 
 def test_ctrl_c_ends_a_run_and_leaves_the_library_usable() -> None:

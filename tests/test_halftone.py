@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clquant import runtime
-from clquant.halftone import PinwheelHalftoner, blocks
+from clquant import images, runtime
+from clquant.halftone import PinwheelHalftoner, blocks, floyd_steinberg
 from clquant.halftone.tables import constant_tables, trained_tables
 from clquant.halftone.tones import make_tones
+from clquant.palette.engine import predict
 from tests.reference.halftone import halftone_plane
 
 SHAPES = [(1, 1), (3, 40), (37, 29), (33, 66)]
@@ -254,6 +255,8 @@ def test_wrong_calls_are_named():
         engine.transform(np.zeros((4, 4), np.uint8), progress=lambda *_: False)
     with pytest.raises(runtime.InvalidType, match="image is a int"):
         engine.transform(3)
+    with pytest.raises(runtime.InvalidArgument, match=r"weights is None; allowed: .* or WeightTables"):
+        PinwheelHalftoner(weights=None).transform(np.zeros((4, 4), np.uint8))
 
 
 @pytest.mark.parametrize("form", ["lanes", "queue", "rings", "unrolled"])
@@ -274,3 +277,22 @@ def test_every_form_equals_the_portable_one(device, rng, form, block):
                     engine.transform(image)
                 return
             assert np.array_equal(engine.transform(image), expected)
+
+
+@pytest.mark.parametrize("shape", [(1, 2**31 + 8), (2**30 + 1, 1)])
+def test_sides_that_kernels_cannot_count_are_refused(shape):
+    pixels = np.broadcast_to(np.uint8(0), (*shape, 1))
+    picture = images.Picture(*shape, channels=1, gray=True, array=pixels)
+    colors, message = (
+        [[0, 0, 0], [255, 255, 255]],
+        f"image has {shape[0]} x {shape[1]} pixels; allowed: up to 1073741824",
+    )
+    for refused in (
+        lambda: PinwheelHalftoner().transform(picture),
+        lambda: PinwheelHalftoner(palette=colors).transform(picture),
+        lambda: predict(picture, colors, dither="pinwheel"),
+        lambda: predict(picture, colors, dither="floyd-steinberg"),
+        lambda: floyd_steinberg(picture),
+    ):
+        with pytest.raises(runtime.InvalidArgument, match=message):
+            refused()

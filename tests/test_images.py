@@ -83,6 +83,8 @@ def test_bool_and_16_bit_and_float_by_the_stated_rules() -> None:
     assert images.read(np.array([[True, False]])).array.ravel().tolist() == [255, 0]
     sixteen = np.arange(65536, dtype=np.uint16).reshape(256, 256)
     assert np.array_equal(images.read(sixteen).array[..., 0], np.rint(sixteen / 257).astype(np.uint8))
+    for swapped in (">u2", "<u2"):
+        assert np.array_equal(images.read(sixteen.astype(swapped)).array, images.read(sixteen).array)
     floats = np.array([[0.0, 1.0, 0.5, 127.4999 / 255]])
     assert images.read(floats).array.ravel().tolist() == [0, 255, 128, 127]
     assert images.read(floats.astype(np.float16)).array.ravel()[:3].tolist() == [0, 255, 128]

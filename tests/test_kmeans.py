@@ -11,7 +11,7 @@ import clquant
 from clquant import KMeansPalette, runtime
 from clquant.palette import points, seeding, spaces, starting
 from clquant.palette.boxes import box_centers
-from clquant.palette.starting import SKETCH_LEVELS, SKETCH_POINTS, SKETCH_STEPS, SWAP_STEPS
+from clquant.palette.starting import FEW_CENTERS, SKETCH_LEVELS, SKETCH_POINTS, SKETCH_STEPS, STARTS_OF_FEW, SWAP_STEPS
 from tests.reference import counting as counting_reference
 from tests.reference import kmeans as reference
 from tests.test_lloyd import photo, picture
@@ -38,9 +38,17 @@ def expected_palette(pixels, k, seed=0, max_iter=100, tol=1e-4, swap_rounds=24):
     least = max(SKETCH_POINTS * k, starting.LEAST_SKETCH)
     enough = [s for s in sketches if len(where) >= least <= len(s[0])]
     start, mass = enough[0] if enough else (where, weights)
-    centers = reference.sample_centers(start, mass, k, seed)
-    rounds = swap_rounds if k >= 3 else 0
-    centers = reference.swap_centers(start, mass, centers, extent, rounds, SWAP_STEPS)
+    rounds = swap_rounds if k >= 2 else 0
+    found = []
+    starts = STARTS_OF_FEW if k <= FEW_CENTERS else 1
+    for turn in range(starts):
+        centers = reference.sample_centers(start, mass, k, (seed + (turn << 62)) % 2**64)
+        centers = reference.swap_centers(start, mass, centers, extent, -(-rounds // starts), SWAP_STEPS)
+        if k <= FEW_CENTERS:
+            centers, *_ = reference.lloyd(start, mass, centers, extent, SKETCH_STEPS, tol)
+            found.append((int((reference.squared_distances(start, centers).min(axis=1) * mass).sum()), turn, centers))
+    if found:
+        centers = min(found, key=lambda one: one[:2])[2]
     if len(enough) > 1 and 2 * len(sketches[-1][0]) < len(where):
         centers, *_ = reference.lloyd(*sketches[-1], centers, extent, SKETCH_STEPS, tol)
     centers, _, _, steps = reference.lloyd(where, weights, centers, extent, max_iter, tol)

@@ -6,6 +6,7 @@ import pathlib
 
 import numpy as np
 import PIL.Image
+import pyopencl.array
 import pytest
 
 from clquant import KMeansPalette, decoding, images, kmeans_batch, runtime
@@ -37,7 +38,7 @@ def run(queue: runtime.CommandQueue, pictures: list[np.ndarray], k: int, seed: i
     session = runtime.open_session(queue)
     read = [images.read(p) for p in pictures]
     assert all(map(kmeans_batch.fits, read))
-    return kmeans_batch.batch_palettes(session, read, k, seed, len(read), runtime.Progress(None))
+    return kmeans_batch.batch_palettes(session, read, k, seed, runtime.Progress(None))
 
 
 def assert_equal(found: list[np.ndarray], wanted: list[np.ndarray]) -> None:
@@ -123,7 +124,7 @@ def test_progress_counts_pictures(queue: runtime.CommandQueue) -> None:
     pictures = [images.read(np.full((2, 2, 3), i, np.uint8)) for i in range(5)]
     progress = runtime.Progress(lambda done, total: told.append((done, total)))
     with runtime.force_tuning({"batch.pictures": 2}):
-        palettes = kmeans_batch.batch_palettes(runtime.open_session(queue), pictures, 2, 0, 5, progress)
+        palettes = kmeans_batch.batch_palettes(runtime.open_session(queue), pictures, 2, 0, progress)
     assert told == [(2, 5), (4, 5), (5, 5)]
     assert [p.tolist() for p in palettes] == [[[i, i, i]] for i in range(5)]
 
@@ -139,6 +140,20 @@ def test_fit_many_gives_each_image_its_palette(queue: runtime.CommandQueue, rng:
         small = picture.shape[-1] == 3 and picture.size < 3 * kmeans_batch.MOST_PIXELS
         wanted = reference.palette(picture, 6, 5, *PARAMETERS) if small else engine.fit(picture).palette_.colors
         assert np.array_equal(palettes[i].colors, wanted)
+
+
+def test_fit_many_takes_device_arrays_as_host_arrays(queue: runtime.CommandQueue, rng: np.random.Generator) -> None:
+    packed = rng.integers(0, 256, (40, 30, 4), dtype=np.uint8)
+    pictures = [*small_pictures(rng), packed, rng.integers(0, 256, (13, 14), dtype=np.uint8)]
+    given = [pyopencl.array.to_device(queue, picture) for picture in pictures]
+    flat = pyopencl.array.to_device(queue, np.concatenate([np.zeros(7, np.uint8), pictures[0].ravel()]))
+    engine, own = KMeansPalette(6, random_state=5), KMeansPalette(6, random_state=5, queue=queue)
+    expected = own.fit_many(pictures)
+    assert engine.fit_many(given) == expected
+    assert own.fit_many([a.with_queue(None) for a in given]) == expected
+    assert engine.fit_many([pictures[1], flat[7:].reshape(pictures[0].shape), pictures[-1]]) == [
+        expected[i] for i in (1, 0, -1)
+    ]
 
 
 def test_fit_many_reads_each_file_once(

@@ -46,6 +46,24 @@ def test_free_centers_are_at_their_means(queue, rng):
         assert np.abs(mean - learner.palette_.colors[entry]).max() <= 1.0
 
 
+@pytest.mark.parametrize("start", [["#000000"] * 5, ["#000000"] * 4 + ["#ff00ff"]])
+def test_a_start_that_no_pixel_is_nearest_to(queue, sample, start):
+    image = np.ascontiguousarray(sample[::4, ::4])
+    learner = KMeansPalette(5, init=start, fixed_colors=FIXED, queue=queue).fit(image)
+    assert learner.palette_.colors[:3].tolist() == FIXED
+    assert len(set(learner.palette_)) == 5
+    assert np.bincount(learner.predict(image).ravel(), minlength=5)[3:].min() > 0
+    assert learner.n_iter_ < 100
+
+
+def test_a_start_keeps_its_order_beside_fixed_colors(queue, sample):
+    image = np.ascontiguousarray(sample[::4, ::4])
+    found = KMeansPalette(8, fixed_colors=FIXED, queue=queue).fit(image).palette_.colors
+    turned = np.concatenate([found[:3], found[:2:-1]])
+    again = KMeansPalette(8, init=turned, fixed_colors=FIXED, queue=queue).fit(image).palette_.colors
+    assert np.abs(again.astype(int) - turned).max() <= 8
+
+
 def test_few_colors_stay_exact(queue):
     image = np.array([[[0, 0, 0], [10, 20, 30], [10, 20, 30], [40, 40, 40]]], np.uint8)
     palette = KMeansPalette(5, fixed_colors=FIXED, queue=queue).fit(image).palette_

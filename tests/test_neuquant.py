@@ -368,7 +368,7 @@ def test_wrong_parameters_are_named(picture, options, words):
         (lambda e, p: e.fit(p, sample_weight=np.ones(3)), "sample_weight"),
         (lambda e, _: e.fit([]), "images is empty"),
         (lambda e, _: e.fit_many([]), "images is empty"),
-        (lambda e, p: e.fit_many(p), "images is one image"),
+        (lambda e, p: e.fit_many(p), "images is a ndarray; allowed: a list or tuple of images"),
         (lambda e, _: e.fit(3), "images is a int"),
         (lambda e, p: e.fit([p, p.astype(np.int32)]), r"images\[1\]"),
         (lambda e, _: e.fit(np.zeros((0, 3), np.uint8)), "no pixels"),

@@ -78,7 +78,7 @@ def test_drawn_with_weights_and_many_at_once(queue, picture, drawings, rng):
     given = drawings()
     assert engine.fit(picture, weights).palette_ == weighted
     assert engine.fit_many(pictures) == many
-    assert [pixels is not None for pixels in given] == [True, True, False, True]
+    assert [pixels is not None for pixels in given] == [True, True, True, False]  # small pictures are learned last
 
 
 @pytest.mark.parametrize("kind", ["few", "gray", "alpha", "several", "small", "pinned", "device"])

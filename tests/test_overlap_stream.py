@@ -1,11 +1,10 @@
-"""Overlapped parts and streams of pictures give what plain calls give, in order, and stop cleanly."""
+"""Overlapped parts of pictures give what whole ones give."""
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,7 +13,6 @@ import pytest
 
 import clquant
 from clquant import KMeansPalette, images, runtime, sending
-from clquant.estimator import Estimator
 from clquant.halftone.bands import block_bands, rows_that_fill
 from clquant.palette import counting, engine
 from clquant.runtime import memory, transfers
@@ -150,71 +148,6 @@ def test_an_overlapped_picture_is_mapped_as_a_whole_one(
     assert staging_module._stagings
     monkeypatch.delenv("CLQUANT_LIMITS")
     assert np.array_equal(overlapped, call(image, palette, queue=session.queue))
-
-
-class Doubler(Estimator):
-    """Doubles numbers; the number 13 fails."""
-
-    stream_method = "double"
-
-    def __init__(self, queue: runtime.CommandQueue | None = None) -> None:
-        self.queue = queue
-        self.queues: set[int] = set()
-
-    def double(self, image: int, add: int = 0) -> int:
-        """Twice the number."""
-        if image == 13:
-            raise runtime.InvalidArgument("image is 13")
-        self.queues.add(runtime.open_session(self.queue).queue.int_ptr)
-        return 2 * image + add
-
-
-def test_results_come_in_order() -> None:
-    assert list(Doubler().stream(range(12), depth=4, add=1)) == [2 * i + 1 for i in range(12)]
-    assert list(Doubler().stream([], depth=4)) == []
-
-
-def test_an_endless_source_is_read_as_results_are_taken() -> None:
-    taken: list[int] = []
-
-    def source() -> Iterator[int]:
-        for i in itertools.count():
-            taken.append(i)
-            yield i
-
-    results = Doubler().stream(source(), depth=2)
-    assert [next(results) for _ in range(5)] == [0, 2, 4, 6, 8]
-    results.close()
-    assert len(taken) <= 8
-
-
-def test_an_error_comes_at_its_pictures_turn() -> None:
-    results = Doubler().stream([1, 13, 2])
-    assert next(results) == 2
-    with pytest.raises(runtime.InvalidArgument, match="image is 13"):
-        next(results)
-
-
-def test_a_named_queue_gets_siblings(queue: runtime.CommandQueue) -> None:
-    doubler = Doubler(queue)
-    assert list(doubler.stream(range(6), depth=2)) == [0, 2, 4, 6, 8, 10]
-    assert doubler.queues
-    assert queue.int_ptr not in doubler.queues
-    assert threading.active_count() < 50
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"method": "_check_fitted"}, "method is '_check_fitted'"),
-        ({"method": "nothing"}, "allowed: the name of a method of Doubler"),
-        ({"method": 3}, "method is 3"),
-        ({"depth": 0}, "depth is 0; allowed: an integer from 1 to 64"),
-    ],
-)
-def test_wrong_arguments_are_named(arguments: dict[str, object], message: str) -> None:
-    with pytest.raises(runtime.InvalidArgument, match=message):
-        Doubler().stream([1], **arguments)  # type: ignore[arg-type]
 
 
 def photo(rng: np.random.Generator, channels: int = 3) -> np.ndarray:

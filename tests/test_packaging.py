@@ -47,7 +47,7 @@ def kernels() -> set[str]:
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A folder with the sdist and the wheel of a copy of the checkout."""
     copy = tmp_path_factory.mktemp("source") / "clquant"
-    unwanted = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__")
+    unwanted = shutil.ignore_patterns(".git", ".*cache*", ".venv", "build", "dist", "*.egg-info", "__pycache__")
     shutil.copytree(ROOT, copy, ignore=unwanted)
     out = tmp_path_factory.mktemp("dist")
     python(["-c", BUILD, str(out)], copy)
@@ -84,7 +84,8 @@ def test_a_wheel_built_from_the_sdist_is_the_same(distributions, tmp_path):
         archive.extraction_filter = getattr(tarfile, "data_filter", None)  # the default only from Python 3.14 on
         archive.extractall(tmp_path)
     (source,) = (path for path in tmp_path.iterdir() if path.is_dir())
-    for name in ("tests/conftest.py", "README.md", "docs/images/red_eyed_tree_frog.png", "LICENSE"):
+    told_of = ("tests/conftest.py", "mkdocs.yml", ".ci/run", ".pre-commit-config.yaml")
+    for name in ("README.md", "docs/images/red_eyed_tree_frog.png", "LICENSE", *told_of):
         assert (source / name).exists(), name
     out = tmp_path / "out"
     out.mkdir()

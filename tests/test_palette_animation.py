@@ -11,6 +11,7 @@ import pytest
 from clquant import IndexedImage, KMeansPalette
 from clquant.palette import animation
 from clquant.runtime import FileError, InvalidArgument, InvalidType, StoppedError
+from tests.gif_decoder import decoded
 
 
 def frames_of(data):
@@ -50,6 +51,16 @@ def test_holes_stay_holes(rng):
         assert np.array_equal(there[:, :, 3], expected[:, :, 3])
         opaque = expected[:, :, 3] == 255
         assert np.array_equal(there[opaque], expected[opaque])
+
+
+def test_a_sprite_that_blinks(queue, tmp_path):
+    sprite = np.zeros((8, 9, 4), np.uint8)
+    sprite[2:6, 3:6] = 255, 200, 0, 255
+    pictures = [sprite, np.zeros_like(sprite), sprite]
+    animation.save_gif(tmp_path / "a.gif", animation.quantize_frames(KMeansPalette(4, queue=queue), pictures))
+    shown, _ = decoded((tmp_path / "a.gif").read_bytes())
+    for one, picture in zip(shown, pictures, strict=True):
+        assert np.array_equal(one.picture, picture)
 
 
 def test_ordered_dithering_does_not_flicker(queue, sample):

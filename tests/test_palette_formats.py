@@ -33,6 +33,16 @@ def test_round_trip_of_many_colors(name, rng):
     assert formats.from_bytes(formats.to_bytes(palette, name), name) == palette
 
 
+@pytest.mark.parametrize("within", ["\x85", "\u2028", "\x0b", "\x0c", "\x1c"])
+def test_a_name_adds_no_colors(within):
+    text = f"GIMP Palette\r\n1 2 3 dark {within} 7 8 9\r4 5 6 light\n\n"
+    for coding in ("utf-8", "latin-1"):
+        if coding == "utf-8" or within < "\x80":
+            assert list(formats.from_bytes(text.encode(coding))) == [(1, 2, 3), (4, 5, 6)]
+    assert list(formats.from_bytes(b"GIMP Palette\n1 2 3 dark \x85 7 8 9\n4 5 6 light\n")) == [(1, 2, 3), (4, 5, 6)]
+    assert list(formats.from_bytes(f";{within}010203\n040506".encode(), "hex")) == [(4, 5, 6)]
+
+
 @pytest.mark.parametrize("name", WITH_ALPHA)
 def test_round_trip_with_alpha(name, rng):
     palette = Palette(rng.integers(0, 255, (40, 4)))

@@ -9,6 +9,7 @@ import PIL.Image
 import pytest
 
 from clquant import IndexedImage, Palette
+from clquant.palette import indexed
 from clquant.runtime import FileError, InvalidArgument, InvalidType, open_session
 
 
@@ -167,6 +168,30 @@ def test_other_formats_are_written_in_full_color(rgba, tmp_path):
             assert image.size == (11, 9)
 
 
+@pytest.mark.parametrize("kind", ["GIF", "PNG", "WEBP"])
+def test_pil_images_can_be_saved(kind):
+    colors = [(1, 2, 3, 255), (9, 9, 9, 0), (4, 5, 6, 255)]
+    image = IndexedImage(np.arange(60).reshape(6, 10) % 3, colors)
+    file = io.BytesIO()
+    image.to_pil().save(file, kind, **({"lossless": True} if kind == "WEBP" else {}))
+    back = np.asarray(pil(file.getvalue()).convert("RGBA"))
+    opaque = image.to_array()[..., 3] == 255
+    assert np.array_equal(back[..., 3] == 255, opaque)
+    assert np.array_equal(back[opaque], image.to_array()[opaque])
+
+
+@pytest.mark.parametrize("suffix", ["jpg", ".jpg", "JPE", "tif", ".Png", "gif", "six", "webp"])
+def test_formats_by_suffix(rgba, suffix, tmp_path):
+    path = tmp_path / f"a.{suffix.removeprefix('.')}"
+    rgba.save(path)
+    assert path.read_bytes() == rgba.to_bytes(suffix)
+
+
+@pytest.mark.parametrize("kind", sorted(indexed.WITHOUT_ALPHA))
+def test_formats_without_alpha(rgba, kind):
+    assert rgba.to_bytes(kind) == IndexedImage(rgba.indices, rgba.palette.colors[:, :3]).to_bytes(kind)
+
+
 def test_notebook_views(rgba):
     assert rgba._repr_png_().startswith(b"\x89PNG")
     assert "data:image/png;base64," in rgba._repr_html_()
@@ -181,8 +206,9 @@ def test_wrong_outputs_leave_no_file(rgba, tmp_path):
         many.save(tmp_path / "a.gif")
     with pytest.raises(InvalidArgument, match=r"no picture format has the suffix '\.xyz'"):
         rgba.save(tmp_path / "a.xyz")
-    with pytest.raises(InvalidArgument, match="cannot write the picture as 'nope'"):
-        rgba.to_bytes("nope")
+    for unknown in ("nope", "", ".", "psd", "\ud800"):
+        with pytest.raises(InvalidArgument, match=r"format is .*; allowed: 'PNG', 'GIF', 'SIXEL', or the name or suf"):
+            rgba.to_bytes(unknown)
     with pytest.raises(FileError, match="missing"):
         rgba.save(tmp_path / "missing" / "a.png")
     assert list(tmp_path.iterdir()) == []

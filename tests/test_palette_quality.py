@@ -6,8 +6,8 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from clquant import IndexedImage, KMeansPalette, Palette, decoding
-from clquant.palette import bands, engine, error, order, spaces
+from clquant import IndexedImage, KMeansPalette, NeuQuantCL, Palette, decoding, quality
+from clquant.palette import bands, engine, error, fewest, order, spaces
 from clquant.palette.cells import CandidateLister
 from clquant.runtime import InvalidArgument, StoppedError, force_tuning, force_variant, open_session
 from tests.reference.palette_map import nearest, with_alpha
@@ -34,6 +34,17 @@ def test_srgb_error_is_the_mean_squared_error(queue, sample):
     assert error.mean_squared_error(sample, palette, queue=queue) == ((shown - sample) ** 2).mean()
 
 
+@pytest.mark.small
+@pytest.mark.parametrize("name", spaces.NAMES)
+@pytest.mark.parametrize("metric", ["l2", "l1"])
+def test_an_error_in_srgb_of_colors_chosen_otherwise(queue, sample, name, metric):
+    image = np.ascontiguousarray(sample[::12, ::12])
+    palette = [[20, 40, 10], [200, 220, 40], [60, 110, 40], [0, 0, 0]]
+    shown = engine.transform(image, palette, color_space=name, metric=metric, queue=queue).astype(float)
+    given = {"color_space": name, "metric": metric, "error_space": "srgb"}
+    assert error.mean_squared_error(image, palette, **given, queue=queue) == ((shown - image) ** 2).mean()
+
+
 @pytest.mark.parametrize("most", [2, 3, 17, 256, 65536])
 def test_fewest_colors_finds_every_threshold(most):
     for threshold in {1, 2, 3, 4, 5, 15, 16, 17, 100, 255, 256, 257, 65535, 65536}:
@@ -44,7 +55,7 @@ def test_fewest_colors_finds_every_threshold(most):
             return count >= threshold
 
         expected = max(threshold, 2) if threshold <= most else None
-        assert error.fewest_colors(reaches, most) == expected
+        assert fewest.fewest_colors(reaches, most) == expected
         assert len(tried) == len(set(tried)) <= 2 * most.bit_length()
 
 
@@ -60,6 +71,28 @@ def test_fit_quality_reaches_the_target_with_the_fewest_colors(queue, sample):
     assert error.mean_squared_error(image, fewer, queue=queue) > limit
     both = KMeansPalette(64, queue=queue).fit_quality([image, image], max_mse=limit)
     assert len(both.palette_) == count
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [KMeansPalette(64, color_space="oklab"), KMeansPalette(64, color_space="linear"), NeuQuantCL(64, metric="l1")],
+    ids=["oklab", "linear", "l1"],
+)
+def test_fit_quality_is_that_of_what_the_engine_makes(queue, sample, learner):
+    image = np.ascontiguousarray(sample[::6, ::6])
+    learner.set_params(queue=queue)
+    learner.fit_quality(image, target_psnr=27)
+    assert quality.psnr(image, learner.transform(image)) >= 27
+    fewer = type(learner)(**{**learner.get_params(), "n_colors": len(learner.palette_) - 1})
+    assert quality.psnr(image, fewer.fit_transform(image)) < 27
+
+
+def test_fit_quality_leaves_what_fit_would(queue, sample):
+    image = np.ascontiguousarray(sample[::6, ::6])
+    learner = KMeansPalette(64, queue=queue).fit(image[:9])
+    learner.fit_quality(image, target_psnr=27)
+    alone = KMeansPalette(len(learner.palette_), queue=queue).fit(image)
+    assert (learner.palette_, learner.inertia_, learner.n_iter_) == (alone.palette_, alone.inertia_, alone.n_iter_)
 
 
 def test_a_file_is_read_once(tmp_path, queue, rng, monkeypatch):
@@ -95,6 +128,8 @@ def test_fit_quality_errors(queue, sample):
         learner.fit_quality(image, target_psnr=30, max_mse=3)
     with pytest.raises(InvalidArgument, match="target_psnr is -1"):
         learner.fit_quality(image, target_psnr=-1)
+    with pytest.raises(InvalidArgument, match=r"init is \[.*\]; allowed in fit_quality, .*: a name"):
+        KMeansPalette(2, init=[[0, 0, 0], [9, 9, 9]], queue=queue).fit_quality(image, max_mse=9)
     with pytest.raises(StoppedError):
         learner.fit_quality(image, max_mse=1, progress=lambda *_: False)
 

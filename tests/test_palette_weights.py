@@ -11,6 +11,8 @@ from clquant.palette.weights import resampled
 from clquant.runtime import InvalidArgument, InvalidType
 
 MODES = ("parallel", "sequential")
+WRAPPED = np.ones((20, 30), np.int64)  # adds up to 596 in 64 bits
+WRAPPED[0, :4] = 2**62
 
 
 def reference(pixels, weights):
@@ -79,6 +81,28 @@ def test_device_arrays_and_several_pictures(queue, sample, rng):
     assert learner("parallel", queue).fit(there, weights).palette_ == expected
 
 
+@pytest.mark.parametrize("engine", [KMeansPalette, NeuQuantCL])
+def test_weights_on_the_device(engine, queue, sample, rng):
+    parts = [np.ascontiguousarray(sample[:40:4, ::8]), np.ascontiguousarray(sample[40:90:4, ::8])]
+    weights = [rng.random(part.shape[:2]) for part in parts]
+    there = [pyopencl.array.to_device(queue, weight) for weight in weights]
+    learner = engine(5, queue=queue)
+    assert learner.fit(parts[0], there[0]).palette_ == learner.fit(parts[0], weights[0]).palette_
+    assert learner.fit(parts, there).palette_ == learner.fit(parts, weights).palette_
+    with pytest.raises(InvalidArgument, match="sample_weight is a device array on no queue"):
+        learner.fit(parts[0], there[0].with_queue(None))
+    with pytest.raises(InvalidArgument, match="sample_weight is a device array with strides"):
+        learner.fit(parts[0], there[0][:, ::2])
+
+
+@pytest.mark.parametrize("least", [1e-275, 1e-200, 1e-3, 1e200])
+def test_floats_of_every_size(queue, least):
+    image = np.array([[0, 10, 10, 200]], np.uint8)
+    fitted = KMeansPalette(2, queue=queue).fit(image, np.array([[3.0, 0.5, 0.5, 9.0]]) * least)
+    assert sorted(fitted.palette_.colors[:, 0]) == [3, 200]
+    assert fitted.inertia_ / least == pytest.approx(3 * (3 * 9 + 1 * 49), rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("weight", "kind", "message"),
     [
@@ -86,7 +110,10 @@ def test_device_arrays_and_several_pictures(queue, sample, rng):
         (np.full((20, 30), -1), InvalidArgument, "sample_weight has negative"),
         (np.zeros((20, 30)), InvalidArgument, "sample_weight adds up to 0"),
         ("missing", InvalidArgument, "sample_weight"),
-        (np.ones((20, 30), bool), InvalidType, "sample_weight"),
+        (np.ones((20, 30), bool), InvalidType, "sample_weight is array of shape .*, dtype bool; allowed"),
+        ([[True] * 30] * 20, InvalidType, "sample_weight is .* of dtype bool; allowed"),
+        (np.full((20, 30), 1e-310), InvalidArgument, "sample_weight adds up to 6e-308; allowed: .* at least 1e-280"),
+        (WRAPPED, InvalidArgument, "sample_weight goes up to 4611686018427387904; allowed: integers that add up to"),
     ],
 )
 def test_wrong_weights(queue, weight, kind, message):

@@ -170,6 +170,15 @@ def test_copies_share_the_queue_and_pickles_leave_it_out(queue: runtime.CommandQ
     assert loaded.palette_ == learner.palette_
 
 
+def test_copied_palettes_do_not_change() -> None:
+    learner = clquant.KMeansPalette(2).fit(np.array([[3, 9]], np.uint8))
+    for made in (copy.copy, copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))):
+        copied = made(learner.palette_)
+        assert copied == learner.palette_
+        assert not copied.colors.flags.writeable
+        assert not made(learner).palette_.colors.flags.writeable
+
+
 def test_pickled_pictures_are_on_the_host(queue: runtime.CommandQueue) -> None:
     image = np.arange(60, dtype=np.uint8).reshape(4, 5, 3)
     session = runtime.open_session(queue)

@@ -316,6 +316,16 @@ def test_device_picture_keeps_its_leaves_there(queue, rng):
     assert builder.build(pyopencl.array.to_device(queue, image)) == QuadtreeBuilder(queue=queue).build(image)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_device_picture_on_no_queue_is_read_on_the_engine_s(queue, rng, method):
+    image = patches(rng, 40, 44, 3)
+    flat = pyopencl.array.to_device(queue, np.concatenate([np.zeros(5, np.uint8), image.ravel()]))
+    detached = flat[5:].reshape(image.shape).with_queue(None)
+    builder = QuadtreeBuilder(queue=queue, method=method)
+    assert builder.build(detached) == builder.build(image)
+    assert builder.build(detached).levels[-1].sums.tolist() == builder.build(image).levels[-1].sums.tolist()
+
+
 def test_device_picture_at_an_odd_offset(queue, rng):
     image = patches(rng, 40, 44, 3)
     flat = pyopencl.array.to_device(queue, np.concatenate([np.zeros(5, np.uint8), image.ravel()]))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import math
+import pickle
 
 import numpy as np
 import PIL.Image
@@ -37,6 +39,7 @@ def test_find_and_neighbours(tree, rng):
     y, x = np.indices(owner.shape)
     assert np.array_equal(tree.find(x, y), owner)
     assert tree.find(69, 52) == owner[52, 69]
+    assert tree.find([69, 0], [52, 0]).tolist() == [owner[52, 69], owner[0, 0]]
     touching = {i: set() for i in range(len(tree))}
     for a, b in ((owner[:, 1:], owner[:, :-1]), (owner[1:], owner[:-1])):
         for i, j in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True):
@@ -137,6 +140,27 @@ def test_a_tree_is_a_value(tree):
         tree.levels[8]
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_tree_does_not_change(queue, rng, method):
+    tree = QuadtreeBuilder(queue=queue, method=method).build(patches(rng, 53, 70, 3))
+    for one in (tree, copy.deepcopy(tree), copy.copy(tree), pickle.loads(pickle.dumps(tree))):
+        assert one == tree
+        with pytest.raises(ValueError, match="read-only"):
+            one.leaves()["x"][0] = 5
+        for level in one.levels:
+            for array in (level.kinds, level.counts, level.sums, level.squares):
+                with pytest.raises(ValueError, match="read-only"):
+                    array[0, 0] = 7
+        assert one.squared_error() == tree.squared_error()
+
+
+def test_what_a_loaded_tree_shows(tree):
+    loaded = Quadtree.from_bytes(tree.to_bytes())
+    np.testing.assert_array_equal(loaded.render(), tree.render())
+    np.testing.assert_array_equal(loaded.outline(), tree.outline())
+    np.testing.assert_array_equal(loaded.frames()[-1], tree.frames()[-1])
+
+
 def test_builder_conventions(queue):
     builder = QuadtreeBuilder(5, min_size=2, queue=queue)
     assert builder.get_params()["min_size"] == 2
@@ -155,6 +179,8 @@ WRONG_BUILDS = [
     ({"threshold": "13"}, None, "threshold is '13'"),
     ({"criterion": "entropy"}, None, "criterion is 'entropy'"),
     ({"criterion": "weighted"}, None, "weights is None"),
+    ({"criterion": "weighted", "weights": np.ones(3)}, None, r"weights\[0\] is "),
+    ({"criterion": "weighted", "weights": np.ones((3, 1), int)}, None, "weights is array of shape"),
     ({"criterion": "weighted", "weights": [1, 2]}, None, "weights has 2 entries"),
     ({"criterion": "weighted", "weights": [0, 0, 0]}, None, "weights are all 0"),
     ({"criterion": "weighted", "weights": [1, 2, 256]}, None, r"weights\[2\] is 256"),
@@ -182,6 +208,15 @@ def test_wrong_builds(arguments, image, message):
         QuadtreeBuilder(**arguments).build(good() if image is None else image)
 
 
+def test_weights_may_be_an_array(queue):
+    trees = [
+        QuadtreeBuilder(criterion="weighted", weights=weights, queue=queue).build(good())
+        for weights in ([1, 2, 3], (1, 2, 3), np.array([1, 2, 3]), np.array([1, 2, 3], np.uint8))
+    ]
+    assert all(tree == trees[0] for tree in trees)
+    assert trees[3].weights == (1, 2, 3)
+
+
 def test_wrong_progress_and_stopping(queue):
     with pytest.raises(runtime.InvalidType, match="progress is 3"):
         QuadtreeBuilder(queue=queue).build(good(), progress=3)
@@ -194,6 +229,9 @@ def test_wrong_calls_on_a_tree(tree):
         (lambda: tree.find(70, 0), "x is 70"),
         (lambda: tree.find(0, -1), "y is -1"),
         (lambda: tree.find(0.5, 0), "x is 0.5"),
+        (lambda: tree.find([1, 2], [1, 53]), "y goes from 1 to 53; allowed: 0 to 52"),
+        (lambda: tree.find([1, 2], 1), "x and y have the shapes"),
+        (lambda: tree.find([0.5], [1]), "allowed: integers"),
         (lambda: tree.find(np.array([0.5]), np.array([1])), "allowed: integers"),
         (lambda: tree.find(np.array([70]), np.array([1])), "x goes from 70 to 70"),
         (lambda: tree.find(np.array([7]), np.array([1, 2])), "x and y have the shapes"),

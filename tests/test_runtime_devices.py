@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pyopencl as cl
 import pyopencl.array
@@ -110,9 +111,25 @@ def test_simulators_come_last() -> None:
     assert simulators == sorted(simulators)
 
 
+def test_the_queue_of_a_thread_that_has_ended_is_the_next_ones(device: cl.Device) -> None:
+    used: set[int] = set()
+    for _ in range(20):
+        thread = threading.Thread(target=lambda: used.add(runtime.default_queue(device).int_ptr))
+        thread.start()
+        thread.join()
+    assert len(used) == 1
+    assert runtime.default_queue(device).int_ptr not in used
+
+
 def test_threads_have_queues_of_their_own_in_one_context(device: cl.Device) -> None:
     seen: list[cl.CommandQueue] = []
-    threads = [threading.Thread(target=lambda: seen.append(runtime.default_queue(device))) for _ in range(3)]
+    together = threading.Barrier(3)
+
+    def work() -> None:
+        seen.append(runtime.default_queue(device))
+        together.wait()
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -191,3 +208,18 @@ def test_limits_are_lowered_and_never_raised(device: cl.Device) -> None:
 def test_bad_limits_are_refused(device: cl.Device, text: str) -> None:
     with pytest.raises(runtime.InvalidArgument, match="is not NAME=NUMBER"):
         Limits.of(device).lowered(text)
+
+
+def test_a_simulator_is_of_a_kind_only_where_there_is_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(platform: str, kind: int) -> SimpleNamespace:
+        return SimpleNamespace(platform=SimpleNamespace(name=platform), name="device", type=kind)
+
+    every = cl.device_type.CPU | cl.device_type.GPU | cl.device_type.ACCELERATOR
+    simulator, cpu = made("Oclgrind", every), made("Portable Computing Language", cl.device_type.CPU)
+    monkeypatch.setattr(devices, "list_devices", lambda: [cpu, simulator])
+    with pytest.raises(runtime.NoDeviceError, match="device 'gpu' is not there; there is 0: Portable"):
+        runtime.find_device("gpu")
+    assert runtime.find_device("cpu") is cpu
+    assert runtime.find_device("oclgrind") is simulator
+    monkeypatch.setattr(devices, "list_devices", lambda: [simulator])
+    assert runtime.find_device("gpu") is simulator

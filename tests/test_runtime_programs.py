@@ -124,6 +124,22 @@ def test_an_unusable_cache_folder_is_no_error(
     assert add(runtime.open_session(queue), 3) == 8
 
 
+@pytest.mark.parametrize(
+    ("binaries", "kept"), [([b"", b"two"], [b"two"]), ([b"one", b""], []), ([b"two"], [b"two"]), ([], [])]
+)
+def test_of_several_devices_the_binary_of_the_one_built_for_is_kept(
+    tmp_path: pathlib.Path, binaries: list[bytes], kept: list[bytes]
+) -> None:
+    class Built:
+        """A program of a context of two devices."""
+
+        def get_info(self, wanted: int) -> list[object]:
+            return {cl.program_info.DEVICES: ["first", "second"], cl.program_info.BINARIES: binaries}[wanted]
+
+    programs._store_binary(Built(), "second", tmp_path / "add.bin")  # type: ignore[arg-type]
+    assert [file.read_bytes()[32:] for file in tmp_path.iterdir()] == kept
+
+
 def test_platforms_with_a_cache_of_their_own_use_that(
     device: cl.Device, queue: runtime.CommandQueue, kernels: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from clquant import runtime
 from clquant.runtime import memory, transfers
-from clquant.runtime.recycling import LEAST, SMALLEST, Recycler
+from clquant.runtime.recycling import LEAST, MOST_QUEUES, SMALLEST, Recycler
 
 
 @pytest.fixture
@@ -50,6 +50,14 @@ def test_another_queue_takes_none(session: runtime.Session) -> None:
     with session.scope() as scope, other.scope() as others:
         assert others.empty(1_000_000).int_ptr != first
         assert scope.empty(1_000_000).int_ptr == first
+
+
+def test_buffers_of_the_queues_that_were_used_last_are_kept(session: runtime.Session) -> None:
+    queues = [runtime.sibling_queue(session.queue) for _ in range(MOST_QUEUES + 3)]
+    for queue in queues:
+        handle_of(runtime.open_session(queue), 1_000_000)
+    kept = [memory.RECYCLER.take(queue, Recycler.rounded(1_000_000)) is not None for queue in queues]
+    assert kept == [False] * 3 + [True] * MOST_QUEUES
 
 
 def test_small_buffers_are_kept_too(session: runtime.Session) -> None:

@@ -8,10 +8,13 @@ import time
 import numpy as np
 import pyopencl as cl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clquant import runtime
 from clquant.runtime import staging as staging_module
 from clquant.runtime import transfers
+from clquant.runtime.staging import pieces_of
 
 
 @pytest.fixture
@@ -91,6 +94,14 @@ def test_a_failing_transfer_is_one_error(staged: runtime.Session, monkeypatch: p
         assert staged.download(scope.zeros(5000), 5000, np.uint8).sum() == 0
 
 
+@given(st.integers(0, 1 << 29), st.integers(1, 12))
+def test_pieces_cover_all_bytes_once_and_fit_a_chunk(nbytes: int, lanes: int) -> None:
+    pieces = list(pieces_of(nbytes, lanes))
+    assert [begin for begin, _ in pieces] + [nbytes] == [0] + [end for _, end in pieces]
+    assert all(0 < end - begin <= staging_module.CHUNK_BYTES for begin, end in pieces)
+    assert all(begin % staging_module.LINE == 0 for begin, _ in pieces)
+
+
 def lane_of(session: runtime.Session) -> staging_module.Lane:
     made = staging_module.staging(session.context, session.device)
     assert made is not None
@@ -102,9 +113,9 @@ def test_a_failed_upload_is_not_the_next_jobs_error(staged: runtime.Session, rng
     data = rng.integers(0, 256, 1500, dtype=np.uint8)
     with staged.scope() as scope:
         buffer = scope.empty(1500)
-        failing = lane.upload(buffer, data[::-1].copy(), 0, [gate])
+        failing = lane.upload(buffer, data[::-1].copy(), 0, pieces_of(1500, 1), [gate])
         gate.set_status(cl.status_code.OUT_OF_RESOURCES)
-        cl.wait_for_events(lane.upload(buffer, data, 0, []))
+        cl.wait_for_events(lane.upload(buffer, data, 0, pieces_of(1500, 1), []))
         assert np.array_equal(staged.download(buffer, 1500, np.uint8), data)
         for event in failing:
             with pytest.raises(cl.Error):
@@ -114,9 +125,10 @@ def test_a_failed_upload_is_not_the_next_jobs_error(staged: runtime.Session, rng
 def test_every_chunk_of_an_upload_that_fails_is_told(staged: runtime.Session) -> None:
     with staged.scope() as scope:
         for nbytes, events in ((0, 0), (1000, 1), (1001, 2), (5000, 2)):
-            assert len(lane_of(staged).upload(scope.empty(nbytes), np.zeros(nbytes, np.uint8), 0, [])) == events
+            source, pieces = np.zeros(nbytes, np.uint8), pieces_of(nbytes, 1)
+            assert len(lane_of(staged).upload(scope.empty(nbytes), source, 0, pieces, [])) == events
         gate = cl.UserEvent(staged.context)
-        upload = lane_of(staged).upload(scope.empty(2000), np.zeros(2000, np.uint8), 0, [gate])
+        upload = lane_of(staged).upload(scope.empty(2000), np.zeros(2000, np.uint8), 0, pieces_of(2000, 1), [gate])
         gate.set_status(cl.status_code.OUT_OF_RESOURCES)
         for event in upload:
             with pytest.raises(cl.Error):
@@ -132,7 +144,7 @@ def test_a_failed_download_leaves_no_chunk_in_use(staged: runtime.Session, rng: 
 
         def work() -> None:
             try:
-                lane.download(np.empty(1500, np.uint8), source, 0, [gate])
+                lane.download(np.empty(1500, np.uint8), source, 0, pieces_of(1500, 1), [gate])
             except cl.Error as error:
                 failed.append(error)
 
@@ -143,7 +155,7 @@ def test_a_failed_download_leaves_no_chunk_in_use(staged: runtime.Session, rng: 
         gate.set_status(cl.status_code.OUT_OF_RESOURCES)
         thread.join()
         assert failed
-        cl.wait_for_events(lane.upload(target, data, 0, []))
+        cl.wait_for_events(lane.upload(target, data, 0, pieces_of(1500, 1), []))
         assert np.array_equal(staged.download(target, 1500, np.uint8), data)
 
 

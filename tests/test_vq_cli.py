@@ -52,6 +52,12 @@ def test_one_picture_there_and_back(folder: pathlib.Path, capsys: pytest.Capture
     assert "side match with state codebooks of 4" in out
 
 
+def test_quiet_encoding_does_not_decode(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(VQCodec, "decompress", None)
+    assert main(["vq", "encode", str(folder / "one.png"), "-n", "20", "--refine", "0", "-q"]) == 0
+    assert (folder / "one.clvq").exists()
+
+
 def test_a_folder_with_one_codebook(
     folder: pathlib.Path, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -98,6 +104,9 @@ def test_pipes(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["decode", "begun.clvq", "-o", "x.nonsense"], "no picture format"),
         (["decode", "begun.clvq"], "begun.clvq': a .clvq file ends in the middle of its header"),
         (["info", "one.png"], "one.png': these bytes do not begin like a .clvq file"),
+        (["info", "one.clvq", "--max-pixels", "9"], "one.clvq': a .clvq file claims"),
+        (["decode", "one.clvq", "-o", "x.png", "--max-pixels", "9"], "at most 9 are allowed, by max_pixels"),
+        (["info", "one.clvq", "--max-pixels", "0"], "max_pixels is 0;"),
         (["train", "one.png"], "-o/--output"),
     ],
 )
@@ -110,6 +119,8 @@ def test_wrong_calls_end_with_2_and_a_sentence(
 ) -> None:
     monkeypatch.chdir(folder)
     (folder / "begun.clvq").write_bytes(container.MAGIC)
+    header = container.Header(container.PICTURE, 1, (4, 4), 16, (8, 8), 0, bytes(16))
+    (folder / "one.clvq").write_bytes(header.to_bytes())
     before = sorted(folder.iterdir())
     try:
         status = main(["vq", *arguments])

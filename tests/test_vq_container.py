@@ -7,6 +7,7 @@ import io
 import pathlib
 import struct
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clquant import VQCodec
-from clquant.runtime import ClquantError, FileError, FormatError, InvalidArgument, NotFittedError
+from clquant.runtime import (
+    ClquantError,
+    FileError,
+    FormatError,
+    InvalidArgument,
+    InvalidType,
+    NotFittedError,
+    StoppedError,
+)
 from clquant.vq import clvq_info, container, entropy
 
 Bytes = npt.NDArray[np.uint8]
@@ -98,6 +107,30 @@ def test_many_bands_through_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(made.decompress_from(Slow()), made.decode(made.encode(image), image.shape))
 
 
+@pytest.mark.parametrize("state_size", [0, 4])
+def test_progress_counts_blocks_and_stops(monkeypatch: pytest.MonkeyPatch, state_size: int) -> None:
+    monkeypatch.setattr("clquant.vq.container.MAX_BAND_BLOCKS", 60)  # 3 bands of 5, 5 and 2 rows of 12 blocks
+    monkeypatch.setattr("clquant.vq.sidematch._TOLD_WORK", 40 * 16)
+    made, image = codec(state_size=state_size), scene(46, 45)
+    data = made.compress(image)
+    calls: list[Callable[..., Any]] = [
+        lambda **to: made.compress(image, **to),
+        lambda **to: made.decompress(data, **to),
+    ]
+    for call in calls:
+        seen: list[tuple[int, int]] = []
+        result = call(progress=lambda done, total, seen=seen: seen.append((done, total)))
+        np.testing.assert_array_equal(result, call())
+        assert seen == sorted(set(seen))
+        assert {(60, 144), (120, 144)} <= set(seen)
+        assert seen[-1] == (144, 144)
+        assert (len(seen) > 5) == bool(state_size)
+        with pytest.raises(StoppedError):
+            call(progress=lambda done, _: done < 60)
+        with pytest.raises(InvalidType, match="progress is 3;"):
+            call(progress=3)
+
+
 def test_a_shared_codebook_in_its_own_file(tmp_path: pathlib.Path) -> None:
     made, image = codec(), scene()
     made.save(tmp_path / "book.clvq")
@@ -162,6 +195,7 @@ def tampered(data: bytes, offset: int, change: bytes) -> bytes:
         (20, b"\x31", "padded size"),
         (28, b"\xff", "padded size"),
         (36, b"\xff", "state codebook"),
+        (36, b"\x29", "state codebook"),
         (40, b"\x00\x00", "check sum"),
     ],
 )
@@ -172,7 +206,7 @@ def test_headers_that_say_something_impossible(offset: int, change: bytes, messa
 
 def test_a_huge_claim_is_refused_before_memory_is_taken() -> None:
     header = container.Header(container.PICTURE, 1, (1, 1), 2, (1 << 20, 1 << 20), 0, bytes(16))
-    with pytest.raises(FormatError, match="at most 268435456 are allowed"):
+    with pytest.raises(FormatError, match="at most 536870912 are allowed, by max_pixels"):
         codec().decompress(header.to_bytes())
     with pytest.raises(FormatError, match="at most 100 are allowed"):
         codec().decompress(codec().compress(scene()), max_pixels=100)
@@ -186,6 +220,81 @@ def test_a_section_that_inflates_beyond_its_length_is_stopped() -> None:
     payload = bomb.compress(bytes(50_000_000)) + bomb.flush()
     with pytest.raises(FormatError, match="does not hold the 100 bytes"):
         entropy.unpack(entropy.DEFLATE, payload, 100)
+
+
+def test_pictures_beyond_the_bound_can_be_read(tmp_path: pathlib.Path) -> None:
+    book = np.repeat(np.arange(2, dtype=np.uint8), 256).reshape(2, 16, 16)
+    shape = 16640, 32768
+    header = container.Header(container.PICTURE, 1, (16, 16), 2, shape, 0, container.codebook_id(book))
+    file = io.BytesIO()
+    writer = container.Writer(file, header, book)
+    for rows in (512, 512, 16):
+        writer.write(np.zeros((rows, 2048), np.uint8))
+    (tmp_path / "picture.clvq").write_bytes(file.getvalue())
+    np.testing.assert_array_equal(VQCodec.load(tmp_path / "picture.clvq").codebook_, book)
+    with pytest.raises(FormatError, match="claims 16640 x 32768 pixels; at most 536870912 are allowed, by max_pixels"):
+        clvq_info(file.getvalue())
+    info = clvq_info(file.getvalue(), max_pixels=16640 * 32768)
+    assert (info.height, info.width) == shape
+
+
+@pytest.mark.parametrize("name", ["plain", "sidematch", "codebook"])
+def test_load_checks_the_file_to_its_end(name: str, tmp_path: pathlib.Path) -> None:
+    data = GOLDEN[name].read_bytes()
+    path = tmp_path / "file.clvq"
+    for length in range(0, len(data), 7):
+        path.write_bytes(data[:length])
+        with pytest.raises(FormatError):
+            VQCodec.load(path)
+    path.write_bytes(data + b"\x00")
+    with pytest.raises(FormatError, match="goes on after its end"):
+        VQCodec.load(path)
+    path.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
+    with pytest.raises(FormatError, match="check sum"):
+        VQCodec.load(path)
+
+
+def with_checks(data: bytes, *changes: tuple[int, bytes]) -> bytes:
+    """A picture of a shared codebook with other bytes in its header and one band, and check fields that fit."""
+    changed = bytearray(data)
+    for offset, change in changes:
+        changed[offset : offset + len(change)] = change
+    body = changed[:60]
+    check = zlib.crc32(body)
+    rest = changed[64:-4]
+    return bytes(body) + struct.pack("<I", check) + bytes(rest) + struct.pack("<I", zlib.crc32(rest, check))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [(16, b"\x27")],
+        [(16, b"\x30")],
+        [(10, b"\x03")],
+        [(12, struct.pack("<HH", 8, 2)), (20, struct.pack("<IIII", 80, 26, 80, 26))],
+    ],
+    ids=["smaller", "larger", "channels", "blocks"],
+)
+def test_a_header_that_does_not_fit_the_codebook_it_names(changes: list[tuple[int, bytes]]) -> None:
+    made, image = codec(), scene(40, 52)
+    data = made.compress(image, embed_codebook=False)
+    np.testing.assert_array_equal(made.decompress(with_checks(data)), made.decompress(data))
+    with pytest.raises(FormatError, match="does not fit the codebook that it names"):
+        made.decompress(with_checks(data, *changes))
+
+
+@pytest.mark.parametrize("place", [(0, 1), (1, 0)])
+def test_info_refuses_what_decompress_refuses(place: tuple[int, int]) -> None:
+    made = codec()
+    header = container.Header(container.PICTURE, 1, (4, 4), 40, (8, 8), 4, container.codebook_id(made.codebook_))
+    file, symbols = io.BytesIO(), np.full((2, 2), container.ESCAPE, np.uint8)
+    symbols[place] = 0
+    container.Writer(file, header, made.codebook_).write(symbols, np.zeros(3, np.uint16))
+    for read in (clvq_info, made.decompress):
+        with pytest.raises(FormatError, match="no neighbours"):
+            read(file.getvalue())
+    with pytest.raises(FormatError, match="impossible state codebook"):
+        clvq_info(tampered(GOLDEN["codebook"].read_bytes(), 36, b"\x03"))
 
 
 def mutants(data: bytes, count: int, rng: np.random.Generator) -> list[bytes]:

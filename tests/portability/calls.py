@@ -356,7 +356,8 @@ def _function_calls() -> tuple[Call, ...]:
             **_VERB, "palette": _PALETTE, "color_space": _SPACE, "metric": _one_of("l2", "l1"), "queue": _QUEUE})
           for verb in (engine.predict, engine.transform, engine.quantize)),
         Call("palette.error.mean_squared_error", error.mean_squared_error, {
-            "image": _PICTURE, "palette": _PALETTE, "color_space": _SPACE, "queue": _QUEUE}),
+            "image": _PICTURE, "palette": _PALETTE, "color_space": _SPACE, "metric": _one_of("l2", "l1"),
+            "error_space": _one_of(None, "srgb"), "queue": _QUEUE}),
         *(Call(f"quality.{f.__name__}", f, {"original": _REAL, "result": _REAL}) for f in (quality.mse, quality.ssim)),
         Call("quality.psnr", quality.psnr, {"original": _REAL, "result": _REAL, "peak": _one_of(255, 1.0)}),
         Call("quality.visual_error", quality.visual_error, {

@@ -1,0 +1,174 @@
+"""The command's files: no result replaces an input or another result, and a refused call leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from clquant import VQCodec
+from clquant.cli import bench, main
+
+
+@pytest.fixture
+def folder(tmp_path, rng, monkeypatch):
+    """A working folder: two pictures of 16x12, one in a folder of its own, an animation, a codebook."""
+    pixels = rng.integers(0, 256, (12, 16, 3), np.uint8)
+    for name in ("a.png", "a-16.png", "one/p.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        PIL.Image.fromarray(pixels).save(tmp_path / name)
+    frames = [PIL.Image.fromarray(pixels[:, :, i]) for i in range(3)]
+    frames[0].save(tmp_path / "film.gif", save_all=True, append_images=frames[1:])
+    VQCodec(4).fit(pixels).save(tmp_path / "book.clvq")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def contents(folder):
+    return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+def refused(capsys, *arguments):
+    """What a call that ends with 2 says."""
+    try:
+        status = main(list(arguments))
+    except SystemExit as stopped:
+        status = stopped.code
+    error = capsys.readouterr().err
+    assert status == 2
+    assert error.count("\n") == 1
+    return error
+
+
+OVER_INPUTS = [
+    (["palette", "a.png", "a-16.png", "-k", "16"], "'a-16.png' is one of the inputs"),
+    (["palette", "one", "a.png", "-k", "4", "--shared", "--save-palette", "a.png", "-o", "new/"], "one of the inputs"),
+    (["palette", "a.png", "--save-palette", "a.png", "-o", "c.png"], "'a.png' is the input itself; name another"),
+    (["palette", "a.png", "--save-palette", "c.png", "-o", "c.png"], "two results would both be written to 'c.png'"),
+    (["palette", "a.png", "--save-palette", "c.png", "-o", "./c.png"], "two results would both be written"),
+    (["palette", "a.png", "--use", "a-16.png", "-o", "a-16.png"], "'a-16.png' is the input itself"),
+    (["palette", "film.gif", "--animate", "80", "-o", "film.gif"], "'film.gif' is the input itself"),
+    (["vq", "train", "a.png", "-o", "a.png"], "-o 'a.png' has the suffix '.png'; allowed: .clvq"),
+    (["vq", "encode", "a.png", "-o", "out.png"], "-o 'out.png' has the suffix '.png'; allowed: .clvq"),
+    (["vq", "encode", "a.png", "--codebook", "book.clvq", "-o", "book.clvq"], "'book.clvq' is the input itself"),
+    (["bench", "a.png", "--json", "a.png"], "'a.png' is the input itself; name another output with --json"),
+    (["bench", "--json", "missing/x.json"], "cannot write 'missing/x.json': there is no folder 'missing'"),
+    (["quadtree", "a.png", "--save", "t.png"], "--save 't.png' has the suffix '.png'; allowed: .clqt"),
+    (["quadtree", "-", "--save", "-"], "--save is '-'; allowed"),
+    # One picture in it today may be two tomorrow.
+    (["halftone", "one", "-o", "x.png"], "'x.png' names a file, but the pictures of a folder need a folder"),
+    (["palette", "one", "-o", "-"], "the pictures of a folder cannot go to one standard output"),
+    (["compare", "one", "-o", "a.png/"], "cannot make the folder 'a.png': 'a.png' is a file"),
+    # A refused call leaves no folder.
+    (["palette", "one", "-o", "new/", "-k", "1"], "n_colors is 1"),
+    (["quadtree", "one", "-o", "new/", "--save", "deep/new/", "-t", "300"], "threshold is 300"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), OVER_INPUTS, ids=lambda value: " ".join(value)[:60])
+def test_outputs_that_are_refused(folder, arguments, message, capsys, monkeypatch):
+    def measure(queue):
+        raise AssertionError("there was work")
+
+    monkeypatch.setattr(bench.measure, "device_rates", measure)
+    before = contents(folder)
+    assert message in refused(capsys, *arguments)
+    assert contents(folder) == before
+
+
+def test_a_link_to_an_input_is_the_input(folder, capsys):
+    os.symlink("a.png", "link.png")
+    os.link("a.png", "other.png")
+    for name in ("link.png", "other.png"):
+        assert "is the input itself" in refused(capsys, "halftone", "a.png", "-o", name)
+
+
+def test_a_link_stays_and_its_file_is_replaced(folder, capsys):
+    (folder / "out").mkdir()
+    os.symlink("out/later.png", "link.png")  # to nothing yet
+    for _ in range(2):
+        assert main(["halftone", "a.png", "-o", "link.png", "-q"]) == 0
+        assert os.readlink("link.png") == "out/later.png"
+        assert [path.name for path in (folder / "out").iterdir()] == ["later.png"]
+
+
+def test_a_folder_with_one_picture_becomes_a_folder(folder):
+    for command, made in (("palette", "p-256.png"), ("halftone", "p-halftone.png"), ("quadtree", "p-quadtree.png")):
+        assert main([command, "one", "-o", f"out/{command}", "-q"]) == 0
+        assert [path.name for path in (folder / "out" / command).iterdir()] == [made]
+
+
+def test_a_folder_that_cannot_be_searched(folder, capsys, monkeypatch):
+    def scandir(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert refused(capsys, "palette", "one") == "clquant: cannot search the folder 'one': Permission denied\n"
+
+
+def test_companions_that_macos_writes_are_no_pictures(folder):
+    (folder / "one" / "._p.png").write_bytes(b"\0\5\x16\7" + bytes(60))
+    assert main(["palette", "one", "-o", "out", "-q"]) == 0
+    assert [path.name for path in (folder / "out").iterdir()] == ["p-256.png"]
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "message"),
+    [
+        ((16, 12), ["compare", "-o", "s.xbm"], "'s.xbm': XBM cannot hold this picture of"),
+        ((1, 16400), ["compare", "-o", "t.webp"], "'t.webp': WEBP cannot hold this picture of"),
+        ((1, 16400), ["quadtree", "-o", "t.webp"], "'t.webp': WEBP cannot hold this picture of 1x16400 and mode RGB"),
+        ((1, 65537), ["halftone", "-o", "t.gif"], "'t.gif': GIF cannot hold this picture of 1x65537"),
+    ],
+    ids=str,
+)
+def test_pictures_that_a_format_cannot_hold(folder, make, arguments, message, capsys):
+    PIL.Image.new("RGB", make).save("in.png")
+    command, *more = arguments
+    assert message in refused(capsys, command, "in.png", *more)
+    assert not (folder / more[-1]).exists()
+
+
+def test_coded_pictures_that_a_format_cannot_hold(folder, capsys):
+    codec = VQCodec(2).fit(np.zeros((4, 4), np.uint8))
+    (folder / "tall.clvq").write_bytes(codec.compress(np.zeros((65540, 1), np.uint8)))
+    message = refused(capsys, "vq", "decode", "tall.clvq", "-o", "t.gif")
+    assert "'t.gif': GIF cannot hold this picture of 1x65540" in message
+
+
+def test_one_leaf_is_called_so(folder, capsys):
+    PIL.Image.new("RGB", (4, 4)).save("flat.png")
+    assert main(["quadtree", "flat.png"]) == 0
+    assert ": 4x4, 1 leaf, 16.0 pixels a leaf" in capsys.readouterr().err
+
+
+def test_a_damaged_tree_among_many_is_named(folder, capsys):
+    (folder / "bad.clqt").write_bytes(b"CLQT" + bytes(60))
+    assert "'bad.clqt': " in refused(capsys, "quadtree", "a.png", "bad.clqt", "-o", "out/", "-q")
+
+
+def test_a_picture_that_does_not_go_with_the_others_is_named(folder, capsys):
+    PIL.Image.new("L", (8, 8)).save("gray.png")
+    PIL.Image.new("L", (1, 65537)).save("tall.png")
+    message = refused(capsys, "vq", "encode", "a.png", "gray.png", "--codebook", "book.clvq", "-o", "out/", "-q")
+    assert message == "clquant: 'gray.png': image has 1 channels; this codebook is for 3\n"
+    assert "'tall.png': image has 65537 x 1 pixels" in refused(
+        capsys, "quadtree", "a.png", "tall.png", "-o", "o/", "-q"
+    )
+
+
+def test_frames_are_read_as_pictures_are(folder, capsys):
+    ramp = np.arange(0, 65536, 256, dtype=np.uint16).reshape(16, 16)
+    PIL.Image.fromarray(ramp).save("deep.png")
+    key = PIL.Image.fromarray(np.arange(16, dtype=np.uint8).reshape(4, 4))
+    key.save("key.png", transparency=5)
+    PIL.Image.fromarray(np.zeros((4, 4), np.float32)).save("float.tif")
+    for name in ("deep.png", "key.png"):
+        assert main(["palette", name, "-k", "256", "-q", "-o", "still.png"]) == 0
+        assert main(["palette", name, "-k", "256", "-q", "--animate", "50", "-o", "film2.gif"]) == 0
+        with PIL.Image.open("still.png") as still, PIL.Image.open("film2.gif") as film:
+            assert np.array_equal(np.asarray(still.convert("RGBA")), np.asarray(film.convert("RGBA")))
+    message = refused(capsys, "palette", "float.tif", "--animate", "50", "-o", "x.gif")
+    assert "'float.tif' is a PIL image of mode F" in message

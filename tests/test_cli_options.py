@@ -1,0 +1,62 @@
+"""Options that would have no effect are refused instead of ignored."""
+
+from __future__ import annotations
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from clquant import Palette, QuadtreeBuilder, VQCodec
+from clquant.cli import main
+
+IGNORED = [
+    (["vq", "encode", "a.png", "--codebook", "b.clvq", "-n", "256"], "--codewords is given with --codebook"),
+    (["vq", "encode", "a.png", "--codebook", "b.clvq", "--block", "4x4"], "--block is given with --codebook"),
+    (["vq", "encode", "a.png", "--codebook", "b.clvq", "--init", "splitting"], "--init is given with --codebook"),
+    (["vq", "encode", "a.png", "--codebook", "b.clvq", "--refine", "3"], "--refine is given with --codebook"),
+    (["vq", "encode", "a.png", "--codebook", "b.clvq", "--seed", "0"], "--seed is given with --codebook"),
+    (["vq", "encode", "a.png", "--tolerance", "2"], "--tolerance is given without --side-match"),
+    (["quadtree", "t.clqt", "-t", "13"], "--threshold is given with saved trees, whose leaves are chosen"),
+    (["quadtree", "t.clqt", "--min-size", "2"], "--min-size is given with saved trees"),
+    (["quadtree", "t.clqt", "--criterion", "range"], "--criterion is given with saved trees"),
+    (["quadtree", "t.clqt", "--max-depth", "3"], "--max-depth is given with saved trees"),
+    (["halftone", "a.png", "--space", "oklab"], "--space is given without --palette"),
+    (["halftone", "a.png", "--palette", ""], "cannot read"),
+    (["palette", "a.png", "--use", "two.gpl", "-k", "256"], "--use takes a palette as it is; --colors would learn one"),
+    (["palette", "a.png", "--use", "two.gpl", "--seed", "0"], "--use takes a palette as it is; --seed would learn one"),
+    (["palette", "a.png", "--use", ""], "cannot read"),
+    (["palette", "a.png", "--fixed", ""], "--fixed is ''; allowed: colours such as '#ff8800,#000000', or a palette"),
+    (["palette", "a.png", "--fixed", "red"], "--fixed is 'red'; allowed: colours such as '#ff8800,#000000'"),
+    (["palette", "a.png", "--fixed", "ff0000"], "--fixed is 'ff0000'; allowed: colours such as"),
+    (["palette", "a.png", "--save-palette", ""], "no palette format has the suffix ''"),
+    (["palette", "a.png", "--device", ""], "device '' is not there; there is 0:"),
+    (["palette", "a.png", "-o", ""], "cannot write '': it is a folder"),
+    (["palette", ""], "an input is ''; allowed: a file, a folder, or - for standard input"),
+    (["bench", "--json", ""], "cannot write '': it is a folder"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path, rng, monkeypatch):
+    pixels = rng.integers(0, 256, (8, 12, 3), np.uint8)
+    PIL.Image.fromarray(pixels).save(tmp_path / "a.png")
+    VQCodec(4).fit(pixels).save(tmp_path / "b.clvq")
+    QuadtreeBuilder().build(pixels).save(tmp_path / "t.clqt")
+    Palette(["#000000", "#ffffff"]).write(tmp_path / "two.gpl")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("arguments", "message"), IGNORED, ids=lambda value: " ".join(value)[:60])
+def test_what_would_be_ignored_is_refused(folder, arguments, message, capsys):
+    before = sorted(folder.iterdir())
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_picture_among_trees_takes_the_options(folder):
+    assert main(["quadtree", "a.png", "t.clqt", "-t", "255", "-o", "out/", "--save", "trees/", "-q"]) == 0
+    assert (folder / "trees" / "a.clqt").stat().st_size < (folder / "trees" / "t.clqt").stat().st_size
