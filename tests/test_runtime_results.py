@@ -203,6 +203,16 @@ def test_empty_and_scalar_shapes(session: runtime.Session) -> None:
     assert clquant.empty_pinned((), queue=session.queue).shape == ()
 
 
+def test_a_mapping_goes_with_its_block_but_not_when_python_ends(queue: runtime.CommandQueue) -> None:
+    block = pinned.Block(queue, 4096)
+    mapping = block.bytes.base
+    held = sys.getrefcount(mapping)
+    block.__del__(ending=lambda: True)
+    assert sys.getrefcount(mapping) == held
+    del block  # its array's reference and the one that is nobody's
+    assert sys.getrefcount(mapping) == held - 2
+
+
 AT_EXIT = """
 import atexit
 import numpy as np

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import bisect
 import collections
+import ctypes
 import functools
 import math
 import os
+import sys
 import threading
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -63,8 +66,21 @@ class Block:
         self.bytes: Bytes
         self.bytes, event = map_buffer(queue, self._buffer, access, 0, (nbytes,), np.uint8)
         event.wait()
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.bytes.base))  # see `__del__`
         self.begin = int(self.bytes.ctypes.data)
         self.end = self.begin + nbytes
+
+    def __del__(
+        self,
+        ending: Callable[[], bool] = sys.is_finalizing,
+        let_go: Callable[[ctypes.py_object[Any]], object] = ctypes.pythonapi.Py_DecRef,
+    ) -> None:
+        # PyOpenCL's mapping queues its unmapping when it goes and does not wait. Queued by Python's last steps, in
+        # which not even this method is sure to be called, that still ran when the process ended, and crashed Intel's
+        # runtime. So one reference is nobody's: what is mapped then, the system takes back with the process. Names of
+        # modules may be gone by that time, hence the defaults.
+        if hasattr(self, "end") and not ending():
+            let_go(ctypes.py_object(self.bytes.base))
 
     @property
     def nbytes(self) -> int:
