@@ -6,8 +6,10 @@ name to its own clang, which refuses it on 64-bit x86: *every* build fails there
 PoCL's description of the device, before the first build, by one that the processor has.
 
 It must be the name that PoCL's built-in library was compiled for. PoCL picks that library by the processor's features,
-and how 512-bit vectors are passed to its functions depends on the name: with AVX-512 and any lesser name, a kernel
-that calls `exp` or `max` on a float16 crashes.
+and how 512-bit vectors are passed to its functions depends on the name: with AVX-512 and any lesser name, kernels that
+give a float16 or an int16 to `max` or `vstore16` crash, hang, or end the process ("Do not know how to scalarize this
+operator's operand!"). LLVM 14 knows such a name for AMD's Zen 4 too: it takes the whole family for Zen 3, which has no
+AVX-512.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ WITHOUT_LONG_HEADER = "-D_OPENCL_H_"
 _AVX2 = frozenset({"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"})
 _AVX512 = _AVX2 | {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
 _DESCRIPTION_BYTES = 8192
+# What LLVM 14 calls processors that it does not know, and of which family it knows only some without AVX-512.
+_UNKNOWN, _PERHAPS_LATER = b"generic\0", b"znver3\0"
 
 # The features a processor must have, and the name of PoCL's built-in library for them, best first.
 # PoCL keeps the address of these strings, so they must live as long as the process.
@@ -48,7 +52,7 @@ def takes_short_header(device: cl.Device) -> bool:
 
 
 def name_unknown_processor(device: cl.Device) -> bool:
-    """Give a PoCL device whose processor LLVM does not know a name that its clang accepts.
+    """Give a PoCL device whose processor LLVM does not know a name that its clang accepts and its library has.
 
     Does nothing on other platforms, other systems than Linux on x86-64, and processors that LLVM knows.
 
@@ -73,7 +77,8 @@ def _replace_name(device: cl.Device) -> bool:
         flags, readable = _processor_flags(), _readable_ranges()
     except OSError:
         return False
-    field = _cpu_name_field(device.int_ptr, readable)
+    wrong = (_UNKNOWN, _PERHAPS_LATER) if flags >= _AVX512 else (_UNKNOWN,)
+    field = _cpu_name_field(device.int_ptr, readable, wrong)
     if field is None:
         return False
     name = next(name for needed, name in _NAMES if flags >= needed)
@@ -99,8 +104,8 @@ def _readable_ranges() -> list[tuple[int, int]]:
     return ranges
 
 
-def _cpu_name_field(description: int, readable: list[tuple[int, int]]) -> int | None:
-    """Address of the pointer to ``generic`` that follows the pointer to the target triplet, or None."""
+def _cpu_name_field(description: int, readable: list[tuple[int, int]], names: tuple[bytes, ...]) -> int | None:
+    """Address of the pointer to one of some names that follows the pointer to the target triplet, or None."""
 
     def is_readable(address: int, nbytes: int) -> bool:
         at = bisect.bisect_right(readable, (address, sys.maxsize)) - 1
@@ -114,6 +119,6 @@ def _cpu_name_field(description: int, readable: list[tuple[int, int]]) -> int | 
         if not is_readable(field, 16):
             return None
         triplet, cpu = (ctypes.c_uint64.from_address(field + i).value for i in (0, 8))
-        if holds(triplet, b"x86_64-") and holds(cpu, b"generic\0"):
+        if holds(triplet, b"x86_64-") and any(holds(cpu, name) for name in names):
             return field + 8
     return None
