@@ -8,6 +8,7 @@ import pytest
 
 from clquant.cli import main
 from clquant.quadtree import Quadtree, QuadtreeBuilder
+from tests.gif_decoder import decoded
 from tests.test_quadtree import patches
 
 
@@ -31,12 +32,28 @@ def test_picture_outline_tree_and_back(photo, tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_animation(photo, tmp_path):
-    path, _ = photo
-    assert main(["quadtree", str(path), "--gif", "--outline", "-o", str(tmp_path / "a.gif")]) == 0
-    with PIL.Image.open(tmp_path / "a.gif") as animation:
-        assert animation.size == (41, 30)
-        assert animation.n_frames >= 7
+@pytest.mark.parametrize("bands", [0, 2, 3, 4])
+def test_animation(bands, rng, tmp_path):
+    """Few colours: every frame shows its level as it is, holes too."""
+    shape = (30, 41, bands) if bands else (30, 41)
+    picture = rng.integers(0, 2, shape, dtype=np.uint8) * 255
+    picture[:16] //= 3
+    tree = QuadtreeBuilder(threshold=60).build(picture)
+    tree.save(tmp_path / "t.clqt")
+    assert main(["quadtree", str(tmp_path / "t.clqt"), "--gif", "--outline", "-o", str(tmp_path / "a.gif")]) == 0
+    shown, loops = decoded((tmp_path / "a.gif").read_bytes())
+    assert loops == 0
+    frames = [*Quadtree.load(tmp_path / "t.clqt").frames(), tree.outline()]
+    assert [one.milliseconds for one in shown] == [400] * (len(frames) - 1) + [2000]
+    for one, frame in zip(shown, frames, strict=True):
+        wanted = np.full((30, 41, 4), 255, np.uint8)
+        if frame.ndim == 2 or frame.shape[2] == 2:
+            wanted[..., :3] = frame.reshape(30, 41, -1)[..., :1]
+        else:
+            wanted[..., : frame.shape[2]] = frame
+        wanted[..., 3] = np.where(wanted[..., 3] < 128, 0, 255)
+        wanted[wanted[..., 3] == 0] = 0
+        assert np.array_equal(one.picture, wanted)
 
 
 def test_a_folder(photo, tmp_path):

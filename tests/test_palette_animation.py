@@ -92,6 +92,13 @@ def test_wrong_calls(queue, sample, tmp_path):
         animation.gif_bytes([one, other])
     with pytest.raises(InvalidArgument, match="delay_ms is 5; allowed: an integer from 10"):
         animation.gif_bytes([one], delay_ms=5)
+    with pytest.raises(InvalidArgument, match=r"delay_ms\[1\] is 5; allowed: an integer from 10"):
+        animation.gif_bytes([one, one], delay_ms=[10, 5])
+    for delays in ([], [10], (10, 20, 30)):
+        with pytest.raises(InvalidArgument, match=f"delay_ms has {len(delays)}; allowed: one for each of the 2 frames"):
+            animation.gif_bytes([one, one], delay_ms=delays)
+    with pytest.raises(InvalidType, match="delay_ms is '40'; allowed: an integer"):
+        animation.gif_bytes([one], delay_ms="40")  # type: ignore[arg-type]
     with pytest.raises(InvalidType, match="loop is 1; allowed: True or False"):
         animation.gif_bytes([one], loop=1)
     with pytest.raises(InvalidArgument, match="at most 256 colours"):

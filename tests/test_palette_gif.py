@@ -115,6 +115,13 @@ def test_what_the_last_frame_leaves():
     assert check(frames, loop=False)[-1].left.all()
 
 
+@pytest.mark.parametrize("delays", [[10, 655350, 40], (20, 20, 20), np.array([70, 10, 30])])
+def test_each_frame_stands_for_its_own_time(delays):
+    frames = [IndexedImage([[number, 1]], [(0, 0, 0), (9, 9, 9)]) for number in (0, 1, 0)]
+    shown, _ = decoded(gif_bytes(frames, delay_ms=delays))
+    assert [one.milliseconds for one in shown] == list(delays)
+
+
 @pytest.mark.parametrize(("count", "delay_ms"), [(200, 4000), (2, 655350)])
 def test_equal_frames_stay_as_many(count, delay_ms):
     check([IndexedImage([[0, 1]], [(0, 0, 0), (9, 9, 9)])] * count, delay_ms)

@@ -8,12 +8,15 @@ import time
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import PIL.Image
 
-from clquant import decoding
+from clquant import KMeansPalette, decoding
 from clquant.cli import common, inputs
 from clquant.cli.inputs import Source
 from clquant.cli.outputs import STDOUT, Outputs, picture_bytes, shown
+from clquant.palette import animation
+from clquant.palette.gif import MAX_COLORS
 from clquant.quadtree import Quadtree, QuadtreeBuilder, files
 from clquant.quadtree.criteria import CRITERIA
 from clquant.quadtree.render import as_rgb
@@ -97,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     for source, target, tree_target in zip(sources, targets, trees, strict=True):
         begin = time.perf_counter()
         tree = _tree(source, builder, args)
-        places.write(target, _picture(tree, args, target))
+        places.write(target, _animation(tree, args) if args.gif else _picture(tree, args, target))
         if tree_target is not None:
             places.write(tree_target, tree.to_bytes())
         common.say(args, _summary(source, target, tree, time.perf_counter() - begin))
@@ -126,24 +129,28 @@ def _tree(source: Source, builder: QuadtreeBuilder, args: argparse.Namespace) ->
         return builder.build(picture, progress=progress)
 
 
-def _drawable(picture: np.ndarray[Any, np.dtype[np.uint8]]) -> PIL.Image.Image:
+def _drawable(picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     known = picture.ndim == 2 or picture.shape[2] in (3, 4)
-    return PIL.Image.fromarray(picture if known else as_rgb(picture))
+    return picture if known else as_rgb(picture)
 
 
 def _picture(tree: Quadtree, args: argparse.Namespace, target: str) -> bytes:
-    if args.gif:
-        drawn = [_drawable(frame).convert("RGB").quantize(256) for frame in tree.frames()]
-        if args.outline:
-            drawn.append(PIL.Image.fromarray(tree.outline()).quantize(256))
-        times = [FRAME_MS] * (len(drawn) - 1) + [LAST_FRAME_MS]
-        animated = {"save_all": True, "append_images": drawn[1:], "duration": times, "loop": 0}
-        return picture_bytes(drawn[0], "GIF", target, **animated)
-    image = PIL.Image.fromarray(tree.outline()) if args.outline else _drawable(tree.render())
+    image = PIL.Image.fromarray(tree.outline() if args.outline else _drawable(tree.render()))
     kind = FORMATS.get(pathlib.PurePath(target).suffix.lower(), "PNG")
     if kind in ("JPEG", "BMP") and image.mode == "RGBA":
         image = image.convert("RGB")
     return picture_bytes(image, kind, target)
+
+
+def _animation(tree: Quadtree, args: argparse.Namespace) -> bytes:
+    """One frame a level, each of its own colours, with --outline one more."""
+    pictures = [_drawable(frame) for frame in tree.frames()]
+    if args.outline:
+        pictures.append(tree.outline())
+    # One entry less where a GIF may need one to clear a frame with.
+    learner = KMeansPalette(MAX_COLORS - (tree.channels == 4), queue=common.open_queue(args))
+    delays = [FRAME_MS] * (len(pictures) - 1) + [LAST_FRAME_MS]
+    return animation.gif_bytes(animation.quantize_frames(learner, pictures, shared=False), delay_ms=delays)
 
 
 def _summary(source: Source, target: str, tree: Quadtree, seconds: float) -> str:

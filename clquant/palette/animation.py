@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from clquant import files, params
 from clquant.images import ImageLike, several
 from clquant.palette import engine, gif, gif_frames
@@ -15,7 +17,7 @@ from clquant.runtime import InvalidArgument, InvalidType, Progress, ProgressCall
 DELAYS_MS = 10, 10 * gif.MAX_DELAY
 
 
-def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int = 40, loop: bool = True) -> bytes:
+def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int | Sequence[int] = 40, loop: bool = True) -> bytes:
     """An animated GIF that shows every frame as it is, and as many of them: equal ones are not merged.
 
     Parameters
@@ -23,8 +25,9 @@ def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int = 40, loop: bool 
     frames : sequence or iterator of IndexedImage
         At least one, all of one size, at most 65535 pixels wide and high, each of at most 256 colours; where palettes
         differ, each frame carries its own. Entries of alpha below 128 become one transparent entry.
-    delay_ms : int
-        How long each frame stands, 10 to 655350 ms; GIF counts in 10 ms, so it is rounded to that.
+    delay_ms : int or sequence of int
+        How long each frame stands, 10 to 655350 ms; one for all, or as many as frames. GIF counts in 10 ms, so it is
+        rounded to that.
     loop : bool
         Whether it runs for ever, or once.
 
@@ -35,9 +38,9 @@ def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int = 40, loop: bool 
     Raises
     ------
     InvalidArgument
-        If there is no frame, or their sizes differ, or a palette or a frame is too large.
+        If there is no frame, or their sizes differ, or a palette or a frame is too large, or there are not as many
+        delays as frames.
     """
-    delay_ms = params.integer("delay_ms", delay_ms, *DELAYS_MS)
     params.boolean("loop", loop)
     given = _listed(frames)
     for frame in given:
@@ -45,11 +48,25 @@ def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int = 40, loop: bool 
             raise InvalidType(
                 f"frames holds {params.shown(frame)}; allowed: IndexedImage (quantize_frames makes them of pictures)"
             )
+    delays = _delays(delay_ms, len(given))
     shapes = sorted({frame.shape for frame in given})
     if len(shapes) > 1:
         raise InvalidArgument(f"frames have the sizes {shapes} (height, width); allowed: one size for all")
     height, width = given[0].shape
-    return gif.encoded(width, height, gif_frames.drawn(given, loop), max(round(delay_ms / 10), 1), loop)
+    return gif.encoded(width, height, gif_frames.drawn(given, loop), delays, loop)
+
+
+def _delays(delay_ms: Any, count: int) -> list[int]:
+    """Hundredths of a second for each of `count` frames."""
+    if isinstance(delay_ms, Sequence | np.ndarray) and not isinstance(delay_ms, str | bytes):
+        each = [params.integer(f"delay_ms[{i}]", delay, *DELAYS_MS) for i, delay in enumerate(delay_ms)]
+        if len(each) != count:
+            raise InvalidArgument(
+                f"delay_ms has {len(each)}; allowed: one for each of the {count} frames, or one number"
+            )
+    else:
+        each = [params.integer("delay_ms", delay_ms, *DELAYS_MS)] * count
+    return [max(round(delay / 10), 1) for delay in each]
 
 
 def _listed(frames: Any) -> list[Any]:
@@ -63,7 +80,11 @@ def _listed(frames: Any) -> list[Any]:
 
 
 def save_gif(
-    path: str | os.PathLike[str], frames: Iterable[IndexedImage], *, delay_ms: int = 40, loop: bool = True
+    path: str | os.PathLike[str],
+    frames: Iterable[IndexedImage],
+    *,
+    delay_ms: int | Sequence[int] = 40,
+    loop: bool = True,
 ) -> None:
     """Write an animated GIF, whole or not at all.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,7 +53,7 @@ class Frame:
     clear: bool
 
 
-def encoded(width: int, height: int, frames: Iterable[Frame], delay: int, loop: bool) -> bytes:
+def encoded(width: int, height: int, frames: Iterable[Frame], delays: Sequence[int], loop: bool) -> bytes:
     """A whole file.
 
     Parameters
@@ -62,7 +62,7 @@ def encoded(width: int, height: int, frames: Iterable[Frame], delay: int, loop: 
         Of the picture, 1 to `MAX_SIDE`.
     frames : iterable of Frame
         At least one. Those whose table is not the first one's carry their own.
-    delay : int
+    delays : sequence of int
         Hundredths of a second that each frame stands, up to `MAX_DELAY`.
     loop : bool
         Whether it runs for ever, or once.
@@ -73,7 +73,7 @@ def encoded(width: int, height: int, frames: Iterable[Frame], delay: int, loop: 
     """
     out = io.BytesIO()
     shared: tuple[int, bytes] | None = None
-    for frame in frames:
+    for frame, delay in zip(frames, delays, strict=True):
         size, table = _table(frame.colors)
         if shared is None:
             shared = size, table
