@@ -81,8 +81,9 @@ class Estimator:
         Parameters
         ----------
         images : iterable of images
-            May be endless: it is read as results are taken. PIL images of an iterator, such as the frames of an
-            animated file, are read as they come.
+            May be endless: it is read as results are taken. Of an iterator, PIL images, such as the frames of an
+            animated file, are read as they come, and arrays are copied, so that it may fill one again and again; those
+            from `empty_pinned` are not, and must stay as they are until their result is there.
         method : str, optional
             The method's name; default the engine's usual one (`stream_method`).
         depth : int

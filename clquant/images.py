@@ -257,9 +257,10 @@ def _to_array(source: Any, argument: str) -> npt.NDArray[np.uint8]:
 
 
 def held(source: Any, argument: str = "image") -> Any:
-    """What an iterator gave, safe from its next step: a PIL image's pixels are read now, anything else is as it was.
+    """What an iterator gave, safe from its next step: PIL images are read now, arrays copied, the rest is as it was.
 
-    ``PIL.ImageSequence.Iterator`` gives one image again and again, and moves it to another frame each time.
+    ``PIL.ImageSequence.Iterator`` gives one image again and again, and moves it to another frame each time; readers of
+    videos give one array again and again.
 
     Parameters
     ----------
@@ -269,13 +270,15 @@ def held(source: Any, argument: str = "image") -> Any:
 
     Returns
     -------
-    Picture, or `source` itself
+    Picture, ndarray, or `source` itself
 
     Raises
     ------
     InvalidType, InvalidArgument, FileError
         As `read`.
     """
+    if isinstance(source, np.ndarray):
+        return source.copy()
     return read(source, argument=argument) if isinstance(source, PIL.Image.Image) else source
 
 
@@ -294,7 +297,7 @@ def several(source: Any, argument: str = "images") -> Any:
     Raises
     ------
     InvalidType, InvalidArgument, FileError
-        As `read`, naming ``argument[i]``: PIL images are read as the iterator gives them (see `held`).
+        As `read`, naming ``argument[i]``: what the iterator gives is made safe from its next step (see `held`).
     """
     if not isinstance(source, Iterator) or hasattr(source, "read"):
         return source

@@ -35,7 +35,8 @@ class KMeansPalette(PaletteEngine):
     init : str or array_like
         ``"k-means++"``; ``"random"``: distinct colours at random; ``"wu"`` and ``"median-cut"``: see
         `clquant.palette.boxes`; or an array of `n_colors` colours, (n, 3) or (n, 4) uint8, whose order the palette
-        keeps. If none is the nearest of any pixel beside `fixed_colors`, the start is ``"k-means++"``.
+        keeps. If none is the nearest of any pixel beside `fixed_colors`, the start is ``"k-means++"``. Pictures of
+        few colours (docs/kmeans.md) start by ``"k-means++"`` and ``"wu"``, and the better end is taken.
     n_init : int
         How often to start, 1 to 1000; the result of the lowest inertia is taken. Only ``"k-means++"`` and
         ``"random"`` start more than once.

@@ -35,6 +35,14 @@ if TYPE_CHECKING:
 SEEDED = ("k-means++", "random")
 INITS = (*SEEDED, "wu", "median-cut")
 
+# Of few colours the rare ones decide how well all are shown, and k-means++ is not likely to draw those.
+_FEW_COLORS, _FEW_A_CENTER, _MOST_FEW = 1024, 4, 4096
+
+
+def are_few(n: int, k: int) -> bool:
+    """Whether n colours are so few for k centers that Wu's boxes, some 0.1 ms a center, are tried as well."""
+    return n <= min(max(_FEW_COLORS, _FEW_A_CENTER * k), _MOST_FEW)
+
 
 class Rules:
     """The parameters of an engine, checked.
@@ -158,7 +166,8 @@ class Fit(Rules):
         points = points_of(self.session, scope, counts, space)
         pinned = len(self.solid)
         sets = LloydSets(self.session, scope, points)
-        tries, total = self._tries(k, points.n), self.starts * self.max_iter
+        tries = self._tries(k, points.n)
+        total = (max(start for _, start, _ in tries) + 1) * self.max_iter
         unit = (points.scale * space.unit) ** 2 * self.weight_unit
 
         def inertia_of(colors: npt.NDArray[np.uint8]) -> Callable[[], int]:
@@ -169,7 +178,7 @@ class Fit(Rules):
         found: list[tuple[npt.NDArray[np.uint8], int]] = []
         inertias: list[int] = []
         for init, start, size in tries:
-            if found and init is not self.init:
+            if found and not isinstance(self.init, str) and init is not self.init:
                 break  # what was given to start from did
             last.close()
             starter = self._started(last.enter_context(self.session.scope()), counts, sets, size, start, init)
@@ -202,6 +211,8 @@ class Fit(Rules):
         if len(self.solid):
             sizes = [size for size in (k - len(self.solid), k) if 0 < size < n] or [n]  # the last: none is free
         tries = [(self.init, start, size) for start in range(self.starts) for size in sizes]
+        if isinstance(self.init, str) and self.init == INITS[0] and are_few(n, k):
+            tries += [("wu", self.starts, size) for size in sizes]
         if len(self.solid) and not isinstance(self.init, str):
             tries.append((INITS[0], 0, sizes[-1]))
         return tries

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+import PIL.Image
 
-from clquant import params
+from clquant import images, params
 from clquant.runtime import Array, InvalidArgument
 
-Samples = npt.ArrayLike | Array
+Samples = npt.ArrayLike | Array | PIL.Image.Image
 _LUMA = np.array([0.299, 0.587, 0.114])
 
 
@@ -18,8 +21,8 @@ def mse(original: Samples, result: Samples) -> float:
     Parameters
     ----------
     original, result : array_like or pyopencl.array.Array
-        Pictures of one shape; 8-bit levels, or any other unit. What is on a device comes to the host, here and in all
-        other measures.
+        Pictures of one shape; 8-bit levels, or any other unit. What is on a device comes to the host, and PIL images of
+        palettes (P) and bits (1) count as what they show, here and in all other measures.
 
     Returns
     -------
@@ -129,10 +132,22 @@ def visual_error(original: Samples, result: Samples, dpi: float = 300.0, inches:
 
 
 def _pair(original: Samples, result: Samples) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
-    a, b = (params.array(*pair, "numbers", "buif") for pair in (("original", original), ("result", result)))
+    a, b = (
+        params.array(name, _pixels(given), "numbers", "buif")
+        for name, given in (("original", original), ("result", result))
+    )
     if a.shape != b.shape or a.size == 0 or a.ndim == 0:
         raise InvalidArgument(f"original and result must be non-empty and of one shape, got {a.shape} and {b.shape}")
     return a, b
+
+
+def _pixels(given: Any) -> Any:
+    """What a PIL image shows in a mode whose samples are no levels, as the engines read it; else what is given."""
+    if not isinstance(given, PIL.Image.Image) or given.mode not in ("1", "P", "PA"):
+        return given
+    picture = images.read(given)
+    assert picture.array is not None
+    return picture.array[..., 0] if picture.gray else picture.array
 
 
 def _luma(picture: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import PIL.Image
 
 from clquant.images import held
-from clquant.runtime import CommandQueue, Siblings
+from clquant.runtime import CommandQueue, Siblings, is_page_locked
 
 
 def stream(engine: Any, images: Iterator[Any], method: str, depth: int, arguments: dict[str, Any]) -> Iterator[Any]:
@@ -88,7 +89,9 @@ def _own_queues(engine: Any) -> Iterator[Callable[[Any], None]]:
 
 
 def unshared(images: Iterable[Any]) -> Iterator[Any]:
-    """Images as they come, PIL's read at once where others may read them too, or the next step may change them.
+    """Images as they come, made safe where others may read them too, or an iterable's next step may change them.
+
+    Arrays in page-locked memory are taken as they are: who has asked for it has done so to save the copy.
 
     Parameters
     ----------
@@ -96,8 +99,13 @@ def unshared(images: Iterable[Any]) -> Iterator[Any]:
     """
     listed = isinstance(images, list | tuple)
     times = collections.Counter(id(image) for image in images) if listed else collections.Counter()
+    kept = listed or isinstance(images, np.ndarray)
     for image in images:
-        if isinstance(image, PIL.Image.Image) and (not listed or times[id(image)] > 1):
+        if isinstance(image, PIL.Image.Image):
+            changes = not listed or times[id(image)] > 1
+        else:
+            changes = isinstance(image, np.ndarray) and not kept and not is_page_locked(image)
+        if changes:
             with contextlib.suppress(Exception):  # what cannot be read is an error where it is read
                 image = held(image)
         yield image

@@ -78,6 +78,8 @@ def test_a_shape_of_thousands_of_digits_is_out_of_range() -> None:
     codec = clquant.VQCodec(2, (4, 4)).fit(photo(8, 8))
     with pytest.raises(InvalidArgument, match=r"shape\[1\] is a int; allowed: an integer from 1 to 2147483647"):
         codec.decode(np.zeros((2, 2), np.uint8), [8, 10**5000])
+    with pytest.raises(InvalidType, match="allowed: integers"):
+        codec.decode(np.zeros((2, 2), "m8[s]"))
 
 
 def test_time_spans_are_no_numbers() -> None:

@@ -188,6 +188,16 @@ def test_the_mean_tone_is_kept(tone, seed, block):
     assert abs(float(result.mean()) - tone) <= 0.5
 
 
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("block", [2, 3, 8, 16, 32])
+def test_output_levels_alone_stay_as_they_are(queue, rng, block, linear):
+    for levels in (2, 3, 4, 7, 16, 30):
+        output = make_tones(levels, linear).output
+        image = output[rng.integers(0, levels, (70, 90))]
+        halftoned = PinwheelHalftoner(block, levels=levels, linear=linear, queue=queue).transform(image)
+        np.testing.assert_array_equal(halftoned, image)
+
+
 def test_every_level_of_a_256_level_halftone_is_the_input(queue):
     image = np.arange(256, dtype=np.uint8).reshape(16, 16)
     assert np.array_equal(PinwheelHalftoner(8, levels=256, queue=queue).transform(image), image)

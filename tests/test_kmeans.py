@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import clquant
 from clquant import KMeansPalette, runtime
+from clquant.kmeans_fitting import are_few
 from clquant.palette import points, seeding, spaces, starting
 from clquant.palette.boxes import box_centers
 from clquant.palette.starting import FEW_CENTERS, SKETCH_LEVELS, SKETCH_POINTS, SKETCH_STEPS, STARTS_OF_FEW, SWAP_STEPS
@@ -51,10 +52,17 @@ def expected_palette(pixels, k, seed=0, max_iter=100, tol=1e-4, swap_rounds=24):
         centers = min(found, key=lambda one: one[:2])[2]
     if len(enough) > 1 and 2 * len(sketches[-1][0]) < len(where):
         centers, *_ = reference.lloyd(*sketches[-1], centers, extent, SKETCH_STEPS, tol)
-    centers, _, _, steps = reference.lloyd(where, weights, centers, extent, max_iter, tol)
-    palette = space.colors((centers + scale // 2) // scale)
-    final = space.coordinates(palette).astype(np.int64) * scale
-    inertia = int((reference.squared_distances(where, final).min(axis=1) * weights).sum())
+    tries = [centers]
+    if are_few(len(where), k):
+        tries.append(box_centers(start, mass, k, "wu"))
+    ends = []
+    for turn, centers in enumerate(tries):
+        centers, _, _, steps = reference.lloyd(where, weights, centers, extent, max_iter, tol)
+        palette = space.colors((centers + scale // 2) // scale)
+        final = space.coordinates(palette).astype(np.int64) * scale
+        inertia = int((reference.squared_distances(where, final).min(axis=1) * weights).sum())
+        ends.append((inertia, turn, palette, steps))
+    inertia, _, palette, steps = min(ends, key=lambda one: one[:2])
     return palette, inertia / (scale * space.unit) ** 2, steps
 
 
@@ -133,6 +141,19 @@ def test_random_starts_are_distinct_colors_of_the_picture(queue, rng):
     centers, *_ = reference.lloyd(where, weights, start, (2040,) * 3, 5)
     engine = KMeansPalette(10, init="random", random_state=4, max_iter=5, tol=0, queue=queue).fit(pixels)
     np.testing.assert_array_equal(engine.palette_.colors, (centers + 4) // 8)
+
+
+@pytest.mark.parametrize(("distinct", "k"), [(257, 256), (300, 256), (40, 32), (20, 16)])
+def test_rare_colours_of_few_are_not_forgotten(queue, distinct, k):
+    """Shares that fall steeply, as in icons and text: what k-means++ is not likely to draw."""
+    colors = np.unique(np.random.default_rng(1).integers(0, 256, (distinct, 3), dtype=np.uint8), axis=0)
+    shares = np.maximum(1, 2000 / np.arange(1, len(colors) + 1) ** 1.5).astype(int)
+    pixels = np.repeat(colors, shares, axis=0)[None]
+    engine = KMeansPalette(k, queue=queue).fit(pixels)
+    assert engine.inertia_ <= KMeansPalette(k, init="wu", queue=queue).fit(pixels).inertia_
+    palette, inertia, steps = expected_palette(pixels, k)
+    np.testing.assert_array_equal(engine.palette_.colors, palette)
+    assert (engine.inertia_, engine.n_iter_) == (inertia, steps)
 
 
 @pytest.mark.parametrize("init", ["wu", "median-cut"])

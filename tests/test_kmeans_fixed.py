@@ -118,6 +118,11 @@ def test_the_fewest_colours_for_a_quality(queue, sample):
         KMeansPalette(3, fixed_colors=FIXED, queue=queue).fit_quality(image, target_psnr=24)
 
 
+def test_an_empty_list_fixes_none(queue, sample):
+    free = KMeansPalette(5, queue=queue).fit(sample)
+    assert KMeansPalette(5, fixed_colors=[], queue=queue).fit(sample).palette_ == free.palette_
+
+
 @pytest.mark.parametrize(
     ("fixed", "message"),
     [

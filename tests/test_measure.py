@@ -6,6 +6,7 @@ import dataclasses
 import math
 
 import numpy as np
+import PIL.Image
 import pytest
 
 from benchmarks import harness
@@ -62,6 +63,14 @@ def test_figures_of_known_errors() -> None:
     # Means 0 and 255, no variance: SSIM is C1 / (255^2 + C1) with C1 = 2.55^2.
     assert round(quality.ssim(black, black + np.uint8(255)), 9) == round(2.55**2 / (255**2 + 2.55**2), 9)
     assert round(quality.visual_error(black, black + np.uint8(2)), 9) == 4.0
+
+
+@pytest.mark.parametrize("mode", ["1", "P", "L", "RGB"])
+def test_pil_pictures_count_as_what_they_show(mode: str) -> None:
+    picture = PIL.Image.fromarray(harness.synthetic_photo(32, 48)).convert(mode)
+    shown = np.asarray(picture.convert({"1": "L", "P": "RGB"}.get(mode, mode)))
+    assert quality.mse(shown, picture) == 0
+    assert quality.visual_error(picture, 255 - shown) == quality.visual_error(shown, 255 - shown)
 
 
 def test_figures_refuse_what_cannot_be_compared() -> None:

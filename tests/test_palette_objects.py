@@ -27,6 +27,13 @@ def rgba(rng):
     return IndexedImage(rng.integers(0, 16, (9, 11)), colors)
 
 
+def test_a_picture_keeps_its_own_indices():
+    indices = np.zeros((2, 2), np.uint8)
+    image = IndexedImage(indices, [[1, 2, 3], [4, 5, 6]])
+    indices[:] = 9
+    assert (image.to_array() == [1, 2, 3]).all()
+
+
 def test_palette_is_what_it_was_given():
     palette = Palette([[1, 2, 3], [255, 0, 16]])
     assert list(palette) == [(1, 2, 3), (255, 0, 16)]

@@ -15,6 +15,7 @@ import pytest
 import clquant
 from clquant import KMeansPalette, runtime
 from clquant.estimator import Estimator
+from clquant.streaming import unshared
 
 
 class Doubler(Estimator):
@@ -98,6 +99,33 @@ def test_one_file_may_be_read_by_many(tmp_path: Path, rng: np.random.Generator) 
         with PIL.Image.open(tmp_path / "a.png") as image:
             for result in clquant.PinwheelHalftoner(8).stream([image] * 8, depth=8):
                 np.testing.assert_array_equal(result, expected)
+
+
+def test_an_iterator_may_fill_one_array_again_and_again() -> None:
+    """As readers of videos do."""
+    frame = np.zeros((64, 64), np.uint8)
+
+    def source() -> Iterator[np.ndarray]:
+        for value in range(0, 240, 20):
+            frame[...] = value
+            yield frame
+
+    results = clquant.PinwheelHalftoner(levels=256).stream(source(), depth=4)
+    assert [set(result.ravel().tolist()) for result in results] == [{value} for value in range(0, 240, 20)]
+    assert len(KMeansPalette(64).fit(source()).palette_) == 12
+
+
+def test_arrays_of_lists_and_page_locked_ones_are_not_copied(
+    queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
+    locked, plain = clquant.empty_pinned((8, 8), queue=queue), np.zeros((8, 8), np.uint8)
+    locked[...] = 3
+    assert next(unshared(iter([locked]))) is locked
+    assert next(unshared([plain])) is plain
+    copied = next(unshared(iter([plain])))
+    assert copied is not plain
+    assert not np.shares_memory(copied, plain)
 
 
 def test_queues_beside_a_named_one_serve_the_next_stream(queue: runtime.CommandQueue) -> None:

@@ -65,6 +65,14 @@ def test_tables_survive_every_coding(rows: int, columns: int, limit: int, seed: 
     assert entropy.unpack(method, payload, len(plain)) == plain
 
 
+def test_spare_bits_are_0() -> None:
+    plain = entropy.to_plain(np.full((3, 3), 4), 5, entropy.PACKED_BITS)  # 27 bits of 32
+    for bit in range(5):
+        changed = plain[:-1] + bytes([plain[-1] ^ 1 << bit])
+        with pytest.raises(FormatError, match="spare bits"):
+            entropy.from_plain(changed, (3, 3), 5, entropy.PACKED_BITS)
+
+
 @pytest.mark.parametrize("plain", [b"", b"a", bytes(5000), bytes(range(256)) * 9], ids=len)
 def test_every_method_is_read(plain: bytes) -> None:
     deflater = zlib.compressobj(9, zlib.DEFLATED, -15)
@@ -295,6 +303,25 @@ def test_info_refuses_what_decompress_refuses(place: tuple[int, int]) -> None:
             read(file.getvalue())
     with pytest.raises(FormatError, match="impossible state codebook"):
         clvq_info(tampered(GOLDEN["codebook"].read_bytes(), 36, b"\x03"))
+
+
+@pytest.mark.parametrize(
+    ("band", "method", "message"), [((2, 0, 0, 0), 9, "unknown method 9"), ((2, 1, 0, 0), 0, "escapes without side")]
+)
+def test_every_reader_refuses_a_band_that_breaks_a_rule(
+    band: tuple[int, int, int, int], method: int, message: str, tmp_path: pathlib.Path
+) -> None:
+    made, file = codec(), io.BytesIO()
+    header = container.Header(container.PICTURE, 1, (4, 4), 40, (8, 8), 0, container.codebook_id(made.codebook_))
+    container.Writer(file, header, made.codebook_)
+    data = file.getvalue()
+    payload = entropy.to_plain(np.zeros((2, 2), int), 40, entropy.PACKED_BITS)
+    rest = struct.pack("<IIBB", *band) + struct.pack("<BI", method, len(payload)) + payload
+    data += rest + struct.pack("<I", zlib.crc32(rest, struct.unpack("<I", data[-4:])[0]))
+    (tmp_path / "a.clvq").write_bytes(data)
+    for read in (clvq_info, made.decompress, lambda _: VQCodec.load(tmp_path / "a.clvq")):
+        with pytest.raises(FormatError, match=message):
+            read(data)
 
 
 def mutants(data: bytes, count: int, rng: np.random.Generator) -> list[bytes]:

@@ -229,7 +229,7 @@ class PinwheelHalftoner(Estimator):
         """
         if self.palette is None:
             raise runtime.InvalidArgument("palette is None; quantize needs a palette")
-        return IndexedImage(self.transform(image, progress=progress), as_palette(self.palette))
+        return IndexedImage.of_own(self.transform(image, progress=progress), as_palette(self.palette))
 
     def to_pil(self, image: ImageLike, *, progress: runtime.ProgressCallback | None = None) -> PIL.Image.Image:
         """The halftone as a PIL image: "1" for gray at two levels, else "L", "RGB" or "RGBA"; with a palette "P".

@@ -14,6 +14,7 @@ from clquant.halftone.tables import MIDDLE, TONES, UNITS, WeightTables, rows
 WHITE = UNITS * 255
 STEPS = 512
 """Entries of the table from a decision value, in half gray levels, to the nearest output level."""
+DECISION_UNITS = UNITS // 2
 
 
 def linear_units(units: int = WHITE) -> npt.NDArray[np.int16]:
@@ -62,7 +63,7 @@ def make_tones(levels: int, linear: bool) -> Tones:
     low = np.clip(np.searchsorted(worth, value, side="right") - 1, 0, top - 1)
     gap = worth[low + 1] - worth[low]
     tone = np.clip((510 * (value - worth[low]) + gap) // (2 * gap), 0, 255)
-    halves = (WHITE // STEPS + 1) * np.arange(STEPS)
+    halves = DECISION_UNITS * np.arange(STEPS)
     nearest = np.searchsorted(worth[:-1] + worth[1:], 2 * halves, side="right")
     return Tones(
         value=value.astype(np.int16),
@@ -94,8 +95,21 @@ def records(path: Path, tables: WeightTables, tones: Tones) -> tuple[npt.NDArray
     row, table = rows(path, tables)
     record = table[:, tones.tone].copy()
     moved = (record[:, :, 0].astype(np.int64) - MIDDLE) * tones.gap
-    record[:, :, 0] = (2 * moved + WHITE) // (2 * WHITE)
+    shift = (2 * moved + WHITE) // (2 * WHITE)
+    record[:, :, 0] = np.minimum(shift, _most_moved(tones))
     return row, record
+
+
+def _most_moved(tones: Tones) -> npt.NDArray[np.int64]:
+    """(256,) how far the decision of an input level may be moved down before it takes the level below the two around.
+
+    In linear light the gap below a level may be a fraction of that above it, by which what moves decisions is scaled.
+    """
+    value, worth = tones.value.astype(np.int64), tones.worth.astype(np.int64)
+    low = np.searchsorted(worth, value, side="right") - 1
+    middle = worth[np.maximum(low - 1, 0)] + worth[low]
+    least = DECISION_UNITS * -(-middle // (2 * DECISION_UNITS))  # the first that `Tones.nearest` makes `low`
+    return np.where(low > 0, np.maximum(value - least, 0), WHITE)
 
 
 def spreads(phase: int, tables: WeightTables, tones: Tones, noise: float) -> npt.NDArray[np.int16]:

@@ -124,7 +124,7 @@ def quantize(
     indices = predict(
         image, checked, color_space=color_space, metric=metric, dither=dither, queue=queue, progress=progress
     )
-    return IndexedImage(indices, checked)
+    return IndexedImage.of_own(indices, checked)
 
 
 class PaletteEngine(Estimator, abc.ABC):

@@ -30,8 +30,8 @@ class IndexedImage:
     Parameters
     ----------
     indices : ndarray or pyopencl.array.Array
-        (H, W) integers, below the number of colours. Kept as uint8 up to 256 colours, else uint16; a device
-        array must have that dtype, is kept on the device, and its values are not checked.
+        (H, W) integers, below the number of colours. Copied as uint8 up to 256 colours, else uint16; a device
+        array must have that dtype, is kept itself, and its values are not checked.
     palette : Palette or array_like
 
     Raises
@@ -44,7 +44,8 @@ class IndexedImage:
 
     def __init__(self, indices: Any, palette: Any) -> None:
         self.palette: Palette = as_palette(palette)
-        self.indices: Any = self._checked(indices)
+        kept = self._checked(indices)
+        self.indices: Any = kept if isinstance(kept, Array) else kept.copy()
 
     def _checked(self, indices: Any) -> Any:
         wanted = self.palette.index_dtype
@@ -63,6 +64,20 @@ class IndexedImage:
                 f"indices go from {array.min()} to {array.max()}; allowed: 0 to {len(self.palette) - 1}"
             )
         return np.ascontiguousarray(array, wanted)
+
+    @classmethod
+    def of_own(cls, indices: Any, palette: Palette) -> IndexedImage:
+        """Over indices that nobody else writes to, without a copy.
+
+        Parameters
+        ----------
+        indices, palette
+            As `IndexedImage` takes them.
+        """
+        made = cls.__new__(cls)
+        made.palette = palette
+        made.indices = made._checked(indices)
+        return made
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -219,7 +234,7 @@ class IndexedImage:
         places = permutation(self.palette, order, self.counts())
         ranks = np.empty(len(places), self.palette.index_dtype)
         ranks[places] = np.arange(len(places))
-        return IndexedImage(ranks[self.host_indices()], self.palette.take(places))
+        return IndexedImage.of_own(ranks[self.host_indices()], self.palette.take(places))
 
     def to_sixel(self) -> bytes:
         """The picture as a terminal shows it; see `clquant.palette.sixel`.

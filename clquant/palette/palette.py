@@ -90,14 +90,14 @@ def checked_colors(colors: Any, argument: str = "colors") -> npt.NDArray[np.uint
 
 
 def checked_fixed(fixed: Any, n_colors: int) -> npt.NDArray[np.uint8]:
-    """The colours that a learned palette is to have, (f, 4) uint8 with f below `n_colors`; none for None.
+    """The colours that a learned palette is to have, (f, 4) uint8 with f below `n_colors`; none for None and ``[]``.
 
     Raises
     ------
     InvalidType, InvalidArgument
         As `checked_colors`, and if there are too many.
     """
-    if fixed is None:
+    if fixed is None or (isinstance(fixed, list | tuple) and not fixed):
         return np.zeros((0, 4), np.uint8)
     colors = Palette(checked_colors(fixed, "fixed_colors")).rgba()
     if len(colors) >= n_colors:

@@ -34,6 +34,7 @@ from clquant.runtime.opening import open_session
 from clquant.runtime.overlapping import overlap_bands
 from clquant.runtime.pages import PAGES
 from clquant.runtime.philox import philox4x32, seed_key
+from clquant.runtime.pinned import is_page_locked
 from clquant.runtime.profiling import Profile, profile
 from clquant.runtime.programs import Kernel, Program, full_source
 from clquant.runtime.progress import Progress, ProgressCallback
@@ -89,6 +90,7 @@ __all__ = [
     "force_variant",
     "full_source",
     "gather_ahead",
+    "is_page_locked",
     "kept",
     "list_devices",
     "open_session",

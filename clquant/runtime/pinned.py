@@ -243,6 +243,18 @@ def pinned_pool(context: cl.Context, device: cl.Device) -> PinnedPool:
         return _pools[key]
 
 
+def is_page_locked(array: npt.NDArray[Any]) -> bool:
+    """Whether all of a C-contiguous array lies in memory of any pool.
+
+    Parameters
+    ----------
+    array : ndarray
+    """
+    with _lock:
+        pools = list(_pools.values())
+    return bool(array.flags.c_contiguous) and any(pool.holds(array) for pool in pools)
+
+
 def clear_pinned() -> None:
     """Give back what no array uses, of all pools."""
     with _lock:

@@ -189,7 +189,7 @@ class BlockCoder(Estimator):
                 raise InvalidType(
                     f"indices is a device array of {indices.dtype}; allowed: C-contiguous {index_dtype(size)}"
                 )
-        elif not np.issubdtype(indices.dtype, np.integer):
+        elif indices.dtype.kind not in "iu":
             raise InvalidType(f"indices is {params.shown(indices)}; allowed: integers")
         return indices.shape[0], indices.shape[1]
 

@@ -287,6 +287,8 @@ class Reader:
     def _payload(self, length: int) -> tuple[int, bytes]:
         """A section's method and payload, checked but not unpacked."""
         method, stored = _SECTION.unpack(self._get(_SECTION.size))
+        if method not in entropy.METHODS:
+            raise FormatError(f"a .clvq section has the unknown method {method}")
         if stored > entropy.longest_payload(length):
             raise FormatError(f"a .clvq section claims {stored} bytes for {length}")
         payload = self._get(stored)
@@ -348,6 +350,8 @@ class Reader:
             known = {transform, inner} <= set(entropy.TRANSFORMS)
             if not 1 <= rows <= left or rows * columns > MAX_BAND_BLOCKS or escaped > rows * columns or not known:
                 raise FormatError("a band of a .clvq file has an impossible head")
+            if (escaped or inner) and not self.header.state_size:
+                raise FormatError("a band of a .clvq file has escapes without side match")
             left -= rows
             yield rows, escaped, transform, inner
         self.check_end()
@@ -371,8 +375,6 @@ class Reader:
         plain = self._section(entropy.plain_length(rows * columns, limit, transform))
         table = entropy.from_plain(plain, (rows, columns), limit, transform)
         if not state:
-            if escaped or inner:
-                raise FormatError("a band of a .clvq file has escapes without side match")
             return table, None
         if ((table >= state) & (table != ESCAPE)).any() or int((table == ESCAPE).sum()) != escaped:
             raise FormatError("a band of a .clvq file has ranks outside its state codebook")

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from clquant.runtime import FormatError
 
 STORED, DEFLATE, LZMA2 = 0, 1, 2
+METHODS = (STORED, DEFLATE, LZMA2)
 PACKED_BITS, BYTE_PLANES, DIFFERENCES = 0, 1, 2
 TRANSFORMS = (PACKED_BITS, BYTE_PLANES, DIFFERENCES)
 
@@ -86,7 +87,7 @@ def from_plain(plain: bytes, shape: tuple[int, int], limit: int, transform: int)
     Raises
     ------
     FormatError
-        If a value is not below `limit`.
+        If a value is not below `limit`, or a spare bit is not 0.
     """
     bits, count = value_bits(limit), shape[0] * shape[1]
     if transform == PACKED_BITS:
@@ -94,6 +95,8 @@ def from_plain(plain: bytes, shape: tuple[int, int], limit: int, transform: int)
         wide = np.zeros((count, 16), np.uint8)
         wide[:, 16 - bits :] = stream
         values = np.packbits(wide, axis=1).view(">u2").astype(np.uint16).reshape(shape)
+        if plain and plain[-1] & (1 << (-count * bits) % 8) - 1:
+            raise FormatError("a .clvq section has spare bits that are not 0")
     else:
         planes = np.frombuffer(plain, np.uint8).reshape(1 if bits <= 8 else 2, *shape).astype(np.uint16)
         values = planes[0] if bits <= 8 else planes[0] | (planes[1] << np.uint16(8))
