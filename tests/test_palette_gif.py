@@ -115,6 +115,12 @@ def test_what_the_last_frame_leaves():
     assert check(frames, loop=False)[-1].left.all()
 
 
+def test_times_are_rounded_half_up():
+    frames = [IndexedImage([[0, 1]], [(0, 0, 0), (9, 9, 9)])] * 4
+    shown, _ = decoded(gif_bytes(frames, delay_ms=[14, 15, 45, 655350]))
+    assert [one.milliseconds for one in shown] == [10, 20, 50, 655350]
+
+
 @pytest.mark.parametrize("delays", [[10, 655350, 40], (20, 20, 20), np.array([70, 10, 30])])
 def test_each_frame_stands_for_its_own_time(delays):
     frames = [IndexedImage([[number, 1]], [(0, 0, 0), (9, 9, 9)]) for number in (0, 1, 0)]

@@ -27,7 +27,7 @@ def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int | Sequence[int] =
         differ, each frame carries its own. Entries of alpha below 128 become one transparent entry.
     delay_ms : int or sequence of int
         How long each frame stands, 10 to 655350 ms; one for all, or as many as frames. GIF counts in 10 ms, so it is
-        rounded to that.
+        rounded to that, half up.
     loop : bool
         Whether it runs for ever, or once.
 
@@ -66,7 +66,7 @@ def _delays(delay_ms: Any, count: int) -> list[int]:
             )
     else:
         each = [params.integer("delay_ms", delay_ms, *DELAYS_MS)] * count
-    return [max(round(delay / 10), 1) for delay in each]
+    return [(delay + 5) // 10 for delay in each]
 
 
 def _listed(frames: Any) -> list[Any]:

@@ -190,7 +190,11 @@ class Quadtree:
         if not self.exact:
             raise InvalidArgument("this tree was loaded from a file, which has not the picture's statistics")
         total = 0
-        for level in self.levels:
+        sizes = set(self._leaves["size"].tolist()) - {1}  # a pixel's mean is the pixel
+        for depth in range(self.depth):
+            if self.size >> depth not in sizes:
+                continue
+            level = self.levels[depth]
             own = level.kinds == LEAF
             n = level.counts[own][:, None].astype(np.uint64)
             m = level.means[own].astype(np.uint64)

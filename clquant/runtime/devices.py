@@ -9,6 +9,7 @@ import weakref
 
 import pyopencl as cl
 
+from clquant.runtime.caches import avoid_unwritable_caches
 from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, NoDeviceError
 from clquant.runtime.forking import check_process
 
@@ -64,6 +65,7 @@ def list_devices() -> list[cl.Device]:
         In a process forked after OpenCL was used: drivers may hang there.
     """
     check_process()
+    avoid_unwritable_caches()
     found: list[cl.Device] = []
     try:
         platforms = cl.get_platforms()

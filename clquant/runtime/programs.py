@@ -8,7 +8,6 @@ import importlib.resources
 import os
 import pathlib
 import re
-import sys
 import tempfile
 import threading
 from collections import OrderedDict
@@ -18,6 +17,7 @@ from typing import Any, cast
 import pyopencl as cl
 
 from clquant.runtime import building, pocl
+from clquant.runtime.caches import avoid_unwritable_caches, system_caches
 from clquant.runtime.errors import BuildError, DeviceError
 
 CACHE_VARIABLE = "CLQUANT_CACHE_DIR"
@@ -76,6 +76,7 @@ class Kernel:
         self._spare.append(kernel)
 
     def _made(self) -> cl.Kernel:
+        avoid_unwritable_caches()
         try:
             return cl.Kernel(self._program, self.name)
         except cl.Error as error:
@@ -172,16 +173,8 @@ def cache_folder() -> pathlib.Path | None:
     named = os.environ.get(CACHE_VARIABLE)
     if named is not None:
         return pathlib.Path(named) if named else None
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        base = "~/Library/Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    try:
-        return pathlib.Path(base).expanduser() / "clquant"
-    except RuntimeError:  # no home folder
-        return None
+    caches = system_caches()
+    return None if caches is None else caches / "clquant"
 
 
 def _cache_path(device: cl.Device, source: str) -> pathlib.Path | None:

@@ -1,0 +1,63 @@
+"""Where programs keep what they compile, and what PoCL and PyOpenCL do where nothing can be written there."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+
+import pyopencl as cl
+
+POCL_VARIABLE = "POCL_CACHE_DIR"
+
+
+def system_caches() -> pathlib.Path | None:
+    """The folder where programs of this user keep their caches; it need not be there. None without a home folder."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    elif sys.platform == "darwin":
+        base = "~/Library/Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    try:
+        return pathlib.Path(base).expanduser()
+    except RuntimeError:
+        return None
+
+
+@functools.cache
+def avoid_unwritable_caches() -> None:
+    """Let PoCL and PyOpenCL do without the user's cache folder where that cannot be written.
+
+    PoCL has no device then, and PyOpenCL makes no kernel. To be called before the first call into a driver. PoCL,
+    unless `POCL_CACHE_DIR` says where, gets a folder of this process's own, which goes with it.
+    """
+    caches = system_caches()
+    if caches is None or _can_write(caches):
+        return
+    if hasattr(cl, "_PYOPENCL_NO_CACHE"):
+        cl._PYOPENCL_NO_CACHE = True  # what its variable of that name sets, before its module of kernels is loaded
+    if not os.environ.get(POCL_VARIABLE):
+        try:
+            own = tempfile.mkdtemp(prefix="clquant-pocl-")
+        except OSError:  # nothing can be written at all
+            return
+        os.environ[POCL_VARIABLE] = own
+        atexit.register(_remove, own, os.getpid())
+
+
+def _can_write(folder: pathlib.Path) -> bool:
+    """Whether a folder, or the nearest one above it that is there, can be written."""
+    there = folder
+    while not os.path.exists(there) and there != there.parent:
+        there = there.parent
+    return os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK)
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:  # not in a forked child
+        shutil.rmtree(folder, ignore_errors=True)
