@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import PIL.Image
@@ -172,3 +174,33 @@ def test_frames_are_read_as_pictures_are(folder, capsys):
             assert np.array_equal(np.asarray(still.convert("RGBA")), np.asarray(film.convert("RGBA")))
     message = refused(capsys, "palette", "float.tif", "--animate", "50", "-o", "x.gif")
     assert "'float.tif' is a PIL image of mode F" in message
+
+
+@pytest.mark.parametrize("suffix", [".jpg", ".webp", ".avif", ".mpo", ".jp2", ".pdf"])
+def test_halftones_are_not_written_with_loss(suffix, tmp_path, capsys):
+    PIL.Image.new("L", (20, 10), 90).save(tmp_path / "a.png")
+    assert main(["halftone", str(tmp_path / "a.png"), "-o", str(tmp_path / f"b{suffix}")]) == 2
+    assert "would spoil a halftone" in capsys.readouterr().err
+    assert not (tmp_path / f"b{suffix}").exists()
+
+
+def test_icons_have_the_pictures_own_size(rng, tmp_path, capsys):
+    image = rng.integers(0, 256, (40, 96, 3), dtype=np.uint8)
+    PIL.Image.fromarray(image).save(tmp_path / "a.png")
+    for command, more in (("palette", ["-k", "5"]), ("halftone", [])):
+        assert main([command, str(tmp_path / "a.png"), *more, "-q", "-o", str(tmp_path / "b.ico")]) == 0
+        assert main([command, str(tmp_path / "a.png"), *more, "-q", "-o", str(tmp_path / "b.png")]) == 0
+        with PIL.Image.open(tmp_path / "b.ico") as icon, PIL.Image.open(tmp_path / "b.png") as plain:
+            np.testing.assert_array_equal(np.asarray(icon.convert("RGB")), np.asarray(plain.convert("RGB")))
+        assert main([command, str(tmp_path / "a.png"), *more, "-o", str(tmp_path / "b.icns")]) == 2
+        assert "ICNS holds no picture of 96x40 pixels" in capsys.readouterr().err
+
+
+def test_names_that_standard_output_lacks_letters_for(tmp_path):
+    VQCodec(2, (2, 2)).fit(np.eye(8, dtype=np.uint8)).save(tmp_path / "\u00fcn\u0131.clvq")
+    command = [sys.executable, "-m", "clquant", "vq", "info", str(tmp_path / "\u00fcn\u0131.clvq")]
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\xfcn\\u0131.clvq" in done.stdout

@@ -175,3 +175,15 @@ def test_mutated_files_give_a_palette_or_a_clear_error(name, rng):
             assert len(formats.from_bytes(bytes(data), name)) >= 1
         except ClquantError as error:
             assert str(error)
+
+
+def test_pictures_of_swatches_are_read_as_pictures_are(tmp_path):
+    """16-bit gray keeps its levels, and a turned picture is read as it is shown."""
+    levels = np.arange(200, dtype=np.uint16) * 257
+    PIL.Image.fromarray(levels[None]).save(tmp_path / "deep.png")
+    np.testing.assert_array_equal(Palette.read(tmp_path / "deep.png").colors[:, 0], np.arange(200))
+    turned = PIL.Image.fromarray(np.uint8([[[1, 2, 3], [4, 5, 6]]]))
+    exif = turned.getexif()
+    exif[274] = 2  # mirrored
+    turned.save(tmp_path / "turned.png", exif=exif)
+    assert list(Palette.read(tmp_path / "turned.png")) == [(4, 5, 6), (1, 2, 3)]

@@ -32,6 +32,10 @@ Without --gray and --palette each colour channel is halftoned by itself.
 The same picture, options and seed give the same bits on every device."""
 
 
+# What Pillow writes with loss, or by a coder that has it by default.
+LOSSY = frozenset({"AVIF", "JPEG", "JPEG2000", "MPO", "PDF", "WEBP"})
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.epilog = EPILOG
@@ -97,7 +101,7 @@ def _made(halftoner: PinwheelHalftoner) -> str:
 
 def _kind(target: str) -> str:
     kind = "PNG" if target == STDOUT else format_of(target)
-    if kind in ("JPEG", "WEBP"):
+    if kind in LOSSY:
         raise InvalidArgument(f"output {target!r}: a lossy format would spoil a halftone; allowed: .png, .tif, ..")
     return kind
 

@@ -14,7 +14,8 @@ import PIL.Image
 from clquant import files
 from clquant.cli import streams
 from clquant.cli.inputs import Inputs, Source
-from clquant.runtime import FileError, InvalidArgument
+from clquant.palette.indexed import own_options
+from clquant.runtime import ClquantError, FileError, InvalidArgument
 
 STDOUT = "-"
 
@@ -183,8 +184,8 @@ def picture_bytes(image: PIL.Image.Image, kind: str, target: str, **options: Any
     """
     data = io.BytesIO()
     try:
-        image.save(data, kind, **options)
-    except MemoryError:
+        image.save(data, kind, **{**own_options(image, kind), **options})
+    except (MemoryError, ClquantError):
         raise
     except Exception as error:  # Pillow's encoders raise many kinds
         raise InvalidArgument(

@@ -133,7 +133,8 @@ def run(args: argparse.Namespace) -> int:
         begin = time.perf_counter()
         picture = inputs.read_picture(source) if pictures is None else pictures[number]
         result = _one(options, source, target, places, picture, shared)
-        common.say(args, _summary(source, target, result, picture, time.perf_counter() - begin))
+        if not args.quiet:  # what is said takes time to find out
+            common.say(args, _summary(source, target, result, picture, time.perf_counter() - begin))
     return 0
 
 

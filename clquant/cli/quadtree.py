@@ -103,7 +103,8 @@ def run(args: argparse.Namespace) -> int:
         places.write(target, _animation(tree, args) if args.gif else _picture(tree, args, target))
         if tree_target is not None:
             places.write(tree_target, tree.to_bytes())
-        common.say(args, _summary(source, target, tree, time.perf_counter() - begin))
+        if not args.quiet:  # what is said takes time to find out
+            common.say(args, _summary(source, target, tree, time.perf_counter() - begin))
     return 0
 
 

@@ -66,7 +66,9 @@ def write_text(text: str) -> None:
         If it is closed, or its disk is full.
     """
     with _output_errors():
-        sys.stdout.write(text)
+        # What the stream's encoding lacks, of names for instance, is written as escapes, as on standard error.
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
         sys.stdout.flush()
 
 

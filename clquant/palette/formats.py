@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import PIL.Image
 
-from clquant import files, params
+from clquant import decoding, files, params
 from clquant.palette import formats_binary, formats_text
 from clquant.palette.palette import MOST_COLORS, Palette
 from clquant.runtime import FileError, FormatError, InvalidArgument
@@ -83,7 +83,7 @@ def _palette_of(image: PIL.Image.Image) -> Palette:
         count = min(max(len(image.palette.palette) // bands, 1), 256)
         colors = np.asarray(rgba.convert("RGBA"))[0, :count]
     else:
-        pixels = np.asarray(image.convert("RGBA")).reshape(-1, 4)
+        pixels = np.asarray(PIL.Image.fromarray(decoding.from_pil(image, "picture")).convert("RGBA")).reshape(-1, 4)
         _, first = np.unique(pixels.view(np.uint32)[:, 0], return_index=True)
         if len(first) > MOST_COLORS:
             raise FormatError(f"a picture of {len(first)} colours is no palette; allowed: {MOST_COLORS}")

@@ -20,6 +20,7 @@ from clquant.runtime import Array, ClquantError, InvalidArgument, InvalidType
 # GIF knows one transparent entry: colours of less alpha than this become it.
 GIF_ALPHA = 128
 
+MOST_ICO_SIDE = 256
 # Formats that Pillow writes in full colour, but cannot write, or does not read again, with alpha.
 WITHOUT_ALPHA = frozenset({"BMP", "DIB", "EPS", "JPEG", "MPO", "PCX", "PPM"})
 
@@ -158,7 +159,7 @@ class IndexedImage:
                 image = image.convert("RGB")
         out = io.BytesIO()
         try:
-            image.save(out, name, **options)
+            image.save(out, name, **{**own_options(image, name), **options})
         except ClquantError:
             raise
         except Exception as error:  # Pillow's encoders raise many kinds on options that they do not like
@@ -298,6 +299,22 @@ class IndexedImage:
     def _repr_html_(self) -> str:
         data = base64.b64encode(self._repr_png_()).decode("ascii")
         return f'<img src="data:image/png;base64,{data}"/>{self.palette._repr_html_()}'
+
+
+def own_options(image: PIL.Image.Image, name: str) -> dict[str, Any]:
+    """What Pillow must be told to write a picture as it is, and not in sizes that icons commonly have.
+
+    Raises
+    ------
+    InvalidArgument
+        If the format holds no such picture.
+    """
+    if name == "ICNS" or (name == "ICO" and max(image.size) > MOST_ICO_SIDE):
+        raise InvalidArgument(
+            f"{name} holds no picture of {image.width}x{image.height} pixels; allowed: "
+            f"ICO up to {MOST_ICO_SIDE}x{MOST_ICO_SIDE}, PNG and other formats"
+        )
+    return {"sizes": [image.size]} if name == "ICO" else {}
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
