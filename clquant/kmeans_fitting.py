@@ -194,16 +194,16 @@ class Fit(Rules):
             if len(tries) > 1:
                 inertias.append(inertia_of(colors)())
         self.progress.report(total, total)
-        if not inertias:
-
-            def measured() -> Callable[[], float]:
-                inertia = inertia_of(colors)
-                return lambda: inertia() / unit
-
-            return _with_alpha(colors), measured, steps
-        best = inertias.index(min(inertias))
+        best = inertias.index(min(inertias)) if inertias else 0
         colors, steps = found[best]
-        return _with_alpha(colors), lambda: lambda: inertias[best] / unit, steps
+
+        def measured() -> Callable[[], float]:
+            if inertias:
+                return lambda: inertias[best] / unit
+            inertia = inertia_of(colors)
+            return lambda: inertia() / unit
+
+        return _with_alpha(colors), measured, steps
 
     def _tries(self, k: int, n: int) -> list[tuple[str | npt.NDArray[np.uint8], int, int]]:
         """What k colours of n distinct ones start from, the number of that start, and how many centers it has."""
