@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 SEEDED = ("k-means++", "random")
 INITS = (*SEEDED, "wu", "median-cut")
 
+# What centers start from, the number of that start, and how many centers it has.
+Try = tuple[str | npt.NDArray[np.uint8], int, int]
+
 # Of few colours the rare ones decide how well all are shown, and k-means++ is not likely to draw those.
 _FEW_COLORS, _FEW_A_CENTER, _MOST_FEW = 1024, 4, 4096
 
@@ -177,22 +180,16 @@ class Fit(Rules):
 
         found: list[tuple[npt.NDArray[np.uint8], int]] = []
         inertias: list[int] = []
-        for init, start, size in tries:
-            if found and not isinstance(self.init, str) and init is not self.init:
+        for one in tries:
+            if found and not isinstance(self.init, str) and one[0] is not self.init:
                 break  # what was given to start from did
             last.close()
-            starter = self._started(last.enter_context(self.session.scope()), counts, sets, size, start, init)
-            lloyd = sets.lloyd(k, pinned)
-            if pinned:
-                lloyd.set_centers(self._with_fixed(starter.get_centers(), points, k))
-                if not isinstance(init, str) and not _can_move(lloyd):
-                    continue
-            steps = lloyd.run(self.max_iter, self.tol, self.progress, (start * self.max_iter, total))
-            colors = space.colors((lloyd.get_centers() + points.scale // 2) // points.scale)
-            colors[:pinned] = self.solid[:, : colors.shape[1]]
-            found.append((colors, steps))
+            end = self._end(last.enter_context(self.session.scope()), counts, sets, k, one, total)
+            if end is None:
+                continue
+            found.append(end)
             if len(tries) > 1:
-                inertias.append(inertia_of(colors)())
+                inertias.append(inertia_of(end[0])())
         self.progress.report(total, total)
         best = inertias.index(min(inertias)) if inertias else 0
         colors, steps = found[best]
@@ -205,8 +202,24 @@ class Fit(Rules):
 
         return _with_alpha(colors), measured, steps
 
-    def _tries(self, k: int, n: int) -> list[tuple[str | npt.NDArray[np.uint8], int, int]]:
-        """What k colours of n distinct ones start from, the number of that start, and how many centers it has."""
+    def _end(
+        self, scope: Scope, counts: ColorCounts, sets: LloydSets, k: int, one: Try, total: int
+    ) -> tuple[npt.NDArray[np.uint8], int] | None:
+        """The k colours that one start ends at, and the steps to them; None where no center could move."""
+        (init, start, size), points, pinned = one, sets.points, len(self.solid)
+        starter = self._started(scope, counts, sets, size, start, init)
+        lloyd = sets.lloyd(k, pinned)
+        if pinned:
+            lloyd.set_centers(self._with_fixed(starter.get_centers(), points, k))
+            if not isinstance(init, str) and not _can_move(lloyd):
+                return None
+        steps = lloyd.run(self.max_iter, self.tol, self.progress, (start * self.max_iter, total))
+        colors = points.space.colors((lloyd.get_centers() + points.scale // 2) // points.scale)
+        colors[:pinned] = self.solid[:, : colors.shape[1]]
+        return colors, steps
+
+    def _tries(self, k: int, n: int) -> list[Try]:
+        """All that k colours of n distinct ones start from, in order."""
         sizes = [k]
         if len(self.solid):
             sizes = [size for size in (k - len(self.solid), k) if 0 < size < n] or [n]  # the last: none is free

@@ -40,7 +40,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.epilog = EPILOG
     common.add_inputs(parser)
-    common.add_output(parser, ".png, .pbm, .tif, .gif and whatever else Pillow writes without loss", "IN-halftone.png beside each")
+    written = ".png, .pbm, .tif, .gif and whatever else Pillow writes without loss"
+    common.add_output(parser, written, "IN-halftone.png beside each")
     parser.add_argument("--gray", action="store_true", help="reduce the picture to gray (Rec. 601 luma) first")
     parser.add_argument("--block", type=int, default=32, metavar="N", help="side of a block, 2 to 64 (default: 32)")
     parser.add_argument("--scan", choices=SCANS, default="spiral", help="path through a block (default: spiral)")
