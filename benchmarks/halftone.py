@@ -11,7 +11,7 @@ import PIL.Image
 from benchmarks import harness
 from benchmarks.harness import Options, Picture, Table
 from clquant import PinwheelHalftoner, WeightTables, floyd_steinberg, quality, runtime
-from clquant.halftone.paths import FLOYD_STEINBERG
+from clquant.halftone.pinwheel.paths import FLOYD_STEINBERG
 from clquant.halftone.tables import constant_tables, trained_sizes
 from clquant.runtime import measure
 

@@ -30,9 +30,9 @@ from clquant import (
     images,
     runtime,
 )
+from clquant.histogram.counting import count_colors
 from clquant.palette import engine
-from clquant.palette.counting import count_colors
-from clquant.quadtree.stored import record_dtype
+from clquant.quadtree.device_layout import record_dtype
 from clquant.runtime import measure
 from clquant.runtime.measure import DeviceRates
 

@@ -14,9 +14,9 @@ from benchmarks.harness import Options, Picture, Table
 from benchmarks.quadtree_peers import NUMBA, with_numba, with_numpy
 from clquant import QuadtreeBuilder, images, runtime
 from clquant.quadtree import criteria, geometry
+from clquant.quadtree.device_layout import record_dtype
 from clquant.quadtree.region import Region
-from clquant.quadtree.stored import record_dtype
-from clquant.quadtree.subtrees import open_subtree
+from clquant.quadtree.subtree_cache import open_subtree
 from clquant.runtime import measure
 
 THRESHOLD = 13

@@ -15,7 +15,7 @@ from benchmarks import harness
 from benchmarks.harness import Options, Picture, Table
 from clquant import VQCodec, quality, runtime
 from clquant.vq.blocks import BlockShape
-from clquant.vq.search import VARIANTS
+from clquant.vq.encode import VARIANTS
 
 FAISS = harness.peer("faiss")
 SCIPY = harness.peer("scipy.cluster.vq")

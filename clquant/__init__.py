@@ -1,14 +1,14 @@
 """Image quantization on any OpenCL device, with the same bits on every machine."""
 
 from clquant import quality, runtime
+from clquant.color.indexed import IndexedImage
+from clquant.color.palette import Palette
+from clquant.dithering.ordered import OrderedDither
 from clquant.halftone import PinwheelHalftoner, WeightTables, floyd_steinberg
 from clquant.kmeans import KMeansPalette
 from clquant.neuquant import NeuQuantCL
 from clquant.palette.animation import quantize_frames, save_gif
 from clquant.palette.engine import PaletteEngine
-from clquant.palette.indexed import IndexedImage
-from clquant.palette.ordered import OrderedDither
-from clquant.palette.palette import Palette
 from clquant.quadtree import Quadtree, QuadtreeBuilder
 from clquant.runtime import (
     BuildError,

@@ -14,7 +14,8 @@ import numpy as np
 import PIL.Image
 
 from clquant import IndexedImage, KMeansPalette
-from clquant.palette import engine, sixel
+from clquant.color.formats import sixel
+from clquant.palette import engine
 from tests.conftest import SAMPLE
 
 

@@ -15,8 +15,9 @@ import PIL.ImageSequence
 import pytest
 
 import clquant
-from clquant import files, images, params, quality, runtime
+from clquant import images, params, quality, runtime
 from clquant.cli import main
+from clquant.images import files
 from clquant.palette import animation
 from clquant.runtime import FileError, InvalidArgument, InvalidType
 from tests.portability.inputs import photo
@@ -187,7 +188,7 @@ def test_names_that_are_too_long_are_a_file_error(tmp_path: pathlib.Path, monkey
 def test_a_short_file_is_read_in_little_memory() -> None:
     program = """
 import pathlib, resource
-from clquant import files
+from clquant.images import files
 used = int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 27), resource.RLIM_INFINITY))
 print(len(files.read_bytes("/dev/null")))

@@ -19,8 +19,10 @@ import pytest
 
 import clquant
 from clquant import runtime
-from clquant.palette.lloyd import Lloyd
-from clquant.runtime import memory, programs, session
+from clquant.kmeans.lloyd import Lloyd
+from clquant.runtime import session
+from clquant.runtime.memory import scope
+from clquant.runtime.program import programs
 from tests.portability.buffers import TrackedBuffer, tracked_allocation
 from tests.portability.hashes import golden
 from tests.portability.inputs import photo
@@ -72,7 +74,7 @@ def test_memory_may_run_out_at_any_allocation(
     failures = 0
     TrackedBuffer.alive.clear()
     # Two in a row: the first refusal has what is kept released, and the same is asked for again.
-    for _ in in_turn(monkeypatch, memory, "allocate", tracked_allocation, short, times=2):
+    for _ in in_turn(monkeypatch, scope, "allocate", tracked_allocation, short, times=2):
         try:
             job.run(queue)
         except runtime.DeviceMemoryError:
@@ -150,7 +152,7 @@ def test_an_interrupt_may_come_at_any_call(
     queue: runtime.CommandQueue, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupts = 0
-    monkeypatch.setattr(memory, "allocate", tracked_allocation)
+    monkeypatch.setattr(scope, "allocate", tracked_allocation)
     TrackedBuffer.alive.clear()
     for step in range(60):
         try:

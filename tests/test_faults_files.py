@@ -17,7 +17,8 @@ from collections.abc import Callable
 import pytest
 
 import clquant
-from clquant import files, runtime
+from clquant import runtime
+from clquant.images import files
 from tests.portability.inputs import photo
 
 
@@ -58,7 +59,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path: pathlib.Path) ->
 def test_a_killed_process_leaves_a_whole_file(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "file"
     program = f"""
-        from clquant import files
+        from clquant.images import files
         print("writing", flush=True)
         while True:
             for byte in (b"a", b"b"):

@@ -6,7 +6,7 @@ import pyopencl as cl
 import pytest
 
 from clquant import runtime
-from clquant.runtime import pocl, programs
+from clquant.runtime.program import pocl, programs
 from tests.portability.compilers import intel_figures
 from tests.portability.hashes import golden
 from tests.portability.jobs import JOBS, Job, digest
@@ -19,7 +19,7 @@ QUICK = ("kmeans many", "halftone 8", "halftone 16", "serial palette small", "ma
 
 @pytest.fixture(autouse=True)
 def short_header(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No program needs more of PoCL's built-ins than `cl/pocl.h` has."""
+    """No program needs more of PoCL's built-ins than `cl/common/pocl.h` has."""
     attempt = programs._with_short_header
 
     def checked(context: cl.Context, device: cl.Device, source: str) -> cl.Program | None:

@@ -12,25 +12,26 @@ from collections.abc import Callable
 import pytest
 
 from clquant import runtime
-from clquant.runtime import programs
+from clquant.runtime.program import programs
 from tests.portability import agree, compilers, matrix, offline, reports, suite
 from tests.portability.programs import FORMS, NOT_BUILT, Build, load, recorded, save, unbuilt
 from tests.portability.reports import KeptReports, Report
 from tests.portability.runtimes import RUNTIMES, Runtime, UnavailableError
 
-FILES = sorted(path.name for path in programs.kernel_folder().glob("*.cl"))
+FOLDER = programs.kernel_folder()
+FILES = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.cl"))
 
 
 def test_a_kernel_file_that_no_job_builds_is_named() -> None:
     assert set(NOT_BUILT) <= set(FILES)
-    builds = [Build(file, ()) for file in FILES if file != "points.cl"]
-    assert unbuilt(builds) == ["points.cl"]
+    builds = [Build(file, ()) for file in FILES if file != "kmeans/points.cl"]
+    assert unbuilt(builds) == ["kmeans/points.cl"]
 
 
 def test_what_jobs_build_is_recorded_and_kept(tmp_path: pathlib.Path) -> None:
     with recorded() as found:
-        runtime.open_session().program("points.cl", SPACE=0, SPACE_ALPHA=1)
-    assert found == {Build("points.cl", (("SPACE", 0), ("SPACE_ALPHA", 1)))}
+        runtime.open_session().program("kmeans/points.cl", SPACE=0, SPACE_ALPHA=1)
+    assert found == {Build("kmeans/points.cl", (("SPACE", 0), ("SPACE_ALPHA", 1)))}
     save(found, tmp_path / "builds")
     assert load(tmp_path / "builds") == found
 
@@ -72,7 +73,7 @@ def test_what_was_compiled_before_is_read_and_not_compiled(
         return Report(build, target, {"kernel": {"VGPRs": "8"}}, ["spills"], failed=False)
 
     monkeypatch.setattr(compilers.Compilers, "report", compile_one)
-    builds = [Build("points.cl", (("SPACE", n),)) for n in range(2)]
+    builds = [Build("kmeans/points.cl", (("SPACE", n),)) for n in range(2)]
     tasks = [offline.Task(2, build, "CPU", target) for build in builds for target in ("skl", "dg2")]
     kept, compiler = KeptReports(tmp_path / "kept"), {"skl": "one", "dg2": "one"}
     first, left = offline.run(tasks, 2, 60.0, kept, compiler)
@@ -160,14 +161,14 @@ def _parts(*files: str) -> list[suite.Part]:
 
 
 def test_tests_that_fail_or_are_late_are_named(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    planned = _parts("tests/test_there_is_none.py", "tests/test_boxes.py")
+    planned = _parts("tests/test_there_is_none.py", "tests/kmeans/test_box_cut.py")
     found = [*suite.outcomes(planned[:1], tmp_path, 1, time.monotonic() + 600)]
     found += suite.outcomes(planned[1:], tmp_path, 1, time.monotonic() - 1)
     assert [outcome.passed for outcome in found] == [False, None]
     assert "test_there_is_none.py: FAILED" in capsys.readouterr().out
     told = suite.report(RUNTIMES[0], found)
     assert "3 tests in 1 files, 1 files failed" in told
-    assert "left out for want of time: tests/test_boxes.py (3 tests)" in told
+    assert "left out for want of time: tests/kmeans/test_box_cut.py (3 tests)" in told
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 import clquant
 from clquant import runtime
-from clquant.runtime import memory
+from clquant.runtime.memory import scope
 from tests.portability.buffers import TrackedBuffer, tracked_allocation
 from tests.portability.hashes import golden
 from tests.portability.inputs import photo
@@ -47,7 +47,7 @@ def test_eight_threads_share_one_engine_and_one_queue(queue: runtime.CommandQueu
 
 def test_memory_levels_off(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted where Python, NumPy and this library ask for memory: the process's size depends on its allocator."""
-    monkeypatch.setattr(memory, "allocate", tracked_allocation)
+    monkeypatch.setattr(scope, "allocate", tracked_allocation)
     halftoner = clquant.PinwheelHalftoner(8, queue=queue)
     builder = clquant.QuadtreeBuilder(queue=queue)
     gray = photo(256, 256, 1)

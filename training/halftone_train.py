@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from clquant.halftone import PinwheelHalftoner
-from clquant.halftone.paths import FLOYD_STEINBERG, SCANS
+from clquant.halftone.pinwheel.paths import FLOYD_STEINBERG, SCANS
 from clquant.halftone.tables import SETS, SHIPPED, UNITS, WeightTables
 
 

@@ -19,8 +19,8 @@ from clquant import quality
 from clquant.cli import common, inputs, palette_options
 from clquant.cli.outputs import STDOUT, Outputs, picture_bytes
 from clquant.cli.table import Table
-from clquant.palette.dither import dither_names
-from clquant.palette.indexed import format_of
+from clquant.color.indexed import format_of
+from clquant.dithering.registry import dither_names
 from clquant.runtime import CommandQueue, InvalidArgument
 
 HELP = "show one picture by every palette method, with errors and times"

@@ -9,7 +9,7 @@ import os
 from clquant import runtime
 from clquant.cli import streams
 from clquant.cli.table import Table
-from clquant.runtime.devices import DEVICE_VARIABLE
+from clquant.runtime.device.discovery import DEVICE_VARIABLE
 
 HELP = "list the OpenCL devices there are"
 

@@ -12,11 +12,11 @@ import PIL.Image
 from clquant.cli import common, inputs
 from clquant.cli.inputs import Source
 from clquant.cli.outputs import STDOUT, Outputs, picture_bytes, shown
+from clquant.color import spaces
+from clquant.color.indexed import format_of
+from clquant.color.palette import Palette
 from clquant.halftone import PinwheelHalftoner
-from clquant.halftone.paths import SCANS
-from clquant.palette import spaces
-from clquant.palette.indexed import format_of
-from clquant.palette.palette import Palette
+from clquant.halftone.pinwheel.paths import SCANS
 from clquant.runtime import InvalidArgument
 
 HELP = "halftone pictures by pinwheel error diffusion"

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clquant import decoding, files, images, params
+from clquant import images, params
 from clquant.cli import streams
+from clquant.images import decode, files
 from clquant.runtime import FileError, FormatError, InvalidArgument, InvalidType
 
 STDIN = "-"
@@ -138,7 +139,7 @@ def read_picture(source: Source) -> Any:
     FileError, InvalidArgument, InvalidType
         If it cannot be read, naming it.
     """
-    pixels = decoding.from_bytes(streams.read(), source.shown) if source.piped else source.path
+    pixels = decode.from_bytes(streams.read(), source.shown) if source.piped else source.path
     return images.read(pixels, argument=source.shown).array
 
 
@@ -150,7 +151,7 @@ def read_frames(source: Source) -> list[Any]:
     FileError, InvalidArgument, InvalidType
         If they cannot be read, naming it.
     """
-    frames = decoding.frames(streams.read() if source.piped else source.path, source.shown)
+    frames = decode.frames(streams.read() if source.piped else source.path, source.shown)
     return [images.read(frame, argument=source.shown).array for frame in frames]
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import PIL.Image
 
-from clquant import files
 from clquant.cli import streams
 from clquant.cli.inputs import Inputs, Source
-from clquant.palette.indexed import own_options
+from clquant.color.indexed import own_options
+from clquant.images import files
 from clquant.runtime import ClquantError, FileError, InvalidArgument
 
 STDOUT = "-"

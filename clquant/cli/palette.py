@@ -13,9 +13,10 @@ import numpy.typing as npt
 from clquant.cli import common, inputs, palette_options, terminal
 from clquant.cli.inputs import Inputs, Source
 from clquant.cli.outputs import STDOUT, Outputs, shown
-from clquant.palette import animation, engine, formats, sixel
-from clquant.palette.indexed import IndexedImage, format_of
-from clquant.palette.palette import Palette
+from clquant.color.formats import registry, sixel
+from clquant.color.indexed import IndexedImage, format_of
+from clquant.color.palette import Palette
+from clquant.palette import animation, engine
 from clquant.quality import psnr
 from clquant.runtime import CommandQueue, InvalidArgument
 
@@ -117,12 +118,12 @@ def run(args: argparse.Namespace) -> int:
     sources = inputs.expand(args.inputs)
     places = Outputs(sources, [args.use, args.weights, args.fixed])
     if args.save_palette is not None:
-        formats.format_of(args.save_palette)
+        registry.format_of(args.save_palette)
         if sources.several and not args.shared and args.use is None and args.animate is None:
             raise InvalidArgument("--save-palette with several inputs needs --shared: each would have its own palette")
         places.one(args.save_palette, "--save-palette")
     targets = _targets(args, sources, places)
-    used = formats.read(args.use) if args.use is not None else None
+    used = registry.read(args.use) if args.use is not None else None
     options = Options(args, common.open_queue(args), used, palette_options.ditherer(args))
     if args.animate is not None:
         return _animate(options, sources, places)
@@ -147,7 +148,7 @@ def _one(
     result = options.quantize(picture, palette, name, as_shown=kind in (None, "SIXEL"))
     data = b"" if kind is None else result.to_bytes(kind)
     if args.save_palette is not None:
-        formats.write(result.palette, args.save_palette)
+        registry.write(result.palette, args.save_palette)
     if target is not None:
         places.write(target, data)
     if args.show:
@@ -165,7 +166,7 @@ def _animate(options: Options, sources: Inputs, places: Outputs) -> int:
         label = f"frame {number + 1} of {len(frames)}"
         pictures.append(options.quantize(frame, shared or options.learn([frame], label), label, as_shown=False))
     if args.save_palette is not None:
-        formats.write(pictures[0].palette, args.save_palette)
+        registry.write(pictures[0].palette, args.save_palette)
     data = animation.gif_bytes(pictures, delay_ms=args.animate)
     places.write(args.output, data)
     seconds = time.perf_counter() - begin

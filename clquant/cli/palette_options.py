@@ -10,11 +10,12 @@ import clquant
 from clquant import images, params
 from clquant.cli import common
 from clquant.cli.outputs import STDOUT
-from clquant.palette import formats, order, spaces
+from clquant.color import order, spaces
+from clquant.color.formats import registry
+from clquant.color.palette import Palette
+from clquant.dithering.ordered import OrderedDither
+from clquant.dithering.registry import dither_names
 from clquant.palette.animation import DELAYS_MS
-from clquant.palette.dither import dither_names
-from clquant.palette.ordered import OrderedDither
-from clquant.palette.palette import Palette
 from clquant.runtime import CommandQueue, FormatError, InvalidArgument
 
 MOST_COLORS = 256  # without -k
@@ -150,9 +151,9 @@ def _fixed(text: str) -> Palette:
     if not text.startswith("#"):
         if not os.path.exists(text):
             raise InvalidArgument(f"--fixed is {text!r}; allowed: colours such as '#ff8800,#000000', or a palette file")
-        return formats.read(text)
+        return registry.read(text)
     try:
-        return formats.from_bytes(text.replace(",", "\n").encode(), "hex")
+        return registry.from_bytes(text.replace(",", "\n").encode(), "hex")
     except FormatError as error:
         raise InvalidArgument(f"--fixed {text!r}: {error}") from error
 

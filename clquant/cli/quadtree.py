@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant import KMeansPalette, decoding
+from clquant import KMeansPalette
 from clquant.cli import common, inputs
 from clquant.cli.inputs import Source
 from clquant.cli.outputs import STDOUT, Outputs, picture_bytes, shown
+from clquant.color.formats.gif import MAX_COLORS
+from clquant.images import decode
 from clquant.palette import animation
-from clquant.palette.gif import MAX_COLORS
 from clquant.quadtree import Quadtree, QuadtreeBuilder, files
 from clquant.quadtree.criteria import CRITERIA
 from clquant.quadtree.render import as_rgb
@@ -125,7 +126,7 @@ def _tree(source: Source, builder: QuadtreeBuilder, args: argparse.Namespace) ->
             _refuse_building(args)
         with inputs.named(source):
             return Quadtree.from_bytes(data)
-    picture = decoding.from_bytes(data, source.shown) if source.piped else inputs.read_picture(source)
+    picture = decode.from_bytes(data, source.shown) if source.piped else inputs.read_picture(source)
     with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
         return builder.build(picture, progress=progress)
 

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator
 
 from clquant.cli import streams
-from clquant.palette import sixel
-from clquant.palette.indexed import IndexedImage
+from clquant.color.formats import sixel
+from clquant.color.indexed import IndexedImage
 from clquant.runtime import InvalidArgument
 
 ANSWER_SECONDS = 1.0

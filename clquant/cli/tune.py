@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import pathlib
 
-from clquant import files, runtime
+from clquant import runtime
 from clquant.cli import common, streams, tune_search
 from clquant.cli.table import Table
-from clquant.runtime import FormatError, InvalidArgument, tuning
+from clquant.images import files
+from clquant.runtime import FormatError, InvalidArgument
+from clquant.runtime.program import tuning
 
 HELP = "measure the numbers that suit a device best, and keep them"
 

@@ -15,8 +15,9 @@ import numpy as np
 import clquant
 from clquant import images, runtime
 from clquant.cli.bench import Picture, made_picture
-from clquant.palette.counting import count_colors
-from clquant.runtime import DeviceError, Progress, tuning
+from clquant.histogram.counting import count_colors
+from clquant.runtime import DeviceError, Progress
+from clquant.runtime.program import tuning
 
 # A value must be so much faster than the present one, twice, to take its place: timings scatter by a few per cent.
 GAIN = 0.95

@@ -7,13 +7,13 @@ from typing import Any, overload
 import numpy.typing as npt
 
 from clquant import images, params, runtime
-from clquant.halftone.bands import read_picture
+from clquant.color import spaces
+from clquant.color.palette import Palette, as_palette
+from clquant.dithering.registry import register_dither
 from clquant.halftone.halftoner import PinwheelHalftoner
-from clquant.halftone.serial import serial_gray, serial_palette
+from clquant.halftone.pinwheel.bands import read_picture
+from clquant.halftone.serial.scan import serial_gray, serial_palette
 from clquant.images import HostImage, ImageLike
-from clquant.palette import spaces
-from clquant.palette.dither import register_dither
-from clquant.palette.palette import Palette, as_palette
 
 
 @overload

@@ -9,19 +9,19 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import images, params, runtime
+from clquant.color import spaces
+from clquant.color.indexed import IndexedImage
+from clquant.color.palette import Palette, as_palette
 from clquant.estimator import Estimator
-from clquant.halftone.bands import read_picture
-from clquant.halftone.blocks import halftone
-from clquant.halftone.color import VectorSettings, pinwheel_palette
-from clquant.halftone.packing import pack_bits
-from clquant.halftone.paths import SCANS
-from clquant.halftone.plan import Settings
+from clquant.halftone.pinwheel.bands import read_picture
+from clquant.halftone.pinwheel.levels import halftone
+from clquant.halftone.pinwheel.packing import pack_bits
+from clquant.halftone.pinwheel.palette import VectorSettings, pinwheel_palette
+from clquant.halftone.pinwheel.paths import SCANS
+from clquant.halftone.pinwheel.plan import Settings
+from clquant.halftone.pinwheel.tones import make_tones
 from clquant.halftone.tables import UNITS, WeightTables, constant_tables, trained_tables
-from clquant.halftone.tones import make_tones
 from clquant.images import HostImage, ImageLike
-from clquant.palette import spaces
-from clquant.palette.indexed import IndexedImage
-from clquant.palette.palette import Palette, as_palette
 
 WEIGHTS = ("tone-dependent", "constant")
 OUTPUTS = ("values", "levels", "bits")

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params, runtime
-from clquant.halftone.paths import ANGLES, EXTRA, FLOYD_STEINBERG, INWARD, NO_ANGLE, OUTWARD, Path
+from clquant.halftone.pinwheel.paths import ANGLES, EXTRA, FLOYD_STEINBERG, INWARD, NO_ANGLE, OUTWARD, Path
 
 UNITS = 16
 """Error units in a gray level."""

@@ -1,1 +1,1 @@
-"""clquant.palette."""
+"""What palette engines share: their verbs, a target quality, animations."""

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from clquant import files, params
-from clquant.images import ImageLike, several
-from clquant.palette import engine, gif, gif_frames
-from clquant.palette.indexed import IndexedImage
+from clquant import params
+from clquant.color.formats import gif, gif_frames
+from clquant.color.indexed import IndexedImage
+from clquant.images import ImageLike, files, several
+from clquant.palette import engine
 from clquant.runtime import InvalidArgument, InvalidType, Progress, ProgressCallback
 
 DELAYS_MS = 10, 10 * gif.MAX_DELAY

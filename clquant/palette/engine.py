@@ -10,14 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import images, params
+from clquant.color import spaces
+from clquant.color.indexed import IndexedImage
+from clquant.color.palette import Palette, as_palette
+from clquant.dithering.registry import Ditherer, find_dither
 from clquant.estimator import Estimator
 from clquant.images import ImageLike
-from clquant.palette import bands, lookup, spaces
-from clquant.palette.dither import Ditherer, find_dither
-from clquant.palette.fewest import FewestColors, allowed_error
-from clquant.palette.indexed import IndexedImage
-from clquant.palette.mapping import METRICS
-from clquant.palette.palette import Palette, as_palette
+from clquant.mapping import lookup, pipeline
+from clquant.mapping.nearest import METRICS
+from clquant.palette.target_quality import FewestColors, allowed_error
 from clquant.runtime import CommandQueue, HostResult, ProgressCallback, open_session
 
 
@@ -49,7 +50,7 @@ def predict(
         Whatever `clquant.images.read` takes.
     palette : Palette or array_like
     color_space : str
-        ``"srgb"``, ``"linear"`` or ``"oklab"``: where colours are compared (see `clquant.palette.spaces`).
+        ``"srgb"``, ``"linear"`` or ``"oklab"``: where colours are compared (see `clquant.color.spaces`).
     metric : str
         ``"l2"``: the nearest colour has the least squared distance; ``"l1"``: the least sum of absolute differences.
         A way to dither has its own.
@@ -76,7 +77,7 @@ def predict(
     checked, ditherer = _checked(palette, color_space, metric, dither, progress)
     if ditherer is not None:
         return ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
-    return bands.indices(image, checked, color_space, queue, progress, metric=metric)
+    return pipeline.indices(image, checked, color_space, queue, progress, metric=metric)
 
 
 def transform(
@@ -98,7 +99,7 @@ def transform(
     """
     checked, ditherer = _checked(palette, color_space, metric, dither, progress)
     if ditherer is None:
-        return bands.colors(image, checked, color_space, queue, progress, metric=metric)
+        return pipeline.colors(image, checked, color_space, queue, progress, metric=metric)
     chosen = ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
     return lookup.applied(chosen, checked, queue)
 
@@ -307,7 +308,7 @@ class PaletteEngine(Estimator, abc.ABC):
             palette, end_fit = self._begin_fit(source, sample_weight, progress)
             try:
                 space, metric = self.color_space, self.metric
-                return bands.indices(
+                return pipeline.indices(
                     source, palette, space, self.queue, progress, metric=metric, room=room, meanwhile=end_fit
                 )
             finally:

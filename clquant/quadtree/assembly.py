@@ -13,13 +13,13 @@ import numpy.typing as npt
 from clquant import runtime
 from clquant.images import Picture, buffer_of
 from clquant.quadtree.criteria import Criterion
+from clquant.quadtree.device_layout import STOP, record_dtype
 from clquant.quadtree.forms import MAX_TILE_LEVEL
 from clquant.quadtree.geometry import cells, grid, morton, root_level
 from clquant.quadtree.levels import Words, unpack
-from clquant.quadtree.reduction import Subtree
 from clquant.quadtree.region import Region
-from clquant.quadtree.stored import STOP, record_dtype
-from clquant.quadtree.subtrees import open_subtree
+from clquant.quadtree.subtree import Subtree
+from clquant.quadtree.subtree_cache import open_subtree
 from clquant.quadtree.upper import upper_launch
 
 LEAST_LEVEL = 3  # of a subtree: below it a picture's device has no memory to speak of

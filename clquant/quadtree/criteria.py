@@ -12,7 +12,7 @@ from clquant import params
 from clquant.quadtree.geometry import root_level
 from clquant.runtime import InvalidArgument, InvalidType
 
-CRITERIA = ("deviation", "any", "weighted", "luma", "range")  # their places are the numbers in cl/quadtree.h
+CRITERIA = ("deviation", "any", "weighted", "luma", "range")  # their places are the numbers in cl/quadtree/quadtree.h
 STEPS = 1 << 16  # steps of the threshold a gray level
 MAX_THRESHOLD = 255
 
@@ -55,7 +55,7 @@ class Criterion:
         return self.steps**2 * (sum(self.weights) or 1)
 
     def constants(self, channels: int) -> dict[str, int | str]:
-        """The compile-time constants that `cl/quadtree.h` asks for.
+        """The compile-time constants that `cl/quadtree/quadtree.h` asks for.
 
         Parameters
         ----------

@@ -24,19 +24,19 @@ _LANES: dict[str, int | str] = {"DP4A": 0, "LANES": 1, "ALIGNED": 0}
 
 # The forms for CPUs do not load pixels in words, so that ALIGNED makes no difference: one build does for every picture.
 TILE_VARIANTS = (
-    runtime.Variant("dp4a", "quadtree_tiles.cl", lambda limits: limits.is_nvidia, {"DP4A": 1, "LANES": 0}),
-    runtime.Variant("climbing", "quadtree_tiles.cl", _fencing_cpu, {**_LANES, "CLIMB": 1}),
-    runtime.Variant("lanes", "quadtree_tiles.cl", _vector_cpu, {**_LANES, "CLIMB": 0}),
-    runtime.Variant("portable", "quadtree_tiles.cl", constants={"DP4A": 0, "LANES": 0}),
+    runtime.Variant("dp4a", "quadtree/tiles.cl", lambda limits: limits.is_nvidia, {"DP4A": 1, "LANES": 0}),
+    runtime.Variant("climbing", "quadtree/tiles.cl", _fencing_cpu, {**_LANES, "CLIMB": 1}),
+    runtime.Variant("lanes", "quadtree/tiles.cl", _vector_cpu, {**_LANES, "CLIMB": 0}),
+    runtime.Variant("portable", "quadtree/tiles.cl", constants={"DP4A": 0, "LANES": 0}),
 )
 TOTAL_VARIANTS = (
-    runtime.Variant("lanes", "quadtree_totals.cl", _vector_cpu, {"LANES": 1, "ALIGNED": 0}),
-    runtime.Variant("portable", "quadtree_totals.cl", constants={"LANES": 0}),
+    runtime.Variant("lanes", "quadtree/totals.cl", _vector_cpu, {"LANES": 1, "ALIGNED": 0}),
+    runtime.Variant("portable", "quadtree/totals.cl", constants={"LANES": 0}),
 )
 LEAF_VARIANTS = (
-    runtime.Variant("unrolled", "quadtree_leaves.cl", lambda limits: limits.is_nvidia, {"SERIAL": 0, "UNROLLED": 1}),
-    runtime.Variant("lanes", "quadtree_leaves.cl", _vector_cpu, {"SERIAL": 1, "ALIGNED": 0}),
-    runtime.Variant("portable", "quadtree_leaves.cl", constants={"SERIAL": 0, "UNROLLED": 0}),
+    runtime.Variant("unrolled", "quadtree/leaves.cl", lambda limits: limits.is_nvidia, {"SERIAL": 0, "UNROLLED": 1}),
+    runtime.Variant("lanes", "quadtree/leaves.cl", _vector_cpu, {"SERIAL": 1, "ALIGNED": 0}),
+    runtime.Variant("portable", "quadtree/leaves.cl", constants={"SERIAL": 0, "UNROLLED": 0}),
 )
 
 

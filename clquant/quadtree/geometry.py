@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-MAX_SIDE = 65535  # so that a picture has fewer than 2^32 pixels, which bounds every sum (cl/quadtree.h)
+MAX_SIDE = 65535  # so that a picture has fewer than 2^32 pixels, which bounds every sum (cl/quadtree/quadtree.h)
 MAX_CHANNELS = 16
 
 Integers = npt.NDArray[np.int64]

@@ -17,7 +17,7 @@ Sums = npt.NDArray[np.uint64]
 
 
 def unpack(words: Words) -> tuple[Sums, Sums]:
-    """Sums and sums of squares, (bands, rows, columns) each, of one level's packed words (cl/quadtree.h).
+    """Sums and sums of squares, (bands, rows, columns) each, of one level's packed words (cl/quadtree/quadtree.h).
 
     Parameters
     ----------

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import images, params
-from clquant.files import PathLike, read_bytes, write_bytes
-from clquant.quadtree import files, layouts, render
+from clquant.images.files import PathLike, read_bytes, write_bytes
+from clquant.quadtree import files, paper_layout, render
 from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.geometry import MAX_CHANNELS, Integers, morton, node_pixels, root_level
 from clquant.quadtree.levels import LEAF, CompleteStatistics, LeafStatistics, Levels
@@ -223,7 +223,7 @@ class Quadtree:
             raise InvalidArgument(
                 f"to_array of a tree of depth {self.depth}; allowed: up to {MAX_ARRAY_LEVEL} (8192 pixels a side)"
             )
-        return layouts.complete_array(self.levels, self.channels)
+        return paper_layout.complete_array(self.levels, self.channels)
 
     # --- looking up -------------------------------------------------------------------------------------------------
 
@@ -366,7 +366,7 @@ class Quadtree:
             A ``Feature`` whose ``Polygon`` is the leaf's part of the picture in pixels (x to the right, y down, corners
             of pixels at whole numbers), with the properties `size` and `mean` (a list).
         """
-        return layouts.features(self._leaves, self.height, self.width)
+        return paper_layout.features(self._leaves, self.height, self.width)
 
     def to_geojson(self) -> dict[str, Any]:
         """All `records` as a GeoJSON ``FeatureCollection``, ready for `json.dumps`."""

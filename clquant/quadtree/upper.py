@@ -33,7 +33,7 @@ def upper_launch(
     ----------
     session : Session
     constants : dict
-        What `cl/quadtree.h` asks for.
+        What `cl/quadtree/quadtree.h` asks for.
     shape : tuple of int
         Height and width of the region, in pixels.
     first, levels : int
@@ -57,7 +57,7 @@ def upper_launch(
     span = upper_span(session.limits, criterion.bands(int(constants["CHANNELS"])))
     upper = {**constants, "ALIGNED": 0, "SPAN": span}  # it reads no pixels: one build for both
     kernel, group = group_kernel(
-        session, "quadtree_upper.cl", "quadtree_upper", session.tuned("quadtree.upper_group"), upper
+        session, "quadtree/upper.cl", "quadtree_upper", session.tuned("quadtree.upper_group"), upper
     )
     places = (*below, *stats, *nodes, *extents)
     where = tuple(place if isinstance(place, runtime.Buffer) else np.uint32(place) for place in places)

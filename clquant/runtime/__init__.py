@@ -3,7 +3,7 @@
 from pyopencl import Buffer, CommandQueue, Event
 from pyopencl.array import Array
 
-from clquant.runtime.devices import (
+from clquant.runtime.device.discovery import (
     default_device,
     default_queue,
     describe,
@@ -12,6 +12,8 @@ from clquant.runtime.devices import (
     profiling_queue,
     sibling_queue,
 )
+from clquant.runtime.device.limits import Limits
+from clquant.runtime.device.siblings import Siblings
 from clquant.runtime.errors import (
     BuildError,
     ClquantError,
@@ -25,26 +27,24 @@ from clquant.runtime.errors import (
     NotFittedError,
     StoppedError,
 )
-from clquant.runtime.gathering import gather_ahead
-from clquant.runtime.keeping import kept, release_memory
-from clquant.runtime.launching import PreparedLaunch, admitted
-from clquant.runtime.limits import Limits
-from clquant.runtime.memory import Scope
-from clquant.runtime.opening import open_session
-from clquant.runtime.overlapping import overlap_bands
-from clquant.runtime.pages import PAGES
+from clquant.runtime.launch import PreparedLaunch, admitted
+from clquant.runtime.memory.job_cache import kept, release_memory
+from clquant.runtime.memory.pages import PAGES
+from clquant.runtime.memory.pinned import is_page_locked
+from clquant.runtime.memory.scope import Scope
+from clquant.runtime.open_session import open_session
 from clquant.runtime.philox import philox4x32, seed_key
-from clquant.runtime.pinned import is_page_locked
 from clquant.runtime.profiling import Profile, profile
-from clquant.runtime.programs import Kernel, Program, full_source
+from clquant.runtime.program.programs import Kernel, Program, full_source
+from clquant.runtime.program.tuning import force_tuning
+from clquant.runtime.program.variants import NVIDIA_FENCE, Variant, force_variant
 from clquant.runtime.progress import Progress, ProgressCallback
-from clquant.runtime.readings import Reading
-from clquant.runtime.results import HostResult, array_to_send, empty_pinned
 from clquant.runtime.session import LocalMemory, Session
-from clquant.runtime.siblings import Siblings
-from clquant.runtime.transfers import Upload
-from clquant.runtime.tuning import force_tuning
-from clquant.runtime.variants import NVIDIA_FENCE, Variant, force_variant
+from clquant.runtime.transfer.copy import Upload
+from clquant.runtime.transfer.gather import gather_ahead
+from clquant.runtime.transfer.host_result import HostResult, array_to_send, empty_pinned
+from clquant.runtime.transfer.overlap import overlap_bands
+from clquant.runtime.transfer.readback import Reading
 
 __all__ = [
     "NVIDIA_FENCE",

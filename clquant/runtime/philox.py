@@ -1,4 +1,4 @@
-"""Philox4x32-10 in NumPy, the twin of `cl/philox.h`: random numbers keyed by seed and position alone."""
+"""Philox4x32-10 in NumPy, the twin of `cl/common/philox.h`: random numbers keyed by seed and position alone."""
 
 from __future__ import annotations
 

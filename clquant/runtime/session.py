@@ -11,15 +11,15 @@ import numpy.typing as npt
 import pyopencl as cl
 import pyopencl.array
 
-from clquant.runtime import tuning, variants
+from clquant.runtime.device.limits import Limits
 from clquant.runtime.errors import DeviceError, device_errors
-from clquant.runtime.launching import PreparedLaunch, set_arguments
-from clquant.runtime.limits import Limits
-from clquant.runtime.memory import Scope
-from clquant.runtime.pinned import pinned_pool
+from clquant.runtime.launch import PreparedLaunch, set_arguments
+from clquant.runtime.memory.pinned import pinned_pool
+from clquant.runtime.memory.scope import Scope
 from clquant.runtime.profiling import record
-from clquant.runtime.programs import PROGRAMS, Kernel, Program
-from clquant.runtime.transfers import (
+from clquant.runtime.program import tuning, variants
+from clquant.runtime.program.programs import PROGRAMS, Kernel, Program
+from clquant.runtime.transfer.copy import (
     Upload,
     marker,
     new_host_array,
@@ -77,7 +77,7 @@ class Session:
         return PROGRAMS.get(self.context, self.device, file, constants)
 
     def choose(self, table: Sequence[variants.Variant]) -> variants.Variant:
-        """The form of a kernel that this device takes (see `clquant.runtime.variants.choose`).
+        """The form of a kernel that this device takes (see `clquant.runtime.program.variants.choose`).
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class Session:
         return variants.choose(table, self.limits)
 
     def tuned(self, name: str) -> int:
-        """A tunable number for this device (see `clquant.runtime.tuning`).
+        """A tunable number for this device (see `clquant.runtime.program.tuning`).
 
         Parameters
         ----------
@@ -270,7 +270,7 @@ class Session:
             upload.wait()
 
     def is_pinned(self, array: npt.NDArray[Any]) -> bool:
-        """Whether the device copies from a C-contiguous host array directly (see `clquant.runtime.pinned`).
+        """Whether the device copies from a C-contiguous host array directly (see `clquant.runtime.memory.pinned`).
 
         Parameters
         ----------

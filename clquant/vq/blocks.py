@@ -48,7 +48,7 @@ class BlockShape:
         return -(-height // self.rows), -(-width // self.columns)
 
     def constants(self, width: int) -> dict[str, int]:
-        """What cl/vq_block.h wants to know.
+        """What cl/vq/block.h wants to know.
 
         Parameters
         ----------

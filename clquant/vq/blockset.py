@@ -12,12 +12,12 @@ import numpy.typing as npt
 from clquant.images import Picture
 from clquant.runtime import Buffer, Program, Scope, Session, Variant
 from clquant.vq.blocks import BlockShape
-from clquant.vq.search import Search, index_dtype, index_type
+from clquant.vq.encode import Search, index_dtype, index_type
 
 MAX_WEIGHT = 4095
 RUN = 32
-SUMS = (Variant("parts", "vq_train.cl", lambda limits: limits.is_cpu), Variant("portable", "vq_train.cl"))
-_PIECE_BLOCKS = 1 << 22  # keeps 32-bit sums of cl/vq_train.cl exact
+SUMS = (Variant("parts", "vq/blockset.cl", lambda limits: limits.is_cpu), Variant("portable", "vq/blockset.cl"))
+_PIECE_BLOCKS = 1 << 22  # keeps 32-bit sums of cl/vq/blockset.cl exact
 
 
 def block_rows(session: Session, scope: Scope, image: Buffer, height: int, width: int, shape: BlockShape) -> Buffer:
@@ -38,7 +38,7 @@ def block_rows(session: Session, scope: Scope, image: Buffer, height: int, width
     pyopencl.Buffer
     """
     rows, columns = shape.table_shape(height, width)
-    program = session.program("vq_train.cl", **shape.constants(width), INDEX="ushort", RUN=RUN, WEIGHTED=0)
+    program = session.program("vq/blockset.cl", **shape.constants(width), INDEX="ushort", RUN=RUN, WEIGHTED=0)
     kernel = program.kernel("vq_blocks")
     blocks = scope.empty(rows * columns * shape.components)
     sizes = np.uint32(height), np.uint32(width), np.uint32(columns), np.uint32(rows * columns)
@@ -135,7 +135,9 @@ class BlockSet:
     def _program(self, **constants: Any) -> Program:
         shape = self.shape
         every = {"P": shape.rows, "Q": shape.columns, "C": shape.channels, "ALIGNED": 0, "INDEX": "ushort", "RUN": RUN}
-        return self._session.program("vq_train.cl", **{**every, "WEIGHTED": int(self.weights is not None), **constants})
+        return self._session.program(
+            "vq/blockset.cl", **{**every, "WEIGHTED": int(self.weights is not None), **constants}
+        )
 
     def assign(self, codebook: npt.NDArray[np.uint8], *, second: bool = False) -> None:
         """Find every block's nearest codeword.

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant import files, images, params
+from clquant import images, params
+from clquant.images import files
 from clquant.runtime import (
     Buffer,
     FormatError,
@@ -28,8 +29,8 @@ from clquant.vq import container
 from clquant.vq.blocks import BlockShape
 from clquant.vq.blockset import block_rows
 from clquant.vq.coder import BlockCoder, band_bytes
+from clquant.vq.encode import Search, index_dtype
 from clquant.vq.pipes import Sink, Source
-from clquant.vq.search import Search, index_dtype
 from clquant.vq.sidematch import SideMatch
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant import files, params
-from clquant.images import ImageLike, device_arrays, read_many, several
+from clquant import params
+from clquant.images import ImageLike, device_arrays, files, read_many, several
 from clquant.runtime import (
     CommandQueue,
     FormatError,
@@ -23,7 +23,7 @@ from clquant.runtime import (
 from clquant.vq import container, training
 from clquant.vq.blocks import BlockShape, check_block_shape
 from clquant.vq.clvq import ClvqCoder
-from clquant.vq.search import MAX_CODEBOOK
+from clquant.vq.encode import MAX_CODEBOOK
 
 
 class VQCodec(ClvqCoder):

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from clquant import images, params
 from clquant.estimator import Estimator
+from clquant.images.upload import parts
 from clquant.runtime import (
     Array,
     Buffer,
@@ -22,10 +23,9 @@ from clquant.runtime import (
     Session,
     open_session,
 )
-from clquant.sending import parts
 from clquant.vq.blocks import BlockShape, check_block_shape
-from clquant.vq.decoder import Decoder
-from clquant.vq.search import MAX_CODEBOOK, index_dtype, open_search
+from clquant.vq.decode import Decoder
+from clquant.vq.encode import MAX_CODEBOOK, index_dtype, open_search
 
 CHECKED_ON_HOST = 1 << 16
 """Indices that the host has looked at sooner than a device with memory of its own has told what it found."""

@@ -6,7 +6,8 @@ import dataclasses
 import io
 import os
 
-from clquant import files, params
+from clquant import params
+from clquant.images import files
 from clquant.runtime import InvalidType
 from clquant.vq import container
 

@@ -43,7 +43,7 @@ class SideMatch:
         self._shape = shape
         self._codebook = scope.copy_of(codebook)
         self._program = session.program(
-            "vq_sidematch.cl", P=shape.rows, Q=shape.columns, C=shape.channels, STATE=state_size
+            "vq/sidematch.cl", P=shape.rows, Q=shape.columns, C=shape.channels, STATE=state_size
         )
 
     def encode(

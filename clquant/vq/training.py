@@ -14,7 +14,7 @@ from clquant.images import Picture
 from clquant.runtime import InvalidArgument, InvalidType, Progress, Session, philox4x32, seed_key
 from clquant.vq.blocks import BlockShape
 from clquant.vq.blockset import MAX_WEIGHT, BlockSet
-from clquant.vq.search import MAX_CODEBOOK, Search, index_dtype
+from clquant.vq.encode import MAX_CODEBOOK, Search, index_dtype
 
 Codebook = npt.NDArray[np.uint8]
 _LEVEL_STEPS = 10  # Lloyd steps between two splittings

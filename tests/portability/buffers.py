@@ -21,7 +21,7 @@ class TrackedBuffer(cl.Buffer):  # type: ignore[misc]
 
 
 def tracked_allocation(context: cl.Context, flags: int, nbytes: int, hostbuf: Any = None) -> cl.Buffer:
-    """What to put in the place of `clquant.runtime.memory.allocate`."""
+    """What to put in the place of `clquant.runtime.memory.scope.allocate`."""
     content = {"size": nbytes} if hostbuf is None else {"hostbuf": hostbuf}
     buffer = TrackedBuffer(context, flags, **content)
     TrackedBuffer.alive.add(id(buffer))

@@ -17,8 +17,9 @@ import numpy as np
 
 import clquant
 from clquant import images, quality, runtime
-from clquant.palette import animation, engine, error
-from clquant.runtime.limits import Limits
+from clquant.mapping import error
+from clquant.palette import animation, engine
+from clquant.runtime.device.limits import Limits
 from tests.portability import wild
 from tests.portability.inputs import photo
 

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import threading
 
-from clquant.runtime.programs import kernel_folder
+from clquant.runtime.program.programs import kernel_folder
 from tests.portability.programs import Build
 from tests.portability.reports import CLANG, Report
 from tests.portability.runtimes import UnavailableError, apt_install
@@ -154,7 +154,7 @@ def trimmed_library(folder: pathlib.Path) -> pathlib.Path:
     if _run([*command, "-S", str(LIBCLC), "-o", str(whole)]).returncode:
         return LIBCLC
     words: set[str] = set()
-    for file in kernel_folder().iterdir():
+    for file in (path for path in kernel_folder().rglob("*") if path.suffix in (".cl", ".h")):
         words.update(re.findall(r"[A-Za-z_]\w*", file.read_text(encoding="utf-8")))
     part.write_text(with_functions_of(whole.read_text(encoding="utf-8"), words), encoding="utf-8")
     whole.unlink()

@@ -12,8 +12,8 @@ import numpy as np
 
 import clquant
 from clquant import runtime
+from clquant.mapping.error import mean_squared_error
 from clquant.palette import engine
-from clquant.palette.error import mean_squared_error
 from tests.portability.inputs import noise, photo
 
 Result = Mapping[str, Any]

@@ -25,7 +25,7 @@ import PIL.Image
 
 import clquant
 from clquant import images
-from clquant.palette import formats
+from clquant.color.formats import registry
 from tests.portability.inputs import flat, photo
 from tests.portability.wild_calls import wild_call, wild_command
 
@@ -105,7 +105,7 @@ def _read_picture(data: bytes) -> None:
 
 def _palettes() -> list[bytes]:
     palette = clquant.Palette(photo(16, 1, 3, seed=3).reshape(-1, 3))
-    return [formats.to_bytes(palette, name) for name in formats.NAMES]
+    return [registry.to_bytes(palette, name) for name in registry.NAMES]
 
 
 def targets() -> tuple[Target, ...]:
@@ -118,7 +118,7 @@ def targets() -> tuple[Target, ...]:
     palettes = _palettes()
 
     def read_palette(data: bytes) -> None:
-        formats.from_bytes(data, random.Random(len(data)).choice((None, *formats.NAMES)))
+        registry.from_bytes(data, random.Random(len(data)).choice((None, *registry.NAMES)))
 
     return (
         Target("image", _reader(_pictures(), _read_picture)),

@@ -13,9 +13,9 @@ import numpy as np
 
 import clquant
 from clquant import images, runtime
+from clquant.histogram.counting import count_colors
+from clquant.mapping.error import mean_squared_error
 from clquant.palette import animation, engine
-from clquant.palette.counting import count_colors
-from clquant.palette.error import mean_squared_error
 from clquant.vq import container
 from tests.portability.crossed import CROSSED
 from tests.portability.inputs import flat, noise, photo

@@ -18,7 +18,7 @@ from typing import Any
 
 import clquant
 from clquant import runtime
-from clquant.runtime import memory
+from clquant.runtime.memory import scope
 from tests.portability.buffers import TrackedBuffer, tracked_allocation
 from tests.portability.inputs import photo
 
@@ -88,7 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--calls", type=int, default=10_000, help="calls an engine")
     parser.add_argument("--only", default="", help="only engines whose name contains this")
     options = parser.parse_args(arguments)
-    memory.allocate = tracked_allocation
+    scope.allocate = tracked_allocation
     leaking = 0
     for name in CALLS:
         if options.only in name:

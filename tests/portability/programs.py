@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from clquant import runtime
-from clquant.runtime import measure, programs
+from clquant.runtime import measure
+from clquant.runtime.program import programs
 from tests.portability.jobs import JOBS
 
 # What a mid-range GPU of any vendor has; CPU-shaped variants and zero-copy are out of the way.
@@ -28,12 +29,12 @@ FORMS: Mapping[str, Mapping[str, str]] = {
 
 # Kernel files that no job can build here, and why.
 NOT_BUILT = {
-    "halftone_warps.cl": "inline PTX, for NVIDIA alone; its hashes are checked on an H200",
-    "kmeans_seed_grid.cl": "its groups meet, by inline PTX, on NVIDIA's GPUs alone; its hashes are checked on an H200",
-    "lloyd_grid.cl": "its groups meet, by inline PTX, on NVIDIA's GPUs alone; its hashes are checked on an H200",
-    "lloyd_step.cl": "its fence is inline PTX, for NVIDIA alone; its hashes are checked on an H200",
-    "neuquant_grid.cl": "its fence is inline PTX, for NVIDIA alone; its hashes are checked on an H200",
-    "vq_encode_mma.cl": "inline PTX, for NVIDIA alone; its hashes are checked on an H200",
+    "halftone/serial/warps.cl": "inline PTX, for NVIDIA alone; its hashes are checked on an H200",
+    "kmeans/lloyd_grid_seeding.cl": "a grid barrier by inline PTX, for NVIDIA alone; its hashes are checked on an H200",
+    "kmeans/lloyd_grid.cl": "a grid barrier by inline PTX, for NVIDIA alone; its hashes are checked on an H200",
+    "kmeans/lloyd_step.cl": "its fence is inline PTX, for NVIDIA alone; its hashes are checked on an H200",
+    "neuquant/step_grid.cl": "its fence is inline PTX, for NVIDIA alone; its hashes are checked on an H200",
+    "vq/encode_mma.cl": "inline PTX, for NVIDIA alone; its hashes are checked on an H200",
 }
 
 
@@ -122,5 +123,6 @@ def builds_by_form(folder: pathlib.Path | None = None) -> dict[Build, str]:
 
 def unbuilt(builds: Iterable[Build]) -> list[str]:
     """Kernel files that none of the builds is of, and that `NOT_BUILT` does not name."""
-    files = {path.name for path in programs.kernel_folder().glob("*.cl")}
+    folder = programs.kernel_folder()
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*.cl")}
     return sorted(files - {build.file for build in builds} - set(NOT_BUILT))

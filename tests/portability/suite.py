@@ -24,7 +24,7 @@ from tests.portability.runtimes import RUNTIMES, Runtime, UnavailableError
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 # Begun first: Intel's runtime compiles quadtrees for seconds a program, half a minute with 16 bands.
-LONGEST = ("tests/test_quadtree.py",)
+LONGEST = ("tests/quadtree/test_builder.py",)
 _PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not test_the_bits_are_golden")
 
 

@@ -1,4 +1,4 @@
-"""Median cut and Wu's cut in Python integers and fractions: the reference for clquant.palette.boxes."""
+"""Median cut and Wu's cut in Python integers and fractions: the reference for clquant.kmeans.box_cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distinct colours and their counts in Z-order: the reference for clquant.palette.counting."""
+"""Distinct colours and their counts in Z-order: the reference for clquant.histogram.counting."""
 
 from __future__ import annotations
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from clquant.halftone.color import codes_of_worths, worths
-from clquant.halftone.layout import error_limit
-from clquant.halftone.paths import INWARD, OUTWARD, make_path
+from clquant.halftone.pinwheel.layout import error_limit
+from clquant.halftone.pinwheel.palette import codes_of_worths, worths
+from clquant.halftone.pinwheel.paths import INWARD, OUTWARD, make_path
+from clquant.halftone.pinwheel.tones import make_tones, records, spreads, start_amplitudes
 from clquant.halftone.tables import WeightTables, constant_tables, rows
-from clquant.halftone.tones import make_tones, records, spreads, start_amplitudes
 from clquant.runtime import philox4x32, seed_key
 
 

@@ -1,4 +1,4 @@
-"""K-means of a small picture as `clquant.kmeans_batch` defines it, in plain NumPy integers."""
+"""K-means of a small picture as `clquant.kmeans.small_images` defines it, in plain NumPy integers."""
 
 from __future__ import annotations
 

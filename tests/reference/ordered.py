@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from clquant.palette.palette import Palette
-from clquant.palette.spaces import Space
+from clquant.color.palette import Palette
+from clquant.color.spaces import Space
 from tests.reference.palette_map import nearest, with_alpha
 
 LIGHTNESS = {"srgb": (77, 150, 29, 64), "linear": (54, 183, 19, 64), "oklab": (256, 0, 0, 64)}

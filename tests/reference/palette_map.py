@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from clquant.palette.palette import Palette
-from clquant.palette.spaces import Space
+from clquant.color.palette import Palette
+from clquant.color.spaces import Space
 
 
 def with_alpha(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

@@ -1,0 +1,67 @@
+/* Colour spaces as integer coordinates: the device's twin of clquant/color/spaces.py, equal to it bit for bit.
+ *
+ * Constants: SPACE 0 sRGB, 1 linear, 2 OKLab; SPACE_ALPHA 1 where alpha is an axis.
+ * `tables` is Space.tables() of the host. Definitions, extents and sources are in that module's text.
+ * All intermediate values fit 31 bits: roots <= 2^14 and |weights| < 9949, so a row's sum is < 2^29;
+ * points <= 2048 times 255 < 2^20.
+ */
+
+#if SPACE == 2
+/* Cube root times 2^14 of x / 2^24, 0 <= x <= 2^24: x scaled by powers of 8 into [2^21, 2^24], where the table of
+ * roots is read with linear interpolation. */
+int space_cube_root(int x, __global const int *roots)
+{
+    if (x <= 0)
+        return 0;
+    const int shift = (x < (1 << 21)) ? ((int)clz(x) - 8) / 3 : 0;
+    x <<= 3 * shift;
+    const int index = max((x >> 14) - 128, 0);
+    const int low = roots[index];
+    const int root = low + (((roots[index + 1] - low) * (x & 16383)) >> 14);
+    return (root + (1 << (5 + shift))) >> (6 + shift);
+}
+
+int4 space_point(int4 c, __global const int *tables)
+{
+    __global const int *roots = tables + 9 * 256;
+    int lms[3];
+    for (int row = 0; row < 3; row++) {
+        __global const int *t = tables + row * 768;
+        lms[row] = space_cube_root(min(t[c.x] + t[256 + c.y] + t[512 + c.z], 1 << 24), roots);
+    }
+    const int half_unit = 1 << 14;
+    const int lightness = (862 * lms[0] + 3251 * lms[1] - 17 * lms[2] + half_unit) >> 15;
+    const int a = (8102 * lms[0] - 9948 * lms[1] + 1846 * lms[2] + half_unit) >> 15;
+    const int b = (106 * lms[0] + 3206 * lms[1] - 3312 * lms[2] + half_unit) >> 15;
+    return (int4)(max(lightness, 0), max(a + 480, 0), max(b + 640, 0), 0);
+}
+#define SPACE_NEUTRAL ((int4)(1024, 480, 640, 0))
+#define SPACE_DEPTH 1024
+#elif SPACE == 1
+int4 space_point(int4 c, __global const int *tables)
+{
+    return (int4)(tables[c.x], tables[c.y], tables[c.z], 0);
+}
+#define SPACE_NEUTRAL ((int4)(1024, 1024, 1024, 0))
+#define SPACE_DEPTH 1773
+#else
+int4 space_point(int4 c, __global const int *tables)
+{
+    (void)tables;
+    return (int4)(c.x << SPACE_ALPHA, c.y << SPACE_ALPHA, c.z << SPACE_ALPHA, 0);
+}
+#define SPACE_NEUTRAL ((int4)(255, 255, 255, 0))
+#define SPACE_DEPTH 442
+#endif
+
+/* Coordinates of an 8-bit colour (R, G, B, alpha); the fourth is 0 where alpha is no axis. */
+int4 space_coordinates(int4 c, __global const int *tables)
+{
+    int4 point = space_point(c, tables);
+#if SPACE_ALPHA
+    if (c.w < 255)
+        point = (point * c.w + SPACE_NEUTRAL * (255 - c.w) + 127) / 255;
+    point.w = (c.w * SPACE_DEPTH + 127) / 255;
+#endif
+    return point;
+}

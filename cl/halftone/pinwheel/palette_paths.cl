@@ -1,0 +1,416 @@
+#include "common/philox.h"
+#include "halftone/halftone.h"
+
+#define QUEUE_ENTRIES (4 * BLOCK + 4)
+#define NEXT(i) ((i) + 1 == QUEUE_ENTRIES ? 0 : (i) + 1)
+#define QUADS ((BLOCK * BLOCK + 3) / 4)
+#define HALF_VALUE 8
+
+#if LINEAR
+#define WORTH(code) (int3)(light[(code).x], light[(code).y], light[(code).z])
+#define PLACE(worth, reached) place_of_worth(clamp((worth) + ((reached)*gain >> 4), (int3)(0), (int3)(4080)), codes)
+#else
+/* Half a value more, so that the low bits of a sum are cut off to round it: what is taken off is that much less. */
+#define WORTH(code) (((code) << 4) + HALF_VALUE)
+#define PLACE(worth, reached) place_of_sum(((worth) << 4) + (reached)*gain)
+#endif
+
+inline int3 unpacked(uint color) {
+    return (int3)((int)(color & 255u), (int)(color >> 8 & 255u), (int)(color >> 16 & 255u));
+}
+
+/* Where the nearest entry of a colour is, of worths or of 256 times values, which are clamped. */
+#if LINEAR
+inline uint place_of_worth(int3 worth, global const uchar *codes) {
+    return (uint)codes[worth.x] | (uint)codes[worth.y] << 8 | (uint)codes[worth.z] << 16;
+}
+#else
+inline uint place_of_sum(int3 sum) {
+    const uint3 values = as_uint3(clamp(sum, (int3)(0), (int3)(65535)));
+    return values.x >> 8 | (values.y & 0xff00u) | (values.z & 0xff00u) << 8;
+}
+#endif
+
+/* Worths of the palette's entries, red and green in a word, less than none: near at hand where they are few, as every
+ * step waits for one. */
+#if NEAR_COLORS
+#define SHADE(entry) shades[entry]
+#else
+#define SHADE(entry) worths[entry]
+#endif
+
+inline int3 taken_off(uint2 shade) {
+    return (int3)((int)(short)shade.x, (int)shade.x >> 16, (int)shade.y);
+}
+
+/* The queue of a block: red and green in a word, blue apart. */
+inline int3 queued(local const uint *two, local const short *one, int i) {
+    const uint word = two[i * LANES];
+    return (int3)((int)(short)word, (int)word >> 16, one[i * LANES]);
+}
+
+inline void enqueue(local uint *two, local short *one, int i, int3 sum) {
+    two[i * LANES] = (uint)sum.y << 16 | (uint)sum.x & 0xffffu;
+    one[i * LANES] = (short)sum.z;
+}
+
+/* The pixels of a path are read ahead: four at once, where places are in the order of the scan; or, in PTX, the next
+ * one, after its line was asked for long before, as that compiler makes a step wait for what the next ones need. Places
+ * are in the picture's order then, so that they are written in long runs, and `order` has the scan's. */
+#if PTX
+#define FIRST_PIXELS                                                                                                   \
+    uint here = order[0] & 0xffffu, following = order[1], next = pixel_at(paths + here * LANES);                       \
+    order += 2
+#define PIXEL next
+#define READ_AHEAD                                                                                                     \
+    here = following & 0xffffu;                                                                                        \
+    next = pixel_at(paths + here * LANES);                                                                             \
+    ask_for(paths + (following >> 16) * LANES);                                                                        \
+    following = pixel_at(order++)
+
+/* Past the nearest cache, which would hold few of the places that are asked for. */
+inline uint entry_at(global const INDEX *from) {
+    uint entry;
+#if NEAR_COLORS
+    __asm__ volatile("ld.global.cg.u8 %0, [%1];" : "=r"(entry) : "l"(from));
+#else
+    __asm__ volatile("ld.global.cg.u16 %0, [%1];" : "=r"(entry) : "l"(from));
+#endif
+    return entry;
+}
+
+inline uint pixel_at(global const uint *from) {
+    uint pixel;
+    __asm__ volatile("ld.global.u32 %0, [%1];" : "=r"(pixel) : "l"(from));
+    return pixel;
+}
+
+inline void ask_for(global const uint *line) {
+    __asm__ volatile("prefetch.global.L2 [%0];" : : "l"(line));
+}
+#else
+#define entry_at(from) (*(from))
+#define FIRST_PIXELS                                                                                                   \
+    uint here = 0;                                                                                                     \
+    uint4 now = quad_of(paths, 0), next = quad_of(paths, 1)
+#define PIXEL now.s0
+#define READ_AHEAD                                                                                                     \
+    now = (uint4)(now.s123, 0u);                                                                                       \
+    if ((++here & 3) == 0) {                                                                                           \
+        now = next;                                                                                                    \
+        next = quad_of(paths, (int)here / 4 + 1);                                                                      \
+    }
+
+/* Beyond the path's end the last four. */
+inline uint4 quad_of(global const uint *paths, int i) {
+    global const uint *from = paths + min(i, QUADS - 1) * (4 * LANES);
+    return (uint4)(from[0], from[LANES], from[2 * LANES], from[3 * LANES]);
+}
+#endif
+
+#define PUSH(sum)                                                                                                      \
+    enqueue(two, one, tail, sum);                                                                                      \
+    tail = NEXT(tail)
+
+/* Decide the present pixel and split its error in sixteenths. With `marked` the top bits of a pixel clear what would
+ * leave the picture: 31 of a pixel outside, 30 to 28 of the shares. */
+#define STEP(marked, w_1, w_2, w_3, extra, from_two, from_one)                                                         \
+    {                                                                                                                  \
+        const uint pixel = PIXEL, marks = (marked) ? pixel : 0u, place = here;                                         \
+        const int3 worth = WORTH(unpacked(pixel));                                                                     \
+        const int3 reached = carry + inflow + (extra);                                                                 \
+        const uint entry = entry_at(nearest + PLACE(worth, reached));                                                  \
+        const uint word = from_two;                                                                                    \
+        inflow = (int3)((int)(short)word, (int)word >> 16, from_one);                                                  \
+        READ_AHEAD;                                                                                                    \
+        const int3 wrong = worth + taken_off(SHADE(entry));                                                            \
+        entries[place * LANES] = (INDEX)entry;                                                                         \
+        const int3 error = clamp(reached + ((int)marks < 0 ? (int3)(0) : wrong), (int3)(-limit), (int3)(limit));       \
+        first = marks & 1u << 30 ? (int3)(0) : error * (w_1) >> 4;                                                     \
+        second = marks & 1u << 29 ? (int3)(0) : error * (w_2) >> 4;                                                    \
+        third = marks & 1u << 28 ? (int3)(0) : error * (w_3) >> 4;                                                     \
+        carry = error - (first + second + third);                                                                      \
+    }
+
+/* A pixel that is none of a run of straight ones. */
+#define ONE(marked, w_1, w_2, w_3, extra)                                                                              \
+    STEP(marked, w_1, w_2, w_3, extra, two[head * LANES], one[head * LANES])                                           \
+    head = NEXT(head);
+
+/* A run ends where the queue does, so that places in it are those before and a constant. */
+#define STRAIGHTS(marked, length)                                                                                      \
+    for (int left = (length); left > 0;) {                                                                             \
+        int run = min(left, QUEUE_ENTRIES - max(head, tail));                                                          \
+        left -= run;                                                                                                   \
+        local const uint *from_two = two + head * LANES;                                                               \
+        local const short *from_one = one + head * LANES;                                                              \
+        local uint *to_two = two + tail * LANES;                                                                       \
+        local short *to_one = one + tail * LANES;                                                                      \
+        head = head + run == QUEUE_ENTRIES ? 0 : head + run, tail = tail + run == QUEUE_ENTRIES ? 0 : tail + run;      \
+        for (; run > 0; --run) {                                                                                       \
+            STEP(marked, STRAIGHT_1, STRAIGHT_2, STRAIGHT_3, 0, *from_two, *from_one)                                  \
+            enqueue(to_two, to_one, 0, near + third);                                                                  \
+            from_two += LANES, from_one += LANES, to_two += LANES, to_one += LANES;                                    \
+            near = far + second, far = first;                                                                          \
+        }                                                                                                              \
+    }
+
+#if PHASE == 0
+
+/* Sides `from` to `to` - 1 of an outward block, each with the corner that ends it. */
+#define SIDES(marked, from, to)                                                                                        \
+    for (int side = (from); side < (to); ++side) {                                                                     \
+        STRAIGHTS(marked, side < 2 * BLOCK - 5 ? side / 2 : side == 2 * BLOCK - 5 ? BLOCK - 3 : BLOCK - 2)             \
+        ONE(marked, CORNER_1, CORNER_2, CORNER_3, 0)                                                                   \
+        if (side < 2 * BLOCK - 5) {                                                                                    \
+            PUSH(near);                                                                                                \
+            PUSH(far + third);                                                                                         \
+            PUSH(second);                                                                                              \
+        } else {                                                                                                       \
+            PUSH(near + second);                                                                                       \
+            PUSH(far + third);                                                                                         \
+            PUSH((int3)(0));                                                                                           \
+        }                                                                                                              \
+        near = first, far = 0;                                                                                         \
+    }
+
+#else
+
+/* All of an inward block. */
+#define SIDES(marked)                                                                                                  \
+    for (int side = 0; side < 2 * BLOCK - 3; ++side) {                                                                 \
+        ONE(marked, AFTER_1, AFTER_2, 0, far)                                                                          \
+        near += second, far = first;                                                                                   \
+        STRAIGHTS(marked, BLOCK - (side + 1) / 2 - 2)                                                                  \
+        ONE(marked, CORNER_1, 0, 0, 0)                                                                                 \
+        near += first;                                                                                                 \
+    }                                                                                                                  \
+    ONE(marked, 0, 0, 0, far)                                                                                          \
+    inflow = near;                                                                                                     \
+    ONE(marked, 0, 0, 0, 0)
+
+#endif
+
+/* The marks of the pixel x of a row of the block whose first pixel is (x0, y0), see STEP. */
+inline uint marks_of(int y0, int y, int x0, int x, global const ushort8 *path, int4 picture) {
+    uint marks = 0;
+    if (outside(y, x0 + x, HEIGHT, WIDTH)) {
+        marks = 15u << 28;
+    } else if (outside(y0 - 1, x0 - 1, HEIGHT, WIDTH) || outside(y0 + BLOCK, x0 + BLOCK, HEIGHT, WIDTH)) {
+        const ushort8 step = *path;
+        const int at = x0 + x;
+        marks |= (uint)outside(y + (step.s5 >> 8) - 2, at + (step.s5 & 255) - 2, HEIGHT, WIDTH) << 30;
+        marks |= (uint)outside(y + (step.s6 >> 8) - 2, at + (step.s6 & 255) - 2, HEIGHT, WIDTH) << 29;
+        marks |= (uint)outside(y + (step.s7 >> 8) - 2, at + (step.s7 & 255) - 2, HEIGHT, WIDTH) << 28;
+    }
+    return marks;
+}
+
+/* The pixels of a group's blocks, beside each other those of the same place in all blocks, colour in the low 24 bits,
+ * marks above (see STEP).
+ * image          uchar [rows][width][CHANNELS] from picture row ORIGIN on.
+ * path           as in halftone/pinwheel/levels.cl, but in the order of the places.
+ * place          ushort [N][N]: a pixel's place.
+ * NDRange: (groups * GROUP, N, rows of blocks), group (GROUP, 1, 1).
+ * Constants: WORDS (1: block size and width are multiples of 4 and INDEX is uchar, so pixels and entries are moved in
+ * words). */
+kernel void gather_paths(global const uchar *image, global uint *paths, global const ushort8 *path,
+                         global const ushort *place, int4 picture, int4 blocks) {
+    local uint tile[BLOCK * (LANES + 1)];
+    const int block_y = FIRST_ROW + (int)get_global_id(2), group = (int)get_group_id(0), row = (int)get_global_id(1);
+    const int y0 = block_y * BLOCK, y = y0 + row, begin_x = block_column(group * LANES, block_y) * BLOCK;
+    const int end_x = begin_x + (2 * LANES - 1) * BLOCK; /* of the group's blocks */
+    const int whole = WORDS && end_x <= WIDTH && y0 + BLOCK <= HEIGHT;
+    const int at_end = begin_x == 0 || end_x >= WIDTH || y0 == 0 || y0 + BLOCK >= HEIGHT;
+    paths += (get_global_id(2) * get_num_groups(0) + group) * (4 * QUADS * LANES);
+    place += row * BLOCK;
+    for (int i = (int)get_local_id(0); i < BLOCK * LANES && !whole; i += GROUP) {
+        const int x = i % BLOCK, lane = i / BLOCK, at = begin_x + lane * 2 * BLOCK + x;
+        uint pixel = 0;
+        if (!outside(y, at, HEIGHT, WIDTH)) {
+            global const uchar *from = image + pixel_index(y, at, 0, picture);
+#if CHANNELS == 1
+            pixel = from[0] * 0x10101u;
+#else
+            pixel = from[0] | from[1] << 8 | (uint)from[2] << 16;
+#endif
+        }
+        tile[x * (LANES + 1) + lane] = pixel;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = (int)get_local_id(0); i < BLOCK * LANES && !whole; i += GROUP) {
+        const int x = i / LANES, lane = i % LANES, k = place[x];
+        const uint marks = at_end ? marks_of(y0, y, begin_x + lane * 2 * BLOCK, x, path + k, picture) : 0u;
+        paths[k * LANES + lane] = tile[x * (LANES + 1) + lane] | marks;
+    }
+#if WORDS
+    if (whole) {
+        image += pixel_index(y, begin_x, 0, picture);
+        for (int i = (int)get_local_id(0); i < BLOCK / 4 * LANES; i += GROUP) {
+            const int x = i / LANES * 4, lane = i % LANES;
+            global const uint *from = (global const uint *)(image + (lane * 2 * BLOCK + x) * CHANNELS);
+#if CHANNELS == 1
+            const uint all = from[0];
+            uint4 pixels = (uint4)(all, all >> 8, all >> 16, all >> 24) & 255u;
+            pixels *= 0x10101u;
+#else
+            const uint one = from[0], two = from[1], three = from[2];
+            uint4 pixels = (uint4)(one, one >> 24 | two << 8, two >> 16 | three << 16, three >> 8) & 0xffffffu;
+#endif
+            const ushort4 at = vload4(0, place + x);
+            if (at_end) {
+                const int x0 = begin_x + lane * 2 * BLOCK;
+                pixels |= (uint4)(marks_of(y0, y, x0, x, path + at.s0, picture),
+                                  marks_of(y0, y, x0, x + 1, path + at.s1, picture),
+                                  marks_of(y0, y, x0, x + 2, path + at.s2, picture),
+                                  marks_of(y0, y, x0, x + 3, path + at.s3, picture));
+            }
+            paths[at.s0 * LANES + lane] = pixels.s0, paths[at.s1 * LANES + lane] = pixels.s1;
+            paths[at.s2 * LANES + lane] = pixels.s2, paths[at.s3 * LANES + lane] = pixels.s3;
+        }
+    }
+#endif
+}
+
+/* The entries from their places back into the picture: output INDEX [rows][width]. NDRange as for gather_paths. */
+kernel void scatter_paths(global const INDEX *entries, global INDEX *output, global const ushort *place, int4 picture,
+                          int4 blocks) {
+    const int y = (int)get_global_id(1), block_y = FIRST_ROW + (int)get_global_id(2), group = (int)get_group_id(0);
+    const int4 indices = (int4)(HEIGHT, WIDTH, 1, ORIGIN);
+    entries += (get_global_id(2) * get_num_groups(0) + group) * (4 * QUADS * LANES);
+#if WORDS
+    local uint tile[LANES * (BLOCK / 4 + 1)];
+    local uchar *bytes = (local uchar *)tile;
+    for (int i = (int)get_local_id(0); i < BLOCK * LANES / 4; i += GROUP) {
+        const int four = i % (LANES / 4), x = i / (LANES / 4);
+        const uint found = ((global const uint *)entries)[place[y * BLOCK + x] * (LANES / 4) + four];
+        local uchar *to = bytes + 4 * four * (BLOCK + 4) + x;
+        to[0] = (uchar)found, to[BLOCK + 4] = (uchar)(found >> 8);
+        to[2 * (BLOCK + 4)] = (uchar)(found >> 16), to[3 * (BLOCK + 4)] = (uchar)(found >> 24);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = (int)get_local_id(0); i < BLOCK * LANES / 4; i += GROUP) {
+        const int word = i % (BLOCK / 4), lane = i / (BLOCK / 4);
+        const int at = block_column(group * LANES + lane, block_y) * BLOCK + 4 * word;
+        if (!outside(block_y * BLOCK + y, at, HEIGHT, WIDTH))
+            *(global uint *)(output + pixel_index(block_y * BLOCK + y, at, 0, indices)) =
+                tile[lane * (BLOCK / 4 + 1) + word];
+    }
+#else
+    local INDEX tile[BLOCK * (LANES + 1)];
+    for (int i = (int)get_local_id(0); i < BLOCK * LANES; i += GROUP)
+        tile[i / LANES * (LANES + 1) + i % LANES] = entries[place[y * BLOCK + i / LANES] * LANES + i % LANES];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = (int)get_local_id(0); i < BLOCK * LANES; i += GROUP) {
+        const int x = i % BLOCK, lane = i / BLOCK, at = block_column(group * LANES + lane, block_y) * BLOCK + x;
+        if (!outside(block_y * BLOCK + y, at, HEIGHT, WIDTH))
+            output[pixel_index(block_y * BLOCK + y, at, 0, indices)] = tile[x * (LANES + 1) + lane];
+    }
+#endif
+}
+
+/* Pinwheel error diffusion to a palette in a form for GPUs: a work-item takes a block of its phase. What is computed is
+ * said in halftone/pinwheel/palette.cl, in which order in halftone_scan.h.
+ *
+ * NDRange: (groups * LANES, rows of blocks), group (LANES, 1).
+ * paths          uint [rows of blocks][groups][N * N, rounded up to fours][LANES], from gather_paths.
+ * entries        INDEX, as `paths`: the entries.
+ * order          uint [N * N + 2], where PTX: the place of the pixel k of the scan, and from bit 16 on that of one to
+ *                ask for when k - 1 is due.
+ * nearest        INDEX [2^24]: of the colour R | G << 8 | B << 16 (mapping/full_table_plain.cl).
+ * colors         uint [entries of the palette]: R | G << 8 | B << 16.
+ * worths         uint2 [entries]: what WORTH makes of their values, less than none: the low halves of -R and, from bit
+ *                16 on, of -G; -B.
+ * light, codes, edges: as in halftone_palette.cl.
+ * Local memory   uint and short [4 N + 4][LANES].
+ * Constants: BLOCK (at least 4), PHASE, LANES, GROUP, CHANNELS (1 or 3), INDEX, LINEAR (0: worths are 16 times the
+ * values), NEAR_COLORS (1: at most 256 colours, held in local memory), PTX (1: on NVIDIA's GPUs); weights of the kinds
+ * of pixels in sixteenths: STRAIGHT_1..3, CORNER_1..3, FIRST_1..3 (outward), AFTER_1..2 (inward). */
+kernel void halftone_palette_paths(global const uint *paths, global INDEX *entries, global const uint *order,
+                                   global const INDEX *nearest, global const uint *colors,
+                                   global const uint2 *worths, global const short *light, global const uchar *codes,
+                                   global short4 *edges, int4 picture, int4 blocks, int error_limit, int amplitude,
+                                   int gain, uint2 key) {
+    local uint all_two[QUEUE_ENTRIES * LANES];
+    local short all_one[QUEUE_ENTRIES * LANES];
+    const int lane = (int)get_local_id(0), block_y = FIRST_ROW + (int)get_global_id(1);
+    const int block_x = block_column((int)get_global_id(0), block_y);
+#if NEAR_COLORS
+    local uint2 shades[256];
+    for (int i = lane; i < 256; i += LANES)
+        shades[i] = worths[i];
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+    if (outside(block_y * BLOCK, block_x * BLOCK, HEIGHT, WIDTH))
+        return;
+    /* Whether the picture's right or lower end cuts a block of the group. */
+    const int last_x = block_column((int)get_group_id(0) * LANES + LANES - 1, block_y);
+    const int cut = (block_y + 1) * BLOCK > HEIGHT || (WIDTH % BLOCK && (last_x + 1) * BLOCK > WIDTH);
+    const size_t begin = (get_global_id(1) * get_num_groups(0) + get_group_id(0)) * (4 * QUADS * LANES) + lane;
+    paths += begin, entries += begin;
+    local uint *two = all_two + lane;
+    local short *one = all_one + lane;
+    const int count = EDGE_ROWS * HALF, limit = error_limit;
+    int head = 0, tail = 0;
+    int3 carry = 0, inflow = 0, near = 0, far = 0, first, second, third;
+    FIRST_PIXELS;
+#if PHASE == 0
+    const uint color = PIXEL & 0xffffffu;
+    if ((int)PIXEL >= 0 && (colors[nearest[color]] & 0xffffffu) != color) {
+        const uint4 words = block_random(block_x, block_y, 0, 0u, key);
+        carry = (int3)(start_error(words.s0, amplitude), start_error(words.s1, amplitude),
+                       start_error(words.s2, amplitude));
+    }
+    enqueue(two, one, 0, (int3)(0));
+    tail = 1;
+    ONE(1, FIRST_1, FIRST_2, FIRST_3, 0)
+    PUSH((int3)(0));
+    PUSH(second);
+    PUSH((int3)(0));
+    PUSH(third);
+    PUSH((int3)(0));
+    near = first;
+    /* Only the last turn of a whole block gives to pixels beyond it. */
+    const int inside = cut ? 0 : 2 * BLOCK - 6;
+    SIDES(0, 0, inside)
+    SIDES(1, inside, 2 * BLOCK - 2)
+    STRAIGHTS(1, BLOCK - 2)
+    ONE(1, STRAIGHT_1, STRAIGHT_2, STRAIGHT_3, 0)
+    PUSH(near + third);
+    PUSH(far + second);
+    /* `inflow` was the first entry beyond, which the last forward share belongs to. */
+    head = head ? head - 1 : QUEUE_ENTRIES - 1;
+    enqueue(two, one, head, queued(two, one, head) + carry);
+    enqueue(two, one, NEXT(head), queued(two, one, NEXT(head)) + first);
+    global short4 *sums = edges + edge_block(block_y, block_x, 0, blocks);
+    for (int i = 0; i < 4 * BLOCK + 3; ++i) {
+        const int entry = entry_beyond(i);
+        if (entry >= 0)
+            sums[(size_t)entry * count] = (short4)(convert_short3(queued(two, one, head)), 0);
+        head = NEXT(head);
+    }
+#else
+    for (int i = 0; i < 4 * BLOCK - 4; ++i)
+        enqueue(two, one, i, (int3)(0));
+    for (int side = 0; side < 4; ++side) {
+        const int y = block_y + (side == 2) - (side == 0), x = block_x + (side == 1) - (side == 3);
+        if (outside(y * BLOCK, x * BLOCK, HEIGHT, WIDTH))
+            continue;
+        global const short4 *from = edges + (size_t)(side ^ 2) * BLOCK * count + edge_block(y, x, 0, blocks);
+        for (int i = 0; i < BLOCK; ++i) {
+            const int at = (side == 0   ? i
+                            : side == 1 ? BLOCK - 1 + i
+                            : side == 2 ? 3 * (BLOCK - 1) - i
+                                        : 4 * (BLOCK - 1) - i) % (4 * (BLOCK - 1));
+            enqueue(two, one, at, queued(two, one, at) + convert_int3(from[(size_t)i * count].s012));
+        }
+    }
+    head = 1, tail = 4 * BLOCK - 5;
+    near = queued(two, one, 4 * BLOCK - 5), inflow = queued(two, one, 0);
+    if (cut) {
+        SIDES(1)
+    } else {
+        SIDES(0)
+    }
+#endif
+}

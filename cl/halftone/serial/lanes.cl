@@ -1,0 +1,139 @@
+#define COMPONENTS 3
+#include "mapping/candidates_lanes.h"
+typedef short8 lanes_t;
+#define LOAD(from) vload8(0, from)
+#define STORE(lanes, to) vstore8(lanes, 0, to)
+#define LAST(lanes) (lanes).s7
+/* Errors of the rows above: those of the rows moved on by one, after that of the row above them all. */
+#define FROM_ABOVE(errors, above) (lanes_t)(above, (errors).s0123, (errors).s45, (errors).s6)
+#define EACH_LANE(f) f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)
+#define PARAMETERS LANE_PARAMETERS, global const uint *colors, global const uchar *image, global INDEX *output
+#define NEEDED tables, LANE_CELLS, transparent, missing, colors, image, output
+
+/* How far the last row is behind the first. */
+#define BEHIND (2 * (LANES - 1))
+#define ALL ((1u << LANES) - 1)
+
+/* A lane's pixel, or any where it is outside the picture; whether it is inside, for all bits. */
+#define PIXEL(lane) (inside >> (lane) & 1 ? at + (lane) * step : 0)
+#define INSIDE(lane) (inside >> (lane) & 1 ? -1 : 0)
+
+#define RED_OF(lane) image[(CHANNELS * PIXEL(lane))]
+#define GREEN_OF(lane) image[(CHANNELS * PIXEL(lane) + CHANNELS / 2)]
+#define BLUE_OF(lane) image[(CHANNELS * PIXEL(lane) + CHANNELS - 1)]
+#define COLOR_OF(lane) colors[entries[lane]]
+inline void load(PARAMETERS, long at, long step, uint inside, lanes_t *value) {
+    value[0] = (lanes_t)(EACH_LANE(RED_OF));
+    value[1] = (lanes_t)(EACH_LANE(GREEN_OF));
+    value[2] = (lanes_t)(EACH_LANE(BLUE_OF));
+}
+
+inline void quantize(PARAMETERS, long at, long step, uint inside, const lanes_t *value, lanes_t *shown) {
+    int points[COMPONENTS][LANES];
+    uint keys[LANES], cells[LANES], entries[LANES];
+    int8 color[COMPONENTS];
+    for (int c = 0; c < COMPONENTS; ++c) {
+        color[c] = convert_int8(value[c]);
+        vstore8(color[c], 0, points[c]);
+    }
+    vstore8(as_uint8(color[0] | color[1] << 8 | color[2] << 16) | 255u << 24, 0, keys);
+#if SPACE
+    #pragma unroll
+    for (uint lane = 0; lane < LANES; ++lane) {
+        const int4 point =
+            space_coordinates((int4)(points[0][lane], points[1][lane], points[2][lane], 255), tables);
+        points[0][lane] = point.x;
+        points[1][lane] = point.y;
+        points[2][lane] = point.z;
+    }
+    for (int c = 0; c < COMPONENTS; ++c)
+        color[c] = vload8(0, points[c]);
+#endif
+    const int8 layer = (color[2] >> shift) * grid.y + (color[1] >> shift);
+    vstore8(as_uint8(layer * grid.x + (color[0] >> shift)), 0, cells);
+    #pragma unroll
+    for (uint lane = 0; lane < LANES; ++lane) {
+        entries[lane] = nearest_in_lanes(&points[0][lane], LANES, keys[lane], spans[cells[lane]], blocks);
+        if (INSIDE(lane))
+            output[PIXEL(lane)] = (INDEX)entries[lane];
+    }
+    const uint8 found = (uint8)(EACH_LANE(COLOR_OF));
+    for (int c = 0; c < COMPONENTS; ++c)
+        shown[c] = convert_short8(found >> (uint)(8 * c) & 255u);
+}
+
+/* Shows the pixels at `at`, `at` + `step`, ...; `inside` has a bit for each that is in the picture. `errors` holds what
+ * is added to the pixels, and gets their errors, which are 0 outside. */
+inline void show(PARAMETERS, long at, long step, uint inside, lanes_t *errors) {
+    lanes_t value[COMPONENTS], shown[COMPONENTS];
+    load(NEEDED, at, step, inside, value);
+    for (int c = 0; c < COMPONENTS; ++c)
+        value[c] = clamp(value[c] + errors[c], (lanes_t)0, (lanes_t)255);
+    quantize(NEEDED, at, step, inside, value, shown);
+    for (int c = 0; c < COMPONENTS; ++c)
+        errors[c] = (value[c] - shown[c]) & (lanes_t)(EACH_LANE(INSIDE));
+}
+
+/* halftone/serial/tiles.cl's wavefronts in the shape that CPUs run fast, equal bit for bit: LANES rows in the lanes
+ * of a vector, each two pixels behind the one above, so that what a pixel needs is in the vectors of the last three
+ * steps. Opaque pictures and palettes alone; gray pictures in two levels: halftone_serial_gray.cl.
+ *
+ * Tiles are of `strips` times LANES rows by `columns` pixels, else as in that file; a work-item takes a tile, strip by
+ * strip.
+ *
+ * NDRange: one work-item a tile.
+ * image          uchar [rows][width][CHANNELS]; output INDEX [rows][width].
+ * state          short [strips in all][3][COMPONENTS][LANES]: the vectors at the end of a strip's tile.
+ * top            short [COMPONENTS][width]: the errors of the picture's row before.
+ * lowest         short [strips in all][COMPONENTS][width]: the errors of each strip's last row.
+ * Constants: mapping/candidates_lanes.h's. */
+kernel void halftone_serial_lanes(PARAMETERS, global short *state, global const short *top, global short *lowest,
+                                  int rows, int width, int strips, int columns, int wave, int first_tile) {
+    const int tile_row = first_tile + (int)get_global_id(0);
+    const int begin = (wave - 2 * tile_row) * columns;
+    for (int strip = tile_row * strips; strip < (tile_row + 1) * strips && strip * LANES < rows; ++strip) {
+        const int row = strip * LANES, x0 = begin - 2 * (row - tile_row * strips * LANES);
+        global short *kept = state + (size_t)strip * 3 * COMPONENTS * LANES;
+        global short *below = lowest + (size_t)strip * COMPONENTS * width;
+        global const short *above = strip ? below - (size_t)COMPONENTS * width : top;
+        lanes_t left[COMPONENTS], upper[COMPONENTS], upper_left[COMPONENTS];
+        for (int c = 0; c < COMPONENTS; ++c) {
+            left[c] = begin ? LOAD(kept + c * LANES) : (lanes_t)0;
+            upper[c] = begin ? LOAD(kept + (COMPONENTS + c) * LANES) : FROM_ABOVE((lanes_t)0, above[c * width]);
+            upper_left[c] = begin ? LOAD(kept + (2 * COMPONENTS + c) * LANES) : (lanes_t)0;
+        }
+        const int end = min(x0 + columns, width + BEHIND);
+        for (int x = max(x0, 0); x < end; ++x) {
+            uint inside = ALL;
+            if (x < BEHIND || x >= width || row + LANES > rows) {
+                const int first = x < width ? 0 : (x - width) / 2 + 1;
+                const int last = min(min(x / 2, LANES - 1), rows - row - 1);
+                inside = first > last ? 0 : (2u << last) - (1u << first);
+            }
+            const int next = x + 1;
+            lanes_t errors[COMPONENTS];
+            for (int c = 0; c < COMPONENTS; ++c) {
+                const lanes_t upper_right = FROM_ABOVE(left[c], next < width ? above[c * width + next] : (short)0);
+                const lanes_t sum = (short)7 * left[c] + (short)3 * upper_right + (short)5 * upper[c] + upper_left[c];
+                errors[c] = sum / (short)16;
+                upper_left[c] = upper[c];
+                upper[c] = upper_right;
+            }
+            const long at = (long)row * width + x;
+            if (inside == ALL)
+                show(NEEDED, at, width - 2, ALL, errors);
+            else
+                show(NEEDED, at, width - 2, inside, errors);
+            for (int c = 0; c < COMPONENTS; ++c) {
+                left[c] = errors[c];
+                if (x >= BEHIND)
+                    below[c * width + x - BEHIND] = LAST(errors[c]);
+            }
+        }
+        for (int c = 0; c < COMPONENTS; ++c) {
+            STORE(left[c], kept + c * LANES);
+            STORE(upper[c], kept + (COMPONENTS + c) * LANES);
+            STORE(upper_left[c], kept + (2 * COMPONENTS + c) * LANES);
+        }
+    }
+}

@@ -1,0 +1,343 @@
+/* Counting the distinct colours of pictures.
+ *
+ * Opaque colours go through a histogram with one bin a 24-bit colour, in Z-order, from which the occupied bins are
+ * then collected. Colours with alpha go through a hash table of 32-bit keys, and are brought into Z-order afterwards.
+ * All sums are integers below 2^32 (the host bounds the total weight), so their order does not matter.
+ *
+ * Constants: CHANNELS 1, 3 or 4 of the pixels; WEIGHTED 1 where every pixel has a weight; CELL_BINS bins of a cell;
+ * CUBES 1 where bins are as histogram/bins.h says, all 2^24 of them, 0 where they are in Z-order.
+ */
+#include "common/z_order.h"
+
+#ifndef CHANNELS
+#define CHANNELS 3
+#endif
+#ifndef WEIGHTED
+#define WEIGHTED 0
+#endif
+#ifndef CELL_BINS
+#define CELL_BINS 4096
+#endif
+#ifndef CUBES
+#define CUBES 0
+#endif
+
+/* Pixel i as (R, G, B, alpha). */
+uint4 load_pixel(__global const uchar *pixels, size_t i)
+{
+#if CHANNELS == 1
+    const uint v = pixels[i];
+    return (uint4)(v, v, v, 255);
+#elif CHANNELS == 3
+    return (uint4)(pixels[3 * i], pixels[3 * i + 1], pixels[3 * i + 2], 255);
+#else
+    return convert_uint4(vload4(i, pixels));
+#endif
+}
+
+/* Four pixels from pixel 4 * i on, read as whole words. */
+void load_4_pixels(__global const uchar *pixels, size_t i, uint4 *out)
+{
+#if CHANNELS == 3
+    const uint3 w = vload3(i, (__global const uint *)pixels);
+    out[0] = (uint4)(w.x & 255, (w.x >> 8) & 255, (w.x >> 16) & 255, 255);
+    out[1] = (uint4)(w.x >> 24, w.y & 255, (w.y >> 8) & 255, 255);
+    out[2] = (uint4)((w.y >> 16) & 255, w.y >> 24, w.z & 255, 255);
+    out[3] = (uint4)((w.z >> 8) & 255, (w.z >> 16) & 255, w.z >> 24, 255);
+#else
+    for (int j = 0; j < 4; j++)
+        out[j] = load_pixel(pixels, 4 * i + j);
+#endif
+}
+
+/* What alpha values there are, whatever pixels weigh. */
+#define PARTIAL 1
+#define CLEAR 2
+
+/* Adds the weight of one pixel to its bin if that is within the slice; alpha below 255 is only noted. */
+void count_one(uint4 c, uint weight, __global uint *bins, uint first_bin, uint n_bins, uint *transparent, uint *alphas)
+{
+    if (c.w == 0) {
+        *transparent += weight;
+        *alphas |= CLEAR;
+    } else if (c.w < 255)
+        *alphas |= PARTIAL;
+    else {
+        const uint bin = z_order_rgb(c.x, c.y, c.z) - first_bin;
+        if (bin < n_bins && weight)
+            atomic_add(&bins[bin], weight);
+    }
+}
+
+/* Histogram of opaque colours, bins first_bin .. first_bin + n_bins - 1 of 2^24.
+ * NDRange: 1-D, any size; work-items stride over groups of four pixels.
+ * pixels (n, CHANNELS) uchar, 4-byte aligned; weights (n) uint, read where WEIGHTED; bins (n_bins) uint, added to.
+ * notes[0]: weight of pixels with alpha 0, added to; notes[1]: gets the bits PARTIAL and CLEAR. */
+__kernel void count_opaque(__global const uchar *pixels, __global const uint *weights, uint n, uint first_bin,
+                           uint n_bins, __global uint *bins, __global uint *notes)
+{
+    uint transparent = 0;
+    uint alphas = 0;
+    uint4 c[4];
+    for (uint i = get_global_id(0); i < n / 4; i += get_global_size(0)) {
+        load_4_pixels(pixels, i, c);
+#if WEIGHTED
+        for (int j = 0; j < 4; j++)
+            count_one(c[j], weights[4 * i + j], bins, first_bin, n_bins, &transparent, &alphas);
+#else
+        const int4 same = (c[0] == c[1]) & (c[0] == c[2]) & (c[0] == c[3]);
+        if (all(same))
+            count_one(c[0], 4, bins, first_bin, n_bins, &transparent, &alphas);
+        else
+            for (int j = 0; j < 4; j++)
+                count_one(c[j], 1, bins, first_bin, n_bins, &transparent, &alphas);
+#endif
+    }
+    if (get_global_id(0) < n % 4) {
+        const uint rest = n / 4 * 4 + get_global_id(0);
+#if WEIGHTED
+        count_one(load_pixel(pixels, rest), weights[rest], bins, first_bin, n_bins, &transparent, &alphas);
+#else
+        count_one(load_pixel(pixels, rest), 1, bins, first_bin, n_bins, &transparent, &alphas);
+#endif
+    }
+    if (transparent)
+        atomic_add(&notes[0], transparent);
+    if (alphas)
+        atomic_or(&notes[1], alphas);
+}
+
+/* Empties bins. NDRange: 1-D, a work-item four bins, guarded by fours. bins (4 fours) uint. */
+__kernel void clear_bins(__global uint4 *bins, uint fours)
+{
+    if (get_global_id(0) < fours)
+        bins[get_global_id(0)] = 0;
+}
+
+/* Where the bins of eight consecutive codes are, from 8 * eight on, counted in fours. */
+size_t bins_of_eight(uint eight)
+{
+#if CUBES
+    eight = gather_by_3(eight >> 2) | gather_by_3(eight >> 1) << 7 | gather_by_3(eight) << 14;
+#endif
+    return 2 * (size_t)eight;
+}
+
+/* How many of eight bins are occupied. Neither by comparing vectors nor by min with a scalar: Oclgrind 21.10 makes 255
+ * of the 1 that compilers take from a comparison's mask, and reads beyond the scalar. */
+uint occupied_of_eight(__global const uint4 *bins)
+{
+    const uint4 found = min(bins[0], (uint4)(1)) + min(bins[1], (uint4)(1));
+    return found.x + found.y + found.z + found.w;
+}
+
+/* How many bins of each cell are occupied.
+ * NDRange: 1-D, a work-group a cell. bins (cells * CELL_BINS) uint; occupied (cells) uint. */
+__kernel void count_occupied(__global const uint4 *bins, __global uint *occupied)
+{
+    __local uint sum;
+    const uint lid = get_local_id(0);
+    const uint size = get_local_size(0);
+    const uint first = (uint)get_group_id(0) * (CELL_BINS / 8);
+    if (lid == 0)
+        sum = 0;
+    uint found = 0;
+    for (uint i = lid; i < CELL_BINS / 8; i += size)
+        found += occupied_of_eight(bins + bins_of_eight(first + i));
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (found)
+        atomic_add(&sum, found);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lid == 0)
+        occupied[get_group_id(0)] = sum;
+}
+
+/* Adds up the numbers of 16 work-items, for `sum_before`, so that none adds up more than 16 and a 16th of them. sums:
+ * two uint a work-item, of which the first ones are the numbers. Between the two, and before this one, there is a
+ * barrier. */
+void sum_sixteens(__local uint *sums, uint lid, uint size)
+{
+    uint sum = 0;
+    for (uint i = lid; i < (lid % 16 == 0 ? min(lid + 16, size) : 0); i++)
+        sum += sums[i];
+    if (lid % 16 == 0)
+        sums[size + lid / 16] = sum;
+}
+
+/* The sum of the numbers of the work-items before this one. */
+uint sum_before(__local const uint *sums, uint lid, uint size)
+{
+    uint before = 0;
+    for (uint i = 0; i < lid / 16; i++)
+        before += sums[size + i];
+    for (uint i = lid / 16 * 16; i < lid; i++)
+        before += sums[i];
+    return before;
+}
+
+/* Where each cell's colours go: the sums of `occupied` before each, and at the end that of all, and then the notes.
+ * NDRange: one work-group of any size. occupied (cells) uint; notes (count) uint, left 0; starts (cells + 1 + count)
+ * uint; sums: two uint a work-item. */
+__kernel void place_cells(__global const uint *occupied, uint cells, __global uint *notes, uint count,
+                          __global uint *starts, __local uint *sums)
+{
+    const uint lid = get_local_id(0);
+    const uint size = get_local_size(0);
+    const uint run = (cells + size - 1) / size;
+    const uint begin = min(cells, lid * run);
+    const uint end = min(cells, begin + run);
+    uint own = 0;
+#pragma unroll 8
+    for (uint cell = begin; cell < end; cell++)
+        own += occupied[cell];
+    sums[lid] = own;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    sum_sixteens(sums, lid, size);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint sum = sum_before(sums, lid, size);
+    for (uint cell = begin; cell < end; cell++) {
+        starts[cell] = sum;
+        sum += occupied[cell];
+    }
+    if (lid == size - 1)
+        starts[cells] = sum;
+    for (uint i = lid; i < count; i += size) {
+        starts[cells + 1 + i] = notes[i];
+        notes[i] = 0;
+    }
+}
+
+/* Collects the occupied bins in ascending order.
+ * NDRange: 1-D, a work-group a cell; its size divides CELL_BINS / 8. bins (cells * CELL_BINS) uint, from Z-order code
+ * first_bin on, all left 0; starts (cells + 1) uint: where each cell's colours go; colors (starts[cells]) uint, packed;
+ * counts likewise; offsets: two uint a work-item; codes (room) ushort and sums (room) uint: colours that wait there
+ * until they are written side by side. */
+__kernel void collect_occupied(__global uint4 *bins, uint first_bin, __global const uint *starts,
+                               __global uint *colors, __global uint *counts, __local uint *offsets,
+                               __local ushort *codes, __local uint *sums, uint room)
+{
+    const uint lid = get_local_id(0);
+    const uint size = get_local_size(0);
+    const uint cell = get_group_id(0);
+    const uint run = CELL_BINS / 8 / size;
+    const uint first = cell * (CELL_BINS / 8) + lid * run;
+    const uint begin = starts[cell];
+    const uint n = starts[cell + 1] - begin;
+    uint found = 0;
+    for (uint i = 0; i < (n ? run : 0); i++)
+        found += occupied_of_eight(bins + bins_of_eight(first + i));
+    offsets[lid] = found;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    sum_sixteens(offsets, lid, size);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const uint before = sum_before(offsets, lid, size);
+    /* The same for all work-items, so that all reach the barriers. */
+    for (uint done = 0; done < n; done += room) {
+        uint out = before - done;
+        const int is_now = before < done + room && before + found > done;
+        for (uint i = 0; i < (is_now ? run : 0); i++) {
+            uint eight[8];
+            vstore4(bins[bins_of_eight(first + i)], 0, eight);
+            vstore4(bins[bins_of_eight(first + i) + 1], 1, eight);
+#pragma unroll
+            for (uint j = 0; j < 8; j++) {
+                if (eight[j] && out < room) {
+                    codes[out] = (ushort)(8 * (lid * run + i) + j);
+                    sums[out] = eight[j];
+                }
+                out += eight[j] > 0;
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint i = lid; i < min(room, n - done); i += size) {
+            colors[begin + done + i] = packed_rgb(first_bin + cell * CELL_BINS + codes[i]);
+            counts[begin + done + i] = sums[i];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    for (uint i = 0; i < (found ? run : 0); i++)
+        bins[bins_of_eight(first + i)] = bins[bins_of_eight(first + i) + 1] = 0;
+}
+
+/* Adds pixels to a hash table of Z-order codes; alpha 0 is only noted, so code 0 marks a free slot.
+ * NDRange: 1-D, any size; work-items stride over pixels. keys, sums (mask + 1) uint, mask + 1 a power of two.
+ * notes[0]: weight of alpha 0, added to; notes[1]: gets the bits PARTIAL and CLEAR; notes[2]: set to 1 where the table
+ * is too full (then all of it is void). */
+__kernel void count_hashed(__global const uchar *pixels, __global const uint *weights, uint n, uint mask,
+                           __global volatile uint *keys, __global uint *sums, __global uint *notes)
+{
+    const uint most_probes = 64;
+    uint transparent = 0;
+    uint alphas = 0;
+    for (size_t i = get_global_id(0); i < n; i += get_global_size(0)) {
+        const uint4 c = load_pixel(pixels, i);
+#if WEIGHTED
+        const uint weight = weights[i];
+#else
+        const uint weight = 1;
+#endif
+        if (c.w == 0) {
+            transparent += weight;
+            alphas |= CLEAR;
+            continue;
+        }
+        if (c.w < 255)
+            alphas |= PARTIAL;
+        const uint key = z_order_rgba(c.x, c.y, c.z, c.w);
+        uint slot = (key * 0x9E3779B1u) ^ (key >> 15);
+        uint probes = weight ? 0 : most_probes + 1;
+        while (probes < most_probes) {
+            slot &= mask;
+            const uint held = atomic_cmpxchg(&keys[slot], 0u, key);
+            if (held == 0 || held == key) {
+                atomic_add(&sums[slot], weight);
+                probes = most_probes + 1;
+            } else {
+                slot++;
+                probes++;
+            }
+        }
+        if (probes == most_probes)
+            atomic_or(&notes[2], 1u);
+    }
+    if (transparent)
+        atomic_add(&notes[0], transparent);
+    if (alphas)
+        atomic_or(&notes[1], alphas);
+}
+
+/* Files the taken slots of a hash table under cells of the colour space: the high 16 bits of the code.
+ * NDRange: 1-D, a work-item a slot, guarded by slots. With `place` 0 counts each cell's colours into cursors (2^16);
+ * with 1 cursors holds where each cell's colours go, is moved on, and codes and counts are written there, in any order
+ * within a cell. */
+__kernel void file_hashed(__global const uint *keys, __global const uint *sums, uint slots, int place,
+                          __global uint *cursors, __global uint *codes, __global uint *counts)
+{
+    const uint slot = get_global_id(0);
+    if (slot >= slots || keys[slot] == 0)
+        return;
+    const uint at = atomic_inc(&cursors[keys[slot] >> 16]);
+    if (place) {
+        codes[at] = keys[slot];
+        counts[at] = sums[slot];
+    }
+}
+
+/* Orders each cell's colours by code, each going to the place that its rank gives.
+ * NDRange: 1-D, a work-item a colour, guarded by n. starts (2^16 + 1) uint; codes, code_counts (n) uint as
+ * file_hashed leaves them; colors (n) uint packed; counts (n) uint. */
+__kernel void order_cells(uint n, __global const uint *starts, __global const uint *codes,
+                          __global const uint *code_counts, __global uint *colors, __global uint *counts)
+{
+    const uint i = get_global_id(0);
+    if (i >= n)
+        return;
+    const uint code = codes[i];
+    const uint first = starts[code >> 16];
+    const uint end = starts[(code >> 16) + 1];
+    uint rank = first;
+    for (uint j = first; j < end; j++)
+        rank += codes[j] < code;
+    colors[rank] = packed_rgba(code);
+    counts[rank] = code_counts[i];
+}

@@ -1,0 +1,120 @@
+/* Seeding k-means by D^2 sampling, several centers a round.
+ *
+ * D. Arthur, S. Vassilvitskii, "k-means++: the advantages of careful seeding", SODA 2007: a point becomes a center with
+ * probability proportional to its weight times its squared distance to the nearest center so far. A round draws its
+ * centers from one such distribution, cut into as many equal strata, one draw in each. All quantities are integers:
+ * weights add up to less than 2^32 and squared distances are below 2^24, so sums stay below 2^56.
+ *
+ * Constants: DIMS 3 or 4. Layout of points and centers as in lloyd.cl. Points are summed in blocks of BLOCK.
+ */
+#include "common/philox.h"
+#include "common/compile_hints.h"
+
+#ifndef DIMS
+#define DIMS 3
+#endif
+#define CENTERS __global
+#include "kmeans/seeding.h"
+
+#define BLOCK 256
+
+/* Lowers each point's squared distance by the centers first .. first + count - 1 and adds up each block.
+ * NDRange: 1-D, a work-group a block, its size divides BLOCK / 4; a work-item takes four points at a time. Planes of
+ * points have room for whole vectors. distances (n, up to whole blocks) float: read unless first is 0, where every
+ * point starts at 1 with no center yet (count 0), or at infinity; block_sums (blocks) ulong is written; partial: a
+ * ulong a work-item. */
+__kernel void lower_distances(__global const float *points, uint stride, __global const uint *weights, uint n,
+                              __global const float *centers, uint k_stride, uint first, uint count,
+                              __global float *distances, __global ulong *block_sums, __local ulong *partial)
+{
+    const uint lid = get_local_id(0);
+    const uint size = get_local_size(0);
+    ulong sum = 0;
+    for (uint b = 4 * lid; b < BLOCK; b += 4 * size) {
+        const uint i = get_group_id(0) * BLOCK + b;
+        if (i >= n)
+            break;
+        float4 best = first ? vload4(0, distances + i) : (float4)(count ? FLT_MAX : 1.0f);
+        float4 x[DIMS];
+#pragma unroll
+        for (int d = 0; d < DIMS; d++)
+            x[d] = vload4(0, points + d * stride + i);
+        best = lowered(best, x, centers, k_stride, first, count);
+        vstore4(best, 0, distances + i);
+        const float lanes[4] = {best.x, best.y, best.z, best.w};
+        FEW_TURNS
+        for (uint lane = 0; lane < min(4u, n - i); lane++)
+            sum += (ulong)weights[i + lane] * (uint)lanes[lane];
+    }
+    partial[lid] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lid == 0) {
+        for (uint i = 1; i < size; i++)
+            sum += partial[i];
+        block_sums[get_group_id(0)] = sum;
+    }
+}
+
+/* Draws the centers first .. first + count - 1.
+ * NDRange: one work-group of any size. block_sums (blocks) ulong; prefix (blocks + 1) ulong, scratch; key: the seed's
+ * words. Where every sum is 0 the first point is drawn. The random number of center j is that of counter (j, 0, 0, 0).
+ * partial: a ulong a work-item. */
+__kernel SMALL void draw_centers(__global const float *points, uint stride, __global const uint *weights, uint n,
+                                 __global const float *distances, __global const ulong *block_sums, uint blocks,
+                                 __global ulong *prefix, __global float *centers, uint k_stride, uint first, uint count,
+                                 uint2 key, __local ulong *partial)
+{
+    const uint lid = get_local_id(0);
+    const uint size = get_local_size(0);
+    const uint run = (blocks + size - 1) / size;
+    const uint begin = min(blocks, lid * run);
+    const uint end = min(blocks, begin + run);
+    ulong sum = 0;
+    for (uint b = begin; b < end; b++)
+        sum += block_sums[b];
+    partial[lid] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    sum = 0;
+    for (uint i = 0; i < lid; i++)
+        sum += partial[i];
+    for (uint b = begin; b < end; b++) {
+        prefix[b] = sum;
+        sum += block_sums[b];
+    }
+    if (end == blocks)
+        prefix[blocks] = sum;
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    const ulong total = prefix[blocks];
+    for (uint j = lid; j < count; j += size) {
+        const ulong target = drawn_target(first, j, count, total, key);
+        uint low = 0;
+        uint high = blocks;
+        while (high - low > 1) {
+            const uint middle = (low + high) / 2;
+            if (prefix[middle] <= target)
+                low = middle;
+            else
+                high = middle;
+        }
+        uint i = total ? low * BLOCK : 0;
+        ulong passed = total ? prefix[low] : 1;
+        while (total && i + 4 < n) {
+            const uint4 mass = vload4(0, weights + i);
+            const float4 squared = vload4(0, distances + i);
+            const ulong4 parts = convert_ulong4(mass) * convert_ulong4(convert_uint4(squared));
+            const ulong four = parts.x + parts.y + parts.z + parts.w;
+            if (passed + four > target)
+                break;
+            passed += four;
+            i += 4;
+        }
+        passed += total ? (ulong)weights[i] * (uint)distances[i] : 0;
+        while (passed <= target && i + 1 < n) {
+            i++;
+            passed += (ulong)weights[i] * (uint)distances[i];
+        }
+#pragma unroll
+        for (int d = 0; d < DIMS; d++)
+            centers[d * k_stride + first + j] = points[d * stride + i];
+    }
+}

@@ -1,0 +1,17 @@
+/* How far pixels are from the palette entries that were chosen for them. */
+#include "mapping/nearest.h"
+
+/* Sums of squared distances in the space of common/color_spaces.h, one for each work-item, over the pixels i, i +
+ * items, ... A distance is below 2^24, so 2^40 pixels a work-item fit 64 bits.
+ * NDRange: 1-D, any size. pixels (n, CHANNELS) uchar; indices (n) INDEX; sums (items) ulong. The other arguments are
+ * those of palette_nearest.h. */
+__kernel void sum_errors(PALETTE_PARAMETERS, __global const uchar *pixels, __global const INDEX *indices, ulong n,
+                         __global ulong *sums)
+{
+    ulong sum = 0;
+    for (size_t i = get_global_id(0); i < n; i += get_global_size(0)) {
+        const int4 point = space_coordinates(load_pixel(pixels, i), tables);
+        sum += (ulong)squared(point - points[indices[i]]);
+    }
+    sums[get_global_id(0)] = sum;
+}

@@ -1,0 +1,1 @@
+"""Palettes, indexed pictures, their order and colour spaces."""

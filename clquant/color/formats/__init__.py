@@ -1,0 +1,1 @@
+"""Palette files, GIF and sixel: readers and writers."""

@@ -1,0 +1,97 @@
+"""Which rectangle each frame of an animated GIF draws, and whether it goes before the next.
+
+A frame draws what differs from the picture that stands there. Pixels of a GIF can be covered but not erased, except by
+clearing a frame's whole rectangle when its time is over. That is done where the next frame has holes in what is opaque
+now, with the rectangle grown to reach them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.color.formats.gif import MAX_COLORS, Frame
+from clquant.color.indexed import GIF_ALPHA, IndexedImage
+
+_OPAQUE = 1 << 24  # beside 24 bits of colour, so that none is 0
+
+
+def drawn(frames: Sequence[IndexedImage], loop: bool) -> Iterator[Frame]:
+    """The frames as a GIF holds them; each drawn in its turn shows one of the given ones, pixel by pixel.
+
+    Parameters
+    ----------
+    frames : sequence of IndexedImage
+        At least one, all of one size.
+    loop : bool
+        Whether the first follows the last.
+
+    Yields
+    ------
+    Frame
+        One for each. The first covers all; one that changes nothing is a pixel drawn again.
+
+    Raises
+    ------
+    InvalidArgument
+        If a GIF cannot hold a frame.
+    """
+    holes = any((frame.palette.rgba()[:, 3] < GIF_ALPHA).any() for frame in frames)
+    alike = all(frame.palette == frames[0].palette for frame in frames)
+    first = now = _Seen(frames[0], alike)
+    stands: npt.NDArray[Any] | None = None
+    for number, frame in enumerate(frames):
+        after = _Seen(frames[number + 1], alike) if number + 1 < len(frames) else first if loop else now
+        touched = np.ones(frame.shape, np.bool_) if stands is None else now.shown != stands
+        stands = now.shown.copy()
+        erased = (now.shown != now.hole) & (after.shown == after.hole) if holes else np.zeros(0, np.bool_)
+        clear = bool(erased.any())
+        rows, columns = _bounds(touched | erased if clear else touched)
+        if clear:
+            stands[rows, columns] = now.hole
+        part, transparent, colors = now.indices[rows, columns], now.transparent, frame.palette.colors[:, :3]
+        if holes and transparent is None:
+            # Readers clear to transparent only where a frame has such an entry.
+            transparent, colors = _transparent_entry(part, colors)
+        yield Frame(part, columns.start, rows.start, colors, transparent, clear)
+        now = after
+
+
+class _Seen:
+    """A frame's pixels on the host: `indices`, the `transparent` entry if any, and what is `shown`.
+
+    That is numbers of which equal ones are equal colours, and `hole` is none. Where all frames have `alike` palettes
+    these are the indices, which need not be looked up.
+    """
+
+    def __init__(self, frame: IndexedImage, alike: bool) -> None:
+        self.indices, self.transparent = frame.gif_indices()
+        self.hole = self.transparent
+        self.shown: npt.NDArray[Any] = self.indices
+        if not alike:
+            table = frame.palette.rgba().astype(np.uint32)
+            codes = table[:, 0] << 16 | table[:, 1] << 8 | table[:, 2] | np.uint32(_OPAQUE)
+            self.hole = 0
+            codes[table[:, 3] < GIF_ALPHA] = self.hole
+            self.shown = np.take(codes, self.indices)
+
+
+def _bounds(mask: npt.NDArray[np.bool_]) -> tuple[slice, slice]:
+    """The smallest rectangle, as (rows, columns), around what is set; one pixel where nothing is."""
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    if not len(rows):
+        return slice(0, 1), slice(0, 1)
+    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
+
+
+def _transparent_entry(
+    part: npt.NDArray[np.uint8], colors: npt.NDArray[np.uint8]
+) -> tuple[int | None, npt.NDArray[np.uint8]]:
+    """A free index and the colours with it: a new entry, or one that no pixel has; None where all are taken."""
+    if len(colors) < MAX_COLORS:
+        return len(colors), np.concatenate([colors, np.zeros((1, 3), np.uint8)])
+    free = np.flatnonzero(np.bincount(part.ravel(), minlength=MAX_COLORS) == 0)
+    return (int(free[0]) if len(free) else None), colors

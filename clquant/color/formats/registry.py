@@ -1,0 +1,233 @@
+"""Palette files: which reader and writer a name stands for; pictures of swatches."""
+
+from __future__ import annotations
+
+import io
+import os
+import pathlib
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import PIL.Image
+
+from clquant import params
+from clquant.color.formats import binary, text
+from clquant.color.palette import MOST_COLORS, Palette
+from clquant.images import decode, files
+from clquant.runtime import FileError, FormatError, InvalidArgument
+
+# No palette of 65536 colours needs more in any of the formats.
+MOST_BYTES = 16 << 20
+MOST_PIXELS = 1 << 24
+SWATCH_SIDE = 16
+SWATCHES_A_ROW = 16
+
+
+@dataclass(frozen=True)
+class Format:
+    """One kind of palette file.
+
+    Attributes
+    ----------
+    name : str
+    suffix : str
+        Of files that are written in it.
+    read : callable
+        From bytes to a `Palette`; raises FormatError and nothing else.
+    write : callable
+        From a `Palette` to bytes; raises InvalidArgument where the format cannot hold it.
+    signature : bytes
+        What its files begin with; empty where they have no mark.
+    """
+
+    name: str
+    suffix: str
+    read: Callable[[bytes], Palette]
+    write: Callable[[Palette], bytes]
+    signature: bytes = b""
+
+
+def read_swatches(data: bytes) -> Palette:
+    """The palette of an indexed picture, in its order; of any other picture its distinct colours in reading order.
+
+    Raises
+    ------
+    FormatError
+        If it is no picture, has more than 2^24 pixels or 65536 colours.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with PIL.Image.open(io.BytesIO(data)) as image:
+                if image.width * image.height > MOST_PIXELS:
+                    raise FormatError(f"a picture of {image.width}x{image.height} is no palette; allowed: 2^24 pixels")
+                image.load()
+                return _palette_of(image)
+    except FormatError:
+        raise
+    except PIL.UnidentifiedImageError as error:
+        raise FormatError("no palette file and no picture of a known format") from error
+    except Exception as error:  # decoders raise many kinds on damaged data
+        raise FormatError(f"a picture that cannot be read: {error}") from error
+
+
+def _palette_of(image: PIL.Image.Image) -> Palette:
+    if image.mode == "P" and image.palette is not None:
+        rgba = PIL.Image.new("P", (256, 1))
+        rgba.putdata(list(range(256)))
+        rgba.putpalette(image.palette.palette, image.palette.mode)
+        if "transparency" in image.info:
+            rgba.info["transparency"] = image.info["transparency"]
+        bands = len(image.palette.mode)
+        count = min(max(len(image.palette.palette) // bands, 1), 256)
+        colors = np.asarray(rgba.convert("RGBA"))[0, :count]
+    else:
+        pixels = np.asarray(PIL.Image.fromarray(decode.from_pil(image, "picture")).convert("RGBA")).reshape(-1, 4)
+        _, first = np.unique(pixels.view(np.uint32)[:, 0], return_index=True)
+        if len(first) > MOST_COLORS:
+            raise FormatError(f"a picture of {len(first)} colours is no palette; allowed: {MOST_COLORS}")
+        colors = pixels[np.sort(first)]
+    return Palette(colors if (colors[:, 3] < 255).any() else colors[:, :3])
+
+
+def write_swatches(palette: Palette) -> bytes:
+    """A PNG with a square a colour, 16 a row; indexed up to 256 colours, so that it reads back exactly."""
+    from clquant.color.indexed import IndexedImage
+
+    columns = min(len(palette), SWATCHES_A_ROW)
+    rows = -(-len(palette) // columns)
+    cells = np.minimum(np.arange(rows * columns), len(palette) - 1).reshape(rows, columns)
+    return IndexedImage(cells.repeat(SWATCH_SIDE, 0).repeat(SWATCH_SIDE, 1), palette).to_bytes("PNG")
+
+
+FORMATS = (
+    Format("gpl", ".gpl", text.read_gpl, text.write_gpl, b"GIMP Palette"),
+    Format("jasc", ".pal", text.read_jasc, text.write_jasc, b"JASC-PAL"),
+    Format("riff", ".pal", binary.read_riff, binary.write_riff, b"RIFF"),
+    Format("ase", ".ase", binary.read_ase, binary.write_ase, b"ASEF"),
+    Format("act", ".act", binary.read_act, binary.write_act),
+    Format("hex", ".hex", text.read_hex, text.write_hex),
+    Format("png", ".png", read_swatches, write_swatches, b"\x89PNG"),
+)
+NAMES = tuple(f.name for f in FORMATS)
+
+
+def _named(name: str) -> Format:
+    return FORMATS[NAMES.index(params.choice("format", name, NAMES))]
+
+
+def from_bytes(data: bytes, format: str | None = None, suffix: str = "") -> Palette:
+    """A palette from a file's bytes.
+
+    Parameters
+    ----------
+    data : bytes
+    format : str, optional
+        One of `NAMES`; by default what the bytes begin with decides, then `suffix`, then whether it is a picture.
+    suffix : str
+        The file's, with its dot.
+
+    Returns
+    -------
+    Palette
+
+    Raises
+    ------
+    FormatError
+        If the bytes are damaged or of no known format.
+    InvalidArgument
+        If there is no such format.
+    """
+    if format is not None:
+        return _named(format).read(data)
+    for known in FORMATS:
+        if known.signature and data.startswith(known.signature):
+            return known.read(data)
+    for known in FORMATS:
+        if not known.signature and known.suffix == suffix.lower():
+            return known.read(data)
+    return read_swatches(data)
+
+
+def to_bytes(palette: Palette, format: str) -> bytes:
+    """A palette as a file's bytes.
+
+    Parameters
+    ----------
+    palette : Palette
+    format : str
+        One of `NAMES`.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    InvalidArgument
+        If there is no such format, or it cannot hold the palette.
+    """
+    return _named(format).write(palette)
+
+
+def read(path: str | os.PathLike[str], format: str | None = None) -> Palette:
+    """Read a palette file.
+
+    Parameters
+    ----------
+    path : path_like
+    format : str, optional
+        See `from_bytes`, which gets the file's suffix too.
+
+    Returns
+    -------
+    Palette
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read, is over 16 MiB, or is no palette.
+    """
+    data = files.read_bytes(path, MOST_BYTES)
+    try:
+        return from_bytes(data, format, pathlib.Path(path).suffix)
+    except FormatError as error:
+        raise FileError(f"cannot read {os.fspath(path)!r} as a palette: {error}") from error
+
+
+def write(palette: Palette, path: str | os.PathLike[str], format: str | None = None) -> None:
+    """Write a palette file, whole or not at all.
+
+    Parameters
+    ----------
+    palette : Palette
+    path : path_like
+    format : str, optional
+        One of `NAMES`; by default that of the path's suffix (``.pal`` is JASC's).
+
+    Raises
+    ------
+    InvalidArgument
+        If no format has the suffix, or the format cannot hold the palette.
+    FileError
+        If the file cannot be written.
+    """
+    files.write_bytes(path, to_bytes(palette, format_of(path) if format is None else format))
+
+
+def format_of(path: str | os.PathLike[str]) -> str:
+    """The name of the format that a path's suffix stands for.
+
+    Raises
+    ------
+    InvalidArgument
+        If there is none.
+    """
+    suffix = files.path_of(path).suffix.lower()
+    for known in FORMATS:
+        if known.suffix == suffix:
+            return known.name
+    suffixes = ", ".join(sorted({f.suffix for f in FORMATS}))
+    raise InvalidArgument(f"{os.fspath(path)!r}: no palette format has the suffix {suffix!r}; allowed: {suffixes}")

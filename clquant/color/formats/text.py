@@ -1,0 +1,109 @@
+"""Palette files in text: GIMP's gpl, JASC's pal, hex."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from clquant.color.palette import MOST_COLORS, Palette, hex_color, with_equal_alpha
+from clquant.runtime import FormatError
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def _lines(data: bytes, what: str) -> list[str]:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    if "\0" in text:
+        raise FormatError(f"{what}: there are zero bytes in what should be text")
+    return [line.strip() for line in _LINE_END.split(text)]  # str.splitlines would also split within a name
+
+
+def _values(words: Sequence[str], what: str, number: int) -> tuple[int, ...]:
+    """Whole numbers from 0 to 255, in ASCII digits."""
+    for word in words:
+        if not (word.isascii() and word.isdigit() and len(word) <= 3 and int(word) <= 255):
+            raise FormatError(f"{what}, line {number}: {word[:20]!r} is no number from 0 to 255")
+    return tuple(int(word) for word in words)
+
+
+def _palette(colors: list[tuple[int, ...]], what: str) -> Palette:
+    """A palette of colours of 3 or 4 values; with alpha where any has it."""
+    if not 1 <= len(colors) <= MOST_COLORS:
+        raise FormatError(f"{what}: {len(colors)} colours; allowed: 1 to {MOST_COLORS}")
+    return Palette(with_equal_alpha(colors))
+
+
+def read_gpl(data: bytes) -> Palette:
+    """GIMP's palette: ``R G B name`` a line below a head; with ``Channels: RGBA`` (Aseprite) ``R G B A name``."""
+    lines = _lines(data, "gpl")
+    if not lines or lines[0] != "GIMP Palette":
+        raise FormatError("gpl: the first line is not 'GIMP Palette'")
+    colors, channels = [], 3
+    for number, line in enumerate(lines[1:], 2):
+        if line.replace(" ", "").lower() == "channels:rgba":
+            channels = 4
+        elif line and not line.startswith(("#", "Name:", "Columns:")):
+            words = line.split(maxsplit=channels)
+            if len(words) < channels:
+                raise FormatError(f"gpl, line {number}: fewer than {channels} numbers")
+            colors.append(_values(words[:channels], "gpl", number))
+            if len(colors) > MOST_COLORS:
+                break
+    return _palette(colors, "gpl")
+
+
+def write_gpl(palette: Palette) -> bytes:
+    """GIMP's palette; with alpha in Aseprite's extension."""
+    head = ["GIMP Palette", *(["Channels: RGBA"] if palette.has_alpha else []), "Name: clquant", "Columns: 16", "#"]
+    names = palette.hex()
+    rows = (" ".join(f"{v:3d}" for v in color) + f"\t{name}" for color, name in zip(palette, names, strict=True))
+    return _text([*head, *rows])
+
+
+def read_jasc(data: bytes) -> Palette:
+    """Paint Shop Pro's palette: a head, the number of colours, ``R G B`` or ``R G B A`` a line."""
+    lines = _lines(data, "pal")
+    if len(lines) < 3 or lines[0] != "JASC-PAL" or lines[1] != "0100":
+        raise FormatError("pal: the first lines are not 'JASC-PAL' and '0100'")
+    if not (lines[2].isascii() and lines[2].isdigit() and len(lines[2]) <= 5):
+        raise FormatError(f"pal: {lines[2][:20]!r} is no number of colours")
+    count = int(lines[2])
+    rows = [(number, line.split()) for number, line in enumerate(lines[3:], 4) if line]
+    if len(rows) != count:
+        raise FormatError(f"pal: {count} colours are announced, but there are {len(rows)}")
+    for number, words in rows:
+        if len(words) not in (3, 4):
+            raise FormatError(f"pal, line {number}: {len(words)} numbers; allowed: 3 or 4")
+    return _palette([_values(words, "pal", number) for number, words in rows], "pal")
+
+
+def write_jasc(palette: Palette) -> bytes:
+    """Paint Shop Pro's palette; alpha as a fourth number."""
+    rows = [" ".join(map(str, color)) for color in palette]
+    return _text(["JASC-PAL", "0100", str(len(palette)), *rows], end="\r\n")
+
+
+def read_hex(data: bytes) -> Palette:
+    """``rrggbb`` or ``rrggbbaa`` a line; ``#`` in front, blank lines and lines from ``;`` on are allowed."""
+    colors = []
+    for number, line in enumerate(_lines(data, "hex"), 1):
+        if line and not line.startswith(";"):
+            color = hex_color(line)
+            if color is None:
+                raise FormatError(f"hex, line {number}: {line[:20]!r} is not rrggbb or rrggbbaa")
+            colors.append(color)
+            if len(colors) > MOST_COLORS:
+                break
+    return _palette(colors, "hex")
+
+
+def write_hex(palette: Palette) -> bytes:
+    """``rrggbb`` a line, or ``rrggbbaa`` where the palette has alpha."""
+    return _text(color.removeprefix("#") for color in palette.hex())
+
+
+def _text(lines: Iterable[str], end: str = "\n") -> bytes:
+    return "".join(line + end for line in lines).encode("ascii")

@@ -1,0 +1,345 @@
+"""`Palette`: up to 65536 colours in a fixed order."""
+
+from __future__ import annotations
+
+import operator
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import params
+from clquant.runtime import InvalidArgument, InvalidType
+
+MOST_COLORS = 65536
+
+_HEX = re.compile(r"#?(?:0x)?([0-9a-fA-F]{6}|[0-9a-fA-F]{8})\Z")
+
+
+def hex_color(text: str) -> tuple[int, ...] | None:
+    """The values of ``rrggbb`` or ``rrggbbaa``, with or without ``#`` or ``0x`` in front; None for other text."""
+    match = _HEX.match(text)
+    return None if match is None else tuple(bytes.fromhex(match[1]))
+
+
+def as_array(values: npt.NDArray[Any], dtype: npt.DTypeLike | None, copy: bool | None) -> npt.NDArray[Any]:
+    """What an object's ``__array__`` gives, by NumPy's rules for `dtype` and `copy`."""
+    wanted = values.dtype if dtype is None else np.dtype(dtype)
+    if copy is False and wanted != values.dtype:
+        raise ValueError(f"an array of {wanted} needs a copy")
+    return values.astype(wanted, copy=bool(copy))
+
+
+def with_equal_alpha(colors: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Colours of 3 or 4 values each: all of 4 where any has alpha, the others opaque then."""
+    return [(*color, 255)[:4] for color in colors] if any(len(color) == 4 for color in colors) else colors
+
+
+def _of_text(texts: list[Any] | tuple[Any, ...], argument: str) -> list[tuple[int, ...]]:
+    colors = []
+    for number, text in enumerate(texts):
+        color = hex_color(text) if isinstance(text, str) else None
+        if color is None:
+            raise InvalidArgument(f"{argument}[{number}] is {params.shown(text)}; allowed: '#rrggbb' or '#rrggbbaa'")
+        colors.append(color)
+    return with_equal_alpha(colors)
+
+
+def checked_colors(colors: Any, argument: str = "colors") -> npt.NDArray[np.uint8]:
+    """Colours a person gave, as (n, 3) or (n, 4) uint8.
+
+    Parameters
+    ----------
+    colors : Palette or array_like
+        A palette; n colours of 3 or 4 integers from 0 to 255; or a list or tuple of n texts such as ``"#ff8800"``.
+    argument : str
+        What errors call it.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    InvalidType
+        If the values are no integers.
+    InvalidArgument
+        If the shape is another, there are none or over 65536, a value is outside 0 to 255, or a text is no colour.
+    """
+    if isinstance(colors, Palette):
+        return colors.colors
+    if isinstance(colors, str | bytes | os.PathLike):
+        raise InvalidType(
+            f"{argument} is {params.shown(colors)}; allowed: a Palette or n colours (Palette.read reads a file)"
+        )
+    if isinstance(colors, list | tuple) and any(isinstance(color, str) for color in colors):
+        colors = _of_text(colors, argument)
+    array = params.array(argument, colors, "n colours of 3 or 4 integers")
+    if array.ndim != 2 or array.shape[1] not in (3, 4):
+        raise InvalidArgument(f"{argument} has shape {array.shape}; allowed: (n, 3) or (n, 4)")
+    if not 1 <= len(array) <= MOST_COLORS:
+        raise InvalidArgument(f"{argument} has {len(array)} colours; allowed: 1 to {MOST_COLORS}")
+    if array.dtype.kind not in "iu":
+        raise InvalidType(f"{argument} has dtype {array.dtype}; allowed: integers from 0 to 255")
+    if array.min() < 0 or array.max() > 255:
+        raise InvalidArgument(f"{argument} holds values from {array.min()} to {array.max()}; allowed: 0 to 255")
+    return np.ascontiguousarray(array, np.uint8)
+
+
+def checked_fixed(fixed: Any, n_colors: int) -> npt.NDArray[np.uint8]:
+    """The colours that a learned palette is to have, (f, 4) uint8 with f below `n_colors`; none for None and ``[]``.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        As `checked_colors`, and if there are too many.
+    """
+    if fixed is None or (isinstance(fixed, list | tuple) and not fixed):
+        return np.zeros((0, 4), np.uint8)
+    colors = Palette(checked_colors(fixed, "fixed_colors")).rgba()
+    if len(colors) >= n_colors:
+        raise InvalidArgument(f"fixed_colors has {len(colors)} colours; allowed: fewer than n_colors = {n_colors}")
+    return colors
+
+
+def without(colors: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Those of (n, 4) colours that are none of the (m, 4) others, in their order."""
+    packed, taken = (np.ascontiguousarray(part).view(np.uint32)[:, 0] for part in (colors, others))
+    return colors[~np.isin(packed, taken)]
+
+
+class Palette:
+    """Colours in a fixed order; immutable.
+
+    Parameters
+    ----------
+    colors : array_like or Palette
+        (n, 3) RGB or (n, 4) RGBA (alpha not premultiplied) integers from 0 to 255, 1 <= n <= 65536; or a list or tuple
+        of n texts such as ``"#ff8800"`` or ``"#ff880080"``. Equal colours may appear more than once.
+
+    Raises
+    ------
+    InvalidType
+        If the values are no integers.
+    InvalidArgument
+        If the shape is another, there are no or too many colours, a value is outside 0 to 255, or a text is no colour.
+    """
+
+    def __init__(self, colors: Any) -> None:
+        self._colors: npt.NDArray[np.uint8] = checked_colors(colors).copy()
+        self._colors.setflags(write=False)
+
+    @property
+    def colors(self) -> npt.NDArray[np.uint8]:
+        """(n, 3) or (n, 4) uint8, read-only."""
+        return self._colors
+
+    @property
+    def has_alpha(self) -> bool:
+        """Whether colours have an alpha value."""
+        return bool(self._colors.shape[1] == 4)
+
+    @property
+    def transparent_index(self) -> int | None:
+        """Lowest index of an entry of alpha 0; None where there is none. Pixels of alpha 0 map to it."""
+        if not self.has_alpha:
+            return None
+        found = np.flatnonzero(self._colors[:, 3] == 0)
+        return int(found[0]) if len(found) else None
+
+    @property
+    def index_dtype(self) -> np.dtype[Any]:
+        """dtype of indices: uint8 up to 256 colours, else uint16."""
+        return np.dtype(np.uint8 if len(self) <= 256 else np.uint16)
+
+    def rgba(self) -> npt.NDArray[np.uint8]:
+        """(n, 4) uint8: the colours with alpha, 255 where they have none."""
+        if self.has_alpha:
+            return self._colors
+        return np.concatenate([self._colors, np.full((len(self), 1), 255, np.uint8)], axis=1)
+
+    def with_transparent(self) -> Palette:
+        """This palette with an entry (0, 0, 0, 0) appended, or itself where it has an entry of alpha 0.
+
+        Returns
+        -------
+        Palette
+
+        Raises
+        ------
+        InvalidArgument
+            If it has 65536 colours already.
+        """
+        if self.transparent_index is not None:
+            return self
+        return Palette(np.concatenate([self.rgba(), np.zeros((1, 4), np.uint8)]))
+
+    def take(self, indices: npt.NDArray[np.integer[Any]]) -> Palette:
+        """The palette of some entries, in the order of `indices`.
+
+        Parameters
+        ----------
+        indices : array_like of int, shape (m,)
+            At least one, each from 0 to n - 1; any of them more than once.
+
+        Returns
+        -------
+        Palette
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            If they are anything else.
+        """
+        places = params.array("indices", indices, "integers", "iu")
+        if places.ndim != 1 or not 1 <= places.size <= MOST_COLORS:
+            raise InvalidArgument(f"indices has shape {places.shape}; allowed: (m,) with m from 1 to {MOST_COLORS}")
+        if places.min() < 0 or places.max() >= len(self):
+            raise InvalidArgument(f"indices goes from {places.min()} to {places.max()}; allowed: 0 to {len(self) - 1}")
+        return Palette(self._colors[places])
+
+    def sorted(self, order: str) -> Palette:
+        """The palette in another order: see `clquant.color.order.permutation`.
+
+        Parameters
+        ----------
+        order : str
+            ``"fitted"`` (as it is), ``"luma"`` or ``"hue"``; equal ones keep their order.
+
+        Returns
+        -------
+        Palette
+
+        Raises
+        ------
+        InvalidArgument
+            If there is no such order, or it needs a picture (`IndexedImage.sorted` has one).
+        """
+        from clquant.color.order import permutation
+
+        return self.take(permutation(self, order))
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], format: str | None = None) -> Palette:
+        """Read a palette file: gpl, act, pal (JASC or Microsoft), hex, ase, or a picture (its palette or its colours).
+
+        Parameters
+        ----------
+        path : path_like
+        format : str, optional
+            See `clquant.color.formats.registry`; by default what the file begins with decides, then its suffix.
+
+        Returns
+        -------
+        Palette
+            The file's colours in its order, with alpha where it has any.
+
+        Raises
+        ------
+        FileError
+            If the file cannot be read, is over 16 MiB, or is no palette.
+        InvalidArgument
+            If there is no such format.
+        """
+        from clquant.color.formats import registry
+
+        return registry.read(path, format)
+
+    def write(self, path: str | os.PathLike[str], format: str | None = None) -> None:
+        """Write a palette file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path_like
+            Its suffix chooses the format: .gpl, .act, .pal (JASC's), .hex, .ase, or .png (a picture of swatches).
+        format : str, optional
+            ``"gpl"``, ``"act"``, ``"jasc"``, ``"riff"`` (Microsoft's .pal), ``"hex"``, ``"ase"`` or ``"png"``.
+
+        Raises
+        ------
+        InvalidArgument
+            If there is no such format, or it cannot hold the palette.
+        FileError
+            If the file cannot be written.
+        """
+        from clquant.color.formats import registry
+
+        registry.write(self, path, format)
+
+    def __reduce__(self) -> tuple[type[Palette], tuple[npt.NDArray[np.uint8]]]:
+        """For `pickle` and `copy`: what is made is read-only too."""
+        return type(self), (self._colors,)
+
+    def __len__(self) -> int:
+        return len(self._colors)
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        return (tuple(int(value) for value in color) for color in self._colors)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[int, ...]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Palette: ...
+    def __getitem__(self, index: int | slice) -> tuple[int, ...] | Palette:
+        if isinstance(index, slice):
+            return Palette(self._colors[index])
+        return tuple(int(value) for value in self._colors[operator.index(index)])
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """The colours, as `colors`; for `numpy.asarray`."""
+        return as_array(self._colors, dtype, copy)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Palette):
+            return NotImplemented
+        return np.array_equal(self._colors, other._colors)
+
+    def __hash__(self) -> int:
+        return hash((self._colors.shape, self._colors.tobytes()))
+
+    def __repr__(self) -> str:
+        shown = " ".join(self.hex(limit=8))
+        return f"Palette({len(self)} colours: {shown}{' …' if len(self) > 8 else ''})"
+
+    def hex(self, limit: int | None = None) -> list[str]:
+        """Colours as ``#rrggbb``, or ``#rrggbbaa`` where they have alpha.
+
+        Parameters
+        ----------
+        limit : int, optional
+            Only so many, the first ones.
+
+        Returns
+        -------
+        list of str
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            If `limit` is no integer of at least 0.
+        """
+        if limit is not None:
+            limit = params.integer("limit", limit, 0)
+        return ["#" + bytes(color).hex() for color in self._colors[:limit]]
+
+    def _repr_html_(self) -> str:
+        """Swatches for a notebook; the first 1024 colours."""
+        swatches = "".join(
+            f'<span title="{i}: {color}" style="display:inline-block;width:18px;height:18px;background:{color}"></span>'
+            for i, color in enumerate(self.hex(limit=1024))
+        )
+        return f'<div style="line-height:0;max-width:580px">{swatches}</div><small>{len(self)} colours</small>'
+
+
+def as_palette(palette: Any, argument: str = "palette") -> Palette:
+    """A palette from what a person gave: a `Palette`, or colours as its constructor takes them.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        As `Palette`, naming `argument`.
+    """
+    return palette if isinstance(palette, Palette) else Palette(checked_colors(palette, argument))

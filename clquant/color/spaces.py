@@ -1,0 +1,292 @@
+"""Colour spaces as integer coordinates, computed by the same integer operations on the host and on every device.
+
+A space turns an 8-bit colour into a point with 3 coordinates, or 4 where alpha counts, such that the squared
+Euclidean distance of two points is the error of taking one colour for the other. All coordinates are integers
+from 0 to `Space.extent`, and every squared distance is below 2^24, so that it is exact in fp32 as well.
+
+``"srgb"``
+    The 8-bit values themselves.
+``"linear"``
+    Light, 0 to 2047 a channel, by the sRGB transfer function (IEC 61966-2-1).
+``"oklab"``
+    B. Ottosson, "A perceptual color space for image processing" (2020): L, a, b times 2048, a and b shifted
+    by `OKLAB_SHIFT` to be positive.
+
+**Alpha.** The error of a colour with alpha is the mean of its squared errors over a black and over a white
+background. With p the colour times alpha and d the difference of two alphas that is, a channel,
+(p - p' - d/2)^2 + d^2/4: Euclidean between the colours composited over mid-gray, with one more axis for
+alpha, sqrt(3)/2 as long as the others (1/2 in OKLab, where black and white differ in L alone). For opaque
+colours it is the error without alpha. All colours of alpha 0 are one point.
+
+The tables are made with decimal arithmetic of 40 digits, so they hold the same integers on every host.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import params
+
+NAMES = ("srgb", "linear", "oklab")
+LINEAR_SCALE = 2047
+OKLAB_SCALE = 2048
+OKLAB_SHIFT = (0, 480, 640)
+
+# Rows of the two matrices of Ottosson's definition: linear sRGB -> LMS, and cube roots of LMS -> Lab.
+_TO_LMS = (
+    ("0.4122214708", "0.5363325363", "0.0514459929"),
+    ("0.2119034982", "0.6806995451", "0.1073969566"),
+    ("0.0883024619", "0.2817188376", "0.6299787005"),
+)
+_TO_LAB_Q12 = ((862, 3251, -17), (8102, -9948, 1846), (106, 3206, -3312))
+_FROM_LAB_Q16 = ((65536, 25974, 14143), (65536, -6918, -4185), (65536, -5864, -84639))
+_FROM_LMS_Q16 = ((267173, -216774, 15137), (-83128, 171033, -22369), (-275, -46099, 111910))
+
+_ROOT_FIRST = 128
+_ROOT_LAST = 1024
+
+Int = npt.NDArray[np.int64]
+
+
+def _light(value: Decimal) -> Decimal:
+    """Linear light, 0 to 1, of an sRGB value, 0 to 1."""
+    if value <= Decimal("0.04045"):
+        return value / Decimal("12.92")
+    return ((value + Decimal("0.055")) / Decimal("1.055")) ** Decimal("2.4")
+
+
+@functools.cache
+def _light_codes() -> tuple[Decimal, ...]:
+    with localcontext() as context:
+        context.prec = 40
+        return tuple(_light(Decimal(code) / 255) for code in range(256))
+
+
+def _rounded(value: Decimal) -> int:
+    return int((value + Decimal("0.5")).__floor__())
+
+
+@functools.cache
+def linear_table(scale: int = LINEAR_SCALE) -> npt.NDArray[np.int32]:
+    """(256,) int32: the light of each sRGB code times `scale`, rounded half up."""
+    with localcontext() as context:
+        context.prec = 40
+        return np.array([_rounded(light * scale) for light in _light_codes()], np.int32)
+
+
+@functools.cache
+def light_thresholds() -> Int:
+    """(255,) int64: the light, times 2^24, from which the next sRGB code is the nearer one."""
+    with localcontext() as context:
+        context.prec = 40
+        lights = [_light(Decimal(2 * code + 1) / 510) for code in range(255)]
+        return np.array([_rounded(light * 2**24) for light in lights], np.int64)
+
+
+@functools.cache
+def oklab_table() -> npt.NDArray[np.int32]:
+    """Contributions of each channel's codes to L, M, S (9 x 256, times 2^24), then cube roots times 2^20.
+
+    The roots are those of i/1024 for i = 128..1025; the last is never reached with a fraction.
+    """
+    with localcontext() as context:
+        context.prec = 40
+        terms = [
+            _rounded(Decimal(weight) * light * 2**24) for row in _TO_LMS for weight in row for light in _light_codes()
+        ]
+        third = Decimal(1) / 3
+        roots = [_rounded((Decimal(i) / 1024) ** third * 2**20) for i in range(_ROOT_FIRST, _ROOT_LAST + 2)]
+        return np.array(terms + roots, np.int32)
+
+
+def _cube_root(x: Int) -> Int:
+    """Cube roots times 2^14 of x / 2^24, x from 0 to 2^24; linear between table entries."""
+    table = oklab_table()[9 * 256 :].astype(np.int64)
+    shift = np.zeros_like(x)
+    scaled = x.copy()
+    for _ in range(7):
+        small = scaled < 2**21
+        scaled = np.where(small, scaled << 3, scaled)
+        shift += small
+    index = np.maximum((scaled >> 14) - _ROOT_FIRST, 0)
+    root = table[index] + ((table[index + 1] - table[index]) * (scaled & 16383) >> 14)
+    return np.where(x > 0, (root + (1 << (5 + shift))) >> (6 + shift), 0)
+
+
+def _to_oklab(rgb: Int) -> Int:
+    terms = oklab_table()[: 9 * 256].reshape(3, 3, 256).astype(np.int64)
+    lms = np.stack([sum(terms[row, c][rgb[:, c]] for c in range(3)) for row in range(3)], axis=1)
+    roots = _cube_root(np.minimum(lms, 2**24))
+    lab = (roots @ np.array(_TO_LAB_Q12, np.int64).T + (1 << 14)) >> 15
+    return np.asarray(np.maximum(lab + np.array(OKLAB_SHIFT), 0))
+
+
+def _from_oklab(lab: Int) -> Int:
+    centred = lab - np.array(OKLAB_SHIFT)
+    roots = (centred @ np.array(_FROM_LAB_Q16, np.int64).T + (1 << 12)) >> 13  # times 2^14
+    lms = (roots**3 + (1 << 17)) >> 18  # times 2^24
+    light = (lms @ np.array(_FROM_LMS_Q16, np.int64).T + (1 << 15)) >> 16
+    return np.asarray(np.searchsorted(light_thresholds(), light, side="right"), np.int64)
+
+
+@dataclass(frozen=True)
+class Space:
+    """One colour space, with or without alpha; see the module's text for the definitions.
+
+    Attributes
+    ----------
+    name : str
+        ``"srgb"``, ``"linear"`` or ``"oklab"``.
+    alpha : bool
+        Whether alpha is an axis.
+    extent : tuple of int
+        Largest coordinate of each axis; the smallest is 0.
+    neutral : tuple of int
+        Coordinates of mid-gray, over which colours with alpha are composited (empty without alpha).
+    unit : float
+        Steps of a coordinate per unit of error: of one 8-bit step in sRGB; of the whole range from black to
+        white in the other two. Squared distances divided by its square are errors in those units.
+    """
+
+    name: str
+    alpha: bool
+    extent: tuple[int, ...]
+    neutral: tuple[int, ...]
+    unit: float
+
+    @property
+    def dims(self) -> int:
+        """3, or 4 with alpha."""
+        return len(self.extent)
+
+    def constants(self) -> dict[str, int]:
+        """Compile-time constants of `cl/common/color_spaces.h`."""
+        return {"SPACE": NAMES.index(self.name), "SPACE_ALPHA": int(self.alpha)}
+
+    def tables(self) -> npt.NDArray[np.int32]:
+        """(n,) int32: the tables that `cl/common/color_spaces.h` reads."""
+        if self.name == "linear":
+            return linear_table()
+        return oklab_table() if self.name == "oklab" else np.zeros(1, np.int32)
+
+    def coordinates(self, colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
+        """Points of 8-bit colours.
+
+        Parameters
+        ----------
+        colors : ndarray
+            (n, 3) or (n, 4) uint8; without an alpha column colours are opaque, and in a space without alpha
+            the column is ignored.
+
+        Returns
+        -------
+        ndarray
+            (n, dims) int32.
+        """
+        rgb = colors[:, :3].astype(np.int64)
+        if self.name == "linear":
+            points = linear_table()[rgb].astype(np.int64)
+        else:
+            points = _to_oklab(rgb) if self.name == "oklab" else rgb
+        if not self.alpha:
+            return points.astype(np.int32)
+        if self.name == "srgb":
+            points = 2 * points
+        alpha = colors[:, 3:4].astype(np.int64) if colors.shape[1] == 4 else np.full((len(colors), 1), 255)
+        blended = (points * alpha + np.array(self.neutral) * (255 - alpha) + 127) // 255
+        depth = (alpha * self.extent[3] + 127) // 255
+        return np.concatenate([blended, depth], axis=1).astype(np.int32)
+
+    def colors(self, coordinates: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
+        """8-bit colours of points: the inverse of `coordinates`, in integers.
+
+        The colour is first computed through the inverse equations and then moved to the nearest in this space
+        among its 26 neighbours in RGB (ties: the first in the order of R, G, B) as long as that is nearer. A
+        colour whose alpha is 0 is (0, 0, 0, 0).
+
+        Parameters
+        ----------
+        coordinates : ndarray
+            (n, dims) integers.
+
+        Returns
+        -------
+        ndarray
+            (n, 3) uint8, or (n, 4) with alpha.
+        """
+        points = coordinates.astype(np.int64)
+        alpha = None
+        if self.alpha:
+            alpha = np.clip((points[:, 3:] * 255 + self.extent[3] // 2) // self.extent[3], 0, 255)
+            neutral = np.array(self.neutral)
+            safe = np.maximum(alpha, 1)
+            points = ((points[:, :3] - neutral) * 255 + safe // 2) // safe + neutral
+        points = np.clip(points, 0, np.array(self.extent[:3]))
+        rgb = self._nearest_rgb(points)
+        if alpha is None:
+            return rgb.astype(np.uint8)
+        return np.where(alpha > 0, np.concatenate([rgb, alpha], axis=1), 0).astype(np.uint8)
+
+    def _nearest_rgb(self, points: Int) -> Int:
+        if self.name == "srgb":
+            return (points + 1) // 2 if self.alpha else points
+        if self.name == "linear":
+            light = (points * 2**24 + LINEAR_SCALE // 2) // LINEAR_SCALE
+            first = np.searchsorted(light_thresholds(), light, side="right").astype(np.int64)
+        else:
+            first = _from_oklab(points)
+        return self._descend(first, points)
+
+    def _descend(self, colors: Int, points: Int) -> Int:
+        plain = space(self.name, False)
+        steps = np.stack(np.meshgrid(*[[-1, 0, 1]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+        while True:
+            near = np.clip(colors[:, None, :] + steps, 0, 255)
+            there = plain.coordinates(near.reshape(-1, 3).astype(np.uint8)).reshape(len(points), 27, 3)
+            distances = ((there - points[:, None, :]) ** 2).sum(axis=2)
+            # Staying (the middle one of the 27) wins ties, so every move is strictly downhill and the loop ends.
+            best = np.where(distances.min(axis=1) < distances[:, 13], distances.argmin(axis=1), 13)
+            if (best == 13).all():
+                return colors
+            colors = np.asarray(near[np.arange(len(points)), best])
+
+
+@functools.cache
+def space(name: str, alpha: bool) -> Space:
+    """The space of a name.
+
+    Parameters
+    ----------
+    name : str
+        ``"srgb"``, ``"linear"`` or ``"oklab"``.
+    alpha : bool
+        Whether colours have alpha.
+
+    Returns
+    -------
+    Space
+
+    Raises
+    ------
+    InvalidArgument
+        If there is no such space.
+    """
+    params.choice("color_space", name, NAMES)
+    if name == "srgb":
+        if alpha:
+            return Space(name, True, (510, 510, 510, 442), (255, 255, 255), 2.0)
+        return Space(name, False, (255, 255, 255), (), 1.0)
+    if name == "linear":
+        extent, neutral, depth = (LINEAR_SCALE,) * 3, (1024, 1024, 1024), (1773,)
+    else:
+        extent, neutral, depth = (OKLAB_SCALE, 1047, 1047), (1024, 480, 640), (1024,)
+    scale = float(LINEAR_SCALE if name == "linear" else OKLAB_SCALE)
+    chosen = Space(name, alpha, extent + depth if alpha else extent, neutral if alpha else (), scale)
+    # The contract of the module: fp32 holds every squared distance exactly.
+    assert sum(e * e for e in chosen.extent) < 2**24
+    return chosen

@@ -1,0 +1,1 @@
+"""Dithers by name, and ordered dithering."""

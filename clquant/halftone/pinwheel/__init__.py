@@ -1,0 +1,1 @@
+"""Block-interlaced pinwheel error diffusion, to levels and to palettes."""

@@ -1,0 +1,165 @@
+"""Bands of rows of blocks: how a picture is cut into them, and what the launches of one take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import images, runtime
+from clquant.images import Picture
+
+MAX_SIDE = 1 << 30  # kernels count a side's pixels in 32 bits, and those of the last work-group's blocks beyond it
+Band = tuple[int, int, int, int]
+
+
+def read_picture(image: images.ImageLike) -> Picture:
+    """`clquant.images.read`, of pictures that error diffusion takes.
+
+    Raises
+    ------
+    InvalidArgument
+        If a side is above `MAX_SIDE`; else as `clquant.images.read`.
+    """
+    picture = images.read(image)
+    if max(picture.height, picture.width) > MAX_SIDE:
+        raise runtime.InvalidArgument(
+            f"image has {picture.height} x {picture.width} pixels; allowed: up to {MAX_SIDE} a side"
+        )
+    return picture
+
+
+def half_blocks(width: int, block: int) -> int:
+    """Blocks of one phase in a row of blocks, at most."""
+    return (-(-width // block) + 1) // 2
+
+
+def rows_that_fill(session: runtime.Session, groups: int, block: int, groups_a_unit: int = 1) -> int:
+    """Rows of pixels whose blocks keep a device busy: with fewer, a band takes as long, as its blocks take turns.
+
+    Parameters
+    ----------
+    session : runtime.Session
+    groups : int
+        Work-groups of a row of blocks.
+    block : int
+    groups_a_unit : int
+        Work-groups that a compute unit should have.
+
+    Returns
+    -------
+    int
+    """
+    return -(-groups_a_unit * session.limits.compute_units // groups) * block
+
+
+def block_bands(
+    picture: Picture, row_bytes: int, edge_bytes: int, block: int, session: runtime.Session, least: int = 0
+) -> Iterator[Band]:
+    """Bands of rows of blocks to work on one after another, each with a row of blocks more around it.
+
+    Parameters
+    ----------
+    picture : Picture
+    row_bytes : int
+        Of the job's largest buffer besides `edges`.
+    edge_bytes : int
+        Of an error that one block leaves to another, all channels together.
+    block : int
+    session : runtime.Session
+    least : int
+        Rows that a band but the last should have where memory allows; of `rows_that_fill`.
+
+    Yields
+    ------
+    (first, end, valid, valid_end)
+        Rows to load, and those of them that come out right.
+    """
+    height = picture.height
+    # Small blocks and narrow pictures leave more errors than they have pixels.
+    largest = max(row_bytes, 4 * half_blocks(picture.width, block) * edge_bytes)
+    fit = max(session.limits.max_alloc // largest // block - 2, 1) * block
+    if height <= fit + 2 * block:
+        fit = height
+    fit = min(fit, max(picture.parts(session, row_bytes, block)[0][1], least))
+    for row in range(0, height, fit):
+        end = min(row + fit, height)
+        yield max(row - block, 0), min(end + block, height), row, end
+
+
+@dataclass(frozen=True)
+class BandBlocks:
+    """A band as its launches take it (`cl/halftone/halftone.h`).
+
+    Attributes
+    ----------
+    picture : (4,) int32
+        Height, width and channels of the whole picture; the row of the band's first pixel.
+    ranges : ((first, end), (first, end))
+        By phase: rows of blocks to halftone. Those of the inward phase come out right.
+    block : int
+    half : int
+        Blocks of one phase in a row of blocks, at most.
+    """
+
+    picture: npt.NDArray[np.int32]
+    ranges: tuple[tuple[int, int], tuple[int, int]]
+    block: int
+    half: int
+
+    @classmethod
+    def of(cls, picture: Picture, band: Band, block: int) -> BandBlocks:
+        """What the launches of a band take.
+
+        Parameters
+        ----------
+        picture : Picture
+        band : Band
+            One of `block_bands`.
+        block : int
+            Pixels of a block's side.
+
+        Returns
+        -------
+        BandBlocks
+        """
+        shape = np.array([picture.height, picture.width, picture.channels, band[0]], np.int32)
+        outward, inward = ((begin // block, -(-end // block)) for begin, end in (band[:2], band[2:]))
+        return cls(shape, (outward, inward), block, half_blocks(picture.width, block))
+
+    @property
+    def rows(self) -> int:
+        """Rows of blocks that `edges` has: those of the outward phase."""
+        return self.ranges[0][1] - self.ranges[0][0]
+
+    def edge_bytes(self, one: int) -> int:
+        """Size of the kernels' `edges`.
+
+        Parameters
+        ----------
+        one : int
+            Bytes of an error that one block leaves to another, all channels together.
+
+        Returns
+        -------
+        int
+            Bytes.
+        """
+        return 4 * self.block * self.rows * self.half * one
+
+    def blocks(self, row: int) -> npt.NDArray[np.int32]:
+        """The kernels' `blocks` (`cl/halftone/halftone.h`).
+
+        Parameters
+        ----------
+        row : int
+            The first row of blocks of the launch.
+
+        Returns
+        -------
+        ndarray
+            (4,) int32.
+        """
+        return np.array([row, self.ranges[0][0], self.rows, self.half], np.int32)

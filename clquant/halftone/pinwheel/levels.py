@@ -1,0 +1,339 @@
+"""The launches of the block-interlaced scan: tables on the device, then outward and inward blocks of each band."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import runtime
+from clquant.halftone.pinwheel.bands import Band, BandBlocks, block_bands, half_blocks, rows_that_fill
+from clquant.halftone.pinwheel.layout import (
+    phase_constants,
+    queue_bytes,
+    ring_bytes,
+    ring_quads,
+    scan_constants,
+    unrolled_constants,
+)
+from clquant.halftone.pinwheel.paths import INWARD, OUTWARD
+from clquant.halftone.pinwheel.plan import Settings, make_plan
+from clquant.halftone.pinwheel.tones import WHITE
+from clquant.images import Picture, buffer_of
+
+GROUP = 32
+LANES = 8
+LARGEST_BLOCK = 64
+LARGEST_UNROLLED = 8
+"""Unrolling wins up to this block size on an H200: 357 against 234 Gpx/s at 8; 213 against 270 at 16."""
+
+
+RING_SHAPES = (
+    (16, 8, 64, 64),
+    (32, 16, 32, 256),
+    (32, 4, 32, 32),
+    (64, 8, 16, 256),
+    (64, 4, 16, 128),
+)
+"""For `cl/halftone/pinwheel/levels_rings.cl`: block sizes up to this, turns of the spiral in a part, blocks and
+work-items of a group.
+
+Best first: fastest on an H200; then those within 32 KiB of local memory. Large blocks are few, so there are work-items
+to spare for copying.
+"""
+
+
+def _ring_shape(block_size: int, limits: runtime.Limits) -> tuple[int, int, int]:
+    """Turns, blocks and work-items; the last of their kind where none fits."""
+    shapes = [shape for size, *shape in RING_SHAPES if block_size <= size]
+    fitting = [s for s in shapes if ring_bytes(block_size, s[0], s[1]) <= limits.local_memory]
+    rings, lanes, group = (fitting or shapes)[0]
+    return rings, lanes, group
+
+
+def _admits_unrolled(limits: runtime.Limits) -> bool:
+    return limits.work_group >= GROUP and limits.local_memory >= LARGEST_UNROLLED**2 * (GROUP + 4)
+
+
+def _admits_rings(limits: runtime.Limits) -> bool:
+    shapes = {size: _ring_shape(size, limits) for size, *_ in RING_SHAPES}
+    return all(
+        group <= limits.work_group and ring_bytes(size, rings, lanes) <= limits.local_memory
+        for size, (rings, lanes, group) in shapes.items()
+    )
+
+
+def _admits_queue(limits: runtime.Limits) -> bool:
+    return limits.work_group >= GROUP and limits.local_memory >= queue_bytes(LARGEST_BLOCK, GROUP)
+
+
+VARIANTS = (
+    runtime.Variant("lanes", "halftone/pinwheel/levels_lanes.cl", lambda limits: limits.is_cpu),
+    runtime.Variant("unrolled", "halftone/pinwheel/levels_unrolled.cl", _admits_unrolled, {"GROUP": GROUP}),
+    runtime.Variant("rings", "halftone/pinwheel/levels_rings.cl", _admits_rings),
+    runtime.Variant("queue", "halftone/pinwheel/levels_queue.cl", _admits_queue, {"GROUP": GROUP}),
+    runtime.Variant("portable", "halftone/pinwheel/levels.cl"),
+)
+SMALLEST_SPIRAL = 4
+EDGE_BYTES = 2  # of an error that a block leaves to another
+
+
+def _forms(block_size: int) -> tuple[runtime.Variant, ...]:
+    """The forms of the spiral at two levels that a block size has, best first."""
+    fours = block_size % 4 == 0
+    left_out = set()
+    if not fours or block_size > LARGEST_UNROLLED:
+        left_out.add("unrolled")
+    if not fours or block_size <= LARGEST_UNROLLED // 2:
+        left_out.add("rings")
+    return tuple(form for form in VARIANTS if form.name not in left_out)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A phase's kernel and its tables on the device."""
+
+    kernel: runtime.Kernel
+    tables: tuple[runtime.Buffer, ...]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What both phases of a band share: buffers, rows of blocks, channels."""
+
+    image: runtime.Buffer
+    output: runtime.Buffer
+    edges: runtime.Buffer
+    band: BandBlocks
+    channels: int
+
+
+class BlockHalftone:
+    """Halftones pictures by one `Settings` on one session; its device tables live as long as `scope`.
+
+    Parameters
+    ----------
+    session : runtime.Session
+    scope : runtime.Scope
+    settings : Settings
+    shown : (L,) uint8 ndarray
+        The byte to write for each output level.
+    """
+
+    def __init__(
+        self, session: runtime.Session, scope: runtime.Scope, settings: Settings, shown: npt.NDArray[np.uint8]
+    ) -> None:
+        self._session, self._scope, self._settings, self._shown = session, scope, settings, shown
+        self._plan = make_plan(
+            settings.block_size, settings.scan, settings.levels, settings.linear, settings.noise, settings.tables
+        )
+        self._limit = np.int32(min(self._plan.error_limit, settings.error_limit))
+        self._key = runtime.seed_key(settings.seed)
+        spiral = settings.scan == "spiral" and settings.block_size >= SMALLEST_SPIRAL
+        plain = settings.levels == 2 and not settings.linear and not self._plan.noisy and shown.tolist() == [0, 255]
+        self._variant = session.choose(_forms(settings.block_size) if spiral and plain else VARIANTS[-1:])
+        self._made: dict[tuple[int, bool], _Form] = {}
+
+    def _form(self, phase: int, fast: bool) -> _Form:
+        """The portable or the device's own form of a phase, made when it is first needed."""
+        if (phase, fast) not in self._made:
+            self._made[phase, fast] = self._fast_form(phase) if fast else self._portable_form(phase)
+        return self._made[phase, fast]
+
+    def _portable_form(self, phase: int) -> _Form:
+        settings, plan = self._settings, self._plan.phases[phase]
+        program = self._session.program(
+            VARIANTS[-1].file,
+            **phase_constants(settings.block_size, settings.scan, phase),
+            LEVELS=2 if settings.levels == 2 else 3,
+            NOISE=int(self._plan.noisy),
+        )
+        *tables, worth, nearest = plan.portable
+        buffers = tuple(self._scope.copy_of(a) for a in (*tables, worth, self._shown, nearest))
+        return _Form(program.kernel("halftone_blocks"), buffers)
+
+    def _fast_form(self, phase: int) -> _Form:
+        plan, block, name = self._plan.phases[phase], self._settings.block_size, self._variant.name
+        constants: dict[str, int | str] = {**self._variant.constants}
+        tables: list[npt.NDArray[Any]] = [plan.lanes if name == "lanes" else plan.packed, plan.amplitude]
+        if name == "unrolled":
+            constants |= unrolled_constants(plan.path, plan.row)
+        else:
+            constants |= scan_constants(plan.path)
+        if name == "rings":
+            rings, lanes, group = _ring_shape(block, self._session.limits)
+            constants |= {"RINGS": rings, "LANES": lanes, "GROUP": group, "LOOSE": int(self._limit >= WHITE)}
+            tables.append(ring_quads(plan.path, rings, lanes))
+        kernel = self._session.program(self._variant.file, **constants).kernel(f"halftone_{name}")
+        return _Form(kernel, tuple(self._scope.copy_of(table) for table in tables))
+
+    def run(
+        self,
+        scope: runtime.Scope,
+        image: runtime.Buffer,
+        output: runtime.Buffer,
+        picture: Picture,
+        rows: Band,
+        channels: int,
+    ) -> None:
+        """Queue both phases for one band.
+
+        Parameters
+        ----------
+        scope : runtime.Scope
+        image, output : Buffer
+            uchar [rows[1] - rows[0]][width][picture.channels]. They may be the same buffer.
+        picture : Picture
+            For its whole height, width and interleaved channels.
+        rows : Band
+            From `block_bands`; outside rows[2]..rows[3] the output is not valid.
+        channels : int
+            How many of the channels are halftoned.
+        """
+        blocks = BandBlocks.of(picture, rows, self._settings.block_size)
+        edges = scope.empty(blocks.edge_bytes(EDGE_BYTES * channels))
+        job = _Job(image, output, edges, blocks, channels)
+        for phase in (OUTWARD, INWARD):
+            self._run_phase(phase, job, picture)
+
+    def _run_phase(self, phase: int, job: _Job, picture: Picture) -> None:
+        """Queue the blocks of a phase: whole ones by the device's own form."""
+        begin, end = job.band.ranges[phase]
+        if self._variant.name == VARIANTS[-1].name:
+            self._launch_portable(phase, job, begin, end, 0, False)
+            return
+        block = self._settings.block_size
+        whole_end = min(end, picture.height // block)
+        if whole_end > begin and picture.width >= block:
+            self._launch_fast(phase, job, begin, whole_end)
+        if end > max(begin, whole_end):
+            self._launch_portable(phase, job, max(begin, whole_end), end, 0, True)
+        if picture.width % block and whole_end > begin:
+            self._launch_portable(phase, job, begin, whole_end, picture.width // block // 2, True)
+
+    def _launch_portable(self, phase: int, job: _Job, begin: int, end: int, index: int, cut_only: bool) -> None:
+        """Queue the portable form from the `index`-th block of a row on; `cut_only` leaves out whole blocks."""
+        form, slots = self._form(phase, False), self._plan.phases[phase].path.slots
+        lanes = self._session.work_group_size(
+            form.kernel, min(self._session.tuned("halftone.group"), job.band.half - index), slots * 2
+        )
+        self._session.launch(
+            form.kernel,
+            (job.band.half - index, end - begin, job.channels),
+            (lanes, 1, 1),
+            job.image,
+            job.output,
+            *form.tables,
+            job.edges,
+            runtime.LocalMemory(slots * 2 * lanes),
+            job.band.picture,
+            job.band.blocks(begin),
+            self._limit,
+            self._key,
+            np.int32(index),
+            np.int32(cut_only),
+        )
+
+    def least_rows(self, width: int, channels: int) -> int:
+        """Rows that a band of a picture should have.
+
+        Parameters
+        ----------
+        width, channels : int
+        """
+        block = self._settings.block_size
+        groups = -(-half_blocks(width, block) // self._group()[0]) * channels
+        return rows_that_fill(self._session, groups, block)
+
+    def _group(self) -> tuple[int, int]:
+        """Blocks and work-items of a work-group of the device's own form."""
+        if self._variant.name == "rings":
+            return _ring_shape(self._settings.block_size, self._session.limits)[1:]
+        return (LANES, 1) if self._variant.name == "lanes" else (GROUP, GROUP)
+
+    def _launch_fast(self, phase: int, job: _Job, begin: int, end: int) -> None:
+        form, (lanes, group) = self._form(phase, True), self._group()
+        items = -(-job.band.half // lanes) * group
+        self._session.launch(
+            form.kernel,
+            (items, end - begin, job.channels),
+            (group, 1, 1),
+            job.image,
+            job.output,
+            *form.tables,
+            job.edges,
+            job.band.picture,
+            job.band.blocks(begin),
+            self._limit,
+            self._key,
+        )
+
+
+@contextlib.contextmanager
+def _open_halftone(
+    session: runtime.Session, settings: Settings, shown: npt.NDArray[np.uint8]
+) -> Iterator[BlockHalftone]:
+    """Tables that last as long as the block: those of an earlier job with these settings, if there are any."""
+
+    def make(scope: runtime.Scope) -> BlockHalftone:
+        return BlockHalftone(session, scope, settings, shown)
+
+    key = ("halftone", settings, shown.tobytes(), session.choose(_forms(settings.block_size)).name)
+    with runtime.kept(session, key, make) as job:
+        yield job
+
+
+def halftone(
+    session: runtime.Session,
+    picture: Picture,
+    settings: Settings,
+    shown: npt.NDArray[np.uint8],
+    report: runtime.Progress,
+) -> npt.NDArray[np.uint8] | runtime.Array:
+    """The halftone of a picture, on the host or the device as the picture is; alpha is copied.
+
+    Parameters
+    ----------
+    session : runtime.Session
+    picture : Picture
+    settings : Settings
+    shown : (L,) uint8 ndarray
+    report : runtime.Progress
+        Told the rows done after each band.
+
+    Returns
+    -------
+    uint8 ndarray or device array of `picture.shape`
+    """
+    channels = min(picture.channels, 3)
+    row_bytes = picture.width * picture.channels
+    with session.scope() as scope, contextlib.ExitStack() as inside:
+        picture = picture.send(session, scope)
+        job = inside.enter_context(_open_halftone(session, settings, shown))
+        if picture.device_array is not None:
+            device = session.new_array(picture.shape, np.uint8)
+            target = buffer_of(device)
+            image = picture.upload(session, scope)
+            if channels < picture.channels:
+                session.copy(target, image, picture.height * row_bytes)
+            whole = (0, picture.height, 0, picture.height)
+            job.run(scope, image, target, picture, whole, channels)
+            report.report(picture.height, picture.height)
+            return session.hand_over(device)
+        host = runtime.HostResult(session, (picture.height, row_bytes), np.uint8)
+        least = job.least_rows(picture.width, channels)
+        for rows in block_bands(picture, row_bytes, EDGE_BYTES * channels, settings.block_size, session, least):
+            with session.scope() as band:
+                image = picture.upload(session, band, rows[0], rows[1])
+                alone = rows[:2] == rows[2:]
+                output = host.room(band, *rows[:2]) if alone else band.empty((rows[1] - rows[0]) * row_bytes)
+                if channels < picture.channels:
+                    session.copy(output, image, (rows[1] - rows[0]) * row_bytes)
+                job.run(band, image, output, picture, rows, channels)
+                host.store(band, rows[2], rows[3], output, (rows[2] - rows[0]) * row_bytes)
+            report.report(rows[3], picture.height)
+        return host.array().reshape(picture.shape)

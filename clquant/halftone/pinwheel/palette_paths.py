@@ -1,0 +1,234 @@
+"""The pinwheel to a palette in the form for GPUs: answers for all colours first, pixels in the order of the scan.
+
+A pixel of the scan waits for the one before, so what a step waits for is all its cost. Searching candidates took ten
+thousand cycles; a table of the nearest entry of each of the 2^24 colours is made in no time beside that, and takes one
+read. Pixels are brought into the order of the scan first, and entries back into the picture's order afterwards, so
+that the scan reads ahead and whole cache lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import runtime
+from clquant.color.palette import Palette
+from clquant.halftone.pinwheel.bands import Band, BandBlocks, half_blocks, rows_that_fill
+from clquant.halftone.pinwheel.layout import pack_path
+from clquant.halftone.pinwheel.paths import INWARD, NO_ANGLE, OUTWARD, make_path
+from clquant.halftone.tables import constant_tables, rows
+from clquant.images import Picture
+from clquant.mapping import full_table
+from clquant.mapping.nearest import Mapper
+
+FILE = "halftone/pinwheel/palette_paths.cl"
+COLORS = 1 << 24
+FEWEST_PIXELS = 1 << 12
+"""Smaller pictures are not worth a table."""
+GROUPS_A_UNIT = 2
+"""That a band of a host's picture should have for a compute unit."""
+GROUP = 256
+"""Work-items that bring a row of a group's blocks into order."""
+ENTRY_BYTES = 6
+"""Of an error that waits in local memory: three components of 16 bits."""
+NEAR_BYTES = 8 * 256
+"""Of the worths of the palette's entries in local memory."""
+HALF_VALUE = 8
+"""What `cl/halftone/pinwheel/palette_paths.cl` adds to worths that are 16 times values."""
+EDGE_BYTES = 8
+"""Of an error that a block leaves to another: four components of 16 bits."""
+LARGEST_BLOCK = 64
+AHEAD = 16
+"""Pixels by which a path's are asked for before they are due, where that is done."""
+KINDS = {
+    OUTWARD: {"FIRST": (90, 90, 180), "STRAIGHT": (45, 90, 135), "CORNER": (90, 135, 180)},
+    INWARD: {
+        "AFTER": (45, 90, NO_ANGLE),
+        "STRAIGHT": (45, 90, 135),
+        "CORNER": (45, NO_ANGLE, NO_ANGLE),
+    },
+}
+
+
+@dataclass(frozen=True)
+class Common:
+    """What all forms of the scan take: the worths of values and the values of worths, numbers, the seed's key."""
+
+    light: npt.NDArray[np.int16]
+    codes: npt.NDArray[np.uint8]
+    linear: bool
+    limit: np.int32
+    amplitude: np.int32
+    gain: np.int32
+    key: npt.NDArray[np.uint32]
+
+
+def _lanes(block_size: int) -> int:
+    """Blocks of a group: their queues fit 32 KiB of local memory."""
+    return 32 if block_size <= LARGEST_BLOCK // 2 else 16
+
+
+def admits(limits: runtime.Limits) -> bool:
+    """Whether a device can take this form."""
+    queues = max(ENTRY_BYTES * (4 * size + 4) * _lanes(size) for size in (LARGEST_BLOCK // 2, LARGEST_BLOCK))
+    needed = queues + NEAR_BYTES
+    return limits.work_group >= GROUP and limits.local_memory >= needed and limits.max_alloc >= 2 * COLORS
+
+
+def takes(picture: Picture, palette: Palette, block_size: int, scan: str) -> bool:
+    """Whether this form does these: spirals and no alpha."""
+    return (
+        scan == "spiral"
+        and block_size >= 4
+        and picture.channels != 4
+        and not palette.has_alpha
+        and picture.pixels >= FEWEST_PIXELS
+    )
+
+
+def row_bytes(width: int, block_size: int) -> int:
+    """Bytes a picture row of the pixels in the order of the scan."""
+    return 4 * _groups(width, block_size) * _lanes(block_size) * (block_size + 1)
+
+
+def least_rows(session: runtime.Session, width: int, block_size: int) -> int:
+    """Rows that a band of a picture should have."""
+    return rows_that_fill(session, _groups(width, block_size), block_size, GROUPS_A_UNIT)
+
+
+def _groups(width: int, block_size: int) -> int:
+    return -(-half_blocks(width, block_size) // _lanes(block_size))
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """Compile-time constants of a phase, and its tables as the kernels read them."""
+
+    constants: Mapping[str, int]
+    path: npt.NDArray[np.uint16]
+    place: npt.NDArray[np.uint16]
+    order: npt.NDArray[np.uint32]
+
+
+@lru_cache(maxsize=32)
+def _phase(block_size: int, phase: int, in_picture_order: bool) -> _Phase:
+    """A phase whose pixels lie in the order of the picture, or of the scan."""
+    path = make_path(block_size, "spiral", phase)
+    row, table = rows(path, constant_tables())
+    weights = {
+        f"{name}_{j + 1}": int(table[path.kinds.index(kind), 0, 1 + j])
+        for name, kind in KINDS[phase].items()
+        for j in range(3)
+    }
+    constants = {"BLOCK": block_size, "PHASE": phase, "LANES": _lanes(block_size), "GROUP": GROUP, **weights}
+    pixels = block_size**2
+    order = path.y * block_size + path.x if in_picture_order else np.arange(pixels)
+    place, packed = np.empty((block_size, block_size), np.uint16), np.empty((pixels, 8), np.uint16)
+    place[path.y, path.x] = order
+    packed[order] = pack_path(path, row)
+    due, asked = (np.minimum(np.arange(pixels + 2) + ahead, pixels - 1) for ahead in (0, AHEAD - 1))
+    return _Phase(constants, packed, place, (order[due] | order[asked] << 16).astype(np.uint32))
+
+
+def _taken_off(colors: npt.NDArray[np.uint8], common: Common) -> npt.NDArray[np.uint32]:
+    """(k, 2) uint32: `worths` of `cl/halftone/pinwheel/palette_paths.cl`."""
+    less = -(common.light[colors[:, :3]].astype(np.int64) + (0 if common.linear else HALF_VALUE))
+    red, green, blue = less.T
+    return np.stack([red & 0xFFFF | (green & 0xFFFF) << 16, blue & 0xFFFFFFFF], axis=1).astype(np.uint32)
+
+
+class PathScan:
+    """The launches of a band, with their tables on the device.
+
+    Parameters
+    ----------
+    session : runtime.Session
+    scope : runtime.Scope
+    mapper : Mapper
+        Of the palette.
+    picture : Picture
+    palette : Palette
+    block_size : int
+    common : Common
+    """
+
+    def __init__(
+        self,
+        session: runtime.Session,
+        scope: runtime.Scope,
+        mapper: Mapper,
+        picture: Picture,
+        palette: Palette,
+        block_size: int,
+        common: Common,
+    ) -> None:
+        self._session, self._picture, self._block, self._common = session, picture, block_size, common
+        self._entry_bytes = palette.index_dtype.itemsize
+        nearest = full_table.plain_table(mapper)
+        few, index = palette.index_dtype == np.uint8, "uchar" if palette.index_dtype == np.uint8 else "ushort"
+        colors = np.zeros((256 if few else len(palette), 4), np.uint8)
+        colors[: len(palette)] = palette.rgba()
+        tables = colors, _taken_off(colors, common), common.light, common.codes
+        self._tables = (nearest, *(scope.copy_of(table) for table in tables))
+        words = few and block_size % 4 == 0 and picture.width % 4 == 0
+        ptx = session.limits.is_nvidia and session.limits.compute_capability >= 70
+        forms = {"WORDS": int(words), "NEAR_COLORS": int(few), "PTX": int(ptx)}
+        self._phases = []
+        for phase in (OUTWARD, INWARD):
+            made = _phase(block_size, phase, ptx)
+            program = session.program(
+                FILE, **made.constants, **forms, CHANNELS=picture.channels, INDEX=index, LINEAR=int(common.linear)
+            )
+            path, place, order = (scope.copy_of(table) for table in (made.path, made.place, made.order))
+            self._phases.append((program, path, place, order))
+
+    def run(
+        self,
+        scope: runtime.Scope,
+        image: runtime.Buffer,
+        output: runtime.Buffer,
+        band: Band,
+    ) -> None:
+        """Queue both phases.
+
+        Parameters
+        ----------
+        scope : runtime.Scope
+            For what this needs.
+        image : pyopencl.Buffer
+            (rows, width, channels) uint8: rows band[0] to band[1] - 1 of the picture.
+        output : pyopencl.Buffer
+            (rows, width) of the palette's index dtype.
+        band : Band
+            Of `block_bands`; rows outside band[2]..band[3] of the output are not valid.
+        """
+        picture, block, common, launch = self._picture, self._block, self._common, self._session.launch
+        blocks = BandBlocks.of(picture, band, block)
+        groups, lanes = _groups(picture.width, block), _lanes(block)
+        edges = scope.empty(blocks.edge_bytes(EDGE_BYTES))
+        pixels = blocks.rows * groups * lanes * (-(-(block**2) // 4) * 4)
+        paths, entries = scope.empty(4 * pixels), scope.empty(self._entry_bytes * pixels)
+        for (program, path, place, order), (begin, end) in zip(self._phases, blocks.ranges, strict=True):
+            where = (blocks.picture, blocks.blocks(begin))
+            spread = ((groups * GROUP, block, end - begin), (GROUP, 1, 1))
+            launch(program.kernel("gather_paths"), *spread, image, paths, path, place, *where)
+            launch(
+                program.kernel("halftone_palette_paths"),
+                (groups * lanes, end - begin),
+                (lanes, 1),
+                paths,
+                entries,
+                order,
+                *self._tables,
+                edges,
+                *where,
+                common.limit,
+                common.amplitude,
+                common.gain,
+                common.key,
+            )
+            launch(program.kernel("scatter_paths"), *spread, entries, output, place, *where)

@@ -1,0 +1,1 @@
+"""The classic serial scan of error diffusion, in exact wavefronts."""

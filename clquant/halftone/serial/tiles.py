@@ -1,0 +1,74 @@
+"""Floyd and Steinberg's serial scan in the portable form: a work-group a tile, a work-item a row of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clquant import runtime
+from clquant.halftone.serial.wavefront import waves
+
+FILE = "halftone/serial/tiles.cl"
+ROWS, COLUMNS = 32, 64
+"""Of a tile."""
+
+
+class SerialTiles:
+    """The scan's launches for the bands of one picture, top to bottom; device memory belongs to a scope.
+
+    Parameters
+    ----------
+    session : runtime.Session
+    scope : runtime.Scope
+    constants : dict
+        Of `cl/halftone/serial/tiles.cl`, but for the size of tiles.
+    arguments : tuple
+        The kernel's before the image.
+    width : int
+        Of the picture.
+    """
+
+    rows = ROWS
+
+    def __init__(
+        self,
+        session: runtime.Session,
+        scope: runtime.Scope,
+        constants: dict[str, Any],
+        arguments: tuple[Any, ...],
+        width: int,
+    ) -> None:
+        self._session, self._arguments, self._width = session, arguments, width
+        program = session.program(FILE, **constants, ROWS=ROWS, COLUMNS=COLUMNS)
+        self._kernel = program.kernel("halftone_floyd_steinberg")
+        # Barriers cost a CPU a switch between work-items; one work-item does a tile's rows in turn there.
+        self._lanes = 1 if session.limits.is_cpu else session.work_group_size(self._kernel, ROWS)
+        self._errors_bytes = width * (2 if constants["GRAY"] else 8)
+        self._above = scope.zeros(self._errors_bytes)
+
+    @property
+    def row_bytes(self) -> int:
+        """A row of the picture in the largest of a band's buffers, the errors.
+
+        These take a row more than the pixels: a tile's share of it is added to each of its rows.
+        """
+        return self._errors_bytes + -(-self._errors_bytes // ROWS)
+
+    def run(self, scope: runtime.Scope, image: runtime.Buffer, output: runtime.Buffer, count: int) -> None:
+        """Queue a band of `count` rows.
+
+        Parameters
+        ----------
+        scope : runtime.Scope
+        image, output : runtime.Buffer
+            The rows' pixels, and where their results go.
+        count : int
+        """
+        session, lanes = self._session, self._lanes
+        errors = scope.empty((count + 1) * self._errors_bytes)
+        session.copy(errors, self._above, self._errors_bytes)
+        given = (*self._arguments, image, output, errors, np.int32(count), np.int32(self._width))
+        for wave, first, tiles in waves(count, self._width, ROWS, COLUMNS):
+            session.launch(self._kernel, tiles * lanes, lanes, *given, np.int32(wave), np.int32(first))
+        session.copy(self._above, errors, self._errors_bytes, count * self._errors_bytes)

@@ -1,0 +1,1 @@
+"""Counting a picture's colours on the device."""

@@ -1,0 +1,374 @@
+"""Counting the distinct colours of one picture or of many, on the device.
+
+Sums over pixels then become sums over weighted colours: the same integers, and many times fewer of them.
+
+Opaque colours are counted in a histogram of 2^24 bins, several slices of it one after the other where the device
+allows no buffer of that size; on CPUs, pixels are partitioned first and counted cell by cell. Pictures with partly
+transparent pixels, and small ones, go through a hash table instead. Either way the colours come out in Z-order
+(`cl/common/z_order.h`), so the result does not depend on scheduling.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.histogram.bins import CELL_BINS, CELLS, CODES, NOTES, TILES, Bins, count_tiles
+from clquant.images import Picture, row_bands
+from clquant.runtime import (
+    Buffer,
+    DeviceMemoryError,
+    InvalidArgument,
+    LocalMemory,
+    Scope,
+    Session,
+    Variant,
+)
+
+ALPHA_CELLS = 1 << 16
+PARTIAL, CLEAR = 1, 2  # bits of `cl/histogram/counting.cl`
+SMALLEST_TABLE, FIRST_TABLE = 1 << 12, 1 << 20  # slots of the first hash table, twice the pixels between these
+MAX_WEIGHT = 2**32 - 1
+# Pixels up to which pictures that may be partly transparent go through a table: the histogram would be for nothing.
+FEW_WITH_ALPHA = 1 << 12
+
+# Most counters that the partition's work-groups may need together.
+MOST_COUNTERS = 1 << 24
+
+PARTITION = Variant(
+    "partition", "histogram/counting_partition.cl", lambda limits: limits.is_cpu and not limits.is_simulator
+)
+PORTABLE = Variant("portable", "histogram/counting.cl")
+# Forms of counting opaque colours; `PARTITION` is shaped for CPUs and takes no weights.
+VARIANTS = (PARTITION, TILES, PORTABLE)
+
+
+@dataclass(frozen=True)
+class ColorCounts:
+    """Distinct colours and how often each occurs; pixels of alpha 0 are left out.
+
+    Attributes
+    ----------
+    n_colors : int
+        Distinct colours with a weight above 0.
+    colors : pyopencl.Buffer
+        (n_colors,) uint32: R | G << 8 | B << 16 | alpha << 24, in Z-order: by the interleaved bits of R, G, B
+        (and alpha, where `partial`), highest bits first.
+    counts : pyopencl.Buffer
+        (n_colors,) uint32: the pixels, or the sum of their weights.
+    cell_starts : ndarray
+        (cells + 1,) uint32: where the colours of each of 16^3 cells of side 16 begin (16^4 where `partial`).
+    total : int
+        Sum of `counts`, below 2^32.
+    transparent : int
+        Sum over the pixels of alpha 0, which are not among the colours.
+    partial : bool
+        Whether some pixel's alpha is neither 0 nor 255, whatever its weight.
+    clear : bool
+        Whether some pixel's alpha is 0, whatever its weight.
+    """
+
+    n_colors: int
+    colors: Buffer
+    counts: Buffer
+    cell_starts: npt.NDArray[np.uint32]
+    total: int
+    transparent: int
+    partial: bool
+    clear: bool
+
+    def to_host(self, session: Session) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
+        """Copies on the host.
+
+        Parameters
+        ----------
+        session : Session
+
+        Returns
+        -------
+        colors : ndarray
+            (n_colors, 4) uint8.
+        counts : ndarray
+            (n_colors,) uint32.
+        """
+        packed = session.download(self.colors, self.n_colors, np.uint32)
+        return packed.view(np.uint8).reshape(-1, 4), session.download(self.counts, self.n_colors, np.uint32)
+
+
+def count_colors(
+    session: Session,
+    scope: Scope,
+    pictures: Sequence[Picture],
+    weights: Sequence[npt.NDArray[np.uint32]] | None = None,
+) -> ColorCounts:
+    """Count the distinct colours of pictures together.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Owns the result's buffers.
+    pictures : sequence of Picture
+        Of 1, 3 or 4 channels; gray v counts as (v, v, v).
+    weights : sequence of ndarray, optional
+        One (H, W) uint32 array a picture, see `clquant.histogram.weights.fixed_point_weights`.
+
+    Returns
+    -------
+    ColorCounts
+
+    Raises
+    ------
+    InvalidArgument
+        If the pictures have 2^32 or more pixels together.
+    DeviceMemoryError
+        If the distinct colours do not fit the device.
+    """
+    pixels = sum(p.pixels for p in pictures)
+    if pixels > MAX_WEIGHT:
+        raise InvalidArgument(f"the images have {pixels} pixels together; allowed: at most {MAX_WEIGHT}")
+    return _Counter(session, scope, pictures, weights).count()
+
+
+class _Counter:
+    """One counting job: the pictures, their weights, and the notes that kernels leave."""
+
+    def __init__(
+        self,
+        session: Session,
+        scope: Scope,
+        pictures: Sequence[Picture],
+        weights: Sequence[npt.NDArray[np.uint32]] | None,
+    ) -> None:
+        self._session = session
+        self._scope = scope
+        self._pictures = pictures
+        self._weights = weights
+        self._pixels = sum(p.pixels for p in pictures)
+
+    @functools.cached_property
+    def _notes(self) -> Buffer:
+        """What kernels note, where no bins have notes of their own."""
+        return self._scope.zeros(4 * NOTES)
+
+    def count(self) -> ColorCounts:
+        """Count as if all were opaque first; that tells whether there is partial transparency."""
+        partition = self._session.choose(VARIANTS) is PARTITION and self._partition_fits()
+        by_table = self._session.tuned("counting.table_pixels")
+        if any(picture.channels == 4 for picture in self._pictures):
+            by_table = max(by_table, FEW_WITH_ALPHA)
+        if not partition and self._pixels <= by_table:
+            return self._hashed()
+        with self._session.scope() as inner:
+            counts = self._partitioned(inner) if partition else self._opaque(inner)
+        return counts if counts is not None else self._hashed()
+
+    def _launch_over_pixels(self, name: str, notes: Buffer, *args: object) -> None:
+        """Run a kernel over all pixels; it adds to its results, so parts of pictures may come in any order."""
+        session, weight_bytes = self._session, 0 if self._weights is None else 4
+        for i, picture in enumerate(self._pictures):
+            for row0, row1 in picture.parts(session, picture.width * weight_bytes):
+                with session.scope() as band:
+                    pixels = picture.upload(session, band, row0, row1)
+                    weights = notes
+                    if self._weights is not None:
+                        weights = band.upload(np.ascontiguousarray(self._weights[i][row0:row1]))
+                    n = (row1 - row0) * picture.width
+                    weighted = int(self._weights is not None)
+                    kernel = session.program(
+                        "histogram/counting.cl", CHANNELS=picture.channels, WEIGHTED=weighted
+                    ).kernel(name)
+                    group = session.work_group_size(kernel, session.tuned("counting.group"))
+                    items = min(n // 4 + 4, session.tuned("counting.work_items"))
+                    session.launch(kernel, items, group, pixels, weights, np.uint32(n), *args, notes)
+
+    def _launch_over_tiles(self, bins: Bins) -> None:
+        """Count all pixels, tile by tile."""
+        session = self._session
+        for picture in self._pictures:
+            for row0, row1 in picture.parts(session):
+                with session.scope() as band:
+                    pixels = picture.upload(session, band, row0, row1)
+                    count_tiles(session, pixels, picture.channels, picture.width, row1 - row0, bins)
+
+    def _noted(self) -> list[int]:
+        return [int(v) for v in self._session.download(self._notes, NOTES, np.uint32)]
+
+    def _partition_fits(self) -> bool:
+        pixels = sum(p.pixels for p in self._pictures)
+        counters = len(self._partition_bands()) * self._partition_groups * CELLS
+        return (
+            self._weights is None
+            and 2 * pixels <= self._session.limits.max_alloc
+            and counters <= min(MOST_COUNTERS, self._session.limits.max_alloc // 4)
+        )
+
+    def _partition_bands(self) -> list[tuple[Picture, int, int]]:
+        """Rows of each picture that fit the device."""
+        session = self._session
+        return [(p, *rows) for p in self._pictures for rows in row_bands(p.height, p.width * p.channels, session)]
+
+    @property
+    def _partition_groups(self) -> int:
+        return self._session.tuned("counting.groups_a_unit") * self._session.limits.compute_units
+
+    def _partitioned(self, inner: Scope) -> ColorCounts | None:
+        """Count cell by cell, after the pixels were partitioned by cells; None where one is partly transparent."""
+        session = self._session
+        groups = self._partition_groups
+        bands = len(self._partition_bands())
+        spread = inner.copy_of(_spread_by_3())
+        counters = inner.zeros(4 * bands * groups * CELLS)
+        self._launch_over_bands("count_cells", spread, counters, (self._notes,))
+        transparent, alphas, _ = self._noted()
+        if alphas & PARTIAL:
+            return None
+        counted = session.download(counters, (bands * groups, CELLS), np.uint32)
+        begins = _starts(counted.sum(axis=0, dtype=np.uint64))
+        earlier = np.cumsum(counted, axis=0, dtype=np.uint32) - counted
+        session.write(counters, begins[:-1] + earlier)
+        places = inner.empty(2 * int(begins[-1]))
+        self._launch_over_bands("place_pixels", spread, counters, (places,))
+        # Any number of channels will do; another than the pictures' would be one more program to compile.
+        program = session.program(PARTITION.file, CHANNELS=self._pictures[-1].channels)
+        occupied, where = inner.empty(4 * CELLS), inner.copy_of(begins)
+        memory = LocalMemory(4 * CELL_BINS)
+        session.launch(program.kernel("count_colors"), groups, 1, places, where, occupied, memory)
+        starts = _starts(session.download(occupied, CELLS, np.uint32))
+        n = int(starts[-1])
+        colors, counts = self._scope.empty(4 * n), self._scope.empty(4 * n)
+        given = (places, where, inner.copy_of(starts))
+        session.launch(program.kernel("collect_colors"), groups, 1, *given, colors, counts, memory)
+        return self._result(colors, counts, starts, transparent, alphas)
+
+    def _launch_over_bands(self, name: str, spread: Buffer, counters: Buffer, results: tuple[Buffer, ...]) -> None:
+        """Run a kernel of the partition over every band, each with its own rows of counters."""
+        session, groups = self._session, self._partition_groups
+        for band, (picture, row0, row1) in enumerate(self._partition_bands()):
+            with session.scope() as scope:
+                pixels = picture.upload(session, scope, row0, row1)
+                kernel = session.program(PARTITION.file, CHANNELS=picture.channels).kernel(name)
+                size, row = np.uint32((row1 - row0) * picture.width), np.uint32(band * groups)
+                session.launch(kernel, groups, 1, pixels, size, spread, row, counters, *results)
+
+    def _opaque(self, inner: Scope) -> ColorCounts | None:
+        """Count by histogram; None where a pixel is partly transparent."""
+        session = self._session
+        slices = max(1, -(-4 * CODES // session.limits.max_alloc))
+        cells = CELLS >> (slices - 1).bit_length()
+        tiles = session.choose(VARIANTS) is TILES and self._weights is None and cells == CELLS
+        bins = Bins(session, inner, cells, tiles)
+        parts: list[tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]] = []
+        transparent = alphas = 0
+        for first_cell in range(0, CELLS, cells):
+            first = first_cell * CELL_BINS
+            if tiles:
+                self._launch_over_tiles(bins)
+            else:
+                given = np.uint32(first), np.uint32(bins.size), bins.buffer
+                self._launch_over_pixels("count_opaque", bins.notes, *given)
+            where, starts, notes = bins.starts(inner)
+            transparent, alphas, _ = (int(v) for v in notes)
+            if alphas & PARTIAL:
+                return None
+            n = int(starts[-1])
+            found = bins.collected(self._scope if cells == CELLS else inner, first, where, n)
+            if first_cell + cells == CELLS:
+                bins.leave()
+            if cells == CELLS:
+                return self._result(*found, starts, transparent, alphas)
+            colors, counts = (session.download(buffer, n, np.uint32) for buffer in found)
+            parts.append((np.diff(starts), colors, counts))
+        occupied, colors, counts = (np.concatenate(p) for p in zip(*parts, strict=True))
+        buffers = self._scope.copy_of(colors), self._scope.copy_of(counts)
+        return self._result(*buffers, _starts(occupied), transparent, alphas)
+
+    def _hashed(self) -> ColorCounts:
+        """Count by a hash table that grows until the colours fit."""
+        session = self._session
+        most = 1 << ((session.limits.max_alloc // 4).bit_length() - 1)
+        slots = min(most, max(SMALLEST_TABLE, min(FIRST_TABLE, 1 << (2 * self._pixels).bit_length())))
+        while True:
+            with session.scope() as inner:
+                keys, sums = inner.zeros(4 * slots), inner.zeros(4 * slots)
+                session.fill(self._notes, np.zeros(1, np.uint32), 4 * NOTES)
+                self._launch_over_pixels("count_hashed", self._notes, np.uint32(slots - 1), keys, sums)
+                transparent, alphas, full = self._noted()
+                if not full:
+                    return self._ordered(inner, keys, sums, slots, transparent, alphas)
+            if slots == most:
+                raise DeviceMemoryError(f"more distinct colours than this device's largest table, of {most}, holds")
+            slots = min(4 * slots, most)
+
+    def _ordered(
+        self, inner: Scope, keys: Buffer, sums: Buffer, slots: int, transparent: int, alphas: int
+    ) -> ColorCounts:
+        """The taken slots of a hash table in Z-order."""
+        session = self._session
+        program = session.program("histogram/counting.cl", CHANNELS=4)
+        file_hashed, order_cells = program.kernel("file_hashed"), program.kernel("order_cells")
+        group = session.work_group_size(file_hashed, session.tuned("counting.group"))
+        cursors = inner.zeros(4 * ALPHA_CELLS)
+        given = (keys, sums, np.uint32(slots))
+        session.launch(file_hashed, slots, group, *given, np.int32(0), cursors, cursors, cursors)
+        starts = _starts(session.download(cursors, ALPHA_CELLS, np.uint32))
+        n = int(starts[-1])
+        where = inner.copy_of(starts)
+        codes, code_counts = inner.empty(4 * n), inner.empty(4 * n)
+        session.copy(cursors, where, 4 * ALPHA_CELLS)
+        session.launch(file_hashed, slots, group, *given, np.int32(1), cursors, codes, code_counts)
+        colors, counts = self._scope.empty(4 * n), self._scope.empty(4 * n)
+        group = session.work_group_size(order_cells, session.tuned("counting.group"))
+        session.launch(order_cells, n, group, np.uint32(n), where, codes, code_counts, colors, counts)
+        starts = starts if alphas & PARTIAL else _opaque_starts(starts)
+        return self._result(colors, counts, starts, transparent, alphas)
+
+    def _result(
+        self, colors: Buffer, counts: Buffer, starts: npt.NDArray[np.uint32], transparent: int, alphas: int
+    ) -> ColorCounts:
+        pixels = self._pixels if self._weights is None else sum(int(w.sum(dtype=np.uint64)) for w in self._weights)
+        return ColorCounts(
+            n_colors=int(starts[-1]),
+            colors=colors,
+            counts=counts,
+            cell_starts=starts,
+            total=pixels - transparent,
+            transparent=transparent,
+            partial=bool(alphas & PARTIAL),
+            clear=transparent > 0 or bool(alphas & CLEAR),
+        )
+
+
+def _spread_by_3() -> npt.NDArray[np.uint32]:
+    """The bits of 0..255, each moved to three times its place."""
+    values = np.arange(256)
+    spread: npt.NDArray[np.uint32] = np.sum([(values >> bit & 1) << 3 * bit for bit in range(8)], axis=0).astype(
+        np.uint32
+    )
+    return spread
+
+
+def _opaque_starts(starts: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """Starts of the 16^3 cells of colours of alpha 255 from those of 16^4."""
+    return np.append(starts[_opaque_cells()], starts[-1])
+
+
+@functools.cache
+def _opaque_cells() -> npt.NDArray[np.intp]:
+    """Which of 16^4 cells those of alpha 255 are: their alpha bits are all set."""
+    cell = np.arange(CELLS)
+    with_alpha = np.zeros(CELLS, np.intp)
+    for bit in range(4):
+        with_alpha |= ((cell >> (3 * bit) & 7) << 1 | 1) << (4 * bit)
+    return with_alpha
+
+
+def _starts(occupied: npt.NDArray[np.unsignedinteger]) -> npt.NDArray[np.uint32]:
+    """Exclusive prefix sums with the total, which is below 2^32, at the end."""
+    starts = np.zeros(len(occupied) + 1, np.uint32)
+    np.cumsum(occupied, dtype=np.uint32, out=starts[1:])
+    return starts

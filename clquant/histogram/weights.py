@@ -1,0 +1,170 @@
+"""What each pixel counts: weights a person gave, and pictures in which pixels stand as often as they count."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+
+from clquant import images, params
+from clquant.histogram.counting import MAX_WEIGHT
+from clquant.images import ImageLike, Picture
+from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, open_session
+
+# Of smaller sums of floats, the number of units that make 1 may be no float64.
+LEAST_SUM = 1e-280
+
+
+def fixed_point_weights(
+    weights: Sequence[npt.NDArray[np.floating] | npt.NDArray[np.integer]],
+) -> tuple[list[npt.NDArray[np.uint32]], float]:
+    """Weights of pixels as integers whose total is below 2^32.
+
+    Parameters
+    ----------
+    weights : sequence of ndarray
+        One array a picture. Integers are taken as they are. Floats are multiplied by the largest power of two that
+        keeps the total of all pictures below 2^32 and rounded to the nearest integer, halves to even.
+
+    Returns
+    -------
+    list of ndarray of uint32
+    float
+        How many units of these integers make 1 of the given weights.
+
+    Raises
+    ------
+    InvalidArgument
+        If a weight is negative or not finite; if floats add up to less than 1e-280, integers to 0 or 2^32 or more.
+    """
+    if not all(np.isfinite(w).all() and (w >= 0).all() for w in weights):
+        raise InvalidArgument("sample_weight has negative or non-finite values; allowed: finite numbers from 0 up")
+    if any(np.issubdtype(w.dtype, np.floating) for w in weights):
+        total = sum(float(w.sum(dtype=np.float64)) for w in weights)
+        if total < LEAST_SUM or not np.isfinite(total):
+            raise InvalidArgument(
+                f"sample_weight adds up to {total:g}; allowed: a finite sum above 0, at least {LEAST_SUM:g}"
+            )
+        # Rounding adds at most 1/2 a pixel, and a float64 sum of n terms is short by less than n.
+        room = MAX_WEIGHT - 2 * sum(w.size for w in weights)
+        exponent = int(np.floor(np.log2(room / total)))
+        return [np.rint(np.ldexp(w.astype(np.float64), exponent)).astype(np.uint32) for w in weights], 2.0**exponent
+    largest = max(int(w.max()) for w in weights)
+    if largest > MAX_WEIGHT:  # the sum might be too large for 64 bits
+        raise InvalidArgument(f"sample_weight goes up to {largest}; allowed: integers that add up to 1 to {MAX_WEIGHT}")
+    sums = sum(int(w.sum(dtype=np.uint64)) for w in weights)
+    if not 0 < sums <= MAX_WEIGHT:
+        raise InvalidArgument(f"sample_weight adds up to {sums}; allowed: 1 to {MAX_WEIGHT}")
+    return [w.astype(np.uint32) for w in weights], 1.0
+
+
+def _weight_array(weight: Any) -> npt.NDArray[Any]:
+    """An array as it is; of a picture or its path, the gray values."""
+    if not isinstance(weight, str | os.PathLike | PIL.Image.Image):
+        return params.array("sample_weight", weight, "integers or floats", "iuf")
+    drawn = images.read(weight, argument="sample_weight").array
+    assert drawn is not None
+    if drawn.shape[2] != 1:
+        raise InvalidArgument(f"sample_weight is a picture of {drawn.shape[2]} channels; allowed: a gray one")
+    return drawn[:, :, 0]
+
+
+def checked_weights(
+    sample_weight: Any, pictures: Sequence[Picture], sources: ImageLike | Sequence[ImageLike]
+) -> tuple[list[npt.NDArray[np.uint32]] | None, float]:
+    """Weights as integers, and how many of their units make one of the given.
+
+    Parameters
+    ----------
+    sample_weight : array_like or device array, gray picture or its path, a list of them, or None
+        (H, W) an image.
+    pictures : sequence of Picture
+    sources : image or list of images
+        What the pictures were read from.
+
+    Returns
+    -------
+    list of ndarray of uint32, or None
+        None where none are given.
+    float
+        See `fixed_point_weights`.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        If they do not fit the pictures.
+    FileError
+        If a file cannot be read.
+    """
+    if sample_weight is None:
+        return None, 1.0
+    several = isinstance(sources, list | tuple)
+    if several and not (isinstance(sample_weight, list | tuple) or np.ndim(sample_weight)):
+        raise InvalidType(f"sample_weight is {params.shown(sample_weight)}; allowed: a list, as images is one")
+    given = list(sample_weight) if several else [sample_weight]
+    if len(given) != len(pictures):
+        raise InvalidArgument(f"sample_weight has {len(given)} arrays; allowed: one for each of {len(pictures)} images")
+    arrays = []
+    for weight, picture in zip(given, pictures, strict=True):
+        array = _weight_array(weight)
+        if array.shape != (picture.height, picture.width):
+            allowed = (picture.height, picture.width)
+            raise InvalidArgument(f"sample_weight has shape {array.shape}; allowed: the image's {allowed}")
+        arrays.append(array)
+    return fixed_point_weights(arrays)
+
+
+def resampled(
+    pictures: Sequence[Picture], weights: Sequence[npt.NDArray[np.uint32]], queue: CommandQueue | None = None
+) -> tuple[Picture, bool]:
+    """As many pixels as some pictures have together, each as often as its weight says, in their order.
+
+    With c_i the total weight of the first i of N pixels and W = c_N, pixel s of the result is the pixel i with
+    c_i <= floor((2 s + 1) W / (2 N)) < c_(i + 1): systematic sampling. Equal weights give the pictures themselves.
+
+    Parameters
+    ----------
+    pictures : sequence of Picture
+    weights : sequence of ndarray of uint32
+        (H, W) each, together 1 to 2^32 - 1.
+    queue : pyopencl.CommandQueue, optional
+        For pictures on the device; default: their own.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        If a picture on the device is on no queue, or `queue` is none.
+
+    Returns
+    -------
+    Picture
+        (1, N, C), C the most channels of the pictures.
+    bool
+        Whether some of their pixels have alpha 0, whatever these weigh.
+    """
+    channels = max(picture.channels for picture in pictures)
+    rows = [_pixels(picture, channels, queue) for picture in pictures]
+    pixels, ends = np.concatenate(rows), np.cumsum(np.concatenate([w.ravel() for w in weights]), dtype=np.uint64)
+    count = np.uint64(len(pixels))
+    # 2 N and W are below 2^32, so the products are below 2^64.
+    places = (2 * np.arange(count, dtype=np.uint64) + np.uint64(1)) * ends[-1] // (np.uint64(2) * count)
+    chosen = np.searchsorted(ends, places, side="right")
+    clear = channels == 4 and not pixels[:, 3].all()
+    return images.read(np.ascontiguousarray(pixels[chosen])[None]), clear
+
+
+def _pixels(picture: Picture, channels: int, queue: CommandQueue | None) -> npt.NDArray[np.uint8]:
+    """(pixels, channels) of a picture on the host; gray is opaque gray RGB where channels are more."""
+    array = picture.array
+    if picture.device_array is not None:
+        array = picture.device_array.get(open_session(queue, [picture.device_array]).queue)
+    flat = np.asarray(array, np.uint8).reshape(picture.pixels, picture.channels)
+    if picture.channels == 1 and channels > 1:
+        flat = np.repeat(flat, 3, axis=1)
+    if flat.shape[1] == 3 and channels == 4:
+        flat = np.concatenate([flat, np.full((len(flat), 1), 255, np.uint8)], axis=1)
+    return flat

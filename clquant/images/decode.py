@@ -1,0 +1,231 @@
+"""Picture files, PIL images and arrays of other dtypes -> uint8 arrays, by the rules that `clquant.images` states."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import stat
+import threading
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+import PIL.ImageOps
+from PIL import ImageCms
+
+from clquant.images.files import read_bytes
+from clquant.params import shown
+from clquant.runtime import FileError, InvalidArgument, InvalidType
+
+MAX_FILE_PIXELS = 1 << 29  # 23170 x 23170; a file that claims more is refused before it is decoded
+
+# GIF, PNG and TIFF make at most some 8000 pixels of a byte (deflate: 1032 bytes, eight pixels each at one bit). The
+# formats named have no such bound, nor has one-bit fax coding, which spends a bit on a blank row of any length.
+MOST_PIXELS_A_BYTE = 1 << 14
+BOUNDLESS_FORMATS = {"AVIF", "JPEG2000", "WEBP"}
+
+# Pillow's decoders raise all of these on damaged files.
+_DECODER_ERRORS = (OSError, SyntaxError, ValueError, EOFError, IndexError, TypeError, KeyError, OverflowError)
+
+_pillow_limit = threading.Lock()
+
+
+def to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
+    """An array's values as 0..255, by the rules of `clquant.images`.
+
+    Raises
+    ------
+    InvalidArgument
+        If a float is not in 0..1.
+    InvalidType
+        If it has any other dtype.
+    """
+    if array.dtype == np.uint8:
+        return array
+    if array.dtype == np.bool_:
+        full: npt.NDArray[np.uint8] = array.astype(np.uint8) * np.uint8(255)
+        return full
+    if array.dtype.newbyteorder("=") == np.uint16:
+        narrow: npt.NDArray[np.uint8] = ((array.astype(np.uint32) + 128) // 257).astype(np.uint8)
+        return narrow
+    if np.issubdtype(array.dtype, np.floating):
+        if array.size and not bool(((array >= 0) & (array <= 1)).all()):
+            raise InvalidArgument(f"{argument} has float values outside 0..1 (or NaN); allowed: floats in 0..1")
+        rounded: npt.NDArray[np.uint8] = np.floor(array.astype(np.float64) * 255 + 0.5).astype(np.uint8)
+        return rounded
+    raise InvalidType(f"{argument} is {shown(array)}; allowed: uint8, bool, uint16, or floats in 0..1")
+
+
+def from_file(path: str, argument: str) -> npt.NDArray[np.uint8]:
+    """A picture file's first frame, (H, W) or (H, W, 3 or 4).
+
+    Raises
+    ------
+    FileError
+        If it cannot be read, is damaged, or claims more than `MAX_FILE_PIXELS` or than its bytes can hold.
+    InvalidArgument, InvalidType
+        As `from_pil`.
+    """
+    with _opened(os.fsdecode(path), argument) as image:
+        return _converted(image, argument)
+
+
+def from_bytes(data: bytes, argument: str) -> npt.NDArray[np.uint8]:
+    """As `from_file`, of a file's bytes."""
+    with _opened(data, argument) as image:
+        return _converted(image, argument)
+
+
+def frames(source: str | bytes, argument: str) -> list[npt.NDArray[np.uint8]]:
+    """Every frame of a file, given by its path or bytes, as `from_file` reads the first; one of what is no animation.
+
+    Raises
+    ------
+    FileError, InvalidArgument, InvalidType
+        As `from_file`.
+    """
+    with _opened(source, argument) as image:
+        found = []
+        for number in range(getattr(image, "n_frames", 1)):
+            image.seek(number)
+            found.append(_converted(image, argument))
+        return found
+
+
+@contextlib.contextmanager
+def _opened(source: str | bytes, argument: str) -> Iterator[PIL.Image.Image]:
+    """A picture whose size its bytes can hold; whatever decoders raise inside the block becomes `FileError`."""
+    what = argument if isinstance(source, bytes) else repr(source)
+    cannot = f"cannot read {what}" if argument in (what, shown(source)) else f"{argument}: cannot read {what}"
+    try:
+        # A pipe can be read once only, and says nothing of its length.
+        if isinstance(source, str) and _is_pipe(source):
+            source = read_bytes(source)
+        nbytes = len(source) if isinstance(source, bytes) else os.path.getsize(source)
+        with _open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
+            _check_claim(image, nbytes)
+            yield image
+    except FileNotFoundError as error:
+        raise FileError(f"{cannot}: there is no such file") from error
+    except PIL.UnidentifiedImageError as error:
+        raise FileError(f"{cannot}: not a picture in a format that Pillow knows") from error
+    except PIL.Image.DecompressionBombError as error:
+        raise FileError(f"{cannot}: more than {MAX_FILE_PIXELS} pixels") from error
+    except (FileError, InvalidArgument, InvalidType):
+        raise
+    except _DECODER_ERRORS as error:
+        raise FileError(f"{cannot}: {getattr(error, 'strerror', None) or error}") from error
+    except MemoryError as error:
+        raise FileError(f"{cannot}: it needs more memory than there is") from error
+
+
+def _is_pipe(path: str) -> bool:
+    kind = os.stat(path).st_mode
+    return stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
+
+
+def _check_claim(image: PIL.Image.Image, nbytes: int) -> None:
+    """Refuse a damaged size before its pixels are made: no file of these formats holds so many in so few bytes."""
+    boundless = image.mode == "1" or image.format in BOUNDLESS_FORMATS
+    if not boundless and image.width * image.height > MOST_PIXELS_A_BYTE * nbytes:
+        raise ValueError(f"it claims {image.width} x {image.height} pixels, more than its {nbytes} bytes can hold")
+
+
+def _open(source: str | io.BytesIO) -> PIL.Image.Image:
+    """Open a file under this library's own bound on pixels instead of Pillow's lower one."""
+    with _pillow_limit, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        before = PIL.Image.MAX_IMAGE_PIXELS
+        PIL.Image.MAX_IMAGE_PIXELS = MAX_FILE_PIXELS // 2  # Pillow raises above twice this number
+        try:
+            return PIL.Image.open(source)
+        finally:
+            PIL.Image.MAX_IMAGE_PIXELS = before
+
+
+def from_pil(image: PIL.Image.Image, argument: str) -> npt.NDArray[np.uint8]:
+    """A PIL image's pixels, (H, W) or (H, W, 3 or 4); see `clquant.images` for the rules.
+
+    Raises
+    ------
+    FileError
+        If its file, which is read only now, is damaged, or its `info` holds nonsense.
+    InvalidArgument
+        If it has no pixels.
+    InvalidType
+        If its mode holds more than 16 bits a value.
+    """
+    try:
+        return _converted(image, argument)
+    except (InvalidArgument, InvalidType):
+        raise
+    except _DECODER_ERRORS as error:
+        raise FileError(f"{argument}: cannot read the PIL image: {error}") from error
+
+
+def _converted(image: PIL.Image.Image, argument: str) -> npt.NDArray[np.uint8]:
+    if 0 in image.size:
+        raise InvalidArgument(f"{argument} has the size {image.size}, so no pixels; allowed: at least one pixel")
+    key = _color_key(image)
+    upright = PIL.ImageOps.exif_transpose(image) or image
+    if key is not None and upright.mode in ("1", "L", "RGB"):
+        upright.info["transparency"] = key
+        upright = upright.convert("RGBA")
+    upright = _to_srgb(upright)
+    mode = upright.mode
+    if mode in ("L", "RGB", "RGBA"):
+        return np.asarray(upright)
+    if mode == "1":
+        return np.asarray(upright.convert("L"))
+    if mode.startswith("I;16") or mode == "I":
+        values = np.asarray(upright).astype(np.int64)
+        if values.min() < 0 or values.max() > 65535:
+            raise InvalidType(f"{argument} is a PIL image of mode I with values outside 0..65535; convert it first")
+        gray = to_uint8(values.astype(np.uint16), argument)
+        return gray if key is None else np.dstack([gray, gray, gray, np.uint8(255) * (values != key)])
+    if mode == "F":
+        raise InvalidType(f"{argument} is a PIL image of mode F; allowed: 8- or 16-bit pictures; convert it first")
+    transparent = mode in ("LA", "PA", "La", "RGBa") or "transparency" in upright.info
+    transparent |= mode == "P" and getattr(upright.palette, "mode", "RGB") == "RGBA"  # as Image.quantize makes
+    if mode == "La":
+        upright = upright.convert("LA")
+    return np.asarray(upright.convert("RGBA" if transparent else "RGB"))
+
+
+# What Pillow multiplies a PNG's gray values of 2 and 4 bits by, but not the one that the file names as transparent.
+_KEY_SCALES = {"L;2": 85, "L;4": 17}
+
+
+def _color_key(image: PIL.Image.Image) -> Any:
+    """The gray value or colour that a file says is transparent, on the scale of its pixels; None without one.
+
+    An image that was converted or made in memory has no format: its mode counts, whatever its `info` still says.
+    """
+    key = image.info.get("transparency")
+    if image.format is None or image.mode == "P" or key is None:
+        return None
+    if image.format != "PNG":
+        return key
+    if image.mode == "RGB" and max(key) > 255:  # 16 bits a channel, of which Pillow reads the high byte
+        return tuple(part >> 8 for part in key)
+    tiles = getattr(image, "tile", None)  # until the pixels are read
+    return key * _KEY_SCALES.get(str(tiles[0][3]), 1) if tiles and image.mode == "L" else key
+
+
+def _to_srgb(image: PIL.Image.Image) -> PIL.Image.Image:
+    """The picture in sRGB if it carries a profile that Pillow can convert; else as it is."""
+    profile = image.info.get("icc_profile")
+    if not profile or image.mode not in ("RGB", "RGBA"):
+        return image
+    try:
+        source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        if "srgb" in ImageCms.getProfileDescription(source).lower():
+            return image
+        converted = ImageCms.profileToProfile(image, source, ImageCms.createProfile("sRGB"), outputMode=image.mode)
+    except (ImportError, OSError, ValueError, ImageCms.PyCMSError):
+        return image  # a broken profile says nothing about the colours
+    return converted or image

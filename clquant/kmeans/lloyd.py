@@ -1,0 +1,359 @@
+"""Lloyd's algorithm over weighted points on the device: exact, deterministic, without a trip to the host in a step.
+
+S. P. Lloyd, "Least squares quantization in PCM", IEEE Transactions on Information Theory 28 (1982). The kernels and the
+bounds that make them exact are in `cl/kmeans/lloyd.cl`, `cl/kmeans/lloyd_update.cl`, `cl/kmeans/lloyd_step.cl` and
+`cl/kmeans/lloyd_grid.cl`.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.kmeans.lloyd_grid import GRID, LloydGrid
+from clquant.kmeans.lloyd_grid import MOST_CENTERS as MOST_IN_GRID
+from clquant.kmeans.points import GROUP, MOST_SQUARED, PADDING, TILE, Points, Tiles, tiles_of
+from clquant.runtime import (
+    NVIDIA_FENCE,
+    Buffer,
+    LocalMemory,
+    PreparedLaunch,
+    Progress,
+    Reading,
+    Scope,
+    Session,
+    Variant,
+)
+
+SLOTS = 16
+STATE_WORDS = 5
+DONE, STEPS, INERTIA = 0, 1, 2
+
+# Forms of a step: `LANES` is shaped for CPUs; `GRID` does many in one launch; `FUSED` is a single launch, for devices
+# whose fence reaches all groups.
+LANES = Variant("lanes", "kmeans/lloyd_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator)
+FUSED = Variant(
+    "fused",
+    "kmeans/lloyd_step.cl",
+    lambda limits: limits.is_nvidia and limits.int64_atomics,
+    {"DEVICE_FENCE": NVIDIA_FENCE, "WIDE_ATOMICS": 1, "SHORTLIST": 256},
+)
+PORTABLE = Variant("portable", "kmeans/lloyd.cl")
+VARIANTS = (LANES, GRID, FUSED, PORTABLE)
+# With more centers than this, moving them takes longer than another launch.
+MOST_FUSED = 4096
+
+
+class Lloyd:
+    """Centers of weighted points, and the steps that move them.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Owns the buffers.
+    points : Points
+    k : int
+        How many centers, 1 to 65536.
+    pinned : int
+        So many of the first centers never move, and take no part in repairs.
+    tiles : Tiles, optional
+        Of the points, where they were made before, in a scope that lasts as long.
+
+    Attributes
+    ----------
+    centers : pyopencl.Buffer
+        (dims, k_stride) float32 planes of integers, in units of the points.
+    totals : pyopencl.Buffer
+        (1 + 2 dims, k) uint64, of the last step: each center's weight, sums of coordinates, and sums of squared
+        differences by axis about the center as it was before the step (or, in the first of these, of squared
+        distances).
+    grid : LloydGrid or None
+        What does many steps at once, where that form is taken.
+    """
+
+    def __init__(
+        self, session: Session, scope: Scope, points: Points, k: int, pinned: int = 0, tiles: Tiles | None = None
+    ) -> None:
+        assert sum(e * e for e in points.extent) < MOST_SQUARED
+        dims = points.space.dims
+        self._session = session
+        self._scope = scope
+        self.points = points
+        self.k = k
+        self.pinned = pinned
+        self.k_stride = -(-k // PADDING) * PADDING
+        self.centers = (scope.zeros if k < self.k_stride else scope.empty)(4 * dims * self.k_stride)
+        self.totals = scope.empty(8 * (1 + 2 * dims) * k)
+        self.state = scope.empty(4 * STATE_WORDS)
+        self._tiles = tiles
+        self._prepared: dict[tuple[bool, int, bool], list[PreparedLaunch]] = {}
+        most = {GRID.file: MOST_IN_GRID[dims], FUSED.file: MOST_FUSED}
+        variant = session.choose([v for v in VARIANTS if k <= most.get(v.file, k)])
+        self.grid = LloydGrid(session, scope, self, variant) if variant.file == GRID.file else None
+        if self.grid is not None:
+            return
+        self._program = session.program(variant.file, DIMS=dims, **variant.constants)
+        self._fused = variant.file == FUSED.file
+        lanes = variant.file == LANES.file
+        kernel = self._program.kernel("lloyd_step" if self._fused else "assign_tiles")
+        wanted = 1 if lanes else session.tuned("kmeans.group")
+        self._group = session.work_group_size(kernel, wanted, 24 if self._fused else 8)
+        # Groups share the tiles among them; each has lists of up to k centers, in the lanes form its own sums as well.
+        self._list_bytes = 12 * (1 + dims) * self.k_stride if lanes else 2 * k
+        self._sum_bytes = 8 * (1 + 2 * dims) * k
+        self._sums_a_group = lanes
+        largest = max(self._list_bytes, self._sum_bytes) if lanes else self._list_bytes
+        groups = session.tuned("kmeans.groups_a_unit") * session.limits.compute_units
+        self._most_groups = max(1, min(groups, session.limits.max_alloc // largest))
+        self._pairs = scope.empty(8 * k)
+
+    @functools.cached_property
+    def tiles(self) -> Tiles:
+        """Of the points; made for the first step, as starting centers are found without."""
+        largest = TILE if self.grid is None else self.grid.tile
+        return self._tiles or tiles_of(self._session, self._scope, self.points, largest)
+
+    @functools.cached_property
+    def _groups(self) -> int:
+        return min(self.tiles.n, self._most_groups)
+
+    @functools.cached_property
+    def _scratch(self) -> tuple[Buffer, Buffer, int]:
+        """The groups' lists, the sums, and how many copies of these there are."""
+        copies = self._groups if self._sums_a_group else 1
+        return self._scope.empty(self._list_bytes * self._groups), self._scope.zeros(self._sum_bytes * copies), copies
+
+    def set_centers(self, centers: npt.NDArray[np.int64]) -> None:
+        """Start from given centers.
+
+        Parameters
+        ----------
+        centers : ndarray
+            (k, dims) int64 in units of the points, 0 to their extent.
+        """
+        planes = np.zeros((self.points.space.dims, self.k_stride), np.float32)
+        planes[:, : self.k] = centers.T
+        self._session.write(self.centers, planes)
+
+    def pick_centers(self, chosen: npt.NDArray[np.int64]) -> None:
+        """Start from some of the points.
+
+        Parameters
+        ----------
+        chosen : ndarray
+            (k,) int64, 0 to n - 1.
+        """
+        session, points = self._session, self.points
+        kernel = session.program("kmeans/points.cl", **points.space.constants()).kernel("pick_points")
+        sizes = np.uint32(self.k), np.uint32(self.k_stride)
+        with session.scope() as scope:
+            which = scope.copy_of(chosen.astype(np.uint32))
+            group = session.work_group_size(kernel, GROUP)
+            given = (points.coordinates, np.uint32(points.stride), which)
+            session.launch(kernel, self.k, group, *given, *sizes, self.centers)
+
+    def get_centers(self) -> npt.NDArray[np.int64]:
+        """(k, dims) integers in units of the points."""
+        planes = self._session.download(self.centers, (self.points.space.dims, self.k_stride), np.float32)
+        centers: npt.NDArray[np.int64] = planes[:, : self.k].T.astype(np.int64)
+        return centers
+
+    def get_totals(self) -> npt.NDArray[np.uint64]:
+        """(1 + 2 dims, k): see `totals`."""
+        return self._session.download(self.totals, (1 + 2 * self.points.space.dims, self.k), np.uint64)
+
+    def restart(self) -> None:
+        """Forget that the steps so far were done; what comes before the first."""
+        if self.grid is not None:
+            self.grid.fresh = True
+            return
+        self._session.fill(self.state, np.zeros(1, np.uint32), 4 * STATE_WORDS)
+
+    def step(self, by_axis: bool = False, tolerance: int = 0, still: bool = False) -> None:
+        """Queue a step: the assignment of every point, the move of every center to its points' mean, and the repair of
+        those without points. Nothing happens where the steps since `restart` are done, unless `by_axis`.
+
+        Parameters
+        ----------
+        by_axis : bool
+            Whether squared differences are summed for each axis, which takes longer; else only squared distances.
+        tolerance : int
+            2^64 times the relative fall of inertia at which the steps are done.
+        still : bool
+            Whether all centers stay where they are, so that only their statistics come of it.
+        """
+        self._steps(1, by_axis, tolerance, still)
+
+    def _steps(self, count: int, by_axis: bool, tolerance: int, still: bool) -> None:
+        """Queue several steps."""
+        if self.grid is not None:
+            self.grid.steps(count, by_axis, tolerance, self.k if still else self.pinned)
+            return
+        for _ in range(count):
+            for launch in self._step(by_axis, tolerance, still):
+                launch.queue()
+
+    def prepare(self, tol: float) -> None:
+        """Make what `run` needs, while the device has something else to do.
+
+        Parameters
+        ----------
+        tol : float
+            As `run` takes it.
+        """
+        if self.grid is not None:
+            self.grid.prepare()
+        else:
+            self._step(False, _tolerance(tol), False)
+
+    def _step(self, by_axis: bool, tolerance: int, still: bool) -> list[PreparedLaunch]:
+        key = by_axis, tolerance, still
+        if key not in self._prepared:
+            self._prepared[key] = self._launches(by_axis, tolerance, self.k if still else self.pinned)
+        return self._prepared[key]
+
+    def _launches(self, by_axis: bool, tolerance: int, pinned: int) -> list[PreparedLaunch]:
+        session, scope, points = self._session, self._scope, self.points
+        lists, sums, copies = self._scratch
+        tiles = (
+            *(points.coordinates, np.uint32(points.stride), points.weights, self.tiles.starts, self.tiles.boxes),
+            *(np.uint32(self.tiles.n), self.centers, np.uint32(self.k), np.uint32(self.k_stride), np.uint32(by_axis)),
+            *(self.state, lists, sums),
+        )
+        moves = (np.uint32(pinned), np.array((*points.extent, 0)[:4], np.int32), np.uint64(tolerance))
+        local_sums = LocalMemory(8 * SLOTS * (1 + 2 * points.space.dims))
+        items, group = self._groups * self._group, self._group
+        if self._fused:
+            kernel = self._program.kernel("lloyd_step")
+            local = LocalMemory(24 * group), local_sums
+            return [session.prepare(scope, kernel, items, group, *tiles, self.totals, *moves, self._pairs, *local)]
+        assign = self._program.kernel("assign_tiles")
+        update = session.program("kmeans/lloyd_update.cl", DIMS=points.space.dims).kernel("update_centers")
+        update_group = session.work_group_size(update, session.tuned("kmeans.update_group"), 24)
+        return [
+            session.prepare(scope, assign, items, group, *tiles, LocalMemory(8 * group), local_sums),
+            session.prepare(
+                *(scope, update, update_group, update_group),
+                *(sums, np.uint32(copies), self.totals, self.centers),
+                *(np.uint32(self.k), np.uint32(self.k_stride), *moves, np.uint32(by_axis)),
+                *(self._pairs, self.state, LocalMemory(24 * update_group)),
+            ),
+        ]
+
+    def copy_centers(self, other: Lloyd) -> None:
+        """Take the centers of another set.
+
+        Parameters
+        ----------
+        other : Lloyd
+            With as many centers, in the same space.
+        """
+        self._session.copy(self.centers, other.centers, 4 * self.points.space.dims * self.k_stride)
+
+    def run(
+        self,
+        max_iter: int,
+        tol: float = 0.0,
+        progress: Progress | None = None,
+        position: tuple[int, int] = (0, 0),
+        meanwhile: Callable[[], None] | None = None,
+    ) -> int:
+        """Steps until they are done.
+
+        Parameters
+        ----------
+        max_iter : int
+            Most steps.
+        tol : float
+            0 <= tol < 1: done where a step's inertia is no more than this part below the step's before; with 0
+            where no center moves.
+        progress : Progress, optional
+            Told of the steps, from `position[0]` on out of `position[1]`.
+        position : tuple of int
+        meanwhile : callable, optional
+            Called when the first steps are queued, before the device is waited for.
+
+        Returns
+        -------
+        int
+            The steps done.
+        """
+        self.restart()
+        queued = steps = 0
+        told = self.grid is None or (progress is not None and progress.wanted)
+        batch = self._session.tuned("kmeans.steps_a_wait" if told else "kmeans.steps_a_launch")
+        ahead = 0 if self._session.limits.unified_memory else 1
+        states: collections.deque[Reading] = collections.deque()
+        while queued < max_iter or states:
+            if queued < max_iter:
+                count = min(batch, max_iter - queued)
+                self._steps(count, False, _tolerance(tol), False)
+                queued += count
+                states.append(self._read_state())
+                # The device has the next steps, which change nothing after the last one, before it is waited for.
+                if len(states) <= ahead:
+                    continue
+            if meanwhile is not None:
+                meanwhile()
+                meanwhile = None
+            state = states.popleft().array()
+            steps = int(state[STEPS])
+            if progress is not None:
+                progress.report(position[0] + steps, position[1])
+            if state[DONE]:
+                break
+        return steps
+
+    def inertia(self) -> int:
+        """Sum over the points of weight times squared distance to the nearest center, in units of the points."""
+        return self.inertia_later()()
+
+    def inertia_later(self) -> Callable[[], int]:
+        """What gives the `inertia` of the present centers when it is called, and waits for the device then only."""
+        self.restart()
+        self.step(still=True)
+        state = self._read_state()
+        return lambda: int(state.array()[INERTIA : INERTIA + 2].view(np.uint64)[0])
+
+    def _read_state(self) -> Reading:
+        return Reading(self._session, self.state, STATE_WORDS, np.uint32)
+
+
+class LloydSets:
+    """Sets of centers of the same points, made when they are asked for first; they share the tiles.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Owns their buffers.
+    points : Points
+    """
+
+    def __init__(self, session: Session, scope: Scope, points: Points) -> None:
+        self.points = points
+        self._session = session
+        self._scope = scope
+        self._made: dict[tuple[int, int], Lloyd] = {}
+
+    def lloyd(self, k: int, pinned: int = 0) -> Lloyd:
+        """The set of k centers, of which the first `pinned` never move.
+
+        Parameters
+        ----------
+        k, pinned : int
+        """
+        if (k, pinned) not in self._made:
+            tiles = next((lloyd.tiles for lloyd in self._made.values()), None)
+            self._made[k, pinned] = Lloyd(self._session, self._scope, self.points, k, pinned, tiles)
+        return self._made[k, pinned]
+
+
+def _tolerance(tol: float) -> int:
+    """As steps take it."""
+    return int(tol * 2**64)

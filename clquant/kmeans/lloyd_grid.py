@@ -1,0 +1,202 @@
+"""Many steps of Lloyd's algorithm in one launch, in the form whose work-groups meet (`cl/kmeans/lloyd_grid.cl`)."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.kmeans.points import TILE
+from clquant.runtime import NVIDIA_FENCE, Kernel, Limits, LocalMemory, PreparedLaunch, Scope, Session, Variant
+
+if TYPE_CHECKING:
+    from clquant.kmeans.lloyd import Lloyd
+
+# Of `cl/kmeans/lloyd_grid.cl`: sums that steps take in turn, and those of the best centers; of
+# `cl/common/grid_barrier.h`; and of `cl/kmeans/swaps_warps.h`.
+SUMS = 4
+MEETING_WORDS = 96
+WORDS_A_PLACE = 12
+SEEDING = "kmeans/lloyd_grid_seeding.cl"
+# Centers of a tile's list that a warp has in local memory.
+SHORTLIST = 64
+# Points of a work-item at a time: the fewest where each point has so many work-items (of many centers, whose lists are
+# long, fewer do); the most where each work-item has so many points. A tile has at least `LEAST_POINTS` times as many.
+ROWS = (1, 2, 4)
+ITEMS_A_POINT, ITEMS_A_POINT_OF_MANY, MANY = 4, 2, 128
+LEAST_POINTS = 32
+# Local memory that is left to the compiler.
+SPARE_BYTES = 1024
+# Of the arguments that `GRID_PARAMETERS` of `cl/kmeans/lloyd_grid.cl` lists, `pinned`; and the first of a kernel's own.
+PINNED_AT, OWN_AT = 12, 18
+# What a device has at least: work-items of a group, and bytes of local memory.
+LEAST_GROUP = 128
+LEAST_LOCAL = 48 << 10
+
+
+def _admits(limits: Limits) -> bool:
+    room = limits.work_group >= LEAST_GROUP and limits.local_memory >= LEAST_LOCAL
+    return limits.is_nvidia and limits.compute_capability >= 80 and limits.int64_atomics and room
+
+
+GRID = Variant(
+    "grid",
+    "kmeans/lloyd_grid.cl",
+    _admits,
+    {"DEVICE_FENCE": NVIDIA_FENCE, "WARP": 32, "SHORTLIST": SHORTLIST},
+)
+# With more centers than this, by dimensions, other forms are taken: local memory leaves room for few work-items.
+MOST_CENTERS = {3: 512, 4: 256}
+
+
+class LloydGrid:
+    """The launches of one `Lloyd`.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Owns what they need.
+    lloyd : Lloyd
+    variant : Variant
+        `GRID`, or one like it.
+    """
+
+    def __init__(self, session: Session, scope: Scope, lloyd: Lloyd, variant: Variant) -> None:
+        self._session = session
+        self._scope = scope
+        self._lloyd = lloyd
+        self._variant = variant
+        self._dims = lloyd.points.space.dims
+        self._warp = int(variant.constants["WARP"])
+        self._listed = int(variant.constants["SHORTLIST"])
+        # Of planes of centers in local memory: whole warps, and vectors of four.
+        whole = max(4, self._warp)
+        self._stride = -(-lloyd.k // whole) * whole
+        self.fresh = True
+
+    @functools.cached_property
+    def _group(self) -> int:
+        """Work-items of a group: as many as their lists leave room for beside the centers."""
+        group = min(self._session.tuned("kmeans.grid_group"), self._session.limits.work_group)
+        while group > self._warp and self._local_bytes(group, True) + SPARE_BYTES > self._session.limits.local_memory:
+            group //= 2
+        return group
+
+    @functools.cached_property
+    def _rows(self) -> int:
+        points, items = self._lloyd.points.n, self._most_groups * self._group
+        if points * (ITEMS_A_POINT_OF_MANY if self._lloyd.k > MANY else ITEMS_A_POINT) <= items:
+            return ROWS[0]
+        return ROWS[1] if points < items * ROWS[2] else ROWS[2]
+
+    @property
+    def tile(self) -> int:
+        """Most points of a tile: about as many as make a tile for each warp there is."""
+        warps = self._most_groups * self._group // self._warp
+        return min(TILE, max(LEAST_POINTS * self._rows, 1 << (self._lloyd.points.n // warps).bit_length()))
+
+    def _kernel(self, name: str) -> Kernel:
+        constants = {"DIMS": self._dims, "ROWS": self._rows, "GROUP": self._group, **self._variant.constants}
+        return self._session.program(self._variant.file, **constants).kernel(name)
+
+    @property
+    def _most_groups(self) -> int:
+        """One a compute unit, so that all are there at once whatever registers and local memory they take."""
+        return self._session.limits.compute_units
+
+    def _scratch_bytes(self, group: int, swaps: bool) -> int:
+        k = self._lloyd.k
+        lists = group // self._warp * (self._listed * 18 + self._warp * 32)
+        repair = 16 * group + 8 + 8 * k
+        return max(lists, repair, 8 * group + 4 * WORDS_A_PLACE * self._stride if swaps else 0)
+
+    def _local_bytes(self, group: int, swaps: bool) -> int:
+        return 4 * self._dims * self._stride * (2 if swaps else 1) + self._scratch_bytes(group, swaps)
+
+    @functools.cached_property
+    def _memory(self) -> tuple[object, ...]:
+        """The sums, and the words that groups meet by."""
+        words = self._scope.zeros(4 * MEETING_WORDS)
+        return self._scope.zeros(8 * SUMS * (1 + 2 * self._dims) * self._lloyd.k), words
+
+    def _prepared(self, name: str, pinned: int, swaps: bool, *more: object) -> PreparedLaunch:
+        lloyd, points, tiles = self._lloyd, self._lloyd.points, self._lloyd.tiles
+        sums, words = self._memory
+        groups = max(1, min(self._most_groups, tiles.n))
+        return self._session.prepare(
+            *(self._scope, self._kernel(name), groups * self._group, self._group),
+            *(points.coordinates, np.uint32(points.stride), points.weights, tiles.starts, tiles.boxes),
+            *(np.uint32(tiles.n), lloyd.centers, np.uint32(lloyd.k), np.uint32(lloyd.k_stride), lloyd.state),
+            *(sums, lloyd.totals, np.uint32(pinned), np.array((*points.extent, 0)[:4], np.int32), words),
+            LocalMemory(4 * self._dims * self._stride * (2 if swaps else 1)),
+            *(np.uint32(self._stride), LocalMemory(self._scratch_bytes(self._group, swaps)), *more),
+        )
+
+    @functools.cached_property
+    def _steps(self) -> PreparedLaunch:
+        return self._prepared("lloyd_steps", 0, False, *(np.uint32(0), np.uint64(0), np.uint32(0), np.uint32(0)))
+
+    def prepare(self) -> None:
+        """Make what `steps` needs."""
+        assert self._steps
+
+    def steps(self, most: int, by_axis: bool, tolerance: int, pinned: int) -> None:
+        """Queue steps until they are done, as `Lloyd.step` takes its arguments.
+
+        Parameters
+        ----------
+        most : int
+            Most steps.
+        by_axis : bool
+        tolerance : int
+        pinned : int
+            Centers that stay where they are.
+        """
+        launch = self._steps
+        launch.set(PINNED_AT, np.uint32(pinned))
+        launch.set(OWN_AT, np.uint32(by_axis), np.uint64(tolerance), np.uint32(self.fresh), np.uint32(most))
+        launch.queue()
+        self.fresh = False
+
+    def seed(self, a_round: int, key: npt.NDArray[np.uint32]) -> None:
+        """Queue all of `clquant.kmeans.seeding.sample_centers`.
+
+        Parameters
+        ----------
+        a_round : int
+            Centers drawn at a time after the first.
+        key : ndarray
+            The seed's words.
+        """
+        session, lloyd, points = self._session, self._lloyd, self._lloyd.points
+        constants = {"DIMS": self._dims, "GROUP": self._group, **self._variant.constants}
+        kernel = session.program(SEEDING, **constants).kernel("seed_centers")
+        blocks = -(-points.n // (4 * self._warp))
+        groups = max(1, min(self._most_groups, -(-blocks // (self._group // self._warp))))
+        given = (points.coordinates, np.uint32(points.stride), points.weights, np.uint32(points.n))
+        made = (lloyd.centers, np.uint32(lloyd.k), np.uint32(lloyd.k_stride), np.uint32(a_round), key)
+        with session.scope() as inner:
+            distances, sums = inner.empty(32 * self._warp * blocks), inner.empty(16 * blocks)
+            room = LocalMemory(4 * self._dims * lloyd.k)
+            session.launch(
+                *(kernel, groups * self._group, self._group, *given, *made),
+                *(distances, sums, self._memory[1], room),
+            )
+
+    def swap(self, rounds: int, steps: int, count: int) -> None:
+        """Queue all of `clquant.kmeans.seeding.swap_centers`.
+
+        Parameters
+        ----------
+        rounds, steps : int
+            Of swaps, and of Lloyd's algorithm before each and after the last.
+        count : int
+            Swaps that the first round tries.
+        """
+        parts = 1 << (max(1, self._group // self._lloyd.k).bit_length() - 1)
+        numbers = (np.uint32(number) for number in (rounds, steps, count, parts))
+        self._prepared("swap_rounds", self._lloyd.pinned, True, *numbers).queue()
+        self.fresh = True

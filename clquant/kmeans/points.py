@@ -1,0 +1,262 @@
+"""Weighted points of a colour space on the device: what palettes are fitted to.
+
+Coordinates are those of `clquant.color.spaces` times a power of two, so that means may lie between colours, as
+integers whose squared distances stay below 2^24. Points are in Z-order of their colours, and come in tiles: runs of
+neighbours with the box around them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.color.spaces import Space
+from clquant.histogram.counting import ColorCounts
+from clquant.runtime import Buffer, LocalMemory, Scope, Session
+
+MOST_SQUARED = 2**24
+# A tile has at most `TILE` points, and cells with fewer than about `LEAST_TILE` share one.
+TILE = 256
+LEAST_TILE = 32
+GROUP = 64
+PADDING = 16
+# Grids whose occupied cells `count_groups` of `cl/kmeans/points.cl` counts at once.
+MOST_LEVELS = 4
+
+
+def scale_of(space: Space) -> int:
+    """The largest power of two by which coordinates can be multiplied with squared distances below 2^24."""
+    scale = 1
+    while sum((2 * scale * e) ** 2 for e in space.extent) < MOST_SQUARED:
+        scale *= 2
+    return scale
+
+
+@dataclass(frozen=True)
+class Points:
+    """Weighted points on the device.
+
+    Attributes
+    ----------
+    space : Space
+    scale : int
+        Units of a coordinate of the space.
+    n, stride : int
+        Points, and floats from one plane to the next.
+    coordinates : pyopencl.Buffer
+        (dims, stride) float32 planes of integers, 0 to `extent`.
+    weights : pyopencl.Buffer
+        (n,) uint32; their total is below 2^32.
+    cells : ndarray
+        (cells + 1,) uint32: where the points of each occupied cell of the coarse colour grid begin.
+    blocks : ndarray
+        (cells,) uint32: which block, of two cells an axis, each of these cells is in.
+    """
+
+    space: Space
+    scale: int
+    n: int
+    stride: int
+    coordinates: Buffer
+    weights: Buffer
+    cells: npt.NDArray[np.uint32]
+    blocks: npt.NDArray[np.uint32]
+
+    @property
+    def extent(self) -> tuple[int, ...]:
+        """Largest coordinate of each axis."""
+        return tuple(e * self.scale for e in self.space.extent)
+
+    def to_host(self, session: Session) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Copies on the host.
+
+        Parameters
+        ----------
+        session : Session
+
+        Returns
+        -------
+        coordinates : ndarray
+            (n, dims) int64.
+        weights : ndarray
+            (n,) int64.
+        """
+        planes = session.download(self.coordinates, (self.space.dims, self.stride), np.float32)
+        return planes[:, : self.n].T.astype(np.int64), session.download(self.weights, self.n, np.uint32).astype(
+            np.int64
+        )
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Runs of neighbouring points, and the boxes around them.
+
+    Attributes
+    ----------
+    n : int
+    starts : pyopencl.Buffer
+        (n + 1,) uint32: where their points begin.
+    boxes : pyopencl.Buffer
+        (2 * dims, n) float32 planes, lowest coordinates then highest.
+    """
+
+    n: int
+    starts: Buffer
+    boxes: Buffer
+
+
+def points_of(session: Session, scope: Scope, counts: ColorCounts, space: Space) -> Points:
+    """Points of counted colours.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Owns the result's buffers; `counts` must live as long.
+    counts : ColorCounts
+        Of at least one colour.
+    space : Space
+        With alpha where `counts.partial`.
+    """
+    scale = scale_of(space)
+    n = counts.n_colors
+    stride = _stride(n)
+    coordinates = scope.empty(4 * space.dims * stride)
+    kernel = session.program("kmeans/points.cl", **space.constants()).kernel("points_of_colors")
+    group = session.work_group_size(kernel, GROUP)
+    tables = scope.copy_of(space.tables())
+    session.launch(
+        kernel, n, group, counts.colors, np.uint32(n), tables, np.int32(scale), np.uint32(stride), coordinates
+    )
+    starts = counts.cell_starts
+    occupied = np.flatnonzero(starts[1:] != starts[:-1])
+    blocks = (occupied >> (4 if counts.partial else 3)).astype(np.uint32)
+    cells = np.append(starts[occupied], starts[-1:])
+    return Points(space, scale, n, stride, coordinates, counts.counts, cells, blocks)
+
+
+class Sketcher:
+    """Means of points over the cells of finer grids.
+
+    A grid of level l, 4 to 8, has 2^l cells an axis of the RGB (or RGBA) cube.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Owns what all sketches need.
+    counts : ColorCounts
+    points : Points
+        Of `counts`.
+    """
+
+    def __init__(self, session: Session, scope: Scope, counts: ColorCounts, points: Points) -> None:
+        self._session = session
+        self._scope = scope
+        self._counts = counts
+        self._points = points
+        self._program = session.program("kmeans/points.cl", **points.space.constants())
+
+    @functools.cached_property
+    def _cells(self) -> Buffer:
+        return self._scope.copy_of(self._points.cells)
+
+    def occupied(self, levels: Sequence[int]) -> npt.NDArray[np.uint32]:
+        """How many cells of some grids are occupied in each cell of the points' own: (levels, cells) uint32.
+
+        Parameters
+        ----------
+        levels : sequence of int
+            At most `MOST_LEVELS`.
+        """
+        kernel = self._program.kernel("count_groups")
+        group = self._session.work_group_size(kernel, min(GROUP, self._session.tuned("kmeans.sketch_group")), 4)
+        cells = len(self._points.cells) - 1
+        groups = self._scope.empty(4 * cells * len(levels))
+        masks = np.zeros(MOST_LEVELS, np.uint32)
+        masks[: len(levels)] = [self._mask(level) for level in levels]
+        sizes = (cells * group, len(levels))
+        given = (self._counts.colors, self._cells, masks, groups, LocalMemory(4 * group))
+        self._session.launch(kernel, sizes, (group, 1), *given)
+        return self._session.download(groups, (len(levels), cells), np.uint32)
+
+    def sketch(self, scope: Scope, level: int, occupied: npt.NDArray[np.uint32]) -> Points:
+        """The means of a grid's occupied cells.
+
+        Parameters
+        ----------
+        scope : Scope
+            Owns the result's buffers.
+        level : int
+        occupied : ndarray
+            (cells,) uint32: that level's row of `occupied`.
+        """
+        session, points = self._session, self._points
+        kernel = self._program.kernel("mean_of_groups")
+        group_starts = np.zeros(len(occupied) + 1, np.uint32)
+        np.cumsum(occupied, out=group_starts[1:])
+        n = int(group_starts[-1])
+        stride = _stride(n)
+        means, weights = scope.empty(4 * points.space.dims * stride), scope.empty(4 * n)
+        group = session.work_group_size(kernel, session.tuned("kmeans.sketch_group"), 4)
+        session.launch(
+            kernel,
+            len(occupied) * group,
+            group,
+            self._counts.colors,
+            self._cells,
+            np.uint32(self._mask(level)),
+            points.coordinates,
+            np.uint32(points.stride),
+            points.weights,
+            self._scope.copy_of(group_starts),
+            np.uint32(stride),
+            means,
+            weights,
+            LocalMemory(4 * group),
+        )
+        return Points(points.space, points.scale, n, stride, means, weights, group_starts, points.blocks)
+
+    def _mask(self, level: int) -> int:
+        """The bits of a packed colour in which the colours of a grid's cell agree."""
+        kept_bits = 256 - (1 << (8 - level))
+        return kept_bits * (0x01010101 if self._counts.partial else 0x00010101)
+
+
+def _stride(n: int) -> int:
+    return -(-n // PADDING) * PADDING + PADDING
+
+
+def tiles_of(session: Session, scope: Scope, points: Points, largest: int = TILE) -> Tiles:
+    """Join small cells of a block, cut large ones into tiles of nearly equal size, and bound them.
+
+    Cells of differing blocks may be far from each other, and many centers near to the box around them.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Owns the result's buffers.
+    points : Points
+    largest : int
+        Most points of a tile.
+    """
+    cells = points.cells
+    firsts, blocks = cells[:-1] // LEAST_TILE, points.blocks
+    begins = np.append(True, (firsts[1:] != firsts[:-1]) | (blocks[1:] != blocks[:-1]))
+    cells = np.append(cells[:-1][begins], cells[-1:])
+    sizes = cells[1:].astype(np.int64) - cells[:-1]
+    pieces = -(-sizes // largest)
+    piece = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    cell = np.repeat(np.arange(len(sizes)), pieces)
+    starts = np.append(cells[:-1][cell] + piece * sizes[cell] // pieces[cell], points.n).astype(np.uint32)
+    n, dims = len(starts) - 1, points.space.dims
+    kernel = session.program("kmeans/points.cl", **points.space.constants()).kernel("bound_tiles")
+    where, boxes = scope.copy_of(starts), scope.empty(8 * dims * n)
+    group = session.work_group_size(kernel, min(GROUP, session.tuned("kmeans.sketch_group")))
+    session.launch(kernel, n, group, points.coordinates, np.uint32(points.stride), where, np.uint32(n), boxes)
+    return Tiles(n, where, boxes)

@@ -1,0 +1,1 @@
+"""From pixels to the nearest palette entries."""

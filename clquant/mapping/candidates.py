@@ -1,0 +1,163 @@
+"""Candidate lists: for each cell of a grid over a colour space the palette entries that can be nearest to some point.
+
+`cl/mapping/candidates.cl` says what is listed. Palettes of a few hundred colours take one kernel, twice
+(`cl/mapping/candidates_few.cl`); larger ones get a coarser grid first, whose lists are shortened for the cells within.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clquant.color.spaces import Space
+from clquant.mapping.candidates_lanes import WHOLE_SHIFT, int4
+from clquant.runtime import Buffer, Kernel, LocalMemory, Scope, Session
+
+# log2 of a cell's side, by space and by whether alpha is an axis: about 2^15 to 2^16 cells each.
+FINE_SHIFT = {"srgb": (3, 5), "linear": (6, 7), "oklab": (5, 7)}
+# From this many comparisons on cells are half as long: where both cost the same on an NVIDIA H200.
+FINER_PAYS = 1 << 37
+# Cells of the grid that a fine grid's lists are made from are 4 times as long.
+PARENT_STEP = 2
+# Candidates of a whole grid, 2 bytes each, beyond which a coarser grid is taken.
+MOST_CANDIDATES = 1 << 26
+# Most work-items that list a cell's candidates, and how many of the parent's each should have to look at.
+CELL_GROUP = 256
+ENTRIES_AN_ITEM = 4
+# Most colours that are kept in local memory, bytes of it each, and work-items that share them.
+FEW = 512
+FEW_BYTES = 18
+FEW_GROUP = 64
+
+Cells = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class CandidateGrid:
+    """Candidate lists of every cell.
+
+    Attributes
+    ----------
+    starts : pyopencl.Buffer
+        (cells + 1) uint32 into `entries`.
+    entries : pyopencl.Buffer
+        uint16 palette indices, ascending in each cell.
+    cells : tuple of int
+        Cells along each of 4 axes.
+    shift : int
+        log2 of a cell's side.
+    length : int
+        Mean length of the lists, rounded down.
+    """
+
+    starts: Buffer
+    entries: Buffer
+    cells: Cells
+    shift: int
+    length: int
+
+    @property
+    def nbytes(self) -> int:
+        """Of all lists, about."""
+        return (4 + 2 * (self.length + 1)) * math.prod(self.cells)
+
+
+class CandidateLister:
+    """Makes the lists of one palette; their memory belongs to a scope.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+    space : Space
+    points : pyopencl.Buffer
+        (count, 4) int32: the palette's coordinates.
+    count : int
+        Colours, 1 to 65536.
+    """
+
+    def __init__(self, session: Session, scope: Scope, space: Space, points: Buffer, count: int) -> None:
+        self._session = session
+        self._scope = scope
+        self._space = space
+        self._points = points
+        self._count = count
+        self._extent = (*space.extent, 0)[:4]
+
+    def whole(self) -> CandidateGrid:
+        """Every entry for every point: what a few pixels take."""
+        starts = self._scope.copy_of(np.array([0, self._count], np.uint32))
+        entries = self._scope.copy_of(np.arange(self._count, dtype=np.uint16))
+        return CandidateGrid(starts, entries, (1, 1, 1, 1), WHOLE_SHIFT, self._count)
+
+    def fine(self, expected_pixels: int) -> CandidateGrid:
+        """A grid of lists, coarser or whole where they grow too long.
+
+        Parameters
+        ----------
+        expected_pixels : int
+            How many pixels will be mapped in all; from many on cells are half as long.
+
+        Returns
+        -------
+        CandidateGrid
+        """
+        finer = expected_pixels * self._count >= FINER_PAYS
+        shift = FINE_SHIFT[self._space.name][int(self._space.alpha)] - finer
+        if self._count <= FEW and self._session.limits.local_memory >= FEW * FEW_BYTES + 8:
+            return self._of_few(shift) or self.whole()
+        coarse = self._of_any(shift + PARENT_STEP, None)
+        if coarse is None:
+            return self.whole()
+        return self._of_any(shift, coarse) or coarse
+
+    def _of_few(self, shift: int) -> CandidateGrid | None:
+        """Lists of a grid of at most `FEW` colours; None where they grow too long."""
+        program = self._session.program("mapping/candidates_few.cl", MOST=FEW, STEP=PARENT_STEP, DIMS=self._space.dims)
+        kernel = program.kernel("list_candidates")
+        group = self._session.work_group_size(kernel, 1 if self._session.limits.is_cpu else FEW_GROUP, 8)
+        cells, coarse = self._cells(shift), self._cells(shift + PARENT_STEP)
+        given = int4(self._extent), int4(cells), np.int32(shift), int4(coarse)
+        return self._listed(kernel, math.prod(coarse), group, given, cells, shift)
+
+    def _of_any(self, shift: int, parent: CandidateGrid | None) -> CandidateGrid | None:
+        """The same of any number of colours, from a parent's lists or from the whole palette."""
+        kernel = self._session.program("mapping/candidates.cl").kernel("list_candidates")
+        length = parent.length if parent else self._count
+        wanted = 1 if self._session.limits.is_cpu else max(1, min(CELL_GROUP, length // ENTRIES_AN_ITEM))
+        group = self._session.work_group_size(kernel, wanted, 8)
+        cells = self._cells(shift)
+        given = (
+            *(int4(self._extent), int4(cells), np.int32(shift)),
+            int4(parent.cells if parent else (1, 1, 1, 1)),
+            np.int32(PARENT_STEP if parent else 0),
+            parent.starts if parent else self._points,
+            parent.entries if parent else self._points,
+        )
+        return self._listed(kernel, math.prod(cells), group, given, cells, shift)
+
+    def _cells(self, shift: int) -> Cells:
+        cells = [(e >> shift) + 1 for e in self._extent]
+        return cells[0], cells[1], cells[2], cells[3]
+
+    def _listed(
+        self, kernel: Kernel, groups: int, group: int, given: Sequence[Any], cells: Cells, shift: int
+    ) -> CandidateGrid | None:
+        """Count each cell's candidates, then write them where the host says."""
+        session = self._session
+        total = math.prod(cells)
+        shared = LocalMemory(4 * group), LocalMemory(4 * group)
+        counts = self._scope.empty(4 * total)
+        launch: Any = (kernel, groups * group, group, self._points, np.int32(self._count), *given)
+        session.launch(*launch, np.int32(0), counts, counts, counts, *shared)
+        ends = np.cumsum(session.download(counts, total, np.uint32), dtype=np.uint64)
+        if ends[-1] > MOST_CANDIDATES or 2 * int(ends[-1]) > session.limits.max_alloc:
+            return None
+        starts = self._scope.copy_of(np.concatenate([[0], ends]).astype(np.uint32))
+        entries = self._scope.empty(2 * int(ends[-1]))
+        session.launch(*launch, np.int32(1), counts, starts, entries, *shared)
+        return CandidateGrid(starts, entries, cells, shift, int(ends[-1]) // total)

@@ -1,0 +1,118 @@
+"""Candidate lists for CPUs: entries side by side in the lanes of a vector, in a grid that is cheap to make.
+
+`cl/mapping/candidates_lanes.h` says how the lists lie in memory and how they are searched. A search costs little for
+each eight candidates, and is done once for each colour of a run of pixels, so cells are larger than those of the
+portable grid.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.color.palette import Palette
+from clquant.color.spaces import Space
+from clquant.runtime import Buffer, Scope, Session
+
+LANES = 8
+# log2 of a cell's side, by space and by whether alpha is an axis.
+SHIFT = {"srgb": (4, 6), "linear": (7, 8), "oklab": (7, 8)}
+# From so many colours on it is one less. Every grid is made by way of one whose cells are 4 times as long.
+MANY_COLORS = 1024
+PARENT_STEP = 2
+# Coordinates are below 2^12, so this shift puts them all into one cell.
+WHOLE_SHIFT = 12
+# Blocks of a whole grid beyond which a coarser one is taken.
+MOST_BLOCKS = 1 << 21
+# The answers for 2^(3 MEMO_BITS) colours are remembered by a work-item, which has so many pixels at least.
+MEMO_BITS = 5
+FEWEST_PIXELS = 1 << 12
+
+
+def int4(values: tuple[int, ...]) -> npt.NDArray[np.int32]:
+    """Up to 4 numbers as an int4 kernel argument, 0 where there are fewer."""
+    return np.array((*values, 0, 0, 0, 0)[:4], np.int32)
+
+
+class LaneGrid:
+    """A palette's candidate lists in one colour space; device memory belongs to a scope.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+    palette : Palette
+    space : Space
+    exact_ties : bool
+        Whether blocks hold plain 8-bit values too, to decide ties by.
+    whole : bool
+        All entries in one cell, instead of a grid.
+
+    Attributes
+    ----------
+    nbytes : int
+        Of all lists that were made.
+    """
+
+    def __init__(
+        self, session: Session, scope: Scope, palette: Palette, space: Space, exact_ties: bool, whole: bool
+    ) -> None:
+        self._session = session
+        self._scope = scope
+        self._extent = (*space.extent, 0)[:4]
+        blocks = _blocks(palette, space, exact_ties)
+        self._planes = blocks.shape[1]
+        self._dims = space.dims
+        self._spans = scope.copy_of(np.array([0, len(blocks)], np.uint32))
+        self._blocks = scope.copy_of(blocks)
+        self.nbytes = blocks.nbytes
+        self._cells: tuple[int, ...] = (1, 1, 1, 1)
+        self._shift = WHOLE_SHIFT
+        if whole:
+            return
+        shift = SHIFT[space.name][int(space.alpha)] - (len(palette) >= MANY_COLORS)
+        if self._refine(shift + PARENT_STEP):
+            self._refine(shift)
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Lists and grid, as kernels of `cl/mapping/candidates_lanes.h` take them."""
+        return self._spans, self._blocks, int4(self._cells), np.int32(self._shift)
+
+    def _refine(self, shift: int) -> bool:
+        """Replace the lists by those of a finer grid; False where these grow too long."""
+        session = self._session
+        cells = tuple((e >> shift) + 1 for e in self._extent)
+        total = int(np.prod(cells))
+        program = session.program("mapping/candidates_lanes.cl", DIMS=self._dims, PLANES=self._planes)
+        kernel = program.kernel("list_candidates")
+        group = session.work_group_size(kernel, session.tuned("mapping.group"))
+        given = (
+            *(self._spans, self._blocks, int4(self._cells), np.int32(self._shift - shift)),
+            *(int4(self._extent), int4(cells), np.int32(shift)),
+        )
+        counts, spans = self._scope.empty(4 * total), self._scope.empty(8 * total)
+        session.launch(kernel, total, group, *given, np.int32(0), counts, counts, spans, self._blocks)
+        ends = np.cumsum(session.download(counts, total, np.uint32), dtype=np.uint64)
+        nbytes = 2 * LANES * self._planes * int(ends[-1])
+        if ends[-1] > MOST_BLOCKS or nbytes > session.limits.max_alloc:
+            return False
+        starts: Buffer = self._scope.copy_of(np.concatenate([[0], ends[:-1]]).astype(np.uint32))
+        blocks: Buffer = self._scope.empty(nbytes)
+        session.launch(kernel, total, group, *given, np.int32(1), counts, starts, spans, blocks)
+        self._spans, self._blocks, self._cells, self._shift = spans, blocks, cells, shift
+        self.nbytes += nbytes + 12 * total
+        return True
+
+
+def _blocks(palette: Palette, space: Space, exact_ties: bool) -> npt.NDArray[np.uint16]:
+    """(blocks, planes, LANES): all entries; the last block is filled with copies of the last one."""
+    rgba = palette.rgba()
+    rows = [space.coordinates(rgba)[:, : space.dims].T]
+    if exact_ties:
+        rows.append(rgba[:, : space.dims].T)
+    rows.append(np.arange(len(palette))[None])
+    planes = np.concatenate([row.astype(np.uint16) for row in rows])
+    padded = np.pad(planes, ((0, 0), (0, -len(palette) % LANES)), mode="edge")
+    return np.ascontiguousarray(padded.reshape(len(planes), -1, LANES).transpose(1, 0, 2))

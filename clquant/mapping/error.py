@@ -1,0 +1,73 @@
+"""How well a palette shows a picture: the exact mean squared error, in any of the colour spaces."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+
+from clquant import images, params
+from clquant.color import spaces
+from clquant.color.palette import as_palette
+from clquant.images import ImageLike
+from clquant.mapping import pipeline
+from clquant.mapping.mapper_cache import open_mapper
+from clquant.mapping.nearest import METRICS
+from clquant.mapping.pipeline import Band
+from clquant.runtime import Buffer, CommandQueue
+
+ITEMS, GROUP = 4096, 64
+CHANNELS = 3
+
+
+def mean_squared_error(
+    image: ImageLike,
+    palette: Any,
+    *,
+    color_space: str = "srgb",
+    metric: str = "l2",
+    error_space: str | None = None,
+    queue: CommandQueue | None = None,
+) -> float:
+    """Mean squared error a channel of an image whose pixels take their nearest palette colours.
+
+    Parameters
+    ----------
+    image : image
+    palette : Palette or array_like
+    color_space, metric : str
+        Where and how colours are compared, as `clquant.palette.engine.predict` takes them.
+    error_space : str, optional
+        Where the error is taken; default `color_space`.
+    queue : pyopencl.CommandQueue, optional
+
+    Returns
+    -------
+    float
+        Sum of squared distances, divided by pixels and by 3. In squared 8-bit steps for ``"srgb"``; for
+        ``"linear"`` and ``"oklab"`` with the range from black to white as 1. With alpha the mean over a black
+        and a white background. The sum is an integer, so the result is the same on every device.
+    """
+    chosen = as_palette(palette)
+    params.choice("color_space", color_space, spaces.NAMES)
+    params.choice("metric", metric, METRICS)
+    measured = color_space if error_space is None else params.choice("error_space", error_space, spaces.NAMES)
+    picture = images.read(image)
+    space = spaces.space(measured, chosen.has_alpha or picture.channels == 4)
+    total = 0
+
+    def write(band: Band, out: Buffer) -> None:
+        nonlocal total
+        pipeline.map_nearest(band, out)
+        with contextlib.ExitStack() as held:
+            mapper = band.mapper
+            if mapper.space != space:
+                mapper = held.enter_context(open_mapper(band.session, chosen, space, picture.pixels))
+            sums = band.scope.empty(8 * ITEMS)
+            given = (*band.task(out).arguments, sums)
+            mapper.launch_any("mapping/error.cl", "sum_errors", band.channels, GROUP, *given, items=ITEMS, fine=False)
+            total += int(band.session.download(sums, ITEMS, np.uint64).sum(dtype=np.uint64))
+
+    pipeline.indices(picture, chosen, color_space, queue, None, write, metric)
+    return total / (space.unit * space.unit * CHANNELS * picture.pixels)

@@ -1,0 +1,312 @@
+"""NeuQuant's way from pictures to palettes: what is known of their colours, which map they take, its entries."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.color import spaces
+from clquant.color.palette import Palette, without
+from clquant.color.spaces import Space
+from clquant.histogram.distinct import MOST, FewColors, few_colors
+from clquant.images import ImageLike, Picture
+from clquant.images.batches import read_in_groups
+from clquant.neuquant import schedule as tables
+from clquant.neuquant.host_sampling import begun_pixels, drawn_pixels, is_copied_alone
+from clquant.neuquant.minibatch import BatchMap, refinement
+from clquant.neuquant.sampling import Pixels
+from clquant.neuquant.sequential import train_sequential
+from clquant.neuquant.small_images import Map, fits, learn_many, pays
+from clquant.runtime import DeviceMemoryError, Progress, Scope, Session, philox4x32, seed_key
+
+MANY_COLORS = FewColors(None, None, transparent=False, partial=False)
+# Pictures of so many pixels reach a device with memory of its own so late that the map is prepared meanwhile.
+PREPARED_PIXELS = 1 << 20
+
+Job = list[Picture]
+# The maps that are made before a picture's colours are known, by their size and whether they have alpha.
+Likely = dict[tuple[int, bool], BatchMap]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The arguments of `NeuQuantCL`, all of them allowed.
+
+    Attributes
+    ----------
+    fixed : ndarray
+        (f, 4) uint8: the fixed colours.
+    """
+
+    n_colors: int
+    parallel: bool
+    sample_factor: int
+    metric: str
+    conscience: bool
+    refine_steps: int
+    keep_exact: bool
+    color_space: str
+    random_state: int
+    fixed: npt.NDArray[np.uint8]
+
+    @property
+    def solid(self) -> npt.NDArray[np.uint8]:
+        """The fixed colours that the map works with."""
+        return self.fixed[self.fixed[:, 3] > 0]
+
+    @property
+    def blended(self) -> bool:
+        """Whether some fixed colours are neither opaque nor transparent."""
+        return bool(((self.fixed[:, 3] > 0) & (self.fixed[:, 3] < 255)).any())
+
+    @property
+    def start(self) -> int:
+        """Where the parallel map begins to sample, in 1/2^32 of all pixels."""
+        return int(philox4x32(np.zeros(4, np.uint32), seed_key(self.random_state))[0]) if self.random_state else 0
+
+    @property
+    def map(self) -> Map:
+        """The parallel map without fixed colours."""
+        return Map(
+            n_colors=self.n_colors,
+            sample_factor=self.sample_factor,
+            metric=self.metric,
+            conscience=self.conscience,
+            refine_steps=self.refine_steps,
+            keep_exact=self.keep_exact,
+            color_space=self.color_space,
+            start=self.start,
+        )
+
+    @property
+    def steps_of_map(self) -> int:
+        """How many steps of refinement the trained map does itself: with fixed colours, one that has them does all."""
+        return 0 if len(self.solid) else self.refine_steps
+
+
+@dataclass(frozen=True)
+class Learning:
+    """One call that learns.
+
+    Attributes
+    ----------
+    session : Session
+    rules : Rules
+    progress : Progress
+    """
+
+    session: Session
+    rules: Rules
+    progress: Progress
+
+    def shared(self, job: Job, clear: bool) -> Palette:
+        """The palette that pictures share.
+
+        Parameters
+        ----------
+        job : list of Picture
+        clear : bool
+            Whether it has an entry of alpha 0 in any case.
+        """
+        return self._at_once([job], clear)[0]
+
+    def each(self, sources: Sequence[ImageLike]) -> list[Palette]:
+        """The palettes of images, which are read when their turn comes.
+
+        Parameters
+        ----------
+        sources : list or tuple of images
+
+        Raises
+        ------
+        InvalidType, InvalidArgument, FileError
+            As `clquant.images.read`, naming ``images[i]``.
+        """
+        found: dict[int, Palette] = {}
+        total = len(sources)
+        quiet = dataclasses.replace(self, progress=Progress(None))
+
+        def together(group: dict[int, Picture]) -> None:
+            if not self.rules.parallel:
+                found.update(zip(group, self._in_parts([[picture] for picture in group.values()]), strict=True))
+            elif pays(self.session, self.rules.map, len(group)):
+                progress = self.progress.part(len(found), total)
+                found.update(zip(group, self._many(list(group.values()), progress), strict=True))
+            else:
+                for index, picture in group.items():
+                    alone(index, picture)
+
+        def alone(index: int, picture: Picture) -> None:
+            if total == 1:
+                found[index] = self.shared([picture], False)
+            else:
+                found[index] = quiet.shared([picture], False)
+                self.progress.report(len(found), total)
+
+        read_in_groups(sources, self._joins, together, alone)
+        return [found[i] for i in range(total)]
+
+    def _joins(self, picture: Picture) -> bool:
+        """Whether a picture is learned beside others."""
+        return not self.rules.parallel or (fits(picture) and not len(self.rules.fixed))
+
+    def _many(self, pictures: Sequence[Picture], progress: Progress) -> list[Palette]:
+        """The palettes of small pictures."""
+        learned = learn_many(self.session, pictures, self.rules.map, progress)
+        fixed = self.rules.fixed
+        return [_palette(fixed, one.colors, one.partial, one.transparent) for one in learned]
+
+    def _in_parts(self, jobs: list[Job]) -> list[Palette]:
+        """The palette of each job, as many at once as the device has room for."""
+        palettes: list[Palette] = []
+        room = self.session.limits.global_memory // 4
+        while len(palettes) < len(jobs):
+            count, nbytes = 0, 0
+            for job in jobs[len(palettes) :]:
+                nbytes += sum(picture.pixels * (picture.channels + 1) for picture in job)
+                if count and nbytes > room:
+                    break
+                count += 1
+            palettes += self._at_once(jobs[len(palettes) :][:count], clear=False)
+        return palettes
+
+    def _at_once(self, jobs: list[Job], clear: bool) -> list[Palette]:
+        """The palette of each job, a job being pictures that share one; with `clear` it has an entry of alpha 0."""
+        rules, fixed = self.rules, self.rules.fixed
+        palettes: dict[int, Palette] = {}
+        trained: dict[tuple[int, bool], list[tuple[int, Pixels, FewColors]]] = {}
+        reserved: set[int] = set()
+        has_clear = bool((fixed[:, 3] == 0).any())
+        alone = rules.parallel and len(jobs) == 1 and not self.session.limits.unified_memory
+        likely: Likely = {}
+        with self.session.scope() as scope:
+            for index, job in enumerate(jobs):
+                pixels, few = self._looked_at(scope, job, partial(self._prepare, scope, likely) if alone else None)
+                transparent = (few.transparent or clear) and not has_clear
+                n_colors = rules.n_colors - transparent - len(fixed)
+                others = None if few.colors is None or not rules.keep_exact else without(few.colors, fixed)
+                if others is not None and len(others) <= n_colors:
+                    palettes[index] = _palette(fixed, others, few.partial, transparent)
+                    continue
+                if n_colors == 0:
+                    palettes[index] = _palette(fixed, fixed[:0], few.partial, transparent)
+                    continue
+                if transparent:
+                    reserved.add(index)
+                key = n_colors, few.partial or rules.blended
+                trained.setdefault(key, []).append((index, pixels, few))
+            for key, group in trained.items():
+                space = spaces.space(rules.color_space, key[1])
+                given = [(pixels, few) for _, pixels, few in group]
+                nodes = self._train(given, space, key[0], likely.get(key))
+                for (index, _, _), points in zip(group, nodes, strict=True):
+                    learned = Palette(space.colors(points)).rgba()
+                    palettes[index] = _palette(fixed, learned, key[1], index in reserved)
+        return [palettes[index] for index in range(len(jobs))]
+
+    def _looked_at(
+        self, scope: Scope, job: Job, prepare: Callable[[Pixels | None], None] | None
+    ) -> tuple[Pixels, FewColors]:
+        """The pixels of a job as its map takes them, and what is to be known of their colours.
+
+        `prepare` is called while a large picture is drawn from or on its way.
+        """
+        session, rules = self.session, self.rules
+        most, ahead = rules.n_colors, None
+        if rules.parallel:
+            most, samples = MOST, tables.schedule(rules.n_colors, rules.sample_factor).most
+            meanwhile = None if prepare is None else partial(prepare, None)
+            drawn = drawn_pixels(session, scope, job, rules.start, samples, meanwhile)
+            if drawn is not None:
+                return drawn, MANY_COLORS
+            if prepare is not None and meanwhile is not None and is_copied_alone(session, job):
+                on_its_way, picture = job[0].sent is not None, job[0].send(session, scope)
+                job = [picture]
+                pixels = begun_pixels(session, scope, picture, rules.start, samples, on_its_way, meanwhile)
+                if pixels is not None:
+                    prepare(pixels)
+                    return pixels, self._colors_of_begun(scope, picture, pixels)
+        pixels = Pixels.of(session, scope, job)
+        if prepare is not None and pixels.total >= PREPARED_PIXELS:
+            ahead = partial(prepare, None)
+        with session.scope() as inner:
+            return pixels, few_colors(session, inner, pixels.triples(), most, ahead)
+
+    def _colors_of_begun(self, scope: Scope, picture: Picture, pixels: Pixels) -> FewColors:
+        """What is to be known of a picture's colours: by its first rows, if they have more than are counted."""
+        session, band = self.session, pixels.bands[-1]
+        with session.scope() as inner:
+            few = few_colors(session, inner, [(band.pixels, band.channels, band.count)], MOST)
+            if few.colors is None or band.count == pixels.total:
+                return few
+            return few_colors(session, inner, Pixels.of(session, scope, [picture]).triples(), MOST)
+
+    def _prepare(self, scope: Scope, likely: Likely, pixels: Pixels | None) -> None:
+        """Add the map of opaque pixels of many colours, ready to train.
+
+        With pixels that seem to be such, its training is queued as well, unless somebody wants to be told of its steps.
+        """
+        rules = self.rules
+        key = rules.n_colors - len(rules.fixed), rules.blended
+        if not key[0]:
+            return
+        # A picture of few colours needs no map, and must not fail for want of memory for one.
+        with contextlib.suppress(DeviceMemoryError):
+            made = likely.pop(key, None) or self._map(scope, spaces.space(rules.color_space, key[1]), key[0])
+            made.prepare(rules.steps_of_map)
+            if pixels is not None and not self.progress.wanted:
+                made.queue(pixels, MANY_COLORS, rules.start, rules.steps_of_map, self.progress)
+            likely[key] = made
+
+    def _train(
+        self, group: list[tuple[Pixels, FewColors]], space: Space, n_colors: int, ready: BatchMap | None
+    ) -> Sequence[npt.NDArray[np.int64]]:
+        session, rules = self.session, self.rules
+        if not rules.parallel:
+            pictures = [pixels for pixels, _ in group]
+            given = n_colors, rules.sample_factor, rules.solid, self.progress
+            return list(train_sequential(session, pictures, space, *given))
+        results = []
+        for done, (pixels, few) in enumerate(group):
+            steps = self.progress if len(group) == 1 else Progress(None)
+            with session.scope() as scope:
+                trainer = ready if ready and ready.suits(few) else self._map(scope, space, n_colors)
+                results.append(self._train_map(scope, trainer, pixels, few, space, steps))
+            if len(group) > 1:
+                self.progress.report(done + 1, len(group))
+        return results
+
+    def _train_map(
+        self, scope: Scope, trainer: BatchMap, pixels: Pixels, few: FewColors, space: Space, progress: Progress
+    ) -> npt.NDArray[np.int64]:
+        """The nodes of one mini-batch map: trained without the fixed colours, refined with them."""
+        rules = self.rules
+        start, refine_steps, fixed = rules.start, rules.refine_steps, rules.solid
+        if rules.steps_of_map == refine_steps:
+            return trainer.train(pixels, few, start, refine_steps, progress)
+        total = tables.STEPS + refinement(few, refine_steps)
+        nodes = trainer.train(pixels, few, start, 0, progress.part(0, total))
+        joined = np.concatenate([space.coordinates(fixed), nodes])
+        refiner = self._map(scope, space, len(joined), pinned=len(fixed))
+        refined = refiner.refine(joined, pixels, few, start, refine_steps, progress.part(tables.STEPS, total))
+        return refined[len(fixed) :]
+
+    def _map(self, scope: Scope, space: Space, n_colors: int, pinned: int = 0) -> BatchMap:
+        rules = self.rules
+        given = rules.sample_factor, rules.metric, rules.conscience, rules.solid
+        return BatchMap(self.session, scope, space, n_colors, *given, pinned=pinned)
+
+
+def _palette(fixed: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8], partial: bool, transparent: bool) -> Palette:
+    """The palette of (n, 4) colours: with alpha only where it says something."""
+    colors = np.concatenate([fixed, others])
+    if len(colors) == 0:
+        return Palette(np.zeros((1, 4), np.uint8))
+    palette = Palette(colors if partial or (fixed[:, 3] < 255).any() else colors[:, :3])
+    return palette.with_transparent() if transparent else palette

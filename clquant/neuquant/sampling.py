@@ -1,0 +1,169 @@
+"""Samples of pixels as points of a colour space, drawn by position, and the axis that first networks lie on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.color.spaces import Space
+from clquant.images import Picture
+from clquant.runtime import Buffer, InvalidArgument, Scope, Session
+
+LINEAR, SPREAD, WALK, LISTED = range(4)
+MOST_PIXELS = 2**31 - 1
+POINT_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Band:
+    """Some rows of one picture on the device.
+
+    Attributes
+    ----------
+    pixels : pyopencl.Buffer
+        (count, channels) uint8.
+    channels, count : int
+    first : int
+        The first pixel's number among those of all pictures that are trained on together.
+    drawn : bool
+        Whether it has instead the first samples of order `SPREAD`, one after another.
+    which : pyopencl.Buffer or None
+        (count,) uint32: it has these samples of order `SPREAD` instead.
+    """
+
+    pixels: Buffer
+    channels: int
+    count: int
+    first: int
+    drawn: bool = False
+    which: Buffer | None = None
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """The pixels that one palette is learned from, picture after picture.
+
+    Attributes
+    ----------
+    bands : tuple of Band
+    total : int
+    """
+
+    bands: tuple[Band, ...]
+    total: int
+
+    @classmethod
+    def of(cls, session: Session, scope: Scope, pictures: Sequence[Picture]) -> Pixels:
+        """Upload pictures, in bands that the device can hold.
+
+        Parameters
+        ----------
+        session : Session
+        scope : Scope
+            Owns the bands.
+        pictures : sequence of Picture
+
+        Returns
+        -------
+        Pixels
+
+        Raises
+        ------
+        InvalidArgument
+            If there are 2^31 pixels or more.
+        """
+        total = sum(p.pixels for p in pictures)
+        if total > MOST_PIXELS:
+            raise InvalidArgument(f"images have {total} pixels together; allowed: up to {MOST_PIXELS}")
+        bands, first = [], 0
+        for picture in pictures:
+            for row0, row1 in picture.bands(session):
+                count = (row1 - row0) * picture.width
+                bands.append(Band(picture.upload(session, scope, row0, row1), picture.channels, count, first))
+                first += count
+        return cls(tuple(bands), total)
+
+    def triples(self) -> Iterator[tuple[Buffer, int, int]]:
+        """Buffer, channels and count of each band."""
+        return ((b.pixels, b.channels, b.count) for b in self.bands)
+
+
+class Sampler:
+    """Turns samples of pixels into points of a colour space, on the device.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+    space : Space
+    fixed : ndarray
+        (f, 4) uint8: pixels of these colours are passed over.
+    """
+
+    def __init__(self, session: Session, scope: Scope, space: Space, fixed: npt.NDArray[np.uint8]) -> None:
+        self._session = session
+        self._constants = {"FIXED": len(fixed), **space.constants()}
+        self._tables = scope.copy_of(space.tables())
+        self._fixed = scope.copy_of(fixed) if len(fixed) else self._tables
+
+    def points(self, pixels: Pixels, order: int, start: int, samples: tuple[int, int], out: Buffer, at: int) -> None:
+        """Queue the sampling of pixels into points; see `cl/neuquant/sampling.cl`.
+
+        Parameters
+        ----------
+        pixels : Pixels
+        order : int
+            Which pixel a sample is: `LINEAR` its own number; `SPREAD` along the golden ratio; `WALK` Dekker's steps.
+        start : int
+            0..2^32 - 1. `SPREAD`: where it begins, in 1/2^32 of all pixels; `WALK`: the step, prime and no divisor of
+            the number of pixels.
+        samples : tuple of int
+            The first sample's number and how many there are.
+        out : pyopencl.Buffer
+            (points, 4) uint16: coordinates; 65535 first where alpha is 0 or the colour is fixed.
+        at : int
+            The point in `out` where the first sample goes.
+        """
+        first, count = samples
+        for band in pixels.bands:
+            drawn_order = LINEAR if band.drawn else order if band.which is None else LISTED
+            assert order in (drawn_order, SPREAD)
+            constants = {"CHANNELS": band.channels, "ORDER": drawn_order, **self._constants}
+            kernel = self._session.program("neuquant/sampling.cl", **constants).kernel("neuquant_sample")
+            group = self._session.work_group_size(kernel, 256)
+            where = np.array([band.first, band.count, pixels.total, start], np.uint32)
+            which = np.array([first, count, at, 0], np.uint32)
+            given = band.pixels, where, self._tables, self._fixed, which, out
+            if band.which is None:
+                self._session.launch(kernel, count, group, *given)
+            else:
+                self._session.launch(kernel, band.count, group, *given, band.which)
+
+
+def gray_axis(space: Space, n_colors: int, bits: int) -> npt.NDArray[np.int32]:
+    """The first network: points on the gray axis, evenly spaced in 8-bit gray.
+
+    In sRGB that is (i << (8 + bits)) / n_colors in every coordinate, rounded down.
+
+    Parameters
+    ----------
+    space : Space
+    n_colors : int
+    bits : int
+        Fraction bits of the coordinates.
+
+    Returns
+    -------
+    ndarray
+        (n_colors, dims) int32.
+    """
+    grays = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 3, axis=1)
+    points = space.coordinates(grays).astype(np.int64)
+    beyond = points[-1:] + (points[-1:] - points[-2:-1]) * (np.array(space.extent) == 255)
+    points = np.concatenate([points, beyond])
+    whole, part = np.divmod(np.arange(n_colors) * 256, n_colors)
+    between = points[whole] * (n_colors - part)[:, None] + points[whole + 1] * part[:, None]
+    return np.asarray((between << bits) // n_colors, np.int32)

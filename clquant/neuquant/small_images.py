@@ -1,0 +1,290 @@
+"""NeuQuant's mini-batch map for many small pictures at once, a work-group each (kernels: `cl/neuquant_many*.cl`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.color import spaces
+from clquant.color.spaces import Space
+from clquant.histogram.distinct import MOST
+from clquant.images import Picture
+from clquant.neuquant import schedule as tables
+from clquant.neuquant.minibatch import FEW_COLORS_STEPS, NODE_BITS, search_shift, whole_nodes
+from clquant.neuquant.sampling import gray_axis
+from clquant.runtime import Buffer, Kernel, LocalMemory, Progress, Scope, Session, Variant, admitted
+
+# The bounds that keep sums within 32 bits are proved in the kernel file for pictures up to this size.
+MOST_PIXELS = 1 << 16
+MOST_COLORS = 256
+# Pixels of all pictures of a launch, a compute unit.
+PIXELS_A_UNIT = 1 << 18
+# Bytes of all work-groups' scratch memory.
+MOST_SCRATCH = 1 << 28
+# Points beyond a picture's own that a search reads, and passes over.
+PADDING = 16
+# Of a group that learns, a pixel of the largest picture.
+SCRATCH_BYTES = 20
+SCRATCH_BYTES_OF_LANES = 28
+TRANSPARENT, PARTIAL = 1, 2
+
+VARIANTS = (
+    # On CPUs a work-group is one thread: a single work-item with explicit lanes.
+    Variant(
+        "lanes",
+        "neuquant/small_images_lanes.cl",
+        admits=lambda limits: limits.is_cpu and not limits.is_simulator,
+    ),
+    Variant("portable", "neuquant/small_images.cl", constants={"TILE": 4}),
+)
+
+
+@dataclass(frozen=True)
+class Map:
+    """The parameters of the map, as `NeuQuantCL` has them; no colours are fixed.
+
+    Attributes
+    ----------
+    n_colors, sample_factor, refine_steps : int
+    metric, color_space : str
+    conscience, keep_exact : bool
+    start : int
+        Shifts which pixels are sampled; 0 to 2^32 - 1.
+    """
+
+    n_colors: int
+    sample_factor: int
+    metric: str
+    conscience: bool
+    refine_steps: int
+    keep_exact: bool
+    color_space: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The colours of one picture's palette.
+
+    Attributes
+    ----------
+    colors : ndarray
+        (n, 4) uint8, without an entry of alpha 0 for transparent pixels; n may be 0.
+    transparent, partial : bool
+        Whether some pixel has alpha 0; whether some has another alpha below 255.
+    """
+
+    colors: npt.NDArray[np.uint8]
+    transparent: bool
+    partial: bool
+
+
+@dataclass(frozen=True)
+class _Colors:
+    """What is known of a chunk's pixels, on the device; see `cl/neuquant/small_images_colors.cl`."""
+
+    offsets: Buffer
+    pixels: Buffer
+    listed: Buffer
+    found: Buffer
+    places: tuple[Buffer, ...]
+
+
+def fits(picture: Picture) -> bool:
+    """Whether a picture may take part: on the host, at most 2^16 pixels."""
+    return picture.array is not None and picture.pixels <= MOST_PIXELS
+
+
+def pays(session: Session, rules: Map, pictures: int) -> bool:
+    """Whether so many pictures are learned sooner at once: many colours need more of them to fill a device."""
+    if rules.n_colors > MOST_COLORS or pictures < max(2, rules.n_colors // 32):
+        return False
+    lanes = session.choose(VARIANTS).name == "lanes"
+    largest = _memory(spaces.space(rules.color_space, True), rules.n_colors, rules.conscience, lanes)
+    return largest + 64 <= session.limits.local_memory
+
+
+def learn_many(session: Session, pictures: Sequence[Picture], rules: Map, progress: Progress) -> list[Learned]:
+    """The palette's colours of each of many small pictures.
+
+    Parameters
+    ----------
+    session : Session
+    pictures : sequence of Picture
+        Each as `fits` demands, and as many as `pays` allows.
+    rules : Map
+    progress : Progress
+        Told pictures done.
+
+    Returns
+    -------
+    list of Learned
+        What the map of each picture alone learns.
+    """
+    learned: dict[int, Learned] = {}
+    for chunk in _chunks(session, pictures):
+        found = _Many(session, [pictures[i] for i in chunk], rules).run()
+        learned.update(zip(chunk, found, strict=True))
+        progress.report(len(learned), len(pictures))
+    return [learned[i] for i in range(len(pictures))]
+
+
+def _chunks(session: Session, pictures: Sequence[Picture]) -> Iterator[list[int]]:
+    """Pictures of the same number of channels, as many as one launch and its buffers take."""
+    limits, most = session.limits, session.tuned("batch.pictures")
+    room = min(limits.compute_units * PIXELS_A_UNIT, limits.max_alloc // 8, limits.global_memory // 64)
+    for channels in (1, 3, 4):
+        chunk: list[int] = []
+        pixels = 0
+        for i, picture in enumerate(pictures):
+            if picture.channels != channels:
+                continue
+            if chunk and (len(chunk) == most or pixels + picture.pixels > room):
+                yield chunk
+                chunk, pixels = [], 0
+            chunk.append(i)
+            pixels += picture.pixels
+        if chunk:
+            yield chunk
+
+
+class _Many:
+    """The launches for one chunk of pictures."""
+
+    def __init__(self, session: Session, pictures: Sequence[Picture], rules: Map) -> None:
+        self._session = session
+        self._pictures = pictures
+        self._rules = rules
+        self._variant = session.choose(VARIANTS)
+        self._lanes = self._variant.name == "lanes"
+        self._group = 1 if self._lanes else session.tuned("batch.group")
+
+    def run(self) -> list[Learned]:
+        """What each picture's map learns."""
+        session, rules, count = self._session, self._rules, len(self._pictures)
+        offsets = np.concatenate([[0], np.cumsum([p.pixels for p in self._pictures])]).astype(np.uint32)
+        pixels = np.concatenate([p.array.reshape(-1) for p in self._pictures if p.array is not None])
+        with session.scope() as scope:
+            all_pixels = int(offsets[-1])
+            colors = _Colors(
+                offsets=scope.copy_of(offsets),
+                pixels=scope.empty(4 * all_pixels),
+                listed=scope.empty(8 * all_pixels),
+                found=scope.empty(8 * count),
+                places=(scope.empty(2 * all_pixels),) if self._lanes else (),
+            )
+            firsts = scope.empty(4 * count * rules.n_colors)
+            self._count_colors(scope, scope.copy_of(pixels), colors, firsts)
+            wanted = (colors.found, (count, 2), np.uint32), (firsts, (count, rules.n_colors), np.uint32)
+            found, listed = session.download_all(wanted)
+            distinct, alphas = found[:, 0].astype(np.int64), found[:, 1]
+            exact = (distinct <= rules.n_colors - (alphas & TRANSPARENT)) & rules.keep_exact
+            own = {int(i): _sorted(listed[i, : distinct[i]]) for i in np.flatnonzero(exact)}
+            for key in np.unique(alphas[~exact]):
+                which = np.flatnonzero(~exact & (alphas == key)).astype(np.uint32)
+                space = spaces.space(rules.color_space, bool(key & PARTIAL))
+                nodes = self._train(scope, colors, which, space, rules.n_colors - int(key & TRANSPARENT))
+                own.update(zip(which.tolist(), _rgba(space, nodes), strict=True))
+        return [Learned(own[i], bool(alphas[i] & TRANSPARENT), bool(alphas[i] & PARTIAL)) for i in range(count)]
+
+    def _groups(self, pictures: int, scratch: int) -> int:
+        """How many work-groups share so many pictures, each with so many bytes of scratch memory."""
+        limits = self._session.limits
+        most = min(MOST_SCRATCH, limits.max_alloc, limits.global_memory // 16) // scratch
+        return max(min(pictures, self._session.tuned("batch.groups_a_unit") * limits.compute_units, most), 1)
+
+    def _count_colors(self, scope: Scope, pixels: Buffer, colors: _Colors, firsts: Buffer) -> None:
+        """Queue the counting of each picture's colours."""
+        session, count = self._session, len(self._pictures)
+        constants = {"CHANNELS": self._pictures[0].channels, "PLACES": int(self._lanes)}
+
+        def build(local: int) -> Kernel:
+            return session.program("neuquant/small_images_colors.cl", LOCAL=local, **constants).kernel(
+                "neuquant_many_colors"
+            )
+
+        kernel, local = admitted(session, self._group, build)
+        largest = max(p.pixels for p in self._pictures)
+        slots = 1 << (2 * min(largest, MOST + local) - 1).bit_length()
+        groups = self._groups(count, 8 * slots)
+        sizes = np.array([count, slots, MOST, self._rules.n_colors], np.uint32)
+        given = colors.pixels, colors.listed, firsts, colors.found, sizes, *colors.places
+        session.launch(
+            kernel, groups * local, local, *(pixels, colors.offsets, scope.zeros(groups * 8 * slots), *given)
+        )
+
+    def _train(
+        self, scope: Scope, colors: _Colors, which: npt.NDArray[np.uint32], space: Space, n_colors: int
+    ) -> npt.NDArray[np.int64]:
+        """(pictures, n_colors, dims): the nodes of some pictures' maps, rounded to whole coordinates."""
+        session, rules, variant = self._session, self._rules, self._variant
+        constants = {
+            "STEPS": tables.STEPS,
+            "STAGED": 1,
+            "DIMS": space.dims,
+            "COORDINATE_BITS": max(space.extent).bit_length(),
+            "SEARCH_SHIFT": search_shift(space),
+            "CITY_BLOCK": int(rules.metric == "l1"),
+            "CONSCIENCE": int(rules.conscience),
+            "WIDE": int(_is_wide(space)),
+            **space.constants(),
+        }
+
+        def build(local: int) -> Kernel:
+            program = session.program(variant.file, LOCAL=local, **variant.constants, **constants)
+            return program.kernel("neuquant_many")
+
+        kernel, local = admitted(session, self._group, build)
+        schedule = tables.schedule(n_colors, rules.sample_factor)
+        steps = np.array([(s.first, s.batch, s.offset, s.reach) for s in schedule.steps], np.uint32)
+        first = np.zeros((n_colors, 4), np.int32)
+        first[:, : space.dims] = gray_axis(space, n_colors, NODE_BITS)
+        plane = (max(self._pictures[i].pixels for i in which) + PADDING + 1) // 2 * 2
+        scratch = (SCRATCH_BYTES_OF_LANES if self._lanes else SCRATCH_BYTES) * plane
+        groups = self._groups(len(which), scratch)
+        refined = rules.refine_steps * FEW_COLORS_STEPS, rules.refine_steps, schedule.refined, MOST
+        nodes = scope.empty(16 * n_colors * len(which))
+        session.launch(
+            kernel,
+            groups * local,
+            local,
+            *(colors.pixels, colors.offsets, colors.listed, colors.found),
+            *(scope.copy_of(a) for a in (which, steps, schedule.pulls, tables.decay(), space.tables(), first)),
+            *(scope.empty(groups * scratch), nodes),
+            np.array([len(which), plane, rules.start, n_colors], np.uint32),
+            np.array(refined, np.uint32),
+            np.array((*space.extent, 0)[:4], np.int32),
+            LocalMemory(_memory(space, n_colors, rules.conscience, self._lanes)),
+            *colors.places,
+        )
+        return whole_nodes(session.download(nodes, (len(which), n_colors, 4), np.int32), space)
+
+
+def _is_wide(space: Space) -> bool:
+    """Whether a sum of squares may not fit 32 bits."""
+    return MOST_PIXELS * max(space.extent) ** 2 >= 2**32
+
+
+def _memory(space: Space, n_colors: int, conscience: bool, lanes: bool) -> int:
+    """Bytes of local memory of a group that learns; see the kernel files."""
+    fourth, quarters = space.dims == 4, -(-n_colors // 4)
+    totals = (2 + _is_wide(space)) * n_colors + fourth * quarters
+    searched = (2 * space.dims + 4) * (-(-n_colors // 16) * 4) if lanes else n_colors + fourth * quarters
+    rest = 2 * n_colors + searched + (2 * conscience + 6) * quarters
+    return 16 * (totals * (1 + lanes) + rest)
+
+
+def _rgba(space: Space, nodes: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    """(pictures, K, 4) colours of (pictures, K, dims) nodes."""
+    colors = space.colors(nodes.reshape(-1, space.dims))
+    rgba = np.full((len(colors), 4), 255, np.uint8)
+    rgba[:, : colors.shape[1]] = colors
+    return rgba.reshape(len(nodes), -1, 4)
+
+
+def _sorted(packed: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8]:
+    """(n, 4) colours of alpha above 0, in the order of R, G, B, alpha."""
+    return np.asarray(np.sort(packed.byteswap()).byteswap()).view(np.uint8).reshape(-1, 4)

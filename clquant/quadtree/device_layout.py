@@ -1,0 +1,117 @@
+"""What a subtree is on the host as the device stored it: leaves, and levels one after another in a few arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.quadtree.geometry import cells, grid
+from clquant.quadtree.levels import Words
+
+STOP = np.uint32(1 << 31)
+
+
+def record_dtype(channels: int, gray: bool) -> np.dtype[np.void]:
+    """The leaves' dtype, as `quadtree_leaves` writes them (cl/quadtree/leaves.cl).
+
+    Parameters
+    ----------
+    channels : int
+        The picture's, 1..16.
+    gray : bool
+        Whether `mean` is a plain number, not an array of one.
+
+    Returns
+    -------
+    numpy.dtype
+        x, y and size (int32, pixels), mean (uint8, one a channel), and padding to whole words, which is 0.
+    """
+    mean: Any = "u1" if gray else ("u1", (channels,))
+    return np.dtype(
+        {
+            "names": ["x", "y", "size", "mean"],
+            "formats": ["<i4", "<i4", "<i4", mean],
+            "offsets": [0, 4, 8, 12],
+            "itemsize": 12 + 4 * -(-channels // 4),
+        }
+    )
+
+
+class StoredStops(Mapping[int, npt.NDArray[np.bool_]]):
+    """By level from 1 to the root's: which nodes stop a split, made when it is asked for.
+
+    Parameters
+    ----------
+    height, width : int
+        Pixels.
+    top : int
+        The root's level.
+    flags : ndarray of uint8
+        A byte a node of level 2, as `quadtree_tiles` writes them (cl/quadtree/tiles.cl).
+    nodes : ndarray of uint32
+        Levels 3 to `top`: `STOP` in what stops a split.
+    """
+
+    def __init__(
+        self, height: int, width: int, top: int, flags: npt.NDArray[np.uint8], nodes: npt.NDArray[np.uint32]
+    ) -> None:
+        self._height, self._width, self._top = height, width, top
+        self._flags, self._nodes = flags, nodes
+
+    def __len__(self) -> int:
+        return self._top
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(1, self._top + 1))
+
+    def __getitem__(self, level: int) -> npt.NDArray[np.bool_]:
+        if not 1 <= level <= self._top:
+            raise KeyError(level)
+        rows, columns = grid(self._height, self._width, level)
+        if level == 1:
+            quadrants = np.empty((2 * self._flags.shape[0], 2 * self._flags.shape[1]), np.bool_)
+            for q in range(4):
+                quadrants[q >> 1 :: 2, q & 1 :: 2] = self._flags >> q & 1
+            return quadrants[:rows, :columns]
+        if level == 2:
+            return (self._flags >> 4 & 1).astype(np.bool_)
+        at = sum(cells(self._height, self._width, below) for below in range(3, level))
+        stops: npt.NDArray[np.bool_] = (self._nodes[at : at + rows * columns] >= STOP).reshape(rows, columns)
+        return stops
+
+
+def split_words(
+    height: int, width: int, first: int, whole: npt.NDArray[Any], planes: tuple[int, ...], channels: int
+) -> dict[int, Words]:
+    """The levels that an array holds, one after another.
+
+    Parameters
+    ----------
+    height, width : int
+        Pixels.
+    first : int
+        The lowest level, counted from the pixels.
+    whole : ndarray
+        Flat.
+    planes : tuple of int
+        The first axes of a level: bands, and 2 where sums and squares are words of their own.
+    channels : int
+        Bands that are given.
+
+    Returns
+    -------
+    dict of int to ndarray
+        Views, as `clquant.quadtree.levels.unpack` takes them.
+    """
+    found: dict[int, Words] = {}
+    at, level = 0, first
+    while at < whole.size:
+        shape = (*planes, *grid(height, width, level))
+        count = math.prod(shape)
+        found[level] = whole[at : at + count].reshape(shape)[:channels]
+        at, level = at + count, level + 1
+    return found

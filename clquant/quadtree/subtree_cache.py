@@ -1,0 +1,57 @@
+"""Subtrees to work with: new ones, or for small pictures those of earlier ones of the same shape."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+from clquant import runtime
+from clquant.quadtree.criteria import Criterion
+from clquant.quadtree.forms import TILE_VARIANTS
+from clquant.quadtree.region import Region
+from clquant.quadtree.subtree import Subtree
+
+MOST_KEPT = 1 << 22
+"""Values of a region up to which its buffers and launches are kept for the next of its shape: larger ones take so long
+that preparing does not count."""
+
+
+@contextlib.contextmanager
+def open_subtree(
+    session: runtime.Session, region: Region, channels: int, criterion: Criterion, store_low: bool, keep: bool = True
+) -> Iterator[Subtree]:
+    """A subtree for a region, with buffers that last as long as the block.
+
+    Parameters
+    ----------
+    session : Session
+    region : Region
+    channels : int
+    criterion : Criterion
+    store_low : bool
+        Whether statistics of levels 1 and 2 are wanted.
+    keep : bool
+        Whether that of an earlier region of the same shape will do, where it is kept: for bottom-up reduction.
+    """
+    values = region.height * region.width * channels
+    if not keep or values > MOST_KEPT or not session.limits.unified_memory:
+        with session.scope() as scope:
+            yield Subtree(session, scope, region, channels, criterion, store_low)
+        return
+    shape = (region.height, region.width, region.level, region.pitch, region.origin % 4, channels)
+    form = session.choose(TILE_VARIANTS).name  # the leaves' form follows from it
+    groups = tuple(session.tuned(f"quadtree.{name}_group") for name in ("tile", "upper", "leaf"))
+    key = ("quadtree", shape, criterion, store_low, form, groups)
+
+    def make(scope: runtime.Scope) -> Subtree:
+        return Subtree(session, scope, region, channels, criterion, store_low, kept=True)
+
+    with runtime.kept(session, key, make) as subtree:
+        idle, subtree.region = subtree.region, region
+        try:
+            yield subtree
+        finally:
+            # Pixels are other jobs' next time, and what a job takes away is its own.
+            subtree.low = None
+            subtree.region = idle if idle is not region else replace(region, pixels=subtree.buffers["flags"])

@@ -1,0 +1,1 @@
+"""OpenCL devices: discovery, limits, processes that forked."""

@@ -1,0 +1,261 @@
+"""Finding OpenCL devices: every device there is, the one a person names, and the default by a stated rule."""
+
+from __future__ import annotations
+
+import collections
+import os
+import threading
+import weakref
+
+import pyopencl as cl
+
+from clquant.runtime.device.fork import check_process
+from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, NoDeviceError
+from clquant.runtime.program.caches import avoid_unwritable_caches
+
+DEVICE_VARIABLE = "CLQUANT_DEVICE"
+
+HOW_TO_GET_A_DRIVER = (
+    "Install one: `pip install pyopencl[pocl]` runs on any x86-64 CPU under Linux, PoCL as a package of the system "
+    "(Debian: pocl-opencl-icd, conda-forge: pocl) on others; GPUs need their vendor's OpenCL driver (Debian: "
+    "intel-opencl-icd, mesa-opencl-icd, nvidia-opencl-icd)."
+)
+
+_lock = threading.Lock()
+_contexts: dict[int, cl.Context] = {}
+_per_thread = threading.local()
+# By device, those of threads that have ended: with a queue goes what is kept for its next job.
+_idle_queues: collections.defaultdict[int, collections.deque[cl.CommandQueue]] = collections.defaultdict(
+    collections.deque
+)
+
+
+class _Lease:
+    """What a thread holds as long as it has a queue to itself."""
+
+    def __init__(self, queue: cl.CommandQueue, idle: collections.deque[cl.CommandQueue]) -> None:
+        self.queue = queue
+        weakref.finalize(self, idle.append, queue).atexit = False
+
+
+def _rank(device: cl.Device) -> tuple[int, int]:
+    kind = device.type
+    order = 0 if kind & cl.device_type.GPU else 1 if kind & cl.device_type.ACCELERATOR else 2
+    if _simulates(device):
+        order = 3  # a simulator: thousands of times slower, never chosen by itself
+    return order, -device.max_compute_units
+
+
+def _simulates(device: cl.Device) -> bool:
+    return "oclgrind" in device.platform.name.lower()
+
+
+def list_devices() -> list[cl.Device]:
+    """Every usable OpenCL device, best first.
+
+    Returns
+    -------
+    list of pyopencl.Device
+        GPUs, then accelerators, then CPUs, then simulators; more compute units first, the driver's order
+        among equals. Empty where there is no driver.
+
+    Raises
+    ------
+    DeviceError
+        In a process forked after OpenCL was used: drivers may hang there.
+    """
+    check_process()
+    avoid_unwritable_caches()
+    found: list[cl.Device] = []
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:  # the ICD loader reports "no platform" as an error
+        return found
+    for platform in platforms:
+        try:
+            found += [d for d in platform.get_devices() if d.available and d.compiler_available]
+        except cl.Error:  # a driver without a device, or a broken one, must not hide the others
+            continue
+    return sorted(found, key=_rank)
+
+
+def find_device(spec: str) -> cl.Device:
+    """The device a person names.
+
+    Parameters
+    ----------
+    spec : str
+        A number into `list_devices()`; ``gpu``, ``cpu`` or ``accelerator``; or any part of the platform's
+        and device's name, in any case. The best of the devices that fit is taken. A simulator is of a kind
+        only where there is nothing else.
+
+    Raises
+    ------
+    NoDeviceError
+        If no device fits; the message lists those there are.
+    InvalidType
+        If `spec` is no text.
+    """
+    if not isinstance(spec, str):
+        raise InvalidType(f"device is a {type(spec).__name__}; allowed: a text such as '0', 'gpu' or a part of a name")
+    devices = list_devices()
+    kinds = {
+        "gpu": cl.device_type.GPU,
+        "cpu": cl.device_type.CPU,
+        "accelerator": cl.device_type.ACCELERATOR,
+    }
+    wanted = spec.strip().lower()
+    if wanted.isdecimal():
+        fits = devices[int(wanted) : int(wanted) + 1]
+    elif wanted in kinds:
+        # Oclgrind's simulator says that it is of all kinds.
+        real = [d for d in devices if not _simulates(d)]
+        fits = [d for d in real or devices if d.type & kinds[wanted]]
+    else:
+        fits = [d for d in devices if wanted in describe(d).lower()]
+    if fits and wanted:
+        return fits[0]
+    there = "; ".join(f"{i}: {describe(d)}" for i, d in enumerate(devices))
+    raise NoDeviceError(
+        f"device {spec!r} is not there; there is {there}" if there else no_device_message(f"device {spec!r}")
+    )
+
+
+def no_device_message(wanted: str) -> str:
+    """What to tell a person on a machine without any OpenCL device."""
+    return f"no OpenCL device found ({wanted}). {HOW_TO_GET_A_DRIVER}"
+
+
+def describe(device: cl.Device) -> str:
+    """One line that names a device: platform, then device."""
+    return f"{device.platform.name.strip()}: {device.name.strip()}"
+
+
+def default_device() -> cl.Device:
+    """The device used when nothing names one.
+
+    Returns
+    -------
+    pyopencl.Device
+        What `CLQUANT_DEVICE` names (see `find_device`), else what `PYOPENCL_CTX` names, else the first of
+        `list_devices()`.
+
+    Raises
+    ------
+    NoDeviceError
+        If there is none, or an environment variable names one that is not there.
+    DeviceError
+        As `list_devices`.
+    """
+    check_process()
+    if os.environ.get(DEVICE_VARIABLE):
+        return find_device(os.environ[DEVICE_VARIABLE])
+    if os.environ.get("PYOPENCL_CTX"):
+        try:
+            return cl.create_some_context(interactive=False).devices[0]
+        except Exception as error:  # pyopencl raises bare RuntimeError and IndexError here
+            raise NoDeviceError(f"PYOPENCL_CTX={os.environ['PYOPENCL_CTX']!r} names no device: {error}") from error
+    devices = list_devices()
+    if not devices:
+        raise NoDeviceError(no_device_message("none at all"))
+    return devices[0]
+
+
+def default_queue(device: cl.Device | str | None = None) -> cl.CommandQueue:
+    """This thread's own in-order queue on a device; one context a device is shared by the whole process.
+
+    When a thread has ended, its queue is the next new thread's.
+
+    Parameters
+    ----------
+    device : pyopencl.Device or str, optional
+        A device, or what `find_device` takes: ``"gpu"``, ``"cpu"``, a number, a part of a name. Default:
+        `default_device()`.
+
+    Returns
+    -------
+    pyopencl.CommandQueue
+        For the engines' ``queue=``; the same one at every call of a thread.
+
+    Raises
+    ------
+    InvalidType
+        If `device` is neither.
+    NoDeviceError
+        If there is no device, or none of that name.
+    DeviceError
+        In a process forked after OpenCL was used, or if no context can be made.
+    """
+    check_process()
+    chosen = find_device(device) if isinstance(device, str) else device if device is not None else default_device()
+    if not isinstance(chosen, cl.Device):
+        raise InvalidType(f"device is a {type(chosen).__name__}; allowed: a pyopencl.Device, a name or None")
+    key = chosen.int_ptr
+    leases: dict[int, _Lease] = _per_thread.__dict__.setdefault("leases", {})
+    if key not in leases:
+        with _lock:
+            idle = _idle_queues[key]
+        try:
+            own = idle.pop()
+        except IndexError:
+            own = _new_queue(chosen)
+        leases[key] = _Lease(own, idle)
+    return leases[key].queue
+
+
+def _new_queue(device: cl.Device) -> cl.CommandQueue:
+    """A further in-order queue on the process's context of a device."""
+    key = device.int_ptr
+    try:
+        with _lock:
+            if key not in _contexts:
+                _contexts[key] = cl.Context([device])
+            context = _contexts[key]
+        return cl.CommandQueue(context, device)
+    except cl.Error as error:
+        raise DeviceError(f"{describe(device)} gives no context or queue: {error}") from error
+
+
+def profiling_queue(device: cl.Device | None = None) -> cl.CommandQueue:
+    """A new queue whose events carry times, on the context of `default_queue(device)`.
+
+    Raises
+    ------
+    DeviceError
+        As `default_queue`.
+    """
+    queue = default_queue(device)
+    return cl.CommandQueue(queue.context, queue.device, properties=cl.command_queue_properties.PROFILING_ENABLE)
+
+
+def sibling_queue(queue: cl.CommandQueue) -> cl.CommandQueue:
+    """A new in-order queue on the context and device of another, with its profiling where it has that.
+
+    Raises
+    ------
+    DeviceError
+        If the driver gives none.
+    """
+    profiling = cl.command_queue_properties.PROFILING_ENABLE
+    try:
+        if queue.properties & profiling:
+            return cl.CommandQueue(queue.context, queue.device, properties=profiling)
+        return cl.CommandQueue(queue.context, queue.device)
+    except cl.Error as error:
+        raise DeviceError(f"{describe(queue.device)} gives no further queue: {error}") from error
+
+
+def common_queue(arrays: tuple[cl.array.Array, ...]) -> cl.CommandQueue | None:
+    """The queue that device arrays share, or None where there are none.
+
+    Raises
+    ------
+    InvalidArgument
+        If an array carries no queue, or two carry differing ones.
+    """
+    queues = {id(a): a.queue for a in arrays}
+    if any(q is None for q in queues.values()):
+        raise InvalidArgument("a device array has no queue; pass queue=, or use array.with_queue(queue)")
+    if len({q.int_ptr for q in queues.values() if q is not None}) > 1:
+        raise InvalidArgument("device arrays are on differing queues; pass queue= to say which one to use")
+    return next(iter(queues.values()), None)

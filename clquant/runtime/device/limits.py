@@ -1,0 +1,143 @@
+"""What a device can do, as data: read once per device, and lowered by `CLQUANT_LIMITS` for tests."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from typing import Any
+
+import pyopencl as cl
+
+from clquant.runtime.errors import InvalidArgument
+from clquant.runtime.program.build import build
+from clquant.runtime.program.pocl import PLATFORM
+
+ENVIRONMENT = "CLQUANT_LIMITS"
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """A device's limits and optional features, the only facts that variants and launches may depend on.
+
+    Attributes
+    ----------
+    work_group : int
+        Most work-items in a work-group (a compiled kernel may admit fewer).
+    local_memory, max_alloc, global_memory : int
+        Bytes of local memory of a work-group, of the largest single buffer, of the whole device.
+    compute_units : int
+        Compute units; CPU cores where the device is a CPU.
+    int64_atomics, fp64 : bool
+        Whether 64-bit integer atomics and doubles exist. Portable kernels use neither.
+    integer_dot_product : bool
+        Whether `cl_khr_integer_dot_product` is offered and its functions exist in OpenCL C 1.2 (Intel's CPU runtime
+        offers it and has them in OpenCL C 3.0 only).
+    is_cpu, is_nvidia, is_simulator, is_pocl : bool
+        Device families and runtimes that variants tell apart; a simulator (Oclgrind) runs one work-item at a time.
+        llvmpipe, though it computes on the CPU, is none: it leaves loops silently when a work-item has gone round
+        65,535 times in all, and the forms for CPUs have few work-items with long loops.
+    compute_capability : int
+        Of an NVIDIA device, ten times major plus minor (90 for 9.0); 0 elsewhere.
+    unified_memory : bool
+        Whether host and device share memory, so that buffers may wrap host arrays.
+    """
+
+    work_group: int
+    local_memory: int
+    max_alloc: int
+    global_memory: int
+    compute_units: int
+    int64_atomics: bool
+    fp64: bool
+    integer_dot_product: bool
+    is_cpu: bool
+    is_nvidia: bool
+    is_simulator: bool
+    is_pocl: bool
+    compute_capability: int
+    unified_memory: bool
+
+    @classmethod
+    def of(cls, device: cl.Device) -> Limits:
+        """Read the limits of a device, lowered by the environment variable `CLQUANT_LIMITS`.
+
+        Raises
+        ------
+        InvalidArgument
+            If `CLQUANT_LIMITS` is not of the form ``name=number,name=number``.
+        """
+        return _limits(device, os.environ.get(ENVIRONMENT, ""))
+
+    @classmethod
+    def _read(cls, device: cl.Device) -> Limits:
+        extensions = set(device.extensions.split())
+        platform = device.platform.name
+        return cls(
+            # The first of the item sizes bounds a one-dimensional group (macOS CPUs report 1 there).
+            work_group=min(device.max_work_group_size, device.max_work_item_sizes[0]),
+            local_memory=device.local_mem_size,
+            max_alloc=device.max_mem_alloc_size,
+            global_memory=device.global_mem_size,
+            compute_units=device.max_compute_units,
+            int64_atomics="cl_khr_int64_base_atomics" in extensions,
+            fp64="cl_khr_fp64" in extensions,
+            integer_dot_product="cl_khr_integer_dot_product" in extensions and _has_dot_product(device),
+            is_cpu=bool(device.type & cl.device_type.CPU) and "llvmpipe" not in device.name.lower(),
+            is_nvidia="nvidia" in device.vendor.lower(),
+            is_simulator="oclgrind" in platform.lower(),
+            is_pocl=platform == PLATFORM,
+            compute_capability=_compute_capability(device, extensions),
+            unified_memory=bool(device.type & cl.device_type.CPU) or bool(device.host_unified_memory),
+        )
+
+    def lowered(self, text: str) -> Limits:
+        """These limits with each number of ``name=number,...`` taking effect where it is lower.
+
+        Parameters
+        ----------
+        text : str
+            For example ``"work_group=8,local_memory=16384,int64_atomics=0"``; empty leaves all as they are.
+
+        Raises
+        ------
+        InvalidArgument
+            If a name is no limit or a number is not one.
+        """
+        changes: dict[str, Any] = {}
+        names = {field.name for field in dataclasses.fields(self)}
+        for part in filter(None, (p.strip() for p in text.split(","))):
+            name, _, number = part.partition("=")
+            if name not in names or not number.isdigit():
+                raise InvalidArgument(
+                    f"{ENVIRONMENT}={text!r}: {part!r} is not NAME=NUMBER with NAME one of {sorted(names)}"
+                )
+            present = getattr(self, name)
+            changes[name] = type(present)(min(int(present), int(number)))
+        return dataclasses.replace(self, **changes)
+
+
+@functools.lru_cache(maxsize=64)
+def _limits(device: cl.Device, lowering: str) -> Limits:
+    """Reading a device's limits takes a dozen driver calls, so each device is asked once."""
+    return Limits._read(device).lowered(lowering)
+
+
+def _compute_capability(device: cl.Device, extensions: set[str]) -> int:
+    if "cl_nv_device_attribute_query" not in extensions:
+        return 0
+    return 10 * int(device.compute_capability_major_nv) + int(device.compute_capability_minor_nv)
+
+
+_DOT_PRODUCT = """
+#pragma OPENCL EXTENSION cl_khr_integer_dot_product : enable
+kernel void dot_product(global uint *words) { words[0] = dot_4x8packed_uu_uint(words[1], words[2]); }
+"""
+
+
+def _has_dot_product(device: cl.Device) -> bool:
+    try:
+        build(cl.Program(cl.Context([device]), _DOT_PRODUCT), device, ["-cl-std=CL1.2"])
+    except cl.Error:
+        return False
+    return True

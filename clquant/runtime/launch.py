@@ -1,0 +1,124 @@
+"""Setting kernels' arguments, and launches whose arguments are set once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyopencl as cl
+
+from clquant.runtime.errors import device_error, device_errors
+from clquant.runtime.memory.scope import Scope
+from clquant.runtime.profiling import record
+from clquant.runtime.program.programs import Kernel
+from clquant.runtime.transfer.copy import is_out_of_order, order_commands
+
+if TYPE_CHECKING:
+    from clquant.runtime.session import Session
+
+
+class PreparedLaunch:
+    """A kernel with its arguments set: where one is launched hundreds of times, setting them takes longest.
+
+    It belongs to the thread that made it, and ends with its scope.
+    """
+
+    def __init__(
+        self,
+        scope: Scope,
+        queue: cl.CommandQueue,
+        kernel: Kernel,
+        sizes: tuple[int, ...],
+        groups: tuple[int, ...] | None,
+        args: Sequence[Any],
+    ) -> None:
+        self._queue = queue
+        self._name = kernel.name
+        self._sizes = sizes
+        self._groups = groups
+        self._args = tuple(args)
+        self._ordered = not is_out_of_order(queue)
+        self._native = kernel.fresh()
+        scope.at_end(lambda: kernel.give_back(self._native))
+        with device_errors(f"kernel {kernel.name}"):
+            set_arguments(self._native, self._args)
+
+    def set(self, first: int, *args: Any) -> None:
+        """Change arguments for what is queued from now on.
+
+        Parameters
+        ----------
+        first : int
+            The first one's place.
+        *args
+            NumPy scalars or arrays of the exact types.
+        """
+        try:
+            set_arguments(self._native, args, first)
+        except cl.Error as error:
+            raise device_error(error, f"kernel {self._name}") from error
+
+    def queue(self, groups: int | None = None) -> None:
+        """Queue the kernel.
+
+        Parameters
+        ----------
+        groups : int, optional
+            Work-groups along the one dimension, where they differ from those it was prepared with.
+
+        Raises
+        ------
+        DeviceMemoryError, DeviceError
+            If the device refuses or fails.
+        """
+        sizes = self._sizes
+        if groups is not None and self._groups is not None:
+            sizes = (groups * self._groups[0],)
+        try:
+            event = cl.enqueue_nd_range_kernel(self._queue, self._native, sizes, self._groups)
+            if not self._ordered:
+                order_commands(self._queue)
+        except cl.Error as error:
+            raise device_error(error, f"kernel {self._name}") from error
+        record(self._name, True, event)
+
+
+def set_arguments(kernel: cl.Kernel, args: Sequence[Any], first: int = 0) -> None:
+    """Set a kernel's arguments one by one, from the first's place on.
+
+    PyOpenCL's `set_args` generates code and keeps it in a database in the home folder, and its `set_arg` takes 26
+    microseconds for a NumPy scalar or vector (measured), twenty times the call underneath it, which is used where it
+    exists.
+    """
+    set_bytes = getattr(kernel, "_set_arg_buf", kernel.set_arg)
+    for index, arg in enumerate(args, first):
+        if isinstance(arg, np.generic | np.ndarray):
+            set_bytes(index, arg)
+        else:
+            kernel.set_arg(index, arg)
+
+
+def admitted(session: Session, wanted: int, build: Callable[[int], Kernel]) -> tuple[Kernel, int]:
+    """A kernel that is built for its work-group size, and that size.
+
+    Parameters
+    ----------
+    session : Session
+    wanted : int
+        The largest size that pays, in work-items.
+    build : callable
+        From a size, a power of two, to the kernel built for it.
+
+    Returns
+    -------
+    tuple
+        The kernel, and the largest power of two up to `wanted` that the device admits for the kernel so built.
+    """
+    local = 1 << (min(wanted, session.limits.work_group).bit_length() - 1)
+    while True:
+        kernel = build(local)
+        most = session.work_group_size(kernel, local)
+        if most == local:
+            return kernel, local
+        local = most

@@ -1,0 +1,1 @@
+"""Device and host memory of jobs, and what is cached between them."""

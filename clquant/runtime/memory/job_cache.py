@@ -1,0 +1,155 @@
+"""Keeping what a job prepared, its buffers and launches, for the next one of the same shape on the same queue.
+
+Where a picture is small, a CPU is done with it sooner than Python is with allocating buffers and setting arguments.
+Commands of one queue run in order, so the next job may take the same buffers while the last one's are still to run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import pyopencl as cl
+
+from clquant.runtime.device.fork import check_process
+from clquant.runtime.device.siblings import clear_siblings
+from clquant.runtime.memory.buffer_pool import RECYCLER
+from clquant.runtime.memory.pages import PAGES
+from clquant.runtime.memory.pinned import clear_pinned
+from clquant.runtime.memory.scope import Scope
+from clquant.runtime.session import Session
+from clquant.runtime.transfer.staging import clear_stagings
+
+Thing = TypeVar("Thing")
+MOST = 8  # things kept; what was used last stays
+
+
+class _Kept(NamedTuple):
+    """A thing, the scope of its buffers, and its queue, whose handle cannot be another's meanwhile."""
+
+    key: Hashable
+    queue: cl.CommandQueue
+    scope: Scope
+    thing: Any
+
+
+class Keeper:
+    """Things that no job is using. All methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[int, _Kept] = OrderedDict()
+        self._tickets = 0
+
+    def take(self, key: Hashable) -> _Kept | None:
+        """The last thing that was kept under a key, for one job alone.
+
+        Parameters
+        ----------
+        key : hashable
+
+        Returns
+        -------
+        _Kept or None
+            None if there is none that no job is using.
+        """
+        with self._lock:
+            for ticket, kept in reversed(self._kept.items()):
+                if kept.key == key:
+                    return self._kept.pop(ticket)
+        return None
+
+    def keep(self, kept: _Kept) -> None:
+        """Keep a thing for coming jobs, and let go what was used longest ago where there are more than `MOST`.
+
+        Parameters
+        ----------
+        kept : _Kept
+            That nothing but commands queued on its own queue uses any more.
+        """
+        with self._lock:
+            self._tickets += 1
+            self._kept[self._tickets] = kept
+            gone = self._kept.popitem(last=False)[1] if len(self._kept) > MOST else None
+        if gone is not None:
+            gone.scope.__exit__(None, None, None)
+
+    def clear(self) -> None:
+        """Let all go."""
+        with self._lock:
+            gone = list(self._kept.values())
+            self._kept.clear()
+        for kept in gone:
+            kept.scope.__exit__(None, None, None)
+
+
+KEEPER = Keeper()
+
+
+@contextlib.contextmanager
+def kept(
+    session: Session,
+    key: Hashable | None,
+    make: Callable[[Scope], Thing],
+    worth: Callable[[Thing], bool] = lambda _: True,
+) -> Iterator[Thing]:
+    """What a job prepares, or what an earlier one on this queue did; no other job has it meanwhile.
+
+    Parameters
+    ----------
+    session : Session
+    key : hashable or None
+        All that the thing depends on besides queue and device; None: it lasts as long as the block, and is not kept.
+    make : callable
+        Makes the thing, in a scope of its own that lasts until it is let go; it keeps no array of the caller's.
+    worth : callable
+        Whether the thing is kept when the block has ended; else it is let go.
+
+    Yields
+    ------
+    Thing
+        Gone if the block fails.
+    """
+    if key is None:
+        with session.scope() as scope:
+            yield make(scope)
+        return
+    whole = (session.queue.int_ptr, session.limits, key)
+    found = KEEPER.take(whole)
+    if found is None:
+        scope = session.scope()
+        try:
+            found = _Kept(whole, session.queue, scope, make(scope))
+        except BaseException:
+            scope.__exit__(*sys.exc_info())
+            raise
+    try:
+        yield found.thing
+    except BaseException:
+        found.scope.__exit__(*sys.exc_info())
+        raise
+    if worth(found.thing):
+        KEEPER.keep(found)
+    else:
+        found.scope.__exit__(None, None, None)
+
+
+def release_memory() -> None:
+    """Give back all memory, on devices and on the host, that is kept for coming jobs; what is in use stays.
+
+    Raises
+    ------
+    DeviceError
+        In a process forked after OpenCL was used.
+    """
+    check_process()
+    KEEPER.clear()
+    RECYCLER.clear()
+    clear_siblings()
+    clear_stagings()
+    clear_pinned()
+    PAGES.clear()

@@ -1,0 +1,348 @@
+"""Device memory of one job: allocated inside a scope, filled through it, released when the scope ends."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyopencl as cl
+
+from clquant.runtime.device.limits import Limits
+from clquant.runtime.errors import DeviceMemoryError, device_errors
+from clquant.runtime.memory.buffer_pool import MOST_SHARE, MOST_SHARE_OF_HOST, RECYCLER, Recycler
+from clquant.runtime.memory.buffer_pool import SMALLEST as SMALLEST_KEPT
+from clquant.runtime.transfer.copy import Upload, drop_arrived, marker, order_commands, sent_in_turn
+
+# Zero-copy of a host array needs this alignment on the drivers that have it at all (Intel's guide: a page).
+HOST_ALIGNMENT = 64
+# What CPUs need: no kernel reads an uploaded array in greater pieces, and NumPy's arrays begin at multiples of it.
+CPU_ALIGNMENT = 16
+PAGE = 4096
+SMALL_BYTES = 1 << 20
+# What is copied as its buffer is made, where host and device share memory: through the queue, 4 bytes take as long.
+FILLED_BYTES = 1 << 16
+
+
+def allocate(context: cl.Context, flags: int, nbytes: int, hostbuf: Any = None) -> cl.Buffer:
+    """The one place where device memory is asked for (tests inject failures here)."""
+    with device_errors(f"allocating {nbytes} bytes"):
+        if hostbuf is not None:
+            return cl.Buffer(context, flags, hostbuf=hostbuf)
+        return cl.Buffer(context, flags, size=nbytes)
+
+
+class Scope:
+    """Buffers that live as long as a ``with`` block; OpenCL keeps each alive until queued work is done with it."""
+
+    def __init__(self, queue: cl.CommandQueue, limits: Limits) -> None:
+        self._queue = queue
+        self._limits = limits
+        self._buffers: list[cl.Buffer] = []  # these are released
+        self._recyclable: list[tuple[cl.Buffer, int]] = []  # these are kept, by their bytes
+        self._zeros: set[int] = set()
+        self._uploads: list[Upload] = []
+        self._elsewhere: cl.Event | None = None
+        self._endings: list[Callable[[], None]] = []
+
+    def at_end(self, call: Callable[[], None]) -> None:
+        """Call something when the scope ends.
+
+        Parameters
+        ----------
+        call : callable
+        """
+        self._endings.append(call)
+
+    def used_until(self, event: cl.Event) -> None:
+        """Let buffers serve again only when a command of another queue is over, which is the last that uses them.
+
+        Parameters
+        ----------
+        event : pyopencl.Event
+        """
+        self._elsewhere = event
+
+    def __enter__(self) -> Scope:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for upload in self._uploads:
+            upload.wait()
+        if kind is not None or self._wraps_host_memory():
+            # Queued work may still read host arrays that the caller is free to change or drop after this.
+            with contextlib.suppress(cl.Error):
+                self._queue.finish()
+        if kind is not None or not self._recycle():
+            self._buffers.extend(buffer for buffer, _ in self._recyclable)
+        for buffer in self._buffers:
+            buffer.release()
+        if kind is not None and issubclass(kind, DeviceMemoryError):
+            RECYCLER.clear()  # some drivers find memory short only at its first use, too late for `_allocate_anew`
+        self._buffers.clear()
+        self._recyclable.clear()
+        self._zeros.clear()
+        self._uploads.clear()
+        drop_arrived()
+        while self._endings:
+            self._endings.pop()()
+
+    def _recycle(self) -> bool:
+        """Keep the buffers that may be kept for the next job, if it is known when their last use is over."""
+        # A copy on another queue that nothing here waits for may still be under way.
+        if not self._recyclable or not all(upload.ordered for upload in self._uploads):
+            return False
+        used: cl.Event | bool
+        if self._elsewhere is not None:
+            used = self._elsewhere
+        elif self._limits.unified_memory:
+            used = True  # no other queue ever writes to them
+        elif all(sent_in_turn(nbytes, self._limits) for _, nbytes in self._recyclable):
+            used = False  # no other queue asks for such small ones, and a marker takes a few microseconds
+        else:
+            try:
+                used = marker(self._queue)
+            except cl.Error:
+                return False
+        share = MOST_SHARE_OF_HOST if self._limits.unified_memory else MOST_SHARE
+        buffers = ((buffer, nbytes, buffer.int_ptr in self._zeros) for buffer, nbytes in self._recyclable)
+        bound = self._limits.global_memory // share
+        RECYCLER.keep(self._queue, buffers, bound, used, self._elsewhere is not None)
+        return True
+
+    def _wraps_host_memory(self) -> bool:
+        return any(buffer.hostbuf is not None for buffer in self._buffers)
+
+    def _allocate(self, flags: int, nbytes: int, hostbuf: Any = None) -> cl.Buffer:
+        if nbytes > self._limits.max_alloc:
+            raise DeviceMemoryError(
+                f"a buffer of {nbytes} bytes is over the device's limit of {self._limits.max_alloc} bytes"
+            )
+        return allocate(self._queue.context, flags, nbytes, hostbuf)
+
+    def _keep(self, flags: int, nbytes: int, hostbuf: Any = None) -> cl.Buffer:
+        buffer = self._allocate(flags, nbytes, hostbuf)
+        self._buffers.append(buffer)
+        return buffer
+
+    def empty(self, nbytes: int) -> cl.Buffer:
+        """An uninitialized buffer of at least `nbytes` bytes (one byte where `nbytes` is 0).
+
+        Parameters
+        ----------
+        nbytes : int
+
+        Raises
+        ------
+        DeviceMemoryError
+            If it is over the device's largest allocation, or memory is short.
+        """
+        return self._empty(nbytes, False)
+
+    def room_for(self, array: npt.NDArray[Any]) -> cl.Buffer:
+        """An uninitialized buffer that an array, or parts of it, may be copied to (see `begin_upload`).
+
+        Parameters
+        ----------
+        array : ndarray
+
+        Raises
+        ------
+        DeviceMemoryError
+            As `empty`.
+        """
+        return self._empty(array.nbytes, not sent_in_turn(array.nbytes, self._limits))
+
+    def _empty(self, nbytes: int, idle: bool) -> cl.Buffer:
+        """As `empty`; where `idle`, one that no queued command uses, so that other queues may write to it at once."""
+        wanted = max(int(nbytes), 1)
+        if wanted < SMALLEST_KEPT and self._limits.unified_memory:
+            buffer = self._allocate_anew(wanted)
+            self._buffers.append(buffer)
+            return buffer
+        if wanted <= self._limits.max_alloc:
+            wanted = min(Recycler.rounded(wanted), self._limits.max_alloc)
+        kept = RECYCLER.take(self._queue, wanted, idle)
+        buffer = self._allocate_anew(wanted) if kept is None else kept
+        self._recyclable.append((buffer, wanted))
+        return buffer
+
+    def _allocate_anew(self, nbytes: int) -> cl.Buffer:
+        try:
+            return self._allocate(cl.mem_flags.READ_WRITE, nbytes)
+        except DeviceMemoryError:
+            if nbytes > self._limits.max_alloc:
+                raise
+            with device_errors("waiting for memory"):
+                self._queue.finish()  # what is released is free only when its last use is over
+            RECYCLER.clear()
+            return self._allocate(cl.mem_flags.READ_WRITE, nbytes)
+
+    def zeros(self, nbytes: int) -> cl.Buffer:
+        """A buffer of zero bytes.
+
+        Parameters
+        ----------
+        nbytes : int
+
+        Raises
+        ------
+        DeviceMemoryError
+            As `empty`.
+        """
+        if self._limits.unified_memory and nbytes <= FILLED_BYTES:
+            return self.copy_of(np.zeros(max(int(nbytes), 1), np.uint8))
+        buffer = self.empty(nbytes)
+        with device_errors("clearing a buffer"):
+            cl.enqueue_fill_buffer(self._queue, buffer, np.zeros(1, np.uint8), 0, max(int(nbytes), 1))
+        order_commands(self._queue)
+        return buffer
+
+    def zeros_left(self, nbytes: int) -> cl.Buffer | None:
+        """A buffer of zero bytes without clearing one: such as an earlier job on this queue left, or None.
+
+        Parameters
+        ----------
+        nbytes : int
+        """
+        rounded = Recycler.rounded(nbytes)
+        buffer = RECYCLER.take(self._queue, rounded, zeros=True)
+        if buffer is not None:
+            self._recyclable.append((buffer, rounded))
+        return buffer
+
+    def leave_zeros(self, buffer: cl.Buffer) -> None:
+        """Say that the commands queued so far leave a buffer of this scope all zeros, and no others will write to it.
+
+        It is kept for `zeros_left` unless the scope's job fails, or it is too small to be kept.
+
+        Parameters
+        ----------
+        buffer : pyopencl.Buffer
+        """
+        self._zeros.add(buffer.int_ptr)
+
+    def upload(self, array: npt.NDArray[Any]) -> cl.Buffer:
+        """A read-only buffer with an array's bytes; wraps the array itself where host and device share memory.
+
+        Parameters
+        ----------
+        array : ndarray
+            C-contiguous. It must not change before the scope ends.
+
+        Raises
+        ------
+        DeviceMemoryError
+            As `empty`.
+        """
+        if array.size == 0:
+            return self.empty(1)
+        if self._limits.unified_memory and array.nbytes <= SMALL_BYTES:
+            # Copied here if need be: a small copy through the queue takes far longer.
+            array = aligned(array, CPU_ALIGNMENT if self._limits.is_cpu else HOST_ALIGNMENT)
+        wrapped = self.wrapped(array)
+        return self.copy_of(array) if wrapped is None else wrapped
+
+    def wrapped(self, array: npt.NDArray[Any]) -> cl.Buffer | None:
+        """A read-only buffer that is an array's own memory, where host and device share it; None where it cannot be.
+
+        Parameters
+        ----------
+        array : ndarray
+            As `upload` takes it, not empty.
+
+        Raises
+        ------
+        DeviceMemoryError
+            As `empty`.
+        """
+        alignment = CPU_ALIGNMENT if self._limits.is_cpu else HOST_ALIGNMENT
+        if not self._limits.unified_memory or array.ctypes.data % alignment:
+            return None
+        return self._keep(cl.mem_flags.READ_ONLY | cl.mem_flags.USE_HOST_PTR, array.nbytes, array)
+
+    def around(self, array: npt.NDArray[Any]) -> cl.Buffer:
+        """A writable buffer in an array's own memory, which holds what was written once the buffer was mapped.
+
+        Parameters
+        ----------
+        array : ndarray
+            C-contiguous, beginning at a multiple of `HOST_ALIGNMENT`. It must not be used otherwise before that.
+
+        Raises
+        ------
+        DeviceMemoryError
+            As `empty`.
+        """
+        return self._keep(cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR, array.nbytes, array)
+
+    def copy_of(self, array: npt.NDArray[Any]) -> cl.Buffer:
+        """A writable buffer with a copy of an array's bytes.
+
+        Parameters
+        ----------
+        array : ndarray
+            C-contiguous. It must not change before the scope ends.
+
+        Raises
+        ------
+        DeviceMemoryError
+            As `empty`.
+        """
+        if self._limits.unified_memory and 0 < array.nbytes <= FILLED_BYTES:
+            with contextlib.suppress(DeviceMemoryError):  # below, memory is waited for
+                return self._keep(cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, array.nbytes, array)
+        buffer = self.room_for(array)
+        self.begin_upload(buffer, array, 0).order()
+        return buffer
+
+    def begin_upload(self, buffer: cl.Buffer, array: npt.NDArray[Any], offset: int) -> Upload:
+        """Begin to copy a host array into part of a buffer; it is waited for when the scope ends, if not before.
+
+        Parameters
+        ----------
+        buffer : pyopencl.Buffer
+            Of `room_for`; no queued command uses this part.
+        array : ndarray
+            C-contiguous. It must not change before the scope ends.
+        offset : int
+            Bytes into the buffer.
+
+        Raises
+        ------
+        DeviceMemoryError, DeviceError
+            If the device fails.
+        """
+        upload = Upload(self._queue, self._limits, buffer, array, offset, idle=True)
+        self._uploads.append(upload)
+        return upload
+
+
+def aligned(array: npt.NDArray[Any], alignment: int = HOST_ALIGNMENT) -> npt.NDArray[Any]:
+    """A C-contiguous array itself, or a copy of it, that begins at a multiple of so many bytes."""
+    if array.ctypes.data % alignment == 0:
+        return array
+    copy = aligned_empty(array.shape, array.dtype, alignment)
+    copy[...] = array
+    return copy
+
+
+def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike, alignment: int) -> npt.NDArray[Any]:
+    """A new C-contiguous array that begins at a multiple of `alignment` bytes.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    dtype : dtype_like
+    alignment : int
+    """
+    nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+    room = np.empty(nbytes + alignment, np.uint8)
+    start = -room.ctypes.data % alignment
+    return room[start : start + nbytes].view(dtype).reshape(shape)

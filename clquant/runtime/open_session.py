@@ -1,0 +1,74 @@
+"""Beginning a job: which queue it runs on, and what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyopencl as cl
+import pyopencl.array
+
+from clquant.runtime.device import discovery
+from clquant.runtime.device.fork import check_process
+from clquant.runtime.errors import InvalidArgument, InvalidType, device_errors
+from clquant.runtime.session import Session
+from clquant.runtime.transfer.copy import order_commands
+
+
+def open_session(queue: cl.CommandQueue | None = None, arrays: Sequence[pyopencl.array.Array] = ()) -> Session:
+    """The session of a job: on `queue`, else on the device arrays' common queue, else on the default device.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue, optional
+    arrays : sequence of pyopencl.array.Array
+        The job's device inputs. What is pending for them on other queues than the job's is waited for.
+
+    Raises
+    ------
+    InvalidType
+        If `queue` is no command queue.
+    InvalidArgument
+        If device arrays are of another context than the queue, or disagree among themselves.
+    NoDeviceError
+        If there is no OpenCL device.
+    DeviceError
+        In a process forked after OpenCL was used (see `clquant.runtime.device.fork`), or if what is pending failed.
+    """
+    check_process()
+    if queue is not None and not isinstance(queue, cl.CommandQueue):
+        raise InvalidType(
+            f"queue is a {type(queue).__name__}; allowed: a pyopencl.CommandQueue or None "
+            "(clquant.runtime.default_queue('gpu') gives one)"
+        )
+    chosen = queue if queue is not None else discovery.common_queue(tuple(arrays))
+    if chosen is None:
+        return Session(discovery.default_queue())
+    for array in arrays:
+        if array.context != chosen.context:
+            raise InvalidArgument("queue= and a device array belong to differing OpenCL contexts")
+    if arrays:
+        with device_errors("waiting for a device array"):
+            _follow(chosen, arrays)
+    return Session(chosen)
+
+
+def _follow(queue: cl.CommandQueue, arrays: Sequence[pyopencl.array.Array]) -> None:
+    """Make what comes next on a queue wait for all that is pending for arrays.
+
+    Their lists of events are left alone, as other threads may be looking at them: `Array.finish` would empty them.
+    """
+    order_commands(queue)
+    for array in arrays:
+        if array.queue is not None and array.queue != queue:
+            array.queue.finish()  # users' own kernels have no events
+        elsewhere = [event for event in list(array.events) if not _is_of(queue, event)]
+        if elsewhere:
+            cl.wait_for_events(elsewhere)
+
+
+def _is_of(queue: cl.CommandQueue, event: cl.Event) -> bool:
+    """Whether an event is of a command of this queue."""
+    try:
+        return bool(event.command_queue == queue)
+    except cl.Error:  # Intel's runtime for CPUs does not keep an event's queue for it
+        return False

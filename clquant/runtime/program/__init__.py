@@ -1,0 +1,1 @@
+"""OpenCL programs: sources, builds, variants, tuned parameters."""

@@ -1,0 +1,302 @@
+"""Kernel files to programs: sources found wherever the package lies, built once, cached on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.resources
+import os
+import pathlib
+import re
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pyopencl as cl
+
+from clquant.runtime.errors import BuildError, DeviceError
+from clquant.runtime.program import build, pocl
+from clquant.runtime.program.caches import avoid_unwritable_caches, system_caches
+
+CACHE_VARIABLE = "CLQUANT_CACHE_DIR"
+# Compilers made of Clang print into the user's terminal how many warnings they have, of loops not unrolled for one.
+OPTIONS = ["-cl-std=CL1.2", "-w"]
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([\w./]+)"[ \t]*$', re.MULTILINE)
+# PoCL keeps a cache of its own, of the kernels in use alone; asking it for a binary compiles every kernel of a file
+# for any work-group size (measured: half of the time of a cold first picture). Oclgrind compiles nothing.
+NOT_CACHED = ("Portable Computing Language", "Oclgrind")
+_CONTEXTS_KEPT = 16
+
+Constants = Mapping[str, int | str]
+
+
+class Kernel:
+    """A kernel of a built program, safe to use from several threads (each gets its own `cl.Kernel`)."""
+
+    def __init__(self, program: cl.Program, name: str) -> None:
+        self.name = name
+        self._program = program
+        self._threads = threading.local()
+        self._work_group: dict[int, int] = {}
+        self._spare: list[cl.Kernel] = []
+        self.native()  # an unknown name fails here, not at the first launch
+
+    def native(self) -> cl.Kernel:
+        """This thread's `pyopencl.Kernel`; setting arguments on a shared one is undefined in OpenCL."""
+        if not hasattr(self._threads, "kernel"):
+            self._threads.kernel = self._made()
+        kernel: cl.Kernel = self._threads.kernel
+        return kernel
+
+    def fresh(self) -> cl.Kernel:
+        """A `pyopencl.Kernel` of the caller's own, which keeps the arguments that are set; `give_back` it afterwards.
+
+        Making one takes PyOpenCL 0.2 ms (measured), so those given back are used again.
+
+        Raises
+        ------
+        DeviceError
+            If the program has no such kernel.
+        """
+        try:
+            return self._spare.pop()
+        except IndexError:
+            return self._made()
+
+    def give_back(self, kernel: cl.Kernel) -> None:
+        """Let another caller of `fresh` have a kernel.
+
+        Parameters
+        ----------
+        kernel : pyopencl.Kernel
+            Nothing will be set or queued with it by the one who had it.
+        """
+        self._spare.append(kernel)
+
+    def _made(self) -> cl.Kernel:
+        avoid_unwritable_caches()
+        try:
+            return cl.Kernel(self._program, self.name)
+        except cl.Error as error:
+            raise DeviceError(f"kernel {self.name!r}: {error}") from error
+
+    def work_group(self, device: cl.Device) -> int:
+        """Most work-items in a group that this compiled kernel admits on a device.
+
+        Parameters
+        ----------
+        device : pyopencl.Device
+        """
+        if device.int_ptr not in self._work_group:
+            self._work_group[device.int_ptr] = self._info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device)
+        return self._work_group[device.int_ptr]
+
+    def local_memory(self, device: cl.Device) -> int:
+        """Bytes of local memory that this kernel declares itself.
+
+        Parameters
+        ----------
+        device : pyopencl.Device
+        """
+        return self._info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, device)
+
+    def _info(self, what: int, device: cl.Device) -> int:
+        return int(cast(int, self.native().get_work_group_info(what, device)))
+
+
+class Program:
+    """A built kernel file. `kernel(name)` gives its kernels, one object a name."""
+
+    def __init__(self, native: cl.Program) -> None:
+        self._native = native
+        self._kernels: dict[str, Kernel] = {}
+
+    def kernel(self, name: str) -> Kernel:
+        """The kernel of that name.
+
+        Parameters
+        ----------
+        name : str
+
+        Raises
+        ------
+        DeviceError
+            If the file has no such kernel.
+        """
+        if name not in self._kernels:
+            self._kernels[name] = Kernel(self._native, name)
+        return self._kernels[name]
+
+
+def kernel_folder() -> pathlib.Path:
+    """Where the kernel files are: inside an installed package, or `cl/` beside it in a checkout."""
+    package = pathlib.Path(str(importlib.resources.files("clquant")))
+    installed = package / "kernels"
+    return installed if installed.is_dir() else package.parent / "cl"
+
+
+def kernel_source(file: str) -> str:
+    """The text of a kernel file with its includes put in place.
+
+    Includes are inlined here because `-I` with a space in the path breaks several drivers.
+
+    Raises
+    ------
+    DeviceError
+        If the file, or one it includes, is not there.
+    """
+
+    def read(name: str) -> str:
+        path = kernel_folder() / name
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise DeviceError(f"kernel file {name!r} cannot be read: {error}") from error
+        return _INCLUDE.sub(lambda match: read(match.group(1)), text)
+
+    return read(file)
+
+
+def full_source(file: str, constants: Constants) -> str:
+    """A kernel file's text behind the `#define`s of its compile-time constants, in the order of their names."""
+    defines = "".join(f"#define {name} {value}\n" for name, value in sorted(constants.items()))
+    return defines + f'#line 1 "{file}"\n' + kernel_source(file)
+
+
+def cache_folder() -> pathlib.Path | None:
+    """Where compiled programs are kept: `CLQUANT_CACHE_DIR`, else the system's cache folder; None turns it off.
+
+    `CLQUANT_CACHE_DIR` set to an empty string turns the cache off.
+    """
+    named = os.environ.get(CACHE_VARIABLE)
+    if named is not None:
+        return pathlib.Path(named) if named else None
+    caches = system_caches()
+    return None if caches is None else caches / "clquant"
+
+
+def _cache_path(device: cl.Device, source: str) -> pathlib.Path | None:
+    folder = cache_folder()
+    if folder is None or device.platform.name in NOT_CACHED:
+        return None
+    platform = device.platform
+    parts = [
+        platform.name,
+        platform.version,
+        device.name,
+        device.version,
+        device.driver_version,
+        *OPTIONS,
+        source,
+    ]
+    return folder / (hashlib.sha256("\0".join(parts).encode()).hexdigest() + ".bin")
+
+
+def _load_binary(context: cl.Context, device: cl.Device, path: pathlib.Path) -> cl.Program | None:
+    """The cached program, or None if there is none or it is damaged (then it is compiled again)."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    digest, binary = content[:32], content[32:]
+    if hashlib.sha256(binary).digest() != digest:
+        return None
+    try:
+        return build.build(cl.Program(context, [device], [binary]), device)
+    except cl.Error:
+        return None
+
+
+def _binary_of(program: cl.Program, device: cl.Device) -> bytes:
+    """What a device runs; the binaries of other devices, for which the program was not built, are empty."""
+    devices: list[cl.Device] = cast(Any, program.get_info(cl.program_info.DEVICES))
+    binaries: list[bytes] = cast(Any, program.get_info(cl.program_info.BINARIES))
+    # PoCL lists binaries of those devices only that it was built for.
+    return binaries[devices.index(device)] if len(binaries) == len(devices) else b"".join(binaries[:1])
+
+
+def _store_binary(program: cl.Program, device: cl.Device, path: pathlib.Path) -> None:
+    """Write a compiled program whole or not at all; a cache that cannot be written is no error."""
+    try:
+        binary = _binary_of(program, device)
+        if not binary:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    except (OSError, cl.Error):
+        return
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(binary).digest() + binary)
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+
+
+def _with_short_header(context: cl.Context, device: cl.Device, source: str) -> cl.Program | None:
+    """The program, built with a short header instead of PoCL's long one; None elsewhere, and where it needs more."""
+    if not pocl.takes_short_header(device):
+        return None
+    program = cl.Program(context, kernel_source(pocl.SHORT_HEADER) + source)
+    try:
+        return build.build(program, device, [*OPTIONS, pocl.WITHOUT_LONG_HEADER])
+    except cl.Error:
+        return None
+
+
+def _compile(context: cl.Context, device: cl.Device, file: str, source: str) -> cl.Program:
+    pocl.name_unknown_processor(device)
+    path = _cache_path(device, source)
+    if path is not None:
+        cached = _load_binary(context, device, path)
+        if cached is not None:
+            return cached
+    program = _with_short_header(context, device, source)
+    if program is None:
+        program = cl.Program(context, source)
+        try:
+            build.build(program, device, OPTIONS)
+        except cl.Error as error:
+            raise BuildError(f"{file} does not build on {device.name.strip()}:\n{error}") from error
+    if path is not None:
+        _store_binary(program, device, path)
+    return program
+
+
+class ProgramCache:
+    """Built programs of the contexts last used; one build at a time for each context."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._contexts: OrderedDict[int, tuple[cl.Context, threading.Lock, dict[object, Program]]] = OrderedDict()
+
+    def get(self, context: cl.Context, device: cl.Device, file: str, constants: Constants) -> Program:
+        """The program of a kernel file with these constants, built at the first call.
+
+        Raises
+        ------
+        BuildError
+            With the driver's whole log, if it does not compile.
+        """
+        with self._lock:
+            # The context is kept with its programs: its handle cannot be reused while it is a key here.
+            entry = self._contexts.setdefault(context.int_ptr, (context, threading.Lock(), {}))
+            self._contexts.move_to_end(context.int_ptr)
+            while len(self._contexts) > _CONTEXTS_KEPT:
+                self._contexts.popitem(last=False)
+        _, lock, programs = entry
+        key = (device.int_ptr, file, tuple(sorted(constants.items())))
+        found = programs.get(key)
+        if found is None:
+            with lock:
+                found = programs.get(key)
+                if found is None:
+                    source = full_source(file, constants)
+                    found = programs[key] = Program(_compile(context, device, file, source))
+        return found
+
+
+PROGRAMS = ProgramCache()

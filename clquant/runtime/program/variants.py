@@ -1,0 +1,81 @@
+"""Choosing a kernel's form for a device: a table with predicates, the portable form always last."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from clquant.runtime.device.limits import Limits
+from clquant.runtime.errors import InvalidArgument
+
+VARIANT_VARIABLE = "CLQUANT_VARIANT"
+# A statement after which all work-groups of an NVIDIA device see what was written before; OpenCL C 1.2 has no word for
+# it.
+NVIDIA_FENCE = 'asm volatile("membar.gl;" ::: "memory")'
+
+_forced: contextvars.ContextVar[str | None] = contextvars.ContextVar("clquant_variant", default=None)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One form of a kernel.
+
+    Attributes
+    ----------
+    name : str
+        ``"portable"`` for the form that runs anywhere.
+    file : str
+        The kernel file in `cl/`.
+    admits : callable
+        From `Limits` to whether this form may run there.
+    constants : mapping
+        Compile-time constants of this form, tile sizes and the like; they never change a result.
+    """
+
+    name: str
+    file: str
+    admits: Callable[[Limits], bool] = lambda _: True
+    constants: Mapping[str, int | str] = field(default_factory=dict)
+
+
+def choose(variants: Sequence[Variant], limits: Limits) -> Variant:
+    """The first form that a device admits, or the one that is forced, where the table has and the device admits it.
+
+    Parameters
+    ----------
+    variants : sequence of Variant
+        Best first; the last is named ``"portable"`` and admits every device.
+    limits : Limits
+
+    Raises
+    ------
+    InvalidArgument
+        If a forced form stands in the table and the device does not admit it.
+    """
+    name = _forced.get() or os.environ.get(VARIANT_VARIABLE)
+    for variant in variants:
+        if name is not None and variant.name == name:
+            if not variant.admits(limits):
+                raise InvalidArgument(f"variant {name!r} does not run on this device")
+            return variant
+    return next(v for v in variants if v.admits(limits))
+
+
+@contextlib.contextmanager
+def force_variant(name: str) -> Iterator[None]:
+    """Within the block, this thread takes the named form from every table that has it.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"portable"``; tables without it choose as ever. The environment variable `CLQUANT_VARIANT`
+        does the same for a whole process.
+    """
+    token = _forced.set(name)
+    try:
+        yield
+    finally:
+        _forced.reset(token)

@@ -1,0 +1,64 @@
+"""Small parts of buffers on their way to the host, while the host goes on to queue work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyopencl as cl
+
+from clquant.runtime.errors import device_errors
+from clquant.runtime.memory.pinned import pinned_pool
+from clquant.runtime.profiling import profiled
+from clquant.runtime.session import Session
+from clquant.runtime.transfer.copy import keep_until_over, order_commands
+
+
+class Reading:
+    """What a buffer holds after everything queued so far; what is queued later may change the buffer.
+
+    Where host and device share memory it is read at once, as waiting costs little there.
+
+    Parameters
+    ----------
+    session : Session
+    buffer : pyopencl.Buffer
+    shape : int or tuple of int
+    dtype : dtype_like
+
+    Raises
+    ------
+    DeviceMemoryError, DeviceError
+        If the device refuses or fails.
+    """
+
+    def __init__(self, session: Session, buffer: cl.Buffer, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> None:
+        sizes = (int(shape),) if isinstance(shape, int | np.integer) else shape
+        self._event: cl.Event | None = None
+        pinned: npt.NDArray[Any] | None = None
+        if not session.limits.unified_memory and not profiled():
+            pinned = pinned_pool(session.context, session.device).result(sizes, dtype)
+        if pinned is None:
+            self._array = session.download(buffer, sizes, dtype)
+            return
+        self._array = pinned
+        with device_errors("copying from the device"):
+            self._event = cl.enqueue_copy(session.queue, pinned, buffer, is_blocking=False)
+            order_commands(session.queue)
+            session.queue.flush()
+        keep_until_over(self._event)
+
+    def array(self) -> npt.NDArray[Any]:
+        """The array, once it is there.
+
+        Raises
+        ------
+        DeviceMemoryError, DeviceError
+            If the device failed, in this copy or in what was queued before it.
+        """
+        if self._event is not None:
+            with device_errors("copying from the device"):
+                self._event.wait()
+            self._event = None
+        return self._array

@@ -1,0 +1,117 @@
+"""Ordered dithering against its reference, its masks, and what it is for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clquant import OrderedDither, Palette
+from clquant.color import spaces
+from clquant.dithering import threshold_maps
+from clquant.palette import engine
+from clquant.quality import visual_error
+from clquant.runtime import InvalidArgument, InvalidType, force_tuning, open_session
+from tests.reference import ordered as reference
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("name", spaces.NAMES)
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_equals_the_reference(queue, rng, name, channels):
+    image = rng.integers(0, 256, (9, 13, channels), dtype=np.uint8)
+    colors = rng.integers(0, 256, (7, channels if channels == 4 else 3), dtype=np.uint8)
+    if channels == 4:
+        colors[2], image[::3, ::2, 3], image[1::3, :, 3] = 0, 0, 255
+    palette, space = Palette(colors), spaces.space(name, channels == 4)
+    for dither in (OrderedDither(), OrderedDither("bayer", size=4, strength=0.6)):
+        expected = reference.dither(image, palette, space, dither.thresholds(), round(dither.strength * 256))
+        given = image[:, :, 0] if channels == 1 else image
+        assert np.array_equal(engine.predict(given, palette, color_space=name, dither=dither, queue=queue), expected)
+
+
+def test_bands_grids_and_device_arrays_change_nothing(queue, rng, monkeypatch):
+    image = rng.integers(0, 256, (70, 33, 3), dtype=np.uint8)
+    palette = Palette(rng.integers(0, 256, (40, 3)))
+    whole = engine.predict(image, palette, dither="bayer16", queue=queue)
+    there = open_session(queue).new_array(image.shape, np.uint8)
+    there.set(image)
+    assert np.array_equal(engine.predict(there, palette, dither="bayer16").get(), whole)
+    assert np.array_equal(engine.transform(there, palette, dither="bayer16").get(), palette.colors[whole])
+    with force_tuning({"mapping.grid_pays": 1}):
+        assert np.array_equal(engine.predict(image, palette, dither="bayer16", queue=queue), whole)
+    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=16384")
+    assert np.array_equal(engine.predict(image, palette, dither="bayer16", queue=queue), whole)
+
+
+def test_strength_zero_is_the_nearest_color(queue, rng):
+    image = rng.integers(0, 256, (20, 20, 3), dtype=np.uint8)
+    palette = Palette(rng.integers(0, 256, (9, 3)))
+    plain = engine.predict(image, palette, queue=queue)
+    assert np.array_equal(engine.predict(image, palette, dither=OrderedDither(strength=0), queue=queue), plain)
+
+
+@pytest.mark.parametrize("name", ["blue-noise", "bayer2", "bayer4", "bayer", "bayer16"])
+def test_palette_colors_stay_and_grays_keep_their_mean(queue, name):
+    palette = Palette([[0, 0, 0], [255, 255, 255]])
+    ramp = np.repeat(np.arange(0, 256, 17, dtype=np.uint8), 64)[None].repeat(64, axis=0)
+    shown = engine.predict(ramp, palette, dither=name, queue=queue)
+    assert not shown[:, :64].any()
+    assert shown[:, -64:].all()
+    for step in range(16):
+        levels = 4 if name == "bayer2" else 16 if name == "bayer4" else 64
+        share = shown[:, 64 * step : 64 * (step + 1)].mean()
+        assert abs(share - step / 15) <= 0.5 / levels + 1e-9
+
+
+def test_alpha_is_dithered_and_alpha_zero_is_exact(queue):
+    palette = Palette([[0, 0, 0, 0], [200, 40, 10, 255]])
+    image = np.zeros((64, 64, 4), np.uint8)
+    image[:, :, :3] = palette.colors[1, :3]
+    image[:32, :, 3] = 128
+    shown = engine.predict(image, palette, dither="blue-noise", queue=queue)
+    assert not shown[32:].any()
+    assert 0.4 < shown[:32].mean() < 0.6
+
+
+def test_less_visual_error_than_without(queue, sample):
+    colors = [(r, g, b) for r in (0, 255) for g in (0, 85, 170, 255) for b in (0, 255)]
+    plain = visual_error(sample, engine.transform(sample, colors, queue=queue))
+    for name in ("blue-noise", "bayer8"):
+        assert visual_error(sample, engine.transform(sample, colors, dither=name, queue=queue)) < plain / 4
+
+
+def test_bayer_masks():
+    assert threshold_maps.bayer(1).tolist() == [[0, 2], [3, 1]]
+    for order in range(5):
+        mask = threshold_maps.bayer(order)
+        assert np.array_equal(np.sort(mask.ravel()), np.arange(4**order))
+
+
+def test_the_shipped_mask_is_what_the_script_makes():
+    mask = threshold_maps.shipped_mask()
+    assert np.array_equal(np.sort(mask.ravel()), np.arange(64 * 64))
+    assert np.array_equal(mask, threshold_maps.void_and_cluster(threshold_maps.SIDE, threshold_maps.SEED))
+
+
+def test_blue_noise_has_little_power_at_low_frequencies():
+    mask = threshold_maps.shipped_mask()
+    frequency = np.hypot(*np.meshgrid(np.fft.fftfreq(64), np.fft.fftfreq(64)))
+    for level in (409, 1024, 2048):
+        power = np.abs(np.fft.fft2((mask < level) - level / 4096)) ** 2
+        low = power[(frequency > 0) & (frequency < 0.1)].mean()
+        assert low < power[frequency > 0.3].mean() / 20
+
+
+@pytest.mark.parametrize(
+    ("dither", "kind", "message"),
+    [
+        (OrderedDither("white"), InvalidArgument, "mask is 'white'; allowed: 'blue-noise', 'bayer'"),
+        (OrderedDither("bayer", size=3), InvalidArgument, "size is 3; allowed: 2, 4, 8"),
+        (OrderedDither(strength=1.5), InvalidArgument, "strength is 1.5; allowed: a number from 0 to 1"),
+        (OrderedDither(strength="much"), InvalidType, "strength is 'much'"),
+        (OrderedDither, InvalidType, "dither is a type"),
+    ],
+)
+def test_wrong_arguments(dither, kind, message):
+    with pytest.raises(kind, match=message):
+        engine.predict(np.zeros((2, 2), np.uint8), [[0, 0, 0]], dither=dither)

@@ -1,0 +1,265 @@
+"""Error diffusion to palettes, by the pinwheel and serially, equals plain references bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import PIL.Image
+import pyopencl.array
+import pytest
+
+from clquant import runtime
+from clquant.color.palette import Palette
+from clquant.color.spaces import space
+from clquant.halftone import PinwheelHalftoner, floyd_steinberg
+from clquant.halftone.pinwheel.palette_paths import admits
+from clquant.halftone.serial import warps
+from clquant.halftone.serial.rows import ROWS
+from clquant.palette import engine as palettes
+from tests.reference.halftone import floyd_steinberg_to_palette, halftone_to_palette
+
+EPAPER = Palette([(0, 0, 0), (255, 255, 255), (0, 160, 0), (0, 0, 255), (255, 0, 0), (255, 255, 0)])
+
+
+def picture(height, width, channels, rng):
+    ramp = np.linspace(0, 255, width)[None, :, None] + 40 * np.arange(channels)
+    return np.clip(ramp + rng.normal(0, 20, (height, width, channels)), 0, 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize("block", [2, 5, 8])
+def test_pinwheel_equals_the_reference(queue, rng, block):
+    image = picture(11, 19, 3, rng)
+    result = PinwheelHalftoner(block, palette=EPAPER, queue=queue, random_state=9).transform(image)
+    expected = halftone_to_palette(image, block, "spiral", EPAPER, space("srgb", False), seed=9)
+    assert np.array_equal(result, expected)
+    assert result.dtype == np.uint8
+
+
+@pytest.mark.parametrize("color_space", ["srgb", "linear", "oklab"])
+@pytest.mark.parametrize("linear", [False, True])
+def test_pinwheel_equals_the_reference_in_every_space(queue, rng, color_space, linear):
+    image = picture(9, 17, 3, rng)
+    options = {"color_space": color_space, "linear": linear, "scan": "serpentine", "error_limit": 100.0}
+    result = PinwheelHalftoner(8, palette=EPAPER, queue=queue, **options).transform(image)
+    expected = halftone_to_palette(image, 8, "serpentine", EPAPER, space(color_space, False), linear=linear, limit=1600)
+    assert np.array_equal(result, expected)
+
+
+@pytest.mark.parametrize(("block", "linear", "channels"), [(4, False, 1), (5, True, 3), (16, False, 3), (33, False, 3)])
+def test_pinwheel_by_paths_equals_the_portable_form(device, rng, block, linear, channels):
+    queue = runtime.default_queue(device)
+    image = picture(130, 100, channels, rng)
+    engine = PinwheelHalftoner(block, palette=EPAPER, linear=linear, queue=queue, random_state=3)
+    if not admits(runtime.Limits.of(device)):
+        with runtime.force_variant("paths"), pytest.raises(runtime.InvalidArgument, match="does not run on this"):
+            engine.transform(image)
+        return
+    with runtime.force_variant("portable"):
+        expected = engine.transform(image)
+    with runtime.force_variant("paths"):
+        assert np.array_equal(engine.transform(image), expected)
+        assert np.array_equal(engine.transform(pyopencl.array.to_device(queue, image)).get(), expected)
+
+
+@pytest.mark.parametrize(("entries", "color_space"), [(300, "srgb"), (40, "oklab")])
+def test_paths_to_any_palette_equal_the_portable_form(device, rng, entries, color_space):
+    queue = runtime.default_queue(device)
+    if not admits(runtime.Limits.of(device)):
+        pytest.skip("does not run on this device")
+    image, palette = picture(70, 132, 3, rng), Palette(rng.integers(0, 256, (entries, 3), np.uint8))
+    engine = PinwheelHalftoner(16, palette=palette, color_space=color_space, queue=queue)
+    with runtime.force_variant("portable"):
+        expected = engine.transform(image)
+    with runtime.force_variant("paths"):
+        assert np.array_equal(engine.transform(image), expected)
+
+
+def test_transparent_pixels_take_the_transparent_entry(queue, rng):
+    image = picture(12, 12, 4, rng)
+    image[3:6, 2:9, 3] = 0
+    palette = EPAPER.with_transparent()
+    result = PinwheelHalftoner(8, palette=palette, queue=queue).transform(image)
+    assert np.array_equal(result, halftone_to_palette(image, 8, "spiral", palette, space("srgb", True)))
+    assert (result[image[:, :, 3] == 0] == 6).all()
+    serial = floyd_steinberg(image, palette, queue=queue)
+    assert np.array_equal(serial, floyd_steinberg_to_palette(image, palette, space("srgb", True)))
+    for method in (PinwheelHalftoner(8, palette=EPAPER, queue=queue).transform, lambda i: floyd_steinberg(i, EPAPER)):
+        with pytest.raises(runtime.InvalidArgument, match="no entry of alpha 0"):
+            method(image)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 7), (33, 65), (70, 200), (97, 31)])
+def test_serial_gray_equals_pillow(queue, rng, shape):
+    image = rng.integers(0, 256, shape, np.uint8)
+    expected = np.asarray(PIL.Image.fromarray(image).convert("1"))
+    assert np.array_equal(floyd_steinberg(image, queue=queue), expected * np.uint8(255))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 700), (300, 70), (513, 9)])
+def test_serial_gray_by_rows_equals_the_portable_form(device, rng, monkeypatch, shape):
+    queue = runtime.default_queue(device)
+    image = rng.integers(0, 256, shape, np.uint8)
+    with runtime.force_variant("portable"):
+        expected = floyd_steinberg(image, queue=queue)
+    if runtime.Limits.of(device).work_group < ROWS:
+        with runtime.force_variant("rows"), pytest.raises(runtime.InvalidArgument, match="does not run on this"):
+            floyd_steinberg(image, queue=queue)
+        return
+    with runtime.force_variant("rows"):
+        assert np.array_equal(floyd_steinberg(image, queue=queue), expected)
+        assert np.array_equal(floyd_steinberg(pyopencl.array.to_device(queue, image)).get(), expected)
+        monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=500000")
+        assert np.array_equal(floyd_steinberg(image, queue=queue), expected)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (40, 2), (999, 1), (5, 333), (97, 130), (300, 1001), (32, 8192)])
+def test_serial_gray_by_warps_equals_the_portable_form(device, rng, monkeypatch, shape):
+    queue = runtime.default_queue(device)
+    image = rng.integers(0, 256, shape, np.uint8)
+    if not warps.admits(runtime.Limits.of(device)):
+        with runtime.force_variant("warps"), pytest.raises(runtime.InvalidArgument, match="does not run on this"):
+            floyd_steinberg(image, queue=queue)
+        return
+    with runtime.force_variant("portable"):
+        expected = floyd_steinberg(image, queue=queue)
+    with runtime.force_variant("warps"):
+        assert np.array_equal(floyd_steinberg(image, queue=queue), expected)
+        assert np.array_equal(floyd_steinberg(pyopencl.array.to_device(queue, image)).get(), expected)
+        monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=100000")
+        assert np.array_equal(floyd_steinberg(image, queue=queue), expected)
+
+
+@pytest.mark.parametrize("limits", ["compute_units=1", "compute_units=64", "max_alloc=80000"])
+@pytest.mark.parametrize("shape", [(1, 1), (40, 1), (17, 2), (9, 15), (129, 31), (200, 300)])
+def test_serial_forms_are_equal(device, rng, monkeypatch, shape, limits):
+    queue = runtime.default_queue(device)
+    image = rng.integers(0, 256, (*shape, 3), np.uint8)
+    gray = np.ascontiguousarray(image[..., 0])
+    jobs = [lambda: floyd_steinberg(gray, queue=queue)]
+    for k, picture, color_space in ((2, image, "srgb"), (257, image, "linear"), (40, gray, "oklab")):
+        palette = Palette(rng.integers(0, 256, (k, 3), np.uint8))
+        jobs.append(lambda p=palette, i=picture, s=color_space: floyd_steinberg(i, p, color_space=s, queue=queue))
+    with runtime.force_variant("portable"):
+        expected = [job() for job in jobs]
+    monkeypatch.setenv("CLQUANT_LIMITS", limits)
+    for job, result in zip(jobs, expected, strict=True):
+        assert np.array_equal(job(), result)
+
+
+@pytest.mark.parametrize("color_space", ["srgb", "oklab"])
+def test_serial_colour_equals_the_reference(queue, rng, color_space):
+    image = picture(35, 40, 3, rng)
+    result = floyd_steinberg(image, EPAPER, color_space=color_space, queue=queue)
+    assert np.array_equal(result, floyd_steinberg_to_palette(image, EPAPER, space(color_space, False)))
+
+
+def test_bands_do_not_show(device, rng, monkeypatch):
+    image = picture(100, 150, 3, rng)
+    queue = runtime.default_queue(device)
+    methods = [PinwheelHalftoner(8, palette=EPAPER, queue=queue).transform]
+    methods += [lambda i: floyd_steinberg(i, EPAPER, queue=queue), lambda i: floyd_steinberg(i[:, :, 0], queue=queue)]
+    whole = [method(image) for method in methods]
+    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=150000,work_group=4")
+    for method, expected in zip(methods, whole, strict=True):
+        assert np.array_equal(method(image), expected)
+    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=26000")
+    assert np.array_equal(methods[0](image), whole[0])
+
+
+def test_a_band_of_whole_tiles_has_room_for_the_errors_above_it(device, rng, monkeypatch):
+    image = rng.integers(0, 256, (200, 300), np.uint8)
+    with runtime.force_variant("portable"):
+        whole = floyd_steinberg(image, queue=runtime.default_queue(device))
+        monkeypatch.setenv("CLQUANT_LIMITS", f"max_alloc={64 * 2 * 300}")
+        assert np.array_equal(floyd_steinberg(image, queue=runtime.default_queue(device)), whole)
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_narrow_pictures_launch_no_empty_waves(device, rng, monkeypatch, width):
+    launch, sizes = runtime.Session.launch, []
+
+    def noted(session, kernel, items, *args, **more):
+        sizes.append(items)
+        return launch(session, kernel, items, *args, **more)
+
+    monkeypatch.setattr(runtime.Session, "launch", noted)
+    image = rng.integers(0, 256, (100, width), np.uint8)
+    with runtime.force_variant("portable"):
+        found = floyd_steinberg(image, queue=runtime.default_queue(device))
+    assert min(sizes) > 0
+    assert np.array_equal(found, np.asarray(PIL.Image.fromarray(image).convert("1"), np.uint8) * 255)
+
+
+def test_device_input_stays_on_the_device(queue, rng):
+    image = picture(20, 33, 3, rng)
+    on_device = pyopencl.array.to_device(queue, image)
+    for method in (PinwheelHalftoner(8, palette=EPAPER).transform, lambda i: floyd_steinberg(i, EPAPER)):
+        result = method(on_device)
+        assert isinstance(result, runtime.Array)
+        assert np.array_equal(result.get(), method(image))
+    gray = pyopencl.array.to_device(queue, image[:, :, 0].copy())
+    assert np.array_equal(floyd_steinberg(gray).get(), floyd_steinberg(image[:, :, 0]))
+
+
+@pytest.mark.parametrize("name", ["pinwheel", "floyd-steinberg"])
+def test_palette_engines_take_the_names(queue, rng, name):
+    image = picture(24, 31, 3, rng)
+    indexed = palettes.quantize(image, EPAPER, dither=name, queue=queue)
+    assert not np.array_equal(indexed.indices, palettes.predict(image, EPAPER, queue=queue))
+    colours = palettes.transform(image, EPAPER, dither=name, queue=queue)
+    assert np.array_equal(colours, EPAPER.colors[indexed.indices])
+
+
+def test_a_flat_area_of_a_palette_colour_stays_flat(queue):
+    image = np.full((40, 40, 3), EPAPER.colors[4], np.uint8)
+    assert (PinwheelHalftoner(8, palette=EPAPER, queue=queue).transform(image) == 4).all()
+
+
+def test_a_palette_may_have_more_than_256_colours(queue, rng):
+    palette = Palette(rng.integers(0, 256, (300, 3)))
+    image = picture(16, 16, 3, rng)
+    for result in (
+        PinwheelHalftoner(8, palette=palette, queue=queue).transform(image),
+        floyd_steinberg(image, palette),
+    ):
+        assert result.dtype == np.uint16
+        assert result.max() < 300
+
+
+def test_indexed_and_pil(queue, rng):
+    image = picture(16, 20, 3, rng)
+    engine = PinwheelHalftoner(8, palette=EPAPER, queue=queue)
+    indexed = engine.quantize(image)
+    assert indexed.palette == EPAPER
+    assert np.array_equal(indexed.indices, engine.transform(image))
+    assert engine.to_pil(image).mode == "P"
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"levels": 4}, "levels is 4 with a palette"),
+        ({"noise": 0.5}, "noise is 0.5 with a palette"),
+        ({"weights": "constant"}, "weights is 'constant' with a palette"),
+        ({"color_space": "lab"}, "color_space is 'lab'"),
+        ({"palette": [(1, 2)]}, "palette has shape"),
+        ({"palette": [(0, 0, 300)]}, "palette holds values"),
+    ],
+    ids=str,
+)
+def test_wrong_palette_parameters_are_named(options, match):
+    with pytest.raises(runtime.InvalidArgument, match=match):
+        PinwheelHalftoner(**{"palette": EPAPER, **options}).transform(np.zeros((4, 4), np.uint8))
+
+
+def test_wrong_calls_are_named():
+    gray = np.zeros((4, 4), np.uint8)
+    with pytest.raises(runtime.InvalidArgument, match="palette is None"):
+        PinwheelHalftoner().quantize(gray)
+    with pytest.raises(runtime.InvalidArgument, match="image has 3 channels"):
+        floyd_steinberg(np.zeros((4, 4, 3), np.uint8))
+    with pytest.raises(runtime.InvalidArgument, match="color_space is 'hsv'"):
+        floyd_steinberg(gray, EPAPER, color_space="hsv")
+    with pytest.raises(runtime.StoppedError):
+        floyd_steinberg(gray, progress=lambda *_: False)
+    with pytest.raises(runtime.StoppedError):
+        PinwheelHalftoner(palette=EPAPER).transform(gray, progress=lambda *_: False)

@@ -1,0 +1,62 @@
+"""Alpha through a whole quantization: alpha 0 stays exact, and pictures of few colours come back as they were."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clquant import KMeansPalette
+from clquant.color import spaces
+from tests.color.test_palette import pil
+
+
+def shown(image, count, space, dither):
+    result = KMeansPalette(count, color_space=space).fit(image).quantize(image, dither)
+    colors = result.to_array()
+    if colors.shape[2] == 3:
+        colors = np.dstack([colors, np.full(colors.shape[:2], 255, np.uint8)])
+    return result, colors
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    space=st.sampled_from(spaces.NAMES),
+    dither=st.sampled_from([None, "blue-noise", "bayer4"]),
+    clear=st.floats(0, 1),
+)
+def test_alpha_zero_is_exact(seed, space, dither, clear):
+    rng = np.random.default_rng(seed)
+    image = rng.integers(0, 256, (*rng.integers(1, 20, 2), 4), dtype=np.uint8)
+    image[rng.random(image.shape[:2]) < clear, 3] = 0
+    _, colors = shown(image, int(rng.integers(2, 20)), space, dither)
+    assert not colors[image[:, :, 3] == 0].any()
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    space=st.sampled_from(spaces.NAMES),
+    dither=st.sampled_from([None, "blue-noise", "bayer4"]),
+    count=st.integers(1, 16),
+)
+def test_few_colors_are_lossless(seed, space, dither, count):
+    rng = np.random.default_rng(seed)
+    colors = rng.integers(0, 256, (count, 4), dtype=np.uint8)
+    colors[rng.random(count) < 0.3, 3] = 255
+    colors[rng.random(count) < 0.2] = 0
+    image = colors[rng.integers(0, count, rng.integers(1, 20, 2))]
+    image[image[:, :, 3] == 0] = 0
+    result, same = shown(image, 17, space, dither)
+    assert np.array_equal(same, image)
+    assert np.array_equal(np.asarray(pil(result.to_bytes("PNG")).convert("RGBA")), image)
+
+
+@pytest.mark.parametrize("space", spaces.NAMES)
+def test_opaque_stays_opaque(sample, space):
+    image = np.dstack([sample[::8, ::8], np.full((64, 96), 255, np.uint8)])
+    image[:10, :, 3] = 0
+    _, colors = shown(image, 16, space, None)
+    assert (colors[10:, :, 3] == 255).all()

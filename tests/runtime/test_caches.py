@@ -1,0 +1,58 @@
+"""Where the user's cache folder cannot be written, PoCL and PyOpenCL work without it."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import clquant
+from clquant.runtime.program import caches
+
+JOB = """
+import os
+import numpy as np
+import pyopencl as cl
+from clquant.runtime.program import caches
+caches._can_write = lambda folder: False
+import clquant
+image = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)
+clquant.KMeansPalette(4).fit(image)
+import pyopencl.invoker
+assert not hasattr(pyopencl.invoker, "invoker_cache")
+assert os.path.isdir(os.environ["POCL_CACHE_DIR"])
+print(os.environ["POCL_CACHE_DIR"])
+"""
+
+
+def run(environment: dict[str, str]) -> str:
+    root = pathlib.Path(clquant.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", JOB], cwd=root, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.strip()
+
+
+def test_jobs_run_and_leave_nothing_behind(tmp_path: pathlib.Path) -> None:
+    environment = {k: v for k, v in os.environ.items() if k != caches.POCL_VARIABLE}
+    used = run({**environment, "TMPDIR": str(tmp_path)})
+    assert pathlib.Path(used).parent == tmp_path
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_was_named_is_kept(tmp_path: pathlib.Path) -> None:
+    assert run({**os.environ, caches.POCL_VARIABLE: str(tmp_path)}) == str(tmp_path)
+    assert tmp_path.is_dir()
+
+
+def test_what_can_be_written(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    assert caches._can_write(tmp_path)
+    assert caches._can_write(tmp_path / "not" / "there")
+    assert not caches._can_write(tmp_path / "file" / "below")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert not caches._can_write(tmp_path / "not" / "there")

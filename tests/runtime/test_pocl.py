@@ -1,0 +1,117 @@
+"""PoCL gets a processor name that fits its built-in library."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import clquant
+from clquant import runtime
+from clquant.palette import engine
+from clquant.runtime.program import pocl, programs
+
+SOURCE = """
+kernel void wide(global float16 *a, global const float16 *b)
+{
+    const size_t i = get_global_id(0);
+    a[i] = max(floor(b[i]), fmin(b[i], (float16)(0.5f))) + fabs(b[i]);
+}
+"""
+
+
+def test_built_ins_of_512_bit_vectors_work_on_every_device() -> None:
+    b = np.linspace(-4, 4, 64, dtype=np.float32)
+    expected = np.maximum(np.floor(b), np.minimum(b, np.float32(0.5))) + np.abs(b)
+    devices = runtime.list_devices()
+    assert devices
+    for device in devices:
+        pocl.name_unknown_processor(device)
+        session = runtime.open_session(runtime.default_queue(device))
+        kernel = cl.Kernel(cl.Program(session.context, SOURCE).build(cache_dir=False), "wide")
+        with session.scope() as scope:
+            source, target = scope.copy_of(b), scope.empty(b.nbytes)
+            kernel(session.queue, (4,), (1,), target, source)
+            np.testing.assert_array_equal(session.download(target, 64, np.float32), expected)
+
+
+def test_each_device_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    monkeypatch.setattr(pocl, "_outcomes", {})
+    monkeypatch.setattr(pocl, "_replace_name", lambda device: bool(looked.append(device.int_ptr)))
+    devices = [device for device in runtime.list_devices() if device.platform.name == pocl.PLATFORM]
+    for _ in range(3):
+        assert not any(pocl.name_unknown_processor(device) for device in devices)
+    assert sorted(looked) == sorted(device.int_ptr for device in devices)
+
+
+def built(source: str) -> int:
+    """What the kernel `answer` of a source writes, and how often PoCL's devices built it with their short header."""
+    found = set()
+    for device in runtime.list_devices():
+        if device.platform.name != pocl.PLATFORM:
+            continue
+        session = runtime.open_session(runtime.default_queue(device))
+        kernel = cl.Kernel(programs._compile(session.context, device, "answer.cl", source), "answer")
+        with session.scope() as scope:
+            target = scope.zeros(4)
+            kernel(session.queue, (1,), (1,), target)
+            found.add(int(session.download(target, 1, np.int32)[0]))
+    assert len(found) <= 1
+    return found.pop() if found else -1
+
+
+def test_short_header_says_what_the_long_one_says() -> None:
+    conversions = """
+        const float4 f = (float4)(-1.75f, 2.5f, 3.99f, -0.5f) * (float)get_global_size(0);
+        const int4 i = convert_int4(f);
+        const short4 s = convert_short4((int4)(70000, -70000, 5, -5));
+        const ulong4 u = convert_ulong4((int4)(-1, 1, 2, 3)) >> 60;
+        const uint4 w = convert_uint4((uchar4)(255, 1, 2, 3));
+        answer[0] = i.x + 10 * i.y + 100 * i.z + 1000 * i.w + s.x + 3 * s.y + 7 * s.z + (int)u.x + (int)w.x
+                    + (int)abs_diff(-3, 5) + (int)popcount(255u) + any(i < 0) + all(i < 9) + (int)upsample(1u, 2u)
+                    + clamp(i.xyz, (int3)(0), (int3)(1)).z;
+    """
+    source = f"__kernel void answer(__global int *answer) {{ {conversions} }}"
+    short = programs.kernel_source(pocl.SHORT_HEADER)
+    assert "convert_int4" in short
+    # A second text, as PoCL's long header is taken for what the short one lacks: exp here.
+    long = source.replace("answer[0] =", "answer[0] = (int)exp(0.0f * get_global_size(0)) - 1 +")
+    assert built(source) == built(long)
+
+
+def test_a_program_that_needs_more_gets_the_long_header() -> None:
+    source = "__kernel void answer(__global int *x) { x[0] = (int)rint(exp2(4.0f * get_global_size(0))); }"
+    assert built(source) in {16, -1}
+
+
+def test_kernels_for_gpus_need_no_long_header(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    """It takes ten times as long to read, and PoCL says on the standard error what the short one lacks."""
+    monkeypatch.setenv("CLQUANT_LIMITS", "is_cpu=0,unified_memory=0")
+    monkeypatch.setenv("CLQUANT_CACHE_DIR", str(tmp_path))
+    with_short, refused = programs._with_short_header, []
+
+    def noted(*args: object) -> cl.Program | None:
+        program = with_short(*args)  # type: ignore[arg-type]
+        refused.extend([args[-1]] if program is None else [])
+        return program
+
+    monkeypatch.setattr(programs, "_with_short_header", noted)
+    picture = rng.integers(0, 256, (70, 66, 3), dtype=np.uint8)
+    palette = clquant.Palette(rng.integers(0, 256, (9, 3), dtype=np.uint8))
+    for device in runtime.list_devices():
+        if not pocl.takes_short_header(device):
+            continue
+        queue = cl.CommandQueue(cl.Context([device]))
+        clquant.KMeansPalette(5, max_iter=1, swap_rounds=1, queue=queue).fit(picture)
+        clquant.NeuQuantCL(5, refine_steps=1, queue=queue).fit(picture)
+        clquant.VQCodec(5, max_iter=1, queue=queue).fit(picture).encode(picture)
+        clquant.PinwheelHalftoner(32, queue=queue).transform(picture)
+        clquant.QuadtreeBuilder(queue=queue).leaves(picture)
+        for dither in (None, "blue-noise", "floyd-steinberg", "pinwheel"):
+            engine.predict(picture, palette, dither=dither, queue=queue)
+    assert not refused
