@@ -40,9 +40,14 @@ def to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
     Raises
     ------
     InvalidArgument
-        If a float is not in 0..1.
+        If a float is not in 0..1, or an integer of another dtype not in 0..255.
     InvalidType
         If it has any other dtype.
+
+    Warns
+    -----
+    UserWarning
+        If a uint16 array has no value above 255: most likely it holds 8-bit values.
     """
     if array.dtype == np.uint8:
         return array
@@ -50,6 +55,12 @@ def to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
         full: npt.NDArray[np.uint8] = array.astype(np.uint8) * np.uint8(255)
         return full
     if array.dtype.newbyteorder("=") == np.uint16:
+        if 1 < int(array.max(initial=0)) <= 255:
+            warnings.warn(
+                f"{argument} is uint16 with no value above 255, so nearly black: 65535 is white; "
+                "if it holds 8-bit values, give it as uint8",
+                stacklevel=2,
+            )
         narrow: npt.NDArray[np.uint8] = ((array.astype(np.uint32) + 128) // 257).astype(np.uint8)
         return narrow
     if np.issubdtype(array.dtype, np.floating):
@@ -57,7 +68,15 @@ def to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
             raise InvalidArgument(f"{argument} has float values outside 0..1 (or NaN); allowed: floats in 0..1")
         rounded: npt.NDArray[np.uint8] = np.floor(array.astype(np.float64) * 255 + 0.5).astype(np.uint8)
         return rounded
-    raise InvalidType(f"{argument} is {shown(array)}; allowed: uint8, bool, uint16, or floats in 0..1")
+    if np.issubdtype(array.dtype, np.integer):
+        if array.size and not 0 <= int(array.min()) <= int(array.max()) <= 255:
+            raise InvalidArgument(
+                f"{argument} is {shown(array)} with values from {array.min()} to {array.max()}; allowed: 0 to 255 "
+                "(of uint16: 0 to 65535)"
+            )
+        whole: npt.NDArray[np.uint8] = array.astype(np.uint8)
+        return whole
+    raise InvalidType(f"{argument} is {shown(array)}; allowed: integers in 0..255, bool, uint16, or floats in 0..1")
 
 
 def from_file(path: str, argument: str) -> npt.NDArray[np.uint8]:

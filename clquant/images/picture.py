@@ -3,15 +3,16 @@
 The rules, for every engine:
 
 - uint8 arrays (H, W), (H, W, 3) and (H, W, 4) are taken as they are, of any strides; (H, W, 1) counts as (H, W).
-- bool becomes 0 and 255; uint16 becomes round(v / 257); floats must lie in 0..1 and become round(255 v), half up.
-  Every other dtype is refused.
+- bool becomes 0 and 255; uint16 becomes round(v / 257), with a warning if no value is above 255; floats must lie in
+  0..1 and become round(255 v), half up; other integers must lie in 0..255. Every other dtype is refused.
+- Arrays of other libraries, masked arrays, bytes and file objects: see `clquant.images.foreign`.
 - Files and PIL images: EXIF orientation is applied; an embedded ICC profile of an RGB picture is converted to sRGB
   where Pillow can; 1, L, RGB and RGBA keep their channels, but a file of gray or RGB that names one value as
   transparent (PNG, GIF) becomes RGBA; P becomes RGBA if it has transparency, else RGB; LA, PA, La and RGBa become RGBA;
   CMYK, YCbCr, LAB and HSV become RGB as Pillow converts them; 16-bit gray becomes round(v / 257), of 16-bit colour
   Pillow reads the high byte; 32-bit modes I and F are refused unless an I picture's values fit 16 bits. Of several
   frames the first is read.
-- A device array must be C-contiguous uint8 of the shapes above; its result stays on the device, on the same queue.
+- A device array must be uint8 of the shapes above, of any strides; its result stays on the device, on the same queue.
 - A picture without pixels is refused.
 """
 
@@ -27,7 +28,8 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant.images import decode
+from clquant.images import decode, foreign
+from clquant.images.strided import packed
 from clquant.images.upload import SentRows, parts
 from clquant.params import shown
 from clquant.runtime import (
@@ -210,7 +212,7 @@ def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4) -
 
     Parameters
     ----------
-    source : path-like, PIL image, ndarray or pyopencl.array.Array
+    source : path-like, PIL image, ndarray, pyopencl.array.Array, array of another library, bytes or binary file
         Or a `Picture` that was read by the same rules, which is given back.
     argument : str
         The argument's name in error messages.
@@ -245,15 +247,26 @@ def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4) -
 
 
 def _to_array(source: Any, argument: str) -> npt.NDArray[np.uint8]:
+    if isinstance(source, np.ma.MaskedArray):
+        _check_shape(source.shape, argument, 4)
+        filled = decode.to_uint8(source.filled(0), argument)
+        return foreign.with_mask_as_alpha(source, filled)
     if isinstance(source, np.ndarray):
         return decode.to_uint8(source, argument)
     if isinstance(source, str | os.PathLike):
         return decode.from_file(os.fspath(source), argument)
-    if not isinstance(source, PIL.Image.Image):
-        raise InvalidType(
-            f"{argument} is a {type(source).__name__}; allowed: a path, a PIL image, a NumPy array or a device array"
-        )
-    return decode.from_pil(source, argument)
+    if isinstance(source, PIL.Image.Image):
+        return decode.from_pil(source, argument)
+    array = foreign.as_array(source, argument)
+    if array is not None:
+        return decode.to_uint8(array, argument)
+    data = foreign.encoded(source, argument)
+    if data is not None:
+        return decode.from_bytes(data, argument)
+    raise InvalidType(
+        f"{argument} is a {type(source).__name__}; allowed: a path, a PIL image, an array of NumPy, a device or any "
+        "library with __array__ or __dlpack__, bytes or a binary file"
+    )
 
 
 def held(source: Any, argument: str = "image") -> Any:
@@ -382,5 +395,5 @@ def _from_device(source: Array, argument: str, max_channels: int) -> Picture:
         raise InvalidType(f"{argument} is a device array of {source.dtype}; allowed: uint8")
     gray, channels = _check_shape(source.shape, argument, max_channels)
     if not source.flags.c_contiguous:
-        raise InvalidArgument(f"{argument} is a device array with strides {source.strides}; allowed: C-contiguous")
+        source = packed(source)
     return Picture(source.shape[0], source.shape[1], channels, gray, device_array=source)

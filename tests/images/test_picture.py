@@ -190,7 +190,7 @@ def test_many_pictures_and_the_names_of_bad_ones() -> None:
     [
         (None, runtime.InvalidType, "image is a NoneType; allowed: a path"),
         (3, runtime.InvalidType, "image is a int"),
-        (b"x.png", runtime.InvalidType, "image is a bytes"),
+        (b"x.png", runtime.FileError, "cannot read image: not a picture"),
         ([[0, 1]], runtime.InvalidType, "image is a list"),
         (np.zeros((0, 3), np.uint8), runtime.InvalidArgument, r"shape \(0, 3\), so no pixels"),
         (np.zeros((3, 0, 3), np.uint8), runtime.InvalidArgument, r"shape \(3, 0, 3\), so no pixels"),
@@ -198,7 +198,8 @@ def test_many_pictures_and_the_names_of_bad_ones() -> None:
         (np.zeros((2, 2, 2), np.uint8), runtime.InvalidArgument, r"shape \(2, 2, 2\)"),
         (np.zeros((2, 2, 5), np.uint8), runtime.InvalidArgument, r"with C 3 or 4"),
         (np.zeros((1, 2, 2, 3), np.uint8), runtime.InvalidArgument, r"shape \(1, 2, 2, 3\)"),
-        (np.zeros((2, 2), np.int64), runtime.InvalidType, "dtype int64; allowed: uint8"),
+        (np.full((2, 2), 256), runtime.InvalidArgument, "values from 256 to 256; allowed: 0 to 255"),
+        (np.full((2, 2), -1, np.int8), runtime.InvalidArgument, "values from -1 to -1"),
         (np.zeros((2, 2), complex), runtime.InvalidType, "dtype complex128"),
         (np.array([["a"]]), runtime.InvalidType, "dtype <U1"),
         (np.full((2, 2), 1.5), runtime.InvalidArgument, r"outside 0\.\.1"),
@@ -228,8 +229,6 @@ def test_more_bands_only_where_allowed() -> None:
 def test_wrong_device_arrays_are_named(queue: runtime.CommandQueue) -> None:
     with pytest.raises(runtime.InvalidType, match="float32; allowed: uint8"):
         images.read(pyopencl.array.zeros(queue, (2, 2), np.float32))
-    with pytest.raises(runtime.InvalidArgument, match="strides"):
-        images.read(pyopencl.array.zeros(queue, (4, 4), np.uint8)[:, ::2])
     with pytest.raises(runtime.InvalidArgument, match="shape"):
         images.read(pyopencl.array.zeros(queue, (4,), np.uint8))
 

@@ -247,6 +247,12 @@ def _device_codec(queue: runtime.CommandQueue) -> Result:
     return {"codebook": codec.codebook_, "table": table.get(), "decoded": codec.decode(table).get()}
 
 
+def _strided(queue: runtime.CommandQueue) -> Result:
+    on_device = runtime.open_session(queue).new_array(_RGBA_ODD.shape, np.uint8)
+    on_device.set(_RGBA_ODD)
+    return {"indices": engine.predict(on_device[1::2, ::3, :3], _SIX).get()}
+
+
 def _read(queue: runtime.CommandQueue) -> Result:
     """What becomes of the other dtypes; no device takes part."""
     forms = {"bool": _GRAY > 99, "uint16": _ODD.astype(np.uint16) * 201, "float": _ODD / np.float32(255)}
@@ -347,6 +353,7 @@ JOBS = (
     Job("vq side match gray", _side_match(_GRAY, 0.0, codebook_size=32, state_size=8), False),
     Job("vq side match rgb", _side_match(_ODD, 30.0, codebook_size=64, block_shape=(2, 3), state_size=5), False),
     Job("vq rgba on the device", _device_codec, False),
+    Job("map strided on the device", _strided, True),
     Job("halftone linear rgba", _halftone(_RGBA_ODD, linear=True, error_limit=60), False),
     Job("serial palette oklab", _serial(_RGBA, palette=_SIX, color_space="oklab"), False),
     Job("quadtree whole", _whole_tree(_ODD, criterion="luma", threshold=6.0, min_size=2), False),
