@@ -46,6 +46,7 @@ typedef uint cl_mem_fence_flags;
 #define CLK_LOCAL_MEM_FENCE 1
 #define CLK_GLOBAL_MEM_FENCE 2
 void __attribute__((overloadable, convergent)) barrier(cl_mem_fence_flags);
+void OVERLOADED mem_fence(cl_mem_fence_flags);
 
 /* X(a signed or floating type, the unsigned or integer type beside it), of a scalar and of vectors */
 #define WIDTHS(X, type, other) \

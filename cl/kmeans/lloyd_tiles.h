@@ -21,6 +21,7 @@
 float greatest_lead(const float *low, const float *high, const float *s, const float *c)
 {
     float lead = 0.0f;
+#pragma unroll
     for (int d = 0; d < DIMS; d++) {
         const float at_low = (low[d] - s[d]) * (low[d] - s[d]) - (low[d] - c[d]) * (low[d] - c[d]);
         const float at_high = (high[d] - s[d]) * (high[d] - s[d]) - (high[d] - c[d]) * (high[d] - c[d]);
@@ -62,8 +63,11 @@ void add_wide_global(__global volatile uint *sum, ulong value)
 #endif
 }
 
+/* Unrolled, so that x stays in registers. PoCL 3.0 needs this to be right: LLVM retypes a private array of 16 bytes that
+ * a loop fills and a vector is read from, and PoCL then takes the address of one work-item's array for all of them. */
 void load_point(__global const float *points, uint stride, uint i, float *x)
 {
+#pragma unroll
     for (int d = 0; d < DIMS; d++)
         x[d] = points[d * stride + i];
 }

@@ -42,6 +42,12 @@ def gate(request, monkeypatch):
             monkeypatch.setattr(lloyd_grid.LloydGrid, name, alone)
 
 
+@pytest.fixture(params=[1, 3, 64])
+def units(request, monkeypatch):
+    """Compute units: how many points a work-item takes, and how many groups there are, follow from their number."""
+    monkeypatch.setattr(lloyd_grid.LloydGrid, "_most_groups", request.param)
+
+
 def words_are_zero(made):
     sums, words = made.grid._memory
     session = made._session
@@ -64,12 +70,27 @@ def test_a_step_equals_the_reference(queue, rng, k, channels, space):
         words_are_zero(made)
 
 
+@pytest.mark.usefixtures("grid", "units")
+@pytest.mark.parametrize(("channels", "k"), [(3, 50), (4, 50), (4, 250)])
+def test_a_step_on_any_number_of_compute_units(queue, rng, channels, k):
+    with case_of(queue, picture(rng, channels=channels)) as case:
+        made = lloyd.Lloyd(case.session, case.scope, case.points, k)
+        centers = case.where[rng.choice(len(case.where), k, replace=False)]
+        moved, totals = device_step(case, made, centers)
+        expected, expected_totals, *_ = reference.step(case.where, case.weights, centers, case.extent)
+        np.testing.assert_array_equal(totals, expected_totals)
+        np.testing.assert_array_equal(moved, expected)
+        words_are_zero(made)
+
+
 @pytest.mark.usefixtures("grid")
 @pytest.mark.parametrize("group", [32, 128])
 @pytest.mark.parametrize("rows", [1, 2, 4])
-def test_steps_repair_empty_centers_as_the_reference(queue, rng, group, rows, monkeypatch):
+@pytest.mark.parametrize("channels", [3, 4])
+def test_steps_repair_empty_centers_as_the_reference(queue, rng, group, rows, channels, monkeypatch):
     monkeypatch.setattr(lloyd_grid, "ROWS", (rows, rows, rows))
-    with runtime.force_tuning({"kmeans.grid_group": group}), case_of(queue, picture(rng, levels=40)) as case:
+    pixels = picture(rng, levels=40, channels=channels)
+    with runtime.force_tuning({"kmeans.grid_group": group}), case_of(queue, pixels) as case:
         made = lloyd.Lloyd(case.session, case.scope, case.points, 50)
         centers = case.where[rng.integers(0, len(case.where), 50)]
         for _ in range(3):

@@ -28,6 +28,8 @@ HOSTILE = (
 )
 # The same for whole processes, several at once; the tests have them one by one, for the small jobs.
 HOSTILE_RUNS = ("work_group=1,max_alloc=1048576,unified_memory=0", ",".join(HOSTILE[1:3]))
+# Threads of PoCL beside all that there are: its compute units, from which the shape of some launches follows.
+THREADS = ("1", "3")
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,9 @@ def settings(runtime: Runtime, environment: Mapping[str, str]) -> list[Setting]:
     """The processes of one runtime. The first runtime takes every form and limit, and records what it builds."""
     if runtime is RUNTIMES[0]:
         forms = [Setting(f"{runtime.name}, form {form}", runtime, FORMS[form], form) for form in FORMS]
-        return forms + [Setting(f"{runtime.name}, {x}", runtime, {"CLQUANT_LIMITS": x}) for x in HOSTILE_RUNS]
+        hostile = [Setting(f"{runtime.name}, {x}", runtime, {"CLQUANT_LIMITS": x}) for x in HOSTILE_RUNS]
+        threads = [Setting(f"{runtime.name}, threads {n}", runtime, {"POCL_MAX_PTHREAD_COUNT": n}) for n in THREADS]
+        return forms + hostile + threads
     portable = Setting(f"{runtime.name}, {PORTABLE}", runtime, {**environment, "CLQUANT_VARIANT": PORTABLE})
     return [portable] if runtime.small else [Setting(runtime.name, runtime, environment), portable]
 
