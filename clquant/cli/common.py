@@ -93,7 +93,7 @@ def chosen(args: argparse.Namespace, defaults: Mapping[str, Any]) -> dict[str, A
 def say(args: argparse.Namespace, text: str) -> None:
     """Print a line about the work to standard error, unless ``--quiet``."""
     if not args.quiet:
-        streams.complain(text + "\n")
+        streams.complain(streams.printable(text) + "\n")
 
 
 @contextlib.contextmanager
@@ -111,7 +111,7 @@ def progress_bar(args: argparse.Namespace, label: str) -> Iterator[Callable[[int
     if args.quiet or sys.stderr is None or not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
-    bar = _Bar(label)
+    bar = _Bar(streams.printable(label))
     try:
         yield bar.update
     finally:

@@ -80,6 +80,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--save", metavar="TREE", help="write the tree too: a .clqt file, or a folder for several inputs"
     )
+    parser.add_argument(
+        "--max-pixels",
+        type=int,
+        default=files.MAX_PIXELS,
+        metavar="PIXELS",
+        help="refuse saved trees that claim more (default: %(default)s)",
+    )
     common.add_device(parser)
 
 
@@ -125,7 +132,7 @@ def _tree(source: Source, builder: QuadtreeBuilder, args: argparse.Namespace) ->
         if source.piped:
             _refuse_building(args)
         with inputs.named(source):
-            return Quadtree.from_bytes(data)
+            return Quadtree.from_bytes(data, max_pixels=args.max_pixels)
     picture = decode.from_bytes(data, source.shown) if source.piped else inputs.read_picture(source)
     with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
         return builder.build(picture, progress=progress)

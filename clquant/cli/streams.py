@@ -4,30 +4,59 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Iterator
 from typing import TextIO
 
 from clquant.runtime import FileError, InvalidArgument
 
+MAX_INPUT_BYTES = 1 << 31
 
-def read() -> bytes:
+_PART = 1 << 24
+_LAYOUT = "\n\t"
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def read(limit: int = MAX_INPUT_BYTES) -> bytes:
     """All bytes of standard input.
+
+    Parameters
+    ----------
+    limit : int
+        Most bytes that are read.
 
     Raises
     ------
     FileError
-        If it is closed, empty, or cannot be read.
+        If it is closed, empty, longer than `limit`, or cannot be read.
     """
     if sys.stdin is None:
         raise FileError("standard input is closed")
+    data = bytearray()
     try:
-        data = sys.stdin.buffer.read()
+        while len(data) <= limit and (part := sys.stdin.buffer.read(min(_PART, limit + 1 - len(data)))):
+            data += part
     except OSError as error:
         raise FileError(f"cannot read standard input: {error.strerror or error}") from error
     if not data:
         raise FileError("standard input is empty")
-    return data
+    if len(data) > limit:
+        raise FileError(f"cannot read standard input: it is longer than {limit} bytes")
+    return bytes(data)
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Text whose control characters are escaped, so that names of files cannot command the terminal.
+
+    Parameters
+    ----------
+    text : str
+        Those that turn the direction of writing are escaped too, as they make names look like others.
+    keep : str
+        What stays as it is.
+    """
+    return _CONTROLS.sub(lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text)
 
 
 def is_terminal() -> bool:
@@ -68,6 +97,7 @@ def write_text(text: str) -> None:
     with _output_errors():
         # What the stream's encoding lacks, of names for instance, is written as escapes, as on standard error.
         encoding = sys.stdout.encoding or "utf-8"
+        text = printable(text, _LAYOUT)
         sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
         sys.stdout.flush()
 
@@ -96,7 +126,7 @@ def complain(text: str) -> None:
     """Print text to standard error, where there is one."""
     if sys.stderr is not None:
         try:
-            sys.stderr.write(text)
+            sys.stderr.write(printable(text, _LAYOUT))
             sys.stderr.flush()
         except OSError:
             abandon(sys.stderr)

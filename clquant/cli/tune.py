@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if path is not None and not args.dry_run:
         changed = {n: v for o in outcomes for n, v in o.after.items() if v != o.before[n]}
         _write(path, {**kept, device: changed})
-        common.say(args, f"kept in {str(path)!r}\n")
+        common.say(args, f"kept in {str(path)!r}")
     return 0
 
 
@@ -84,7 +84,7 @@ def _reset(args: argparse.Namespace, device: str) -> int:
     kept.pop(device, None)
     if path.exists():
         _write(path, kept)
-    common.say(args, f"{device}: the shipped numbers\n")
+    common.say(args, f"{device}: the shipped numbers")
     return 0
 
 

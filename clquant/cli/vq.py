@@ -187,7 +187,7 @@ def _info(args: argparse.Namespace) -> int:
     for source in inputs.expand(args.inputs, CLVQ_SUFFIXES):
         with _named(source):
             info = clvq_info(inputs.read_bytes(source), max_pixels=args.max_pixels)
-        streams.write_text(f"{source.relative}: {info}\n")
+        streams.write_text(f"{streams.printable(str(source.relative))}: {info}\n")
     return 0
 
 

@@ -5,10 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import stat
-import threading
-import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,21 +13,13 @@ import PIL.Image
 import PIL.ImageOps
 from PIL import ImageCms
 
-from clquant.images.files import read_bytes
+from clquant.images.picture_files import MAX_FILE_PIXELS, check_claim, opened
 from clquant.params import shown
 from clquant.runtime import FileError, InvalidArgument, InvalidType
 
-MAX_FILE_PIXELS = 1 << 29  # 23170 x 23170; a file that claims more is refused before it is decoded
-
-# GIF, PNG and TIFF make at most some 8000 pixels of a byte (deflate: 1032 bytes, eight pixels each at one bit). The
-# formats named have no such bound, nor has one-bit fax coding, which spends a bit on a blank row of any length.
-MOST_PIXELS_A_BYTE = 1 << 14
-BOUNDLESS_FORMATS = {"AVIF", "JPEG2000", "WEBP"}
-
-# Pillow's decoders raise all of these on damaged files.
-_DECODER_ERRORS = (OSError, SyntaxError, ValueError, EOFError, IndexError, TypeError, KeyError, OverflowError)
-
-_pillow_limit = threading.Lock()
+# Of all frames of an animation, which are held at once. A frame that changes nothing takes some 20 bytes.
+MAX_FRAMES_PIXELS = MAX_FILE_PIXELS
+MAX_FRAMES_PIXELS_PER_BYTE = 1 << 16
 
 
 def to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
@@ -85,17 +73,17 @@ def from_file(path: str, argument: str) -> npt.NDArray[np.uint8]:
     Raises
     ------
     FileError
-        If it cannot be read, is damaged, or claims more than `MAX_FILE_PIXELS` or than its bytes can hold.
+        As `clquant.images.picture_files.opened`.
     InvalidArgument, InvalidType
         As `from_pil`.
     """
-    with _opened(os.fsdecode(path), argument) as image:
+    with opened(os.fsdecode(path), argument) as (image, _):
         return _converted(image, argument)
 
 
 def from_bytes(data: bytes, argument: str) -> npt.NDArray[np.uint8]:
     """As `from_file`, of a file's bytes."""
-    with _opened(data, argument) as image:
+    with opened(data, argument) as (image, _):
         return _converted(image, argument)
 
 
@@ -105,65 +93,22 @@ def frames(source: str | bytes, argument: str) -> list[npt.NDArray[np.uint8]]:
     Raises
     ------
     FileError, InvalidArgument, InvalidType
-        As `from_file`.
+        As `from_file`; also if all frames together have more than `MAX_FRAMES_PIXELS` pixels.
     """
-    with _opened(source, argument) as image:
-        found = []
-        for number in range(getattr(image, "n_frames", 1)):
+    with opened(source, argument) as (image, nbytes):
+        count = getattr(image, "n_frames", 1)
+        most = min(MAX_FRAMES_PIXELS, MAX_FRAMES_PIXELS_PER_BYTE * nbytes) if count > 1 else MAX_FILE_PIXELS
+        found: list[npt.NDArray[np.uint8]] = []
+        pixels = 0
+        for number in range(count):
             image.seek(number)
+            check_claim(image, nbytes)
+            # The frames to come are taken for as large, so that most are refused at the first.
+            if pixels + (count - number) * image.width * image.height > most:
+                raise ValueError(f"its {count} frames have more than {most} pixels together")
             found.append(_converted(image, argument))
+            pixels += image.width * image.height
         return found
-
-
-@contextlib.contextmanager
-def _opened(source: str | bytes, argument: str) -> Iterator[PIL.Image.Image]:
-    """A picture whose size its bytes can hold; whatever decoders raise inside the block becomes `FileError`."""
-    what = argument if isinstance(source, bytes) else repr(source)
-    cannot = f"cannot read {what}" if argument in (what, shown(source)) else f"{argument}: cannot read {what}"
-    try:
-        # A pipe can be read once only, and says nothing of its length.
-        if isinstance(source, str) and _is_pipe(source):
-            source = read_bytes(source)
-        nbytes = len(source) if isinstance(source, bytes) else os.path.getsize(source)
-        with _open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
-            _check_claim(image, nbytes)
-            yield image
-    except FileNotFoundError as error:
-        raise FileError(f"{cannot}: there is no such file") from error
-    except PIL.UnidentifiedImageError as error:
-        raise FileError(f"{cannot}: not a picture in a format that Pillow knows") from error
-    except PIL.Image.DecompressionBombError as error:
-        raise FileError(f"{cannot}: more than {MAX_FILE_PIXELS} pixels") from error
-    except (FileError, InvalidArgument, InvalidType):
-        raise
-    except _DECODER_ERRORS as error:
-        raise FileError(f"{cannot}: {getattr(error, 'strerror', None) or error}") from error
-    except MemoryError as error:
-        raise FileError(f"{cannot}: it needs more memory than there is") from error
-
-
-def _is_pipe(path: str) -> bool:
-    kind = os.stat(path).st_mode
-    return stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
-
-
-def _check_claim(image: PIL.Image.Image, nbytes: int) -> None:
-    """Refuse a damaged size before its pixels are made: no file of these formats holds so many in so few bytes."""
-    boundless = image.mode == "1" or image.format in BOUNDLESS_FORMATS
-    if not boundless and image.width * image.height > MOST_PIXELS_A_BYTE * nbytes:
-        raise ValueError(f"it claims {image.width} x {image.height} pixels, more than its {nbytes} bytes can hold")
-
-
-def _open(source: str | io.BytesIO) -> PIL.Image.Image:
-    """Open a file under this library's own bound on pixels instead of Pillow's lower one."""
-    with _pillow_limit, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        before = PIL.Image.MAX_IMAGE_PIXELS
-        PIL.Image.MAX_IMAGE_PIXELS = MAX_FILE_PIXELS // 2  # Pillow raises above twice this number
-        try:
-            return PIL.Image.open(source)
-        finally:
-            PIL.Image.MAX_IMAGE_PIXELS = before
 
 
 def from_pil(image: PIL.Image.Image, argument: str) -> npt.NDArray[np.uint8]:
@@ -180,17 +125,17 @@ def from_pil(image: PIL.Image.Image, argument: str) -> npt.NDArray[np.uint8]:
     """
     try:
         return _converted(image, argument)
-    except (InvalidArgument, InvalidType):
+    except (InvalidArgument, InvalidType, MemoryError):
         raise
-    except _DECODER_ERRORS as error:
-        raise FileError(f"{argument}: cannot read the PIL image: {error}") from error
+    except Exception as error:  # decoders raise all kinds on damaged files
+        raise FileError(f"{argument}: cannot read the PIL image: {str(error) or type(error).__name__}") from error
 
 
 def _converted(image: PIL.Image.Image, argument: str) -> npt.NDArray[np.uint8]:
     if 0 in image.size:
         raise InvalidArgument(f"{argument} has the size {image.size}, so no pixels; allowed: at least one pixel")
     key = _color_key(image)
-    upright = PIL.ImageOps.exif_transpose(image) or image
+    upright = _upright(image)
     if key is not None and upright.mode in ("1", "L", "RGB"):
         upright.info["transparency"] = key
         upright = upright.convert("RGBA")
@@ -213,6 +158,14 @@ def _converted(image: PIL.Image.Image, argument: str) -> npt.NDArray[np.uint8]:
     if mode == "La":
         upright = upright.convert("LA")
     return np.asarray(upright.convert("RGBA" if transparent else "RGB"))
+
+
+def _upright(image: PIL.Image.Image) -> PIL.Image.Image:
+    """The picture as its EXIF orientation says; damaged EXIF data say nothing."""
+    image.load()  # what is wrong with the pixels is raised here
+    with contextlib.suppress(Exception):
+        return PIL.ImageOps.exif_transpose(image) or image
+    return image
 
 
 # What Pillow multiplies a PNG's gray values of 2 and 4 bits by, but not the one that the file names as transparent.
@@ -245,6 +198,8 @@ def _to_srgb(image: PIL.Image.Image) -> PIL.Image.Image:
         if "srgb" in ImageCms.getProfileDescription(source).lower():
             return image
         converted = ImageCms.profileToProfile(image, source, ImageCms.createProfile("sRGB"), outputMode=image.mode)
-    except (ImportError, OSError, ValueError, ImageCms.PyCMSError):
-        return image  # a broken profile says nothing about the colours
+    except MemoryError:
+        raise
+    except Exception:  # a broken profile says nothing about the colours
+        return image
     return converted or image

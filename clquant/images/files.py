@@ -6,6 +6,7 @@ import contextlib
 import os
 import pathlib
 import secrets
+import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -15,6 +16,7 @@ from clquant.runtime import FileError, InvalidArgument, InvalidType
 PathLike = str | os.PathLike[str]
 
 _PART = 1 << 24
+_OWN_HANDLES = "/proc/self/fd"
 
 
 def path_of(value: object, name: str = "path") -> pathlib.Path:
@@ -41,18 +43,20 @@ def path_of(value: object, name: str = "path") -> pathlib.Path:
 def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
     """A binary file that appears under `path` whole when the block ends, or not at all if it raises.
 
-    The bytes go to a hidden file beside it first, so a killed process leaves the old file as it was.
+    The bytes go to a file without a name, which a killed process takes with it; to a hidden one beside the target where
+    the file system has no such files.
 
     Parameters
     ----------
     path : path-like
-        An existing file is replaced; its permissions are kept. A link stays, and the file that it names is replaced. A
-        device or a pipe stays what it is and is written to.
+        An existing file is replaced; its permissions are kept, and its owner and group as far as the process may give
+        files away. A link stays, and the file that it names is replaced. A device or a pipe stays what it is and is
+        written to.
 
     Raises
     ------
     FileError
-        If the folder does not exist or cannot be written, or the disk is full.
+        If the folder does not exist or cannot be written, the file is read-only, or the disk is full.
     """
     target = path_of(path)
     if os.path.isdir(target):  # `Path.is_dir` raises where a name is too long
@@ -63,20 +67,77 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
                 yield stream
             return
         target = pathlib.Path(os.path.realpath(target)) if target.is_symlink() else target
+        before = _replaced(target)
         temporary = target.parent / f".{target.name[:40]}.{secrets.token_hex(8)}.part"
-        # Made with the permissions that the process gives new files: asking for its umask would change it for a moment.
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        handle, named = _new_file(temporary, 0o666 if before is None else stat.S_IMODE(before.st_mode) & 0o666)
         try:
             with os.fdopen(handle, "wb") as file:
                 yield file
                 file.flush()
+                if before is not None:
+                    _give(file.fileno(), temporary, before)
                 os.fsync(file.fileno())
-            with contextlib.suppress(FileNotFoundError):
-                os.chmod(temporary, target.stat().st_mode & 0o777)
+                if not named:
+                    _name(file.fileno(), temporary)
             os.replace(temporary, target)
         finally:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+
+
+def _replaced(target: pathlib.Path) -> os.stat_result | None:
+    """What a file is that is to be replaced; None where there is none.
+
+    Raises
+    ------
+    FileError
+        If it is read-only; also for users who may write to any file.
+    """
+    try:
+        found = target.stat()
+    except FileNotFoundError:
+        return None
+    if not found.st_mode & 0o222 or not os.access(target, os.W_OK):
+        raise FileError(f"cannot write {str(target)!r}: it is read-only")
+    return found
+
+
+def _new_file(path: pathlib.Path, mode: int) -> tuple[int, bool]:
+    """A new file to write to, and whether it has a name, which is `path`; no more readable than `mode` says."""
+    unnamed = getattr(os, "O_TMPFILE", None)
+    if unnamed is not None and os.path.isdir(_OWN_HANDLES):
+        with contextlib.suppress(OSError):  # file systems without them, each with an error of its own
+            return os.open(path.parent, os.O_WRONLY | unnamed, mode), False
+    # The umask takes effect here as ever: asking for it would change it for a moment.
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode), True
+
+
+def _name(handle: int, path: pathlib.Path) -> None:
+    """Give a file that has no name one."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        # Only with a folder's handle does Python make the call that follows the link in /proc.
+        os.link(f"{_OWN_HANDLES}/{handle}", path.name, src_dir_fd=folder, dst_dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _give(handle: int, path: pathlib.Path, before: os.stat_result) -> None:
+    """Give a new file the owner, group and permissions of the one that it replaces."""
+    mode = stat.S_IMODE(before.st_mode) & 0o777
+    if not hasattr(os, "fchown"):
+        os.chmod(path, mode)
+        return
+    made = os.fstat(handle)
+    if (made.st_uid, made.st_gid) != (before.st_uid, before.st_gid):
+        try:
+            os.fchown(handle, before.st_uid, before.st_gid)
+        except OSError:
+            try:
+                os.fchown(handle, -1, before.st_gid)
+            except OSError:  # then the group is another one, which may do what everybody may
+                mode = mode & 0o707 | (mode & 0o007) << 3
+    os.fchmod(handle, mode)
 
 
 @contextlib.contextmanager

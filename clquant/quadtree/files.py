@@ -17,6 +17,8 @@ MAGIC = b"CLQT"
 VERSION = 1
 HEADER = struct.Struct("<4sBBBBHHIBBHII")
 CRC = struct.Struct("<I")
+# What the picture of a file may have unless its reader says otherwise: 34 bytes may claim 2^32.
+MAX_PIXELS = 1 << 29
 Leaves = npt.NDArray[np.void]
 
 
@@ -70,15 +72,21 @@ def _fork_bits(height: int, width: int, floor_level: int, leaves: Leaves) -> npt
     return np.concatenate([np.zeros(0, np.bool_), *levels])
 
 
-def decode(data: bytes) -> tuple[int, int, int, bool, Criterion, Leaves]:
+def decode(data: bytes, max_pixels: int = MAX_PIXELS) -> tuple[int, int, int, bool, Criterion, Leaves]:
     """What `encode` took: height, width, channels, gray, criterion, leaves.
 
     Memory stays in proportion to the length of `data`.
 
+    Parameters
+    ----------
+    data : bytes
+    max_pixels : int
+        Most pixels that the picture may have.
+
     Raises
     ------
     FormatError
-        If these are not the bytes of a whole, undamaged tree.
+        If these are not the bytes of a whole, undamaged tree, or its picture has more pixels.
     """
     if len(data) < HEADER.size + CRC.size or data[:4] != MAGIC:
         raise FormatError("this is no quadtree file: it does not begin with a CLQT header")
@@ -91,6 +99,10 @@ def decode(data: bytes) -> tuple[int, int, int, bool, Criterion, Leaves]:
         raise FormatError("this quadtree file's header holds values that none has")
     if not (1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE and steps <= MAX_THRESHOLD * STEPS):
         raise FormatError("this quadtree file's picture size or threshold is out of bounds")
+    if height * width > max_pixels:
+        raise FormatError(
+            f"this quadtree file claims {height} x {width} pixels; at most {max_pixels} are allowed, by max_pixels"
+        )
     if floor > root_level(height, width):
         raise FormatError("this quadtree file's least region is greater than its picture")
     weights = tuple(data[HEADER.size : HEADER.size + channels]) if CRITERIA[kind] == "weighted" else ()

@@ -378,17 +378,25 @@ class Quadtree:
         return files.encode(*shape, self.gray, self._criterion, self._leaves)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Quadtree:
+    def from_bytes(cls, data: bytes, *, max_pixels: int = files.MAX_PIXELS) -> Quadtree:
         """A tree from what `to_bytes` gave; `levels` are then those of its rendered picture.
+
+        Parameters
+        ----------
+        data : bytes
+        max_pixels : int
+            Most pixels that the picture may have, at least 1; a few bytes may claim billions, which only `render` and
+            its like would make.
 
         Raises
         ------
         InvalidType, FormatError
-            If these are not the bytes of a whole, undamaged tree.
+            If these are not the bytes of a whole, undamaged tree, or claim more than `max_pixels`.
         """
+        most = params.integer("max_pixels", max_pixels, 1)
         if not isinstance(data, bytes | bytearray | memoryview):
             raise InvalidType(f"data is a {type(data).__name__}; allowed: bytes")
-        height, width, channels, gray, criterion, leaves = files.decode(bytes(data))
+        height, width, channels, gray, criterion, leaves = files.decode(bytes(data), most)
         return cls((height, width, channels), gray, criterion, leaves)
 
     def save(self, path: PathLike) -> None:
@@ -401,14 +409,20 @@ class Quadtree:
         write_bytes(path, self.to_bytes())
 
     @classmethod
-    def load(cls, path: PathLike) -> Quadtree:
+    def load(cls, path: PathLike, *, max_pixels: int = files.MAX_PIXELS) -> Quadtree:
         """Read a file that `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+        max_pixels : int
+            As for `from_bytes`.
 
         Raises
         ------
         FileError
             If it cannot be read.
         FormatError
-            If it is no whole, undamaged tree.
+            If it is no whole, undamaged tree, or claims more than `max_pixels`.
         """
-        return cls.from_bytes(read_bytes(path))
+        return cls.from_bytes(read_bytes(path), max_pixels=max_pixels)

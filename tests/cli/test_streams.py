@@ -72,9 +72,10 @@ def _two_bits(values, clear):
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts) + chunk(b"IEND", b"")
 
 
-def test_a_pipe_has_the_pixel_bound_of_files(piped, monkeypatch, picture):
+def test_a_pipe_has_the_pixel_bound_of_files(piped, monkeypatch, picture, capsys):
     monkeypatch.setattr(PIL.Image, "MAX_IMAGE_PIXELS", 10)
-    assert piped(png(picture), "palette", "-", "-o", "o.png") == 0
+    assert piped(png(picture), "palette", "-", "-o", "o.png") == 2
+    assert capsys.readouterr().err == "clquant: cannot read standard input: more than 20 pixels\n"
 
 
 @pytest.mark.parametrize("command", ["palette", "halftone", "quadtree", "compare"])

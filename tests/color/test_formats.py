@@ -120,7 +120,7 @@ def test_pictures_are_palettes_too():
         ("ase", ase((1, ase_color(b"RGB ", float("nan"), 0.0, 0.3))), "outside 0 to 1"),
         ("ase", ase((1, b"\xff\xff" + b"\0" * 20)), "unknown model"),
         ("ase", ase((7, b"")), "unknown kind"),
-        ("png", b"\x89PNG\r\n\x1a\n", "no picture of a known format"),
+        ("png", b"\x89PNG\r\n\x1a\n", "no picture of a format that is read"),
     ],
 )
 def test_hostile_files_are_refused(name, data, message):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pathlib
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,7 +13,7 @@ import PIL.Image
 from clquant import params
 from clquant.color.formats import binary, text
 from clquant.color.palette import MOST_COLORS, Palette
-from clquant.images import decode, files
+from clquant.images import decode, files, picture_files
 from clquant.runtime import FileError, FormatError, InvalidArgument
 
 # No palette of 65536 colours needs more in any of the formats.
@@ -58,19 +56,15 @@ def read_swatches(data: bytes) -> Palette:
         If it is no picture, has more than 2^24 pixels or 65536 colours.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with PIL.Image.open(io.BytesIO(data)) as image:
-                if image.width * image.height > MOST_PIXELS:
-                    raise FormatError(f"a picture of {image.width}x{image.height} is no palette; allowed: 2^24 pixels")
-                image.load()
-                return _palette_of(image)
-    except FormatError:
-        raise
-    except PIL.UnidentifiedImageError as error:
-        raise FormatError("no palette file and no picture of a known format") from error
-    except Exception as error:  # decoders raise many kinds on damaged data
-        raise FormatError(f"a picture that cannot be read: {error}") from error
+        with picture_files.opened(data, "a picture of swatches") as (image, _):
+            if image.width * image.height > MOST_PIXELS:
+                raise FormatError(f"a picture of {image.width}x{image.height} is no palette; allowed: 2^24 pixels")
+            image.load()
+            return _palette_of(image)
+    except FileError as error:
+        if isinstance(error.__cause__, PIL.UnidentifiedImageError):
+            raise FormatError("no palette file and no picture of a format that is read") from error
+        raise FormatError(str(error)) from error
 
 
 def _palette_of(image: PIL.Image.Image) -> Palette:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import re
 from typing import Any
 
 import pyopencl as cl
 
-from clquant.runtime.errors import InvalidArgument
+from clquant.runtime.errors import InvalidArgument, text_of
 from clquant.runtime.program.build import build
 from clquant.runtime.program.pocl import PLATFORM
 
 ENVIRONMENT = "CLQUANT_LIMITS"
+# Every device has some of these; OpenCL's embedded profile asks for 1 KiB of local memory, and more for buffers.
+_AT_LEAST = {"work_group": 1, "local_memory": 1 << 10, "max_alloc": 16, "global_memory": 16, "compute_units": 1}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,16 +105,18 @@ class Limits:
         Raises
         ------
         InvalidArgument
-            If a name is no limit or a number is not one.
+            If a name is no limit, or a number none that a device may have: 0 for what every device has some of.
         """
         changes: dict[str, Any] = {}
         names = {field.name for field in dataclasses.fields(self)}
         for part in filter(None, (p.strip() for p in text.split(","))):
             name, _, number = part.partition("=")
-            if name not in names or not number.isdigit():
-                raise InvalidArgument(
-                    f"{ENVIRONMENT}={text!r}: {part!r} is not NAME=NUMBER with NAME one of {sorted(names)}"
-                )
+            if name not in names or not re.fullmatch("[0-9]{1,19}", number):
+                allowed = f"NAME=NUMBER with NAME one of {', '.join(sorted(names))}"
+                raise InvalidArgument(f"{ENVIRONMENT}={text_of(text)} holds {text_of(part)}; allowed: {allowed}")
+            if name in _AT_LEAST and int(number) < _AT_LEAST[name]:
+                allowed = f"at least {_AT_LEAST[name]}"
+                raise InvalidArgument(f"{ENVIRONMENT}={text_of(text)} holds {text_of(part)}; allowed: {allowed}")
             present = getattr(self, name)
             changes[name] = type(present)(min(int(present), int(number)))
         return dataclasses.replace(self, **changes)

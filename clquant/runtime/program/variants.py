@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clquant.runtime.device.limits import Limits
-from clquant.runtime.errors import InvalidArgument
+from clquant.runtime.errors import InvalidArgument, text_of
 
 VARIANT_VARIABLE = "CLQUANT_VARIANT"
 # A statement after which all work-groups of an NVIDIA device see what was written before; OpenCL C 1.2 has no word for
 # it.
 NVIDIA_FENCE = 'asm volatile("membar.gl;" ::: "memory")'
+
+_names: set[str] = set()  # of all forms of what is imported
 
 _forced: contextvars.ContextVar[str | None] = contextvars.ContextVar("clquant_variant", default=None)
 
@@ -40,6 +43,9 @@ class Variant:
     admits: Callable[[Limits], bool] = lambda _: True
     constants: Mapping[str, int | str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        _names.add(self.name)
+
 
 def choose(variants: Sequence[Variant], limits: Limits) -> Variant:
     """The first form that a device admits, or the one that is forced, where the table has and the device admits it.
@@ -53,15 +59,31 @@ def choose(variants: Sequence[Variant], limits: Limits) -> Variant:
     Raises
     ------
     InvalidArgument
-        If a forced form stands in the table and the device does not admit it.
+        If a forced form stands in the table and the device does not admit it, or `CLQUANT_VARIANT` names a form that
+        no table has.
     """
-    name = _forced.get() or os.environ.get(VARIANT_VARIABLE)
+    name = _forced.get() or _named()
     for variant in variants:
         if name is not None and variant.name == name:
             if not variant.admits(limits):
                 raise InvalidArgument(f"variant {name!r} does not run on this device")
             return variant
     return next(v for v in variants if v.admits(limits))
+
+
+def _named() -> str | None:
+    """The form that `CLQUANT_VARIANT` names."""
+    name = os.environ.get(VARIANT_VARIABLE)
+    if not name:
+        return None
+    if name not in _names:
+        # The tables are those of the engines: all of them are imported before a name counts as wrong.
+        package = importlib.import_module("clquant")
+        for exported in package.__all__:
+            getattr(package, exported)
+    if name not in _names:
+        raise InvalidArgument(f"{VARIANT_VARIABLE}={text_of(name)}; allowed: {', '.join(sorted(_names))}")
+    return name
 
 
 @contextlib.contextmanager

@@ -1,0 +1,282 @@
+"""Opening picture files that may come from anybody: which formats are read, and what is refused before there is work.
+
+Pillow takes the format from a file's content, whatever its name says, and some of its readers start programs
+(Ghostscript for EPS) or were never meant for files of strangers. So only `FORMATS` are read; others must be named, in
+the environment variable `CLQUANT_FORMATS` or with `allow_formats`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import io
+import os
+import stat
+import threading
+import warnings
+from collections.abc import Iterator
+
+import PIL.Image
+
+from clquant.images.files import read_bytes
+from clquant.params import shown
+from clquant.runtime import ClquantError, FileError, InvalidArgument, InvalidType
+
+FORMATS = (
+    "AVIF",
+    "BMP",
+    "DIB",
+    "GIF",
+    "ICO",
+    "JPEG",
+    "JPEG2000",
+    "MPO",
+    "PCX",
+    "PNG",
+    "PPM",
+    "QOI",
+    "SGI",
+    "TGA",
+    "TIFF",
+    "WEBP",
+)
+FORMATS_VARIABLE = "CLQUANT_FORMATS"
+
+MAX_FILE_PIXELS = 1 << 29  # 23170 x 23170; a file that claims more is refused before it is decoded
+# What an application has in `PIL.Image.MAX_IMAGE_PIXELS` that never set it; Pillow refuses above twice this number.
+PILLOWS_OWN_LIMIT = 1024 * 1024 * 1024 // 4 // 3
+
+# GIF, PNG and TIFF make at most some 8000 pixels of a byte (deflate: 1032 bytes, eight pixels each at one bit). The
+# formats named have no such bound, nor has TIFF's one-bit fax coding, which spends a bit on a blank row of any length.
+MAX_PIXELS_PER_BYTE = 1 << 14
+BOUNDLESS_FORMATS = {"AVIF", "JPEG2000", "WEBP"}
+
+_named: contextvars.ContextVar[tuple[str, ...]] = contextvars.ContextVar("clquant_formats", default=())
+
+
+@contextlib.contextmanager
+def allow_formats(*names: str) -> Iterator[None]:
+    """Within the block, this thread reads files of these formats too.
+
+    Parameters
+    ----------
+    *names : str
+        As Pillow names its formats, in any case: ``"PSD"``, ``"DDS"``. With ``"EPS"`` Pillow starts Ghostscript on the
+        file.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        If a name is no text, or no format that this Pillow reads.
+    """
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidType(f"names holds a {type(name).__name__}; allowed: names of formats such as 'PSD'")
+    token = _named.set((*_named.get(), *_checked(names, f"names holds {shown(names)}")))
+    try:
+        yield
+    finally:
+        _named.reset(token)
+
+
+def allowed_formats() -> tuple[str, ...]:
+    """The formats that are read now: `FORMATS`, those of `CLQUANT_FORMATS`, and those of `allow_formats`.
+
+    Raises
+    ------
+    InvalidArgument
+        If `CLQUANT_FORMATS` names what is no format.
+    """
+    given = os.environ.get(FORMATS_VARIABLE, "")
+    further = [name for name in (part.strip() for part in given.split(",")) if name]
+    return (*FORMATS, *_checked(further, f"{FORMATS_VARIABLE} is {shown(given)}"), *_named.get())
+
+
+def _checked(names: list[str] | tuple[str, ...], what: str) -> list[str]:
+    """Names of formats as Pillow spells them."""
+    spelled = [name.strip().upper() for name in names]
+    if any(name not in PIL.Image.OPEN for name in spelled):
+        PIL.Image.init()
+    for name in spelled:
+        if name not in PIL.Image.OPEN:
+            allowed = ", ".join(sorted(PIL.Image.OPEN))
+            raise InvalidArgument(f"{what}, but {name!r} is no format that this Pillow reads; allowed: {allowed}")
+    return spelled
+
+
+class _PillowLimit:
+    """Pillow's own bound on pixels, a variable of the whole process, raised while a picture needs that.
+
+    It is raised only where it is what Pillow comes with: what an application chose holds here too.
+    """
+
+    RAISED = MAX_FILE_PIXELS // 2  # Pillow refuses above twice this number
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+
+    def most_pixels(self) -> int:
+        """The pixels beyond which a file is refused."""
+        chosen = PIL.Image.MAX_IMAGE_PIXELS
+        if chosen is None or chosen in (PILLOWS_OWN_LIMIT, self.RAISED):
+            return MAX_FILE_PIXELS
+        return min(MAX_FILE_PIXELS, 2 * chosen)
+
+    @contextlib.contextmanager
+    def raised(self) -> Iterator[None]:
+        """Let Pillow read up to `MAX_FILE_PIXELS` pixels inside the block, unless the application chose a bound."""
+        with self._lock:
+            mine = PIL.Image.MAX_IMAGE_PIXELS in (PILLOWS_OWN_LIMIT, self.RAISED)
+            if mine:
+                self._users += 1
+                PIL.Image.MAX_IMAGE_PIXELS = self.RAISED
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= mine
+                if mine and not self._users and PIL.Image.MAX_IMAGE_PIXELS == self.RAISED:
+                    PIL.Image.MAX_IMAGE_PIXELS = PILLOWS_OWN_LIMIT
+
+
+_limit = _PillowLimit()
+
+
+@contextlib.contextmanager
+def opened(source: str | bytes, argument: str) -> Iterator[tuple[PIL.Image.Image, int]]:
+    """A picture of an allowed format whose size its bytes can hold; what decoders raise in the block is a `FileError`.
+
+    Parameters
+    ----------
+    source : str or bytes
+        A path, or a file's bytes.
+    argument : str
+        What errors call it.
+
+    Yields
+    ------
+    PIL.Image.Image
+        Whose pixels are not read yet.
+    int
+        The file's bytes, for `check_claim` after a `seek`.
+
+    Raises
+    ------
+    FileError
+        If it cannot be read, is damaged, is of no allowed format, or claims more than `MAX_FILE_PIXELS` or than its
+        bytes can hold.
+    InvalidArgument, InvalidType
+        What is raised inside the block as such.
+    """
+    what = argument if isinstance(source, bytes) else repr(source)
+    cannot = f"cannot read {what}" if argument in (what, shown(source)) else f"{argument}: cannot read {what}"
+    try:
+        # A pipe can be read once only, and says nothing of its length.
+        if isinstance(source, str) and _is_pipe(source):
+            source = read_bytes(source)
+        nbytes = len(source) if isinstance(source, bytes) else os.path.getsize(source)
+        with contextlib.ExitStack() as stack:
+            image = stack.enter_context(_open(source))
+            check_claim(image, nbytes)
+            if image.width * image.height > PILLOWS_OWN_LIMIT:  # its frames and tiles are checked again
+                stack.enter_context(_without_warnings())
+                stack.enter_context(_limit.raised())
+            yield image, nbytes
+    except ClquantError:
+        raise
+    except FileNotFoundError as error:
+        raise FileError(f"{cannot}: there is no such file") from error
+    except PIL.UnidentifiedImageError as error:
+        raise FileError(f"{cannot}: not a picture in a format that Pillow knows") from error
+    except PIL.Image.DecompressionBombError as error:
+        raise FileError(f"{cannot}: more than {_limit.most_pixels()} pixels") from error
+    except MemoryError as error:
+        raise FileError(f"{cannot}: it needs more memory than there is") from error
+    except Exception as error:  # decoders raise all kinds on damaged files
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise FileError(f"{cannot}: {reason}") from error
+
+
+def check_claim(image: PIL.Image.Image, nbytes: int) -> None:
+    """Refuse a size before its pixels are made: too many, or more than so few bytes hold in these formats.
+
+    Parameters
+    ----------
+    image : PIL.Image.Image
+    nbytes : int
+        Of its file.
+
+    Raises
+    ------
+    PIL.Image.DecompressionBombError, ValueError
+    """
+    pixels = image.width * image.height
+    if pixels > _limit.most_pixels():
+        raise PIL.Image.DecompressionBombError
+    boundless = image.format in BOUNDLESS_FORMATS or (image.format == "TIFF" and image.mode == "1")
+    if not boundless and pixels > MAX_PIXELS_PER_BYTE * nbytes:
+        raise ValueError(f"it claims {image.width} x {image.height} pixels, more than its {nbytes} bytes can hold")
+
+
+def _is_pipe(path: str) -> bool:
+    kind = os.stat(path).st_mode
+    return stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
+
+
+def _open(source: str | bytes) -> PIL.Image.Image:
+    """Open a file under Pillow's bound on pixels, and under this library's own only if that is too low."""
+    names = allowed_formats()
+    with _without_warnings():
+        try:
+            return _identified(source, names)
+        except PIL.Image.DecompressionBombError:
+            with _limit.raised():
+                return _identified(source, names)
+
+
+@contextlib.contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Silence what Pillow says in passing, but not what it says of a bound that the application chose."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        if _limit.most_pixels() == MAX_FILE_PIXELS:
+            warnings.simplefilter("ignore", PIL.Image.DecompressionBombWarning)
+        yield
+
+
+def _identified(source: str | bytes, names: tuple[str, ...]) -> PIL.Image.Image:
+    """The picture of a file in one of these formats; Pillow's rarer readers are imported if its usual ones fail."""
+    PIL.Image.preinit()
+    usual = [name for name in names if name in PIL.Image.OPEN]
+    try:
+        return PIL.Image.open(_stream(source), formats=usual)
+    except PIL.UnidentifiedImageError as error:
+        PIL.Image.init()
+        rarer = [name for name in names if name in PIL.Image.OPEN and name not in usual]
+        with contextlib.suppress(PIL.UnidentifiedImageError):
+            return PIL.Image.open(_stream(source), formats=rarer)
+        refused = _refused_format(source, names)
+        if refused is None:
+            raise
+        allowed = f"{', '.join(names)}, and {refused} with {FORMATS_VARIABLE}={refused}"
+        raise ValueError(f"it is of the format {refused}; allowed: {allowed}") from error
+
+
+def _stream(source: str | bytes) -> str | io.BytesIO:
+    return io.BytesIO(source) if isinstance(source, bytes) else source
+
+
+def _refused_format(source: str | bytes, names: tuple[str, ...]) -> str | None:
+    """The format that a file's first bytes are the mark of, if it is one that is not allowed."""
+    if isinstance(source, bytes):
+        prefix = source[:16]
+    else:
+        with open(source, "rb") as file:
+            prefix = file.read(16)
+    for name in PIL.Image.ID:
+        accept = PIL.Image.OPEN[name][1]
+        with contextlib.suppress(Exception):  # of a prefix that is too short, for instance
+            if name not in names and accept is not None and accept(prefix) is True:
+                return name
+    return None
