@@ -13,11 +13,14 @@ from clquant.images.picture import (
     row_bands,
     several,
 )
+from clquant.images.picture_files import FORMATS, allow_formats
 
 __all__ = [
+    "FORMATS",
     "HostImage",
     "ImageLike",
     "Picture",
+    "allow_formats",
     "buffer_of",
     "device_arrays",
     "emit",

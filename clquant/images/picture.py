@@ -12,6 +12,9 @@ The rules, for every engine:
   CMYK, YCbCr, LAB and HSV become RGB as Pillow converts them; 16-bit gray becomes round(v / 257), of 16-bit colour
   Pillow reads the high byte; 32-bit modes I and F are refused unless an I picture's values fit 16 bits. Of several
   frames the first is read.
+- Files are read in the formats of `clquant.images.FORMATS`, whatever their names say; others must be named, with
+  `allow_formats` or in `CLQUANT_FORMATS`. More than 2^29 pixels, or more than Pillow's `MAX_IMAGE_PIXELS` allows where
+  the application has set it, or than a file's bytes can hold, are refused before they are decoded.
 - A device array must be uint8 of the shapes above, of any strides; its result stays on the device, on the same queue.
 - A picture without pixels is refused.
 """

@@ -149,11 +149,42 @@ def test_closed_streams(tmp_path, picture):
     assert (tmp_path / "a-256.png").exists()
 
 
+def test_a_stream_without_end(monkeypatch):
+    """As much is read as is allowed, and no more."""
+
+    class Endless:
+        class buffer:  # noqa: N801
+            @staticmethod
+            def read(size: int) -> bytes:
+                return bytes(min(size, 1 << 16))
+
+    monkeypatch.setattr(sys, "stdin", Endless)
+    with pytest.raises(FileError, match="cannot read standard input: it is longer than 100000 bytes"):
+        streams.read(100_000)
+
+
+NASTY = "a\x1b[31m\x07\u202egnp\x9b1A.png"
+
+
+def test_names_of_files_do_not_command_the_terminal(tmp_path, picture, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / NASTY).write_bytes(png(picture))
+    assert main(["palette", NASTY, "-k", "4"]) == 0
+    assert main(["palette", NASTY, "-k", "1"]) == 2
+    assert main(["vq", "encode", NASTY, "-n", "4", "-o", "x.clvq"]) == 0
+    (tmp_path / "x.clvq").rename(tmp_path / "x\x1b]0;title\n.clvq")
+    assert main(["vq", "info", "x\x1b]0;title\n.clvq"]) == 0
+    shown = "".join(capsys.readouterr())
+    assert "\\x1b[31m" in shown
+    assert "x\\x1b]0;title\\n.clvq: " in shown
+    assert not {"\x1b", "\x07", "\u202e", "\x9b"} & set(shown)
+
+
 def test_what_is_no_stream_to_read(monkeypatch):
     class Unreadable:
         class buffer:  # noqa: N801
             @staticmethod
-            def read():
+            def read(_: int):
                 raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(sys, "stdin", Unreadable)

@@ -7,6 +7,9 @@ import errno
 import os
 import pathlib
 import pickle
+import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -84,6 +87,79 @@ def test_permissions_are_kept(tmp_path: pathlib.Path) -> None:
     os.chmod(path, 0o640)
     files.write_bytes(path, b"2")
     assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_new_file_is_never_more_readable_than_the_old_one(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "out.bin"
+    files.write_bytes(path, b"secret")
+    os.chmod(path, 0o600)
+    with files.atomic_write(path) as file:
+        assert os.fstat(file.fileno()).st_mode & 0o077 == 0
+        file.write(b"2")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only the superuser gives files away")
+def test_owner_and_group_are_kept(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "out.bin"
+    files.write_bytes(path, b"1")
+    os.chown(path, 1234, 4321)
+    files.write_bytes(path, b"2")
+    assert (path.stat().st_uid, path.stat().st_gid) == (1234, 4321)
+    assert path.read_bytes() == b"2"
+
+
+def test_a_group_that_cannot_be_kept_gets_no_rights(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "out.bin"
+    files.write_bytes(path, b"1")
+    os.chmod(path, 0o664)
+    before = os.stat(path)
+    other = os.stat_result((before.st_mode, 0, 0, 1, before.st_uid + 1, before.st_gid + 1, 1, 0, 0, 0))
+    monkeypatch.setattr(files, "_replaced", lambda _: other)
+
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "fchown", refused)
+    files.write_bytes(path, b"2")
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_read_only_file_stays(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "out.bin"
+    path.write_bytes(b"old")
+    os.chmod(path, 0o444)
+    with pytest.raises(runtime.FileError, match=r"out.bin': it is read-only"):
+        files.write_bytes(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["out.bin"]
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="this system has no files without names")
+def test_a_killed_process_leaves_nothing(tmp_path: pathlib.Path) -> None:
+    program = """
+import os, signal, sys
+from clquant.images import files
+with files.atomic_write(sys.argv[1]) as file:
+    file.write(b"half")
+    file.flush()
+    os.kill(os.getpid(), getattr(signal, sys.argv[2]))
+"""
+    for name in ("SIGHUP", "SIGKILL"):
+        ended = subprocess.run([sys.executable, "-c", program, str(tmp_path / "out.bin"), name], check=False)
+        assert ended.returncode == -getattr(signal, name)
+        assert os.listdir(tmp_path) == []
+
+
+def test_file_systems_without_unnamed_files(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_OWN_HANDLES", str(tmp_path / "none"))
+    path = tmp_path / "out.bin"
+    for data in (b"1", b"2"):
+        with files.atomic_write(path) as file:
+            file.write(data)
+            assert len([name for name in os.listdir(tmp_path) if name.endswith(".part")]) == 1
+        assert path.read_bytes() == data
+    assert os.listdir(tmp_path) == ["out.bin"]
 
 
 def test_a_full_disk_is_one_clear_error(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

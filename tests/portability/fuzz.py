@@ -26,7 +26,9 @@ import PIL.Image
 import clquant
 from clquant import images
 from clquant.color.formats import registry
+from clquant.images import decode
 from tests.portability.inputs import flat, photo
+from tests.portability.picture_seeds import picture_seeds
 from tests.portability.wild_calls import wild_call, wild_command
 
 MEMORY_BYTES = 2 << 30
@@ -83,7 +85,8 @@ def _reader(
 
 
 def _pictures() -> list[bytes]:
-    found = []
+    """Every format that Pillow reads, the common ones in several modes."""
+    found = list(picture_seeds().values())
     for mode, pixels in (("RGB", photo(9, 14)), ("RGBA", photo(9, 14, 4)), ("L", photo(9, 14, 1))):
         for kind in ("PNG", "TIFF", "BMP", "GIF", "JPEG", "WEBP", "PPM"):
             stream = io.BytesIO()
@@ -97,10 +100,25 @@ def _pictures() -> list[bytes]:
 
 
 def _read_picture(data: bytes) -> None:
-    with tempfile.NamedTemporaryFile(suffix=".png") as file:
+    further = set(picture_seeds()) - set(images.FORMATS)
+    with tempfile.NamedTemporaryFile(suffix=".png") as file, images.allow_formats(*further):
         file.write(data)
         file.flush()
         images.read(file.name)
+
+
+def _read_frames(data: bytes) -> None:
+    decode.frames(data, "image")
+
+
+def _animations() -> list[bytes]:
+    found = []
+    pictures = [PIL.Image.fromarray(photo(9, 14, 3, seed)) for seed in range(3)]
+    for kind in ("GIF", "PNG", "TIFF", "WEBP"):
+        stream = io.BytesIO()
+        pictures[0].save(stream, kind, save_all=True, append_images=pictures[1:])
+        found.append(stream.getvalue())
+    return found
 
 
 def _palettes() -> list[bytes]:
@@ -122,6 +140,7 @@ def targets() -> tuple[Target, ...]:
 
     return (
         Target("image", _reader(_pictures(), _read_picture)),
+        Target("frames", _reader(_animations(), _read_frames)),
         Target("palette", _reader(palettes, read_palette)),
         Target("clvq", _reader(packed, codec.decompress, checked=True)),
         Target("quadtree", _reader(trees, clquant.Quadtree.from_bytes)),

@@ -121,13 +121,26 @@ def test_a_short_file_of_a_huge_picture_takes_little_memory():
         signed(HEADER.pack(*fields, 2, 1000) + b"\xff" * 1000 + bytes(32)),
     ]
     tracemalloc.start()
-    tree = Quadtree.from_bytes(whole)
+    with pytest.raises(runtime.FormatError, match="claims 65535 x 65535 pixels; at most 536870912 are allowed, by max"):
+        Quadtree.from_bytes(whole)
+    tree = Quadtree.from_bytes(whole, max_pixels=1 << 32)
     assert (len(tree), tree.size, tree.find(65534, 65534)) == (1, 65536, 0)
     for data in lies:
         with pytest.raises(runtime.FormatError):
             Quadtree.from_bytes(data)
     assert tracemalloc.get_traced_memory()[1] < 1 << 20
     tracemalloc.stop()
+
+
+def test_pixels_are_bounded(tmp_path):
+    tree = small_tree()
+    tree.save(tmp_path / "t.clqt")
+    pixels = tree.height * tree.width
+    assert Quadtree.load(tmp_path / "t.clqt", max_pixels=pixels) == tree
+    with pytest.raises(runtime.FormatError, match="by max_pixels"):
+        Quadtree.load(tmp_path / "t.clqt", max_pixels=pixels - 1)
+    with pytest.raises(runtime.InvalidArgument, match="max_pixels is 0"):
+        Quadtree.load(tmp_path / "t.clqt", max_pixels=0)
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path):

@@ -204,9 +204,19 @@ def test_limits_are_lowered_and_never_raised(device: cl.Device) -> None:
     assert low.max_alloc == limits.max_alloc
 
 
-@pytest.mark.parametrize("text", ["work_group", "nonsense=3", "work_group=-1", "work_group=x"])
+@pytest.mark.parametrize(
+    "text",
+    ["work_group", "nonsense=3", "work_group=-1", "work_group=x", "work_group=\u00b2", f"work_group={'9' * 5000}"],
+)
 def test_bad_limits_are_refused(device: cl.Device, text: str) -> None:
-    with pytest.raises(runtime.InvalidArgument, match="allowed: NAME=NUMBER"):
+    with pytest.raises(runtime.InvalidArgument, match="allowed: NAME=NUMBER") as raised:
+        Limits.of(device).lowered(text)
+    assert len(str(raised.value)) < 500
+
+
+@pytest.mark.parametrize("text", ["work_group=0", "local_memory=1023", "max_alloc=0", "compute_units=00"])
+def test_limits_that_no_device_has_are_refused(device: cl.Device, text: str) -> None:
+    with pytest.raises(runtime.InvalidArgument, match=f"CLQUANT_LIMITS='{text}' holds '{text}'; allowed: at least"):
         Limits.of(device).lowered(text)
 
 

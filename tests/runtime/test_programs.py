@@ -302,6 +302,11 @@ def test_variants_choose_by_predicate_and_can_be_forced(monkeypatch: pytest.Monk
         choose(table, limits)
     with runtime.force_variant("unknown here"):
         assert choose(table, limits).name == "fast"
+    monkeypatch.setenv("CLQUANT_VARIANT", "no such form")
+    with pytest.raises(runtime.InvalidArgument, match=r"CLQUANT_VARIANT='no such form'; allowed: .*lanes, .*portable"):
+        choose(table, limits)
+    monkeypatch.setenv("CLQUANT_VARIANT", "")
+    assert choose(table, limits).name == "fast"
 
 
 def test_progress_can_stop_a_job() -> None:

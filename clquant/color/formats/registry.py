@@ -19,6 +19,7 @@ from clquant.runtime import FileError, FormatError, InvalidArgument
 # No palette of 65536 colours needs more in any of the formats.
 MOST_BYTES = 16 << 20
 MOST_PIXELS = 1 << 24
+_SWATCHES = "a picture of swatches"
 SWATCH_SIDE = 16
 SWATCHES_A_ROW = 16
 
@@ -56,7 +57,7 @@ def read_swatches(data: bytes) -> Palette:
         If it is no picture, has more than 2^24 pixels or 65536 colours.
     """
     try:
-        with picture_files.opened(data, "a picture of swatches") as (image, _):
+        with picture_files.opened(data, _SWATCHES) as (image, _):
             if image.width * image.height > MOST_PIXELS:
                 raise FormatError(f"a picture of {image.width}x{image.height} is no palette; allowed: 2^24 pixels")
             image.load()
@@ -64,7 +65,7 @@ def read_swatches(data: bytes) -> Palette:
     except FileError as error:
         if isinstance(error.__cause__, PIL.UnidentifiedImageError):
             raise FormatError("no palette file and no picture of a format that is read") from error
-        raise FormatError(str(error)) from error
+        raise FormatError(str(error).removeprefix(f"cannot read {_SWATCHES}: ")) from error
 
 
 def _palette_of(image: PIL.Image.Image) -> Palette:
