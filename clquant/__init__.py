@@ -4,6 +4,7 @@ from clquant import quality, runtime
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.dithering.ordered import OrderedDither
+from clquant.dithering.search import SearchDither
 from clquant.halftone import PinwheelHalftoner, WeightTables, floyd_steinberg
 from clquant.kmeans import KMeansPalette
 from clquant.neuquant import NeuQuantCL
@@ -49,6 +50,7 @@ __all__ = [
     "PinwheelHalftoner",
     "Quadtree",
     "QuadtreeBuilder",
+    "SearchDither",
     "StoppedError",
     "VQCodec",
     "WeightTables",

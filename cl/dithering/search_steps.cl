@@ -1,0 +1,139 @@
+/* Dithering by search: each pixel in turn takes the palette entry that lowers the visible error most.
+ *
+ * M. Analoui, J. P. Allebach, "Model-based halftoning using direct binary search", Proc. SPIE 1666, 1992, with toggles
+ * among all entries of a palette. With e the error of each pixel in the space of the search and C the eye's kernel, the
+ * visible error is E = sum over p and q of C(p - q) e(p).e(q). Changing the pixel p from the colour v to P changes it by
+ * 2 (P - v).(C*e)(p) + C(0) |P - v|^2, which is least for the entry nearest to v - (C*e)(p) / C(0).
+ *
+ * All numbers are whole and every partial sum stays below 2^24 (`proved` of clquant/dithering/search_steps.py checks it),
+ * so floats are exact in any order, contracted or not.
+ */
+#include "dithering/search_steps.h"
+#include "common/color_spaces.h"
+
+/* The point of an 8-bit colour in the space of the search: a linear function of its coordinates there, rounded.
+ * matrix (4, 4) int: rows of three factors times 2^16 and a constant; the last row has the factor of alpha in front. */
+int4 search_point(int4 color, __global const int *tables, __constant int4 *matrix)
+{
+    const int4 p = space_coordinates(color, tables);
+    int4 found = 0;
+    const int4 x = matrix[0], y = matrix[1], z = matrix[2];
+    found.x = (x.x * p.x + x.y * p.y + x.z * p.z + x.w) >> 16;
+    found.y = (y.x * p.x + y.y * p.y + y.z * p.z + y.w) >> 16;
+    found.z = (z.x * p.x + z.y * p.y + z.z * p.z + z.w) >> 16;
+#if DIMS == 4
+    found.w = (matrix[3].x * p.w + matrix[3].w) >> 16;
+#endif
+    return found;
+}
+
+/* Errors of pixels that show nothing yet, and their states: `nothing`, the index of an entry with all coordinates 0.
+ * Pixels of alpha 0 are FIXED and have no error.
+ * NDRange: 2-D, columns by rows of the picture, a work-item a pixel. pixels (rows, columns, CHANNELS) uchar; errors
+ * (DIMS, 17, plane) float; state (16, plane) int; missing (1) int: set to 1 where a pixel has alpha 0 and the palette
+ * no entry of it. */
+__kernel void begin_search(__global const uchar *pixels, uint columns, uint rows, __global const int *tables,
+                           __constant int4 *matrix, int nothing, int transparent, __global int *missing,
+                           __global float *errors, __global int *state, uint stride, ulong plane)
+{
+    const uint x = (uint)get_global_id(0), y = (uint)get_global_id(1);
+    if (x >= columns || y >= rows)
+        return;
+    const size_t i = (size_t)y * columns + x;
+#if CHANNELS == 1
+    const int4 color = (int4)(pixels[i], pixels[i], pixels[i], 255);
+#elif CHANNELS == 3
+    const int4 color = (int4)(pixels[3 * i], pixels[3 * i + 1], pixels[3 * i + 2], 255);
+#else
+    const int4 color = convert_int4(vload4(i, pixels));
+    if (color.w == 0) {
+        if (transparent < 0)
+            missing[0] = 1;
+        return;
+    }
+#endif
+    const int4 point = search_point(color, tables, matrix);
+    const uint phase = 4 * (y & 3) + (x & 3);
+    const size_t cell = phase * plane + (size_t)((y >> 2) + MARGIN) * stride + (x >> 2) + MARGIN;
+    errors[cell] = (float)-point.x;
+    errors[cell + 17 * plane] = (float)-point.y;
+    errors[cell + 34 * plane] = (float)-point.z;
+#if DIMS == 4
+    errors[cell + 51 * plane] = (float)-point.w;
+#endif
+    state[cell] = nothing | (color.w == 255 ? OPAQUE : 0);
+}
+
+/* Decides all pixels of one phase from the same errors.
+ * NDRange: 2-D, cells across by cells down, a work-item a cell. entries (colors + 1, 4) float: coordinates, of the last
+ * one 0; norms (colors) float: their squared lengths, very large for an entry that is not to be taken; transparent: the
+ * entry that opaque pixels do not take, or -1; taps (n_taps) int2 from first_tap: where an error lies relative to the
+ * cell in the first of a channel's planes, and its weight, whose sum over all taps times the error is C*e; read, write:
+ * the planes of the phase before and after; phase: that of state; shift: log2 C(0). */
+__kernel void toggle_phase(__global float *errors, __global int *state, __global const float4 *entries,
+                           __global const float *norms, int colors, int transparent, __global const int2 *taps,
+                           uint first_tap, uint n_taps, uint read, uint write, uint phase, int shift, uint columns,
+                           uint rows, uint stride, ulong plane)
+{
+    const uint x = (uint)get_global_id(0), y = (uint)get_global_id(1);
+    if (x >= columns || y >= rows)
+        return;
+    const size_t cell = (size_t)(y + MARGIN) * stride + x + MARGIN;
+    const int before = state[phase * plane + cell];
+    if (before == FIXED)
+        return;
+    float4 gathered = 0;
+    __global const float *at = errors + cell;
+    for (uint i = first_tap; i < first_tap + n_taps; i++) {
+        const int2 tap = taps[i];
+        const float weight = (float)tap.y;
+        gathered.x += weight * at[tap.x];
+        gathered.y += weight * at[17 * plane + tap.x];
+        gathered.z += weight * at[34 * plane + tap.x];
+#if DIMS == 4
+        gathered.w += weight * at[51 * plane + tap.x];
+#endif
+    }
+    const float4 shown = entries[before & INDEX_MASK];
+    const int4 wanted = convert_int4(shown) - ((convert_int4(gathered) + (1 << shift >> 1)) >> shift);
+    const float4 point = -2.0f * convert_float4(clamp(wanted, -FARTHEST, FARTHEST));
+    const int barred = before & OPAQUE ? transparent : -1;
+    int best = 0;
+    float least = FLT_MAX;
+    for (int j = 0; j < colors; j++) {
+        const float4 e = entries[j];
+        float score = norms[j] + e.x * point.x + e.y * point.y + e.z * point.z;
+#if DIMS == 4
+        score += e.w * point.w;
+#endif
+        if (score < least && j != barred) {
+            least = score;
+            best = j;
+        }
+    }
+    const float4 change = entries[best] - shown;
+    __global const float *old = errors + read * plane + cell;
+    __global float *new = errors + write * plane + cell;
+    new[0] = old[0] + change.x;
+    new[17 * plane] = old[17 * plane] + change.y;
+    new[34 * plane] = old[34 * plane] + change.z;
+#if DIMS == 4
+    new[51 * plane] = old[51 * plane] + change.w;
+#endif
+    state[phase * plane + cell] = best | (before & OPAQUE);
+}
+
+/* The entries that pixels ended with.
+ * NDRange: 2-D, columns by rows of what is wanted, a work-item a pixel. out (rows, columns) INDEX: the picture's rows
+ * from first_row, behind `offset` others. */
+__kernel void store_indices(__global const int *state, uint stride, ulong plane, int transparent,
+                            __global INDEX *out, uint columns, uint rows, uint first_row, ulong offset)
+{
+    const uint x = (uint)get_global_id(0), row = (uint)get_global_id(1);
+    if (x >= columns || row >= rows)
+        return;
+    const uint y = row + first_row;
+    const size_t cell = (size_t)((y >> 2) + MARGIN) * stride + (x >> 2) + MARGIN;
+    const int found = state[(4 * (y & 3) + (x & 3)) * plane + cell];
+    out[offset + (size_t)row * columns + x] = (INDEX)(found == FIXED ? max(transparent, 0) : found & INDEX_MASK);
+}

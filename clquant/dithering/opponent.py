@@ -1,0 +1,71 @@
+"""The space of the search: luma and two differences of colour, whole numbers of a quarter of an 8-bit step.
+
+Errors are summed over neighbours and channels alike, so the channels are those that the eye keeps apart: Y, Cb and Cr
+(ITU-R BT.601) of sRGB's values or of light, or OKLab itself; with alpha as a fourth where it is an axis of the colour
+space. All are linear functions of the coordinates of `clquant.color.spaces`.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.color.spaces import OKLAB_SHIFT, Space
+
+# Steps of the search's coordinates from black to white; light and OKLab are halved.
+STEPS = {"srgb": 4 * 255, "linear": 2047 // 2, "oklab": 2048 // 2}
+_YCBCR = (("0.299", "0.587", "0.114"), ("-0.168736", "-0.331264", "0.5"), ("0.5", "-0.418688", "-0.081312"))
+_UNIT = 1 << 16
+
+
+def _scale(space: Space) -> Fraction:
+    """Steps of the search's coordinates in one of the colour space's."""
+    if space.name == "srgb":
+        return Fraction(2 if space.alpha else 4)
+    return Fraction(1, 2)
+
+
+def matrix(space: Space) -> npt.NDArray[np.int32]:
+    """(4, 4) int32: three factors of each coordinate times 2^16, and what is added before the shift by 16.
+
+    The last row has the factor of alpha in front.
+    """
+    scale = _scale(space)
+    identity = (("1", "0", "0"), ("0", "1", "0"), ("0", "0", "1"))
+    rows = identity if space.name == "oklab" else _YCBCR
+    found = np.zeros((4, 4), np.int64)
+    for i, row in enumerate(rows):
+        found[i, :3] = [round(Fraction(value) * scale * _UNIT) for value in row]
+        found[i, 3] = _UNIT // 2
+        if space.name == "oklab":
+            found[i, 3] -= OKLAB_SHIFT[i] * found[i, i]
+    found[3] = (int(scale * _UNIT), 0, 0, _UNIT // 2)
+    return found.astype(np.int32)
+
+
+def points(space: Space, colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """(n, dims) int64: 8-bit colours in the space of the search.
+
+    Parameters
+    ----------
+    space : Space
+    colors : ndarray
+        (n, 3) or (n, 4) uint8.
+    """
+    where = space.coordinates(colors).astype(np.int64)
+    factors = matrix(space).astype(np.int64)
+    found = where[:, :3] @ factors[:3, :3].T + factors[:3, 3]
+    if space.alpha:
+        found = np.concatenate([found, where[:, 3:] * factors[3, :1] + factors[3, 3]], axis=1)
+    return np.asarray(found >> 16)
+
+
+def most_error(space: Space) -> int:
+    """An upper bound of the difference of two colours along any axis."""
+    if space.name == "oklab":
+        most = max(extent // 2 + 1 for extent in space.extent)
+    else:
+        most = STEPS[space.name] + 1
+    return most

@@ -1,0 +1,110 @@
+"""Where the pixels of a picture lie on the device while they are decided in phases.
+
+Pixels are decided in sixteen phases, (y mod 4, x mod 4) in Bayer's order; those of a phase at once, from the same errors.
+Each phase has its own plane of cells (`cl/dithering/search_steps.h`), so that its pixels are neighbours in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.dithering.threshold_maps import bayer
+
+# Of `cl/dithering/search_steps.h`: cells around a plane, and planes of a channel.
+MARGIN = 2
+PLANES = 17
+SIDE = 4
+PHASES = SIDE * SIDE
+# Cells of a row between the margins are a multiple of this.
+LANES = 16
+# The farthest that a kernel may look within the margins.
+MOST_REACH = 8
+
+# Phases in the order in which they are decided.
+ORDER = tuple(int(phase) for phase in np.argsort(bayer(2).ravel()))
+
+
+@dataclass(frozen=True)
+class PhasePlanes:
+    """The layout of a picture, or of a band of its rows.
+
+    Attributes
+    ----------
+    rows, columns : int
+        Pixels; the first row of a band is a multiple of `SIDE` in its picture.
+    """
+
+    rows: int
+    columns: int
+
+    @property
+    def cells_across(self) -> int:
+        """Cells of a row that hold pixels."""
+        return -(-self.columns // SIDE)
+
+    @property
+    def cells_down(self) -> int:
+        """Rows of cells that hold pixels."""
+        return -(-self.rows // SIDE)
+
+    @property
+    def stride(self) -> int:
+        """Cells from one row to the next."""
+        return row_stride(self.columns)
+
+    @property
+    def plane(self) -> int:
+        """Cells of a plane."""
+        return (self.cells_down + 2 * MARGIN) * self.stride
+
+
+def row_stride(columns: int) -> int:
+    """Cells from one row to the next where a picture has so many columns."""
+    return -(-columns // (SIDE * LANES)) * LANES + 2 * MARGIN
+
+
+class PhaseSteps:
+    """The taps of all phases in turn: where each decided pixel finds the errors around it.
+
+    Deciding a phase writes to the plane that is free and frees the one that was read, so a phase is in another plane
+    after each pass.
+
+    Parameters
+    ----------
+    layout : PhasePlanes
+    """
+
+    def __init__(self, layout: PhasePlanes) -> None:
+        self._layout = layout
+        self._planes = list(range(PHASES))
+        self._free = PHASES
+
+    def taps(self, phase: int, kernel: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """(n, 2) int32: offsets from a cell of the phase, counted from a channel's first plane, and weights.
+
+        Parameters
+        ----------
+        phase : int
+        kernel : ndarray
+            (2 reach + 1, 2 reach + 1) int32, reach at most `MOST_REACH`.
+        """
+        reach = len(kernel) // 2
+        down, across = (part.ravel() - reach for part in np.indices(kernel.shape))
+        y, x = phase // SIDE + down, phase % SIDE + across
+        planes = np.array(self._planes)[SIDE * (y % SIDE) + x % SIDE]
+        offsets = planes * self._layout.plane + y // SIDE * self._layout.stride + x // SIDE
+        weights = kernel.ravel()
+        return np.stack([offsets, weights], axis=1)[weights != 0].astype(np.int32)
+
+    def step(self, phase: int) -> tuple[int, int]:
+        """The planes that deciding a phase reads and writes; then the one that was read is free."""
+        read, write = self._planes[phase], self._free
+        self._planes[phase], self._free = write, read
+        return read, write
+
+    def plane_of(self, phase: int) -> int:
+        """The plane that a phase is in."""
+        return self._planes[phase]

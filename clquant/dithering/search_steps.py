@@ -1,0 +1,209 @@
+"""The steps of the search on one picture, or a band of its rows, on the device; see `cl/dithering/search_steps.cl`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.color.palette import Palette
+from clquant.dithering import opponent
+from clquant.dithering.eye import EXACT
+from clquant.dithering.phase_planes import LANES, ORDER, PHASES, PLANES, PhasePlanes, PhaseSteps, row_stride
+from clquant.color.spaces import Space
+from clquant.runtime import Buffer, InvalidArgument, Scope, Session, Variant
+
+# The point whose nearest entry is taken has no coordinate beyond this (FARTHEST of `cl/dithering/search_steps.h`).
+FARTHEST = 2048
+# The squared length of an entry that is never the nearest.
+NEVER = 2.0**30
+GROUP = (64, 1)
+
+IN_LANES = Variant(
+    "lanes", "dithering/search_steps_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator
+)
+PORTABLE = Variant("portable", "dithering/search_steps.cl")
+VARIANTS = (IN_LANES, PORTABLE)
+
+
+def bytes_per_row_of_cells(columns: int, dims: int) -> int:
+    """Bytes of the largest buffer for four rows of pixels."""
+    return 4 * dims * PLANES * row_stride(columns)
+
+
+class SearchPalette:
+    """A palette as the search takes it; device memory belongs to a scope.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+    palette : Palette
+    space : Space
+    """
+
+    def __init__(self, session: Session, scope: Scope, palette: Palette, space: Space) -> None:
+        self.session = session
+        self.space = space
+        self.count = len(palette)
+        self.index_type = "uchar" if palette.index_dtype == np.uint8 else "ushort"
+        self.transparent = -1 if palette.transparent_index is None else palette.transparent_index
+        points = opponent.points(space, palette.rgba())
+        norms = (points**2).sum(axis=1)
+        self.proved(points, norms)
+        norms = norms.astype(np.float32)
+        if space.alpha:
+            clear = np.flatnonzero(palette.rgba()[:, 3] == 0)
+            norms[clear[1:]] = NEVER
+        entries = np.zeros((self.count + 1, 4), np.float32)
+        entries[:-1, : space.dims] = points
+        self.entries = scope.copy_of(entries)
+        self.norms = scope.copy_of(norms)
+        self.tables = scope.copy_of(space.tables())
+        self.matrix = scope.copy_of(opponent.matrix(space))
+        self.missing = scope.zeros(4)
+
+    @staticmethod
+    def proved(points: npt.NDArray[np.int64], norms: npt.NDArray[np.int64]) -> None:
+        """Refuse entries whose scores fp32 might not hold: |P|^2 - 2 P.t with no coordinate of t beyond FARTHEST.
+
+        Raises
+        ------
+        InvalidArgument
+            Which no palette of a colour space of `clquant.color.spaces` can cause.
+        """
+        if int((norms + 2 * FARTHEST * np.abs(points).sum(axis=1)).max()) >= EXACT:
+            raise InvalidArgument("palette has colours too far from each other for exact sums")
+
+    def check_transparency(self) -> None:
+        """Wait, and refuse pixels of alpha 0 where the palette has no entry for them.
+
+        Raises
+        ------
+        InvalidArgument
+            Saying how to add one.
+        """
+        if self.transparent < 0 and self.session.download(self.missing, 1, np.int32)[0]:
+            raise InvalidArgument(
+                "image has fully transparent pixels, but the palette has no entry of alpha 0; "
+                "Palette.with_transparent() adds one"
+            )
+
+
+class ToggleSearch:
+    """One band of rows in search of its entries.
+
+    Parameters
+    ----------
+    scope : Scope
+        Owns the device memory.
+    palette : SearchPalette
+    layout : PhasePlanes
+    kernel : ndarray
+        Of `clquant.dithering.eye.eye_kernel`.
+    """
+
+    def __init__(
+        self, scope: Scope, palette: SearchPalette, layout: PhasePlanes, kernel: npt.NDArray[np.int32]
+    ) -> None:
+        self._session = palette.session
+        self._scope = scope
+        self._palette = palette
+        self._layout = layout
+        self._kernel = kernel
+        self._steps = PhaseSteps(layout)
+        cells = palette.space.dims * PLANES * layout.plane
+        self.errors = scope.empty(4 * cells)
+        self.state = scope.empty(4 * PHASES * layout.plane)
+        self._session.fill(self.errors, np.float32(0), 4 * cells)
+        self._session.fill(self.state, np.int32(-1), 4 * PHASES * layout.plane)
+        form = self._session.choose(VARIANTS)
+        self._cells_per_item = LANES if form is IN_LANES else 1
+        self._toggle = self._session.program(form.file, DIMS=palette.space.dims, **self._pixel_constants(form)).kernel(
+            "toggle_phase"
+        )
+
+    def _pixel_constants(self, form: Variant, channels: int = 3) -> dict[str, Any]:
+        if form is IN_LANES:
+            return {}
+        return {"CHANNELS": channels, "INDEX": self._palette.index_type, **self._palette.space.constants()}
+
+    def begin(self, pixels: Buffer, channels: int) -> None:
+        """Queue the start: every pixel takes its nearest entry.
+
+        Parameters
+        ----------
+        pixels : pyopencl.Buffer
+            (rows, columns, channels) uint8.
+        channels : int
+            1, 3 or 4.
+        """
+        palette, layout = self._palette, self._layout
+        constants = {"DIMS": palette.space.dims, **self._pixel_constants(PORTABLE, channels)}
+        kernel = self._session.program(PORTABLE.file, **constants).kernel("begin_search")
+        self._session.launch(
+            kernel,
+            (layout.columns, layout.rows),
+            self._group(kernel),
+            pixels,
+            *(np.uint32(layout.columns), np.uint32(layout.rows), palette.tables, palette.matrix),
+            *(np.int32(palette.count), np.int32(palette.transparent), palette.missing),
+            *(self.errors, self.state, np.uint32(layout.stride), np.uint64(layout.plane)),
+        )
+        # The error of a pixel that shows nothing is minus itself: the entry nearest to 0 minus that is its own nearest.
+        self._decide(np.ones((1, 1), np.int32))
+
+    def improve(self) -> None:
+        """Queue one pass: every pixel takes the entry that lowers the visible error most."""
+        self._decide(self._kernel)
+
+    def _decide(self, kernel: npt.NDArray[np.int32]) -> None:
+        """All phases in turn, by the errors that a kernel gathers."""
+        layout, palette = self._layout, self._palette
+        taps, steps = [], []
+        for phase in ORDER:
+            taps.append(self._steps.taps(phase, kernel))
+            steps.append((phase, *self._steps.step(phase)))
+        sent = self._scope.copy_of(np.concatenate(taps))
+        first = 0
+        shift = int(kernel[len(kernel) // 2, len(kernel) // 2]).bit_length() - 1
+        sizes = (-(-layout.cells_across // self._cells_per_item), layout.cells_down)
+        for (phase, read, write), own in zip(steps, taps, strict=True):
+            self._session.launch(
+                self._toggle,
+                sizes,
+                self._group(self._toggle),
+                *(self.errors, self.state, palette.entries, palette.norms, np.int32(palette.count)),
+                *(np.int32(palette.transparent), sent, np.uint32(first), np.uint32(len(own))),
+                *(np.uint32(read), np.uint32(write), np.uint32(phase), np.int32(shift)),
+                *(np.uint32(layout.cells_across), np.uint32(layout.cells_down)),
+                *(np.uint32(layout.stride), np.uint64(layout.plane)),
+            )
+            first += len(own)
+
+    def store(self, out: Buffer, first_row: int, rows: int, offset: int = 0) -> None:
+        """Queue the writing of palette indices.
+
+        Parameters
+        ----------
+        out : pyopencl.Buffer
+            Gets (rows, columns) of the palette's index dtype.
+        first_row, rows : int
+            Of the band.
+        offset : int
+            Of the first index in `out`.
+        """
+        palette, layout = self._palette, self._layout
+        constants = {"DIMS": palette.space.dims, **self._pixel_constants(PORTABLE)}
+        kernel = self._session.program(PORTABLE.file, **constants).kernel("store_indices")
+        self._session.launch(
+            kernel,
+            (layout.columns, rows),
+            self._group(kernel),
+            *(self.state, np.uint32(layout.stride), np.uint64(layout.plane), np.int32(palette.transparent)),
+            *(out, np.uint32(layout.columns), np.uint32(rows), np.uint32(first_row), np.uint64(offset)),
+        )
+
+    def _group(self, kernel: Any) -> tuple[int, int]:
+        return self._session.work_group_size(kernel, GROUP[0]), 1
