@@ -80,8 +80,12 @@ __kernel void toggle_phase(__global float *errors, __global int *state, __global
         return;
     const size_t cell = (size_t)(y + MARGIN) * stride + x + MARGIN;
     const int before = state[phase * plane + cell];
-    if (before == FIXED)
+    __global float *new = errors + write * plane + cell;
+    if (before == FIXED) {
+        for (int c = 0; c < DIMS; c++)
+            new[17 * c * plane] = 0; /* the plane held another phase's errors */
         return;
+    }
     float4 gathered = 0;
     __global const float *at = errors + cell;
     for (uint i = first_tap; i < first_tap + n_taps; i++) {
@@ -113,7 +117,6 @@ __kernel void toggle_phase(__global float *errors, __global int *state, __global
     }
     const float4 change = entries[best] - shown;
     __global const float *old = errors + read * plane + cell;
-    __global float *new = errors + write * plane + cell;
     new[0] = old[0] + change.x;
     new[17 * plane] = old[17 * plane] + change.y;
     new[34 * plane] = old[34 * plane] + change.z;

@@ -1,9 +1,9 @@
 """The eye's kernel: how much the errors of two pixels are seen together, by their distance.
 
-The contrast sensitivity of R. Nasanen, "Visibility of halftone dot textures", 1984, falls as exp(-k f) with the frequency
-f, so that the autocorrelation of what the eye makes of a point is (1 + r^2 / 4 a^2)^(-3/2) with a = k / 2 pi. A cosine
-takes it smoothly to 0 at the kernel's end: a kernel that is cut off is not positive semidefinite, and a search then finds
-patterns that lower its sum but are seen.
+The contrast sensitivity of R. Nasanen, "Visibility of halftone dot textures", 1984, falls as exp(-k f) with the
+frequency f, so that the autocorrelation of what the eye makes of a point is (1 + r^2 / 4 a^2)^(-3/2) with a = k / 2 pi.
+A cosine takes it smoothly to 0 at the kernel's end: a kernel that is cut off is not positive semidefinite, and a search
+then finds patterns that lower its sum but are seen.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The space of the search: luma and two differences of colour, whole numbers of a quarter of an 8-bit step.
 
 Errors are summed over neighbours and channels alike, so the channels are those that the eye keeps apart: Y, Cb and Cr
-(ITU-R BT.601) of sRGB's values or of light, or OKLab itself; with alpha as a fourth where it is an axis of the colour
-space. All are linear functions of the coordinates of `clquant.color.spaces`.
+(ITU-R BT.601) of sRGB's values or of light, the differences at `CHROMA` of their length, since the eye blurs them more;
+or OKLab itself. Alpha is a fourth where it is an axis of the colour space. All are linear functions of the coordinates
+of `clquant.color.spaces`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from clquant.color.spaces import OKLAB_SHIFT, Space
 
 # Steps of the search's coordinates from black to white; light and OKLab are halved.
 STEPS = {"srgb": 4 * 255, "linear": 2047 // 2, "oklab": 2048 // 2}
-_YCBCR = (("0.299", "0.587", "0.114"), ("-0.168736", "-0.331264", "0.5"), ("0.5", "-0.418688", "-0.081312"))
+CHROMA = Fraction(7, 10)
+_LUMA = ("0.299", "0.587", "0.114")
+_CHROMA = (("-0.168736", "-0.331264", "0.5"), ("0.5", "-0.418688", "-0.081312"))
 _UNIT = 1 << 16
 
 
@@ -33,11 +36,12 @@ def matrix(space: Space) -> npt.NDArray[np.int32]:
     The last row has the factor of alpha in front.
     """
     scale = _scale(space)
-    identity = (("1", "0", "0"), ("0", "1", "0"), ("0", "0", "1"))
-    rows = identity if space.name == "oklab" else _YCBCR
+    rows, weights = (_LUMA, *_CHROMA), (Fraction(1), CHROMA, CHROMA)
+    if space.name == "oklab":
+        rows, weights = (("1", "0", "0"), ("0", "1", "0"), ("0", "0", "1")), (Fraction(1),) * 3
     found = np.zeros((4, 4), np.int64)
-    for i, row in enumerate(rows):
-        found[i, :3] = [round(Fraction(value) * scale * _UNIT) for value in row]
+    for i, (row, weight) in enumerate(zip(rows, weights, strict=True)):
+        found[i, :3] = [round(Fraction(value) * weight * scale * _UNIT) for value in row]
         found[i, 3] = _UNIT // 2
         if space.name == "oklab":
             found[i, 3] -= OKLAB_SHIFT[i] * found[i, i]
@@ -64,8 +68,4 @@ def points(space: Space, colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]
 
 def most_error(space: Space) -> int:
     """An upper bound of the difference of two colours along any axis."""
-    if space.name == "oklab":
-        most = max(extent // 2 + 1 for extent in space.extent)
-    else:
-        most = STEPS[space.name] + 1
-    return most
+    return max(extent // 2 + 1 for extent in space.extent) if space.name == "oklab" else STEPS[space.name] + 1

@@ -1,7 +1,8 @@
 """Where the pixels of a picture lie on the device while they are decided in phases.
 
-Pixels are decided in sixteen phases, (y mod 4, x mod 4) in Bayer's order; those of a phase at once, from the same errors.
-Each phase has its own plane of cells (`cl/dithering/search_steps.h`), so that its pixels are neighbours in memory.
+Pixels are decided in sixteen phases, (y mod 4, x mod 4) in Bayer's order; those of a phase at once, from the same
+errors. Each phase has its own plane of cells (`cl/dithering/search_steps.h`), so that its pixels are neighbours in
+memory.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ class PhaseSteps:
         planes = np.array(self._planes)[SIDE * (y % SIDE) + x % SIDE]
         offsets = planes * self._layout.plane + y // SIDE * self._layout.stride + x // SIDE
         weights = kernel.ravel()
-        return np.stack([offsets, weights], axis=1)[weights != 0].astype(np.int32)
+        found: npt.NDArray[np.int32] = np.stack([offsets, weights], axis=1)[weights != 0].astype(np.int32)
+        return found
 
     def step(self, phase: int) -> tuple[int, int]:
         """The planes that deciding a phase reads and writes; then the one that was read is free."""

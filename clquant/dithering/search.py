@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import images, params
+from clquant.color import spaces
+from clquant.color.palette import Palette, as_palette
 from clquant.dithering import opponent
 from clquant.dithering.eye import eye_kernel
 from clquant.dithering.phase_planes import MARGIN, PHASES, SIDE, PhasePlanes
+from clquant.dithering.registry import register_dither
 from clquant.dithering.search_steps import SearchPalette, ToggleSearch, bytes_per_row_of_cells
 from clquant.images import ImageLike, Picture
-from clquant.color import spaces
-from clquant.dithering.registry import register_dither
-from clquant.color.palette import Palette, as_palette
 from clquant.runtime import Array, CommandQueue, HostResult, Progress, ProgressCallback, Session, open_session
 
 REACH = 5
@@ -134,12 +134,7 @@ class _Searching:
     def run(self, progress: Progress, index_dtype: npt.DTypeLike) -> Array | HostResult:
         """The indices, on the device or on their way to the host."""
         session, picture = self._session, self._picture
-        shape = (picture.height, picture.width)
-        result: Array | HostResult
-        if picture.on_device:
-            result = session.new_array(shape, index_dtype)
-        else:
-            result = HostResult(session, shape, index_dtype)
+        result = _result(session, picture, index_dtype)
         bands = self._bands()
         for number, band in enumerate(bands):
             steps = self._passes + 1
@@ -176,6 +171,11 @@ class _Searching:
             else:
                 search.store(images.buffer_of(result), row0 - first, row1 - row0, row0 * layout.columns)
         progress.report(self._passes + 1, self._passes + 1)
+
+
+def _result(session: Session, picture: Picture, dtype: npt.DTypeLike) -> Array | HostResult:
+    shape = (picture.height, picture.width)
+    return session.new_array(shape, dtype) if picture.on_device else HostResult(session, shape, dtype)
 
 
 register_dither("search", SearchDither().dither)

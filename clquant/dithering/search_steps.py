@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.color.palette import Palette
+from clquant.color.spaces import Space
 from clquant.dithering import opponent
 from clquant.dithering.eye import EXACT
 from clquant.dithering.phase_planes import LANES, ORDER, PHASES, PLANES, PhasePlanes, PhaseSteps, row_stride
-from clquant.color.spaces import Space
 from clquant.runtime import Buffer, InvalidArgument, Scope, Session, Variant
 
 # The point whose nearest entry is taken has no coordinate beyond this (FARTHEST of `cl/dithering/search_steps.h`).
@@ -20,9 +20,7 @@ FARTHEST = 2048
 NEVER = 2.0**30
 GROUP = (64, 1)
 
-IN_LANES = Variant(
-    "lanes", "dithering/search_steps_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator
-)
+IN_LANES = Variant("lanes", "dithering/search_steps_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator)
 PORTABLE = Variant("portable", "dithering/search_steps.cl")
 VARIANTS = (IN_LANES, PORTABLE)
 
