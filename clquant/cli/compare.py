@@ -20,7 +20,7 @@ from clquant.cli import common, inputs, palette_options
 from clquant.cli.outputs import STDOUT, Outputs, picture_bytes
 from clquant.cli.table import Table
 from clquant.color.indexed import format_of
-from clquant.dithering.registry import dither_names
+from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.runtime import CommandQueue, InvalidArgument
 
 HELP = "show one picture by every palette method, with errors and times"
@@ -61,6 +61,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-k", "--colors", type=int, default=16, metavar="K", help="colours, 2 to 256 (default: 16)")
     parser.add_argument(
         "--dither",
+        nargs="?",
+        const=DEFAULT,
         choices=dither_names(),
         metavar="HOW",
         help=f"of our methods, one of: {', '.join(dither_names())}; Pillow and libimagequant then dither their way",

@@ -54,8 +54,8 @@ def predict(
     metric : str
         ``"l2"``: the nearest colour has the least squared distance; ``"l1"``: the least sum of absolute differences.
         A way to dither has its own.
-    dither : None, str or object
-        None maps each pixel to its nearest colour; ties go to the entry nearer in plain 8-bit values, then to
+    dither : None, bool, str or object
+        None or False maps each pixel to its nearest colour; ties go to the entry nearer in plain 8-bit values, then to
         the lowest index. A name or an object chooses a way to dither.
     queue : pyopencl.CommandQueue, optional
     progress : callable, optional
@@ -211,11 +211,11 @@ class PaletteEngine(Estimator, abc.ABC):
         ----------
         image : image
             Whatever `clquant.images.read` takes.
-        dither : None, str or object
-            None maps each pixel to its nearest colour in the engine's ``color_space``; ties go to the entry nearer in
-            plain 8-bit values, then to the lowest index. ``"blue-noise"``, ``"bayer"`` (or ``"bayer2"`` to
-            ``"bayer16"``), ``"floyd-steinberg"``, ``"pinwheel"``, or an object with a method `dither`, such as an
-            `OrderedDither`, chooses a way to dither.
+        dither : None, bool, str or object
+            None or False maps each pixel to its nearest colour in the engine's ``color_space``; ties go to the entry
+            nearer in plain 8-bit values, then to the lowest index. True is ``"leaky"``; that name, ``"blue-noise"``,
+            ``"bayer"`` (or ``"bayer2"`` to ``"bayer16"``), ``"pinwheel"``, the names of `ErrorDiffusion`'s filters, or an object
+            with a method `dither`, such as an `OrderedDither` or `ErrorDiffusion`, choose a way to dither.
         progress : callable, optional
             Called with (done, total) parts of the image; returning False stops the job.
 
