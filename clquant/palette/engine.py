@@ -214,8 +214,8 @@ class PaletteEngine(Estimator, abc.ABC):
         dither : None, bool, str or object
             None or False maps each pixel to its nearest colour in the engine's ``color_space``; ties go to the entry
             nearer in plain 8-bit values, then to the lowest index. True is ``"leaky"``; that name, ``"blue-noise"``,
-            ``"bayer"`` (or ``"bayer2"`` to ``"bayer16"``), ``"pinwheel"``, the names of `ErrorDiffusion`'s filters, or an object
-            with a method `dither`, such as an `OrderedDither` or `ErrorDiffusion`, choose a way to dither.
+            ``"bayer"`` (or ``"bayer2"`` to ``"bayer16"``), ``"pinwheel"``, the names of `ErrorDiffusion`'s filters,
+            or an object with a method `dither` (`OrderedDither`, `ErrorDiffusion`) choose a way to dither.
         progress : callable, optional
             Called with (done, total) parts of the image; returning False stops the job.
 
