@@ -3,7 +3,6 @@
 from clquant import quality, runtime
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
-from clquant.dithering.error_diffusion import ErrorDiffusion
 from clquant.dithering.ordered import OrderedDither
 from clquant.dithering.search import SearchDither
 from clquant.halftone import PinwheelHalftoner, WeightTables, floyd_steinberg
@@ -36,7 +35,6 @@ __all__ = [
     "ClvqInfo",
     "DeviceError",
     "DeviceMemoryError",
-    "ErrorDiffusion",
     "FileError",
     "FormatError",
     "IndexedImage",

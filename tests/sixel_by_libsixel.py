@@ -14,8 +14,8 @@ import numpy as np
 import PIL.Image
 
 from clquant import IndexedImage, KMeansPalette
-from clquant.color.formats import sixel
 from clquant.palette import engine
+from clquant.palette.sixel import shown_palette
 from tests.conftest import SAMPLE
 
 
@@ -25,14 +25,14 @@ def same(image: IndexedImage, folder: pathlib.Path) -> bool:
     subprocess.run(["sixel2png", "-i", folder / "a.six", "-o", folder / "a.png"], check=True)
     with PIL.Image.open(folder / "a.png") as shown:
         pixels = np.asarray(shown.convert("RGB"))
-    return np.array_equal(pixels, sixel.shown_palette(image.palette).colors[image.host_indices()])
+    return np.array_equal(pixels, shown_palette(image.palette).colors[image.host_indices()])
 
 
 def main() -> int:
     """The exit status."""
     with PIL.Image.open(SAMPLE) as picture:
         sample = np.asarray(picture.convert("RGB"))
-    palette = sixel.shown_palette(KMeansPalette(256).fit(sample).palette_)
+    palette = shown_palette(KMeansPalette(256).fit(sample).palette_)
     images = [engine.quantize(sample, palette)]
     rng = np.random.default_rng(1)
     for _ in range(40):

@@ -13,10 +13,11 @@ import numpy.typing as npt
 from clquant.cli import common, inputs, palette_options, terminal
 from clquant.cli.inputs import Inputs, Source
 from clquant.cli.outputs import STDOUT, Outputs, shown
-from clquant.color.formats import registry, sixel
+from clquant.color.formats import registry
 from clquant.color.indexed import IndexedImage, format_of
 from clquant.color.palette import Palette
 from clquant.palette import animation, engine
+from clquant.palette.sixel import shown_palette
 from clquant.quality import psnr
 from clquant.runtime import CommandQueue, InvalidArgument
 
@@ -66,7 +67,7 @@ class Options:
         if picture.shape[2] == 4 and not picture[:, :, 3].all():
             chosen = chosen.with_transparent()
         if as_shown:
-            chosen = sixel.shown_palette(chosen)
+            chosen = shown_palette(chosen)
         with common.progress_bar(self.args, label) as progress:
             result = engine.quantize(
                 picture,
@@ -123,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
             raise InvalidArgument("--save-palette with several inputs needs --shared: each would have its own palette")
         places.one(args.save_palette, "--save-palette")
     targets = _targets(args, sources, places)
-    used = registry.read(args.use) if args.use is not None else None
+    used = Palette.read(args.use) if args.use is not None else None
     options = Options(args, common.open_queue(args), used, palette_options.ditherer(args))
     if args.animate is not None:
         return _animate(options, sources, places)
@@ -135,9 +136,7 @@ def run(args: argparse.Namespace) -> int:
         picture = inputs.read_picture(source) if pictures is None else pictures[number]
         result = _one(options, source, target, places, picture, shared)
         if not args.quiet:  # what is said takes time to find out
-            seconds = time.perf_counter() - begin
-            error = _psnr(result, picture, options.queue)
-            common.say(args, _summary(source, target, result, error, seconds))
+            common.say(args, _summary(source, target, result, picture, time.perf_counter() - begin))
     return 0
 
 
@@ -150,7 +149,7 @@ def _one(
     result = options.quantize(picture, palette, name, as_shown=kind in (None, "SIXEL"))
     data = b"" if kind is None else result.to_bytes(kind)
     if args.save_palette is not None:
-        registry.write(result.palette, args.save_palette)
+        result.palette.write(args.save_palette)
     if target is not None:
         places.write(target, data)
     if args.show:
@@ -168,7 +167,7 @@ def _animate(options: Options, sources: Inputs, places: Outputs) -> int:
         label = f"frame {number + 1} of {len(frames)}"
         pictures.append(options.quantize(frame, shared or options.learn([frame], label), label, as_shown=False))
     if args.save_palette is not None:
-        registry.write(pictures[0].palette, args.save_palette)
+        pictures[0].palette.write(args.save_palette)
     data = animation.gif_bytes(pictures, delay_ms=args.animate)
     places.write(args.output, data)
     seconds = time.perf_counter() - begin
@@ -203,14 +202,13 @@ def _as_seen(pixels: npt.NDArray[np.uint8], alpha: bool) -> npt.NDArray[np.uint8
     return np.concatenate([black, black + (255 - cover)]).astype(np.uint8)
 
 
-def _psnr(result: IndexedImage, picture: Any, queue: CommandQueue) -> float:
+def _summary(source: Source, target: str | None, result: IndexedImage, picture: Any, seconds: float) -> str:
+    height, width = result.shape
     colors = result.to_array()
     alpha = 4 in (picture.shape[2], colors.shape[2])
-    return psnr(_as_seen(picture, alpha), _as_seen(colors, alpha), queue=queue)
-
-
-def _summary(source: Source, target: str | None, result: IndexedImage, error: float, seconds: float) -> str:
-    height, width = result.shape
+    original, seen = _as_seen(picture, alpha), _as_seen(colors, alpha)
     where = "the terminal" if target is None else shown(target)
     count = "1 colour" if len(result.palette) == 1 else f"{len(result.palette)} colours"
-    return f"{source.relative} -> {where}: {width}x{height}, {count}, PSNR {error:.2f} dB, {seconds:.2f} s"
+    return (
+        f"{source.relative} -> {where}: {width}x{height}, {count}, PSNR {psnr(original, seen):.2f} dB, {seconds:.2f} s"
+    )

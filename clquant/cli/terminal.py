@@ -34,7 +34,7 @@ def check() -> None:
 def show(picture: IndexedImage) -> None:
     """Print a picture as sixel; in a terminal narrower than it, every second or third pixel."""
     step = -(-picture.shape[1] // _width_in_pixels(picture.shape[1])) if streams.is_terminal() else 1
-    streams.show(sixel.encode(picture.host_indices()[::step, ::step], picture.palette) + b"\n")
+    streams.show(sixel.encode(picture.host_indices()[::step, ::step], picture.palette.rgba()) + b"\n")
 
 
 def _width_in_pixels(default: int) -> int:

@@ -12,18 +12,23 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import params
-from clquant.color.formats import gif, sixel
+from clquant.color.formats import gif, parallel, png, sixel
 from clquant.color.order import permutation
-from clquant.color.palette import Palette, as_array, as_palette
+from clquant.color.palette import Palette, as_palette
+from clquant.color.values import as_array
 from clquant.images import files
 from clquant.runtime import Array, ClquantError, InvalidArgument, InvalidType
 
-# GIF knows one transparent entry: colours of less alpha than this become it.
-GIF_ALPHA = 128
-
 MOST_ICO_SIDE = 256
-# Formats that Pillow writes in full colour, but cannot write, or does not read again, with alpha.
+# Formats that Pillow cannot write, or does not read again, with alpha.
 WITHOUT_ALPHA = frozenset({"BMP", "DIB", "EPS", "JPEG", "MPO", "PCX", "PPM"})
+# Formats beside PNG and GIF that hold a palette, of opaque colours.
+WITH_PALETTE = frozenset({"BMP", "DIB", "PCX", "TGA", "TIFF"})
+# What Pillow must be told to write without loss, and small.
+_LOSSLESS: dict[str, dict[str, Any]] = {
+    "TIFF": {"compression": "tiff_adobe_deflate"},
+    "WEBP": {"lossless": True, "exact": True},
+}
 
 
 class IndexedImage:
@@ -61,7 +66,8 @@ class IndexedImage:
         array = params.array("indices", indices, "integers", "iu")
         if array.ndim != 2 or array.size == 0:
             raise InvalidArgument(f"indices have shape {array.shape}; allowed: (H, W), at least 1x1")
-        if array.min() < 0 or array.max() >= len(self.palette):
+        every = array.dtype.kind == "u" and len(self.palette) > np.iinfo(array.dtype).max  # whatever the values are
+        if not every and (array.min() < 0 or array.max() >= len(self.palette)):
             raise InvalidArgument(
                 f"indices go from {array.min()} to {array.max()}; allowed: 0 to {len(self.palette) - 1}"
             )
@@ -95,7 +101,7 @@ class IndexedImage:
 
     def to_array(self) -> npt.NDArray[np.uint8]:
         """The picture's colours: (H, W, 3) uint8, or (H, W, 4) where the palette has alpha."""
-        return np.take(self.palette.colors, self.host_indices(), axis=0)
+        return parallel.looked_up(self.palette.colors, self.host_indices())
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """The picture's colours, as `to_array`; for `numpy.asarray`."""
@@ -127,12 +133,15 @@ class IndexedImage:
         Parameters
         ----------
         format : str
-            ``"PNG"`` (indexed up to 256 colours with alpha kept, else in full colour), ``"GIF"`` (at most 256
-            colours; entries of alpha below 128 become one transparent entry), ``"SIXEL"``, or any other that
-            Pillow writes in full colour (without alpha in BMP, DIB, EPS, JPEG, MPO, PCX and PPM); or a suffix, such
-            as ``"jpg"``.
+            ``"PNG"`` and ``"GIF"`` (indexed), ``"BMP"``, ``"TIFF"``, ``"TGA"`` and ``"PCX"`` (indexed if the palette is
+            opaque or the format has no alpha), ``"WEBP"`` (without loss), ``"SIXEL"``, or any other that Pillow writes,
+            in full colour; or a suffix, such as ``"tif"``. More than 256 colours are written in full colour, but not
+            as GIF and sixel. PNG keeps all alpha; in GIF, entries of alpha below 128 become one transparent entry; BMP,
+            DIB, EPS, JPEG, MPO, PCX and PPM have no alpha. JPEG, MPO, PDF and AVIF have losses.
         **options
-            Passed to Pillow.
+            Of PNG: `effort` (``"fast"``, ``"normal"`` or ``"small"``), `dpi` (two numbers), `icc_profile` (bytes).
+            Other options, and those of other formats, are passed to Pillow: `compression` of TIFF, which is
+            ``"group4"`` only with a black and white palette, `lossless` of WebP.
 
         Returns
         -------
@@ -149,23 +158,52 @@ class IndexedImage:
         name = _format_named(format)
         if name == "SIXEL":
             return self.to_sixel()
-        if name == "GIF":
-            image, more = self.gif_image()
-            options = {"optimize": False, **more, **options}
-        elif name == "PNG":
-            image = self.to_pil()
-        else:
-            image = PIL.Image.fromarray(self.to_array())
-            if name in WITHOUT_ALPHA and image.mode == "RGBA":
-                image = image.convert("RGB")
+        if name == "PNG" and options.keys() <= png.OPTIONS:
+            if len(self.palette) > png.MAX_COLORS:
+                return png.picture(self.to_array(), **options)
+            return png.indexed(self.host_indices(), self.palette.rgba(), **options)
+        image, more = self._for_pillow(name, options)
         out = io.BytesIO()
         try:
-            image.save(out, name, **{**own_options(image, name), **options})
+            image.save(out, name, **{**own_options(image, name), **more, **options})
         except ClquantError:
             raise
         except Exception as error:  # Pillow's encoders raise many kinds on options that they do not like
             raise InvalidArgument(f"cannot write the picture as {format!r}: {error}") from error
         return out.getvalue()
+
+    def _for_pillow(self, name: str, options: dict[str, Any]) -> tuple[PIL.Image.Image, dict[str, Any]]:
+        """The picture as a format holds it, and what Pillow must be told to write it so."""
+        if name == "GIF":
+            image, more = self.gif_image()
+            return image, {"optimize": False, **more}
+        if name == "PNG":
+            return self.to_pil(), {}
+        if name == "TIFF" and options.get("compression") == "group4":
+            return self._bilevel(), {}
+        without_alpha = name in WITHOUT_ALPHA
+        opaque = without_alpha or not self.palette.has_alpha or bool((self.palette.colors[:, 3] == 255).all())
+        if name in WITH_PALETTE and opaque and len(self.palette) <= 256:
+            image = self.to_pil()
+            image.info.pop("transparency", None)
+        else:
+            image = PIL.Image.fromarray(self.to_array())
+        if without_alpha and image.mode == "RGBA":
+            image = image.convert("RGB")
+        return image, dict(_LOSSLESS.get(name, {}))
+
+    def _bilevel(self) -> PIL.Image.Image:
+        """The picture of mode 1.
+
+        Raises
+        ------
+        InvalidArgument
+            If its colours are not black and white.
+        """
+        levels = self.palette.rgba()
+        if not np.isin(levels.view(np.uint32), np.array([[0, 0, 0, 255], [255] * 4], np.uint8).view(np.uint32)).all():
+            raise InvalidArgument("compression is 'group4', which has black and white alone; this palette has more")
+        return PIL.Image.fromarray(parallel.looked_up(levels[:, 0], self.host_indices())).convert("1")
 
     def gif_image(self) -> tuple[PIL.Image.Image, dict[str, Any]]:
         """The picture as GIF holds it, and Pillow's options for it.
@@ -178,43 +216,16 @@ class IndexedImage:
         Raises
         ------
         InvalidArgument
-            As `gif_indices`.
+            If there are more than 256 colours, or 65535 pixels in a row or column.
         """
-        indices, transparent = self.gif_indices()
+        indices, transparent = gif.with_one_hole(self.host_indices(), self.palette.rgba())
         image = PIL.Image.fromarray(indices)
         image.putpalette(self.palette.colors[:, :3].tobytes(), "RGB")
         return image, {} if transparent is None else {"transparency": transparent}
 
-    def gif_indices(self) -> tuple[npt.NDArray[np.uint8], int | None]:
-        """The indices as GIF holds them: (H, W) uint8, and the entry that all of alpha below 128 became, if any.
-
-        Returns
-        -------
-        tuple
-
-        Raises
-        ------
-        InvalidArgument
-            If there are more than 256 colours, or 65535 pixels in a row or column.
-        """
-        if len(self.palette) > gif.MAX_COLORS:
-            raise InvalidArgument(f"a GIF holds at most {gif.MAX_COLORS} colours; this palette has {len(self.palette)}")
-        height, width = self.shape
-        if max(height, width) > gif.MAX_SIDE:
-            raise InvalidArgument(
-                f"a GIF is at most {gif.MAX_SIDE} pixels wide and high; this picture is {width} wide and {height} high"
-            )
-        indices = self.host_indices()
-        clear = np.flatnonzero(self.palette.rgba()[:, 3] < GIF_ALPHA)
-        if len(clear) < 2:
-            return indices, int(clear[0]) if len(clear) else None
-        merged = np.arange(len(self.palette), dtype=np.uint8)
-        merged[clear] = clear[0]
-        return np.take(merged, indices), int(clear[0])
-
     def counts(self) -> npt.NDArray[np.int64]:
         """(n,) int64: how many pixels have each palette colour."""
-        return np.bincount(self.host_indices().ravel(), minlength=len(self.palette))
+        return parallel.counted(self.host_indices(), len(self.palette))
 
     def sorted(self, order: str) -> IndexedImage:
         """The same picture with its palette in another order: see `clquant.color.order.permutation`.
@@ -233,10 +244,11 @@ class IndexedImage:
         InvalidArgument
             If there is no such order.
         """
-        places = permutation(self.palette, order, self.counts())
+        counts = self.counts() if order == "popularity" else None
+        places = permutation(self.palette.colors, order, counts)
         ranks = np.empty(len(places), self.palette.index_dtype)
         ranks[places] = np.arange(len(places))
-        return IndexedImage.of_own(ranks[self.host_indices()], self.palette.take(places))
+        return IndexedImage.of_own(parallel.looked_up(ranks, self.host_indices()), self.palette.take(places))
 
     def to_sixel(self) -> bytes:
         """The picture as a terminal shows it; see `clquant.color.formats.sixel`.
@@ -250,7 +262,7 @@ class IndexedImage:
         InvalidArgument
             If there are more than 256 colours.
         """
-        return sixel.encode(self.host_indices(), self.palette)
+        return sixel.encode(self.host_indices(), self.palette.rgba())
 
     def save(self, path: str | os.PathLike[str] | BinaryIO, format: str | None = None, **options: Any) -> None:
         """Write the picture to a file, whole or not at all.

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.color import spaces
-from clquant.color.palette import Palette
+from clquant.color.values import as_rgba
 from clquant.runtime import InvalidArgument
 
 ORDERS = ("fitted", "luma", "hue", "popularity")
@@ -18,12 +18,14 @@ HUE_SECTORS = 24
 GRAY_RADIUS_SQUARED = 40**2
 
 
-def permutation(palette: Palette, order: str, counts: npt.NDArray[Any] | None = None) -> npt.NDArray[np.int64]:
+def permutation(
+    colors: npt.NDArray[np.uint8], order: str, counts: npt.NDArray[Any] | None = None
+) -> npt.NDArray[np.int64]:
     """Indices that bring a palette into an order.
 
     Parameters
     ----------
-    palette : Palette
+    colors : ndarray of uint8, shape (n, 3) or (n, 4)
     order : str
         ``"fitted"``: as it is. ``"luma"``: dark to light, by Rec. 601 luma. ``"hue"``: grays dark to light, then by hue
         in 24 sectors of OKLab's circle from red on, dark to light in each. ``"popularity"``: most pixels first.
@@ -41,18 +43,18 @@ def permutation(palette: Palette, order: str, counts: npt.NDArray[Any] | None = 
         If there is no such order, or `counts` are missing.
     """
     params.choice("order", order, ORDERS)
-    colors = palette.rgba().astype(np.int64)
     if order == "fitted":
-        return np.arange(len(palette))
-    luma = colors[:, :3] @ np.array([299, 587, 114])
-    opaque = colors[:, 3] > 0
+        return np.arange(len(colors))
+    rgba = as_rgba(colors)
+    luma = rgba[:, :3].astype(np.int64) @ np.array([299, 587, 114])
+    opaque = rgba[:, 3] > 0
     if order == "luma":
         return np.lexsort((luma, opaque))
     if order == "popularity":
         if counts is None:
             raise InvalidArgument("order 'popularity' needs the picture; use IndexedImage.sorted")
         return np.lexsort((-np.asarray(counts, np.int64), opaque))
-    lab = spaces.space("oklab", False).coordinates(palette.rgba()).astype(np.int64) - np.array(spaces.OKLAB_SHIFT)
+    lab = spaces.space("oklab", False).coordinates(rgba).astype(np.int64) - np.array(spaces.OKLAB_SHIFT)
     angle = np.arctan2(lab[:, 2], lab[:, 1])
     # OKLab's red stands at 29 degrees; half a sector before it the circle begins.
     sector = np.floor((angle / (2 * np.pi) - 29 / 360 + 0.5 / HUE_SECTORS) % 1 * HUE_SECTORS).astype(np.int64)

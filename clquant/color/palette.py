@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import os
-import re
 from collections.abc import Iterator
 from typing import Any, overload
 
@@ -12,30 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
+from clquant.color import order as orders
+from clquant.color.formats import registry
+from clquant.color.values import MOST_COLORS as MOST_COLORS
+from clquant.color.values import as_array, as_rgba, hex_color, hex_texts, transparent_index, with_equal_alpha
 from clquant.runtime import InvalidArgument, InvalidType
-
-MOST_COLORS = 65536
-
-_HEX = re.compile(r"#?(?:0x)?([0-9a-fA-F]{6}|[0-9a-fA-F]{8})\Z")
-
-
-def hex_color(text: str) -> tuple[int, ...] | None:
-    """The values of ``rrggbb`` or ``rrggbbaa``, with or without ``#`` or ``0x`` in front; None for other text."""
-    match = _HEX.match(text)
-    return None if match is None else tuple(bytes.fromhex(match[1]))
-
-
-def as_array(values: npt.NDArray[Any], dtype: npt.DTypeLike | None, copy: bool | None) -> npt.NDArray[Any]:
-    """What an object's ``__array__`` gives, by NumPy's rules for `dtype` and `copy`."""
-    wanted = values.dtype if dtype is None else np.dtype(dtype)
-    if copy is False and wanted != values.dtype:
-        raise ValueError(f"an array of {wanted} needs a copy")
-    return values.astype(wanted, copy=bool(copy))
-
-
-def with_equal_alpha(colors: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Colours of 3 or 4 values each: all of 4 where any has alpha, the others opaque then."""
-    return [(*color, 255)[:4] for color in colors] if any(len(color) == 4 for color in colors) else colors
 
 
 def _of_text(texts: list[Any] | tuple[Any, ...], argument: str) -> list[tuple[int, ...]]:
@@ -145,10 +125,7 @@ class Palette:
     @property
     def transparent_index(self) -> int | None:
         """Lowest index of an entry of alpha 0; None where there is none. Pixels of alpha 0 map to it."""
-        if not self.has_alpha:
-            return None
-        found = np.flatnonzero(self._colors[:, 3] == 0)
-        return int(found[0]) if len(found) else None
+        return transparent_index(self._colors)
 
     @property
     def index_dtype(self) -> np.dtype[Any]:
@@ -157,9 +134,7 @@ class Palette:
 
     def rgba(self) -> npt.NDArray[np.uint8]:
         """(n, 4) uint8: the colours with alpha, 255 where they have none."""
-        if self.has_alpha:
-            return self._colors
-        return np.concatenate([self._colors, np.full((len(self), 1), 255, np.uint8)], axis=1)
+        return as_rgba(self._colors)
 
     def with_transparent(self) -> Palette:
         """This palette with an entry (0, 0, 0, 0) appended, or itself where it has an entry of alpha 0.
@@ -218,9 +193,7 @@ class Palette:
         InvalidArgument
             If there is no such order, or it needs a picture (`IndexedImage.sorted` has one).
         """
-        from clquant.color.order import permutation
-
-        return self.take(permutation(self, order))
+        return self.take(orders.permutation(self._colors, order))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], format: str | None = None) -> Palette:
@@ -244,9 +217,7 @@ class Palette:
         InvalidArgument
             If there is no such format.
         """
-        from clquant.color.formats import registry
-
-        return registry.read(path, format)
+        return Palette(registry.read(path, format))
 
     def write(self, path: str | os.PathLike[str], format: str | None = None) -> None:
         """Write a palette file, whole or not at all.
@@ -265,9 +236,7 @@ class Palette:
         FileError
             If the file cannot be written.
         """
-        from clquant.color.formats import registry
-
-        registry.write(self, path, format)
+        registry.write(self._colors, path, format)
 
     def __reduce__(self) -> tuple[type[Palette], tuple[npt.NDArray[np.uint8]]]:
         """For `pickle` and `copy`: what is made is read-only too."""
@@ -323,7 +292,7 @@ class Palette:
         """
         if limit is not None:
             limit = params.integer("limit", limit, 0)
-        return ["#" + bytes(color).hex() for color in self._colors[:limit]]
+        return hex_texts(self._colors[:limit])
 
     def _repr_html_(self) -> str:
         """Swatches for a notebook; the first 1024 colours."""

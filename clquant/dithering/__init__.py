@@ -1,1 +1,1 @@
-"""Dithers by name: ordered ones, and error diffusion."""
+"""Dithers by name, and ordered dithering."""

@@ -39,8 +39,6 @@ class Ditherer(Protocol):
 
 
 _DITHERERS: dict[str, Ditherer] = {}
-DEFAULT = "leaky"
-"""What ``dither=True`` stands for."""
 
 
 def register_dither(name: str, ditherer: Ditherer) -> None:
@@ -65,9 +63,8 @@ def find_dither(dither: Any) -> Ditherer | None:
 
     Parameters
     ----------
-    dither : None, bool, str or object
-        None or False (nearest colour), True (`DEFAULT`), a registered name, or an object with a method ``dither`` of
-        `Ditherer`'s form.
+    dither : None, str or object
+        None (nearest colour), a registered name, or an object with a method ``dither`` of `Ditherer`'s form.
 
     Returns
     -------
@@ -80,15 +77,20 @@ def find_dither(dither: Any) -> Ditherer | None:
     InvalidType
         If it is neither.
     """
-    allowed = f"allowed: None, a bool, {', '.join(map(repr, dither_names()))}, or an object with a method dither()"
-    if dither is None or isinstance(dither, bool):
-        return _DITHERERS[DEFAULT] if dither else None
+    if dither is None:
+        return None
     if isinstance(dither, str):
         if dither not in _DITHERERS:
-            raise InvalidArgument(f"dither is {dither!r}; {allowed}")
+            raise InvalidArgument(
+                f"dither is {dither!r}; allowed: None, {', '.join(map(repr, dither_names()))}, "
+                "or an object with a method dither()"
+            )
         return _DITHERERS[dither]
     method = getattr(dither, "dither", None)
     if isinstance(dither, type) or not callable(method):
-        raise InvalidType(f"dither is a {type(dither).__name__}; {allowed}")
+        raise InvalidType(
+            f"dither is a {type(dither).__name__}; allowed: None, {', '.join(map(repr, dither_names()))}, "
+            "or an object with a method dither()"
+        )
     found: Ditherer = method
     return found

@@ -54,7 +54,14 @@ def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int | Sequence[int] =
     if len(shapes) > 1:
         raise InvalidArgument(f"frames have the sizes {shapes} (height, width); allowed: one size for all")
     height, width = given[0].shape
-    return gif.encoded(width, height, gif_frames.drawn(given, loop), delays, loop)
+    pictures = [(frame.host_indices(), frame.palette.rgba()) for frame in given]
+    return gif.encoded(
+        width,
+        height,
+        gif_frames.drawn(pictures, loop),
+        delays,
+        loop,
+    )
 
 
 def _delays(delay_ms: Any, count: int) -> list[int]:

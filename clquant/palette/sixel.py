@@ -1,5 +1,24 @@
-"""The path under which `shown_palette` is documented; the encoder is `clquant.color.formats.sixel`."""
+"""The colours that terminals show for a palette; the encoder is `clquant.color.formats.sixel`."""
 
-from clquant.color.formats.sixel import shown_palette
+from __future__ import annotations
 
-__all__ = ["shown_palette"]
+from clquant.color.formats import sixel
+from clquant.color.palette import Palette
+
+
+def shown_palette(palette: Palette) -> Palette:
+    """The colours that a terminal shows for a palette: sixel's rounding; alpha below 128 becomes 0, else 255.
+
+    Map pictures through this palette before `IndexedImage.to_sixel`, so that each pixel takes its nearest among what
+    is really shown.
+
+    Parameters
+    ----------
+    palette : Palette
+
+    Returns
+    -------
+    Palette
+        Of as many colours, in the same order.
+    """
+    return Palette(sixel.shown_colors(palette.colors))

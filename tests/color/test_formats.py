@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+from typing import Any
 
 import numpy as np
 import PIL.Image
@@ -17,11 +18,19 @@ OPAQUE = ("act", "ase", "gpl", "hex", "jasc", "png", "riff")
 WITH_ALPHA = ("gpl", "hex", "jasc", "png")
 
 
+def from_bytes(*arguments: Any, **options: Any) -> Palette:
+    return Palette(registry.from_bytes(*arguments, **options))
+
+
+def to_bytes(palette: Palette, name: str) -> bytes:
+    return registry.to_bytes(palette.colors, name)
+
+
 @pytest.mark.parametrize("name", OPAQUE)
 @pytest.mark.parametrize("count", [1, 2, 17, 256])
 def test_round_trip(name, count, rng, tmp_path):
     palette = Palette(rng.integers(0, 256, (count, 3)))
-    assert registry.from_bytes(registry.to_bytes(palette, name), name) == palette
+    assert from_bytes(to_bytes(palette, name), name) == palette
     path = tmp_path / f"a{next(f.suffix for f in registry.FORMATS if f.name == name)}"
     palette.write(path, name)
     assert Palette.read(path) == palette
@@ -30,7 +39,7 @@ def test_round_trip(name, count, rng, tmp_path):
 @pytest.mark.parametrize("name", sorted(set(OPAQUE) - {"act", "png"}))
 def test_round_trip_of_many_colors(name, rng):
     palette = Palette(rng.integers(0, 256, (3000, 3)))
-    assert registry.from_bytes(registry.to_bytes(palette, name), name) == palette
+    assert from_bytes(to_bytes(palette, name), name) == palette
 
 
 @pytest.mark.parametrize("within", ["\x85", "\u2028", "\x0b", "\x0c", "\x1c"])
@@ -38,32 +47,32 @@ def test_a_name_adds_no_colors(within):
     text = f"GIMP Palette\r\n1 2 3 dark {within} 7 8 9\r4 5 6 light\n\n"
     for coding in ("utf-8", "latin-1"):
         if coding == "utf-8" or within < "\x80":
-            assert list(registry.from_bytes(text.encode(coding))) == [(1, 2, 3), (4, 5, 6)]
-    assert list(registry.from_bytes(b"GIMP Palette\n1 2 3 dark \x85 7 8 9\n4 5 6 light\n")) == [(1, 2, 3), (4, 5, 6)]
-    assert list(registry.from_bytes(f";{within}010203\n040506".encode(), "hex")) == [(4, 5, 6)]
+            assert list(from_bytes(text.encode(coding))) == [(1, 2, 3), (4, 5, 6)]
+    assert list(from_bytes(b"GIMP Palette\n1 2 3 dark \x85 7 8 9\n4 5 6 light\n")) == [(1, 2, 3), (4, 5, 6)]
+    assert list(from_bytes(f";{within}010203\n040506".encode(), "hex")) == [(4, 5, 6)]
 
 
 @pytest.mark.parametrize("name", WITH_ALPHA)
 def test_round_trip_with_alpha(name, rng):
     palette = Palette(rng.integers(0, 255, (40, 4)))
-    assert registry.from_bytes(registry.to_bytes(palette, name), name) == palette
+    assert from_bytes(to_bytes(palette, name), name) == palette
 
 
 def test_act_keeps_one_transparent_entry(rng):
     colors = rng.integers(0, 256, (9, 4))
     colors[:, 3], colors[5, 3] = 255, 0
     palette = Palette(colors)
-    assert registry.from_bytes(registry.to_bytes(palette, "act"), "act") == palette
-    assert len(registry.from_bytes(bytes(768), "act")) == 256
+    assert from_bytes(to_bytes(palette, "act"), "act") == palette
+    assert len(from_bytes(bytes(768), "act")) == 256
 
 
 def test_files_of_other_programs():
     gimp = b"GIMP Palette\r\nName: T\r\nColumns: 4\r\n# c\r\n  0   0   0\tBlack\r\n255 128  64 Warm orange\r\n\r\n"
-    assert list(registry.from_bytes(gimp)) == [(0, 0, 0), (255, 128, 64)]
+    assert list(from_bytes(gimp)) == [(0, 0, 0), (255, 128, 64)]
     lospec = b"1a1c2c\n5d275d\n\nB13E53\n"
-    assert list(registry.from_bytes(lospec, suffix=".HEX")) == [(26, 28, 44), (93, 39, 93), (177, 62, 83)]
+    assert list(from_bytes(lospec, suffix=".HEX")) == [(26, 28, 44), (93, 39, 93), (177, 62, 83)]
     jasc = b"JASC-PAL\r\n0100\r\n2\r\n1 2 3\r\n4 5 6\r\n"
-    assert list(registry.from_bytes(jasc, suffix=".pal")) == [(1, 2, 3), (4, 5, 6)]
+    assert list(from_bytes(jasc, suffix=".pal")) == [(1, 2, 3), (4, 5, 6)]
 
 
 def ase(*blocks):
@@ -83,14 +92,14 @@ def test_ase_models_and_groups():
         (0xC002, b""),
         (1, ase_color(b"RGB ", 1.0, 0.0, 1.0)),
     )
-    assert list(registry.from_bytes(data)) == [(128, 128, 128), (204, 102, 0), (255, 0, 255)]
+    assert list(from_bytes(data)) == [(128, 128, 128), (204, 102, 0), (255, 0, 255)]
 
 
 def test_pictures_are_palettes_too():
     tiny = np.array([[[9, 9, 9], [1, 2, 3]], [[9, 9, 9], [7, 7, 7]]], np.uint8)
     out = io.BytesIO()
     PIL.Image.fromarray(tiny).save(out, "BMP")
-    assert list(registry.from_bytes(out.getvalue())) == [(9, 9, 9), (1, 2, 3), (7, 7, 7)]
+    assert list(from_bytes(out.getvalue())) == [(9, 9, 9), (1, 2, 3), (7, 7, 7)]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +134,7 @@ def test_pictures_are_palettes_too():
 )
 def test_hostile_files_are_refused(name, data, message):
     with pytest.raises(FormatError, match=message):
-        registry.from_bytes(data, name)
+        from_bytes(data, name)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +166,7 @@ def test_wrong_files(tmp_path):
 
 @pytest.mark.parametrize("name", OPAQUE)
 def test_mutated_files_give_a_palette_or_a_clear_error(name, rng):
-    whole = registry.to_bytes(Palette(rng.integers(0, 256, (12, 3))), name)
+    whole = to_bytes(Palette(rng.integers(0, 256, (12, 3))), name)
     for _ in range(150):
         data = bytearray(whole)
         for _ in range(rng.integers(1, 5)):
@@ -172,7 +181,7 @@ def test_mutated_files_give_a_palette_or_a_clear_error(name, rng):
             if not data:
                 break
         try:
-            assert len(registry.from_bytes(bytes(data), name)) >= 1
+            assert len(from_bytes(bytes(data), name)) >= 1
         except ClquantError as error:
             assert str(error)
 

@@ -9,7 +9,7 @@ import PIL.Image
 import pytest
 
 from clquant import IndexedImage, save_gif
-from clquant.color.indexed import GIF_ALPHA
+from clquant.color.formats.gif import OPAQUE_ALPHA
 from clquant.palette.animation import gif_bytes
 from clquant.runtime import InvalidArgument
 from tests.gif_decoder import decoded
@@ -18,7 +18,7 @@ from tests.gif_decoder import decoded
 def wanted(frame):
     """(H, W, 4): what a viewer has to show of a frame; holes are 0."""
     rgba = frame.palette.rgba()[frame.host_indices()]
-    hole = rgba[..., 3] < GIF_ALPHA
+    hole = rgba[..., 3] < OPAQUE_ALPHA
     rgba[..., 3] = 255
     rgba[hole] = 0
     return rgba
@@ -94,9 +94,20 @@ def test_all_entries_taken():
     full = IndexedImage(np.arange(256).reshape(16, 16), np.arange(768).reshape(256, 3) % 256)
     hole = IndexedImage(np.ones((16, 16), int), [(0, 0, 0), (9, 9, 9)])
     with_hole = IndexedImage(np.eye(16, dtype=int), [(9, 9, 9, 255), (0, 0, 0, 0)])
-    shown, _ = decoded(gif_bytes([full, with_hole, hole]))
-    for one, frame in zip(shown, [full, with_hole, hole], strict=True):
+    with pytest.raises(InvalidArgument, match=r"frames\[0\] has 256 opaque colours and the next frame has holes in it"):
+        gif_bytes([full, with_hole, hole])
+    shown, _ = decoded(gif_bytes([with_hole, full, hole], loop=False))
+    for one, frame in zip(shown, [with_hole, full, hole], strict=True):
         assert np.array_equal(one.picture, wanted(frame))
+
+
+def test_a_frame_of_256_colours_is_cleared_in_every_reader(rng):
+    """255 of them, or an entry that the cleared rectangle leaves free, are enough for Pillow too."""
+    full = IndexedImage(np.arange(256).reshape(16, 16) % 255, rng.integers(0, 256, (256, 3)))
+    with_hole = IndexedImage(np.eye(16, dtype=int), [(9, 9, 9, 255), (0, 0, 0, 0)])
+    with PIL.Image.open(io.BytesIO(gif_bytes([full, with_hole]))) as film:
+        film.seek(1)
+        assert np.array_equal(np.asarray(film.convert("RGBA"))[:, :, 3] == 0, np.eye(16, dtype=bool))
 
 
 def test_only_what_changes_is_drawn():

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from clquant import IndexedImage, Palette
 from clquant.color.formats import sixel
 from clquant.palette import engine
+from clquant.palette.sixel import shown_palette
 from clquant.runtime import InvalidArgument
-from tests.reference.sixel import decode
+from tests.reference.sixel import decode, encode
 
 
 def shown(image: IndexedImage) -> np.ndarray:
-    palette = sixel.shown_palette(image.palette).rgba().copy()
+    palette = shown_palette(image.palette).rgba().copy()
     palette[palette[:, 3] == 0] = 0
     return palette[image.host_indices()]
 
@@ -35,6 +36,19 @@ def test_decodes_to_the_shown_colors(height, width, count, alpha, seed):
     assert np.array_equal(decode(image.to_sixel()), shown(image))
 
 
+@pytest.mark.parametrize(
+    ("height", "width", "repeat"), [(1, 1, 1), (7, 9, 1), (40, 33, 3), (13, 400, 120), (6, 70, 70)]
+)
+@pytest.mark.parametrize("part_pixels", [1, 1 << 17])
+def test_equals_the_reference(height, width, repeat, part_pixels, rng, monkeypatch):
+    monkeypatch.setattr(sixel, "_PART_PIXELS", part_pixels)
+    rgba = rng.integers(0, 256, (19, 4), dtype=np.uint8)
+    rgba[:3, 3] = 0
+    indices = rng.integers(0, 19, (height, -(-width // repeat)), dtype=np.uint8).repeat(repeat, axis=1)[:, :width]
+    indices[12:18] = 0  # a band of which nothing is drawn
+    assert sixel.encode(indices, rgba) == encode(indices, rgba)
+
+
 def test_runs_are_short(rng):
     flat = IndexedImage(np.zeros((600, 800), int), [[10, 20, 30], [0, 0, 0]])
     assert len(flat.to_sixel()) < 1000
@@ -44,15 +58,15 @@ def test_runs_are_short(rng):
 
 def test_registers_round_to_the_nearest_and_stay():
     every = Palette(np.repeat(np.arange(256)[:, None], 3, axis=1))
-    once = sixel.shown_palette(every)
+    once = shown_palette(every)
     assert np.abs(once.colors.astype(int) - every.colors).max() <= 1
-    assert sixel.shown_palette(once) == once
-    assert sixel.registers(every).min() == 0
-    assert sixel.registers(every).max() == 100
+    assert shown_palette(once) == once
+    assert sixel.registers(every.colors).min() == 0
+    assert sixel.registers(every.colors).max() == 100
 
 
 def test_sample_through_shown_colors(sample, queue):
-    palette = sixel.shown_palette(Palette([(r, g, b) for r in (0, 99, 200) for g in (3, 130, 251) for b in (7, 180)]))
+    palette = shown_palette(Palette([(r, g, b) for r in (0, 99, 200) for g in (3, 130, 251) for b in (7, 180)]))
     small = np.ascontiguousarray(sample[::8, ::8])
     image = engine.quantize(small, palette, queue=queue)
     assert np.array_equal(decode(image.to_sixel())[:, :, :3], image.to_array())

@@ -139,7 +139,7 @@ def test_fit_quality_errors(queue, sample):
 
 def test_orders():
     palette = Palette([[255, 255, 255], [0, 0, 255], [255, 0, 0], [9, 9, 9], [90, 0, 0], [0, 200, 0]])
-    assert [palette.hex()[i] for i in order.permutation(palette, "luma")] == [
+    assert [palette.hex()[i] for i in order.permutation(palette.colors, "luma")] == [
         "#090909",
         "#5a0000",
         "#0000ff",
@@ -147,7 +147,7 @@ def test_orders():
         "#00c800",
         "#ffffff",
     ]
-    hues = [palette.hex()[i] for i in order.permutation(palette, "hue")]
+    hues = [palette.hex()[i] for i in order.permutation(palette.colors, "hue")]
     assert hues == ["#090909", "#ffffff", "#5a0000", "#ff0000", "#00c800", "#0000ff"]
     assert palette.sorted("fitted") == palette
     with pytest.raises(InvalidArgument, match="order is 'size'; allowed: 'fitted', 'luma', 'hue', 'popularity'"):

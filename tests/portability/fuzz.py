@@ -123,7 +123,7 @@ def _animations() -> list[bytes]:
 
 def _palettes() -> list[bytes]:
     palette = clquant.Palette(photo(16, 1, 3, seed=3).reshape(-1, 3))
-    return [registry.to_bytes(palette, name) for name in registry.NAMES]
+    return [registry.to_bytes(palette.colors, name) for name in registry.NAMES]
 
 
 def targets() -> tuple[Target, ...]:

@@ -38,3 +38,28 @@ def decode(data: bytes) -> npt.NDArray[np.uint8]:
             assert x <= width
     assert not image[height:].any()
     return image[:height]
+
+
+def encode(indices: npt.NDArray[np.integer], rgba: npt.NDArray[np.uint8]) -> bytes:
+    """A picture as sixel, one band, colour and run after the other; alpha below 128 is not drawn."""
+    height, width = indices.shape
+    out = b'\x1bP0;1;0q"1;1;%d;%d' % (width, height)
+    drawn = [color for color in range(len(rgba)) if rgba[color, 3] >= 128]
+    for color in drawn:
+        if (indices == color).any():
+            values = [(int(value) * 200 + 255) // 510 for value in rgba[color, :3]]
+            out += b"#%d;2;%d;%d;%d" % (color, *values)
+    for top in range(0, height, 6):
+        band = indices[top : top + 6]
+        lines = []
+        for color in drawn:
+            columns = (band == color).T
+            text = bytes(63 + sum(1 << row for row in range(len(column)) if column[row]) for column in columns)
+            if columns.any():
+                lines.append(b"#%d" % color + re.sub(rb"(.)\1{3,}", _repeated, text.rstrip(b"?"), flags=re.DOTALL))
+        out += b"$".join(lines) + b"-"
+    return out + b"\x1b\\"
+
+
+def _repeated(match: re.Match[bytes]) -> bytes:
+    return b"!%d%s" % (len(match[0]), match[1])

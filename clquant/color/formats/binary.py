@@ -5,9 +5,12 @@ from __future__ import annotations
 import struct
 
 import numpy as np
+import numpy.typing as npt
 
-from clquant.color.palette import MOST_COLORS, Palette
+from clquant.color.values import MOST_COLORS, hex_texts, transparent_index
 from clquant.runtime import FormatError, InvalidArgument
+
+Colors = npt.NDArray[np.uint8]  # (n, 3) or (n, 4)
 
 ACT_COLORS = 256
 ACT_BYTES = 3 * ACT_COLORS
@@ -16,43 +19,41 @@ ASE_COLOR, ASE_GROUP, ASE_GROUP_END = 0x0001, 0xC001, 0xC002
 ASE_VALUES = {b"RGB ": 3, b"CMYK": 4, b"Gray": 1, b"LAB ": 3}
 
 
-def _opaque(palette: Palette, what: str) -> None:
-    if palette.has_alpha and palette.colors[:, 3].min() < 255:
+def _opaque(palette: Colors, what: str) -> None:
+    if palette.shape[1] == 4 and palette[:, 3].min() < 255:
         raise InvalidArgument(f"{what} holds no alpha, and this palette has some; gpl, hex, pal and png hold it")
 
 
-def read_act(data: bytes) -> Palette:
+def read_act(data: bytes) -> Colors:
     """Adobe's colour table: 256 RGB triples; then, perhaps, how many count and which one is transparent."""
     if len(data) not in (ACT_BYTES, ACT_BYTES + 4):
         raise FormatError(f"act: {len(data)} bytes; allowed: {ACT_BYTES} or {ACT_BYTES + 4}")
     colors = np.frombuffer(data, np.uint8, ACT_BYTES).reshape(ACT_COLORS, 3)
     if len(data) == ACT_BYTES:
-        return Palette(colors)
+        return colors
     count, transparent = struct.unpack(">HH", data[ACT_BYTES:])
     if not 1 <= count <= ACT_COLORS:
         raise FormatError(f"act: {count} colours; allowed: 1 to {ACT_COLORS}")
-    palette = Palette(colors[:count])
     if transparent >= count:
-        return palette
-    rgba = palette.rgba().copy()
-    rgba[transparent, 3] = 0
-    return Palette(rgba)
+        return colors[:count]
+    alpha = np.full((count, 1), 255, np.uint8)
+    alpha[transparent] = 0
+    return np.concatenate([colors[:count], alpha], axis=1)
 
 
-def write_act(palette: Palette) -> bytes:
+def write_act(palette: Colors) -> bytes:
     """Adobe's colour table; one entry of alpha 0 may be its transparent one."""
     if len(palette) > ACT_COLORS:
         raise InvalidArgument(f"act holds at most {ACT_COLORS} colours; this palette has {len(palette)}")
-    transparent = palette.transparent_index
-    alpha = np.delete(palette.rgba()[:, 3], [] if transparent is None else transparent)
-    if (alpha < 255).any():
+    transparent = transparent_index(palette)
+    if (np.delete(palette[:, 3:], [] if transparent is None else transparent, axis=0) < 255).any():
         raise InvalidArgument("act holds alpha only as one transparent entry, and this palette has more")
     colors = np.zeros((ACT_COLORS, 3), np.uint8)
-    colors[: len(palette)] = palette.colors[:, :3]
+    colors[: len(palette)] = palette[:, :3]
     return colors.tobytes() + struct.pack(">HH", len(palette), 0xFFFF if transparent is None else transparent)
 
 
-def read_riff(data: bytes) -> Palette:
+def read_riff(data: bytes) -> Colors:
     """Microsoft's palette: a RIFF file of form ``PAL `` with a LOGPALETTE in its ``data`` chunk."""
     if len(data) < 24 or data[:4] != b"RIFF" or data[8:12] != b"PAL ":
         raise FormatError("pal: no RIFF file of the form 'PAL '")
@@ -67,28 +68,28 @@ def read_riff(data: bytes) -> Palette:
     raise FormatError("pal: there is no 'data' chunk")
 
 
-def _log_palette(chunk: bytes) -> Palette:
+def _log_palette(chunk: bytes) -> Colors:
     if len(chunk) < 4:
         raise FormatError("pal: the 'data' chunk is too short")
     version, count = struct.unpack("<HH", chunk[:4])
     if version != RIFF_VERSION or count == 0 or len(chunk) < 4 + 4 * count:
         raise FormatError(f"pal: version {version:#x} with {count} colours in {len(chunk)} bytes")
-    return Palette(np.frombuffer(chunk, np.uint8, 4 * count, 4).reshape(count, 4)[:, :3])
+    return np.frombuffer(chunk, np.uint8, 4 * count, 4).reshape(count, 4)[:, :3]
 
 
-def write_riff(palette: Palette) -> bytes:
+def write_riff(palette: Colors) -> bytes:
     """Microsoft's palette; it holds no alpha and at most 65535 colours."""
     _opaque(palette, "a Microsoft palette")
     if len(palette) >= MOST_COLORS:
         raise InvalidArgument(f"a Microsoft palette holds at most 65535 colours; this palette has {len(palette)}")
     entries = np.zeros((len(palette), 4), np.uint8)
-    entries[:, :3] = palette.colors[:, :3]
+    entries[:, :3] = palette[:, :3]
     body = struct.pack("<HH", RIFF_VERSION, len(palette)) + entries.tobytes()
     chunk = b"PAL data" + struct.pack("<I", len(body)) + body
     return b"RIFF" + struct.pack("<I", len(chunk)) + chunk
 
 
-def read_ase(data: bytes) -> Palette:
+def read_ase(data: bytes) -> Colors:
     """Adobe's swatch exchange: its colours in order, groups ignored; RGB, gray, and CMYK as (1 - C)(1 - K)."""
     if len(data) < 12 or data[:4] != b"ASEF":
         raise FormatError("ase: the file does not begin with 'ASEF' (Aseprite's files of that suffix are pictures)")
@@ -109,7 +110,7 @@ def read_ase(data: bytes) -> Palette:
         at += size
     if not 1 <= len(colors) <= MOST_COLORS:
         raise FormatError(f"ase: {len(colors)} colours; allowed: 1 to {MOST_COLORS}")
-    return Palette(colors)
+    return np.array(colors, np.uint8)
 
 
 def _ase_color(block: bytes) -> tuple[int, int, int]:
@@ -134,11 +135,11 @@ def _ase_color(block: bytes) -> tuple[int, int, int]:
     return rgb[0], rgb[1], rgb[2]
 
 
-def write_ase(palette: Palette) -> bytes:
+def write_ase(palette: Colors) -> bytes:
     """Adobe's swatch exchange, in RGB; it holds no alpha."""
     _opaque(palette, "ase")
     blocks = []
-    for color, name in zip(palette, palette.hex(), strict=True):
+    for color, name in zip(palette.tolist(), hex_texts(palette), strict=True):
         letters = f"{name[:7]}\0".encode("utf-16-be")
         body = struct.pack(">H", len(letters) // 2) + letters + b"RGB "
         body += struct.pack(">3fH", *(value / 255 for value in color[:3]), 2)

@@ -11,14 +11,20 @@ import io
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
+from clquant.color.formats import parallel
+from clquant.runtime import InvalidArgument
+
 MAX_SIDE = 65535
 MAX_COLORS = 256
 MAX_DELAY = 65535  # hundredths of a second
+# A GIF has one transparent entry: colours of less alpha than this become it.
+OPAQUE_ALPHA = 128
 
 _HEADER_BYTES = 13
 _TABLE_FLAG = 0x80
@@ -51,6 +57,41 @@ class Frame:
     colors: npt.NDArray[np.uint8]
     transparent: int | None
     clear: bool
+
+
+def with_one_hole(
+    indices: npt.NDArray[np.unsignedinteger[Any]], rgba: npt.NDArray[np.uint8]
+) -> tuple[npt.NDArray[np.uint8], int | None]:
+    """A picture's indices as a GIF holds them, and the entry that all of alpha below 128 became, if any.
+
+    Parameters
+    ----------
+    indices : ndarray of unsigned integers, shape (H, W)
+    rgba : ndarray of uint8, shape (n, 4)
+
+    Returns
+    -------
+    tuple
+        (H, W) uint8, and the index or None.
+
+    Raises
+    ------
+    InvalidArgument
+        If there are more than 256 colours, or 65535 pixels in a row or column.
+    """
+    if len(rgba) > MAX_COLORS:
+        raise InvalidArgument(f"a GIF holds at most {MAX_COLORS} colours; this palette has {len(rgba)}")
+    height, width = indices.shape
+    if max(height, width) > MAX_SIDE:
+        raise InvalidArgument(
+            f"a GIF is at most {MAX_SIDE} pixels wide and high; this picture is {width} wide and {height} high"
+        )
+    clear = np.flatnonzero(rgba[:, 3] < OPAQUE_ALPHA)
+    if len(clear) < 2:
+        return indices.astype(np.uint8, copy=False), int(clear[0]) if len(clear) else None
+    merged = np.arange(len(rgba), dtype=np.uint8)
+    merged[clear] = clear[0]
+    return parallel.looked_up(merged, indices), int(clear[0])
 
 
 def encoded(width: int, height: int, frames: Iterable[Frame], delays: Sequence[int], loop: bool) -> bytes:

@@ -13,18 +13,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant.color.formats.gif import MAX_COLORS, Frame
-from clquant.color.indexed import GIF_ALPHA, IndexedImage
+from clquant.color.formats import parallel
+from clquant.color.formats.gif import MAX_COLORS, OPAQUE_ALPHA, Frame, with_one_hole
+from clquant.runtime import InvalidArgument
+
+# A frame's (H, W) indices and the (n, 4) colours that they stand for.
+Indexed = tuple[npt.NDArray[np.unsignedinteger[Any]], npt.NDArray[np.uint8]]
 
 _OPAQUE = 1 << 24  # beside 24 bits of colour, so that none is 0
 
 
-def drawn(frames: Sequence[IndexedImage], loop: bool) -> Iterator[Frame]:
+def drawn(frames: Sequence[Indexed], loop: bool) -> Iterator[Frame]:
     """The frames as a GIF holds them; each drawn in its turn shows one of the given ones, pixel by pixel.
 
     Parameters
     ----------
-    frames : sequence of IndexedImage
+    frames : sequence of (indices, rgba)
         At least one, all of one size.
     loop : bool
         Whether the first follows the last.
@@ -37,25 +41,30 @@ def drawn(frames: Sequence[IndexedImage], loop: bool) -> Iterator[Frame]:
     Raises
     ------
     InvalidArgument
-        If a GIF cannot hold a frame.
+        If a GIF cannot hold a frame, or one of 256 opaque colours, all in use, comes before one with holes in it.
     """
-    holes = any((frame.palette.rgba()[:, 3] < GIF_ALPHA).any() for frame in frames)
-    alike = all(frame.palette == frames[0].palette for frame in frames)
+    holes = any((rgba[:, 3] < OPAQUE_ALPHA).any() for _, rgba in frames)
+    alike = all(np.array_equal(rgba, frames[0][1]) for _, rgba in frames)
     first = now = _Seen(frames[0], alike)
     stands: npt.NDArray[Any] | None = None
     for number, frame in enumerate(frames):
         after = _Seen(frames[number + 1], alike) if number + 1 < len(frames) else first if loop else now
-        touched = np.ones(frame.shape, np.bool_) if stands is None else now.shown != stands
+        touched = np.ones(frame[0].shape, np.bool_) if stands is None else now.shown != stands
         stands = now.shown.copy()
         erased = (now.shown != now.hole) & (after.shown == after.hole) if holes else np.zeros(0, np.bool_)
         clear = bool(erased.any())
         rows, columns = _bounds(touched | erased if clear else touched)
         if clear:
             stands[rows, columns] = now.hole
-        part, transparent, colors = now.indices[rows, columns], now.transparent, frame.palette.colors[:, :3]
+        part, transparent, colors = now.indices[rows, columns], now.transparent, frame[1][:, :3]
         if holes and transparent is None:
             # Readers clear to transparent only where a frame has such an entry.
             transparent, colors = _transparent_entry(part, colors)
+            if clear and transparent is None:
+                raise InvalidArgument(
+                    f"frames[{number}] has {MAX_COLORS} opaque colours and the next frame has holes in it; allowed for "
+                    f"a GIF: {MAX_COLORS - 1} colours in frames before such ones"
+                )
         yield Frame(part, columns.start, rows.start, colors, transparent, clear)
         now = after
 
@@ -67,16 +76,16 @@ class _Seen:
     these are the indices, which need not be looked up.
     """
 
-    def __init__(self, frame: IndexedImage, alike: bool) -> None:
-        self.indices, self.transparent = frame.gif_indices()
+    def __init__(self, frame: Indexed, alike: bool) -> None:
+        self.indices, self.transparent = with_one_hole(*frame)
         self.hole = self.transparent
         self.shown: npt.NDArray[Any] = self.indices
         if not alike:
-            table = frame.palette.rgba().astype(np.uint32)
+            table = frame[1].astype(np.uint32)
             codes = table[:, 0] << 16 | table[:, 1] << 8 | table[:, 2] | np.uint32(_OPAQUE)
             self.hole = 0
-            codes[table[:, 3] < GIF_ALPHA] = self.hole
-            self.shown = np.take(codes, self.indices)
+            codes[table[:, 3] < OPAQUE_ALPHA] = self.hole
+            self.shown = parallel.looked_up(codes, self.indices)
 
 
 def _bounds(mask: npt.NDArray[np.bool_]) -> tuple[slice, slice]:

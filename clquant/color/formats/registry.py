@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import PIL.Image
 
 from clquant import params
-from clquant.color.formats import binary, text
-from clquant.color.palette import MOST_COLORS, Palette
+from clquant.color.formats import binary, png, text
+from clquant.color.values import MOST_COLORS, as_rgba
 from clquant.images import decode, files, picture_files
 from clquant.runtime import FileError, FormatError, InvalidArgument
 
@@ -21,7 +22,9 @@ MOST_BYTES = 16 << 20
 MOST_PIXELS = 1 << 24
 _SWATCHES = "a picture of swatches"
 SWATCH_SIDE = 16
-SWATCHES_A_ROW = 16
+SWATCHES_PER_ROW = 16
+
+Colors = npt.NDArray[np.uint8]  # (n, 3) or (n, 4)
 
 
 @dataclass(frozen=True)
@@ -34,21 +37,21 @@ class Format:
     suffix : str
         Of files that are written in it.
     read : callable
-        From bytes to a `Palette`; raises FormatError and nothing else.
+        From bytes to colours; raises FormatError and nothing else.
     write : callable
-        From a `Palette` to bytes; raises InvalidArgument where the format cannot hold it.
+        From colours to bytes; raises InvalidArgument where the format cannot hold it.
     signature : bytes
         What its files begin with; empty where they have no mark.
     """
 
     name: str
     suffix: str
-    read: Callable[[bytes], Palette]
-    write: Callable[[Palette], bytes]
+    read: Callable[[bytes], Colors]
+    write: Callable[[Colors], bytes]
     signature: bytes = b""
 
 
-def read_swatches(data: bytes) -> Palette:
+def read_swatches(data: bytes) -> Colors:
     """The palette of an indexed picture, in its order; of any other picture its distinct colours in reading order.
 
     Raises
@@ -68,7 +71,7 @@ def read_swatches(data: bytes) -> Palette:
         raise FormatError(str(error).removeprefix(f"cannot read {_SWATCHES}: ")) from error
 
 
-def _palette_of(image: PIL.Image.Image) -> Palette:
+def _palette_of(image: PIL.Image.Image) -> Colors:
     if image.mode == "P" and image.palette is not None:
         rgba = PIL.Image.new("P", (256, 1))
         rgba.putdata(list(range(256)))
@@ -84,17 +87,18 @@ def _palette_of(image: PIL.Image.Image) -> Palette:
         if len(first) > MOST_COLORS:
             raise FormatError(f"a picture of {len(first)} colours is no palette; allowed: {MOST_COLORS}")
         colors = pixels[np.sort(first)]
-    return Palette(colors if (colors[:, 3] < 255).any() else colors[:, :3])
+    return colors if (colors[:, 3] < 255).any() else colors[:, :3]
 
 
-def write_swatches(palette: Palette) -> bytes:
+def write_swatches(colors: Colors) -> bytes:
     """A PNG with a square a colour, 16 a row; indexed up to 256 colours, so that it reads back exactly."""
-    from clquant.color.indexed import IndexedImage
-
-    columns = min(len(palette), SWATCHES_A_ROW)
-    rows = -(-len(palette) // columns)
-    cells = np.minimum(np.arange(rows * columns), len(palette) - 1).reshape(rows, columns)
-    return IndexedImage(cells.repeat(SWATCH_SIDE, 0).repeat(SWATCH_SIDE, 1), palette).to_bytes("PNG")
+    columns = min(len(colors), SWATCHES_PER_ROW)
+    rows = -(-len(colors) // columns)
+    cells = np.minimum(np.arange(rows * columns), len(colors) - 1).reshape(rows, columns)
+    squares = cells.repeat(SWATCH_SIDE, 0).repeat(SWATCH_SIDE, 1)
+    if len(colors) > png.MAX_COLORS:
+        return png.picture(colors[squares])
+    return png.indexed(squares.astype(np.uint8), as_rgba(colors))
 
 
 FORMATS = (
@@ -113,7 +117,7 @@ def _named(name: str) -> Format:
     return FORMATS[NAMES.index(params.choice("format", name, NAMES))]
 
 
-def from_bytes(data: bytes, format: str | None = None, suffix: str = "") -> Palette:
+def from_bytes(data: bytes, format: str | None = None, suffix: str = "") -> Colors:
     """A palette from a file's bytes.
 
     Parameters
@@ -126,7 +130,7 @@ def from_bytes(data: bytes, format: str | None = None, suffix: str = "") -> Pale
 
     Returns
     -------
-    Palette
+    ndarray of uint8, shape (n, 3) or (n, 4)
 
     Raises
     ------
@@ -146,12 +150,12 @@ def from_bytes(data: bytes, format: str | None = None, suffix: str = "") -> Pale
     return read_swatches(data)
 
 
-def to_bytes(palette: Palette, format: str) -> bytes:
+def to_bytes(colors: Colors, format: str) -> bytes:
     """A palette as a file's bytes.
 
     Parameters
     ----------
-    palette : Palette
+    colors : ndarray of uint8, shape (n, 3) or (n, 4)
     format : str
         One of `NAMES`.
 
@@ -164,10 +168,10 @@ def to_bytes(palette: Palette, format: str) -> bytes:
     InvalidArgument
         If there is no such format, or it cannot hold the palette.
     """
-    return _named(format).write(palette)
+    return _named(format).write(colors)
 
 
-def read(path: str | os.PathLike[str], format: str | None = None) -> Palette:
+def read(path: str | os.PathLike[str], format: str | None = None) -> Colors:
     """Read a palette file.
 
     Parameters
@@ -178,7 +182,7 @@ def read(path: str | os.PathLike[str], format: str | None = None) -> Palette:
 
     Returns
     -------
-    Palette
+    ndarray of uint8, shape (n, 3) or (n, 4)
 
     Raises
     ------
@@ -192,12 +196,12 @@ def read(path: str | os.PathLike[str], format: str | None = None) -> Palette:
         raise FileError(f"cannot read {os.fspath(path)!r} as a palette: {error}") from error
 
 
-def write(palette: Palette, path: str | os.PathLike[str], format: str | None = None) -> None:
+def write(colors: Colors, path: str | os.PathLike[str], format: str | None = None) -> None:
     """Write a palette file, whole or not at all.
 
     Parameters
     ----------
-    palette : Palette
+    colors : ndarray of uint8, shape (n, 3) or (n, 4)
     path : path_like
     format : str, optional
         One of `NAMES`; by default that of the path's suffix (``.pal`` is JASC's).
@@ -209,7 +213,7 @@ def write(palette: Palette, path: str | os.PathLike[str], format: str | None = N
     FileError
         If the file cannot be written.
     """
-    files.write_bytes(path, to_bytes(palette, format_of(path) if format is None else format))
+    files.write_bytes(path, to_bytes(colors, format_of(path) if format is None else format))
 
 
 def format_of(path: str | os.PathLike[str]) -> str:

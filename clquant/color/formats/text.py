@@ -5,8 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from clquant.color.palette import MOST_COLORS, Palette, hex_color, with_equal_alpha
+import numpy as np
+import numpy.typing as npt
+
+from clquant.color.values import MOST_COLORS, hex_color, hex_texts, with_equal_alpha
 from clquant.runtime import FormatError
+
+Colors = npt.NDArray[np.uint8]  # (n, 3) or (n, 4)
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
@@ -29,14 +34,14 @@ def _values(words: Sequence[str], what: str, number: int) -> tuple[int, ...]:
     return tuple(int(word) for word in words)
 
 
-def _palette(colors: list[tuple[int, ...]], what: str) -> Palette:
-    """A palette of colours of 3 or 4 values; with alpha where any has it."""
+def _palette(colors: list[tuple[int, ...]], what: str) -> Colors:
+    """Colours of 3 or 4 values; with alpha if any has it."""
     if not 1 <= len(colors) <= MOST_COLORS:
         raise FormatError(f"{what}: {len(colors)} colours; allowed: 1 to {MOST_COLORS}")
-    return Palette(with_equal_alpha(colors))
+    return np.array(with_equal_alpha(colors), np.uint8)
 
 
-def read_gpl(data: bytes) -> Palette:
+def read_gpl(data: bytes) -> Colors:
     """GIMP's palette: ``R G B name`` a line below a head; with ``Channels: RGBA`` (Aseprite) ``R G B A name``."""
     lines = _lines(data, "gpl")
     if not lines or lines[0] != "GIMP Palette":
@@ -55,15 +60,15 @@ def read_gpl(data: bytes) -> Palette:
     return _palette(colors, "gpl")
 
 
-def write_gpl(palette: Palette) -> bytes:
+def write_gpl(colors: Colors) -> bytes:
     """GIMP's palette; with alpha in Aseprite's extension."""
-    head = ["GIMP Palette", *(["Channels: RGBA"] if palette.has_alpha else []), "Name: clquant", "Columns: 16", "#"]
-    names = palette.hex()
-    rows = (" ".join(f"{v:3d}" for v in color) + f"\t{name}" for color, name in zip(palette, names, strict=True))
+    head = ["GIMP Palette", *(["Channels: RGBA"] if colors.shape[1] == 4 else []), "Name: clquant", "Columns: 16", "#"]
+    names = hex_texts(colors)
+    rows = (" ".join(f"{v:3d}" for v in color) + f"\t{name}" for color, name in zip(colors, names, strict=True))
     return _text([*head, *rows])
 
 
-def read_jasc(data: bytes) -> Palette:
+def read_jasc(data: bytes) -> Colors:
     """Paint Shop Pro's palette: a head, the number of colours, ``R G B`` or ``R G B A`` a line."""
     lines = _lines(data, "pal")
     if len(lines) < 3 or lines[0] != "JASC-PAL" or lines[1] != "0100":
@@ -80,13 +85,13 @@ def read_jasc(data: bytes) -> Palette:
     return _palette([_values(words, "pal", number) for number, words in rows], "pal")
 
 
-def write_jasc(palette: Palette) -> bytes:
+def write_jasc(colors: Colors) -> bytes:
     """Paint Shop Pro's palette; alpha as a fourth number."""
-    rows = [" ".join(map(str, color)) for color in palette]
-    return _text(["JASC-PAL", "0100", str(len(palette)), *rows], end="\r\n")
+    rows = [" ".join(map(str, color)) for color in colors.tolist()]
+    return _text(["JASC-PAL", "0100", str(len(colors)), *rows], end="\r\n")
 
 
-def read_hex(data: bytes) -> Palette:
+def read_hex(data: bytes) -> Colors:
     """``rrggbb`` or ``rrggbbaa`` a line; ``#`` in front, blank lines and lines from ``;`` on are allowed."""
     colors = []
     for number, line in enumerate(_lines(data, "hex"), 1):
@@ -100,9 +105,9 @@ def read_hex(data: bytes) -> Palette:
     return _palette(colors, "hex")
 
 
-def write_hex(palette: Palette) -> bytes:
+def write_hex(colors: Colors) -> bytes:
     """``rrggbb`` a line, or ``rrggbbaa`` where the palette has alpha."""
-    return _text(color.removeprefix("#") for color in palette.hex())
+    return _text(color.removeprefix("#") for color in hex_texts(colors))
 
 
 def _text(lines: Iterable[str], end: str = "\n") -> bytes:

@@ -1,0 +1,268 @@
+"""PNG files (ISO/IEC 15948) of indexed, gray and colour pictures, encoded in bands on all cores.
+
+Rows are written at the least depth that holds the indices, without a filter, unless a sample of the picture is clearly
+smaller with a filter chosen per row, or, for 3 to 16 colours, with a byte per pixel. The order of the palette is kept.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import params
+from clquant.color.formats import deflate, parallel
+from clquant.runtime import InvalidArgument
+
+MAX_COLORS = 256
+MAX_SIDE = 2**31 - 1
+# Options of `indexed` and `picture`, for those who pass on what they were given.
+OPTIONS = frozenset({"effort", "dpi", "icc_profile"})
+
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_GRAY, _RGB, _INDEXED, _RGBA = 0, 2, 3, 6
+_METRES_PER_INCH = 0.0254
+
+# A picture up to so many bytes is its own sample; of larger ones, strips of rows from all of its height are tried.
+_WHOLE_SAMPLE_BYTES = 1 << 17
+_SAMPLE_STRIPS, _STRIP_BYTES = 6, 1 << 14
+# What filters, and bytes per pixel instead of packed bits, must save of the sample to be taken.
+_FILTER_GAIN, _UNPACKED_GAIN = 0.98, 0.97
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """A picture's rows as PNG has them.
+
+    Attributes
+    ----------
+    pixels : ndarray of uint8, shape (H, W) or (H, W, C)
+    depth : int
+        Bits per value: 1, 2, 4 or 8.
+    filtered : bool
+        Whether each row's filter is chosen, instead of none.
+    """
+
+    pixels: Bytes
+    depth: int
+    filtered: bool
+
+    @property
+    def pixel_bytes(self) -> int:
+        """Bytes from a byte to the one of the pixel before, for filters."""
+        return int(self.pixels.shape[2]) if self.pixels.ndim == 3 else 1
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row, with its filter's."""
+        return 1 + -(-int(self.pixels.shape[1]) * self.pixel_bytes * self.depth // 8)
+
+    def packed(self, row0: int, row1: int) -> Bytes:
+        """(row1 - row0, row_bytes - 1) uint8."""
+        rows = self.pixels[row0:row1]
+        if self.depth == 1:
+            return np.packbits(rows, axis=1)
+        if self.depth == 8:
+            return np.ascontiguousarray(rows).reshape(len(rows), -1)
+        per_byte = 8 // self.depth
+        width = rows.shape[1]
+        packed = np.zeros((len(rows), -(-width // per_byte)), np.uint8)
+        for place in range(per_byte):
+            part = rows[:, place::per_byte]
+            packed[:, : part.shape[1]] |= part << np.uint8(8 - self.depth * (place + 1))
+        return packed
+
+    def bytes_of(self, row0: int, row1: int) -> bytes:
+        """Rows with their filters' numbers in front, as they are compressed."""
+        out = np.empty((row1 - row0, self.row_bytes), np.uint8)
+        if not self.filtered:
+            out[:, 0] = 0
+            out[:, 1:] = self.packed(row0, row1)
+            return out.tobytes()
+        rows = self.packed(max(row0 - 1, 0), row1)
+        above = rows[:-1] if row0 else np.concatenate([np.zeros_like(rows[:1]), rows[:-1]])
+        candidates = _filters(rows[1:] if row0 else rows, above, self.pixel_bytes)
+        chosen = np.argmin([_entropy(candidate) for candidate in candidates], axis=0)
+        out[:, 0] = chosen
+        for number, candidate in enumerate(candidates):
+            mine = chosen == number
+            out[mine, 1:] = candidate[mine]
+        return out.tobytes()
+
+
+def indexed(
+    indices: Bytes,
+    rgba: Bytes,
+    *,
+    gray: bool = False,
+    effort: str = "normal",
+    dpi: tuple[float, float] | None = None,
+    icc_profile: bytes | None = None,
+) -> bytes:
+    """A picture of at most 256 colours.
+
+    Parameters
+    ----------
+    indices : ndarray of uint8, shape (H, W)
+        Below the number of colours.
+    rgba : ndarray of uint8, shape (n, 4)
+        The palette, 1 to 256 colours, in the order that the file keeps.
+    gray : bool
+        Whether to write a gray picture without a palette, whose depth and levels these are: n is 2, 4, 16 or 256, and
+        colour i is the gray value ``255 i / (n - 1)``.
+    effort : str
+        ``"fast"``, ``"normal"`` or ``"small"``: how long to search for repetitions.
+    dpi : (float, float), optional
+        Pixels per inch, across and down.
+    icc_profile : bytes, optional
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    InvalidArgument
+        If there are too many colours or pixels in a row or column, or no such effort.
+    """
+    if len(rgba) > MAX_COLORS:
+        raise InvalidArgument(f"an indexed PNG holds at most {MAX_COLORS} colours; this palette has {len(rgba)}")
+    depth = next(bits for bits in (1, 2, 4, 8) if len(rgba) <= 1 << bits)
+    chunks = []
+    if not gray:
+        chunks.append(_chunk(b"PLTE", np.ascontiguousarray(rgba[:, :3]).tobytes()))
+        faint = np.flatnonzero(rgba[:, 3] < 255)
+        if len(faint):
+            chunks.append(_chunk(b"tRNS", rgba[: faint[-1] + 1, 3].tobytes()))
+    kind = _GRAY if gray else _INDEXED
+    return _file(indices, depth, kind, chunks, gray or depth in (1, 8), _effort(effort), _about(dpi, icc_profile))
+
+
+def picture(
+    pixels: Bytes,
+    *,
+    effort: str = "normal",
+    dpi: tuple[float, float] | None = None,
+    icc_profile: bytes | None = None,
+) -> bytes:
+    """A picture of 8 bits per channel.
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8, shape (H, W), (H, W, 3) or (H, W, 4)
+        Gray, RGB or RGBA.
+    effort, dpi, icc_profile
+        As `indexed` takes them.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    InvalidArgument
+        As `indexed`.
+    """
+    kind = _GRAY if pixels.ndim == 2 else _RGB if pixels.shape[2] == 3 else _RGBA
+    return _file(pixels, 8, kind, [], True, _effort(effort), _about(dpi, icc_profile))
+
+
+def _file(
+    pixels: Bytes, depth: int, kind: int, chunks: list[bytes], fixed_depth: bool, effort: deflate.Effort, about: bytes
+) -> bytes:
+    height, width = pixels.shape[:2]
+    if max(height, width) > MAX_SIDE:
+        raise InvalidArgument(f"a PNG is at most {MAX_SIDE} pixels wide and high; this picture is {width}x{height}")
+    layout = _chosen(pixels, depth, fixed_depth, effort)
+    header = _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, layout.depth, kind, 0, 0, 0))
+    data = b"".join(
+        struct.pack(">I", len(band.data)) + b"IDAT" + band.data + struct.pack(">I", band.crc)
+        for band in _bands(layout, effort)
+    )
+    return b"".join([_SIGNATURE, header, about, *chunks, data, _chunk(b"IEND", b"")])
+
+
+def _bands(layout: _Layout, effort: deflate.Effort) -> list[deflate.Band]:
+    height, row_bytes = len(layout.pixels), layout.row_bytes
+    count = min(max(round(height * row_bytes / deflate.BAND_BYTES), 1), height)
+    edges = [height * number // count for number in range(count + 1)]
+
+    def before(number: int) -> bytes:
+        end = edges[number]
+        start = max(end - -(-deflate.WINDOW_BYTES // row_bytes), 0)
+        return layout.bytes_of(start, end)[-deflate.WINDOW_BYTES :]
+
+    return deflate.bands(count, lambda i: layout.bytes_of(edges[i], edges[i + 1]), before, effort, b"IDAT")
+
+
+def _chosen(pixels: Bytes, depth: int, fixed_depth: bool, effort: deflate.Effort) -> _Layout:
+    """The layout that makes the smallest sample, where that is clear enough (see the head of this module)."""
+    layouts = [(_Layout(pixels, depth, filtered=False), 1.0), (_Layout(pixels, depth, filtered=True), _FILTER_GAIN)]
+    if not fixed_depth:
+        layouts.append((_Layout(pixels, 8, filtered=False), _UNPACKED_GAIN))
+    strips = _strips(len(pixels), layouts[0][0].row_bytes)
+
+    def size(number: int) -> float:
+        layout, gain = layouts[number]
+        return deflate.size(b"".join(layout.bytes_of(*strip) for strip in strips), effort) / gain
+
+    return layouts[int(np.argmin(parallel.in_threads(size, len(layouts))))][0]
+
+
+def _strips(height: int, row_bytes: int) -> list[tuple[int, int]]:
+    """Half-open ranges of rows that stand for a picture."""
+    if height * row_bytes <= _WHOLE_SAMPLE_BYTES:
+        return [(0, height)]
+    rows = max(_STRIP_BYTES // row_bytes, 1)
+    count = min(_SAMPLE_STRIPS, height // rows)
+    starts = [(height - rows) * number // max(count - 1, 1) for number in range(count)]
+    return [(start, start + rows) for start in starts]
+
+
+def _filters(rows: Bytes, above: Bytes, pixel_bytes: int) -> list[Bytes]:
+    """Rows by the five filters, in the order of their numbers (ISO/IEC 15948, section 9.2)."""
+    left, corner = np.zeros_like(rows), np.zeros_like(rows)
+    left[:, pixel_bytes:] = rows[:, :-pixel_bytes]
+    corner[:, pixel_bytes:] = above[:, :-pixel_bytes]
+    mean = (left >> 1) + (above >> 1) + (left & above & 1)
+    # Distances of left, above and corner to their prediction left + above - corner.
+    up, along = above.astype(np.int16) - corner, left.astype(np.int16) - corner
+    to_left, to_above, to_corner = np.abs(up), np.abs(along), np.abs(up + along)
+    nearest = np.where(to_above <= to_corner, above, corner)
+    paeth = np.where((to_left <= to_above) & (to_left <= to_corner), left, nearest)
+    return [rows, rows - left, rows - above, rows - mean, rows - paeth]
+
+
+def _entropy(rows: Bytes) -> npt.NDArray[np.float64]:
+    """(n,) bits that the bytes of each row take without regard to their order, less what all rows have in common."""
+    count, width = rows.shape
+    places = rows + np.arange(count, dtype=np.int32)[:, None] * 256
+    counts = np.bincount(places.ravel(), minlength=256 * count).reshape(count, 256)
+    terms = np.arange(width + 1, dtype=np.float64)
+    terms[1:] *= np.log2(terms[1:])
+    return -np.asarray(terms[counts].sum(axis=1))
+
+
+def _effort(name: str) -> deflate.Effort:
+    return deflate.EFFORTS[params.choice("effort", name, deflate.EFFORTS)]
+
+
+def _about(dpi: Any, profile: bytes | None) -> bytes:
+    """The chunks that tell of the picture's size on paper and its colours."""
+    chunks = b""
+    if profile is not None:
+        chunks += _chunk(b"iCCP", b"ICC profile\0\0" + zlib.compress(profile, 9))
+    if dpi is not None:
+        across, down = (min(max(round(float(value) / _METRES_PER_INCH), 0), MAX_SIDE) for value in dpi)
+        chunks += _chunk(b"pHYs", struct.pack(">IIB", across, down, 1))
+    return chunks
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(data, zlib.crc32(kind)))

@@ -1,0 +1,50 @@
+"""Colours as values: text and arrays, below `Palette` and the formats of its files."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+MOST_COLORS = 65536
+
+_HEX = re.compile(r"#?(?:0x)?([0-9a-fA-F]{6}|[0-9a-fA-F]{8})\Z")
+
+
+def hex_color(text: str) -> tuple[int, ...] | None:
+    """The values of ``rrggbb`` or ``rrggbbaa``, with or without ``#`` or ``0x`` in front; None for other text."""
+    match = _HEX.match(text)
+    return None if match is None else tuple(bytes.fromhex(match[1]))
+
+
+def hex_texts(colors: npt.NDArray[np.uint8]) -> list[str]:
+    """(n, 3) or (n, 4) colours as ``#rrggbb`` or ``#rrggbbaa``."""
+    return ["#" + bytes(color).hex() for color in colors]
+
+
+def with_equal_alpha(colors: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Colours of 3 or 4 values each: all of 4 where any has alpha, the others opaque then."""
+    return [(*color, 255)[:4] for color in colors] if any(len(color) == 4 for color in colors) else colors
+
+
+def as_rgba(colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """(n, 4) uint8 of (n, 3) or (n, 4) colours: with alpha, 255 where they have none."""
+    if colors.shape[1] == 4:
+        return colors
+    return np.concatenate([colors, np.full((len(colors), 1), 255, np.uint8)], axis=1)
+
+
+def transparent_index(colors: npt.NDArray[np.uint8]) -> int | None:
+    """Lowest index of a colour of alpha 0; None where there is none."""
+    found = np.flatnonzero(colors[:, 3] == 0) if colors.shape[1] == 4 else np.zeros(0, np.int64)
+    return int(found[0]) if len(found) else None
+
+
+def as_array(values: npt.NDArray[Any], dtype: npt.DTypeLike | None, copy: bool | None) -> npt.NDArray[Any]:
+    """What an object's ``__array__`` gives, by NumPy's rules for `dtype` and `copy`."""
+    wanted = values.dtype if dtype is None else np.dtype(dtype)
+    if copy is False and wanted != values.dtype:
+        raise ValueError(f"an array of {wanted} needs a copy")
+    return values.astype(wanted, copy=bool(copy))

@@ -1,0 +1,150 @@
+"""PNG files: read back by Pillow, the same for any number of threads, as small as the choices allow."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+
+import numpy as np
+import PIL.Image
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clquant import IndexedImage
+from clquant.color.formats import deflate, parallel, png
+from clquant.runtime import InvalidArgument
+
+
+def opened(data: bytes) -> PIL.Image.Image:
+    image = PIL.Image.open(io.BytesIO(data))
+    image.load()
+    return image
+
+
+def chunks(data: bytes) -> list[tuple[bytes, bytes]]:
+    """The chunks of a file, whose checksums hold."""
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    found, at = [], 8
+    while at < len(data):
+        size, kind = struct.unpack(">I4s", data[at : at + 8])
+        body = data[at + 8 : at + 8 + size]
+        assert struct.unpack(">I", data[at + 8 + size : at + 12 + size])[0] == zlib.crc32(kind + body)
+        found.append((kind, body))
+        at += 12 + size
+    return found
+
+
+def depth(data: bytes) -> int:
+    return chunks(data)[0][1][8]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    height=st.integers(1, 20),
+    width=st.integers(1, 30),
+    count=st.integers(1, 256),
+    seed=st.integers(0, 2**32 - 1),
+    effort=st.sampled_from(["fast", "normal", "small"]),
+)
+def test_pictures_come_back(height, width, count, seed, effort):
+    rng = np.random.default_rng(seed)
+    indices, rgba = rng.integers(0, count, (height, width), dtype=np.uint8), rng.integers(0, 256, (count, 4), np.uint8)
+    data = png.indexed(indices, rgba, effort=effort)
+    image = opened(data)
+    assert image.mode == "P"
+    assert np.array_equal(np.asarray(image), indices)
+    assert np.array_equal(np.asarray(image.convert("RGBA")), rgba[indices])
+    assert [kind for kind, _ in chunks(data)][:2] == [b"IHDR", b"PLTE"]
+    for pixels in (rgba[indices], rgba[indices][:, :, :3], rgba[indices][:, :, 0]):
+        assert np.array_equal(np.asarray(opened(png.picture(pixels, effort=effort))), pixels)
+
+
+@pytest.mark.parametrize("libdeflate", [False, True])
+@pytest.mark.parametrize("kind", ["noise", "flat", "ramp"])
+def test_bands_make_one_file(kind, libdeflate, rng, monkeypatch):
+    if libdeflate:
+        pytest.importorskip("deflate", reason="the extra `fast`")
+    else:
+        monkeypatch.setattr(deflate, "libdeflate", None)
+    monkeypatch.setattr(deflate, "BAND_BYTES", 5000)
+    made = {
+        "noise": rng.integers(0, 40, (150, 301), np.uint8),
+        "flat": np.zeros((150, 301), np.uint8),
+        "ramp": (np.add.outer(np.arange(150), np.arange(301)) // 5).astype(np.uint8),
+    }
+    rgba = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 4, axis=1)
+    files = []
+    for cores in (1, 3):
+        monkeypatch.setattr(parallel, "cores", lambda count=cores: count)
+        files.append(png.indexed(made[kind], rgba))
+    assert files[0] == files[1]
+    assert [name for name, _ in chunks(files[0])].count(b"IDAT") == 9
+    assert np.array_equal(np.asarray(opened(files[0])), made[kind])
+
+
+@pytest.mark.parametrize(("count", "bits"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 4), (16, 4), (17, 8), (256, 8)])
+def test_noise_has_the_least_depth(count, bits, rng):
+    rgba = rng.integers(0, 256, (count, 4), np.uint8)
+    data = png.indexed(rng.integers(0, count, (90, 71), np.uint8), rgba)
+    assert depth(data) == bits
+    assert len(data) < 90 * 72 * bits / 8 + 90 + 4 * count + 150
+
+
+def test_repeated_tiles_are_not_packed(rng):
+    """Of matches that begin at odd pixels packed bytes show nothing."""
+    words = [rng.integers(0, 16, 31, np.uint8) for _ in range(12)]
+    rows = [np.concatenate([words[i] for i in rng.integers(0, 12, 40)]) for _ in range(60)]
+    data = png.indexed(np.stack(rows), rng.integers(0, 256, (16, 4), np.uint8))
+    assert depth(data) == 8
+    assert np.array_equal(np.asarray(opened(data)), np.stack(rows))
+
+
+def test_filters_where_they_help():
+    """A smooth ramp of sorted grays shrinks by its differences; each of the five filters is undone right."""
+    y, x = np.mgrid[:120, :160]
+    ramp = ((x * x // 97 + y * y // 61 + (x * y) // 53) % 251).astype(np.uint8)
+    gray = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 4, axis=1)
+    data = png.indexed(ramp, gray)
+    raw = zlib.decompress(b"".join(body for kind, body in chunks(data) if kind == b"IDAT"))
+    assert len(set(raw[:: 160 + 1])) > 1
+    assert np.array_equal(np.asarray(opened(data)), ramp)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_all_filters(channels, rng):
+    rows = rng.integers(0, 256, (2, 9 * channels), np.uint8)
+    for number, filtered in enumerate(png._filters(rows[1:], rows[:1], channels)):
+        for at in range(9 * channels):
+            left = int(rows[1, at - channels]) if at >= channels else 0
+            corner = int(rows[0, at - channels]) if at >= channels else 0
+            above = int(rows[0, at])
+            guess = left + above - corner
+            paeth = min((left, above, corner), key=lambda value: abs(guess - value))
+            expected = (0, left, above, (left + above) // 2, paeth)[number]
+            assert filtered[0, at] == (int(rows[1, at]) - expected) % 256
+
+
+def test_gray_pictures_without_palette():
+    for count, mode in ((2, "1"), (4, "L"), (16, "L")):
+        levels = (np.arange(count) * 255 // (count - 1)).astype(np.uint8)
+        indices = np.arange(count, dtype=np.uint8).reshape(1, -1).repeat(40, 1).repeat(3, 0)
+        image = opened(png.indexed(indices, np.repeat(levels[:, None], 4, axis=1), gray=True))
+        assert image.mode == mode
+        assert np.array_equal(np.asarray(image.convert("L")), levels[indices])
+
+
+def test_what_goes_with_a_picture(rng):
+    image = IndexedImage([[0, 1], [1, 0]], [[0, 0, 0], [255, 255, 255]])
+    info = opened(image.to_bytes("PNG", dpi=(300, 150), icc_profile=b"profile" * 99)).info
+    assert [round(value) for value in info["dpi"]] == [300, 150]
+    assert info["icc_profile"] == b"profile" * 99
+    with pytest.raises(InvalidArgument, match="effort is 'most'; allowed: 'fast', 'normal', 'small'"):
+        image.to_bytes("PNG", effort="most")
+    assert opened(image.to_bytes("PNG", compress_level=1)).size == (2, 2)  # Pillow's own
+
+
+def test_wide_palettes_are_written_in_full_colour(rng):
+    image = IndexedImage(rng.integers(0, 300, (40, 50)), rng.integers(0, 256, (300, 3)))
+    assert np.array_equal(np.asarray(opened(image.to_bytes("PNG"))), image.to_array())
