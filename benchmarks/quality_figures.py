@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import PIL.Image
 
-from benchmarks import color_difference, halftone, harness
+from benchmarks import halftone, harness
 from benchmarks import palette_peers as peers
 from benchmarks.kmeans import ours
 from benchmarks.spaces import ours as in_space
@@ -60,7 +60,7 @@ def _perceived(figures: Figures) -> None:
     pictures = _some(figures, 512, 768)
 
     def difference(call: Callable[[Picture, int], Picture]) -> float:
-        return float(np.mean([color_difference.mean_ciede2000(p, call(p, 64)) for p in pictures]))
+        return float(np.mean([quality.color_difference(p, call(p, 64), queue=figures.queue) for p in pictures]))
 
     mine = difference(lambda p, k: in_space(figures.queue, "oklab", p, k))
     best = min(difference(call) for call in peers.methods(slow=False)[0].values())

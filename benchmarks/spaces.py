@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks import color_difference, harness
+from benchmarks import harness
 from benchmarks.harness import Options, Table
 from benchmarks.palette_peers import Method, methods
-from clquant import KMeansPalette, runtime
+from clquant import KMeansPalette, quality, runtime
 
 SIZES = (16, 64, 256)
 
@@ -36,8 +36,9 @@ def run(options: Options) -> Iterator[Table]:
         cells = {}
         for k in sizes:
             results = [(picture, call(picture, k)) for picture in pictures]
-            cells[f"de{k}"] = float(np.mean([color_difference.mean_ciede2000(a, b) for a, b in results]))
-            cells[f"ok{k}"] = float(np.mean([color_difference.mean_oklab(a, b) for a, b in results]))
+            for key, formula in (("de", "ciede2000"), ("ok", "oklab")):
+                found = [quality.color_difference(a, b, formula, queue=queue) for a, b in results]
+                cells[f"{key}{k}"] = float(np.mean(found))
         table.add(method=name, **cells)
     yield table
 

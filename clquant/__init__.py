@@ -3,6 +3,7 @@
 from clquant import quality, runtime
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
+from clquant.dithering.error_diffusion import ErrorDiffusion
 from clquant.dithering.ordered import OrderedDither
 from clquant.dithering.search import SearchDither
 from clquant.halftone import PinwheelHalftoner, WeightTables, floyd_steinberg
@@ -35,6 +36,7 @@ __all__ = [
     "ClvqInfo",
     "DeviceError",
     "DeviceMemoryError",
+    "ErrorDiffusion",
     "FileError",
     "FormatError",
     "IndexedImage",

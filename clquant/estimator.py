@@ -8,11 +8,34 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
+import numpy as np
+
 from clquant import params
 from clquant.runtime import InvalidArgument, InvalidType, NotFittedError
 from clquant.streaming import stream, unshared
 
 E = TypeVar("E", bound="Estimator")
+
+
+def weights_of(y: Any, sample_weight: Any) -> Any:
+    """The weights among the arguments of a `fit`: `sample_weight`, else what stands in `y`'s place and is no labels.
+
+    Parameters
+    ----------
+    y : None, labels, or (H, W) weights, a gray picture or its path, or a list of them
+        Labels (one value per image) are ignored, as scikit-learn's pipelines pass them to every step.
+    sample_weight : weights or None
+    """
+    if sample_weight is not None or y is None:
+        return sample_weight
+    one = y[0] if isinstance(y, list | tuple) and y else y
+    if isinstance(one, str | os.PathLike) or hasattr(one, "getbands") or getattr(one, "ndim", 1) > 1:
+        return y
+    try:
+        are_labels = getattr(y, "ndim", None) == 1 or np.ndim(y) == 1
+    except ValueError:  # ragged
+        are_labels = False
+    return None if are_labels else y
 
 
 class Estimator:
@@ -25,9 +48,12 @@ class Estimator:
     ----------
     stream_method : str
         The method that `stream` calls when none is named.
+    stateless : bool
+        Whether nothing is learned: `fit`, where there is one, only returns the engine.
     """
 
     stream_method = "transform"
+    stateless = False
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
@@ -135,6 +161,19 @@ class Estimator:
         """For `sklearn.base.clone`: an unfitted engine of equal parameters, on the same queue."""
         given = self.get_params()
         return type(self)(**{k: v if k == "queue" else copy.deepcopy(v) for k, v in given.items()})
+
+    def __sklearn_tags__(self) -> Any:
+        """For scikit-learn: images of any shape in, nothing else required."""
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags  # only scikit-learn asks for this
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(preserves_dtype=["uint8"]) if hasattr(self, "transform") else None,
+            input_tags=InputTags(one_d_array=False, two_d_array=True, three_d_array=True),
+            requires_fit=hasattr(self, "fit") and not self.stateless,
+            no_validation=True,
+        )
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self).__init__).parameters

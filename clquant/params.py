@@ -158,17 +158,25 @@ def boolean(name: str, value: Any) -> bool:
 
 
 def seed(value: Any, name: str = "random_state") -> int:
-    """A seed: an integer from 0 to 2^64 - 1. There is no unseeded randomness here, so None is refused.
+    """A seed: an integer from 0 to 2^64 - 1.
 
     Parameters
     ----------
-    value : int
+    value : int, None, numpy.random.RandomState or numpy.random.Generator
+        By scikit-learn's rule, None draws from NumPy's global random state, and a generator is drawn from, so that each
+        call has another seed. Only integers give the same result again.
     name : str
 
     Raises
     ------
     InvalidType, InvalidArgument
     """
+    if value is None:
+        return int(np.random.randint(0, 2**63, dtype=np.int64))  # noqa: NPY002 - the global state is the rule
+    if isinstance(value, np.random.RandomState):
+        return int(value.randint(0, 2**63, dtype=np.int64))
+    if isinstance(value, np.random.Generator):
+        return int(value.integers(0, 2**63, dtype=np.int64))
     return integer(name, value, 0, 2**64 - 1)
 
 

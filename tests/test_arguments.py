@@ -140,8 +140,8 @@ def _no_text() -> Any:
         (lambda: clquant.QuadtreeBuilder().build(photo(4, 4)).find(_RAGGED, np.zeros(2, int)), InvalidArgument, "x"),
         (lambda: clquant.KMeansPalette(queue="gpu").fit(photo(4, 4)), InvalidType,  # type: ignore[arg-type]
          r"queue is a str; allowed: .*default_queue\('gpu'\) gives one"),
-        (lambda: clquant.KMeansPalette().fit(photo(4, 4)).predict(photo(4, 4), True), InvalidType,
-         "dither is a bool; allowed: None, 'bayer'"),
+        (lambda: clquant.KMeansPalette().fit(photo(4, 4)).predict(photo(4, 4), 3), InvalidType,
+         "dither is a int; allowed: None, a bool, 'atkinson'"),
         (lambda: runtime.default_queue(3), InvalidType, "device is a int"),  # type: ignore[arg-type]
         (lambda: runtime.find_device(3), InvalidType, "device is a int"),  # type: ignore[arg-type]
         (lambda: quality.mse(_RAGGED, _RAGGED), InvalidArgument, "original"),

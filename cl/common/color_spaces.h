@@ -1,12 +1,24 @@
 /* Colour spaces as integer coordinates: the device's twin of clquant/color/spaces.py, equal to it bit for bit.
  *
- * Constants: SPACE 0 sRGB, 1 linear, 2 OKLab; SPACE_ALPHA 1 where alpha is an axis.
+ * Constants: SPACE 0 sRGB, 1 linear, 2 OKLab, 3 Y Cb Cr; SPACE_ALPHA 1 where alpha is an axis.
  * `tables` is Space.tables() of the host. Definitions, extents and sources are in that module's text.
  * All intermediate values fit 31 bits: roots <= 2^14 and |weights| < 9949, so a row's sum is < 2^29;
  * points <= 2048 times 255 < 2^20.
  */
 
-#if SPACE == 2
+#if SPACE == 3
+int4 space_point(int4 c, __global const int *tables)
+{
+    (void)tables;
+    const int half_unit = 1 << 13;
+    const int luma = (19595 * c.x + 38470 * c.y + 7471 * c.z + half_unit) >> 14;
+    const int blue = (-11059 * c.x - 21709 * c.y + 32768 * c.z + half_unit) >> 14;
+    const int red = (32768 * c.x - 27439 * c.y - 5329 * c.z + half_unit) >> 14;
+    return (int4)(luma + 256, blue + 766, red + 766, 0);
+}
+#define SPACE_NEUTRAL ((int4)(766, 766, 766, 0))
+#define SPACE_DEPTH 510
+#elif SPACE == 2
 /* Cube root times 2^14 of x / 2^24, 0 <= x <= 2^24: x scaled by powers of 8 into [2^21, 2^24], where the table of
  * roots is read with linear interpolation. */
 int space_cube_root(int x, __global const int *roots)

@@ -20,7 +20,7 @@ from clquant.cli import common, inputs, palette_options
 from clquant.cli.outputs import STDOUT, Outputs, picture_bytes
 from clquant.cli.table import Table
 from clquant.color.indexed import format_of
-from clquant.dithering.registry import dither_names
+from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.runtime import CommandQueue, InvalidArgument
 
 HELP = "show one picture by every palette method, with errors and times"
@@ -30,14 +30,15 @@ EPILOG = """examples:
   clquant compare photo.jpg -k 64 --dither blue-noise -o sheet.png
   clquant compare photo.jpg --crop 256
 
-Under each picture stand its mean squared error, PSNR, SSIM, the error after a model of the eye (lower is better),
-and the time that learning the palette and mapping the picture took. Pillow is always there; libimagequant where its
-Python binding (imagequant) is installed."""
+Under each picture stand its mean squared error, PSNR, SSIM, the error after a model of the eye, the mean CIEDE2000
+difference pixel by pixel and after a blur in linear light (of these three lower is better), and the time that learning
+the palette and mapping the picture took. Pillow is always there; libimagequant if its Python binding (imagequant) is
+installed."""
 
 Picture = npt.NDArray[np.uint8]
 Method = partial[Picture]  # of a picture and a number of colours
 MARGIN = 8
-LABEL_LINES = 3
+LABEL_LINES = 4
 LINE_HEIGHT = 14
 # The widest line of a label, in pixels of the font.
 LABEL_WIDTH = 300
@@ -46,11 +47,11 @@ MOST_COLUMNS = 3
 
 @dataclass(frozen=True)
 class Entry:
-    """One method's result: its name, the picture, what it took."""
+    """One method's result: its name, the picture, its figures by the columns of the table."""
 
     name: str
     picture: Picture
-    seconds: float
+    figures: dict[str, float]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -61,6 +62,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-k", "--colors", type=int, default=16, metavar="K", help="colours, 2 to 256 (default: 16)")
     parser.add_argument(
         "--dither",
+        nargs="?",
+        const=DEFAULT,
         choices=dither_names(),
         metavar="HOW",
         help=f"of our methods, one of: {', '.join(dither_names())}; Pillow and libimagequant then dither their way",
@@ -114,7 +117,8 @@ def _entries(args: argparse.Namespace, queue: CommandQueue, original: Picture) -
                 method(original, args.colors)  # what is built at a first call does not count
             begin = time.perf_counter()
             result = method(original, args.colors)
-            entries.append(Entry(name, result, time.perf_counter() - begin))
+            seconds = time.perf_counter() - begin
+            entries.append(Entry(name, result, _figures(queue, original, result) | {"ms": 1000 * seconds}))
             progress(number + 1, len(methods))
     return entries
 
@@ -159,24 +163,25 @@ def _imagequant(module: Any, dithered: bool, picture: Picture, colors: int) -> P
     return np.asarray(table[np.frombuffer(indices, np.uint8)].reshape(picture.shape))
 
 
-def _figures(original: Picture, entry: Entry) -> dict[str, float]:
+def _figures(queue: CommandQueue, original: Picture, result: Picture) -> dict[str, float]:
+    pictures = original, result
     return {
-        "mse": quality.mse(original, entry.picture),
-        "psnr": quality.psnr(original, entry.picture),
-        "ssim": quality.ssim(original, entry.picture) if min(original.shape[:2]) >= 11 else math.nan,
-        "visual": quality.visual_error(original, entry.picture),
-        "ms": 1000 * entry.seconds,
+        "mse": quality.mse(*pictures, queue=queue),
+        "psnr": quality.psnr(*pictures, queue=queue),
+        "ssim": quality.ssim(*pictures, queue=queue) if min(original.shape[:2]) >= 11 else math.nan,
+        "visual": quality.visual_error(*pictures, queue=queue),
+        "color": quality.color_difference(*pictures, queue=queue),
+        "blurred": quality.blurred_color_difference(*pictures, queue=queue),
     }
 
 
 def _table(name: str, colors: int, original: Picture, entries: list[Entry]) -> Table:
     height, width = original.shape[:2]
-    table = Table(
-        f"{name}, {width}x{height}, {colors} colours",
-        {"method": "method", "mse": "MSE", "psnr": "PSNR, dB", "ssim": "SSIM", "visual": "visual error", "ms": "ms"},
-    )
+    columns = {"method": "method", "mse": "MSE", "psnr": "PSNR, dB", "ssim": "SSIM", "visual": "visual error"}
+    columns |= {"color": "CIEDE2000", "blurred": "blurred CIEDE2000", "ms": "ms"}
+    table = Table(f"{name}, {width}x{height}, {colors} colours", columns)
     for entry in entries:
-        table.add(method=entry.name, **_figures(original, entry))
+        table.add(method=entry.name, **entry.figures)
     return table
 
 
@@ -191,7 +196,7 @@ def _sheet(original: Picture, entries: list[Entry], crop: int | None) -> PIL.Ima
     draw = PIL.ImageDraw.Draw(sheet)
     font = PIL.ImageFont.load_default()
     count = len(np.unique(original.reshape(-1, 3), axis=0))
-    labels = [["original", f"{count} colours", ""]] + [_label(original, entry) for entry in entries]
+    labels = [["original", f"{count} colours"]] + [_label(entry) for entry in entries]
     pictures = [original] + [entry.picture for entry in entries]
     for number, (label, picture) in enumerate(zip(labels, pictures, strict=True)):
         left = MARGIN + number % columns * cell_width
@@ -202,12 +207,13 @@ def _sheet(original: Picture, entries: list[Entry], crop: int | None) -> PIL.Ima
     return sheet
 
 
-def _label(original: Picture, entry: Entry) -> list[str]:
-    figures = _figures(original, entry)
+def _label(entry: Entry) -> list[str]:
+    figures = entry.figures
     return [
         entry.name,
         f"MSE {figures['mse']:.1f}   PSNR {figures['psnr']:.2f} dB   SSIM {figures['ssim']:.3f}",
-        f"visual error {figures['visual']:.2f}   {figures['ms']:.0f} ms",
+        f"visual error {figures['visual']:.2f}   CIEDE2000 {figures['color']:.2f}",
+        f"blurred CIEDE2000 {figures['blurred']:.2f}   {figures['ms']:.0f} ms",
     ]
 
 

@@ -136,7 +136,9 @@ def run(args: argparse.Namespace) -> int:
         picture = inputs.read_picture(source) if pictures is None else pictures[number]
         result = _one(options, source, target, places, picture, shared)
         if not args.quiet:  # what is said takes time to find out
-            common.say(args, _summary(source, target, result, picture, time.perf_counter() - begin))
+            seconds = time.perf_counter() - begin
+            error = _psnr(result, picture, options.queue)
+            common.say(args, _summary(source, target, result, error, seconds))
     return 0
 
 
@@ -202,13 +204,14 @@ def _as_seen(pixels: npt.NDArray[np.uint8], alpha: bool) -> npt.NDArray[np.uint8
     return np.concatenate([black, black + (255 - cover)]).astype(np.uint8)
 
 
-def _summary(source: Source, target: str | None, result: IndexedImage, picture: Any, seconds: float) -> str:
-    height, width = result.shape
+def _psnr(result: IndexedImage, picture: Any, queue: CommandQueue) -> float:
     colors = result.to_array()
     alpha = 4 in (picture.shape[2], colors.shape[2])
-    original, seen = _as_seen(picture, alpha), _as_seen(colors, alpha)
+    return psnr(_as_seen(picture, alpha), _as_seen(colors, alpha), queue=queue)
+
+
+def _summary(source: Source, target: str | None, result: IndexedImage, error: float, seconds: float) -> str:
+    height, width = result.shape
     where = "the terminal" if target is None else shown(target)
     count = "1 colour" if len(result.palette) == 1 else f"{len(result.palette)} colours"
-    return (
-        f"{source.relative} -> {where}: {width}x{height}, {count}, PSNR {psnr(original, seen):.2f} dB, {seconds:.2f} s"
-    )
+    return f"{source.relative} -> {where}: {width}x{height}, {count}, PSNR {error:.2f} dB, {seconds:.2f} s"

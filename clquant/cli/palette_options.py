@@ -13,8 +13,10 @@ from clquant.cli.outputs import STDOUT
 from clquant.color import order, spaces
 from clquant.color.formats import registry
 from clquant.color.palette import Palette
+from clquant.dithering.error_diffusion import ErrorDiffusion, named_error_space
+from clquant.dithering.error_filters import FILTERS
 from clquant.dithering.ordered import OrderedDither
-from clquant.dithering.registry import dither_names
+from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.palette.animation import DELAYS_MS
 from clquant.runtime import CommandQueue, FormatError, InvalidArgument
 
@@ -82,11 +84,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     learned.add_argument("--save-palette", metavar="FILE", help="write the palette too: .gpl .act .pal .hex .ase .png")
     drawn = parser.add_argument_group("the picture")
     drawn.add_argument(
-        "--dither", choices=dither_names(), metavar="HOW", help=f"one of: {', '.join(dither_names())} (default: none)"
+        "--dither",
+        nargs="?",
+        const=DEFAULT,
+        choices=dither_names(),
+        metavar="HOW",
+        help=f"one of: {', '.join(dither_names())}; {DEFAULT} if none is named (default: no dithering)",
     )
     drawn.add_argument(
-        "--strength", type=float, metavar="S", help="of ordered dithering (blue-noise, bayer...), 0 to 1 (default: 1)"
+        "--strength", type=float, metavar="S", help="of ordered dithering and of error filters, 0 to 1 (default: 1)"
     )
+    drawn.add_argument("--serpentine", action="store_true", help="error filters: every other row from right to left")
     drawn.add_argument("--animate", type=int, metavar="MS", help="write all inputs as frames of one GIF, MS ms each")
     drawn.add_argument("--show", action="store_true", help="print the picture into the terminal (sixel)")
     common.add_device(parser)
@@ -109,8 +117,12 @@ def check(args: argparse.Namespace) -> None:
     for option, given in (("--sample-factor", args.sample_factor is not None), ("--sequential", args.sequential)):
         if given and args.method != "neuquant":
             raise InvalidArgument(f"{option} is given with --method {args.method}; allowed: with --method neuquant")
-    if args.strength is not None and args.dither not in ORDERED:
-        raise InvalidArgument(f"--strength goes with --dither {', '.join(sorted(ORDERED))}, not {args.dither}")
+    if args.strength is not None and args.dither not in (*ORDERED, *FILTERS):
+        raise InvalidArgument(
+            f"--strength goes with --dither {', '.join(sorted((*ORDERED, *FILTERS)))}, not {args.dither}"
+        )
+    if args.serpentine and args.dither not in FILTERS:
+        raise InvalidArgument(f"--serpentine goes with --dither {', '.join(sorted(FILTERS))}, not {args.dither}")
     if args.show and args.output == STDOUT:
         raise InvalidArgument("--show and -o - would both write to standard output")
     if args.animate is not None:
@@ -123,9 +135,12 @@ def check(args: argparse.Namespace) -> None:
 
 def ditherer(args: argparse.Namespace) -> Any:
     """What ``dither=`` gets."""
-    if args.dither is not None and args.strength is not None:
+    strength = 1.0 if args.strength is None else args.strength
+    if args.dither in ORDERED and args.strength is not None:
         mask, size = ORDERED[args.dither]
-        return OrderedDither(mask, size=size, strength=args.strength)
+        return OrderedDither(mask, size=size, strength=strength)
+    if args.dither in FILTERS and (args.strength is not None or args.serpentine):
+        return ErrorDiffusion(args.dither, strength, args.serpentine, error_space=named_error_space(args.dither))
     return args.dither
 
 

@@ -156,7 +156,8 @@ def _encode(args: argparse.Namespace) -> int:
         if not args.quiet:
             with common.progress_bar(args, f"{source.relative.name}, looking at it") as progress:
                 decoded = codec.decompress(data, max_pixels=picture.size, progress=progress)
-            common.say(args, _summary(source, target, picture, decoded, codec, len(data), seconds))
+            error = psnr(picture, decoded, queue=codec.queue)
+            common.say(args, _summary(source, target, picture, error, codec, len(data), seconds))
     return 0
 
 
@@ -246,11 +247,11 @@ def _pixels(source: Source, args: argparse.Namespace) -> np.ndarray[Any, np.dtyp
 
 
 def _summary(
-    source: Source, target: str, picture: Any, decoded: Any, codec: VQCodec, nbytes: int, seconds: float
+    source: Source, target: str, picture: Any, error: float, codec: VQCodec, nbytes: int, seconds: float
 ) -> str:
     height, width = picture.shape[:2]
     what = f"{width}x{height}, {len(codec.codebook_)} codewords, {nbytes} bytes"
     return (
         f"{source.relative} -> {shown(target)}: {what}, "
-        f"{8 * nbytes / (height * width):.3f} bits a pixel, PSNR {psnr(picture, decoded):.2f} dB, {seconds:.2f} s"
+        f"{8 * nbytes / (height * width):.3f} bits a pixel, PSNR {error:.2f} dB, {seconds:.2f} s"
     )

@@ -36,6 +36,12 @@ NAMES = ("srgb", "linear", "oklab")
 LINEAR_SCALE = 2047
 OKLAB_SCALE = 2048
 OKLAB_SHIFT = (0, 480, 640)
+LUMA_CHROMA = "ycbcr"
+LUMA_CHROMA_MARGIN = 256
+"""Coordinates of Y Cb Cr below those of black, and above those of white."""
+_LUMA_CHROMA_SHIFT = (256, 766, 766)
+# Rows of ITU-R BT.601's matrix times 2^16: Y adds up to 2^16, Cb and Cr to 0.
+_TO_LUMA_CHROMA_Q16 = ((19595, 38470, 7471), (-11059, -21709, 32768), (32768, -27439, -5329))
 
 # Rows of the two matrices of Ottosson's definition: linear sRGB -> LMS, and cube roots of LMS -> Lab.
 _TO_LMS = (
@@ -126,6 +132,11 @@ def _to_oklab(rgb: Int) -> Int:
     return np.asarray(np.maximum(lab + np.array(OKLAB_SHIFT), 0))
 
 
+def _to_luma_chroma(rgb: Int) -> Int:
+    quarters = (rgb @ np.array(_TO_LUMA_CHROMA_Q16, np.int64).T + (1 << 13)) >> 14
+    return np.asarray(quarters + np.array(_LUMA_CHROMA_SHIFT))
+
+
 def _from_oklab(lab: Int) -> Int:
     centred = lab - np.array(OKLAB_SHIFT)
     roots = (centred @ np.array(_FROM_LAB_Q16, np.int64).T + (1 << 12)) >> 13  # times 2^14
@@ -164,9 +175,18 @@ class Space:
         """3, or 4 with alpha."""
         return len(self.extent)
 
+    @property
+    def is_injective(self) -> bool:
+        """Whether differing 8-bit colours are differing points.
+
+        In Y Cb Cr two colours of one point would differ by less than a quarter in each coordinate, so by less than
+        0.25 (1 + 1.772) < 1 in R, G and B.
+        """
+        return not self.alpha and self.name in ("srgb", LUMA_CHROMA)
+
     def constants(self) -> dict[str, int]:
         """Compile-time constants of `cl/common/color_spaces.h`."""
-        return {"SPACE": NAMES.index(self.name), "SPACE_ALPHA": int(self.alpha)}
+        return {"SPACE": (*NAMES, LUMA_CHROMA).index(self.name), "SPACE_ALPHA": int(self.alpha)}
 
     def tables(self) -> npt.NDArray[np.int32]:
         """(n,) int32: the tables that `cl/common/color_spaces.h` reads."""
@@ -191,6 +211,8 @@ class Space:
         rgb = colors[:, :3].astype(np.int64)
         if self.name == "linear":
             points = linear_table()[rgb].astype(np.int64)
+        elif self.name == LUMA_CHROMA:
+            points = _to_luma_chroma(rgb)
         else:
             points = _to_oklab(rgb) if self.name == "oklab" else rgb
         if not self.alpha:
@@ -290,3 +312,19 @@ def space(name: str, alpha: bool) -> Space:
     # The contract of the module: fp32 holds every squared distance exactly.
     assert sum(e * e for e in chosen.extent) < 2**24
     return chosen
+
+
+@functools.cache
+def luma_chroma(alpha: bool) -> Space:
+    """Y Cb Cr of 8-bit values (ITU-R BT.601) in quarters of a step, where error diffusion compares colours.
+
+    Coordinates of colours are 256 to 1276, so that a colour and the errors of others may be beyond black and white.
+    It is no space of `NAMES`: there is no way back from its coordinates to colours.
+
+    Parameters
+    ----------
+    alpha : bool
+        Whether colours have alpha.
+    """
+    extent, neutral = (1532, 1532, 1532), (766, 766, 766)
+    return Space(LUMA_CHROMA, alpha, (*extent, 510) if alpha else extent, neutral if alpha else (), 4.0)

@@ -1,1 +1,1 @@
-"""Dithers by name, and ordered dithering."""
+"""Dithers by name: ordered ones, and error diffusion."""

@@ -39,6 +39,8 @@ class Ditherer(Protocol):
 
 
 _DITHERERS: dict[str, Ditherer] = {}
+DEFAULT = "leaky"
+"""What ``dither=True`` stands for."""
 
 
 def register_dither(name: str, ditherer: Ditherer) -> None:
@@ -63,8 +65,9 @@ def find_dither(dither: Any) -> Ditherer | None:
 
     Parameters
     ----------
-    dither : None, str or object
-        None (nearest colour), a registered name, or an object with a method ``dither`` of `Ditherer`'s form.
+    dither : None, bool, str or object
+        None or False (nearest colour), True (`DEFAULT`), a registered name, or an object with a method ``dither`` of
+        `Ditherer`'s form.
 
     Returns
     -------
@@ -77,20 +80,15 @@ def find_dither(dither: Any) -> Ditherer | None:
     InvalidType
         If it is neither.
     """
-    if dither is None:
-        return None
+    allowed = f"allowed: None, a bool, {', '.join(map(repr, dither_names()))}, or an object with a method dither()"
+    if dither is None or isinstance(dither, bool):
+        return _DITHERERS[DEFAULT] if dither else None
     if isinstance(dither, str):
         if dither not in _DITHERERS:
-            raise InvalidArgument(
-                f"dither is {dither!r}; allowed: None, {', '.join(map(repr, dither_names()))}, "
-                "or an object with a method dither()"
-            )
+            raise InvalidArgument(f"dither is {dither!r}; {allowed}")
         return _DITHERERS[dither]
     method = getattr(dither, "dither", None)
     if isinstance(dither, type) or not callable(method):
-        raise InvalidType(
-            f"dither is a {type(dither).__name__}; allowed: None, {', '.join(map(repr, dither_names()))}, "
-            "or an object with a method dither()"
-        )
+        raise InvalidType(f"dither is a {type(dither).__name__}; {allowed}")
     found: Ditherer = method
     return found

@@ -75,6 +75,8 @@ class PinwheelHalftoner(Estimator):
     block cannot pass on is dropped: at most half a white pixel in two blocks, of either sign.
     """
 
+    stateless = True
+
     def __init__(
         self,
         block_size: int = 32,
@@ -143,6 +145,21 @@ class PinwheelHalftoner(Estimator):
             error_limit=self._error_units(PALETTE_LIMIT),
             seed=settings.seed,
         )
+
+    def fit(self, images: Any = None, y: Any = None) -> PinwheelHalftoner:  # noqa: ARG002
+        """Learns nothing: for scikit-learn's pipelines, which call it on every step.
+
+        Parameters
+        ----------
+        images, y
+            Ignored.
+
+        Returns
+        -------
+        PinwheelHalftoner
+            The engine itself.
+        """
+        return self
 
     @overload
     def transform(

@@ -8,6 +8,7 @@ from typing import Any
 
 from clquant import params
 from clquant.color.palette import Palette
+from clquant.estimator import weights_of
 from clquant.images import ImageLike, Picture, several
 from clquant.images.batches import listed, read_in_groups, session_of
 from clquant.kmeans.fit import Fit, Rules
@@ -114,13 +115,17 @@ class KMeansPalette(PaletteEngine):
         self.random_state = random_state
         self.queue = queue
 
-    def fit(self, images: Any, sample_weight: Any = None, *, progress: ProgressCallback | None = None) -> KMeansPalette:
+    def fit(
+        self, images: Any, y: Any = None, sample_weight: Any = None, *, progress: ProgressCallback | None = None
+    ) -> KMeansPalette:
         """Learn a palette from one image, or one that several share.
 
         Parameters
         ----------
         images : image, or list, tuple or iterator of images
             Whatever `clquant.images.read` takes.
+        y : None
+            Ignored, as in scikit-learn's pipelines. (H, W) weights in its place are taken as `sample_weight`.
         sample_weight : array_like, device array, gray picture or its path, or a list of them, optional
             (H, W) an image: what each pixel counts. Integers are taken as they are; floats become fixed-point numbers
             (see `clquant.histogram.weights.fixed_point_weights`).
@@ -141,7 +146,7 @@ class KMeansPalette(PaletteEngine):
         StoppedError
             If `progress` returned False; what was learned before stands.
         """
-        palette, inertia, steps = Fit(self, several(images), sample_weight, progress).run()
+        palette, inertia, steps = Fit(self, several(images), weights_of(y, sample_weight), progress).run()
         self.inertia_ = inertia()  # the last that can fail, so that nothing or all of it is new
         self.palette_, self.n_iter_ = palette, steps
         return self

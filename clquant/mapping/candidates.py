@@ -18,7 +18,7 @@ from clquant.mapping.candidates_lanes import WHOLE_SHIFT, int4
 from clquant.runtime import Buffer, Kernel, LocalMemory, Scope, Session
 
 # log2 of a cell's side, by space and by whether alpha is an axis: about 2^15 to 2^16 cells each.
-FINE_SHIFT = {"srgb": (3, 5), "linear": (6, 7), "oklab": (5, 7)}
+FINE_SHIFT = {"srgb": (3, 5), "linear": (6, 7), "oklab": (5, 7), "ycbcr": (5, 7)}
 # From this many comparisons on cells are half as long: where both cost the same on an NVIDIA H200.
 FINER_PAYS = 1 << 37
 # Cells of the grid that a fine grid's lists are made from are 4 times as long.

@@ -18,7 +18,7 @@ from clquant.runtime import Buffer, Scope, Session
 
 LANES = 8
 # log2 of a cell's side, by space and by whether alpha is an axis.
-SHIFT = {"srgb": (4, 6), "linear": (7, 8), "oklab": (7, 8)}
+SHIFT = {"srgb": (4, 6), "linear": (7, 8), "oklab": (7, 8), "ycbcr": (7, 8)}
 # From so many colours on it is one less. Every grid is made by way of one whose cells are 4 times as long.
 MANY_COLORS = 1024
 PARENT_STEP = 2

@@ -124,7 +124,7 @@ class Mapper:
     @property
     def points_are_colors(self) -> bool:
         """Whether the nearest entry is the one of the least squared distance of plain RGB."""
-        return not self._exact_ties and not self._city_block
+        return self._space.name == "srgb" and not self._space.alpha and not self._city_block
 
     @property
     def made_bytes(self) -> int:
@@ -348,7 +348,7 @@ class Mapper:
     @property
     def _exact_ties(self) -> bool:
         """Whether differing colours may be one point, so that plain values decide."""
-        return self._space.alpha or self._space.name != "srgb"
+        return not self._space.is_injective
 
     def _transparent(self) -> np.int32:
         index = self._palette.transparent_index

@@ -8,6 +8,7 @@ from typing import Any
 from clquant import params
 from clquant.color import spaces
 from clquant.color.palette import Palette, checked_fixed
+from clquant.estimator import weights_of
 from clquant.histogram.weights import checked_weights, resampled
 from clquant.images import ImageLike, device_arrays, read_many, several
 from clquant.images.batches import listed, session_of
@@ -117,6 +118,7 @@ class NeuQuantCL(PaletteEngine):
     def fit(
         self,
         images: ImageLike | Sequence[ImageLike],
+        y: Any = None,
         sample_weight: Any = None,
         *,
         progress: ProgressCallback | None = None,
@@ -127,6 +129,8 @@ class NeuQuantCL(PaletteEngine):
         ----------
         images : image, or list, tuple or iterator of images
             Whatever `clquant.images.read` takes; several are trained on as one picture, end to end.
+        y : None
+            Ignored, as in scikit-learn's pipelines. (H, W) weights in its place are taken as `sample_weight`.
         sample_weight : array_like, device array, gray picture or its path, or a list of them, optional
             (H, W) an image: what each pixel counts. The map learns from as many pixels as there are, in which each
             stands as often as it counts (`clquant.histogram.weights.resampled`), so pixels that count next to
@@ -148,7 +152,7 @@ class NeuQuantCL(PaletteEngine):
         """
         images = several(images)
         pictures = read_many(images)
-        weights = checked_weights(sample_weight, pictures, images)[0]
+        weights = checked_weights(weights_of(y, sample_weight), pictures, images)[0]
         clear = False
         if weights is not None:
             picture, clear = resampled(pictures, weights, self.queue)

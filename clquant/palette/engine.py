@@ -14,9 +14,11 @@ from clquant.color import spaces
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
 from clquant.dithering.registry import Ditherer, find_dither
-from clquant.estimator import Estimator
+from clquant.estimator import Estimator, weights_of
 from clquant.images import ImageLike
+from clquant.images import read as read_picture
 from clquant.mapping import lookup, pipeline
+from clquant.mapping.error import mean_squared_error
 from clquant.mapping.nearest import METRICS
 from clquant.palette.target_quality import FewestColors, allowed_error
 from clquant.runtime import CommandQueue, HostResult, ProgressCallback, open_session
@@ -54,8 +56,8 @@ def predict(
     metric : str
         ``"l2"``: the nearest colour has the least squared distance; ``"l1"``: the least sum of absolute differences.
         A way to dither has its own.
-    dither : None, str or object
-        None maps each pixel to its nearest colour; ties go to the entry nearer in plain 8-bit values, then to
+    dither : None, bool, str or object
+        None or False maps each pixel to its nearest colour; ties go to the entry nearer in plain 8-bit values, then to
         the lowest index. A name or an object chooses a way to dither.
     queue : pyopencl.CommandQueue, optional
     progress : callable, optional
@@ -145,14 +147,18 @@ class PaletteEngine(Estimator, abc.ABC):
     palette_: Palette
 
     @abc.abstractmethod
-    def fit(self, images: Any, sample_weight: Any = None, *, progress: ProgressCallback | None = None) -> Any:
+    def fit(
+        self, images: Any, y: Any = None, sample_weight: Any = None, *, progress: ProgressCallback | None = None
+    ) -> Any:
         """Learn `palette_` from one image, or one that several share.
 
         Parameters
         ----------
         images : image, or list, tuple or iterator of images
+        y : None
+            Ignored, as in scikit-learn's pipelines. (H, W) weights in its place are taken as `sample_weight`.
         sample_weight : optional
-            What each pixel counts, where the engine knows weights.
+            What each pixel counts, if the engine knows weights.
         progress : callable, optional
             Called with (done, total) steps; returning False stops the job.
 
@@ -211,11 +217,11 @@ class PaletteEngine(Estimator, abc.ABC):
         ----------
         image : image
             Whatever `clquant.images.read` takes.
-        dither : None, str or object
-            None maps each pixel to its nearest colour in the engine's ``color_space``; ties go to the entry nearer in
-            plain 8-bit values, then to the lowest index. ``"blue-noise"``, ``"bayer"`` (or ``"bayer2"`` to
-            ``"bayer16"``), ``"floyd-steinberg"``, ``"pinwheel"``, or an object with a method `dither`, such as an
-            `OrderedDither`, chooses a way to dither.
+        dither : None, bool, str or object
+            None or False maps each pixel to its nearest colour in the engine's ``color_space``; ties go to the entry
+            nearer in plain 8-bit values, then to the lowest index. True is ``"leaky"``; that name, ``"blue-noise"``,
+            ``"bayer"`` (or ``"bayer2"`` to ``"bayer16"``), ``"pinwheel"``, the names of `ErrorDiffusion`'s filters,
+            or an object with a method `dither` (`OrderedDither`, `ErrorDiffusion`) choose a way to dither.
         progress : callable, optional
             Called with (done, total) parts of the image; returning False stops the job.
 
@@ -278,14 +284,14 @@ class PaletteEngine(Estimator, abc.ABC):
         return quantize(image, **self._given(dither, progress))
 
     def fit_predict(
-        self, image: ImageLike, sample_weight: Any = None, *, progress: ProgressCallback | None = None
+        self, image: ImageLike, y: Any = None, sample_weight: Any = None, *, progress: ProgressCallback | None = None
     ) -> Any:
         """`fit` on one image, then `predict` of it; the image is read, and copied to the device, once.
 
         Parameters
         ----------
         image : image
-        sample_weight : optional
+        y, sample_weight : optional
             As `fit`.
         progress : callable, optional
             As `fit`, then as `predict`.
@@ -305,7 +311,7 @@ class PaletteEngine(Estimator, abc.ABC):
             source = picture.send(session, scope)
             shape = (picture.height, picture.width)
             room = None if picture.on_device else HostResult(session, shape, np.uint8, ahead=True)
-            palette, end_fit = self._begin_fit(source, sample_weight, progress)
+            palette, end_fit = self._begin_fit(source, weights_of(y, sample_weight), progress)
             try:
                 space, metric = self.color_space, self.metric
                 return pipeline.indices(
@@ -315,14 +321,14 @@ class PaletteEngine(Estimator, abc.ABC):
                 end_fit()
 
     def fit_transform(
-        self, image: ImageLike, sample_weight: Any = None, *, progress: ProgressCallback | None = None
+        self, image: ImageLike, y: Any = None, sample_weight: Any = None, *, progress: ProgressCallback | None = None
     ) -> Any:
         """`fit` on one image, then `transform` of it; the image is read once.
 
         Parameters
         ----------
         image : image
-        sample_weight : optional
+        y, sample_weight : optional
             As `fit`.
         progress : callable, optional
             As `fit`, then as `transform`.
@@ -337,14 +343,52 @@ class PaletteEngine(Estimator, abc.ABC):
             As `fit` and `transform`.
         """
         picture = images.read(image)
-        self.fit(picture, sample_weight, progress=progress)
+        self.fit(picture, y, sample_weight, progress=progress)
         return self.transform(picture, progress=progress)
+
+    def score(self, images: Any, y: Any = None) -> float:  # noqa: ARG002
+        """How well `palette_` shows images, for scikit-learn's searches: higher is better.
+
+        Parameters
+        ----------
+        images : image, or list or tuple of images
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+            Minus the mean squared error per channel, of 8-bit sRGB values, over all images' pixels, undithered.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InvalidArgument, InvalidType, FileError
+            As `predict`.
+        """
+        self._check_fitted("palette_")
+        given = images if isinstance(images, list | tuple) else [images]
+        read = [read_picture(one, argument=f"images[{i}]") for i, one in enumerate(given)]
+        errors = [
+            mean_squared_error(
+                one,
+                self.palette_,
+                color_space=self.color_space,
+                metric=self.metric,
+                error_space="srgb",
+                queue=self.queue,
+            )
+            for one in read
+        ]
+        pixels = [one.pixels for one in read]
+        return -sum(e * n for e, n in zip(errors, pixels, strict=True)) / sum(pixels)
 
     def _begin_fit(
         self, images: Any, sample_weight: Any, progress: ProgressCallback | None
     ) -> tuple[Palette, Callable[[], None]]:
         """`fit` as far as the palette takes it. What comes with that does the rest, at its first call alone."""
-        self.fit(images, sample_weight, progress=progress)
+        self.fit(images, sample_weight=sample_weight, progress=progress)
         return self.palette_, lambda: None
 
     def _given(self, dither: Any, progress: ProgressCallback | None) -> dict[str, Any]:

@@ -73,7 +73,7 @@ class FewestColors:
 
     def _reaches(self, count: int) -> bool:
         self.engine.set_params(n_colors=count)
-        self.engine.fit(self.pictures, self.weight)
+        self.engine.fit(self.pictures, sample_weight=self.weight)
         learned = {name: value for name, value in vars(self.engine).items() if name.endswith("_")}
         errors = [self._error(picture) for picture in self.pictures]
         pixels = [picture.pixels for picture in self.pictures]

@@ -175,7 +175,7 @@ def test_bands_leave_room_for_the_errors_between_blocks(device, rng, monkeypatch
 def test_any_work_group_gives_the_same(device, rng, monkeypatch):
     image = gradient(40, 90, rng)
     expected = PinwheelHalftoner(8, queue=runtime.default_queue(device)).transform(image)
-    for limits in ("work_group=1", "work_group=4", "local_memory=512"):
+    for limits in ("work_group=1", "work_group=4", "local_memory=1024"):
         monkeypatch.setenv("CLQUANT_LIMITS", limits)
         assert np.array_equal(PinwheelHalftoner(8, queue=runtime.default_queue(device)).transform(image), expected)
 

@@ -39,7 +39,7 @@ from clquant.images import files
         (lambda: params.choice("mode", "c", ["a", "b"]), "mode is 'c'; allowed: 'a', 'b'"),
         (lambda: params.choice("mode", np.zeros(3), ["a", None]), r"mode is array of shape \(3,\)"),
         (lambda: params.boolean("flag", 1), "flag is 1; allowed: True or False"),
-        (lambda: params.seed(None), "random_state is None; allowed: an integer from 0"),
+        (lambda: params.seed("0"), "random_state is '0'; allowed: an integer from 0"),
         (lambda: params.seed(2**64), "random_state is 18446744073709551616"),
         (lambda: params.callback("progress", 3), "progress is 3; allowed: a callable or None"),
     ],

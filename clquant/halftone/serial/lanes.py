@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from clquant import runtime
-from clquant.halftone.serial.wavefront import tiles_of, waves
+from clquant.dithering.wavefront import tiles_of, waves
 
 STRIPS = (8, 4, 2, 1)
 """Strips of so many rows as there are lanes that a tile may have, besides all of a picture's."""
+
+LAG = 2
+"""Pixels that a row is behind the one above."""
 
 WAVE = 9
 """Place of a wave's number among a kernel's arguments from the image on."""
@@ -101,7 +104,7 @@ class SerialLanes:
     def _cost(self, strips: int) -> int:
         """How long a picture takes by tiles of so many strips, in pixels of a compute unit."""
         rows, columns = self._tile(strips)
-        down, across = tiles_of(self._height, self._width, rows, columns)
+        down, across = tiles_of(self._height, self._width, rows, columns, LAG)
         launches = across + 2 * (down - 1)
         turns = -(-down * across // (launches * self._session.limits.compute_units))
         steps = min(columns, self._width + 2 * self._form.lanes)
@@ -145,6 +148,6 @@ class SerialLanes:
     ) -> None:
         launch, first = prepared[0], len(self._arguments)
         launch.set(first, image, output)
-        for wave, first_tile, tiles in waves(count, self._width, *self._tile(self._strips)):
+        for wave, first_tile, tiles in waves(count, self._width, *self._tile(self._strips), LAG):
             launch.set(first + WAVE, np.int32(wave), np.int32(first_tile))
             launch.queue(tiles)

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from clquant import runtime
-from clquant.halftone.serial.wavefront import waves
+from clquant.dithering.wavefront import waves
 
 FILE = "halftone/serial/tiles.cl"
 ROWS, COLUMNS = 32, 64
 """Of a tile."""
+LAG = 2
+"""Pixels that a row is behind the one above."""
 
 
 class SerialTiles:
@@ -69,6 +71,6 @@ class SerialTiles:
         errors = scope.empty((count + 1) * self._errors_bytes)
         session.copy(errors, self._above, self._errors_bytes)
         given = (*self._arguments, image, output, errors, np.int32(count), np.int32(self._width))
-        for wave, first, tiles in waves(count, self._width, ROWS, COLUMNS):
+        for wave, first, tiles in waves(count, self._width, ROWS, COLUMNS, LAG):
             session.launch(self._kernel, tiles * lanes, lanes, *given, np.int32(wave), np.int32(first))
         session.copy(self._above, errors, self._errors_bytes, count * self._errors_bytes)

@@ -1,0 +1,34 @@
+/* Error diffusion left to right in wavefronts, equal to the serial scan.
+ * Source: P. T. Metaxas, "Optimal parallel error-diffusion dithering", SPIE 3648 (1999).
+ *
+ * Pictures are cut into tiles of ROWS rows by COLUMNS pixels, each row LAG pixels further left than the one above
+ * (LAG * ROWS <= COLUMNS); LAG is one more than a share of an error reaches back. Tile (i, j) waits for (i, j - 1) and
+ * (i - 1, j + 1), so tiles of equal j + 2 i run at once, a work-group each. In a tile, row r runs LAG pixels behind row
+ * r - 1.
+ */
+#include "dithering/error_diffusion.h"
+
+#define AT(columns, below) convert_int4(errors[here - (below) * (long)(width + 4) - (columns)])
+
+/* One wave of tiles.
+ * NDRange: 1-D, a work-group a tile, any size; row r of a tile is taken by work-item r modulo the group's size.
+ * image uchar [rows][width][CHANNELS]; output INDEX [rows][width]; extent: largest value of each component; strength in
+ * 1/256. errors short4 [2 + rows][2 + width + 2]: two rows above the image, two columns of 0 on each side. */
+__kernel void diffuse_wave(DIFFUSION_PARAMETERS, __global short4 *errors, int rows, int width, int wave,
+                           int first_tile)
+{
+    const int tile_row = first_tile + (int)get_group_id(0);
+    const int x0 = (wave - 2 * tile_row) * COLUMNS;
+    for (int step = 0; step < COLUMNS; step++) {
+        for (int r = (int)get_local_id(0); r < ROWS; r += (int)get_local_size(0)) {
+            const int row = tile_row * ROWS + r;
+            const int x = x0 + step - LAG * r;
+            if (row < rows && x >= 0 && x < width) {
+                const long here = (long)(row + 2) * (width + 4) + x + 2;
+                const long at = (long)row * width + x;
+                errors[here] = convert_short4(diffuse(DIFFUSION_ARGUMENTS, at, at, ARRIVING));
+            }
+        }
+        barrier(CLK_GLOBAL_MEM_FENCE);
+    }
+}

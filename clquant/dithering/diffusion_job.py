@@ -1,0 +1,74 @@
+"""What the two scans of error diffusion share: checked parameters, and a kernel's constants and first arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clquant.color.spaces import Space
+from clquant.dithering.error_filters import ErrorFilter
+from clquant.mapping.candidates_lanes import int4
+from clquant.mapping.nearest import Mapper
+from clquant.runtime import Buffer
+
+MAX_PLAIN = 255
+
+
+@dataclass(frozen=True)
+class BandRows:
+    """Rows of a picture that are scanned together.
+
+    Attributes
+    ----------
+    origin : int
+        The first row that is on the device.
+    row0, row1 : int
+        Entries are chosen for rows row0 to row1 - 1.
+    """
+
+    origin: int
+    row0: int
+    row1: int
+
+
+@dataclass(frozen=True)
+class DiffusionParams:
+    """Checked parameters of an error diffusion.
+
+    Attributes
+    ----------
+    filter : ErrorFilter
+    strength : int
+        In 1/256.
+    serpentine : bool
+    space : Space
+        Where colours are compared.
+    plain_errors : bool
+        Whether errors are of 8-bit values, else of the space's coordinates.
+    tile_size : int or None
+    """
+
+    filter: ErrorFilter
+    strength: int
+    serpentine: bool
+    space: Space
+    plain_errors: bool
+    tile_size: int | None
+
+    def constants(self) -> dict[str, int | str]:
+        """Compile-time constants of `cl/dithering/error_diffusion.h`, besides the mapper's."""
+        arriving = " + ".join(f"{weight} * AT({column}, {row})" for column, row, weight in self.filter.shares)
+        return {"ARRIVING": f"({arriving})", "DIVISOR": self.filter.divisor, "PLAIN_ERRORS": int(self.plain_errors)}
+
+    def arguments(self, mapper: Mapper, image: Buffer, output: Buffer) -> tuple[Any, ...]:
+        """What kernels of `cl/dithering/error_diffusion.h` begin with.
+
+        Parameters
+        ----------
+        mapper : Mapper
+        image, output : pyopencl.Buffer
+        """
+        extent = (MAX_PLAIN,) * 4 if self.plain_errors else self.space.extent
+        return *mapper.arguments(), image, output, int4(extent), np.int32(self.strength)

@@ -1,0 +1,81 @@
+"""Error diffusion left to right in wavefronts of skewed tiles, equal to the serial scan."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clquant import runtime
+from clquant.dithering.diffusion_job import BandRows, DiffusionParams
+from clquant.dithering.wavefront import waves
+from clquant.images import Picture
+from clquant.mapping.nearest import Mapper
+
+FILE = "dithering/diffusion_waves.cl"
+ROWS = 32
+"""Of a tile; it has this times the filter's lag columns."""
+ERROR_BYTES = 8
+MARGIN = 2
+"""Rows above, and columns of 0 on each side, that the filters look at."""
+
+
+class WaveScan:
+    """The scan's launches for the bands of one picture, top to bottom; device memory belongs to a scope.
+
+    Parameters
+    ----------
+    session : runtime.Session
+    scope : runtime.Scope
+    mapper : Mapper
+    picture : Picture
+    given : DiffusionParams
+    """
+
+    rows = ROWS
+    overlap = 0
+
+    def __init__(
+        self,
+        session: runtime.Session,
+        scope: runtime.Scope,
+        mapper: Mapper,
+        picture: Picture,
+        given: DiffusionParams,
+    ) -> None:
+        self._session, self._mapper, self._given, self._width = session, mapper, given, picture.width
+        lag = given.filter.lag
+        self._columns = ROWS * lag
+        constants = {**mapper.constants(picture.channels), **given.constants()}
+        program = session.program(FILE, **constants, ROWS=ROWS, COLUMNS=self._columns, LAG=lag)
+        self._kernel = program.kernel("diffuse_wave")
+        # Barriers cost a CPU a switch between work-items; one work-item does a tile's rows in turn there.
+        self._group = 1 if session.limits.is_cpu else session.work_group_size(self._kernel, ROWS)
+        self._above = scope.zeros(MARGIN * self._error_row)
+
+    @property
+    def _error_row(self) -> int:
+        return ERROR_BYTES * (self._width + 2 * MARGIN)
+
+    @property
+    def row_bytes(self) -> int:
+        """A row of the picture in the largest of a band's buffers, the errors, with its share of the rows above."""
+        return self._error_row + -(-MARGIN * self._error_row // ROWS)
+
+    def run(self, scope: runtime.Scope, image: runtime.Buffer, output: runtime.Buffer, band: BandRows) -> None:
+        """Queue a band.
+
+        Parameters
+        ----------
+        scope : runtime.Scope
+        image, output : runtime.Buffer
+            The pixels from row `band.origin` on, where the entries from row `band.row0` on go.
+        band : BandRows
+        """
+        session, count, above = self._session, band.row1 - band.row0, MARGIN * self._error_row
+        errors = scope.zeros(above + count * self._error_row)
+        session.copy(errors, self._above, above)
+        given = self._given.arguments(self._mapper, image, output)
+        sizes = np.int32(count), np.int32(self._width)
+        for wave, first, tiles in waves(count, self._width, ROWS, self._columns, self._given.filter.lag):
+            now = np.int32(wave), np.int32(first)
+            session.launch(self._kernel, tiles * self._group, self._group, *given, errors, *sizes, *now)
+        session.copy(self._above, errors, above, count * self._error_row)

@@ -1,0 +1,87 @@
+"""The measures in float64 on the host, for samples of any kind; of 8-bit levels the device has them within a bound."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import InvalidArgument
+
+Numbers = npt.NDArray[np.generic]
+Float = npt.NDArray[np.float64]
+
+LUMA = (299, 587, 114)  # Rec. 601, thousandths
+WINDOW = 11
+_BLOCK = 1 << 22  # samples; bounds the float64 copies of large pictures
+
+
+def picture_shape(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Height and width of samples (H, W) or (H, W, C).
+
+    Raises
+    ------
+    InvalidArgument
+        If there is another number of axes.
+    """
+    if len(shape) not in (2, 3):
+        raise InvalidArgument(f"a picture is (H, W) or (H, W, C), got shape {shape}")
+    return shape[0], shape[1]
+
+
+def mean_squared_error(a: Numbers, b: Numbers) -> float:
+    """Mean squared difference over all samples."""
+    rows = max(1, _BLOCK // max(1, a[0].size))
+    total = 0.0
+    for start in range(0, a.shape[0], rows):
+        difference = a[start : start + rows].astype(np.float64) - b[start : start + rows].astype(np.float64)
+        total += float(np.vdot(difference, difference))
+    return total / a.size
+
+
+def similarity(first: Numbers, second: Numbers, peak: float) -> float:
+    """Mean SSIM of the lumas (see `clquant.quality.ssim`)."""
+    a, b = luma(first), luma(second)
+    mean_a, mean_b = _blur(a), _blur(b)
+    var_a = _blur(a * a) - mean_a * mean_a
+    var_b = _blur(b * b) - mean_b * mean_b
+    covariance = _blur(a * b) - mean_a * mean_b
+    c1, c2 = (0.01 * peak) ** 2, (0.03 * peak) ** 2
+    top = (2 * mean_a * mean_b + c1) * (2 * covariance + c2)
+    return float(np.mean(top / ((mean_a**2 + mean_b**2 + c1) * (var_a + var_b + c2))))
+
+
+def visual_error(first: Numbers, second: Numbers, falloff: float) -> float:
+    """Mean squared difference of the lumas behind a low-pass ``exp(-falloff * f)``, f in cycles per pixel."""
+    difference = luma(second) - luma(first)
+    fy = np.fft.fftfreq(difference.shape[0])[:, None]
+    fx = np.fft.rfftfreq(difference.shape[1])[None, :]
+    seen = np.fft.irfft2(np.fft.rfft2(difference) * np.exp(-falloff * np.hypot(fy, fx)), s=difference.shape)
+    return float(np.mean(seen**2))
+
+
+def luma(picture: Numbers) -> Float:
+    """Rec. 601 luma; of fewer than three channels the first."""
+    picture_shape(picture.shape)
+    values = picture.astype(np.float64)
+    if values.ndim == 2:
+        return values
+    if values.shape[2] < 3:
+        return np.ascontiguousarray(values[..., 0])
+    made: Float = values[..., :3] @ (np.array(LUMA) / 1000)
+    return made
+
+
+def gaussian(sigma: float, radius: int) -> Float:
+    """(2 radius + 1,) weights of a Gaussian window; their sum is 1."""
+    window = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
+    made: Float = window / window.sum()
+    return made
+
+
+def _blur(picture: Float) -> Float:
+    """Means over the windows of `similarity`; sides shrink by 10."""
+    window = gaussian(1.5, WINDOW // 2)
+    height, width = picture.shape
+    rows = sum(window[i] * picture[i : height - WINDOW + 1 + i] for i in range(WINDOW))
+    blurred: Float = sum(window[i] * rows[:, i : width - WINDOW + 1 + i] for i in range(WINDOW))
+    return blurred

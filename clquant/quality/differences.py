@@ -1,0 +1,196 @@
+"""Mean colour differences as the eye sees them: CIEDE2000 or Euclidean in OKLab, with or without a blur of light."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import images, params
+from clquant.color import spaces
+from clquant.images import ImageLike, Picture
+from clquant.quality.pair import Pair, Rows, bands
+from clquant.quality.similarity import half_window
+from clquant.quality.total import Total
+from clquant.runtime import Buffer, CommandQueue, InvalidArgument, Kernel, Program, Scope, Session
+
+FORMULAS = ("ciede2000", "oklab")
+STEPS_PER_UNIT = 1 << 20  # of the integers that are summed
+ROTATION_STEPS = 4096
+CPU_LANES = 8
+BYTES_PER_COLOR = 16
+BAND_BYTES = 1 << 28  # of blurred colours that are in memory at once
+MAX_BAND = 1 << 30  # bytes: fewer pixels per work-item than llvmpipe's loops have turns
+WINDOW_SIGMAS = 10 / 3  # radius of the blur's window: 5 pixels for the default
+
+
+def color_difference(
+    original: ImageLike, result: ImageLike, formula: str = "ciede2000", *, queue: CommandQueue | None = None
+) -> float:
+    """Mean colour difference of two pictures, pixel by pixel.
+
+    Parameters
+    ----------
+    original, result : image
+        Of one height and width, as the engines take them (see `clquant.images`); sRGB. Alpha is not looked at.
+    formula : str
+        ``"ciede2000"``, with all weights 1, or ``"oklab"``: 100 times the Euclidean distance in OKLab.
+    queue : pyopencl.CommandQueue, optional
+
+    Returns
+    -------
+    float
+        0 for equal pictures; 100 from black to white. Computed in single precision by operations that every device
+        rounds alike, and summed as integers: the result is the same on every device, and within 1e-3 of that of double
+        precision.
+
+    Raises
+    ------
+    InvalidType, FileError
+        If one is no picture.
+    InvalidArgument
+        If heights or widths differ.
+
+    Notes
+    -----
+    G. Sharma, W. Wu, E. N. Dalal, "The CIEDE2000 color-difference formula", Color Research and Application 30 (2005);
+    white is D65. B. Ottosson, "A perceptual color space for image processing" (2020).
+    """
+    pair = _read(original, result)
+    session = pair.open(queue)
+    kernel = _program(session, formula).kernel("differences")
+    with session.scope() as scope:
+        tables = _light(scope), _rotation(scope)
+        sent, total = pair.send(session, scope), Total(session, scope)
+        for row0, row1 in bands(sent, session, pair.width * pair.channels, MAX_BAND):
+            n = (row1 - row0) * pair.width
+            rows = zip((pair.first, pair.second), sent.rows(session, scope, row0, row1), strict=True)
+            pixels = [argument for picture, own in rows for argument in _pixels(picture, own)]
+            total.launch(kernel, -(-n // _lanes(session)), *tables, *pixels, np.uint64(n))
+        return total.value() / (STEPS_PER_UNIT * pair.first.pixels)
+
+
+def blurred_color_difference(
+    original: ImageLike,
+    result: ImageLike,
+    sigma: float = 1.5,
+    formula: str = "ciede2000",
+    *,
+    queue: CommandQueue | None = None,
+) -> float:
+    """Mean colour difference of two pictures after a blur in linear light, for dithers: what differs from afar.
+
+    Parameters
+    ----------
+    original, result : image
+        As `color_difference` takes them.
+    sigma : float
+        Of the Gaussian, in pixels, 0.3 to 30; its window reaches as far as 10/3 of it, rounded up, and where it leaves
+        the picture the edge is repeated.
+    formula : str
+        As in `color_difference`.
+    queue : pyopencl.CommandQueue, optional
+
+    Returns
+    -------
+    float
+        As of `color_difference`.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument, FileError
+        As `color_difference`.
+    """
+    sigma = params.real("sigma", sigma, 0.3, 30.0)
+    pair = _read(original, result)
+    session = pair.open(queue)
+    program = _program(session, formula)
+    blur = _Blur(session, program.kernel("blur_columns"), pair, sigma)
+    kernel = program.kernel("blurred_differences")
+    with session.scope() as scope:
+        blur.upload(scope)
+        rotation = _rotation(scope)
+        sent, total = pair.send(session, scope), Total(session, scope)
+        for row0, row1 in bands(sent, session, BYTES_PER_COLOR * pair.width, BAND_BYTES, reach=blur.radius):
+            with session.scope() as band:
+                blurred = blur.columns(sent, scope, band, row0, row1)
+                n = (row1 - row0) * pair.width
+                given = (rotation, *blurred, np.uint32(pair.width), np.uint32(n), blur.weights, np.uint32(blur.radius))
+                total.launch(kernel, -(-n // _lanes(session)), *given)
+        return total.value() / (STEPS_PER_UNIT * pair.first.pixels)
+
+
+class _Blur:
+    """The blur along columns of both pictures of a pair."""
+
+    def __init__(self, session: Session, kernel: Kernel, pair: Pair, sigma: float) -> None:
+        self._session, self._kernel = session, kernel
+        self._height, self._width = pair.height, pair.width
+        self._sigma, self.radius = sigma, math.ceil(WINDOW_SIGMAS * sigma)
+
+    def upload(self, scope: Scope) -> None:
+        """Send the tables."""
+        self._light = _light(scope)
+        self.weights = scope.upload(half_window(self._sigma, self.radius))
+
+    def columns(self, pair: Pair, scope: Scope, band: Scope, row0: int, row1: int) -> tuple[Buffer, Buffer]:
+        """Rows ``row0..row1`` of both pictures, blurred."""
+        there, end = max(row0 - self.radius, 0), min(row1 + self.radius, self._height)
+        sizes = [np.uint32(v) for v in (self._width, self._height, there, row0, row1 - row0)]
+        group = self._session.work_group_size(self._kernel, 64)
+        made = []
+        pictures = pair.first, pair.second
+        for picture, rows in zip(pictures, pair.rows(self._session, scope, there, end), strict=True):
+            n = (row1 - row0) * self._width
+            blurred = band.empty(BYTES_PER_COLOR * n)
+            given = (self._light, *_pixels(picture, rows), *sizes, self.weights, np.uint32(self.radius), blurred)
+            self._session.launch(self._kernel, n, group, *given)
+            made.append(blurred)
+        return made[0], made[1]
+
+
+def _read(original: ImageLike, result: ImageLike) -> Pair:
+    first = images.read(original, argument="original")
+    second = first if result is original else images.read(result, argument="result")
+    if (first.height, first.width) != (second.height, second.width):
+        shapes = f"{first.width} x {first.height} and {second.width} x {second.height} pixels"
+        raise InvalidArgument(f"original and result must be of one size, got {shapes}")
+    return Pair(first, second, first.shape)
+
+
+def _pixels(picture: Picture, rows: Rows) -> tuple[Any, ...]:
+    """What kernels take of a picture's rows: the buffer, the place of the first, and the bytes per pixel."""
+    return (*rows.arguments, np.uint32(picture.channels))
+
+
+def _lanes(session: Session) -> int:
+    """Pixels that a work-item takes at a time: CPUs compute on vectors of that many."""
+    return CPU_LANES if session.limits.is_cpu else 1
+
+
+def _program(session: Session, formula: str) -> Program:
+    oklab = params.choice("formula", formula, FORMULAS) == "oklab"
+    constants = {"LANES": _lanes(session), "OKLAB": int(oklab), "ROTATION_STEPS": ROTATION_STEPS}
+    return session.program("quality/differences.cl", **constants)
+
+
+def _light(scope: Scope) -> Buffer:
+    return scope.upload(spaces.linear_table(1 << 30))
+
+
+def _rotation(scope: Scope) -> Buffer:
+    return scope.upload(rotation_table())
+
+
+@functools.cache
+def rotation_table() -> npt.NDArray[np.float32]:
+    """(ROTATION_STEPS + 2,) float32: of CIEDE2000's rotation term, sin(60 degrees * exp(-(angle / 25 degrees)^2)) by
+    the sine of the angle; one entry more than is asked for, as an entry is read with the next.
+    """
+    sines = np.minimum(np.arange(ROTATION_STEPS + 2) / ROTATION_STEPS, 1.0)
+    turn = np.exp(-((np.degrees(np.arcsin(sines)) / 25) ** 2))
+    made: npt.NDArray[np.float32] = np.sin(np.radians(60 * turn)).astype(np.float32)
+    return made

@@ -1,0 +1,184 @@
+"""Two pictures to compare: read by one rule, and on the device band by band."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+
+from clquant import images, params
+from clquant.images import Picture, buffer_of
+from clquant.runtime import Array, Buffer, CommandQueue, InvalidArgument, Scope, Session, open_session
+
+Samples = npt.ArrayLike | Array | PIL.Image.Image
+Numbers = npt.NDArray[np.generic]
+_NAMES = "original", "result"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a picture on the device, packed.
+
+    Attributes
+    ----------
+    buffer : pyopencl.Buffer
+    begin : int
+        Byte of the first of them in the buffer.
+    """
+
+    buffer: Buffer
+    begin: int
+
+    @property
+    def arguments(self) -> tuple[Buffer, np.uint64]:
+        """What kernels take: the buffer and the place of the first row."""
+        return self.buffer, np.uint64(self.begin)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two pictures of 8-bit samples and one shape.
+
+    Attributes
+    ----------
+    first, second : Picture
+        (H, W, C); samples of another number of axes are rows of single samples.
+    shape : tuple of int
+        As given.
+    """
+
+    first: Picture
+    second: Picture
+    shape: tuple[int, ...]
+
+    @property
+    def height(self) -> int:
+        """Rows."""
+        return self.first.height
+
+    @property
+    def width(self) -> int:
+        """Pixels per row."""
+        return self.first.width
+
+    @property
+    def channels(self) -> int:
+        """Samples per pixel."""
+        return self.first.channels
+
+    def open(self, queue: CommandQueue | None) -> Session:
+        """A session on `queue`, else on the queue of what is on a device already."""
+        return open_session(queue, images.device_arrays([self.first, self.second]))
+
+    def on_host(self, queue: CommandQueue | None) -> tuple[Numbers, Numbers]:
+        """Both as arrays (H, W, C) on the host."""
+        session = self.open(queue)
+        return self.first.on_host(session), self.second.on_host(session)
+
+    def send(self, session: Session, scope: Scope) -> Pair:
+        """This pair, on its way to the device if that is worthwhile (see `Picture.send`)."""
+        first = self.first.send(session, scope)
+        same = self.second is self.first
+        return Pair(first, first if same else self.second.send(session, scope), self.shape)
+
+    def rows(self, session: Session, scope: Scope, row0: int, row1: int) -> tuple[Rows, Rows]:
+        """Rows ``row0..row1`` of both for what is queued from now on."""
+        first = _rows(self.first, session, scope, row0, row1)
+        return first, first if self.second is self.first else _rows(self.second, session, scope, row0, row1)
+
+
+def _rows(picture: Picture, session: Session, scope: Scope, row0: int, row1: int) -> Rows:
+    row_bytes = picture.width * picture.channels
+    if picture.device_array is not None:
+        return Rows(buffer_of(picture.device_array), picture.device_array.offset + row0 * row_bytes)
+    if picture.sent is not None:
+        return Rows(picture.sent.first_rows(row1), row0 * row_bytes)
+    return Rows(picture.upload(session, scope, row0, row1), 0)
+
+
+def bands(
+    pair: Pair, session: Session, row_bytes: int, room: int, rows: int | None = None, reach: int = 0
+) -> Iterator[tuple[int, int]]:
+    """Bands of result rows whose largest buffer stays within `room` bytes and the device's largest allocation.
+
+    Parameters
+    ----------
+    pair : Pair
+        After `Pair.send`; no band waits for more parts of pictures on their way than its last row needs.
+    session : Session
+    row_bytes : int
+        Of a row in the job's largest buffer besides the pictures.
+    room : int
+    rows : int, optional
+        Rows of the result; default: the pictures' height.
+    reach : int
+        Result row y needs the pictures' rows up to ``y + reach``, as far as there are such.
+
+    Yields
+    ------
+    (row0, row1)
+        Half-open, top to bottom.
+    """
+    height = pair.height if rows is None else rows
+    picture_rows = session.limits.max_alloc // (pair.width * pair.channels) - 2 * reach
+    most = max(1, min(room // row_bytes, session.limits.max_alloc // row_bytes, picture_rows))
+    sent = pair.first.sent
+    ends = [] if sent is None else [min(cut - reach, height) for cut in sent.cuts]
+    row0 = 0
+    for end in [*ends, height]:
+        while row0 < end:
+            row1 = min(end, row0 + most)
+            yield row0, row1
+            row0 = row1
+
+
+def as_pair(original: Samples, result: Samples) -> tuple[Numbers, Numbers] | Pair:
+    """What two pictures hold: a `Pair` of 8-bit samples (H, W, C), which a device compares, else arrays on the host.
+
+    Raises
+    ------
+    InvalidType
+        If one makes no array of numbers.
+    InvalidArgument
+        If the shapes differ or there is nothing to compare.
+    """
+    given = [_samples(name, one) for name, one in zip(_NAMES, (original, result), strict=True)]
+    a, b = given
+    if a.shape != b.shape or a.size == 0 or a.ndim == 0:
+        raise InvalidArgument(f"original and result must be non-empty and of one shape, got {a.shape} and {b.shape}")
+    if any(one.dtype != np.uint8 for one in given):
+        x, y = (params.array(name, one, "numbers", "buif") for name, one in zip(_NAMES, given, strict=True))
+        return x, y
+    first = _picture(a)
+    return Pair(first, first if b is a else _picture(b), a.shape)
+
+
+def _samples(name: str, given: Any) -> Any:
+    """An array of what was given; a device array stays where it is if kernels can read it there."""
+    if isinstance(given, PIL.Image.Image) and given.mode in ("1", "P", "PA"):
+        given = _shown(given)
+    if isinstance(given, Array) and given.dtype == np.uint8 and given.flags.c_contiguous and given.queue is not None:
+        return given
+    return params.array(name, given, "numbers", "buif")
+
+
+def _shown(given: PIL.Image.Image) -> Any:
+    """What a PIL image shows in a mode whose samples are no levels, as the engines read it."""
+    picture = images.read(given)
+    assert picture.array is not None
+    return picture.array[..., 0] if picture.gray else picture.array
+
+
+def _picture(samples: Any) -> Picture:
+    """Samples as a picture (H, W, C); of another number of axes as rows of single samples."""
+    shape = samples.shape
+    height, width, channels = (*shape, 1, 1)[:3] if len(shape) <= 3 else (shape[0], int(np.prod(shape[1:])), 1)
+    gray = len(shape) != 3
+    if isinstance(samples, Array):
+        return Picture(height, width, channels, gray, device_array=samples)
+    packed = np.ascontiguousarray(samples).reshape(height, width, channels)
+    return Picture(height, width, channels, gray, array=packed)

@@ -1,0 +1,77 @@
+"""Mean squared error and the peak signal-to-noise ratio."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clquant import params
+from clquant.quality import definitions
+from clquant.quality.pair import Pair, Samples, as_pair, bands
+from clquant.quality.total import Total
+from clquant.runtime import CommandQueue
+
+SAMPLES_PER_ITEM = 1 << 9  # at least, so that small pictures have few sums
+MAX_BAND = 1 << 30  # bytes: fewer vectors per work-item than llvmpipe's loops have turns
+
+
+def mse(original: Samples, result: Samples, *, queue: CommandQueue | None = None) -> float:
+    """Mean squared error over all samples.
+
+    Parameters
+    ----------
+    original, result : array_like, PIL image or pyopencl.array.Array
+        Pictures of one shape. 8-bit levels are compared on the device, other numbers in float64 on the host. PIL images
+        of palettes (P) and bits (1) count as what they show, here and in the other measures.
+    queue : pyopencl.CommandQueue, optional
+
+    Returns
+    -------
+    float
+        In squared units of the samples; 0 for equal pictures. Of 8-bit levels the sum is an exact integer, so that the
+        result is the same on every device.
+
+    Raises
+    ------
+    InvalidType
+        If one is no array of numbers.
+    InvalidArgument
+        If the shapes differ or there is nothing to compare.
+    """
+    pair = as_pair(original, result)
+    if not isinstance(pair, Pair):
+        return definitions.mean_squared_error(*pair)
+    return squared_error(pair, queue) / (pair.first.pixels * pair.channels)
+
+
+def psnr(original: Samples, result: Samples, peak: float = 255.0, *, queue: CommandQueue | None = None) -> float:
+    """Peak signal-to-noise ratio in decibels.
+
+    Parameters
+    ----------
+    original, result : array_like, PIL image or pyopencl.array.Array
+        As `mse` takes them.
+    peak : float
+        The largest sample there can be.
+    queue : pyopencl.CommandQueue, optional
+
+    Returns
+    -------
+    float
+        10 log10(peak^2 / MSE); infinity for equal pictures.
+    """
+    peak = params.real("peak", peak, 1e-9)
+    error = mse(original, result, queue=queue)
+    return float("inf") if error == 0 else float(10 * np.log10(peak * peak / error))
+
+
+def squared_error(pair: Pair, queue: CommandQueue | None) -> int:
+    """Sum of squared differences over all samples."""
+    session = pair.open(queue)
+    kernel = session.program("quality/squared_error.cl").kernel("squared_error")
+    with session.scope() as scope:
+        sent, total = pair.send(session, scope), Total(session, scope)
+        for row0, row1 in bands(sent, session, pair.width * pair.channels, MAX_BAND):
+            n = (row1 - row0) * pair.width * pair.channels
+            first, second = sent.rows(session, scope, row0, row1)
+            total.launch(kernel, -(-n // SAMPLES_PER_ITEM), *first.arguments, *second.arguments, np.uint64(n))
+        return total.value()

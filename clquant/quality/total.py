@@ -1,0 +1,54 @@
+"""A 64-bit sum over the work-items of several launches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clquant.runtime import Buffer, Kernel, Scope, Session
+
+GROUP = 64
+ITEMS_PER_UNIT = 2048  # of a GPU, which hide the latency of loads
+ITEMS_PER_CORE = 16  # of a CPU: few sums, and cores that are late find work left
+
+
+class Total:
+    """What kernels add up: each work-item has a sum of its own, and the host adds those.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Of the sums.
+    """
+
+    def __init__(self, session: Session, scope: Scope) -> None:
+        self._session, self._scope = session, scope
+        self._parts: list[tuple[Buffer, int]] = []
+
+    def launch(self, kernel: Kernel, work: int, *arguments: Any) -> None:
+        """Queue a kernel whose last argument is its sums, a ulong per work-item.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            Of work-items that take every n-th piece of work, n the global size, any work-group size.
+        work : int
+            Pieces of work; no more work-items than these, rounded up to a work-group.
+        *arguments
+            The kernel's others.
+        """
+        limits = self._session.limits
+        per_unit = ITEMS_PER_CORE if limits.is_cpu else ITEMS_PER_UNIT
+        wanted = max(1, min(work, limits.compute_units * per_unit))
+        group = min(self._session.work_group_size(kernel, GROUP), 1 << (wanted - 1).bit_length())
+        items = -(-wanted // group) * group
+        sums = self._scope.empty(8 * items)
+        self._session.launch(kernel, items, group, *arguments, sums)
+        self._parts.append((sums, items))
+
+    def value(self) -> int:
+        """The sum, once all launches are over."""
+        parts = (self._session.download(sums, items, np.uint64) for sums, items in self._parts)
+        return sum(int(part.sum(dtype=np.uint64)) for part in parts)

@@ -1,0 +1,64 @@
+"""Serial error diffusion to a palette, pixel by pixel, in plain integers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.reference.halftone import as_rgba
+
+
+def toward_zero(value, divisor):
+    return np.sign(value) * (np.abs(value) // divisor)
+
+
+def error_diffusion(image, palette, error_filter, strength, serpentine, space, plain, tile=None, overlap=8):
+    """(H, W[, C]) uint8 -> (H, W) indices.
+
+    `strength` in 1/256. Errors are of 8-bit values where `plain`, else of the space's coordinates. With `tile` each
+    tile of that side is scanned on its own, from `overlap` pixels outside it on.
+    """
+    pixels = as_rgba(image)
+    height, width = pixels.shape[:2]
+    out = np.zeros((height, width), int)
+    side = tile or max(height, width)
+    overlap = overlap if tile else 0
+    entries = palette.rgba().astype(int)
+    points = space.coordinates(palette.rgba()).astype(int)
+
+    def point_of(colour):
+        return space.coordinates(colour[None].astype(np.uint8))[0].astype(int)
+
+    def nearest(point, colour):
+        far = ((points - point) ** 2).sum(axis=1)
+        beside = ((entries - colour) ** 2).sum(axis=1)
+        return min(range(len(points)), key=lambda i: (far[i], 0 if space.is_injective else beside[i], i))
+
+    def chosen(colour, arriving):
+        """Entry and error of a pixel."""
+        if plain:
+            value = np.clip(colour + arriving, 0, 255)
+            entry = nearest(point_of(value), value)
+            return entry, value - entries[entry]
+        value = np.clip(point_of(colour) + arriving, 0, space.extent)
+        entry = nearest(value, colour)
+        return entry, value - points[entry]
+
+    for top in range(0, height, side):
+        for left in range(0, width, side):
+            begin, end = max(0, left - overlap), min(width, left + side + overlap)
+            errors = np.zeros((height + 2, width + 4, 4 if plain else space.dims), int)
+            for y in range(max(0, top - overlap), min(height, top + side)):
+                step = -1 if serpentine and y % 2 else 1
+                for x in range(begin, end)[::step]:
+                    if pixels[y, x, 3] == 0:
+                        entry = palette.transparent_index
+                    else:
+                        total = sum(
+                            weight * errors[y - row + 2, x - step * column + 2]
+                            for column, row, weight in error_filter.shares
+                        )
+                        entry, error = chosen(pixels[y, x], toward_zero(strength * total, 256 * error_filter.divisor))
+                        errors[y + 2, x + 2] = error
+                    if y >= top and left <= x < left + side:
+                        out[y, x] = entry
+    return out
