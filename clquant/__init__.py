@@ -12,6 +12,7 @@ from clquant.neuquant import NeuQuantCL
 from clquant.palette.animation import quantize_frames, save_gif
 from clquant.palette.engine import PaletteEngine
 from clquant.quadtree import Quadtree, QuadtreeBuilder
+from clquant.quantize import quantize
 from clquant.runtime import (
     BuildError,
     ClquantError,
@@ -60,6 +61,7 @@ __all__ = [
     "empty_pinned",
     "floyd_steinberg",
     "quality",
+    "quantize",
     "quantize_frames",
     "runtime",
     "save_gif",

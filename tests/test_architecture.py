@@ -22,6 +22,7 @@ ROWS = (
     ("dithering",),
     ("palette",),
     ("kmeans", "neuquant", "halftone", "vq", "quadtree", "spatial"),
+    ("quantize",),
     ("__init__",),
     ("video", "dask"),
     ("cli",),

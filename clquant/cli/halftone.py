@@ -10,6 +10,7 @@ import numpy as np
 import PIL.Image
 
 from clquant.cli import common, inputs
+from clquant.cli.colors import given_palette
 from clquant.cli.inputs import Source
 from clquant.cli.outputs import STDOUT, Outputs, picture_bytes, shown
 from clquant.color import spaces
@@ -52,7 +53,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="trained thresholds and weights, or Floyd and Steinberg's (default: tone-dependent)",
     )
     parser.add_argument("--levels", type=int, default=2, metavar="L", help="levels a channel, 2 to 256 (default: 2)")
-    parser.add_argument("--palette", metavar="FILE", help="halftone to the colours of this palette file")
+    parser.add_argument(
+        "--palette", metavar="COLORS", help="halftone to these colours: 'black,#f00,white' or a palette file"
+    )
     parser.add_argument(
         "--space", choices=spaces.NAMES, help="with --palette: where colours are compared with its (default: srgb)"
     )
@@ -77,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
         noise=args.noise,
         levels=args.levels,
         linear=args.linear,
-        palette=Palette.read(args.palette) if args.palette is not None else None,
+        palette=given_palette("--palette", args.palette) if args.palette is not None else None,
         color_space=args.space or "srgb",
         queue=common.open_queue(args),
         random_state=args.seed,

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.cli import common, inputs, palette_options, terminal
+from clquant.cli.colors import given_palette
 from clquant.cli.inputs import Inputs, Source
 from clquant.cli.outputs import STDOUT, Outputs, shown
 from clquant.color.formats import registry
@@ -124,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
             raise InvalidArgument("--save-palette with several inputs needs --shared: each would have its own palette")
         places.one(args.save_palette, "--save-palette")
     targets = _targets(args, sources, places)
-    used = Palette.read(args.use) if args.use is not None else None
+    used = given_palette("--use", args.use) if args.use is not None else None
     options = Options(args, common.open_queue(args), used, palette_options.ditherer(args))
     if args.animate is not None:
         return _animate(options, sources, places)

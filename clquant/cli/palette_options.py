@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import os
 from typing import Any
 
 import clquant
 from clquant import images, params
 from clquant.cli import common
+from clquant.cli.colors import given_palette
 from clquant.cli.outputs import STDOUT
 from clquant.color import order, spaces
-from clquant.color.formats import registry
-from clquant.color.palette import Palette
 from clquant.dithering.error_diffusion import ErrorDiffusion, named_error_space
 from clquant.dithering.error_filters import FILTERS
 from clquant.dithering.ordered import OrderedDither
 from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.palette.animation import DELAYS_MS
-from clquant.runtime import CommandQueue, FormatError, InvalidArgument
+from clquant.runtime import CommandQueue, InvalidArgument
 
 MOST_COLORS = 256  # without -k
 # Of the options that choose how a palette is learned, those that are None where they are not given.
@@ -55,7 +53,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--psnr", type=float, metavar="DB", help="the fewest colours, up to K, that give this PSNR, undithered"
     )
     learned.add_argument("--mse", type=float, metavar="E", help="the same for a mean squared error a channel")
-    learned.add_argument("--use", metavar="FILE", help="take the palette of this file instead of learning one")
+    learned.add_argument(
+        "--use", metavar="COLORS", help="take these colours, 'black,#f80' or a palette file, instead of learning some"
+    )
     learned.add_argument(
         "--method", choices=sorted(METHODS), default="kmeans", help="how it is learned (default: %(default)s)"
     )
@@ -73,9 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     learned.add_argument(
         "--weights", metavar="FILE", help="a gray picture of the same size: how much each pixel counts"
     )
-    learned.add_argument(
-        "--fixed", metavar="COLORS", help="colours that must be in it, '#ff8800,#000000' or a palette file"
-    )
+    learned.add_argument("--fixed", metavar="COLORS", help="colours that must be in it, '#f80,black' or a palette file")
     learned.add_argument("--shared", action="store_true", help="learn one palette for all inputs")
     learned.add_argument("--seed", type=int, help="seed of what is random (default: 0)")
     learned.add_argument(
@@ -150,7 +148,7 @@ def learner(args: argparse.Namespace, queue: CommandQueue) -> Any:
     if args.sample_factor is not None:
         more["sample_factor"] = args.sample_factor
     if args.fixed is not None:
-        more["fixed_colors"] = _fixed(args.fixed)
+        more["fixed_colors"] = given_palette("--fixed", args.fixed)
     if args.sequential:
         more["mode"] = "sequential"
     return METHODS[args.method](colors(args), color_space=args.space, random_state=args.seed or 0, queue=queue, **more)
@@ -159,18 +157,6 @@ def learner(args: argparse.Namespace, queue: CommandQueue) -> Any:
 def colors(args: argparse.Namespace) -> int:
     """The most colours that a palette gets."""
     return MOST_COLORS if args.colors is None else int(args.colors)
-
-
-def _fixed(text: str) -> Palette:
-    """Colours written out, or those of a palette file."""
-    if not text.startswith("#"):
-        if not os.path.exists(text):
-            raise InvalidArgument(f"--fixed is {text!r}; allowed: colours such as '#ff8800,#000000', or a palette file")
-        return Palette.read(text)
-    try:
-        return Palette(registry.from_bytes(text.replace(",", "\n").encode(), "hex"))
-    except FormatError as error:
-        raise InvalidArgument(f"--fixed {text!r}: {error}") from error
 
 
 def weights(args: argparse.Namespace, pictures: list[Any]) -> list[Any] | None:

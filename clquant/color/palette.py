@@ -12,18 +12,19 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.color import order as orders
+from clquant.color.css import ALLOWED, css_color
 from clquant.color.formats import registry
 from clquant.color.values import MOST_COLORS as MOST_COLORS
-from clquant.color.values import as_array, as_rgba, hex_color, hex_texts, transparent_index, with_equal_alpha
+from clquant.color.values import as_array, as_rgba, hex_texts, transparent_index, with_equal_alpha
 from clquant.runtime import InvalidArgument, InvalidType
 
 
 def _of_text(texts: list[Any] | tuple[Any, ...], argument: str) -> list[tuple[int, ...]]:
     colors = []
     for number, text in enumerate(texts):
-        color = hex_color(text) if isinstance(text, str) else None
+        color = css_color(text) if isinstance(text, str) else None
         if color is None:
-            raise InvalidArgument(f"{argument}[{number}] is {params.shown(text)}; allowed: '#rrggbb' or '#rrggbbaa'")
+            raise InvalidArgument(f"{argument}[{number}] is {params.shown(text)}; allowed: {ALLOWED}")
         colors.append(color)
     return with_equal_alpha(colors)
 
@@ -34,7 +35,8 @@ def checked_colors(colors: Any, argument: str = "colors") -> npt.NDArray[np.uint
     Parameters
     ----------
     colors : Palette or array_like
-        A palette; n colours of 3 or 4 integers from 0 to 255; or a list or tuple of n texts such as ``"#ff8800"``.
+        A palette; n colours of 3 or 4 integers from 0 to 255; or a list or tuple of n CSS colours as
+        text, such as ``"#ff8800"`` or ``"black"``.
     argument : str
         What errors call it.
 
@@ -98,7 +100,7 @@ class Palette:
     ----------
     colors : array_like or Palette
         (n, 3) RGB or (n, 4) RGBA (alpha not premultiplied) integers from 0 to 255, 1 <= n <= 65536; or a list or tuple
-        of n texts such as ``"#ff8800"`` or ``"#ff880080"``. Equal colours may appear more than once.
+        of n CSS colours such as ``"#f80"``, ``"#ff880080"`` or ``"black"``. Equal colours may appear more than once.
 
     Raises
     ------

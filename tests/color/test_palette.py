@@ -54,8 +54,12 @@ def test_colours_as_text():
     assert list(Palette(("#01020304", "#ff0010"))) == [(1, 2, 3, 4), (255, 0, 16, 255)]
     palette = Palette(["#00000000", "#ff8800"])
     assert Palette(palette.hex()) == palette
-    for wrong in ("#f80", "orange", "", "#ff880", 5):
-        with pytest.raises(InvalidArgument, match=r"colors\[1\] is .*; allowed: '#rrggbb' or '#rrggbbaa'"):
+    assert list(Palette(["#f80", "Orange", "rebeccapurple", "black"])) == [
+        (255, 136, 0), (255, 165, 0), (102, 51, 153), (0, 0, 0)
+    ]  # fmt: skip
+    assert list(Palette(["#f808", "transparent"])) == [(255, 136, 0, 136), (0, 0, 0, 0)]
+    for wrong in ("f80", "orangish", "", "#ff880", 5):
+        with pytest.raises(InvalidArgument, match=r"colors\[1\] is .*; allowed: '#rgb', '#rrggbb'"):
             Palette(["#000000", wrong])
 
 

@@ -1,0 +1,30 @@
+"""Colours as text: those of CSS (W3C, "CSS Color Module Level 4", hexadecimal notations and named colours)."""
+
+from __future__ import annotations
+
+import re
+
+import PIL.ImageColor
+
+from clquant.color.values import hex_color
+
+_SHORT = re.compile(r"#([0-9a-fA-F]{3,4})\Z")
+
+ALLOWED = "'#rgb', '#rrggbb', '#rrggbbaa' or a CSS name such as 'rebeccapurple'"
+
+
+def css_color(text: str) -> tuple[int, ...] | None:
+    """The values of a colour as CSS writes it, 3 or, with alpha, 4 integers from 0 to 255; None for other text.
+
+    Parameters
+    ----------
+    text : str
+        ``#rgb``, ``#rgba``, what `hex_color` takes, one of the 148 names in any case, or ``transparent``.
+    """
+    short = _SHORT.match(text)
+    if short is not None:
+        return tuple(17 * int(digit, 16) for digit in short[1])
+    name = text.lower()
+    if name == "transparent":
+        return (0, 0, 0, 0)
+    return tuple(PIL.ImageColor.getrgb(name)) if name in PIL.ImageColor.colormap else hex_color(text)

@@ -1,0 +1,73 @@
+"""`clquant.quantize`: a picture to few colours in one call."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+from clquant import params
+from clquant.color.indexed import IndexedImage
+from clquant.color.palette import MOST_COLORS, as_palette
+from clquant.images import ImageLike, read
+from clquant.kmeans import KMeansPalette
+from clquant.palette import engine
+from clquant.runtime import CommandQueue, ProgressCallback
+
+
+def quantize(
+    image: ImageLike,
+    colors: Any = 256,
+    *,
+    dither: Any = None,
+    color_space: str = "srgb",
+    random_state: Any = 0,
+    queue: CommandQueue | None = None,
+    progress: ProgressCallback | None = None,
+) -> IndexedImage:
+    """A picture in few colours.
+
+    Parameters
+    ----------
+    image : image
+        Whatever `clquant.images.read` takes.
+    colors : int, Palette or array_like
+        How many colours to learn by k-means (`KMeansPalette`), 2 to 65536; or the colours to use: a palette,
+        (n, 3 or 4) uint8, or CSS colours such as ``["black", "#f80"]``.
+    dither : None, bool, str or object
+        As `KMeansPalette.quantize` takes it.
+    color_space : str
+        ``"srgb"``, ``"linear"`` or ``"oklab"``: where colours are compared.
+    random_state : int
+        Seed of the learning, 0 to 2^64 - 1.
+    queue : pyopencl.CommandQueue, optional
+        Default: the device array's own, else the best device.
+    progress : callable, optional
+        Called with (done, total), once for learning and once for mapping; returning False stops the job.
+
+    Returns
+    -------
+    IndexedImage
+        Its indices are on the device for a device array. The same on every device.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType, FileError, StoppedError
+        If an argument is not allowed, the image cannot be read, or `progress` returned False.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clquant
+    >>> image = np.array([[0, 0, 10, 200]], dtype=np.uint8)
+    >>> clquant.quantize(image, 2).indices.tolist()
+    [[0, 0, 0, 1]]
+    >>> clquant.quantize(image, ["black", "white"]).indices.tolist()
+    [[0, 0, 0, 1]]
+    """
+    if not isinstance(colors, numbers.Integral):
+        given = as_palette(colors, "colors")
+        return engine.quantize(image, given, color_space=color_space, dither=dither, queue=queue, progress=progress)
+    count = params.integer("colors", colors, 2, MOST_COLORS)
+    picture = read(image)
+    learner = KMeansPalette(count, color_space=color_space, random_state=random_state, queue=queue)
+    return learner.fit(picture, progress=progress).quantize(picture, dither, progress=progress)
