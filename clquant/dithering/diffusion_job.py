@@ -10,7 +10,7 @@ import numpy as np
 from clquant.color.spaces import Space
 from clquant.dithering.error_filters import ErrorFilter
 from clquant.mapping.candidates_lanes import int4
-from clquant.mapping.nearest import Mapper
+from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.runtime import Buffer
 
 MAX_PLAIN = 255
@@ -58,17 +58,17 @@ class DiffusionParams:
     tile_size: int | None
 
     def constants(self) -> dict[str, int | str]:
-        """Compile-time constants of `cl/dithering/error_diffusion.h`, besides the mapper's."""
+        """Compile-time constants of `cl/dithering/error_diffusion.h`, besides the palette's."""
         arriving = " + ".join(f"{weight} * AT({column}, {row})" for column, row, weight in self.filter.shares)
         return {"ARRIVING": f"({arriving})", "DIVISOR": self.filter.divisor, "PLAIN_ERRORS": int(self.plain_errors)}
 
-    def arguments(self, mapper: Mapper, image: Buffer, output: Buffer) -> tuple[Any, ...]:
+    def arguments(self, on_device: PaletteOnDevice, image: Buffer, output: Buffer) -> tuple[Any, ...]:
         """What kernels of `cl/dithering/error_diffusion.h` begin with.
 
         Parameters
         ----------
-        mapper : Mapper
+        on_device : PaletteOnDevice
         image, output : pyopencl.Buffer
         """
         extent = (MAX_PLAIN,) * 4 if self.plain_errors else self.space.extent
-        return *mapper.arguments(), image, output, int4(extent), np.int32(self.strength)
+        return *on_device.arguments(), image, output, int4(extent), np.int32(self.strength)

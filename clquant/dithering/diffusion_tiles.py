@@ -8,7 +8,7 @@ from clquant import runtime
 from clquant.dithering.diffusion_job import BandRows, DiffusionParams
 from clquant.images import Picture
 from clquant.mapping.candidates_lanes import int4
-from clquant.mapping.nearest import Mapper
+from clquant.mapping.palette_on_device import PaletteOnDevice
 
 FILE = "dithering/diffusion_tiles.cl"
 OVERLAP = 8
@@ -28,7 +28,7 @@ class TileScan:
     ----------
     session : runtime.Session
     scope : runtime.Scope
-    mapper : Mapper
+    on_device : PaletteOnDevice
     picture : Picture
     given : DiffusionParams
         Without `tile_size` the picture is one tile.
@@ -38,18 +38,18 @@ class TileScan:
         self,
         session: runtime.Session,
         scope: runtime.Scope,
-        mapper: Mapper,
+        on_device: PaletteOnDevice,
         picture: Picture,
         given: DiffusionParams,
     ) -> None:
-        self._session, self._mapper, self._given, self._width = session, mapper, given, picture.width
+        self._session, self._on_device, self._given, self._width = session, on_device, given, picture.width
         whole = given.tile_size is None
         self.rows = given.tile_size or 1
         self.overlap = 0 if whole else OVERLAP
         self._side = given.tile_size or max(picture.height, picture.width)
         self._across = -(-picture.width // self._side)
         self._span = min(picture.width, self._side + 2 * self.overlap) + 2 * MARGIN
-        constants = {**mapper.constants(picture.channels), **given.constants()}
+        constants = {**on_device.constants(picture.channels), **given.constants()}
         own = {
             "DEPTH": given.filter.depth,
             "SERPENTINE": int(given.serpentine),
@@ -91,6 +91,6 @@ class TileScan:
         session = self._session
         wanted = 1 if session.limits.is_cpu else min(GROUP, max(1, tiles // session.limits.compute_units))
         group = session.work_group_size(self._kernel, wanted)
-        given = *self._given.arguments(self._mapper, image, output), errors, int4(rows)
+        given = *self._given.arguments(self._on_device, image, output), errors, int4(rows)
         sizes = (np.int32(n) for n in (self._width, self._side, self.overlap, self._across, self._span))
         session.launch(self._kernel, tiles, group, *given, *sizes, np.uint32(tiles))

@@ -15,7 +15,7 @@ from clquant.dithering.diffusion_waves import WaveScan
 from clquant.dithering.error_filters import FILTERS, error_filter
 from clquant.dithering.registry import register_dither
 from clquant.images import ImageLike, Picture
-from clquant.mapping.mapper_cache import open_mapper
+from clquant.mapping.palette_cache import open_palette
 
 FULL_STRENGTH = 256
 MAX_SIDE = 1 << 30
@@ -151,16 +151,16 @@ def _diffuse(
     searches = picture.pixels * (1 if session.limits.is_cpu else SEARCHES_PER_PIXEL)
     with (
         session.scope() as scope,
-        open_mapper(session, palette, given.space, searches, lanes=False) as mapper,
+        open_palette(session, palette, given.space, searches) as on_device,
     ):
         scan: WaveScan | TileScan
         if given.serpentine or given.tile_size is not None:
-            scan = TileScan(session, scope, mapper, picture, given)
+            scan = TileScan(session, scope, on_device, picture, given)
         else:
-            scan = WaveScan(session, scope, mapper, picture, given)
+            scan = WaveScan(session, scope, on_device, picture, given)
         result = _in_bands(session, picture, palette.index_dtype, scan, report)
         if picture.channels == 4:
-            mapper.check_transparency()
+            on_device.check_transparency()
     return result
 
 

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from clquant import params
 from clquant.color.palette import Palette, as_palette
-from clquant.dithering import threshold_maps
+from clquant.dithering import ordered_table, threshold_maps
+from clquant.dithering.ordered_table import TableOrdered
 from clquant.dithering.registry import register_dither
+from clquant.dithering.threshold_maps import MaskOnDevice
 from clquant.images import ImageLike
-from clquant.mapping import full_table, pipeline, small_palette
-from clquant.mapping.candidates_lanes import int4
+from clquant.mapping import pipeline
+from clquant.mapping.nearest import launch_lanes
+from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.mapping.pipeline import Band
-from clquant.runtime import Buffer, CommandQueue, ProgressCallback
+from clquant.mapping.pixel_batch import PixelBatch
+from clquant.mapping.search import is_cpu, search_of
+from clquant.mapping.small_palette import SmallPalette
+from clquant.runtime import Buffer, CommandQueue, ProgressCallback, Variant
 
 MASKS = ("blue-noise", "bayer")
 FULL_STRENGTH = 256
-# Bytes of a memo's entry in `cl/dithering/ordered_lanes.cl`, by those of an index.
-ENTRY_BYTES = {1: 8, 2: 12}
+FILE = "dithering/ordered.cl"
+LANE_FILE = "dithering/ordered_lanes.cl"
+SMALL_FILE = "dithering/ordered_small.cl"
+MAX_SMALL_MASK = 4096
+"""Most numbers of a mask whose products `cl/dithering/ordered_small.cl` keeps in 32 bits."""
+MEMO_ENTRY_BYTES = {1: 8, 2: 12}
+"""By the bytes of an index."""
 
 
 class OrderedDither:
@@ -102,29 +111,66 @@ class OrderedDither:
         """
         mask = self.thresholds()
         checked = as_palette(palette)
-        strength = params.real("strength", self.strength, 0, 1)
+        strength = round(params.real("strength", self.strength, 0, 1) * FULL_STRENGTH)
 
         def write(band: Band, out: Buffer) -> None:
-            mapper, task = band.mapper, band.task(out)
-            where = np.uint32(band.width), np.uint32(band.row0), band.scope.copy_of(mask), np.uint32(len(mask))
-            numerator = np.int32(round(strength * FULL_STRENGTH))
-            given = (*where, int4(mapper.space.extent), numerator)
-            if mapper.few is not None and mask.size <= small_palette.MOST_THRESHOLDS:
-                packed = mapper.kept("packed", mapper.few.packed)
-                mapper.launch_few("dithering/ordered_small.cl", "dither_ordered", task, packed, *where, numerator)
-            elif mapper.in_lanes:
-                memo_bytes = ENTRY_BYTES[checked.index_dtype.itemsize]
-                mapper.launch_lanes(
-                    "dithering/ordered_lanes.cl", "dither_ordered", task, memo_bytes, mapper.points, *given
-                )
-            elif mapper.takes_table(band.channels, dithered=True):
-                full_table.dither_pixels(mapper, task, given)
-            else:
-                items = (band.width, band.row1 - band.row0)
-                mapper.launch("dithering/ordered.cl", "dither_ordered", task, *given, items=items)
+            numbers = MaskOnDevice(band.scope.copy_of(mask), len(mask), strength)
+            form = search_of(band.palette, band.channels, LARGE_MASKS if mask.size > MAX_SMALL_MASK else VARIANTS)
+            form.dither(band.batch(out), band.width, band.row0, numbers)
 
         return pipeline.indices(image, checked, color_space, queue, progress, write)
 
+
+class PixelOrdered:
+    """A work-item per pixel: the portable form.
+
+    Parameters
+    ----------
+    palette : PaletteOnDevice
+    """
+
+    def __init__(self, palette: PaletteOnDevice) -> None:
+        self._palette = palette
+
+    def dither(self, batch: PixelBatch, width: int, first_row: int, mask: MaskOnDevice) -> None:
+        """Queue the dithering of rows of pixels.
+
+        Parameters
+        ----------
+        batch : PixelBatch
+        width, first_row : int
+            Pixels of a row; the first one's place in the picture.
+        mask : MaskOnDevice
+        """
+        palette, items = self._palette, (width, -(-batch.count // width))
+        given = *batch.arguments, *mask.arguments(palette, width, first_row)
+        palette.launch(FILE, "dither_ordered", batch.channels, items, palette.session.tuned("mapping.group"), *given)
+
+
+class LaneOrdered(PixelOrdered):
+    """Candidates in the lanes of a vector, and each colour of a run of pixels once: the form for CPUs."""
+
+    def dither(self, batch: PixelBatch, width: int, first_row: int, mask: MaskOnDevice) -> None:
+        """As `PixelOrdered.dither`."""
+        palette = self._palette
+        given = palette.points, *mask.arguments(palette, width, first_row)
+        launch_lanes(palette, LANE_FILE, "dither_ordered", batch, MEMO_ENTRY_BYTES[palette.index_bytes], *given)
+
+
+class SmallOrdered(SmallPalette):
+    """Every entry of a small palette, pixels in the lanes of a vector: the form for CPUs."""
+
+    def dither(self, batch: PixelBatch, width: int, first_row: int, mask: MaskOnDevice) -> None:
+        """As `PixelOrdered.dither`, with masks of at most `MAX_SMALL_MASK` numbers."""
+        *where, _, strength = mask.arguments(self._palette, width, first_row)
+        self.launch(SMALL_FILE, "dither_ordered", batch, self.packed(), *where, strength)
+
+
+_TABLE = Variant("table", ordered_table.FILE, launchers=(TableOrdered, PixelOrdered))
+_PORTABLE = Variant("portable", FILE, launchers=(PixelOrdered,))
+VARIANTS = (Variant("lanes", LANE_FILE, is_cpu, launchers=(SmallOrdered, LaneOrdered)), _TABLE, _PORTABLE)
+LARGE_MASKS = (Variant("lanes", LANE_FILE, is_cpu, launchers=(LaneOrdered,)), _TABLE, _PORTABLE)
+"""Forms of the dithering, by any mask up to `MAX_SMALL_MASK` numbers, and by larger ones."""
 
 register_dither("blue-noise", OrderedDither("blue-noise").dither)
 register_dither("bayer", OrderedDither("bayer").dither)

@@ -8,9 +8,15 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import sys
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from clquant.mapping.candidates_lanes import int4
+from clquant.mapping.palette_on_device import PaletteOnDevice
+from clquant.runtime import Buffer
 
 Mask = npt.NDArray[np.int32]
 
@@ -18,6 +24,36 @@ SIDE = 64
 SEED = 1
 SIGMA = 1.5  # Ulichney's width of the filter
 FIRST_SHARE = 10  # one pixel in so many is set at first
+
+
+@dataclass(frozen=True)
+class MaskOnDevice:
+    """A mask, and how strongly it dithers.
+
+    Attributes
+    ----------
+    numbers : pyopencl.Buffer
+        (side, side) int32.
+    side : int
+    strength : int
+        In 1/256.
+    """
+
+    numbers: Buffer
+    side: int
+    strength: int
+
+    def arguments(self, palette: PaletteOnDevice, width: int, first_row: int) -> tuple[Any, ...]:
+        """The last arguments of `cl/dithering/ordered.cl`, from `width` on.
+
+        Parameters
+        ----------
+        palette : PaletteOnDevice
+        width, first_row : int
+            Pixels of a row; the first one's place in the picture.
+        """
+        where = np.uint32(width), np.uint32(first_row), self.numbers, np.uint32(self.side)
+        return *where, int4(palette.space.extent), np.int32(self.strength)
 
 
 def bayer(order: int) -> Mask:

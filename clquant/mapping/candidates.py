@@ -1,7 +1,7 @@
 """Candidate lists: for each cell of a grid over a colour space the palette entries that can be nearest to some point.
 
-`cl/mapping/candidates.cl` says what is listed. Palettes of a few hundred colours take one kernel, twice
-(`cl/mapping/candidates_few.cl`); larger ones get a coarser grid first, whose lists are shortened for the cells within.
+`cl/mapping/candidates.cl` says what is listed. A coarser grid is made first, whose lists are shortened for the cells
+within.
 """
 
 from __future__ import annotations
@@ -28,10 +28,6 @@ MOST_CANDIDATES = 1 << 26
 # Most work-items that list a cell's candidates, and how many of the parent's each should have to look at.
 CELL_GROUP = 256
 ENTRIES_AN_ITEM = 4
-# Most colours that are kept in local memory, bytes of it each, and work-items that share them.
-FEW = 512
-FEW_BYTES = 18
-FEW_GROUP = 64
 
 Cells = tuple[int, int, int, int]
 
@@ -108,24 +104,13 @@ class CandidateLister:
         """
         finer = expected_pixels * self._count >= FINER_PAYS
         shift = FINE_SHIFT[self._space.name][int(self._space.alpha)] - finer
-        if self._count <= FEW and self._session.limits.local_memory >= FEW * FEW_BYTES + 8:
-            return self._of_few(shift) or self.whole()
-        coarse = self._of_any(shift + PARENT_STEP, None)
+        coarse = self._lists(shift + PARENT_STEP, None)
         if coarse is None:
             return self.whole()
-        return self._of_any(shift, coarse) or coarse
+        return self._lists(shift, coarse) or coarse
 
-    def _of_few(self, shift: int) -> CandidateGrid | None:
-        """Lists of a grid of at most `FEW` colours; None where they grow too long."""
-        program = self._session.program("mapping/candidates_few.cl", MOST=FEW, STEP=PARENT_STEP, DIMS=self._space.dims)
-        kernel = program.kernel("list_candidates")
-        group = self._session.work_group_size(kernel, 1 if self._session.limits.is_cpu else FEW_GROUP, 8)
-        cells, coarse = self._cells(shift), self._cells(shift + PARENT_STEP)
-        given = int4(self._extent), int4(cells), np.int32(shift), int4(coarse)
-        return self._listed(kernel, math.prod(coarse), group, given, cells, shift)
-
-    def _of_any(self, shift: int, parent: CandidateGrid | None) -> CandidateGrid | None:
-        """The same of any number of colours, from a parent's lists or from the whole palette."""
+    def _lists(self, shift: int, parent: CandidateGrid | None) -> CandidateGrid | None:
+        """Lists of a grid, from a parent's lists or from the whole palette; None where they grow too long."""
         kernel = self._session.program("mapping/candidates.cl").kernel("list_candidates")
         length = parent.length if parent else self._count
         wanted = 1 if self._session.limits.is_cpu else max(1, min(CELL_GROUP, length // ENTRIES_AN_ITEM))

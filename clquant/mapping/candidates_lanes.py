@@ -26,9 +26,6 @@ PARENT_STEP = 2
 WHOLE_SHIFT = 12
 # Blocks of a whole grid beyond which a coarser one is taken.
 MOST_BLOCKS = 1 << 21
-# The answers for 2^(3 MEMO_BITS) colours are remembered by a work-item, which has so many pixels at least.
-MEMO_BITS = 5
-FEWEST_PIXELS = 1 << 12
 
 
 def int4(values: tuple[int, ...]) -> npt.NDArray[np.int32]:
@@ -45,8 +42,6 @@ class LaneGrid:
     scope : Scope
     palette : Palette
     space : Space
-    exact_ties : bool
-        Whether blocks hold plain 8-bit values too, to decide ties by.
     whole : bool
         All entries in one cell, instead of a grid.
 
@@ -56,13 +51,11 @@ class LaneGrid:
         Of all lists that were made.
     """
 
-    def __init__(
-        self, session: Session, scope: Scope, palette: Palette, space: Space, exact_ties: bool, whole: bool
-    ) -> None:
+    def __init__(self, session: Session, scope: Scope, palette: Palette, space: Space, whole: bool) -> None:
         self._session = session
         self._scope = scope
         self._extent = (*space.extent, 0)[:4]
-        blocks = _blocks(palette, space, exact_ties)
+        blocks = _blocks(palette, space)
         self._planes = blocks.shape[1]
         self._dims = space.dims
         self._spans = scope.copy_of(np.array([0, len(blocks)], np.uint32))
@@ -106,11 +99,11 @@ class LaneGrid:
         return True
 
 
-def _blocks(palette: Palette, space: Space, exact_ties: bool) -> npt.NDArray[np.uint16]:
+def _blocks(palette: Palette, space: Space) -> npt.NDArray[np.uint16]:
     """(blocks, planes, LANES): all entries; the last block is filled with copies of the last one."""
     rgba = palette.rgba()
     rows = [space.coordinates(rgba)[:, : space.dims].T]
-    if exact_ties:
+    if not space.is_injective:  # plain 8-bit values decide ties
         rows.append(rgba[:, : space.dims].T)
     rows.append(np.arange(len(palette))[None])
     planes = np.concatenate([row.astype(np.uint16) for row in rows])

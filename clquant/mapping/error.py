@@ -12,11 +12,12 @@ from clquant.color import spaces
 from clquant.color.palette import as_palette
 from clquant.images import ImageLike
 from clquant.mapping import pipeline
-from clquant.mapping.mapper_cache import open_mapper
-from clquant.mapping.nearest import METRICS
+from clquant.mapping.palette_cache import open_palette
+from clquant.mapping.palette_on_device import METRICS
 from clquant.mapping.pipeline import Band
 from clquant.runtime import Buffer, CommandQueue
 
+FILE = "mapping/error.cl"
 ITEMS, GROUP = 4096, 64
 CHANNELS = 3
 
@@ -61,12 +62,12 @@ def mean_squared_error(
         nonlocal total
         pipeline.map_nearest(band, out)
         with contextlib.ExitStack() as held:
-            mapper = band.mapper
-            if mapper.space != space:
-                mapper = held.enter_context(open_mapper(band.session, chosen, space, picture.pixels))
+            measured_in = band.palette
+            if measured_in.space != space:
+                measured_in = held.enter_context(open_palette(band.session, chosen, space, picture.pixels))
             sums = band.scope.empty(8 * ITEMS)
-            given = (*band.task(out).arguments, sums)
-            mapper.launch_any("mapping/error.cl", "sum_errors", band.channels, GROUP, *given, items=ITEMS, fine=False)
+            given = (*band.batch(out).arguments, sums)
+            measured_in.launch(FILE, "sum_errors", band.channels, ITEMS, GROUP, *given, fine=False)
             total += int(band.session.download(sums, ITEMS, np.uint64).sum(dtype=np.uint64))
 
     pipeline.indices(picture, chosen, color_space, queue, None, write, metric)

@@ -5,157 +5,177 @@ Each pixel then takes one read instead of a search. `cl/mapping/full_table.h` sa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from clquant.runtime import Buffer, Session, Variant
+from clquant.mapping.palette_on_device import PaletteOnDevice
+from clquant.mapping.pixel_batch import PixelBatch
+from clquant.runtime import Buffer, Session
 
-if TYPE_CHECKING:
-    from clquant.mapping.nearest import Mapper
-    from clquant.mapping.pixel_batch import Task
-
-# The form of the mapping that may take a table; it is portable, but CPUs have a better one.
-TABLE = Variant("table", "mapping/full_table.cl")
+FILE = "mapping/full_table.cl"
 PLAIN_FILE = "mapping/full_table_plain.cl"
-ORDERED_FILE = "dithering/ordered_table.cl"
-# Bytes of an answer of ordered dithering, which palettes of more than 256 colours have no table of.
-ANSWER_BYTES = 4
-# What makes the answers where points are colours, and the most numbers of a mask that it does so for; bytes of what a
-# pair of entries says, and how many pairs begin with the same entry; work-items that share answers.
-PAIRS_FILE = "dithering/ordered_pairs.cl"
-PAIRS_VALUES = 4096
-PAIR_BYTES, PAIRS_OF_ONE = 32, 256
-PAIRS_GROUP = 128
-# COLUMNS of `cl/mapping/full_table.cl` and of the dithering's file: pixels that a tile is wide; most rows of one; tiles
-# that a compute unit should have at least; work-items that share one, or that make a table; how wide pixels in no rows
-# are taken to be. The answers of dithering take four times the cache of nearest entries, so that its tiles are squares.
-COLUMNS, ORDERED_COLUMNS = 256, 128
-MOST_ROWS, ORDERED_ROWS = 32, 128
-TILES_A_UNIT = 8
-GROUP, ORDERED_GROUP = 512, 512
-TABLE_GROUP = 256
-# How many times the pixels a table must have that is made from candidate lists, and one for ordered dithering: what the
-# tables cost on an NVIDIA H200.
-DEAR_LISTS, DEAR_DITHER = 4, 2
-# Most colours of which `cl/mapping/full_table_colors.cl` makes a table, the sides of a group's box of colours, in a
-# table by bricks and in a plain one, and work-items that share one.
-FEW_FILE = "mapping/full_table_colors.cl"
-FEW = 256
-FEW_BOX, FEW_PLAIN_BOX = (16, 16, 16), (32, 16, 8)
-FEW_GROUP = 256
+COLORS_FILE = "mapping/full_table_colors.cl"
+COLUMNS, MAX_ROWS = 256, 32
+"""COLUMNS of `cl/mapping/full_table.cl`: pixels that a tile is wide; most rows of one."""
+TILES_PER_UNIT = 8
+"""Tiles that a compute unit should have at least."""
+GROUP, TABLE_GROUP, COLORS_GROUP = 512, 256, 256
+"""Work-items that share a tile; that make a table; that share a box of `cl/mapping/full_table_colors.cl`."""
+LISTS_COST = 4
+"""How many times the pixels a table must have that is made from candidate lists, by what it costs on an NVIDIA H200."""
+MAX_COLORS = 256
+"""Most entries for which `cl/mapping/full_table_colors.cl` makes a table without lists."""
+BOX, PLAIN_BOX = (16, 16, 16), (32, 16, 8)
+"""Sides of a work-group's box of colours, in a table by bricks and in a plain one."""
 ANY_WIDTH = 4096
+"""How wide pixels in no rows are taken to be."""
 
 
-def pays(mapper: Mapper, session: Session, channels: int, pixels: int, dithered: bool) -> bool:
-    """Whether a table should be made for so many pixels, and fits the device.
+class FullTable:
+    """Maps by a table of all colours' nearest entries.
 
     Parameters
     ----------
-    mapper : Mapper
-    session : Session
+    palette : PaletteOnDevice
+    """
+
+    def __init__(self, palette: PaletteOnDevice) -> None:
+        self._palette = palette
+
+    @staticmethod
+    def suits(palette: PaletteOnDevice, channels: int) -> bool:
+        """Whether so many pixels are expected that a table is worthwhile, and it fits the device.
+
+        Parameters
+        ----------
+        palette : PaletteOnDevice
+        channels : int
+            Of the pixels: 1, 3 or 4.
+        """
+        return is_worthwhile(palette, channels, palette.index_bytes)
+
+    def map(self, batch: PixelBatch) -> None:
+        """Queue the mapping of pixels to their nearest entries.
+
+        Parameters
+        ----------
+        batch : PixelBatch
+        """
+        palette, channels = self._palette, batch.channels
+        width = batch.width if batch.width is not None and batch.width >= COLUMNS else ANY_WIDTH
+        tiles, rows = tiles_of_rows(palette.session, batch.count, width, COLUMNS, MAX_ROWS)
+        constants: Any = {"ALIGNED": aligned(width, batch)}
+        kernel = palette.session.program(FILE, **palette.constants(channels), **constants).kernel("map_pixels")
+        group = palette.session.work_group_size(kernel, GROUP)
+        given = *batch.arguments, nearest_table(palette, channels), np.uint32(width), np.uint32(rows)
+        palette.session.launch(kernel, tiles * group, group, *palette.arguments(searches=channels == 4), *given)
+
+
+def is_worthwhile(palette: PaletteOnDevice, channels: int, entry_bytes: int, cost: int = 1) -> bool:
+    """Whether a table of such entries should be made, and fits the device.
+
+    Parameters
+    ----------
+    palette : PaletteOnDevice
     channels : int
-        1, 3 or 4.
-    pixels : int
-        Of the whole picture.
-    dithered : bool
-        Whether the table is that of ordered dithering, which admits at most 256 colours.
+        Of the pixels: 1, 3 or 4.
+    entry_bytes : int
+    cost : int
+        Of the table, beside that of nearest entries.
     """
-    dear = (1 if _made_without_lists(mapper, channels) else DEAR_LISTS) * (DEAR_DITHER if dithered else 1)
-    entry_bytes = ANSWER_BYTES if dithered else mapper.index_bytes
-    return (
-        pixels >= dear * session.tuned("mapping.table_pays")
-        and _colors(channels) * entry_bytes <= session.limits.max_alloc
-        and not (dithered and mapper.index_bytes > 1)
-    )
+    session = palette.session
+    least = cost * (1 if _needs_no_lists(palette, channels) else LISTS_COST) * session.tuned("mapping.table_pays")
+    return palette.expected_pixels >= least and table_colors(channels) * entry_bytes <= session.limits.max_alloc
 
 
-def _made_without_lists(mapper: Mapper, channels: int) -> bool:
-    return channels != 1 and mapper.points_are_colors and mapper.colors <= FEW
+def _needs_no_lists(palette: PaletteOnDevice, channels: int) -> bool:
+    return channels != 1 and palette.points_are_colors and len(palette.palette) <= MAX_COLORS
 
 
-def map_pixels(mapper: Mapper, task: Task) -> None:
-    """Queue what `Mapper.map` does, by a table.
+def aligned(width: int, batch: PixelBatch) -> int:
+    """ALIGNED of `cl/mapping/full_table.h`.
 
     Parameters
     ----------
-    mapper : Mapper
-    task : Task
+    width : int
+    batch : PixelBatch
     """
-    wide = task.width if task.width is not None and task.width >= COLUMNS else ANY_WIDTH
-    tiles, rows = _tiles(mapper.session, task.count, wide, COLUMNS, MOST_ROWS)
-    aligned = _aligned(wide, task)
-    given = (*task.arguments, _nearest(mapper, task.channels), np.uint32(wide), np.uint32(rows))
-    how: Any = {"groups": tiles, "searches": task.channels == 4, "ALIGNED": aligned}
-    mapper.launch_any(TABLE.file, "map_pixels", task.channels, GROUP, *given, **how)
+    return int(width % 4 == 0 and batch.count % 4 == 0)
 
 
-def dither_pixels(mapper: Mapper, task: Task, more: Sequence[Any]) -> None:
-    """Queue ordered dithering by a table.
+def table_colors(channels: int) -> int:
+    """Entries of a table.
 
     Parameters
     ----------
-    mapper : Mapper
-        Of at most 256 colours.
-    task : Task
-    more : sequence
-        The last arguments of `cl/dithering/ordered.cl`, from `width` on.
+    channels : int
     """
-    width, (side, extent, strength) = int(more[0]), more[-3:]
-    aligned = _aligned(width, task) * int(side % 4 == 0)
-    constants = {"ALIGNED": aligned}
-    if mapper.session.limits.is_nvidia:
-        constants["GROUP"] = 1 << (min(ORDERED_GROUP, mapper.session.limits.work_group).bit_length() - 1)
-    answers = _answers(mapper, task.channels, side, extent, strength, constants)
-    tiles, rows = _tiles(mapper.session, task.count, width, ORDERED_COLUMNS, ORDERED_ROWS)
-    given = (*task.arguments, answers, np.uint32(rows), *more)
-    how: Any = {"groups": tiles, "searches": task.channels == 4, "exact": "GROUP" in constants, **constants}
-    mapper.launch_any(ORDERED_FILE, "dither_ordered", task.channels, ORDERED_GROUP, *given, **how)
-
-
-def _aligned(width: int, task: Task) -> int:
-    """ALIGNED of `cl/mapping/full_table.h`."""
-    return int(width % 4 == 0 and task.count % 4 == 0)
-
-
-def _colors(channels: int) -> int:
     return 1 << (8 if channels == 1 else 24)
 
 
-def _nearest(mapper: Mapper, channels: int) -> Buffer:
-    """The table of nearest entries."""
-    colors = _colors(channels)
+def nearest_table(palette: PaletteOnDevice, channels: int) -> Buffer:
+    """The table of nearest entries, made when it is first asked for.
+
+    Parameters
+    ----------
+    palette : PaletteOnDevice
+    channels : int
+
+    Returns
+    -------
+    pyopencl.Buffer
+        Of the palette's index dtype, in the order of `cl/mapping/full_table.h`.
+    """
+    colors = table_colors(channels)
 
     def make() -> Buffer:
-        table = mapper.scope.empty(colors * mapper.index_bytes)
-        if _made_without_lists(mapper, channels):
-            _map_few(mapper, table, channels, plain=False)
+        table = palette.scope.empty(colors * palette.index_bytes)
+        if _needs_no_lists(palette, channels):
+            _map_boxes(palette, table, channels, plain=False)
         else:
-            fine, quads = channels != 1, np.uint32(colors // 4)
-            _over_colors(mapper, TABLE.file, "map_colors", channels, fine, table, quads, ALIGNED=1)
+            given = table, np.uint32(colors // 4)
+            over_colors(palette, FILE, "map_colors", channels, *given, ALIGNED=1)
         return table
 
-    return mapper.kept(("nearest", channels), make)
+    return palette.cached(("nearest", channels), make)
 
 
-def _map_few(mapper: Mapper, table: Buffer, channels: int, *, plain: bool) -> None:
+def over_colors(
+    palette: PaletteOnDevice, file: str, kernel_name: str, channels: int, *more: Any, **constants: Any
+) -> None:
+    """Queue a kernel with a work-item for every four colours of a table.
+
+    Parameters
+    ----------
+    palette : PaletteOnDevice
+    file, kernel_name : str
+    channels : int
+    *more
+        The kernel's own arguments.
+    **constants : int
+    """
+    items, fine = table_colors(channels) // 4, channels != 1
+    palette.launch(file, kernel_name, channels, items, TABLE_GROUP, *more, fine=fine, **constants)
+
+
+def _map_boxes(palette: PaletteOnDevice, table: Buffer, channels: int, *, plain: bool) -> None:
     """Queue `cl/mapping/full_table_colors.cl`."""
-    session, box = mapper.session, FEW_PLAIN_BOX if plain else FEW_BOX
-    sides = dict(zip(("WIDE", "HIGH", "DEEP"), box, strict=True))
-    program = session.program(FEW_FILE, **sides, PLAIN=int(plain), **mapper.constants(channels))
+    session, box = palette.session, PLAIN_BOX if plain else BOX
+    sides: Any = dict(zip(("WIDE", "HIGH", "DEEP"), box, strict=True))
+    program = session.program(COLORS_FILE, **sides, PLAIN=int(plain), **palette.constants(channels))
     kernel = program.kernel("map_colors")
-    group = session.work_group_size(kernel, FEW_GROUP)
-    groups = _colors(channels) // int(np.prod(box))
-    session.launch(kernel, groups * group, group, mapper.points, np.uint32(mapper.colors), table)
+    group = session.work_group_size(kernel, COLORS_GROUP)
+    groups = table_colors(channels) // int(np.prod(box))
+    session.launch(kernel, groups * group, group, palette.points, np.uint32(len(palette.palette)), table)
 
 
-def plain_table(mapper: Mapper) -> Buffer:
+def plain_table(palette: PaletteOnDevice) -> Buffer:
     """Queue what finds the nearest entries of all opaque colours.
 
     Parameters
     ----------
-    mapper : Mapper
+    palette : PaletteOnDevice
 
     Returns
     -------
@@ -165,54 +185,29 @@ def plain_table(mapper: Mapper) -> Buffer:
     channels = 3
 
     def make() -> Buffer:
-        table = mapper.scope.empty(_colors(channels) * mapper.index_bytes)
-        if _made_without_lists(mapper, channels):
-            _map_few(mapper, table, channels, plain=True)
+        table = palette.scope.empty(table_colors(channels) * palette.index_bytes)
+        if _needs_no_lists(palette, channels):
+            _map_boxes(palette, table, channels, plain=True)
         else:
-            file, items = PLAIN_FILE, _colors(channels)
-            mapper.launch_any(file, "nearest_of_all", channels, TABLE_GROUP, table, items=items)
+            palette.launch(PLAIN_FILE, "nearest_of_all", channels, table_colors(channels), TABLE_GROUP, table)
         return table
 
-    return mapper.kept("plain", make)
+    return palette.cached("plain", make)
 
 
-def _answers(
-    mapper: Mapper, channels: int, side: np.uint32, extent: Any, strength: np.int32, constants: dict[str, int]
-) -> Buffer:
-    """The table of answers of ordered dithering, where need be by the program that has these constants."""
-    colors, values = _colors(channels), int(side) ** 2
+def tiles_of_rows(session: Session, count: int, width: int, columns: int, max_rows: int) -> tuple[int, int]:
+    """Tiles of pixels in rows, and rows of one.
 
-    def make() -> Buffer:
-        answers = mapper.scope.empty(ANSWER_BYTES * colors)
-        nearest, quads = _nearest(mapper, channels), np.uint32(colors // 4)
-        if channels != 1 and mapper.points_are_colors and values <= PAIRS_VALUES:
-            session, pairs = mapper.session, mapper.scope.empty(PAIR_BYTES * PAIRS_OF_ONE * mapper.colors)
-            program, points = session.program(PAIRS_FILE, **mapper.constants(3)), mapper.points
-            mix, dither = program.kernel("mix_pairs"), program.kernel("dither_colors")
-            sizes = PAIRS_OF_ONE * mapper.colors, session.work_group_size(mix, TABLE_GROUP)
-            session.launch(mix, *sizes, points, np.uint32(mapper.colors), pairs, np.int32(values), strength)
-            group = session.work_group_size(dither, PAIRS_GROUP)
-            session.launch(dither, int(quads), group, points, nearest, pairs, answers, quads, np.uint32(values))
-        else:
-            given = nearest, answers, quads, extent, np.int32(values), strength
-            _over_colors(mapper, ORDERED_FILE, "dither_colors", channels, channels != 1, *given, **constants)
-        return answers
-
-    return mapper.kept(("answers", channels, int(side), int(strength)), make)
-
-
-def _over_colors(
-    mapper: Mapper, file: str, kernel_name: str, channels: int, fine: bool, *more: Any, **constants: Any
-) -> None:
-    """Queue a kernel with a work-item for every four colours."""
-    items = _colors(channels) // 4
-    mapper.launch_any(file, kernel_name, channels, TABLE_GROUP, *more, items=items, fine=fine, **constants)
-
-
-def _tiles(session: Session, count: int, width: int, columns: int, most_rows: int) -> tuple[int, int]:
-    """Tiles of pixels in rows, and rows of one."""
-    rows = count // (columns * TILES_A_UNIT * session.limits.compute_units)
+    Parameters
+    ----------
+    session : Session
+    count, width : int
+        Pixels, and those of a row.
+    columns, max_rows : int
+        Of a tile.
+    """
+    rows = count // (columns * TILES_PER_UNIT * session.limits.compute_units)
     # A tile's pixels are numbered in 32 bits.
-    rows = max(1, min(most_rows, rows, (1 << 32) // width - 1))
+    rows = max(1, min(max_rows, rows, (1 << 32) // width - 1))
     height = -(-count // width)
     return -(-width // columns) * -(-height // rows), rows

@@ -13,9 +13,10 @@ from clquant import images, params
 from clquant.color import spaces
 from clquant.color.palette import Palette
 from clquant.images import ImageLike, Picture
-from clquant.mapping.mapper_cache import open_mapper
-from clquant.mapping.nearest import Mapper
-from clquant.mapping.pixel_batch import Task
+from clquant.mapping.palette_cache import open_palette
+from clquant.mapping.palette_on_device import PaletteOnDevice
+from clquant.mapping.pixel_batch import PixelBatch
+from clquant.mapping.search import search_of
 from clquant.runtime import (
     Array,
     Buffer,
@@ -38,7 +39,7 @@ class Band:
     session : Session
     scope : Scope
         Ends with the band.
-    mapper : Mapper
+    palette : PaletteOnDevice
     pixels : pyopencl.Buffer
         (rows, width, channels) uint8.
     channels, row0, row1, width : int
@@ -47,7 +48,7 @@ class Band:
 
     session: Session
     scope: Scope
-    mapper: Mapper
+    palette: PaletteOnDevice
     pixels: Buffer
     channels: int
     row0: int
@@ -59,7 +60,7 @@ class Band:
         """Pixels."""
         return (self.row1 - self.row0) * self.width
 
-    def task(self, out: Buffer) -> Task:
+    def batch(self, out: Buffer) -> PixelBatch:
         """The choice of an entry for every pixel.
 
         Parameters
@@ -67,7 +68,7 @@ class Band:
         out : pyopencl.Buffer
             Gets them, of the palette's index dtype.
         """
-        return Task(self.pixels, self.channels, self.count, out, self.width)
+        return PixelBatch(self.pixels, self.channels, self.count, out, self.width)
 
 
 # Queues what writes a band's indices into a buffer.
@@ -76,7 +77,7 @@ Writer = Callable[[Band, Buffer], None]
 
 def map_nearest(band: Band, out: Buffer) -> None:
     """A `Writer`: the nearest entry of every pixel."""
-    band.mapper.map(band.task(out))
+    search_of(band.palette, band.channels).map(band.batch(out))
 
 
 def indices(
@@ -144,12 +145,12 @@ def _run(
     with session.scope() as scope, contextlib.ExitStack() as inside:
         picture = picture.send(session, scope)
         space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
-        mapper = inside.enter_context(open_mapper(session, palette, space, picture.pixels, metric))
+        on_device = inside.enter_context(open_palette(session, palette, space, picture.pixels, metric))
         bands = picture.parts(session, picture.width * (4 if colors else 2))
         for done, (row0, row1) in enumerate(bands, 1):
             with session.scope() as inner:
                 pixels = picture.upload(session, inner, row0, row1)
-                band = Band(session, inner, mapper, pixels, picture.channels, row0, row1, picture.width)
+                band = Band(session, inner, on_device, pixels, picture.channels, row0, row1, picture.width)
                 _store(band, palette, write, colors, result)
             if progress.wanted:
                 session.finish()
@@ -157,7 +158,7 @@ def _run(
         if meanwhile is not None:
             meanwhile()
         if picture.channels == 4:
-            mapper.check_transparency()
+            on_device.check_transparency()
     return session.hand_over(result) if isinstance(result, Array) else result.array()
 
 
@@ -173,7 +174,7 @@ def _store(band: Band, palette: Palette, write: Writer, colors: bool, result: Ar
     chosen = band.scope.empty(band.count * palette.index_dtype.itemsize) if colors else room
     write(band, chosen)
     if colors:
-        band.mapper.apply(chosen, band.count, room)
+        band.palette.apply(chosen, band.count, room)
     if isinstance(result, Array):
         row_bytes = int(np.prod(result.shape[1:])) * result.dtype.itemsize
         target = images.buffer_of(result)

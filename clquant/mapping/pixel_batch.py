@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from clquant.runtime import Buffer
+from clquant.runtime import Buffer, Session
+
+MIN_PIXELS_PER_ITEM = 1 << 12
+"""Pixels that a CPU's work-item has at least, where those of one run share what they find."""
 
 
 @dataclass(frozen=True)
-class Task:
+class PixelBatch:
     """Pixels, and where the entries chosen for them go.
 
     Attributes
@@ -37,3 +40,13 @@ class Task:
     def arguments(self) -> tuple[Any, ...]:
         """Pixels, out and count as kernels take them."""
         return self.pixels, self.out, np.uint64(self.count)
+
+    def runs(self, session: Session) -> int:
+        """Work-items that share the pixels on CPUs, at least one.
+
+        Parameters
+        ----------
+        session : Session
+        """
+        items = session.tuned("mapping.groups_a_unit") * session.limits.compute_units
+        return max(1, min(items, self.count // MIN_PIXELS_PER_ITEM))

@@ -1,4 +1,4 @@
-"""Palettes of few colours on CPUs: every entry compared, pixels side by side in the lanes of a vector.
+"""Small palettes on CPUs: every entry compared, pixels side by side in the lanes of a vector.
 
 `cl/mapping/small_palette.h` says how. That takes no candidate lists, no memory of answers, and the same time for every
 picture.
@@ -10,42 +10,72 @@ from typing import Any
 
 import numpy as np
 
-from clquant.color.palette import Palette
-from clquant.runtime import Buffer, Scope
+from clquant.mapping.palette_on_device import PaletteOnDevice
+from clquant.mapping.pixel_batch import PixelBatch
+from clquant.runtime import Buffer
 
-# FEW of `cl/mapping/small_palette.h`: the bits of a score below it are an index.
-FEW = 32
-# Most numbers of an ordered dithering's mask, whose products `cl/dithering/ordered_small.cl` keeps in 32 bits.
-MOST_THRESHOLDS = 4096
+FILE = "mapping/small_palette.cl"
+MAX_COLORS = 32
+"""FEW of `cl/mapping/small_palette.h`: the bits of a score below it are an index."""
 
 
-class FewColors:
-    """A palette of at most `FEW` colours as kernels of `cl/mapping/small_palette.h` take it; device memory belongs to a
-    scope.
+class SmallPalette:
+    """A palette of at most `MAX_COLORS` colours of plain RGB.
 
     Parameters
     ----------
-    scope : Scope
-    palette : Palette
-        1 to `FEW` colours; their alpha is not looked at.
+    palette : PaletteOnDevice
     """
 
-    def __init__(self, scope: Scope, palette: Palette) -> None:
-        assert len(palette) <= FEW
-        self._scope = scope
-        self._count = len(palette)
-        self._colors = np.zeros((FEW, 3), np.int32)
-        self._colors[: self._count] = palette.rgba()[:, :3]
-        entries = np.empty((FEW, 4), np.float32)
-        entries[:, :3] = -2 * FEW * self._colors
-        entries[:, 3] = FEW * np.sum(self._colors**2, axis=1) + np.arange(FEW)
+    def __init__(self, palette: PaletteOnDevice) -> None:
+        self._palette = palette
+        self._count = len(palette.palette)
+        self._colors = np.zeros((MAX_COLORS, 3), np.int32)
+        self._colors[: self._count] = palette.palette.rgba()[:, :3]
+        entries = np.empty((MAX_COLORS, 4), np.float32)
+        entries[:, :3] = -2 * MAX_COLORS * self._colors
+        entries[:, 3] = MAX_COLORS * np.sum(self._colors**2, axis=1) + np.arange(MAX_COLORS)
         entries[self._count :, 3] = 2**30  # two entries are compared at once, and these are never the nearest
-        self._entries: Buffer = scope.copy_of(entries)
+        self._entries: Buffer = palette.scope.copy_of(entries)
 
-    def arguments(self) -> tuple[Any, ...]:
-        """What every kernel begins with: entries and their number."""
-        return self._entries, np.uint32(self._count)
+    @staticmethod
+    def suits(palette: PaletteOnDevice, _channels: int) -> bool:
+        """Whether the palette is small, and compared in plain RGB.
+
+        Parameters
+        ----------
+        palette : PaletteOnDevice
+        """
+        return len(palette.palette) <= MAX_COLORS and palette.points_are_colors
+
+    def map(self, batch: PixelBatch) -> None:
+        """Queue the mapping of pixels to their nearest entries.
+
+        Parameters
+        ----------
+        batch : PixelBatch
+        """
+        self.launch(FILE, "map_pixels", batch)
+
+    def launch(self, file: str, kernel_name: str, batch: PixelBatch, *more: Any) -> None:
+        """Queue a kernel whose arguments begin as those of `cl/mapping/small_palette.cl`.
+
+        Parameters
+        ----------
+        file, kernel_name : str
+        batch : PixelBatch
+        *more
+            The kernel's own last arguments.
+        """
+        session = self._palette.session
+        kernel = session.program(file, CHANNELS=batch.channels).kernel(kernel_name)
+        given = self._entries, np.uint32(self._count), *batch.arguments, *more
+        session.launch(kernel, batch.runs(session), 1, *given)
 
     def packed(self) -> Buffer:
-        """(FEW) uint32: R | G << 8 | B << 16 of each entry."""
-        return self._scope.copy_of((self._colors << np.array((0, 8, 16))).sum(axis=1).astype(np.uint32))
+        """(MAX_COLORS) uint32: R | G << 8 | B << 16 of each entry."""
+
+        def make() -> Buffer:
+            return self._palette.scope.copy_of((self._colors << np.array((0, 8, 16))).sum(axis=1).astype(np.uint32))
+
+        return self._palette.cached("packed", make)

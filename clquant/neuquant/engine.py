@@ -12,7 +12,7 @@ from clquant.estimator import weights_of
 from clquant.histogram.weights import checked_weights, resampled
 from clquant.images import ImageLike, device_arrays, read_many, several
 from clquant.images.batches import listed, session_of
-from clquant.mapping.nearest import METRICS
+from clquant.mapping.palette_on_device import METRICS
 from clquant.neuquant.fit import Learning, Rules
 from clquant.palette.engine import PaletteEngine
 from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, open_session

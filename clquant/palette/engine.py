@@ -19,7 +19,7 @@ from clquant.images import ImageLike
 from clquant.images import read as read_picture
 from clquant.mapping import lookup, pipeline
 from clquant.mapping.error import mean_squared_error
-from clquant.mapping.nearest import METRICS
+from clquant.mapping.palette_on_device import METRICS
 from clquant.palette.target_quality import FewestColors, allowed_error
 from clquant.runtime import CommandQueue, HostResult, ProgressCallback, open_session
 

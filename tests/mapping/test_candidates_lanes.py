@@ -7,7 +7,7 @@ import pytest
 
 from clquant import OrderedDither, Palette, runtime
 from clquant.color import spaces
-from clquant.mapping import candidates_lanes, nearest
+from clquant.mapping import candidates_lanes, search
 from clquant.palette import engine
 
 DITHERS = (
@@ -22,7 +22,7 @@ DITHERS = (
 @pytest.fixture
 def variant(queue):
     """The name of the form for CPUs where the device admits it, else of the portable one."""
-    return next(v.name for v in nearest.VARIANTS if v.admits(runtime.open_session(queue).limits))
+    return next(v.name for v in search.VARIANTS if v.admits(runtime.open_session(queue).limits))
 
 
 def both(queue, variant, image, palette, **given):

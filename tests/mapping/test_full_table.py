@@ -7,7 +7,11 @@ import pytest
 
 from clquant import OrderedDither, Palette, runtime
 from clquant.color import spaces
-from clquant.mapping import full_table, nearest
+from clquant.dithering import ordered_table
+from clquant.mapping import full_table
+from clquant.mapping.palette_on_device import PaletteOnDevice
+from clquant.mapping.pixel_batch import PixelBatch
+from clquant.mapping.search import search_of
 from clquant.palette import engine
 
 LEAST = 1 << 16
@@ -36,8 +40,8 @@ def picture(rng, shape):
 @pytest.fixture(autouse=True)
 def _pays(monkeypatch):
     """Tables pay for small pictures."""
-    monkeypatch.setattr(full_table, "DEAR_LISTS", 1)
-    monkeypatch.setattr(full_table, "DEAR_DITHER", 1)
+    monkeypatch.setattr(full_table, "LISTS_COST", 1)
+    monkeypatch.setattr(ordered_table, "ANSWERS_COST", 1)
 
 
 @pytest.mark.parametrize("name", spaces.NAMES)
@@ -46,8 +50,8 @@ def _pays(monkeypatch):
 )
 def test_equals_the_portable_form(queue, rng, monkeypatch, name, shape, count):
     made = []
-    table = full_table._nearest
-    monkeypatch.setattr(full_table, "_nearest", lambda *args: made.append(1) or table(*args))
+    table = full_table.nearest_table
+    monkeypatch.setattr(full_table, "nearest_table", lambda *args: made.append(1) or table(*args))
     image = picture(rng, shape)
     palette = Palette(rng.integers(0, 256, (count, 4 if shape[-1] == 4 else 3)))
     palette = palette.with_transparent() if shape[-1] == 4 else palette
@@ -74,8 +78,8 @@ def test_masks_and_rows_of_any_size(queue, rng, size, width):
 )
 def test_tiles_that_are_full(queue, rng, monkeypatch, channels, size, strength):
     """Several quads at once, in rows that begin with one, beside tiles that the edges cut."""
-    for name in ("GROUP", "ORDERED_GROUP"):
-        monkeypatch.setattr(full_table, name, 32)
+    for module in (full_table, ordered_table):
+        monkeypatch.setattr(module, "GROUP", 32)
     image = picture(rng, (141, 516, channels) if channels > 1 else (141, 516))
     palette = Palette(rng.integers(0, 256, (99, 4 if channels == 4 else 3)))
     palette = palette.with_transparent() if channels == 4 else palette
@@ -101,9 +105,9 @@ def test_pixels_in_no_rows(queue, rng):
             runtime.force_tuning({"mapping.table_pays": LEAST}),
             session.scope() as scope,
         ):
-            mapper = nearest.Mapper(session, scope, palette, spaces.space("srgb", False), pixels.size)
+            on_device = PaletteOnDevice.of(session, scope, palette, spaces.space("srgb", False), pixels.size)
             out = scope.empty(pixels.size)
-            mapper.map(nearest.Task(scope.copy_of(pixels), 1, pixels.size, out))
+            search_of(on_device, 1).map(PixelBatch(scope.copy_of(pixels), 1, pixels.size, out))
             found.append(session.download(out, pixels.size, np.uint8))
     assert np.array_equal(*found)
 
@@ -111,8 +115,8 @@ def test_pixels_in_no_rows(queue, rng):
 def test_dear_tables_want_more_pixels(queue, rng, monkeypatch):
     monkeypatch.undo()
     made = []
-    table = full_table._nearest
-    monkeypatch.setattr(full_table, "_nearest", lambda *args: made.append(1) or table(*args))
+    table = full_table.nearest_table
+    monkeypatch.setattr(full_table, "nearest_table", lambda *args: made.append(1) or table(*args))
     image, palette = picture(rng, (270, 270, 3)), Palette(rng.integers(0, 256, (9, 3)))
     for given in ({"dither": "bayer4"}, {"color_space": "oklab"}, {}):
         assert not made
@@ -122,7 +126,7 @@ def test_dear_tables_want_more_pixels(queue, rng, monkeypatch):
 
 def test_a_small_device_makes_no_table(queue, rng, monkeypatch):
     monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=8000000,work_group=8")
-    monkeypatch.setattr(full_table, "_nearest", None)
+    monkeypatch.setattr(full_table, "nearest_table", None)
     image, palette = picture(rng, (270, 270, 3)), Palette(rng.integers(0, 256, (5, 3)))
     assert np.array_equal(by_table(queue, image, palette), portable(queue, image, palette))
 
@@ -136,7 +140,7 @@ def test_transparent_pixels_need_an_entry(queue, rng):
 
 @pytest.mark.parametrize("channels", [3, 4])
 def test_a_palette_that_was_met_before_has_a_table_where_it_pays(queue, rng, channels):
-    """Small pictures have none, before a larger one and after it; mappers are kept from one to the next."""
+    """Small pictures have none, before a larger one and after it; palettes are kept from one to the next."""
     palette = Palette(rng.integers(0, 256, (20, channels))).with_transparent()
     runtime.release_memory()
     for side in (9, 260, 10, 270, 9, 260):

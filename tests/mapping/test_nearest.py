@@ -11,7 +11,9 @@ from clquant import IndexedImage, Palette
 from clquant.color import spaces
 from clquant.dithering.registry import register_dither
 from clquant.mapping import candidates
-from clquant.mapping import nearest as mapping
+from clquant.mapping.palette_on_device import PaletteOnDevice
+from clquant.mapping.pixel_batch import PixelBatch
+from clquant.mapping.search import search_of
 from clquant.palette import engine
 from clquant.runtime import (
     Array,
@@ -37,9 +39,10 @@ def _always_by_grid():
 def mapped(queue, pixels, palette, space, grid):
     session = open_session(queue)
     with session.scope() as scope:
-        mapper = mapping.Mapper(session, scope, palette, space, 2**25 if grid else 0)
+        on_device = PaletteOnDevice.of(session, scope, palette, space, 2**25 if grid else 0)
         out = scope.empty(2 * len(pixels))
-        mapper.map(mapping.Task(scope.copy_of(pixels), pixels.shape[1], len(pixels), out))
+        batch = PixelBatch(scope.copy_of(pixels), pixels.shape[1], len(pixels), out)
+        search_of(on_device, batch.channels).map(batch)
         return session.download(out, len(pixels), palette.index_dtype)
 
 
@@ -216,7 +219,7 @@ def test_lists_of_a_palette_are_made_once(queue, rng, limits, monkeypatch):
     assert [made(palette), made(palette), made(other), made(palette)] == [True, False, True, False]
 
 
-def test_what_was_wanting_is_forgotten_with_its_mapper(queue, rng):
+def test_what_was_wanting_is_forgotten_with_its_palette(queue, rng):
     palette = Palette(rng.integers(0, 256, (9, 3), dtype=np.uint8))
     clear, opaque = np.zeros((4, 4, 4), np.uint8), np.full((4, 4, 4), 255, np.uint8)
     for _ in range(2):

@@ -21,7 +21,14 @@ def nearest(image, colors):
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**32), st.integers(1, small_palette.FEW), st.integers(1, 70), st.integers(1, 9), LEVELS, LEVELS)
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, small_palette.MAX_COLORS),
+    st.integers(1, 70),
+    st.integers(1, 9),
+    LEVELS,
+    LEVELS,
+)
 def test_equals_an_exhaustive_search(seed, count, width, height, levels, entries):
     rng = np.random.default_rng(seed)
     colors = rng.choice(entries, (count, 3)).astype(np.uint8)
@@ -31,7 +38,7 @@ def test_equals_an_exhaustive_search(seed, count, width, height, levels, entries
         assert np.array_equal(engine.predict(given, Palette(colors)), nearest(image, colors))
 
 
-@pytest.mark.parametrize("count", [1, 2, 5, small_palette.FEW, small_palette.FEW + 1])
+@pytest.mark.parametrize("count", [1, 2, 5, small_palette.MAX_COLORS, small_palette.MAX_COLORS + 1])
 @pytest.mark.parametrize("size", [(1, 1), (3, 15), (2, 16), (5, 17), (70, 131)])
 def test_dithering_equals_the_portable_form(queue, rng, count, size):
     palette = Palette(rng.integers(0, 256, (count, 3), dtype=np.uint8))

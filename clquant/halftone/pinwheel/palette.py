@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -21,13 +20,13 @@ from clquant.halftone.pinwheel.paths import INWARD, OUTWARD, make_path
 from clquant.halftone.pinwheel.tones import WHITE, linear_units
 from clquant.halftone.tables import UNITS, constant_tables, rows
 from clquant.images import Picture
-from clquant.mapping.mapper_cache import open_mapper
-from clquant.mapping.nearest import Mapper
+from clquant.mapping.palette_cache import open_palette
+from clquant.mapping.palette_on_device import PaletteOnDevice
 
+FILE = "halftone/pinwheel/palette.cl"
 FORMS = (
-    runtime.Variant("blocks", "halftone/pinwheel/palette.cl", lambda limits: limits.is_cpu),
-    runtime.Variant("paths", palette_paths.FILE, palette_paths.admits),
-    runtime.Variant("portable", "halftone/pinwheel/palette.cl"),
+    runtime.Variant("paths", palette_paths.FILE, palette_paths.admits, is_worthwhile=lambda limits: not limits.is_cpu),
+    runtime.Variant("portable", FILE),
 )
 """Forms of the scan; alpha, small pictures and other paths than spirals take the portable one on all devices."""
 GAIN = 32
@@ -89,14 +88,15 @@ def pinwheel_palette(
     shape = (picture.height, picture.width)
     result: Any = None if picture.on_device else runtime.HostResult(session, shape, palette.index_dtype)
     by_paths = _takes_paths(session, picture, palette, settings)
-    given = make_mapper(session, picture, palette, settings.color_space, COLORS if by_paths else 0)
-    with session.scope() as scope, given as mapper:
+    space = spaces.space(settings.color_space, palette.has_alpha or picture.channels == 4)
+    searches = max(picture.pixels, COLORS if by_paths else 0)
+    with session.scope() as scope, open_palette(session, palette, space, searches) as on_device:
         common = _common(settings)
         job: _Pinwheel | PathScan
         if by_paths:
-            job = PathScan(session, scope, mapper, picture, palette, settings.block_size, common)
+            job = PathScan(session, scope, on_device, picture, palette, settings.block_size, common)
         else:
-            job = _Pinwheel(session, scope, mapper, picture, settings, common)
+            job = _Pinwheel(session, scope, on_device, picture, settings, common)
         whole = (0, picture.height, 0, picture.height)
         block, row_bytes, least = settings.block_size, picture.width * max(picture.channels, size), 0
         if by_paths:
@@ -117,7 +117,7 @@ def pinwheel_palette(
                 if not picture.on_device:
                     result.store(inner, band[2], band[3], output, (band[2] - band[0]) * picture.width * size)
             report.report(band[3], picture.height)
-        mapper.check_transparency()
+        on_device.check_transparency()
     return session.hand_over(result) if picture.on_device else result.array()
 
 
@@ -149,19 +149,6 @@ def _common(settings: VectorSettings) -> Common:
     )
 
 
-def make_mapper(
-    session: runtime.Session,
-    picture: Picture,
-    palette: Palette,
-    color_space: str,
-    searches: int = 0,
-    lanes: bool = False,
-) -> AbstractContextManager[Mapper]:
-    """The search for nearest entries in the form that error diffusion takes, for a picture's pixels or for more."""
-    space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
-    return open_mapper(session, palette, space, max(picture.pixels, searches), lanes=lanes)
-
-
 @lru_cache(maxsize=32)
 def _tables(block_size: int, scan: str, phase: int) -> tuple[npt.NDArray[Any], ...]:
     """Path, rim and weights of a phase as `cl/halftone/pinwheel/palette.cl` reads them."""
@@ -179,18 +166,18 @@ class _Pinwheel:
         self,
         session: runtime.Session,
         scope: runtime.Scope,
-        mapper: Mapper,
+        on_device: PaletteOnDevice,
         picture: Picture,
         settings: VectorSettings,
         common: Common,
     ) -> None:
-        self._session, self._mapper, self._picture = session, mapper, picture
+        self._session, self._on_device, self._picture = session, on_device, picture
         self._block, self._common = settings.block_size, common
         shared = (scope.copy_of(common.light), scope.copy_of(common.codes))
         self._phases = []
         for phase in (OUTWARD, INWARD):
             constants = phase_constants(settings.block_size, settings.scan, phase)
-            program = session.program("halftone/pinwheel/palette.cl", **mapper.constants(picture.channels), **constants)
+            program = session.program(FILE, **on_device.constants(picture.channels), **constants)
             tables = tuple(scope.copy_of(a) for a in _tables(settings.block_size, settings.scan, phase))
             self._phases.append((program.kernel("halftone_palette"), tables + shared, constants["SLOTS"]))
 
@@ -212,7 +199,7 @@ class _Pinwheel:
                 kernel,
                 (blocks.half, end - begin),
                 (lanes, 1),
-                *self._mapper.arguments(),
+                *self._on_device.arguments(),
                 image,
                 output,
                 *tables,

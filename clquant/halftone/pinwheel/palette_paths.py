@@ -23,7 +23,7 @@ from clquant.halftone.pinwheel.paths import INWARD, NO_ANGLE, OUTWARD, make_path
 from clquant.halftone.tables import constant_tables, rows
 from clquant.images import Picture
 from clquant.mapping import full_table
-from clquant.mapping.nearest import Mapper
+from clquant.mapping.palette_on_device import PaletteOnDevice
 
 FILE = "halftone/pinwheel/palette_paths.cl"
 COLORS = 1 << 24
@@ -148,7 +148,7 @@ class PathScan:
     ----------
     session : runtime.Session
     scope : runtime.Scope
-    mapper : Mapper
+    on_device : PaletteOnDevice
         Of the palette.
     picture : Picture
     palette : Palette
@@ -160,7 +160,7 @@ class PathScan:
         self,
         session: runtime.Session,
         scope: runtime.Scope,
-        mapper: Mapper,
+        on_device: PaletteOnDevice,
         picture: Picture,
         palette: Palette,
         block_size: int,
@@ -168,7 +168,7 @@ class PathScan:
     ) -> None:
         self._session, self._picture, self._block, self._common = session, picture, block_size, common
         self._entry_bytes = palette.index_dtype.itemsize
-        nearest = full_table.plain_table(mapper)
+        nearest = full_table.plain_table(on_device)
         few, index = palette.index_dtype == np.uint8, "uchar" if palette.index_dtype == np.uint8 else "ushort"
         colors = np.zeros((256 if few else len(palette), 4), np.uint8)
         colors[: len(palette)] = palette.rgba()

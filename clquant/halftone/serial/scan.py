@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant import images, runtime
+from clquant.color import spaces
 from clquant.color.palette import Palette
-from clquant.halftone.pinwheel.palette import make_mapper
 from clquant.halftone.serial import lanes as serial_lanes
 from clquant.halftone.serial import rows as serial_rows
 from clquant.halftone.serial import tiles, warps
@@ -18,20 +21,15 @@ from clquant.halftone.serial.rows import SerialRows
 from clquant.halftone.serial.tiles import SerialTiles
 from clquant.halftone.serial.warps import SerialWarps
 from clquant.images import Picture, row_bands
+from clquant.mapping.palette_cache import open_palette
+from clquant.mapping.palette_on_device import PaletteOnDevice
+from clquant.mapping.search import is_cpu
 
-GRAY_FORMS = (
-    runtime.Variant("lanes", serial_lanes.GRAY.file, lambda limits: limits.is_cpu),
-    runtime.Variant("warps", warps.FILE, warps.admits),
-    runtime.Variant("rows", serial_rows.FILE, lambda limits: limits.work_group >= serial_rows.ROWS),
-    runtime.Variant("portable", tiles.FILE),
-)
 SEARCH_WEIGHT = 64
 """How much sooner short lists of candidates pay on GPUs where pixels wait for each other: on an NVIDIA H200, 512x512
 pixels to 256 colours take 3.0 ms by lists and 34 by comparison with all."""
-
-
-MOST_KEPT = 1 << 22
-"""Pixels of a gray picture up to which a CPU's buffers and launches are kept for the next of its size."""
+MAX_KEPT_PIXELS = 1 << 22
+"""Of a gray picture whose buffers and launches a CPU keeps for the next of its size."""
 
 
 class _Scan(Protocol):
@@ -46,6 +44,71 @@ class _Scan(Protocol):
     def run(self, scope: runtime.Scope, image: runtime.Buffer, output: runtime.Buffer, count: int) -> None: ...
 
 
+@contextlib.contextmanager
+def _gray_lanes(session: runtime.Session, picture: Picture) -> Iterator[_Scan]:
+    """A new scan, or that of an earlier picture of the same size."""
+    sizes = picture.height, picture.width
+
+    def make(scope: runtime.Scope) -> SerialLanes:
+        return SerialLanes(session, scope, serial_lanes.GRAY, {}, (), *sizes)
+
+    def is_worthwhile(lanes: SerialLanes) -> bool:
+        return picture.pixels <= MAX_KEPT_PIXELS and lanes.may_serve_again
+
+    with runtime.kept(session, ("serial gray", sizes), make, is_worthwhile) as lanes:
+        yield lanes
+
+
+@contextlib.contextmanager
+def _gray_warps(session: runtime.Session, picture: Picture) -> Iterator[_Scan]:
+    with session.scope() as scope:
+        yield SerialWarps(session, scope, picture.width)
+
+
+@contextlib.contextmanager
+def _gray_rows(session: runtime.Session, picture: Picture) -> Iterator[_Scan]:
+    """By tiles where a strip of rows is above the device's largest allocation."""
+    with session.scope() as scope:
+        if serial_rows.fits(session, picture.width):
+            yield SerialRows(session, scope, picture.width)
+        else:
+            yield SerialTiles(session, scope, {"GRAY": 1}, (), picture.width)
+
+
+@contextlib.contextmanager
+def _gray_tiles(session: runtime.Session, picture: Picture) -> Iterator[_Scan]:
+    with session.scope() as scope:
+        yield SerialTiles(session, scope, {"GRAY": 1}, (), picture.width)
+
+
+def _palette_lanes(scope: runtime.Scope, on_device: PaletteOnDevice, picture: Picture) -> _Scan:
+    """Without alpha; with it by tiles."""
+    if on_device.space.alpha:
+        return _palette_tiles(scope, on_device, picture)
+    given = *on_device.lane_arguments(), scope.copy_of(_packed(on_device.palette))
+    constants, sizes = on_device.constants(picture.channels), (picture.height, picture.width)
+    return SerialLanes(on_device.session, scope, serial_lanes.PALETTE, constants, given, *sizes)
+
+
+def _palette_tiles(scope: runtime.Scope, on_device: PaletteOnDevice, picture: Picture) -> _Scan:
+    constants = {**on_device.constants(picture.channels), "GRAY": 0}
+    return SerialTiles(on_device.session, scope, constants, on_device.arguments(), picture.width)
+
+
+GRAY_FORMS = (
+    runtime.Variant("lanes", serial_lanes.GRAY.file, lambda limits: limits.is_cpu, launchers=(_gray_lanes,)),
+    runtime.Variant("warps", warps.FILE, warps.admits, launchers=(_gray_warps,)),
+    runtime.Variant(
+        "rows", serial_rows.FILE, lambda limits: limits.work_group >= serial_rows.ROWS, launchers=(_gray_rows,)
+    ),
+    runtime.Variant("portable", tiles.FILE, launchers=(_gray_tiles,)),
+)
+PALETTE_FORMS = (
+    runtime.Variant("lanes", serial_lanes.PALETTE.file, is_cpu, launchers=(_palette_lanes,)),
+    runtime.Variant("portable", tiles.FILE, launchers=(_palette_tiles,)),
+)
+
+
 def serial_palette(
     session: runtime.Session, picture: Picture, palette: Palette, color_space: str, report: runtime.Progress
 ) -> npt.NDArray[Any] | runtime.Array:
@@ -56,20 +119,12 @@ def serial_palette(
     InvalidArgument
         If the picture has pixels of alpha 0 and the palette no entry of alpha 0.
     """
-    opaque = picture.channels != 4 and not palette.has_alpha
     searches = picture.pixels * (1 if session.limits.is_cpu else SEARCH_WEIGHT)
-    given_mapper = make_mapper(session, picture, palette, color_space, searches, lanes=opaque)
-    with session.scope() as scope, given_mapper as mapper:
-        constants = mapper.constants(picture.channels)
-        scan: _Scan
-        if mapper.in_lanes:
-            given = (*mapper.lane_arguments(), scope.copy_of(_packed(palette)))
-            form, sizes = serial_lanes.PALETTE, (picture.height, picture.width)
-            scan = SerialLanes(session, scope, form, constants, given, *sizes)
-        else:
-            scan = SerialTiles(session, scope, {**constants, "GRAY": 0}, mapper.arguments(), picture.width)
+    space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
+    with session.scope() as scope, open_palette(session, palette, space, searches) as on_device:
+        scan: _Scan = session.choose(PALETTE_FORMS).launchers[0](scope, on_device, picture)
         result = _in_bands(session, picture, palette.index_dtype, scan, report)
-        mapper.check_transparency()
+        on_device.check_transparency()
     return result
 
 
@@ -82,26 +137,8 @@ def serial_gray(
     session: runtime.Session, picture: Picture, report: runtime.Progress
 ) -> npt.NDArray[Any] | runtime.Array:
     """0 and 255 (H, W) by Floyd and Steinberg's serial scan, equal to Pillow's ``convert("1")``."""
-    form = session.choose(GRAY_FORMS).name
-    if form == "lanes":
-        sizes = picture.height, picture.width
-
-        def make(scope: runtime.Scope) -> SerialLanes:
-            return SerialLanes(session, scope, serial_lanes.GRAY, {}, (), *sizes)
-
-        def worth(lanes: SerialLanes) -> bool:
-            return picture.pixels <= MOST_KEPT and lanes.may_serve_again
-
-        with runtime.kept(session, ("serial gray", sizes), make, worth) as lanes:
-            return _in_bands(session, picture, np.dtype(np.uint8), lanes, report)
-    with session.scope() as scope:
-        scan: _Scan
-        if form == "warps":
-            scan = SerialWarps(session, scope, picture.width)
-        elif form == "rows" and serial_rows.fits(session, picture.width):
-            scan = SerialRows(session, scope, picture.width)
-        else:
-            scan = SerialTiles(session, scope, {"GRAY": 1}, (), picture.width)
+    opened: Callable[..., AbstractContextManager[_Scan]] = session.choose(GRAY_FORMS).launchers[0]
+    with opened(session, picture) as scan:
         return _in_bands(session, picture, np.dtype(np.uint8), scan, report)
 
 

@@ -8,6 +8,7 @@ import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from clquant.runtime.device.limits import Limits
 from clquant.runtime.errors import InvalidArgument, text_of
@@ -36,19 +37,29 @@ class Variant:
         From `Limits` to whether this form may run there.
     constants : mapping
         Compile-time constants of this form, tile sizes and the like; they never change a result.
+    launchers : tuple
+        What runs this form, best first: callables or classes that the table's own module defines.
+    gain : float or None
+        Times faster than the next form on a whole call, as measured; None for the portable form, and where no
+        measurement is at hand.
+    is_worthwhile : callable
+        From `Limits` to whether an admitted form is taken without being forced.
     """
 
     name: str
     file: str
     admits: Callable[[Limits], bool] = lambda _: True
     constants: Mapping[str, int | str] = field(default_factory=dict)
+    launchers: tuple[Any, ...] = ()
+    gain: float | None = None
+    is_worthwhile: Callable[[Limits], bool] = lambda _: True
 
     def __post_init__(self) -> None:
         _names.add(self.name)
 
 
 def choose(variants: Sequence[Variant], limits: Limits) -> Variant:
-    """The first form that a device admits, or the one that is forced, where the table has and the device admits it.
+    """The first worthwhile form that a device admits, or the one that is forced, if it is in the table and admitted.
 
     Parameters
     ----------
@@ -68,7 +79,7 @@ def choose(variants: Sequence[Variant], limits: Limits) -> Variant:
             if not variant.admits(limits):
                 raise InvalidArgument(f"variant {name!r} does not run on this device")
             return variant
-    return next(v for v in variants if v.admits(limits))
+    return next(v for v in variants if v.admits(limits) and v.is_worthwhile(limits))
 
 
 def _named() -> str | None:

@@ -1,0 +1,56 @@
+"""Palettes on the device: new ones, or that of an earlier job for the same palette.
+
+A CPU takes as long to list a palette's candidates as to map a hundred thousand pixels, and a GPU's host as long to send
+a palette's small tables as to do all the rest for a small picture; and pictures that come one after another often share
+a palette.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Hashable, Iterator
+
+from clquant import runtime
+from clquant.color.palette import Palette
+from clquant.color.spaces import Space
+from clquant.mapping.candidates import FINER_PAYS
+from clquant.mapping.palette_on_device import PaletteOnDevice
+from clquant.mapping.search import VARIANTS
+
+MAX_COLORS = 1024
+"""Of a palette that is kept."""
+MAX_BYTES = 1 << 23
+"""Of the lists and tables of a palette that is kept."""
+
+
+@contextlib.contextmanager
+def open_palette(
+    session: runtime.Session, palette: Palette, space: Space, expected_pixels: int, metric: str = "l2"
+) -> Iterator[PaletteOnDevice]:
+    """A palette whose device memory lasts as long as the block.
+
+    Parameters
+    ----------
+    session, palette, space, expected_pixels, metric
+        As `PaletteOnDevice.of` takes them.
+    """
+
+    def make(scope: runtime.Scope) -> PaletteOnDevice:
+        return PaletteOnDevice.of(session, scope, palette, space, expected_pixels, metric)
+
+    key = _key(session, palette, space, expected_pixels, metric) if len(palette) <= MAX_COLORS else None
+    with runtime.kept(session, key, make, lambda made: made.made_bytes <= MAX_BYTES) as made:
+        yield made
+
+
+def _key(
+    session: runtime.Session, palette: Palette, space: Space, expected_pixels: int, metric: str
+) -> tuple[Hashable, ...]:
+    """All that a palette's lists and forms depend on."""
+    searches = expected_pixels * len(palette)
+    form = session.choose(VARIANTS).name
+    how = (metric, searches >= session.tuned("mapping.grid_pays"), searches >= FINER_PAYS)
+    forms = (form, session.tuned("mapping.group"), session.tuned("mapping.table_pays"))
+    # Whether a table is worthwhile is decided later, by the pixels and the channels of what is mapped.
+    pixels = expected_pixels if form == "table" else 0
+    return ("palette", palette.colors.shape, palette.colors.tobytes(), space, how, forms, pixels)

@@ -1,0 +1,230 @@
+"""A palette on the device: its points in a colour space, and what kernels that search it are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from clquant.color.palette import Palette
+from clquant.color.spaces import Space
+from clquant.mapping.candidates import CandidateLister
+from clquant.mapping.candidates_lanes import LaneGrid, int4
+from clquant.mapping.lookup import ColorLookup
+from clquant.runtime import Buffer, InvalidArgument, Scope, Session
+
+METRICS = ("l2", "l1")
+"""How colours are compared: by squared distance, or by the sum of absolute differences."""
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, eq=False)
+class PaletteOnDevice:
+    """A palette in one colour space; its device memory belongs to a scope.
+
+    Attributes
+    ----------
+    session : Session
+    scope : Scope
+    palette : Palette
+    space : Space
+        With alpha where pixels or palette have it.
+    expected_pixels : int
+        How many pixels will come in all; decides whether a candidate grid or a table is worthwhile.
+    metric : str
+        One of `METRICS`.
+    points : pyopencl.Buffer
+        (k, 4) int32: the palette's coordinates in the space.
+    """
+
+    session: Session
+    scope: Scope
+    palette: Palette
+    space: Space
+    expected_pixels: int
+    metric: str
+    points: Buffer
+    _made: dict[object, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, session: Session, scope: Scope, palette: Palette, space: Space, expected_pixels: int, metric: str = "l2"
+    ) -> PaletteOnDevice:
+        """Send a palette; arguments as the attributes of their names."""
+        points = np.zeros((len(palette), 4), np.int32)
+        points[:, : space.dims] = space.coordinates(palette.rgba())
+        return cls(session, scope, palette, space, expected_pixels, metric, scope.copy_of(points))
+
+    @property
+    def index_bytes(self) -> int:
+        """Bytes of a palette index."""
+        return self.palette.index_dtype.itemsize
+
+    @property
+    def is_squared(self) -> bool:
+        """Whether the nearest entry is the one of the least squared distance."""
+        return self.metric == "l2"
+
+    @property
+    def points_are_colors(self) -> bool:
+        """Whether the nearest entry is the one of the least squared distance of plain RGB."""
+        return self.space.name == "srgb" and not self.space.alpha and self.is_squared
+
+    @property
+    def grid_is_worthwhile(self) -> bool:
+        """Whether so many pixels are expected that a candidate grid is made first."""
+        searches = self.expected_pixels * len(self.palette)
+        return searches >= self.session.tuned("mapping.grid_pays") and self.is_squared
+
+    @property
+    def made_bytes(self) -> int:
+        """Of the candidate lists and tables that were made so far."""
+        return sum(
+            made.size if isinstance(made, Buffer) else getattr(made, "nbytes", 0) for made in self._made.values()
+        )
+
+    def cached(self, key: object, make: Callable[[], Made]) -> Made:
+        """What `make` gave when this key was asked for first, and belongs to the scope.
+
+        Parameters
+        ----------
+        key : object
+            Hashable.
+        make : callable
+        """
+        if key not in self._made:
+            self._made[key] = make()
+        found: Made = self._made[key]
+        return found
+
+    def constants(self, channels: int) -> dict[str, int | str]:
+        """Compile-time constants of `cl/mapping/nearest.h`.
+
+        Parameters
+        ----------
+        channels : int
+            Of the pixels: 1, 3 or 4.
+
+        Returns
+        -------
+        dict of str to int or str
+        """
+        return {
+            "CHANNELS": channels,
+            "INDEX": "uchar" if self.index_bytes == 1 else "ushort",
+            "EXACT_TIES": int(not self.space.is_injective),
+            "CITY_BLOCK": int(not self.is_squared),
+            **self.space.constants(),
+        }
+
+    def arguments(self, fine: bool = True, searches: bool = True) -> tuple[Any, ...]:
+        """The first arguments of a kernel that takes `PALETTE_PARAMETERS` of `cl/mapping/nearest.h`.
+
+        Parameters
+        ----------
+        fine : bool
+            Whether to search a candidate grid, if that is worthwhile; else all entries are in one cell.
+        searches : bool
+            Whether the kernel looks at more than the points; else these stand for all other buffers, so that a picture
+            waits for no more copies than it needs.
+        """
+        if not searches:
+            none = self.points
+            return none, none, none, none, none, int4((1, 1, 1, 1)), np.int32(0), self._transparent, none
+        colors = self.cached("colors", lambda: self.scope.copy_of(self.palette.rgba().astype(np.int32)))
+        lister = CandidateLister(self.session, self.scope, self.space, self.points, len(self.palette))
+        if fine and self.grid_is_worthwhile:
+            cells = self.cached("fine", lambda: lister.fine(self.expected_pixels))
+        else:
+            cells = self.cached("whole", lister.whole)
+        return (
+            *(self._tables, self.points, colors),
+            *(cells.starts, cells.entries, int4(cells.cells), np.int32(cells.shift)),
+            *(self._transparent, self._missing),
+        )
+
+    def lane_arguments(self) -> tuple[Any, ...]:
+        """The first arguments of a kernel that takes `LANE_PARAMETERS` of `cl/mapping/candidates_lanes.h`."""
+        given = self.session, self.scope, self.palette, self.space
+        grid = self.cached("lanes", lambda: LaneGrid(*given, whole=not self.grid_is_worthwhile))
+        return self._tables, *grid.arguments(), self._transparent, self._missing
+
+    @property
+    def _tables(self) -> Buffer:
+        return self.cached("tables", lambda: self.scope.copy_of(self.space.tables()))
+
+    @property
+    def _missing(self) -> Buffer:
+        """What kernels note where a transparent entry is wanting."""
+        return self.cached("missing", lambda: self.scope.zeros(4))
+
+    @property
+    def _transparent(self) -> np.int32:
+        index = self.palette.transparent_index
+        value: np.int32 = np.int32(-1 if index is None else index)
+        return value
+
+    def launch(
+        self,
+        file: str,
+        kernel_name: str,
+        channels: int,
+        items: int | tuple[int, int],
+        group: int,
+        *more: Any,
+        fine: bool = True,
+        searches: bool = True,
+        **constants: int,
+    ) -> None:
+        """Queue a kernel whose arguments begin as `cl/mapping/nearest.h` says, and go on as it likes.
+
+        Parameters
+        ----------
+        file, kernel_name : str
+        channels : int
+            Of the pixels: 1, 3 or 4.
+        items : int or tuple of int
+            Work-items, along one or two dimensions.
+        group : int
+            Most work-items of a group.
+        *more
+            The kernel's own arguments.
+        fine, searches : bool
+            As for `arguments`.
+        **constants : int
+            The kernel's own, besides those of `constants`.
+        """
+        kernel = self.session.program(file, **self.constants(channels), **constants).kernel(kernel_name)
+        local = self.session.work_group_size(kernel, group)
+        sizes: Any = (local, 1) if isinstance(items, tuple) else local
+        self.session.launch(kernel, items, sizes, *self.arguments(fine, searches), *more)
+
+    def check_transparency(self) -> None:
+        """Wait, and refuse what was mapped if pixels of alpha 0 met a palette without an entry of alpha 0.
+
+        Raises
+        ------
+        InvalidArgument
+            Saying how to add one.
+        """
+        if self.palette.transparent_index is None and self.session.download(self._missing, 1, np.int32)[0]:
+            raise InvalidArgument(
+                "image has fully transparent pixels, but the palette has no entry of alpha 0; "
+                "Palette.with_transparent() adds one"
+            )
+
+    def apply(self, indices: Buffer, count: int, out: Buffer) -> None:
+        """Queue the lookup of the palette's colours.
+
+        Parameters
+        ----------
+        indices : pyopencl.Buffer
+            (count) of the palette's index dtype, each below the palette's length.
+        count : int
+        out : pyopencl.Buffer
+            Gets (count, 4) uint8 where the palette has alpha, else (count, 3).
+        """
+        lookup = self.cached("lookup", lambda: ColorLookup(self.session, self.scope, self.palette))
+        lookup.apply(indices, count, out)

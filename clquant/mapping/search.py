@@ -1,0 +1,47 @@
+"""The form of the search for nearest entries that a device, a palette and its pixels take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clquant.mapping import full_table, nearest
+from clquant.mapping.full_table import FullTable
+from clquant.mapping.nearest import LaneSearch, PixelSearch
+from clquant.mapping.palette_on_device import PaletteOnDevice
+from clquant.mapping.small_palette import SmallPalette
+from clquant.runtime import Limits, Variant
+
+
+def is_cpu(limits: Limits) -> bool:
+    """Whether the forms for CPUs run well: not on a simulator of devices.
+
+    Parameters
+    ----------
+    limits : Limits
+    """
+    return limits.is_cpu and not limits.is_simulator
+
+
+VARIANTS = (
+    Variant("lanes", nearest.LANE_FILE, is_cpu, launchers=(SmallPalette, LaneSearch)),
+    Variant("table", full_table.FILE, launchers=(FullTable, PixelSearch)),
+    Variant("portable", nearest.PIXEL_FILE, launchers=(PixelSearch,)),
+)
+"""Forms of the mapping. Tables are portable, but CPUs have a better form."""
+
+
+def search_of(palette: PaletteOnDevice, channels: int, table: tuple[Variant, ...] = VARIANTS) -> Any:
+    """The strategy that maps, or dithers, a palette's pixels on its device.
+
+    Parameters
+    ----------
+    palette : PaletteOnDevice
+    channels : int
+        Of the pixels: 1, 3 or 4.
+    table : tuple of Variant
+        Whose launchers are classes with a constructor from a palette, best first; all but the last, which does every
+        palette, with `suits(palette, channels)`.
+    """
+    *special, general = palette.session.choose(table).launchers
+    form = next((each for each in special if each.suits(palette, channels)), general)
+    return palette.cached(form, lambda: form(palette))
