@@ -1,35 +1,90 @@
 """Image quantization on any OpenCL device, with the same bits on every machine."""
 
-from clquant import quality, runtime
-from clquant.color.indexed import IndexedImage
-from clquant.color.palette import Palette
-from clquant.dithering.error_diffusion import ErrorDiffusion
-from clquant.dithering.ordered import OrderedDither
-from clquant.dithering.search import SearchDither
-from clquant.halftone import PinwheelHalftoner, WeightTables, floyd_steinberg
-from clquant.kmeans import KMeansPalette
-from clquant.neuquant import NeuQuantCL
-from clquant.palette.animation import quantize_frames, save_gif
-from clquant.palette.engine import PaletteEngine
-from clquant.quadtree import Quadtree, QuadtreeBuilder
-from clquant.quantize import quantize
-from clquant.runtime import (
-    BuildError,
-    ClquantError,
-    DeviceError,
-    DeviceMemoryError,
-    FileError,
-    FormatError,
-    InvalidArgument,
-    InvalidType,
-    NoDeviceError,
-    NotFittedError,
-    StoppedError,
-    empty_pinned,
-)
-from clquant.vq import ClvqInfo, VQCodec, clvq_info
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clquant import quality, runtime
+    from clquant.color.indexed import IndexedImage
+    from clquant.color.palette import Palette
+    from clquant.dithering.error_diffusion import ErrorDiffusion
+    from clquant.dithering.ordered import OrderedDither
+    from clquant.dithering.search import SearchDither
+    from clquant.halftone import PinwheelHalftoner, WeightTables
+    from clquant.halftone.floyd_steinberg import floyd_steinberg
+    from clquant.kmeans import KMeansPalette
+    from clquant.neuquant import NeuQuantCL
+    from clquant.one_call import quantize
+    from clquant.palette.animation import quantize_frames, save_gif
+    from clquant.palette.engine import PaletteEngine
+    from clquant.quadtree import Quadtree, QuadtreeBuilder
+    from clquant.runtime import (
+        BuildError,
+        ClquantError,
+        DeviceError,
+        DeviceMemoryError,
+        FileError,
+        FormatError,
+        InvalidArgument,
+        InvalidType,
+        NoDeviceError,
+        NotFittedError,
+        StoppedError,
+        empty_pinned,
+    )
+    from clquant.vq import ClvqInfo, VQCodec, clvq_info
 
 __version__ = "0.1.0"
+
+# Public names by the module that has them. Each is imported when it is first asked for, so that the command, and a
+# program that uses one engine, start without the others.
+_HOMES = {
+    "clquant.color.indexed": ("IndexedImage",),
+    "clquant.color.palette": ("Palette",),
+    "clquant.dithering.error_diffusion": ("ErrorDiffusion",),
+    "clquant.dithering.ordered": ("OrderedDither",),
+    "clquant.dithering.search": ("SearchDither",),
+    "clquant.halftone": (
+        "PinwheelHalftoner",
+        "WeightTables",
+        "floyd_steinberg",
+    ),
+    "clquant.kmeans": ("KMeansPalette",),
+    "clquant.neuquant": ("NeuQuantCL",),
+    "clquant.palette.animation": (
+        "quantize_frames",
+        "save_gif",
+    ),
+    "clquant.palette.engine": ("PaletteEngine",),
+    "clquant.quadtree": (
+        "Quadtree",
+        "QuadtreeBuilder",
+    ),
+    "clquant.one_call": ("quantize",),
+    "clquant.runtime": (
+        "BuildError",
+        "ClquantError",
+        "DeviceError",
+        "DeviceMemoryError",
+        "FileError",
+        "FormatError",
+        "InvalidArgument",
+        "InvalidType",
+        "NoDeviceError",
+        "NotFittedError",
+        "StoppedError",
+        "empty_pinned",
+    ),
+    "clquant.vq": (
+        "ClvqInfo",
+        "VQCodec",
+        "clvq_info",
+    ),
+}
+_MODULES = ("quality", "runtime")
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "BuildError",
@@ -66,3 +121,17 @@ __all__ = [
     "runtime",
     "save_gif",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"clquant.{name}")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'clquant' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

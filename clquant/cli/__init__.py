@@ -46,8 +46,8 @@ class _Parser(argparse.ArgumentParser):
             streams.complain(message)
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def build_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
+    """The command line of some subcommands, whose modules are imported; by default of all."""
     parser = _Parser(
         prog="clquant",
         description=DESCRIPTION,
@@ -56,7 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"clquant {clquant.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
-    for name in COMMANDS:
+    for name in names:
         module = _module(name)
         command = commands.add_parser(
             name,
@@ -88,7 +88,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where the reader of a pipe went away.
     """
     try:
-        args = build_parser().parse_args(arguments)
+        given = sys.argv[1:] if arguments is None else list(arguments)
+        named = given[:1] if given and given[0] in COMMANDS else COMMANDS
+        args = build_parser(named).parse_args(given)
         return int(args.run(args))
     except KeyboardInterrupt:
         return _say("interrupted", EXIT_INTERRUPTED)

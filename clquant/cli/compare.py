@@ -140,7 +140,7 @@ def _methods(args: argparse.Namespace, queue: CommandQueue) -> dict[str, Method]
 def _ours(
     args: argparse.Namespace, queue: CommandQueue, method: str, space: str, picture: Picture, colors: int
 ) -> Picture:
-    engine: Any = palette_options.METHODS[method](colors, color_space=space, random_state=args.seed, queue=queue)
+    engine: Any = palette_options.engine_class(method)(colors, color_space=space, random_state=args.seed, queue=queue)
     result: Picture = engine.fit(picture).transform(picture, args.dither)
     return result
 

@@ -206,8 +206,10 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 def _names_a_file(output: str) -> bool:
     """Whether a path that is not there looks like a file's: it ends in the suffix of what is read or written here."""
+    suffix = os.path.splitext(output)[1].lower()
+    if not suffix:  # as of a path that ends with a slash
+        return False
     PIL.Image.init()
-    suffix = os.path.splitext(output)[1].lower()  # empty where the path ends with a slash
     return suffix in PIL.Image.registered_extensions() or suffix in (".six", ".sixel", ".clvq", ".clqt")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import clquant
 from clquant.cli import common, inputs, palette_options, terminal
 from clquant.cli.colors import given_palette
 from clquant.cli.inputs import Inputs, Source
@@ -19,7 +20,6 @@ from clquant.color.indexed import IndexedImage, format_of
 from clquant.color.palette import Palette
 from clquant.palette import animation, engine
 from clquant.palette.sixel import shown_palette
-from clquant.quality import psnr
 from clquant.runtime import CommandQueue, InvalidArgument
 
 HELP = "reduce pictures to a palette of few colours"
@@ -208,7 +208,7 @@ def _as_seen(pixels: npt.NDArray[np.uint8], alpha: bool) -> npt.NDArray[np.uint8
 def _psnr(result: IndexedImage, picture: Any, queue: CommandQueue) -> float:
     colors = result.to_array()
     alpha = 4 in (picture.shape[2], colors.shape[2])
-    return psnr(_as_seen(picture, alpha), _as_seen(colors, alpha), queue=queue)
+    return clquant.quality.psnr(_as_seen(picture, alpha), _as_seen(colors, alpha), queue=queue)
 
 
 def _summary(source: Source, target: str | None, result: IndexedImage, error: float, seconds: float) -> str:

@@ -11,9 +11,7 @@ from clquant.cli import common
 from clquant.cli.colors import given_palette
 from clquant.cli.outputs import STDOUT
 from clquant.color import order, spaces
-from clquant.dithering.error_diffusion import ErrorDiffusion, named_error_space
 from clquant.dithering.error_filters import FILTERS
-from clquant.dithering.ordered import OrderedDither
 from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.palette.animation import DELAYS_MS
 from clquant.runtime import CommandQueue, InvalidArgument
@@ -21,7 +19,7 @@ from clquant.runtime import CommandQueue, InvalidArgument
 MOST_COLORS = 256  # without -k
 # Of the options that choose how a palette is learned, those that are None where they are not given.
 LEARNING = ("colors", "psnr", "mse", "weights", "fixed", "sample_factor", "seed")
-METHODS = {"kmeans": clquant.KMeansPalette, "neuquant": clquant.NeuQuantCL}
+METHODS = {"kmeans": "KMeansPalette", "neuquant": "NeuQuantCL"}  # classes of `clquant`
 ORDERED = {"blue-noise": ("blue-noise", 8), "bayer": ("bayer", 8)} | {f"bayer{n}": ("bayer", n) for n in (2, 4, 8, 16)}
 
 EPILOG = """examples:
@@ -136,10 +134,18 @@ def ditherer(args: argparse.Namespace) -> Any:
     strength = 1.0 if args.strength is None else args.strength
     if args.dither in ORDERED and args.strength is not None:
         mask, size = ORDERED[args.dither]
-        return OrderedDither(mask, size=size, strength=strength)
+        return clquant.OrderedDither(mask, size=size, strength=strength)
     if args.dither in FILTERS and (args.strength is not None or args.serpentine):
-        return ErrorDiffusion(args.dither, strength, args.serpentine, error_space=named_error_space(args.dither))
+        from clquant.dithering.error_diffusion import named_error_space
+
+        space = named_error_space(args.dither)
+        return clquant.ErrorDiffusion(args.dither, strength, args.serpentine, error_space=space)
     return args.dither
+
+
+def engine_class(method: str) -> Any:
+    """The engine that a method's name in `METHODS` stands for; its module is imported now."""
+    return getattr(clquant, METHODS[method])
 
 
 def learner(args: argparse.Namespace, queue: CommandQueue) -> Any:
@@ -151,7 +157,9 @@ def learner(args: argparse.Namespace, queue: CommandQueue) -> Any:
         more["fixed_colors"] = given_palette("--fixed", args.fixed)
     if args.sequential:
         more["mode"] = "sequential"
-    return METHODS[args.method](colors(args), color_space=args.space, random_state=args.seed or 0, queue=queue, **more)
+    return engine_class(args.method)(
+        colors(args), color_space=args.space, random_state=args.seed or 0, queue=queue, **more
+    )
 
 
 def colors(args: argparse.Namespace) -> int:

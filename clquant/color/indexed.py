@@ -24,6 +24,17 @@ MOST_ICO_SIDE = 256
 WITHOUT_ALPHA = frozenset({"BMP", "DIB", "EPS", "JPEG", "MPO", "PCX", "PPM"})
 # Formats beside PNG and GIF that hold a palette, of opaque colours.
 WITH_PALETTE = frozenset({"BMP", "DIB", "PCX", "TGA", "TIFF"})
+# Suffixes whose formats are known without importing all of Pillow's.
+_COMMON_SUFFIXES = {
+    ".png": "PNG",
+    ".gif": "GIF",
+    ".six": "SIXEL",
+    ".sixel": "SIXEL",
+    ".tif": "TIFF",
+    ".tiff": "TIFF",
+    ".bmp": "BMP",
+    ".webp": "WEBP",
+}
 # What Pillow must be told to write without loss, and small.
 _LOSSLESS: dict[str, dict[str, Any]] = {
     "TIFF": {"compression": "tiff_adobe_deflate"},
@@ -159,9 +170,7 @@ class IndexedImage:
         if name == "SIXEL":
             return self.to_sixel()
         if name == "PNG" and options.keys() <= png.OPTIONS:
-            if len(self.palette) > png.MAX_COLORS:
-                return png.picture(self.to_array(), **options)
-            return png.indexed(self.host_indices(), self.palette.rgba(), **options)
+            return self._png(options)
         image, more = self._for_pillow(name, options)
         out = io.BytesIO()
         try:
@@ -171,6 +180,14 @@ class IndexedImage:
         except Exception as error:  # Pillow's encoders raise many kinds on options that they do not like
             raise InvalidArgument(f"cannot write the picture as {format!r}: {error}") from error
         return out.getvalue()
+
+    def _png(self, options: dict[str, Any]) -> bytes:
+        try:
+            if len(self.palette) > png.MAX_COLORS:
+                return png.picture(self.to_array(), **options)
+            return png.indexed(self.host_indices(), self.palette.rgba(), **options)
+        except (InvalidArgument, InvalidType) as error:
+            raise InvalidArgument(f"cannot write the picture as 'PNG': {error}") from error
 
     def _for_pillow(self, name: str, options: dict[str, Any]) -> tuple[PIL.Image.Image, dict[str, Any]]:
         """The picture as a format holds it, and what Pillow must be told to write it so."""
@@ -368,8 +385,8 @@ def _format_named(format: str) -> str:
 def _format_of_suffix(suffix: str) -> str | None:
     """The format of a suffix with its dot; None where Pillow writes none."""
     lower = suffix.lower()
-    if lower in (".six", ".sixel"):
-        return "SIXEL"
+    if lower in _COMMON_SUFFIXES:
+        return _COMMON_SUFFIXES[lower]
     PIL.Image.init()
     name = PIL.Image.registered_extensions().get(lower)
     return name if name in PIL.Image.SAVE else None

@@ -1,14 +1,16 @@
 """The ``dither=`` argument: a registry of the ways to choose indices other than the nearest colour.
 
-A ditherer is a function of a picture and a palette. Modules that provide one register it under a name; `palette/`
-itself knows none of the engines.
+A ditherer is a function of a picture and a palette. Modules that provide one register it under a name when they are
+imported; those of this library are imported when one of their names is asked for.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, Protocol
 
 from clquant.color.palette import Palette
+from clquant.dithering.error_filters import FILTERS
 from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, ProgressCallback
 
 
@@ -39,6 +41,14 @@ class Ditherer(Protocol):
 
 
 _DITHERERS: dict[str, Ditherer] = {}
+# Names by the module that registers them.
+_BUILT_IN = {
+    "clquant.dithering.error_diffusion": ("leaky", *(name for name in FILTERS if name != "floyd-steinberg")),
+    "clquant.dithering.ordered": ("blue-noise", "bayer", "bayer2", "bayer4", "bayer8", "bayer16"),
+    "clquant.dithering.search": ("search",),
+    "clquant.halftone.floyd_steinberg": ("floyd-steinberg", "pinwheel"),
+}
+_MODULE_OF = {name: module for module, names in _BUILT_IN.items() for name in names}
 DEFAULT = "leaky"
 """What ``dither=True`` stands for."""
 
@@ -57,7 +67,13 @@ def register_dither(name: str, ditherer: Ditherer) -> None:
 
 def dither_names() -> tuple[str, ...]:
     """The registered names, sorted."""
-    return tuple(sorted(_DITHERERS))
+    return tuple(sorted({*_DITHERERS, *_MODULE_OF}))
+
+
+def _registered(name: str) -> Ditherer | None:
+    if name not in _DITHERERS and name in _MODULE_OF:
+        importlib.import_module(_MODULE_OF[name])
+    return _DITHERERS.get(name)
 
 
 def find_dither(dither: Any) -> Ditherer | None:
@@ -82,11 +98,12 @@ def find_dither(dither: Any) -> Ditherer | None:
     """
     allowed = f"allowed: None, a bool, {', '.join(map(repr, dither_names()))}, or an object with a method dither()"
     if dither is None or isinstance(dither, bool):
-        return _DITHERERS[DEFAULT] if dither else None
+        return _registered(DEFAULT) if dither else None
     if isinstance(dither, str):
-        if dither not in _DITHERERS:
+        registered = _registered(dither)
+        if registered is None:
             raise InvalidArgument(f"dither is {dither!r}; {allowed}")
-        return _DITHERERS[dither]
+        return registered
     method = getattr(dither, "dither", None)
     if isinstance(dither, type) or not callable(method):
         raise InvalidType(f"dither is a {type(dither).__name__}; {allowed}")

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -250,7 +251,8 @@ def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4) -
 
 
 def _to_array(source: Any, argument: str) -> npt.NDArray[np.uint8]:
-    if isinstance(source, np.ma.MaskedArray):
+    masked = sys.modules.get("numpy.ma")  # which takes a while to import
+    if masked is not None and isinstance(source, masked.MaskedArray):
         _check_shape(source.shape, argument, 4)
         filled = decode.to_uint8(source.filled(0), argument)
         return foreign.with_mask_as_alpha(source, filled)

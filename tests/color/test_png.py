@@ -140,8 +140,14 @@ def test_what_goes_with_a_picture(rng):
     info = opened(image.to_bytes("PNG", dpi=(300, 150), icc_profile=b"profile" * 99)).info
     assert [round(value) for value in info["dpi"]] == [300, 150]
     assert info["icc_profile"] == b"profile" * 99
-    with pytest.raises(InvalidArgument, match="effort is 'most'; allowed: 'fast', 'normal', 'small'"):
+    with pytest.raises(
+        InvalidArgument, match="cannot write the picture as 'PNG': effort is 'most'; allowed: 'fast', 'normal', 'small'"
+    ):
         image.to_bytes("PNG", effort="most")
+    with pytest.raises(InvalidArgument, match="dpi is 300; allowed: two numbers"):
+        image.to_bytes("PNG", dpi=300)
+    with pytest.raises(InvalidArgument, match="icc_profile is 'srgb'; allowed: bytes"):
+        image.to_bytes("PNG", icc_profile="srgb")
     assert opened(image.to_bytes("PNG", compress_level=1)).size == (2, 2)  # Pillow's own
 
 

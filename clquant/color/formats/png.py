@@ -16,10 +16,11 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.color.formats import deflate, parallel
-from clquant.runtime import InvalidArgument
+from clquant.runtime import InvalidArgument, InvalidType
 
 MAX_COLORS = 256
 MAX_SIDE = 2**31 - 1
+MAX_DPI = 50_000_000  # of which pixels per metre fit the file
 # Options of `indexed` and `picture`, for those who pass on what they were given.
 OPTIONS = frozenset({"effort", "dpi", "icc_profile"})
 
@@ -129,7 +130,9 @@ def indexed(
     Raises
     ------
     InvalidArgument
-        If there are too many colours or pixels in a row or column, or no such effort.
+        If there are too many colours or pixels in a row or column, no such effort, or a resolution is out of range.
+    InvalidType
+        If `dpi` are no two numbers, or `icc_profile` is not bytes.
     """
     if len(rgba) > MAX_COLORS:
         raise InvalidArgument(f"an indexed PNG holds at most {MAX_COLORS} colours; this palette has {len(rgba)}")
@@ -166,7 +169,7 @@ def picture(
 
     Raises
     ------
-    InvalidArgument
+    InvalidArgument, InvalidType
         As `indexed`.
     """
     kind = _GRAY if pixels.ndim == 2 else _RGB if pixels.shape[2] == 3 else _RGBA
@@ -257,9 +260,15 @@ def _about(dpi: Any, profile: bytes | None) -> bytes:
     """The chunks that tell of the picture's size on paper and its colours."""
     chunks = b""
     if profile is not None:
+        if not isinstance(profile, bytes):
+            raise InvalidType(f"icc_profile is {params.shown(profile)}; allowed: bytes")
         chunks += _chunk(b"iCCP", b"ICC profile\0\0" + zlib.compress(profile, 9))
     if dpi is not None:
-        across, down = (min(max(round(float(value) / _METRES_PER_INCH), 0), MAX_SIDE) for value in dpi)
+        if not isinstance(dpi, tuple | list) or len(dpi) != 2:
+            raise InvalidType(f"dpi is {params.shown(dpi)}; allowed: two numbers, across and down")
+        across, down = (
+            round(params.real(f"dpi[{i}]", value, 0, MAX_DPI) / _METRES_PER_INCH) for i, value in enumerate(dpi)
+        )
         chunks += _chunk(b"pHYs", struct.pack(">IIB", across, down, 1))
     return chunks
 
