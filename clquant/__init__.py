@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         StoppedError,
         empty_pinned,
     )
+    from clquant.spatial import SpatialPalette
     from clquant.vq import ClvqInfo, VQCodec, clvq_info
 
 __version__ = "0.1.0"
@@ -77,6 +78,7 @@ _HOMES = {
         "StoppedError",
         "empty_pinned",
     ),
+    "clquant.spatial": ("SpatialPalette",),
     "clquant.vq": (
         "ClvqInfo",
         "VQCodec",
@@ -109,6 +111,7 @@ __all__ = [
     "Quadtree",
     "QuadtreeBuilder",
     "SearchDither",
+    "SpatialPalette",
     "StoppedError",
     "VQCodec",
     "WeightTables",
