@@ -1,49 +1,6 @@
 #include "common/philox.h"
 #include "halftone/halftone.h"
-
-typedef short8 value_t;
-
-typedef struct {
-    short8 threshold, first, second, third;
-} Rule;
-
-#define QUEUE_AT(i) queue[i]
-#define QUEUE_STEP 1
-#define QUEUE_END QUEUE_ENTRIES
-#define CONVERT_QUEUE(sum) (sum)
-#define CONVERT_VALUE(entry) (entry)
-#define AT_LEAST(value, threshold) ((value) >= (threshold))
-#define SHARE(error, weight) mul_hi((error) << (short8)2, weight)
-#define LEVELS(at) levels_at(image + (at), lanes)
-#define EMIT(at, white) write_levels(output + (at), lanes, white)
-
-#include "halftone/serial/scan.h"
-
-/* Each lane's block begins lanes.s<i> bytes after the first one's. */
-inline short8 levels_at(global const uchar *from, int8 lanes) {
-    return (short8)(from[lanes.s0], from[lanes.s1], from[lanes.s2], from[lanes.s3], from[lanes.s4], from[lanes.s5],
-                    from[lanes.s6], from[lanes.s7]);
-}
-
-inline void write_levels(global uchar *to, int8 lanes, short8 white) {
-    to[lanes.s0] = (uchar)white.s0, to[lanes.s1] = (uchar)white.s1;
-    to[lanes.s2] = (uchar)white.s2, to[lanes.s3] = (uchar)white.s3;
-    to[lanes.s4] = (uchar)white.s4, to[lanes.s5] = (uchar)white.s5;
-    to[lanes.s6] = (uchar)white.s6, to[lanes.s7] = (uchar)white.s7;
-}
-
-/* Eight records of four numbers, transposed. */
-inline Rule rule_at(global const short4 *record, int row, short8 level) {
-    global const short4 *from = record + row * 256;
-    const short4 a = from[level.s0], b = from[level.s1], c = from[level.s2], d = from[level.s3];
-    const short4 e = from[level.s4], f = from[level.s5], g = from[level.s6], h = from[level.s7];
-    Rule rule;
-    rule.threshold = (short8)(a.s0, b.s0, c.s0, d.s0, e.s0, f.s0, g.s0, h.s0);
-    rule.first = (short8)(a.s1, b.s1, c.s1, d.s1, e.s1, f.s1, g.s1, h.s1);
-    rule.second = (short8)(a.s2, b.s2, c.s2, d.s2, e.s2, f.s2, g.s2, h.s2);
-    rule.third = (short8)(a.s3, b.s3, c.s3, d.s3, e.s3, f.s3, g.s3, h.s3);
-    return rule;
-}
+#include "halftone/pinwheel/levels_lanes.h"
 
 /* What the block on a side of each lane's block left at entry i of the facing side; 0 where there is none. */
 inline short8 edge_sum(global const short *edges, int entry, int count, int8 beside) {
@@ -62,17 +19,16 @@ inline int8 blocks_beside(int8 block_x, int block_y, int channel, int step_x, in
     return select((int8)(-1), (x >> 1) + (channel * EDGE_ROWS + y - EDGE_ROW) * HALF, exists);
 }
 
-/* Form for CPUs: a work-item halftones eight whole blocks of its phase in explicit 16-bit lanes
- * (halftone/serial/scan.h). Source: Zhang, Recker, Ulichney, Beretta, Tastl, Lin, Owens, "A Parallel Error Diffusion
- * Implementation on a GPU", section 2.
+/* Form for CPUs: a work-item halftones eight whole blocks of its phase in explicit 16-bit lanes. Source: Zhang, Recker,
+ * Ulichney, Beretta, Tastl, Lin, Owens, "A Parallel Error Diffusion Implementation on a GPU", section 2.
  *
  * NDRange: (ceil(whole blocks of this phase in a row / 8), rows of blocks, channels); any work-group.
  * image, output  uchar [rows][width][channels] from picture row ORIGIN on.
  * record         short4 [rows][256]: by input level, threshold and three weights << 10.
  * amplitude      short [256]: of the start error, by input level.
  * edges          short [4 N][channels][edge rows][blocks of a phase in a row].
- * Constants: BLOCK, PHASE and those of halftone_scan.h. Bounds: |error| <= 8191 (so error << 2 fits 16 bits), and every
- * sum fits 16 bits (clquant/halftone/pinwheel/layout.py, error_limit). */
+ * Constants: BLOCK, PHASE and those of halftone/pinwheel/levels_lanes.h. Bounds: |error| <= 8191 (so error << 2 fits 16
+ * bits), and every sum fits 16 bits (clquant/halftone/pinwheel/layout.py, error_limit). */
 kernel void halftone_lanes(global const uchar *image, global uchar *output, global const short4 *record,
                            global const short *amplitude, global short *edges, int4 picture, int4 blocks,
                            int error_limit, uint2 key) {
@@ -84,56 +40,55 @@ kernel void halftone_lanes(global const uchar *image, global uchar *output, glob
     /* Lanes beyond the last whole block do its work again. */
     const int8 index = min(first_index + (int8)(0, 1, 2, 3, 4, 5, 6, 7), (int8)(whole - 1));
     const int8 block_x = 2 * index + ((block_y + PHASE) & 1);
-    const int8 lanes = (block_x - block_x.s0) * BLOCK * STRIDE;
     const int count = (int)get_global_size(2) * EDGE_ROWS * HALF;
-    const int dx = STRIDE, dy = WIDTH * STRIDE;
-    const short8 limit = (short8)(error_limit);
+    short8 queue[QUEUE_ENTRIES];
+    Scan scan;
+    scan.queue = queue;
+    scan.image = image, scan.output = output, scan.record = record;
+    scan.lanes = (block_x - block_x.s0) * BLOCK * STRIDE;
+    scan.dx = STRIDE, scan.dy = WIDTH * STRIDE;
+    scan.limit = (short8)(error_limit);
     const int8 above_at = blocks_beside(block_x, block_y, channel, 0, -1, picture, blocks);
     const int8 right_at = blocks_beside(block_x, block_y, channel, 1, 0, picture, blocks);
     const int8 below_at = blocks_beside(block_x, block_y, channel, 0, 1, picture, blocks);
     const int8 left_at = blocks_beside(block_x, block_y, channel, -1, 0, picture, blocks);
-    short8 queue[QUEUE_ENTRIES];
-    short8 carry, near, far, inflow, level, next_level, error, white, first, second, third;
-    Rule rule, next_rule;
-    int head, tail, direction;
-    size_t at, here;
 #if PHASE == 0
     const short8 above = convert_short8(above_at >= 0), right = convert_short8(right_at >= 0);
     const short8 below = convert_short8(below_at >= 0), left = convert_short8(left_at >= 0);
-    at = pixel_index(block_y * BLOCK + BLOCK / 2, block_x.s0 * BLOCK + (BLOCK - 1) / 2, channel, picture);
+    scan.at = pixel_index(block_y * BLOCK + BLOCK / 2, block_x.s0 * BLOCK + (BLOCK - 1) / 2, channel, picture);
     short start[8], starts[8];
-    vstore8(LEVELS(at), 0, start);
+    vstore8(levels_at(&scan), 0, start);
     for (int i = 0; i < 8; ++i) {
         const int x = 2 * min(first_index + i, whole - 1) + ((block_y + PHASE) & 1);
         starts[i] = (short)start_error(block_random(x, block_y, channel, 0u, key).s0, amplitude[start[i]]);
     }
-    carry = vload8(0, starts);
-    SCAN;
+    scan.carry = vload8(0, starts);
+    scan_outward(&scan, above, right, below, left);
     const int base = (channel * EDGE_ROWS + block_y - EDGE_ROW) * HALF + (block_x.s0 >> 1);
     const int lanes_used = min(8, whole - first_index);
     for (int i = 0; i < 4 * BLOCK + 3; ++i) {
         const int entry = entry_beyond(i);
         if (entry >= 0) {
             short sums[8];
-            vstore8(queue[head], 0, sums);
+            vstore8(scan.queue[scan.head], 0, sums);
             for (int lane = 0; lane < lanes_used; ++lane)
                 edges[(size_t)entry * count + base + lane] = sums[lane];
         }
-        head = NEXT(head);
+        scan.head = next_entry(scan.head);
     }
 #else
-    at = pixel_index(block_y * BLOCK, block_x.s0 * BLOCK, channel, picture);
+    scan.at = pixel_index(block_y * BLOCK, block_x.s0 * BLOCK, channel, picture);
     for (int i = 0; i < QUEUE_ENTRIES; ++i)
-        queue[i] = (short8)0;
+        scan.queue[i] = (short8)0;
     for (int i = 0; i < BLOCK; ++i) {
-        queue[i] += edge_sum(edges, 2 * BLOCK + i, count, above_at);
-        queue[BLOCK - 1 + i] += edge_sum(edges, 3 * BLOCK + i, count, right_at);
-        queue[3 * (BLOCK - 1) - i] += edge_sum(edges, i, count, below_at);
+        scan.queue[i] += edge_sum(edges, 2 * BLOCK + i, count, above_at);
+        scan.queue[BLOCK - 1 + i] += edge_sum(edges, 3 * BLOCK + i, count, right_at);
+        scan.queue[3 * (BLOCK - 1) - i] += edge_sum(edges, i, count, below_at);
         const int from_below = (4 * (BLOCK - 1) - i) % (4 * (BLOCK - 1));
-        queue[from_below] += edge_sum(edges, BLOCK + i, count, left_at);
+        scan.queue[from_below] += edge_sum(edges, BLOCK + i, count, left_at);
     }
-    head = 0, tail = 4 * BLOCK - 5;
-    near = queue[4 * BLOCK - 5], inflow = queue[0];
-    SCAN;
+    scan.head = 0, scan.tail = 4 * BLOCK - 5;
+    scan.near = scan.queue[4 * BLOCK - 5], scan.inflow = scan.queue[0];
+    scan_inward(&scan);
 #endif
 }

@@ -4,7 +4,7 @@
 
 /* Form for GPUs: a work-item halftones a whole block of its phase, some turns of the spiral at a time.
  * Source: Zhang, Recker, Ulichney, Beretta, Tastl, Lin, Owens, "A Parallel Error Diffusion Implementation on a GPU",
- * section 2; sections 4.1 and 4.2 on what bounds it. The steps are those of halftone/serial/scan.h, in another
+ * section 2; sections 4.1 and 4.2 on what bounds it. The steps are those of halftone/pinwheel/levels_lanes.h, in another
  * arrangement.
  *
  * A pixel waits for the one before, so what counts is how soon a step ends and how many blocks run at once. A part's
@@ -245,7 +245,7 @@ inline void leave_apart(local const short *queues, global short *edges, int coun
  * Local memory   uchar [pixels of the largest part + 3][LANES + 1], short [4 N + 8][LANES], uint and ushort [1 or 2]
  *                [256].
  * Constants: BLOCK (a multiple of 4, at least 8), PHASE, RINGS (turns in a part, a multiple of 4), LANES, GROUP, LOOSE
- * (error_limit is at least 4080) and those of halftone_scan.h. */
+ * (error_limit is at least 4080) and those of halftone/pinwheel/levels_lanes.h. */
 kernel void halftone_rings(global const uchar *image, global uchar *output, global const uint *record,
                            global const short *amplitude, global const ushort8 *quads, global short *edges,
                            int4 picture, int4 blocks, int error_limit, uint2 key) {

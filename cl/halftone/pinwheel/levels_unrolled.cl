@@ -85,8 +85,12 @@ inline void store_tile(global uchar *output, local const uchar *tile, int dx, in
  * Source: Zhang, Recker, Ulichney, Beretta, Tastl, Lin, Owens, "A Parallel Error Diffusion Implementation on a GPU",
  * section 3 (their program too unrolls the scan; section 4.2 tells what it costs at large blocks).
  *
- * NDRange, buffers and tile: as halftone/pinwheel/levels_queue.cl; a group's blocks lie in local memory as uchar
- * [pixel][PITCH]. Constants: BLOCK, PHASE, GROUP, SLOTS, LAST_SLOT, and two texts that the host writes from the path:
+ * NDRange: (whole blocks of this phase in a row, rows of blocks, channels), group (GROUP, 1, 1).
+ * image, output  uchar [rows][width][channels] from picture row ORIGIN on.
+ * record         uint [rows][256]: by input level, see halftone/pinwheel/records.h.
+ * amplitude      short [256]: of the start error, by input level.
+ * edges          short [4 N][channels][edge rows][blocks of a phase in a row].
+ * Local memory   uchar [pixel][PITCH]: a group's blocks. Constants: BLOCK, PHASE, GROUP, SLOTS, LAST_SLOT, and two texts that the host writes from the path:
  * STEPS  PIXEL(place, slot, row, slots of three receivers, masks of three receivers) for every pixel, in the scan's
  *        order;
  * RIM    EDGE(slot, own entry, facing entry, side) for every pixel along the four sides. */

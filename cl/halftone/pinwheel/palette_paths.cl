@@ -310,7 +310,7 @@ kernel void scatter_paths(global const INDEX *entries, global INDEX *output, glo
 }
 
 /* Pinwheel error diffusion to a palette in a form for GPUs: a work-item takes a block of its phase. What is computed is
- * said in halftone/pinwheel/palette.cl, in which order in halftone_scan.h.
+ * said in halftone/pinwheel/palette.cl, in which order in halftone/pinwheel/levels_lanes.h.
  *
  * NDRange: (groups * LANES, rows of blocks), group (LANES, 1).
  * paths          uint [rows of blocks][groups][N * N, rounded up to fours][LANES], from gather_paths.

@@ -45,7 +45,7 @@ inline void meet_edges(local short *queue, int step, global const short *edges, 
     queue[0] += (short)edge_sum(edges, BLOCK, count, left_at);
 }
 
-/* Write the sums that an outward block's queue of `entries` holds from `head` on (halftone/serial/scan.h) to its edges.
+/* Write the sums that an outward block's queue of `entries` holds from `head` on (halftone/pinwheel/levels_lanes.h) to its edges.
  * */
 inline void leave_edges(local const short *queue, int step, int entries, int head, global short *sums, int count) {
 #pragma unroll 4

@@ -110,7 +110,7 @@ def phase_constants(block_size: int, scan: str, phase: int) -> dict[str, int]:
 
 
 def scan_constants(path: Path) -> dict[str, int]:
-    """Compile-time constants of `cl/halftone/serial/scan.h` for one phase of the spiral, N >= 4."""
+    """Compile-time constants of `cl/halftone/pinwheel/levels_lanes.h` for one phase of the spiral, N >= 4."""
     names = {
         OUTWARD: {"FIRST": (90, 90, 180), "STRAIGHT": (45, 90, 135), "CORNER": (90, 135, 180)},
         INWARD: {
@@ -173,7 +173,7 @@ def packed_records(record: npt.NDArray[np.int16]) -> npt.NDArray[np.uint32]:
 
 
 def queue_bytes(block_size: int, group: int) -> int:
-    """Local memory of a group's queues in `cl/halftone/pinwheel/levels_queue.cl`."""
+    """Local memory of a group's queues in `cl/halftone/pinwheel/levels_rings.cl`."""
     return 2 * (4 * block_size + 8) * group
 
 

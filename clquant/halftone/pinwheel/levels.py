@@ -14,14 +14,13 @@ from clquant import runtime
 from clquant.halftone.pinwheel.bands import Band, BandBlocks, block_bands, half_blocks, rows_that_fill
 from clquant.halftone.pinwheel.layout import (
     phase_constants,
-    queue_bytes,
     ring_bytes,
     ring_quads,
     scan_constants,
     unrolled_constants,
 )
 from clquant.halftone.pinwheel.paths import INWARD, OUTWARD
-from clquant.halftone.pinwheel.plan import Settings, make_plan
+from clquant.halftone.pinwheel.plan import PhasePlan, Settings, make_plan
 from clquant.halftone.pinwheel.tones import WHITE
 from clquant.images import Picture, buffer_of
 
@@ -67,15 +66,38 @@ def _admits_rings(limits: runtime.Limits) -> bool:
     )
 
 
-def _admits_queue(limits: runtime.Limits) -> bool:
-    return limits.work_group >= GROUP and limits.local_memory >= queue_bytes(LARGEST_BLOCK, GROUP)
+@dataclass(frozen=True)
+class _Shape:
+    """How a form runs a phase: its constants, its tables on the host, blocks and work-items of a group."""
+
+    constants: dict[str, int | str]
+    tables: tuple[npt.NDArray[Any], ...]
+    blocks: int
+    group: int
+
+
+def _lanes_shape(phase: PhasePlan, _limits: runtime.Limits, _error_limit: int) -> _Shape:
+    return _Shape(dict(scan_constants(phase.path)), (phase.lanes, phase.amplitude), LANES, 1)
+
+
+def _unrolled_shape(phase: PhasePlan, _limits: runtime.Limits, _error_limit: int) -> _Shape:
+    constants = {"GROUP": GROUP, **unrolled_constants(phase.path, phase.row)}
+    return _Shape(constants, (phase.packed, phase.amplitude), GROUP, GROUP)
+
+
+def _rings_shape(phase: PhasePlan, limits: runtime.Limits, error_limit: int) -> _Shape:
+    rings, blocks, group = _ring_shape(phase.path.block_size, limits)
+    own = {"RINGS": rings, "LANES": blocks, "GROUP": group, "LOOSE": int(error_limit >= WHITE)}
+    tables = phase.packed, phase.amplitude, ring_quads(phase.path, rings, blocks)
+    return _Shape({**scan_constants(phase.path), **own}, tables, blocks, group)
 
 
 VARIANTS = (
-    runtime.Variant("lanes", "halftone/pinwheel/levels_lanes.cl", lambda limits: limits.is_cpu),
-    runtime.Variant("unrolled", "halftone/pinwheel/levels_unrolled.cl", _admits_unrolled, {"GROUP": GROUP}),
-    runtime.Variant("rings", "halftone/pinwheel/levels_rings.cl", _admits_rings),
-    runtime.Variant("queue", "halftone/pinwheel/levels_queue.cl", _admits_queue, {"GROUP": GROUP}),
+    runtime.Variant(
+        "lanes", "halftone/pinwheel/levels_lanes.cl", lambda limits: limits.is_cpu, launchers=(_lanes_shape,)
+    ),
+    runtime.Variant("unrolled", "halftone/pinwheel/levels_unrolled.cl", _admits_unrolled, launchers=(_unrolled_shape,)),
+    runtime.Variant("rings", "halftone/pinwheel/levels_rings.cl", _admits_rings, launchers=(_rings_shape,)),
     runtime.Variant("portable", "halftone/pinwheel/levels.cl"),
 )
 SMALLEST_SPIRAL = 4
@@ -95,10 +117,12 @@ def _forms(block_size: int) -> tuple[runtime.Variant, ...]:
 
 @dataclass(frozen=True)
 class _Form:
-    """A phase's kernel and its tables on the device."""
+    """A phase's kernel, its tables on the device, blocks and work-items of a group."""
 
     kernel: runtime.Kernel
     tables: tuple[runtime.Buffer, ...]
+    blocks: int = 1
+    group: int = 1
 
 
 @dataclass(frozen=True)
@@ -156,20 +180,15 @@ class BlockHalftone:
         buffers = tuple(self._scope.copy_of(a) for a in (*tables, worth, self._shown, nearest))
         return _Form(program.kernel("halftone_blocks"), buffers)
 
+    def _shape(self, phase: int) -> _Shape:
+        """Of the device's own form."""
+        shape: _Shape = self._variant.launchers[0](self._plan.phases[phase], self._session.limits, int(self._limit))
+        return shape
+
     def _fast_form(self, phase: int) -> _Form:
-        plan, block, name = self._plan.phases[phase], self._settings.block_size, self._variant.name
-        constants: dict[str, int | str] = {**self._variant.constants}
-        tables: list[npt.NDArray[Any]] = [plan.lanes if name == "lanes" else plan.packed, plan.amplitude]
-        if name == "unrolled":
-            constants |= unrolled_constants(plan.path, plan.row)
-        else:
-            constants |= scan_constants(plan.path)
-        if name == "rings":
-            rings, lanes, group = _ring_shape(block, self._session.limits)
-            constants |= {"RINGS": rings, "LANES": lanes, "GROUP": group, "LOOSE": int(self._limit >= WHITE)}
-            tables.append(ring_quads(plan.path, rings, lanes))
-        kernel = self._session.program(self._variant.file, **constants).kernel(f"halftone_{name}")
-        return _Form(kernel, tuple(self._scope.copy_of(table) for table in tables))
+        shape = self._shape(phase)
+        kernel = self._session.program(self._variant.file, **shape.constants).kernel(f"halftone_{self._variant.name}")
+        return _Form(kernel, tuple(self._scope.copy_of(table) for table in shape.tables), shape.blocks, shape.group)
 
     def run(
         self,
@@ -246,22 +265,17 @@ class BlockHalftone:
         width, channels : int
         """
         block = self._settings.block_size
-        groups = -(-half_blocks(width, block) // self._group()[0]) * channels
+        blocks = GROUP if self._variant.name == VARIANTS[-1].name else self._form(OUTWARD, True).blocks
+        groups = -(-half_blocks(width, block) // blocks) * channels
         return rows_that_fill(self._session, groups, block)
 
-    def _group(self) -> tuple[int, int]:
-        """Blocks and work-items of a work-group of the device's own form."""
-        if self._variant.name == "rings":
-            return _ring_shape(self._settings.block_size, self._session.limits)[1:]
-        return (LANES, 1) if self._variant.name == "lanes" else (GROUP, GROUP)
-
     def _launch_fast(self, phase: int, job: _Job, begin: int, end: int) -> None:
-        form, (lanes, group) = self._form(phase, True), self._group()
-        items = -(-job.band.half // lanes) * group
+        form = self._form(phase, True)
+        items = -(-job.band.half // form.blocks) * form.group
         self._session.launch(
             form.kernel,
             (items, end - begin, job.channels),
-            (group, 1, 1),
+            (form.group, 1, 1),
             job.image,
             job.output,
             *form.tables,
