@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from clquant.dithering.search import SearchDither
     from clquant.halftone import PinwheelHalftoner, WeightTables
     from clquant.halftone.floyd_steinberg import floyd_steinberg
+    from clquant.histogram.color_histogram import ColorHistogram
     from clquant.kmeans import KMeansPalette
     from clquant.neuquant import NeuQuantCL
     from clquant.one_call import quantize
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
         StoppedError,
         empty_pinned,
     )
-    from clquant.spatial import SpatialPalette
     from clquant.vq import ClvqInfo, VQCodec, clvq_info
 
 __version__ = "0.1.0"
@@ -52,6 +52,7 @@ _HOMES = {
         "WeightTables",
         "floyd_steinberg",
     ),
+    "clquant.histogram.color_histogram": ("ColorHistogram",),
     "clquant.kmeans": ("KMeansPalette",),
     "clquant.neuquant": ("NeuQuantCL",),
     "clquant.palette.animation": (
@@ -78,7 +79,6 @@ _HOMES = {
         "StoppedError",
         "empty_pinned",
     ),
-    "clquant.spatial": ("SpatialPalette",),
     "clquant.vq": (
         "ClvqInfo",
         "VQCodec",
@@ -92,6 +92,7 @@ __all__ = [
     "BuildError",
     "ClquantError",
     "ClvqInfo",
+    "ColorHistogram",
     "DeviceError",
     "DeviceMemoryError",
     "ErrorDiffusion",
@@ -111,7 +112,6 @@ __all__ = [
     "Quadtree",
     "QuadtreeBuilder",
     "SearchDither",
-    "SpatialPalette",
     "StoppedError",
     "VQCodec",
     "WeightTables",

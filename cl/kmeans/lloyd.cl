@@ -8,24 +8,227 @@
  * nearest center, ties included.
  *
  * Exactness. Coordinates of points and centers are integers from 0 to an extent with the sum of squared extents below
- * 2^24 (asserted on the host), so squared distances, their partial sums and the differences of partial sums are
- * integers below 2^24: exact in fp32, fused or not. Weights add up to less than 2^32, so sums of coordinates stay below
- * 2^44 and of squared distances below 2^56: exact in 64 bits, in any order.
+ * 2^24 (checked on the host), so squared distances, their partial sums and the differences of partial sums are
+ * integers below 2^24: exact in fp32, fused or not. Weights add up to at most 2^39, so their sums are exact in 64 bits, in
+ * any order (see weights.h).
  *
- * Constants: DIMS 3 or 4.
+ * Constants: DIMS 3 or 4; WIDE_WEIGHTS of weights.h.
  * Layout: points (DIMS, stride) float planes; centers (DIMS, k_stride) float planes; tiles: starts (n_tiles + 1) uint
  * into the points, boxes (2 * DIMS, n_tiles) float planes, lowest coordinates then highest. A center's statistics are
  * STATS 64-bit numbers, each as low and high word: weight, sums of coordinates, sums of squared differences by axis;
  * or, where `by_axis` is 0, the sum of squared distances in place of the first of the latter and 0 in the others.
  */
 #include "kmeans/lloyd.h"
+#include "kmeans/weights.h"
 #include "kmeans/lloyd_tiles.h"
+
+/* Centers of a tile's list that are kept in local memory, a multiple of SLOTS; and those that are summed there. */
+#define SHORTLIST 64
+#define SLOTS 16
+
+void load_center(__global const float *centers, uint k_stride, uint j, float *c)
+{
+    for (int d = 0; d < DIMS; d++)
+        c[d] = centers[d * k_stride + j];
+}
+
+/* Adds a 64-bit value to two words in either address space, the low one first, by 32-bit atomics; a carry goes with
+ * what the high word gets. */
+#define ADD_WORDS(sum, value)                                                                                          \
+    {                                                                                                                  \
+        const uint low = (uint)(value);                                                                                \
+        uint high = (uint)((value) >> 32);                                                                             \
+        if (low)                                                                                                       \
+            high += (uint)(atomic_add(&(sum)[0], low) + low) < low;                                                    \
+        if (high)                                                                                                      \
+            atomic_add(&(sum)[1], high);                                                                               \
+    }
+
+void add_wide_local(__local volatile uint *sum, ulong value)
+{
+    ADD_WORDS(sum, value)
+}
+
+void add_wide_global(__global volatile uint *sum, ulong value)
+{
+    ADD_WORDS(sum, value)
+}
+
+/* The sum of `value` over the work-items before this one; `total` gets that over all. Every work-item of the group
+ * calls it, and the group's size is a power of two; sums: a uint a work-item. */
+uint sum_before(uint value, __local uint *sums, uint *total)
+{
+    const uint lid = get_local_id(0);
+    const uint size = get_local_size(0);
+    sums[lid] = value;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint step = 1; step < size; step *= 2) {
+        const uint earlier = lid >= step ? sums[lid - step] : 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        sums[lid] += earlier;
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    *total = sums[size - 1];
+    const uint before = sums[lid] - value;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return before;
+}
+
+/* The center nearest to the middle of a box, ties to the lowest; keys: a ulong a work-item. As `sum_before` otherwise.
+ * Squared distances are not below 0, so their bits are ordered as they are. */
+uint nearest_to_middle(const float *low, const float *high, __global const float *centers, uint k, uint k_stride,
+                       __local ulong *keys)
+{
+    const uint lid = get_local_id(0);
+    const uint size = get_local_size(0);
+    float best = FLT_MAX;
+    uint nearest = 0;
+    for (uint j = lid; j < k; j += size) {
+        float key = 0.0f;
+        for (int d = 0; d < DIMS; d++) {
+            const float from_middle = centers[d * k_stride + j] - 0.5f * (low[d] + high[d]);
+            key += from_middle * from_middle;
+        }
+        nearest = key < best ? j : nearest;
+        best = min(key, best);
+    }
+    keys[lid] = ((ulong)as_uint(best) << 32) | nearest;
+    for (uint half_size = size / 2; half_size; half_size /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (lid < half_size)
+            keys[lid] = min(keys[lid], keys[lid + half_size]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    nearest = (uint)keys[0];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return nearest;
+}
+
+/* Lists, in ascending index, the centers that can be nearest to a point of a tile; returns how many. The first
+ * SHORTLIST are kept in `names` and `shortlist` too. As `sum_before` otherwise; keys: a ulong a work-item. */
+uint list_centers(const float *low, const float *high, __global const float *centers, uint k, uint k_stride,
+                  __global ushort *list, __local ulong *keys, __local ushort *names, __local float *shortlist)
+{
+    float c[DIMS], s[DIMS];
+    load_center(centers, k_stride, nearest_to_middle(low, high, centers, k, k_stride, keys), s);
+    const uint run = (k + get_local_size(0) - 1) / get_local_size(0);
+    const uint begin = get_local_id(0) * run;
+    const uint end = min(k, begin + run);
+    uint kept = 0;
+    uint n = 0;
+    for (uint j = begin; j < end; j++) {
+        load_center(centers, k_stride, j, c);
+        const uint stays = greatest_lead(low, high, s, c) >= 0.0f;
+        kept |= stays << min(j - begin, 31u);
+        n += stays;
+    }
+    uint listed;
+    uint at = sum_before(n, (__local uint *)keys, &listed);
+    for (uint j = begin; j < end && n; j++) {
+        if (run <= 32 && !(kept >> (j - begin) & 1))
+            continue;
+        load_center(centers, k_stride, j, c);
+        if (run > 32 && greatest_lead(low, high, s, c) < 0.0f)
+            continue;
+        if (at < SHORTLIST) {
+            names[at] = (ushort)j;
+            for (int d = 0; d < DIMS; d++)
+                shortlist[d * SHORTLIST + at] = c[d];
+        }
+        list[at++] = (ushort)j;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    return listed;
+}
+
+/* Adds a point to the statistics of the center j at place `slot` of a tile's list, at this distance. */
+void add_point(const float *x, const float *c, float distance, Weight weight, uint slot, uint j, uint by_axis,
+               __local uint *local_sums, __global uint *sums)
+{
+    ulong value[STATS];
+    value[0] = weight;
+    for (int d = 0; d < DIMS; d++) {
+        const float squared = (x[d] - c[d]) * (x[d] - c[d]);
+        value[1 + d] = (ulong)weight * (uint)x[d];
+        value[1 + DIMS + d] = (ulong)weight * (uint)(by_axis ? squared : d == 0 ? distance : 0.0f);
+    }
+    const int used = by_axis ? STATS : 2 + DIMS;
+    for (int s = 0; s < used; s++) {
+        if (slot < SLOTS)
+            add_wide_local(&local_sums[2 * (slot * STATS + s)], value[s]);
+        else
+            add_wide_global(&sums[2 * (j * STATS + s)], value[s]);
+    }
+}
+
+/* This work-group's share of the tiles: assigns their points and adds up statistics.
+ * See `assign_tiles`; shortlist: DIMS * SHORTLIST floats, names: SHORTLIST ushort. */
+void assign_share(__global const float *points, uint stride, __global const Weight *weights, __global const uint *starts,
+                  __global const float *boxes, uint n_tiles, __global const float *centers, uint k, uint k_stride,
+                  uint by_axis, __global ushort *lists, __global uint *sums, __local ulong *keys,
+                  __local uint *local_sums, __local float *shortlist, __local ushort *names)
+{
+    const uint lid = get_local_id(0);
+    const uint size = get_local_size(0);
+    __global ushort *list = lists + (size_t)get_group_id(0) * k;
+    for (uint tile = get_group_id(0); tile < n_tiles; tile += get_num_groups(0)) {
+        float low[DIMS], high[DIMS], x[DIMS], c[DIMS];
+        for (int d = 0; d < DIMS; d++) {
+            low[d] = boxes[d * n_tiles + tile];
+            high[d] = boxes[(DIMS + d) * n_tiles + tile];
+        }
+        for (uint i = lid; i < 2 * SLOTS * STATS; i += size)
+            local_sums[i] = 0;
+        /* The first point is on its way while the list is made. */
+        const uint first = starts[tile] + lid;
+        const uint end = starts[tile + 1];
+        Weight weight = 0;
+        if (first < end) {
+            load_point(points, stride, first, x);
+            weight = weights[first];
+        }
+        const uint listed = list_centers(low, high, centers, k, k_stride, list, keys, names, shortlist);
+        const uint short_listed = min(listed, (uint)SHORTLIST);
+        for (uint i = first; i < end; i += size) {
+            if (i > first) {
+                load_point(points, stride, i, x);
+                weight = weights[i];
+            }
+            float best = FLT_MAX;
+            uint slot = 0;
+            for (uint m = 0; m < short_listed; m++) {
+                float distance = 0.0f;
+                for (int d = 0; d < DIMS; d++)
+                    distance += (x[d] - shortlist[d * SHORTLIST + m]) * (x[d] - shortlist[d * SHORTLIST + m]);
+                slot = distance < best ? m : slot;
+                best = min(distance, best);
+            }
+            for (uint m = SHORTLIST; m < listed; m++) {
+                load_center(centers, k_stride, list[m], c);
+                float distance = 0.0f;
+                for (int d = 0; d < DIMS; d++)
+                    distance += (x[d] - c[d]) * (x[d] - c[d]);
+                slot = distance < best ? m : slot;
+                best = min(distance, best);
+            }
+            const uint j = slot < SHORTLIST ? names[slot] : list[slot];
+            load_center(centers, k_stride, j, c);
+            add_point(x, c, best, weight, slot, j, by_axis, local_sums, sums);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint i = lid; i < min(listed, (uint)SLOTS) * STATS; i += size) {
+            const ulong value = ((ulong)local_sums[2 * i + 1] << 32) | local_sums[2 * i];
+            add_wide_global(&sums[2 * (names[i / STATS] * STATS + i % STATS)], value);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    }
+}
 
 /* Assigns every point to its nearest center, ties to the lowest index, and adds up each center's statistics.
  * NDRange: 1-D, groups of a power of two; a work-group strides over tiles. Does nothing where state[DONE], unless
- * `by_axis`. weights (n) uint; lists: k ushort a work-group, scratch; sums (k, STATS) 64-bit, added to. Local: keys, a
+ * `by_axis`. weights (n); lists: k ushort a work-group, scratch; sums (k, STATS) 64-bit, added to. Local: keys, a
  * ulong a work-item; local_sums SLOTS * STATS 64-bit; DIMS * SHORTLIST floats and SHORTLIST ushort besides. */
-__kernel void assign_tiles(__global const float *points, uint stride, __global const uint *weights,
+__kernel void assign_tiles(__global const float *points, uint stride, __global const Weight *weights,
                            __global const uint *starts, __global const float *boxes, uint n_tiles,
                            __global const float *centers, uint k, uint k_stride, uint by_axis,
                            __global const uint *state, __global ushort *lists, __global uint *sums,

@@ -18,8 +18,7 @@
 #define DONE 0
 #define STEPS 1
 #define INERTIA 2
-#define ARRIVED 4
-#define STATE_WORDS 5
+#define STATE_WORDS 4
 
 /* The largest r with r * r <= v, v < 2^24. */
 uint integer_root(uint v)

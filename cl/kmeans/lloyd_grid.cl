@@ -13,8 +13,8 @@
 #define PLACE __local
 #define CENTERS __local
 #define TOTAL(statistic, j) totals[(j) * STATS + (statistic)]
-#define WIDE_ATOMICS 1
 #define FOUR(place) (*(__local const float4 *)(place))
+#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 #include "kmeans/lloyd.h"
 #include "kmeans/lloyd_tiles.h"
 #include "kmeans/lloyd_warps.h"

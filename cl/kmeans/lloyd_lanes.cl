@@ -8,6 +8,7 @@
  * fill the last vector, are so far away that they never enter a list.
  */
 #include "kmeans/lloyd.h"
+#include "kmeans/weights.h"
 
 #define SPAN 16
 #define PLANES (DIMS + 1)
@@ -95,7 +96,7 @@ uint filter_list(const Box *box, __global const float *list, uint n, uint stride
 }
 
 /* Adds the points first .. end - 1 to the statistics of their nearest centers in a list. */
-void assign_points(__global const float *points, uint stride, __global const uint *weights, uint first, uint end,
+void assign_points(__global const float *points, uint stride, __global const Weight *weights, uint first, uint end,
                    __global const float *list, uint listed, uint k_stride, __global const float *centers,
                    uint by_axis, __global ulong *sums)
 {
@@ -145,7 +146,7 @@ void assign_points(__global const float *points, uint stride, __global const uin
 /* As assign_tiles of lloyd.cl. NDRange: 1-D, work-groups of one work-item, each with a share of the tiles.
  * lists: 3 * PLANES * k_stride float a group, scratch; sums (groups, k, STATS) ulong, added to. Does nothing where
  * state[DONE], unless `by_axis`. The last two arguments are not used. */
-__kernel void assign_tiles(__global const float *points, uint stride, __global const uint *weights,
+__kernel void assign_tiles(__global const float *points, uint stride, __global const Weight *weights,
                            __global const uint *starts, __global const float *boxes, uint n_tiles,
                            __global const float *centers, uint k, uint k_stride, uint by_axis,
                            __global const uint *state, __global float *lists, __global ulong *sums,

@@ -1,9 +1,10 @@
 /* Weighted points of a colour space, from counted colours, and their sketch: the means of the occupied cells of a grid.
  *
  * Points are (DIMS, stride) float planes of integers: coordinates of common/color_spaces.h times `scale`.
- * Constants: SPACE, SPACE_ALPHA of spaces.h.
+ * Constants: SPACE, SPACE_ALPHA of spaces.h; WIDE_WEIGHTS of weights.h.
  */
 #include "common/color_spaces.h"
+#include "kmeans/weights.h"
 
 #define DIMS (3 + SPACE_ALPHA)
 
@@ -72,12 +73,11 @@ __kernel void count_groups(__global const uint *colors, __global const uint *sta
 
 /* The weighted mean of each occupied grid cell, rounded half up, in Z-order.
  * NDRange: 1-D, a work-group a coarse cell. points, weights of the colours; group_starts (cells + 1) uint: where each
- * coarse cell's means go; means (DIMS, mean_stride) and mean_weights are written. Sums stay below 2^44 (the weights'
- * total is below 2^32, coordinates below 2^12). counts: a uint a work-item. */
+ * coarse cell's means go; means (DIMS, mean_stride) and mean_weights are written. counts: a uint a work-item. */
 __kernel void mean_of_groups(__global const uint *colors, __global const uint *starts, uint mask,
-                             __global const float *points, uint stride, __global const uint *weights,
+                             __global const float *points, uint stride, __global const Weight *weights,
                              __global const uint *group_starts, uint mean_stride, __global float *means,
-                             __global uint *mean_weights, __local uint *counts)
+                             __global Weight *mean_weights, __local uint *counts)
 {
     const uint lid = get_local_id(0);
     const uint first = starts[get_group_id(0)];
@@ -112,7 +112,7 @@ __kernel void mean_of_groups(__global const uint *colors, __global const uint *s
 #pragma unroll
         for (int d = 0; d < DIMS; d++)
             means[d * mean_stride + out] = (float)(uint)((2 * sums[d] + weight) / (2 * weight));
-        mean_weights[out] = (uint)weight;
+        mean_weights[out] = (Weight)weight;
         out++;
     }
 }

@@ -2,10 +2,10 @@
  *
  * D. Arthur, S. Vassilvitskii, "k-means++: the advantages of careful seeding", SODA 2007: a point becomes a center with
  * probability proportional to its weight times its squared distance to the nearest center so far. A round draws its
- * centers from one such distribution, cut into as many equal strata, one draw in each. All quantities are integers:
- * weights add up to less than 2^32 and squared distances are below 2^24, so sums stay below 2^56.
+ * centers from one such distribution, cut into as many equal strata, one draw in each. All quantities are integers, and
+ * sums stay below 2^63 (see weights.h).
  *
- * Constants: DIMS 3 or 4. Layout of points and centers as in lloyd.cl. Points are summed in blocks of BLOCK.
+ * Constants: DIMS 3 or 4; WIDE_WEIGHTS of weights.h. Layout of points and centers as in lloyd.cl. Points are summed in blocks of BLOCK.
  */
 #include "common/philox.h"
 #include "common/compile_hints.h"
@@ -15,6 +15,7 @@
 #endif
 #define CENTERS __global
 #include "kmeans/seeding.h"
+#include "kmeans/weights.h"
 
 #define BLOCK 256
 
@@ -23,7 +24,7 @@
  * points have room for whole vectors. distances (n, up to whole blocks) float: read unless first is 0, where every
  * point starts at 1 with no center yet (count 0), or at infinity; block_sums (blocks) ulong is written; partial: a
  * ulong a work-item. */
-__kernel void lower_distances(__global const float *points, uint stride, __global const uint *weights, uint n,
+__kernel void lower_distances(__global const float *points, uint stride, __global const Weight *weights, uint n,
                               __global const float *centers, uint k_stride, uint first, uint count,
                               __global float *distances, __global ulong *block_sums, __local ulong *partial)
 {
@@ -59,7 +60,7 @@ __kernel void lower_distances(__global const float *points, uint stride, __globa
  * NDRange: one work-group of any size. block_sums (blocks) ulong; prefix (blocks + 1) ulong, scratch; key: the seed's
  * words. Where every sum is 0 the first point is drawn. The random number of center j is that of counter (j, 0, 0, 0).
  * partial: a ulong a work-item. */
-__kernel SMALL void draw_centers(__global const float *points, uint stride, __global const uint *weights, uint n,
+__kernel SMALL void draw_centers(__global const float *points, uint stride, __global const Weight *weights, uint n,
                                  __global const float *distances, __global const ulong *block_sums, uint blocks,
                                  __global ulong *prefix, __global float *centers, uint k_stride, uint first, uint count,
                                  uint2 key, __local ulong *partial)
@@ -99,9 +100,9 @@ __kernel SMALL void draw_centers(__global const float *points, uint stride, __gl
         uint i = total ? low * BLOCK : 0;
         ulong passed = total ? prefix[low] : 1;
         while (total && i + 4 < n) {
-            const uint4 mass = vload4(0, weights + i);
+            const ulong4 mass = convert_ulong4(vload4(0, weights + i));
             const float4 squared = vload4(0, distances + i);
-            const ulong4 parts = convert_ulong4(mass) * convert_ulong4(convert_uint4(squared));
+            const ulong4 parts = mass * convert_ulong4(convert_uint4(squared));
             const ulong four = parts.x + parts.y + parts.z + parts.w;
             if (passed + four > target)
                 break;

@@ -66,16 +66,27 @@ ulong nearest_other(uint j, uint begin, uint end, PLACE const float *centers, ui
     return min(min(keys.x, keys.y), min(keys.z, keys.w));
 }
 
+/* a b / (a + b), rounded down; 0 if both are 0. a + b at most 2^39, so that a product may pass 2^64: then a is cut at
+ * 2^20, and no intermediate value passes 2^60. */
+ulong merged_weight(ulong a, ulong b)
+{
+    const ulong both = max(a + b, (ulong)1);
+    if (!(both >> 32))
+        return a * b / both;
+    const ulong high = (a >> 20) * b;
+    const ulong low = (a & 0xfffff) * b;
+    return ((high / both) << 20) + (((high % both) << 20) + low) / both;
+}
+
 /* What center j is worth, whose `nearest_other` of all has this key: its nearest neighbour, the cost of merging the
- * two, the gain of a split. neighbours (k) uint; costs, gains (k) ulong. Costs: N_i N_j / (N_i + N_j) < 2^32, rounded
+ * two, the gain of a split. neighbours (k) uint; costs, gains (k) ulong. Costs: N_i N_j / (N_i + N_j) < 2^38, rounded
  * down, times a squared distance < 2^24. */
 void weigh_center(uint j, ulong key, __global const ulong *totals, uint k, PLACE uint *neighbours,
                   PLACE ulong *costs, PLACE ulong *gains)
 {
     const uint nearest = (uint)key;
-    const ulong both = max(TOTAL(0, j) + TOTAL(0, nearest), (ulong)1);
     neighbours[j] = nearest;
-    costs[j] = TOTAL(0, j) * TOTAL(0, nearest) / both * (uint)as_float((uint)(key >> 32));
+    costs[j] = merged_weight(TOTAL(0, j), TOTAL(0, nearest)) * (uint)as_float((uint)(key >> 32));
     gains[j] = TOTAL(1 + DIMS + widest_axis(totals, k, j), j);
 }
 

@@ -12,14 +12,10 @@ from typing import Any
 from clquant import images, params
 from clquant.cli import streams
 from clquant.images import decode, files
+from clquant.images.folders import PICTURE_SUFFIXES, files_below
 from clquant.runtime import FileError, FormatError, InvalidArgument, InvalidType
 
 STDIN = "-"
-PICTURE_SUFFIXES = frozenset(
-    {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tga", ".tif", ".tiff", ".webp"}
-)
-# What macOS writes beside files on disks that are not its own: `._photo.png` is no picture.
-_COMPANION = "._"
 
 
 @dataclass(frozen=True)
@@ -99,25 +95,12 @@ def expand(given: Sequence[str], suffixes: frozenset[str] = PICTURE_SUFFIXES) ->
         if path == STDIN:
             sources.append(Source(STDIN, pathlib.PurePath("stdin")))
         elif os.path.isdir(path):  # `Path.is_dir` raises where a name is too long
-            sources += _found(path, suffixes)
+            sources += [Source(str(found), found.relative_to(path)) for found in files_below(path, suffixes)]
         elif os.path.exists(path):
             sources.append(Source(path, pathlib.PurePath(pathlib.Path(path).name)))
         else:
             raise FileError(f"{path!r}: there is no such file or folder")
     return Inputs(tuple(sources), len(given) > 1 or any(os.path.isdir(path) for path in given))
-
-
-def _found(folder: str, suffixes: frozenset[str]) -> list[Source]:
-    def refuse(error: OSError) -> None:
-        raise FileError(f"cannot search the folder {str(error.filename)!r}: {error.strerror or error}") from error
-
-    found = []
-    for place, _, names in os.walk(folder, onerror=refuse):
-        paths = [pathlib.Path(place, name) for name in names if not name.startswith(_COMPANION)]
-        found += [path for path in paths if path.suffix.lower() in suffixes and path.is_file()]
-    if not found:
-        raise FileError(f"folder {folder!r} has no files of the kinds {', '.join(sorted(suffixes))}")
-    return [Source(str(path), path.relative_to(folder)) for path in sorted(found)]
 
 
 def read_bytes(source: Source) -> bytes:

@@ -17,6 +17,7 @@ from clquant.cli.inputs import Source
 from clquant.cli.outputs import STDOUT, Outputs, picture_bytes, shown
 from clquant.color.formats.gif import MAX_COLORS
 from clquant.images import decode
+from clquant.images.folders import PICTURE_SUFFIXES
 from clquant.palette import animation
 from clquant.quadtree import Quadtree, QuadtreeBuilder, files
 from clquant.quadtree.criteria import CRITERIA
@@ -48,7 +49,7 @@ EPILOG = """examples:
 A region is a leaf when the standard deviation of each channel is at most the threshold (see --criterion).
 The same picture and options give the same tree on every device."""
 
-SUFFIXES = inputs.PICTURE_SUFFIXES | {".clqt"}
+SUFFIXES = PICTURE_SUFFIXES | {".clqt"}
 FORMATS = {
     ".png": "PNG",
     ".gif": "GIF",

@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.histogram.bins import CELL_BINS, CELLS, CODES, NOTES, TILES, Bins, count_tiles
+from clquant.histogram.counts import ColorCounts
+from clquant.histogram.merging import MAX_NARROW, HostCounts, checked_total, merged
+from clquant.histogram.portions import Portion, portions
 from clquant.images import Picture, row_bands
 from clquant.runtime import (
     Buffer,
     DeviceMemoryError,
-    InvalidArgument,
     LocalMemory,
     Scope,
     Session,
@@ -32,7 +33,6 @@ from clquant.runtime import (
 ALPHA_CELLS = 1 << 16
 PARTIAL, CLEAR = 1, 2  # bits of `cl/histogram/counting.cl`
 SMALLEST_TABLE, FIRST_TABLE = 1 << 12, 1 << 20  # slots of the first hash table, twice the pixels between these
-MAX_WEIGHT = 2**32 - 1
 # Pixels up to which pictures that may be partly transparent go through a table: the histogram would be for nothing.
 FEW_WITH_ALPHA = 1 << 12
 
@@ -47,63 +47,11 @@ PORTABLE = Variant("portable", "histogram/counting.cl")
 VARIANTS = (PARTITION, TILES, PORTABLE)
 
 
-@dataclass(frozen=True)
-class ColorCounts:
-    """Distinct colours and how often each occurs; pixels of alpha 0 are left out.
-
-    Attributes
-    ----------
-    n_colors : int
-        Distinct colours with a weight above 0.
-    colors : pyopencl.Buffer
-        (n_colors,) uint32: R | G << 8 | B << 16 | alpha << 24, in Z-order: by the interleaved bits of R, G, B
-        (and alpha, where `partial`), highest bits first.
-    counts : pyopencl.Buffer
-        (n_colors,) uint32: the pixels, or the sum of their weights.
-    cell_starts : ndarray
-        (cells + 1,) uint32: where the colours of each of 16^3 cells of side 16 begin (16^4 where `partial`).
-    total : int
-        Sum of `counts`, below 2^32.
-    transparent : int
-        Sum over the pixels of alpha 0, which are not among the colours.
-    partial : bool
-        Whether some pixel's alpha is neither 0 nor 255, whatever its weight.
-    clear : bool
-        Whether some pixel's alpha is 0, whatever its weight.
-    """
-
-    n_colors: int
-    colors: Buffer
-    counts: Buffer
-    cell_starts: npt.NDArray[np.uint32]
-    total: int
-    transparent: int
-    partial: bool
-    clear: bool
-
-    def to_host(self, session: Session) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
-        """Copies on the host.
-
-        Parameters
-        ----------
-        session : Session
-
-        Returns
-        -------
-        colors : ndarray
-            (n_colors, 4) uint8.
-        counts : ndarray
-            (n_colors,) uint32.
-        """
-        packed = session.download(self.colors, self.n_colors, np.uint32)
-        return packed.view(np.uint8).reshape(-1, 4), session.download(self.counts, self.n_colors, np.uint32)
-
-
 def count_colors(
     session: Session,
     scope: Scope,
     pictures: Sequence[Picture],
-    weights: Sequence[npt.NDArray[np.uint32]] | None = None,
+    weights: Sequence[npt.NDArray[np.unsignedinteger]] | None = None,
 ) -> ColorCounts:
     """Count the distinct colours of pictures together.
 
@@ -115,7 +63,7 @@ def count_colors(
     pictures : sequence of Picture
         Of 1, 3 or 4 channels; gray v counts as (v, v, v).
     weights : sequence of ndarray, optional
-        One (H, W) uint32 array a picture, see `clquant.histogram.weights.fixed_point_weights`.
+        One (H, W) uint32 or uint64 array a picture, see `clquant.histogram.weights.fixed_point_weights`.
 
     Returns
     -------
@@ -124,14 +72,21 @@ def count_colors(
     Raises
     ------
     InvalidArgument
-        If the pictures have 2^32 or more pixels together.
+        If the pixels or their weights add up to more than 2^39.
     DeviceMemoryError
         If the distinct colours do not fit the device.
     """
-    pixels = sum(p.pixels for p in pictures)
-    if pixels > MAX_WEIGHT:
-        raise InvalidArgument(f"the images have {pixels} pixels together; allowed: at most {MAX_WEIGHT}")
-    return _Counter(session, scope, pictures, weights).count()
+    parts = list(portions(session, pictures, weights, MAX_NARROW))
+    if len(parts) == 1:
+        return _Counter(session, scope, parts[0].pictures, parts[0].weights).count()
+    checked_total(sum(p.pixels for p in pictures))
+    return merged([_on_host(session, part) for part in parts]).upload(scope)
+
+
+def _on_host(session: Session, portion: Portion) -> HostCounts:
+    with session.scope() as scope:
+        counted = _Counter(session, scope, portion.pictures, portion.weights).count()
+        return HostCounts.of(session, counted).shifted(portion.shift)
 
 
 class _Counter:

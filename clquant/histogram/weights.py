@@ -11,35 +11,39 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import images, params
-from clquant.histogram.counting import MAX_WEIGHT
+from clquant.histogram.merging import MAX_NARROW, MAX_TOTAL, HostCounts, colors_of
 from clquant.images import ImageLike, Picture
 from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, open_session
 
 # Of smaller sums of floats, the number of units that make 1 may be no float64.
 LEAST_SUM = 1e-280
+# Samples of a weighted picture: twice as many must be below 2^32 for 64-bit products.
+MAX_SAMPLES = 2**31
+# Pixels that stand for a histogram: some hundred times as many as the largest map samples.
+MAX_SPREAD = 2**24
 
 
 def fixed_point_weights(
-    weights: Sequence[npt.NDArray[np.floating] | npt.NDArray[np.integer]],
-) -> tuple[list[npt.NDArray[np.uint32]], float]:
-    """Weights of pixels as integers whose total is below 2^32.
+    weights: Sequence[npt.NDArray[np.floating] | npt.NDArray[np.integer] | npt.NDArray[np.bool_]],
+) -> tuple[list[npt.NDArray[np.unsignedinteger]], float]:
+    """Weights of pixels as integers.
 
     Parameters
     ----------
     weights : sequence of ndarray
-        One array a picture. Integers are taken as they are. Floats are multiplied by the largest power of two that
-        keeps the total of all pictures below 2^32 and rounded to the nearest integer, halves to even.
+        One array a picture. Integers and booleans are taken as they are. Floats are multiplied by the largest power of
+        two that keeps the total of all pictures below 2^32 and rounded to the nearest integer, halves to even.
 
     Returns
     -------
-    list of ndarray of uint32
+    list of ndarray of uint32 or uint64
     float
         How many units of these integers make 1 of the given weights.
 
     Raises
     ------
     InvalidArgument
-        If a weight is negative or not finite; if floats add up to less than 1e-280, integers to 0 or 2^32 or more.
+        If a weight is negative or not finite; if floats add up to less than 1e-280, integers to 0 or over 2^39.
     """
     if not all(np.isfinite(w).all() and (w >= 0).all() for w in weights):
         raise InvalidArgument("sample_weight has negative or non-finite values; allowed: finite numbers from 0 up")
@@ -50,22 +54,23 @@ def fixed_point_weights(
                 f"sample_weight adds up to {total:g}; allowed: a finite sum above 0, at least {LEAST_SUM:g}"
             )
         # Rounding adds at most 1/2 a pixel, and a float64 sum of n terms is short by less than n.
-        room = MAX_WEIGHT - 2 * sum(w.size for w in weights)
+        room = MAX_NARROW - 2 * sum(w.size for w in weights)
         exponent = int(np.floor(np.log2(room / total)))
         return [np.rint(np.ldexp(w.astype(np.float64), exponent)).astype(np.uint32) for w in weights], 2.0**exponent
     largest = max(int(w.max()) for w in weights)
-    if largest > MAX_WEIGHT:  # the sum might be too large for 64 bits
-        raise InvalidArgument(f"sample_weight goes up to {largest}; allowed: integers that add up to 1 to {MAX_WEIGHT}")
+    if largest > MAX_TOTAL:  # the sum might be too large for 64 bits
+        raise InvalidArgument(f"sample_weight goes up to {largest}; allowed: integers that add up to 1 to {MAX_TOTAL}")
     sums = sum(int(w.sum(dtype=np.uint64)) for w in weights)
-    if not 0 < sums <= MAX_WEIGHT:
-        raise InvalidArgument(f"sample_weight adds up to {sums}; allowed: 1 to {MAX_WEIGHT}")
-    return [w.astype(np.uint32) for w in weights], 1.0
+    if not 0 < sums <= MAX_TOTAL:
+        raise InvalidArgument(f"sample_weight adds up to {sums}; allowed: 1 to {MAX_TOTAL}")
+    kind = np.uint32 if largest <= MAX_NARROW else np.uint64
+    return [w.astype(kind) for w in weights], 1.0
 
 
 def _weight_array(weight: Any) -> npt.NDArray[Any]:
     """An array as it is; of a picture or its path, the gray values."""
     if not isinstance(weight, str | os.PathLike | PIL.Image.Image):
-        return params.array("sample_weight", weight, "integers or floats", "iuf")
+        return params.array("sample_weight", weight, "booleans, integers or floats", "biuf")
     drawn = images.read(weight, argument="sample_weight").array
     assert drawn is not None
     if drawn.shape[2] != 1:
@@ -75,7 +80,7 @@ def _weight_array(weight: Any) -> npt.NDArray[Any]:
 
 def checked_weights(
     sample_weight: Any, pictures: Sequence[Picture], sources: ImageLike | Sequence[ImageLike]
-) -> tuple[list[npt.NDArray[np.uint32]] | None, float]:
+) -> tuple[list[npt.NDArray[np.unsignedinteger]] | None, float]:
     """Weights as integers, and how many of their units make one of the given.
 
     Parameters
@@ -88,7 +93,7 @@ def checked_weights(
 
     Returns
     -------
-    list of ndarray of uint32, or None
+    list of ndarray of uint32 or uint64, or None
         None where none are given.
     float
         See `fixed_point_weights`.
@@ -119,7 +124,7 @@ def checked_weights(
 
 
 def resampled(
-    pictures: Sequence[Picture], weights: Sequence[npt.NDArray[np.uint32]], queue: CommandQueue | None = None
+    pictures: Sequence[Picture], weights: Sequence[npt.NDArray[np.unsignedinteger]], queue: CommandQueue | None = None
 ) -> tuple[Picture, bool]:
     """As many pixels as some pictures have together, each as often as its weight says, in their order.
 
@@ -129,8 +134,8 @@ def resampled(
     Parameters
     ----------
     pictures : sequence of Picture
-    weights : sequence of ndarray of uint32
-        (H, W) each, together 1 to 2^32 - 1.
+    weights : sequence of ndarray of uint32 or uint64
+        (H, W) each, together 1 to 2^39.
     queue : pyopencl.CommandQueue, optional
         For pictures on the device; default: their own.
 
@@ -149,12 +154,57 @@ def resampled(
     channels = max(picture.channels for picture in pictures)
     rows = [_pixels(picture, channels, queue) for picture in pictures]
     pixels, ends = np.concatenate(rows), np.cumsum(np.concatenate([w.ravel() for w in weights]), dtype=np.uint64)
-    count = np.uint64(len(pixels))
-    # 2 N and W are below 2^32, so the products are below 2^64.
-    places = (2 * np.arange(count, dtype=np.uint64) + np.uint64(1)) * ends[-1] // (np.uint64(2) * count)
+    places = systematic_places(len(pixels), int(ends[-1]))
     chosen = np.searchsorted(ends, places, side="right")
     clear = channels == 4 and not pixels[:, 3].all()
     return images.read(np.ascontiguousarray(pixels[chosen])[None]), clear
+
+
+def spread_out(histogram: HostCounts, most: int = MAX_SPREAD) -> Picture:
+    """The pixels of a histogram in its order, as many as are counted or fewer in the same proportions.
+
+    Parameters
+    ----------
+    histogram : HostCounts
+        Of at least one pixel.
+    most : int
+        Counts are divided by the least power of two that makes their sum at most this, and rounded up: every colour
+        stays.
+
+    Returns
+    -------
+    Picture
+        (1, N, C): first the transparent pixels.
+    """
+    colors = np.concatenate([np.zeros((1, 4), np.uint8), colors_of(histogram.codes)])
+    counts = np.append(np.uint64(histogram.transparent), histogram.counts)
+    shift = max(-(-int(counts.sum(dtype=np.uint64)) // most) - 1, 0).bit_length()
+    counts = counts + np.uint64((1 << shift) - 1) >> np.uint64(shift)
+    if not histogram.partial and not histogram.transparent:
+        colors = colors[:, :3]
+    return images.read(np.repeat(colors, counts.astype(np.int64), axis=0)[None])
+
+
+def systematic_places(count: int, total: int) -> npt.NDArray[np.uint64]:
+    """floor((2 s + 1) W / (2 N)) for s < N: in which units of a total weight W the samples of `resampled` fall.
+
+    Parameters
+    ----------
+    count, total : int
+        N, at most 2^31, and W, at most 2^39.
+
+    Raises
+    ------
+    InvalidArgument
+        If the pixels are more.
+    """
+    if count > MAX_SAMPLES:
+        raise InvalidArgument(f"the images have {count} pixels together; allowed with weights: at most {MAX_SAMPLES}")
+    # W = q 2N + r, so that one product is at most W and the other below 2N 2N.
+    whole, rest = (np.uint64(part) for part in divmod(total, 2 * count))
+    odd = 2 * np.arange(count, dtype=np.uint64) + np.uint64(1)
+    places: npt.NDArray[np.uint64] = odd * whole + odd * rest // np.uint64(2 * count)
+    return places
 
 
 def _pixels(picture: Picture, channels: int, queue: CommandQueue | None) -> npt.NDArray[np.uint8]:

@@ -9,16 +9,16 @@ from typing import Any
 from clquant import params
 from clquant.color.palette import Palette
 from clquant.estimator import weights_of
-from clquant.images import ImageLike, Picture, several
+from clquant.histogram.color_histogram import ColorHistogram, counts_of
+from clquant.histogram.counting import count_colors
+from clquant.histogram.weights import checked_weights
+from clquant.images import ImageLike, Picture, device_arrays, read_many, several
 from clquant.images.batches import listed, read_in_groups, session_of
-from clquant.kmeans.fit import Fit, Rules
+from clquant.kmeans.fit import Fit, Fitted
+from clquant.kmeans.params import KMeansParams
 from clquant.kmeans.small_images import batch_palettes, fits
 from clquant.palette.engine import PaletteEngine
-from clquant.runtime import (
-    CommandQueue,
-    Progress,
-    ProgressCallback,
-)
+from clquant.runtime import CommandQueue, Progress, ProgressCallback, open_session
 
 
 class KMeansPalette(PaletteEngine):
@@ -146,23 +146,59 @@ class KMeansPalette(PaletteEngine):
         StoppedError
             If `progress` returned False; what was learned before stands.
         """
-        palette, inertia, steps = Fit(self, several(images), weights_of(y, sample_weight), progress).run()
-        self.inertia_ = inertia()  # the last that can fail, so that nothing or all of it is new
-        self.palette_, self.n_iter_ = palette, steps
-        return self
+        return self._keep(self._fitted(images, weights_of(y, sample_weight), progress))
 
     def _begin_fit(
         self, images: Any, sample_weight: Any, progress: ProgressCallback | None
     ) -> tuple[Palette, Callable[[], None]]:
-        palette, inertia, steps = Fit(self, several(images), sample_weight, progress).run()
-        left = [inertia]  # called once, as it gives the device memory back, even if it fails
+        fitted = self._fitted(images, sample_weight, progress)
+        left = [fitted]  # kept once, as that gives the device memory back, even if it fails
 
         def end() -> None:
             if left:
-                self.inertia_ = left.pop()()
-                self.palette_, self.n_iter_ = palette, steps
+                self._keep(left.pop())
 
-        return palette, end
+        return fitted.palette, end
+
+    def _fitted(self, images: Any, sample_weight: Any, progress: ProgressCallback | None) -> Fitted:
+        given, sources = KMeansParams.of(self), several(images)
+        report = Progress(params.callback("progress", progress))
+        pictures = read_many(sources)
+        weights, unit = checked_weights(sample_weight, pictures, sources)
+        session = open_session(self.queue, device_arrays(pictures))
+        fit = Fit(given, session, report, unit)
+        return fit.run(lambda scope: count_colors(session, scope, pictures, weights))
+
+    def _keep(self, fitted: Fitted) -> KMeansPalette:
+        self.inertia_ = fitted.inertia.result()  # the last that can fail, so that nothing or all of it is new
+        self.palette_, self.n_iter_ = fitted.palette, fitted.steps
+        return self
+
+    def fit_histogram(self, histogram: ColorHistogram, *, progress: ProgressCallback | None = None) -> KMeansPalette:
+        """Learn a palette from counted colours: the one of `fit` on all the pixels that were counted.
+
+        Parameters
+        ----------
+        histogram : ColorHistogram
+            Of at least one pixel.
+        progress : callable, optional
+            Called with (done, total) steps; returning False stops the job.
+
+        Returns
+        -------
+        KMeansPalette
+            The engine itself.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            If an argument or a parameter is not allowed, or the histogram has no pixels or over 2^39.
+        StoppedError
+            If `progress` returned False; what was learned before stands.
+        """
+        given, counts = KMeansParams.of(self), counts_of(histogram)
+        report = Progress(params.callback("progress", progress))
+        return self._keep(Fit(given, open_session(self.queue), report).run(counts.upload))
 
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:
         """An independent palette for each image; `palette_` is left alone.
@@ -194,7 +230,7 @@ class KMeansPalette(PaletteEngine):
             As `fit`.
         """
         sources = listed(images)
-        rules, report = Rules(self), Progress(params.callback("progress", progress))
+        rules, report = KMeansParams.of(self), Progress(params.callback("progress", progress))
         session = session_of(self.queue, sources)
         found: dict[int, Palette] = {}
 

@@ -1,152 +1,162 @@
-"""One call of `KMeansPalette.fit`: its parameters, checked, and its steps in order."""
+"""One call of `KMeansPalette.fit`, its steps in order."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant import images, params
 from clquant.color import spaces
-from clquant.color.palette import MOST_COLORS, Palette, checked_colors, checked_fixed, without
-from clquant.histogram.counting import ColorCounts, count_colors
-from clquant.histogram.weights import checked_weights
+from clquant.color.palette import Palette, without
+from clquant.color.spaces import Space
+from clquant.histogram.counts import ColorCounts
 from clquant.kmeans.box_cut import box_centers
+from clquant.kmeans.exact import MAX_MERGE_COLORS, are_gray, gray_levels, merged_pair
 from clquant.kmeans.lloyd import Lloyd, LloydSets
+from clquant.kmeans.params import INITS, KMeansParams, with_alpha
 from clquant.kmeans.points import Points, Sketcher, points_of
 from clquant.kmeans.seeding import MOST_SWAPPED, random_points
 from clquant.kmeans.sketch_start import sampled_start, sketch_levels
-from clquant.kmeans.small_images import MOST_COLORS as MOST_BATCHED
-from clquant.runtime import (
-    InvalidArgument,
-    Progress,
-    ProgressCallback,
-    Scope,
-    Session,
-    open_session,
-)
-
-if TYPE_CHECKING:
-    from clquant.kmeans import KMeansPalette
-
-SEEDED = ("k-means++", "random")
-INITS = (*SEEDED, "wu", "median-cut")
+from clquant.runtime import Progress, Scope, Session
 
 # What centers start from, the number of that start, and how many centers it has.
 Try = tuple[str | npt.NDArray[np.uint8], int, int]
 
 # Of few colours the rare ones decide how well all are shown, and k-means++ is not likely to draw those.
-_FEW_COLORS, _FEW_A_CENTER, _MOST_FEW = 1024, 4, 4096
+_FEW_COLORS, _FEW_PER_CENTER, _MOST_FEW = 1024, 4, 4096
 
 
 def are_few(n: int, k: int) -> bool:
     """Whether n colours are so few for k centers that Wu's boxes, some 0.1 ms a center, are tried as well."""
-    return n <= min(max(_FEW_COLORS, _FEW_A_CENTER * k), _MOST_FEW)
+    return n <= min(max(_FEW_COLORS, _FEW_PER_CENTER * k), _MOST_FEW)
 
 
-class Rules:
-    """The parameters of an engine, checked.
-
-    Parameters
-    ----------
-    engine : KMeansPalette
-
-    Raises
-    ------
-    InvalidArgument, InvalidType
-        Naming the parameter that is not allowed.
-    """
-
-    def __init__(self, engine: KMeansPalette) -> None:
-        self.n_colors = params.integer("n_colors", engine.n_colors, 2, MOST_COLORS)
-        self.init = _checked_init(engine.init, self.n_colors)
-        self.n_init = params.integer("n_init", engine.n_init, 1, 1000)
-        self.max_iter = params.integer("max_iter", engine.max_iter, 1)
-        self.tol = params.real("tol", engine.tol, 0.0, 0.5)
-        self.swap_rounds = params.integer("swap_rounds", engine.swap_rounds, 0, 1000)
-        self.fixed = checked_fixed(engine.fixed_colors, self.n_colors)
-        self.solid = self.fixed[self.fixed[:, 3] > 0]
-        self.color_space = params.choice("color_space", engine.color_space, spaces.NAMES)
-        self.seed = params.seed(engine.random_state)
-
-    @property
-    def starts(self) -> int:
-        """How often to start: some starts are always the same."""
-        return self.n_init if isinstance(self.init, str) and self.init in SEEDED else 1
-
-    @property
-    def batched(self) -> bool:
-        """Whether `clquant.kmeans.small_images` can fit small pictures by these."""
-        plain = isinstance(self.init, str) and self.init == INITS[0] and self.color_space == "srgb"
-        return plain and len(self.fixed) == 0 and self.n_colors <= MOST_BATCHED
-
-
-class Fit(Rules):
-    """One call of `fit`: checked parameters, the pictures, and the steps in order.
+class PendingInertia:
+    """The inertia of a palette, which may be measured after the palette is used.
 
     Parameters
     ----------
-    engine : KMeansPalette
-    sources, sample_weight, progress
-        As `KMeansPalette.fit` takes them.
-
-    Raises
-    ------
-    InvalidArgument, InvalidType, FileError
-        As `KMeansPalette.fit`.
+    measure : callable
+        Queues the measurement, and gives what waits for it.
+    held : ExitStack, optional
+        The device memory that the measurement needs; it is released when that is queued.
     """
 
-    def __init__(
-        self, engine: KMeansPalette, sources: Any, sample_weight: Any, progress: ProgressCallback | None
-    ) -> None:
-        super().__init__(engine)
-        self.progress = Progress(params.callback("progress", progress))
-        self.pictures = images.read_many(sources)
-        self.weights, self.weight_unit = checked_weights(sample_weight, self.pictures, sources)
-        self.session: Session = open_session(engine.queue, images.device_arrays(self.pictures))
+    def __init__(self, measure: Callable[[], Callable[[], float]], held: contextlib.ExitStack | None = None) -> None:
+        self._measure = measure
+        self._held = held or contextlib.ExitStack()
+        self._wait: Callable[[], float] | None = None
 
-    def run(self) -> tuple[Palette, Callable[[], float], int]:
-        """The palette, what measures its inertia, and the steps it took; device memory is held until it is measured."""
+    @classmethod
+    def known(cls, inertia: float) -> PendingInertia:
+        """One that is known already."""
+        return cls(lambda: lambda: inertia)
+
+    def holding(self, held: contextlib.ExitStack) -> PendingInertia:
+        """The same, owning device memory."""
+        return PendingInertia(self._measure, held)
+
+    def queue(self) -> None:
+        """Queue the measurement, unless that was done, and release its memory.
+
+        Raises
+        ------
+        DeviceMemoryError, DeviceError
+            If the device refuses.
+        """
+        if self._wait is None:
+            with self._held:
+                self._wait = self._measure()
+
+    def result(self) -> float:
+        """The inertia.
+
+        Raises
+        ------
+        DeviceMemoryError, DeviceError
+            If the device fails.
+        """
+        self.queue()
+        assert self._wait is not None
+        return self._wait()
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a call of `fit` gives.
+
+    Attributes
+    ----------
+    palette : Palette
+    inertia : PendingInertia
+        Its result is to be asked for, since until then device memory is held.
+    steps : int
+    """
+
+    palette: Palette
+    inertia: PendingInertia
+    steps: int
+
+
+class Fit:
+    """One call of `fit`.
+
+    Parameters
+    ----------
+    params : KMeansParams
+    session : Session
+    progress : Progress
+    weight_unit : float
+        How many units of the counts make 1 of the weights that were given.
+    """
+
+    def __init__(self, params: KMeansParams, session: Session, progress: Progress, weight_unit: float = 1.0) -> None:
+        self.params = params
+        self.session = session
+        self.progress = progress
+        self.weight_unit = weight_unit
+
+    def run(self, count: Callable[[Scope], ColorCounts]) -> Fitted:
+        """The palette of counted colours.
+
+        Parameters
+        ----------
+        count : callable
+            Counts the colours; the scope owns the result's buffers.
+        """
         with contextlib.ExitStack() as held:
             scope = held.enter_context(self.session.scope())
-            counts = count_colors(self.session, scope, self.pictures, self.weights)
-            clear = len(self.fixed) - len(self.solid)
+            counts = count(scope)
+            fixed, solid = self.params.fixed, self.params.solid
+            clear = len(fixed) - len(solid)
             reserved = int(counts.clear and clear == 0)
-            k = self.n_colors - reserved - clear
+            k = self.params.n_colors - reserved - clear
             exact = self._exact(counts, k)
-            measured: Callable[[], Callable[[], float]]
             if exact is not None:
-                colors, measured, steps = exact, lambda: lambda: 0.0, 0
+                colors, inertia, steps = exact, PendingInertia.known(0.0), 0
             else:
                 start = held.enter_context(contextlib.ExitStack())
-                colors, measured, steps = self._cluster(scope, start, counts, k)
+                colors, inertia, steps = self._cluster(scope, start, counts, k)
             transparent = np.zeros((reserved, 4), np.uint8)
-            found = np.concatenate([transparent, self.fixed, colors[len(self.solid) :]])
+            found = np.concatenate([transparent, fixed, colors[len(solid) :]])
             palette = Palette(found if counts.partial or (found[:, 3] < 255).any() else found[:, :3])
-            rest = held.pop_all()
-
-        def measure() -> float:
-            with rest:
-                inertia = measured()
-            return inertia()
-
-        return palette, measure, steps
+            return Fitted(palette, inertia.holding(held.pop_all()), steps)
 
     def _exact(self, counts: ColorCounts, k: int) -> npt.NDArray[np.uint8] | None:
         """The fixed colours but transparent ones, then all others, (n, 4), where that makes k at most."""
         if counts.n_colors > k:
             return None
-        colors = counts.to_host(self.session)[0]
-        rest = without(colors, self.solid)
-        return np.concatenate([self.solid, rest]) if len(self.solid) + len(rest) <= k else None
+        colors, solid = counts.to_host(self.session)[0], self.params.solid
+        rest = without(colors, solid)
+        return np.concatenate([solid, rest]) if len(solid) + len(rest) <= k else None
 
     def _cluster(
         self, scope: Scope, last: contextlib.ExitStack, counts: ColorCounts, k: int
-    ) -> tuple[npt.NDArray[np.uint8], Callable[[], Callable[[], float]], int]:
-        """k colours for more distinct ones: the best of all starts, the first of equals.
+    ) -> tuple[npt.NDArray[np.uint8], PendingInertia, int]:
+        """k colours for more distinct ones: the best that is, where that is known; else the best of all starts.
 
         Parameters
         ----------
@@ -160,28 +170,63 @@ class Fit(Rules):
         -------
         colors : ndarray
             (k, 4) uint8.
-        measured : callable
-            Queues the measurement of their inertia, and gives what waits for it.
+        inertia : PendingInertia
         steps : int
             Of that start.
         """
-        space = spaces.space(self.color_space, counts.partial or bool((self.solid[:, 3] < 255).any()))
+        solid = self.params.solid
+        space = spaces.space(self.params.color_space, counts.partial or bool((solid[:, 3] < 255).any()))
         points = points_of(self.session, scope, counts, space)
-        pinned = len(self.solid)
         sets = LloydSets(self.session, scope, points)
-        tries = self._tries(k, points.n)
-        total = (max(start for _, start, _ in tries) + 1) * self.max_iter
         unit = (points.scale * space.unit) ** 2 * self.weight_unit
 
-        def inertia_of(colors: npt.NDArray[np.uint8]) -> Callable[[], int]:
-            lloyd = sets.lloyd(k, pinned)
+        def queued_inertia(colors: npt.NDArray[np.uint8]) -> Callable[[], int]:
+            lloyd = sets.lloyd(k, len(solid))
             lloyd.set_centers(space.coordinates(colors).astype(np.int64) * points.scale)
             return lloyd.inertia_later()
 
+        def measure(colors: npt.NDArray[np.uint8]) -> Callable[[], float]:
+            inertia = queued_inertia(colors)
+            return lambda: inertia() / unit
+
+        best = self._best(counts, k, space)
+        if best is not None:
+            return with_alpha(best), PendingInertia(lambda: measure(best)), 0
+        found, inertias = self._ends(last, counts, sets, k, queued_inertia)
+        if not inertias:
+            colors, steps = found[0]
+            return with_alpha(colors), PendingInertia(lambda: measure(colors)), steps
+        lowest = inertias.index(min(inertias))  # the first of equals
+        colors, steps = found[lowest]
+        return with_alpha(colors), PendingInertia.known(inertias[lowest] / unit), steps
+
+    def _best(self, counts: ColorCounts, k: int, space: Space) -> npt.NDArray[np.uint8] | None:
+        """The k colours of the lowest inertia, where they are found directly (see `clquant.kmeans.exact`)."""
+        if len(self.params.fixed) or not isinstance(self.params.init, str):
+            return None
+        merge = counts.n_colors == k + 1 and counts.n_colors <= MAX_MERGE_COLORS
+        if not merge and (counts.partial or counts.n_colors > 256):
+            return None
+        colors, weights = counts.to_host(self.session)
+        if are_gray(colors):
+            return gray_levels(colors, weights, k, space)
+        return merged_pair(colors, weights, space) if merge else None
+
+    def _ends(
+        self,
+        last: contextlib.ExitStack,
+        counts: ColorCounts,
+        sets: LloydSets,
+        k: int,
+        queued_inertia: Callable[[npt.NDArray[np.uint8]], Callable[[], int]],
+    ) -> tuple[list[tuple[npt.NDArray[np.uint8], int]], list[int]]:
+        """The colours that all starts end at, with their steps; and their inertias, where there may be several."""
+        tries = self._tries(k, sets.points.n)
+        total = (max(start for _, start, _ in tries) + 1) * self.params.max_iter
         found: list[tuple[npt.NDArray[np.uint8], int]] = []
         inertias: list[int] = []
         for one in tries:
-            if found and not isinstance(self.init, str) and one[0] is not self.init:
+            if found and not isinstance(self.params.init, str) and one[0] is not self.params.init:
                 break  # what was given to start from did
             last.close()
             end = self._end(last.enter_context(self.session.scope()), counts, sets, k, one, total)
@@ -189,50 +234,42 @@ class Fit(Rules):
                 continue
             found.append(end)
             if len(tries) > 1:
-                inertias.append(inertia_of(end[0])())
+                inertias.append(queued_inertia(end[0])())
         self.progress.report(total, total)
-        best = inertias.index(min(inertias)) if inertias else 0
-        colors, steps = found[best]
-
-        def measured() -> Callable[[], float]:
-            if inertias:
-                return lambda: inertias[best] / unit
-            inertia = inertia_of(colors)
-            return lambda: inertia() / unit
-
-        return _with_alpha(colors), measured, steps
+        return found, inertias
 
     def _end(
         self, scope: Scope, counts: ColorCounts, sets: LloydSets, k: int, one: Try, total: int
     ) -> tuple[npt.NDArray[np.uint8], int] | None:
         """The k colours that one start ends at, and the steps to them; None where no center could move."""
-        (init, start, size), points, pinned = one, sets.points, len(self.solid)
+        (init, start, size), points, solid = one, sets.points, self.params.solid
         starter = self._started(scope, counts, sets, size, start, init)
-        lloyd = sets.lloyd(k, pinned)
-        if pinned:
+        lloyd = sets.lloyd(k, len(solid))
+        if len(solid):
             lloyd.set_centers(self._with_fixed(starter.get_centers(), points, k))
             if not isinstance(init, str) and not _can_move(lloyd):
                 return None
-        steps = lloyd.run(self.max_iter, self.tol, self.progress, (start * self.max_iter, total))
+        max_iter = self.params.max_iter
+        steps = lloyd.run(max_iter, self.params.tol, self.progress, (start * max_iter, total))
         colors = points.space.colors((lloyd.get_centers() + points.scale // 2) // points.scale)
-        colors[:pinned] = self.solid[:, : colors.shape[1]]
+        colors[: len(solid)] = solid[:, : colors.shape[1]]
         return colors, steps
 
     def _tries(self, k: int, n: int) -> list[Try]:
         """All that k colours of n distinct ones start from, in order."""
-        sizes = [k]
-        if len(self.solid):
-            sizes = [size for size in (k - len(self.solid), k) if 0 < size < n] or [n]  # the last: none is free
-        tries = [(self.init, start, size) for start in range(self.starts) for size in sizes]
-        if isinstance(self.init, str) and self.init == INITS[0] and are_few(n, k):
-            tries += [("wu", self.starts, size) for size in sizes]
-        if len(self.solid) and not isinstance(self.init, str):
+        init, pinned, sizes = self.params.init, len(self.params.solid), [k]
+        if pinned:
+            sizes = [size for size in (k - pinned, k) if 0 < size < n] or [n]  # the last: none is free
+        tries = [(init, start, size) for start in range(self.params.starts) for size in sizes]
+        if isinstance(init, str) and init == INITS[0] and are_few(n, k):
+            tries += [("wu", self.params.starts, size) for size in sizes]
+        if pinned and not isinstance(init, str):
             tries.append((INITS[0], 0, sizes[-1]))
         return tries
 
     def _with_fixed(self, centers: npt.NDArray[np.int64], points: Points, k: int) -> npt.NDArray[np.int64]:
         """k centers, the fixed colours first; each of them, in order, replaces the nearest center (ties: the first)."""
-        fixed = points.space.coordinates(self.solid).astype(np.int64) * points.scale
+        fixed = points.space.coordinates(self.params.solid).astype(np.int64) * points.scale
         for color in fixed[: len(fixed) + len(centers) - k]:
             nearest = ((centers - color) ** 2).sum(axis=1).argmin()
             centers = np.delete(centers, nearest, axis=0)
@@ -243,10 +280,10 @@ class Fit(Rules):
     ) -> Lloyd:
         """k centers of all colours, where they start; the scope owns what queued work needs."""
         points = sets.points
-        seed = (self.seed + start) % 2**64
+        seed = (self.params.seed + start) % 2**64
         if isinstance(init, str) and init == "k-means++":
-            rounds = self.swap_rounds if 2 <= k <= MOST_SWAPPED else 0
-            return sampled_start(self.session, scope, counts, sets, k, seed, rounds, self.tol)
+            rounds = self.params.swap_rounds if 2 <= k <= MOST_SWAPPED else 0
+            return sampled_start(self.session, scope, counts, sets, k, seed, rounds, self.params.tol)
         lloyd = sets.lloyd(k)
         if not isinstance(init, str):
             lloyd.set_centers(points.space.coordinates(init[:k]).astype(np.int64) * points.scale)
@@ -265,21 +302,3 @@ def _can_move(lloyd: Lloyd) -> bool:
     """Whether a center that is not pinned has points; if none has, the others have none to take points from."""
     lloyd.inertia()
     return lloyd.k == lloyd.pinned or bool(lloyd.get_totals()[0, lloyd.pinned :].any())
-
-
-def _with_alpha(colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    if colors.shape[1] == 4:
-        return colors
-    return np.concatenate([colors, np.full((len(colors), 1), 255, np.uint8)], axis=1)
-
-
-def _checked_init(init: Any, n_colors: int) -> str | npt.NDArray[np.uint8]:
-    if isinstance(init, str):
-        if init in INITS:
-            return init
-        names = ", ".join(map(repr, INITS))
-        raise InvalidArgument(f"init is {params.shown(init)}; allowed: {names}, or n_colors colours to start from")
-    colors = checked_colors(init, "init")
-    if len(colors) != n_colors:
-        raise InvalidArgument(f"init has {len(colors)} colours; allowed: n_colors = {n_colors}")
-    return _with_alpha(colors)

@@ -1,7 +1,7 @@
 """Lloyd's algorithm over weighted points on the device: exact, deterministic, without a trip to the host in a step.
 
 S. P. Lloyd, "Least squares quantization in PCM", IEEE Transactions on Information Theory 28 (1982). The kernels and the
-bounds that make them exact are in `cl/kmeans/lloyd.cl`, `cl/kmeans/lloyd_update.cl`, `cl/kmeans/lloyd_step.cl` and
+bounds that make them exact are in `cl/kmeans/lloyd.cl`, `cl/kmeans/lloyd_update.cl` and
 `cl/kmeans/lloyd_grid.cl`.
 """
 
@@ -18,7 +18,6 @@ from clquant.kmeans.lloyd_grid import GRID, LloydGrid
 from clquant.kmeans.lloyd_grid import MOST_CENTERS as MOST_IN_GRID
 from clquant.kmeans.points import GROUP, MOST_SQUARED, PADDING, TILE, Points, Tiles, tiles_of
 from clquant.runtime import (
-    NVIDIA_FENCE,
     Buffer,
     LocalMemory,
     PreparedLaunch,
@@ -30,22 +29,13 @@ from clquant.runtime import (
 )
 
 SLOTS = 16
-STATE_WORDS = 5
+STATE_WORDS = 4
 DONE, STEPS, INERTIA = 0, 1, 2
 
-# Forms of a step: `LANES` is shaped for CPUs; `GRID` does many in one launch; `FUSED` is a single launch, for devices
-# whose fence reaches all groups.
+# Forms of a step: `LANES` is shaped for CPUs; `GRID` does many in one launch, of points whose weights are 32-bit.
 LANES = Variant("lanes", "kmeans/lloyd_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator)
-FUSED = Variant(
-    "fused",
-    "kmeans/lloyd_step.cl",
-    lambda limits: limits.is_nvidia and limits.int64_atomics,
-    {"DEVICE_FENCE": NVIDIA_FENCE, "WIDE_ATOMICS": 1, "SHORTLIST": 256},
-)
 PORTABLE = Variant("portable", "kmeans/lloyd.cl")
-VARIANTS = (LANES, GRID, FUSED, PORTABLE)
-# With more centers than this, moving them takes longer than another launch.
-MOST_FUSED = 4096
+VARIANTS = (LANES, GRID, PORTABLE)
 
 
 class Lloyd:
@@ -92,17 +82,16 @@ class Lloyd:
         self.state = scope.empty(4 * STATE_WORDS)
         self._tiles = tiles
         self._prepared: dict[tuple[bool, int, bool], list[PreparedLaunch]] = {}
-        most = {GRID.file: MOST_IN_GRID[dims], FUSED.file: MOST_FUSED}
-        variant = session.choose([v for v in VARIANTS if k <= most.get(v.file, k)])
+        in_grid = k <= MOST_IN_GRID[dims] and not points.wide
+        variant = session.choose([v for v in VARIANTS if in_grid or v.file != GRID.file])
         self.grid = LloydGrid(session, scope, self, variant) if variant.file == GRID.file else None
         if self.grid is not None:
             return
-        self._program = session.program(variant.file, DIMS=dims, **variant.constants)
-        self._fused = variant.file == FUSED.file
+        self._program = session.program(variant.file, DIMS=dims, **points.weight_constants)
         lanes = variant.file == LANES.file
-        kernel = self._program.kernel("lloyd_step" if self._fused else "assign_tiles")
+        kernel = self._program.kernel("assign_tiles")
         wanted = 1 if lanes else session.tuned("kmeans.group")
-        self._group = session.work_group_size(kernel, wanted, 24 if self._fused else 8)
+        self._group = session.work_group_size(kernel, wanted, 8)
         # Groups share the tiles among them; each has lists of up to k centers, in the lanes form its own sums as well.
         self._list_bytes = 12 * (1 + dims) * self.k_stride if lanes else 2 * k
         self._sum_bytes = 8 * (1 + 2 * dims) * k
@@ -228,10 +217,6 @@ class Lloyd:
         moves = (np.uint32(pinned), np.array((*points.extent, 0)[:4], np.int32), np.uint64(tolerance))
         local_sums = LocalMemory(8 * SLOTS * (1 + 2 * points.space.dims))
         items, group = self._groups * self._group, self._group
-        if self._fused:
-            kernel = self._program.kernel("lloyd_step")
-            local = LocalMemory(24 * group), local_sums
-            return [session.prepare(scope, kernel, items, group, *tiles, self.totals, *moves, self._pairs, *local)]
         assign = self._program.kernel("assign_tiles")
         update = session.program("kmeans/lloyd_update.cl", DIMS=points.space.dims).kernel("update_centers")
         update_group = session.work_group_size(update, session.tuned("kmeans.update_group"), 24)

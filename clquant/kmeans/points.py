@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.color.spaces import Space
-from clquant.histogram.counting import ColorCounts
+from clquant.histogram.counts import ColorCounts
 from clquant.runtime import Buffer, LocalMemory, Scope, Session
 
 MOST_SQUARED = 2**24
@@ -50,7 +50,8 @@ class Points:
     coordinates : pyopencl.Buffer
         (dims, stride) float32 planes of integers, 0 to `extent`.
     weights : pyopencl.Buffer
-        (n,) uint32; their total is below 2^32.
+        (n,) uint32, or uint64 if `wide`; they add up to at most 2^39.
+    wide : bool
     cells : ndarray
         (cells + 1,) uint32: where the points of each occupied cell of the coarse colour grid begin.
     blocks : ndarray
@@ -63,6 +64,7 @@ class Points:
     stride: int
     coordinates: Buffer
     weights: Buffer
+    wide: bool
     cells: npt.NDArray[np.uint32]
     blocks: npt.NDArray[np.uint32]
 
@@ -70,6 +72,16 @@ class Points:
     def extent(self) -> tuple[int, ...]:
         """Largest coordinate of each axis."""
         return tuple(e * self.scale for e in self.space.extent)
+
+    @property
+    def weight_constants(self) -> dict[str, int]:
+        """What programs that read the weights are built with (`cl/kmeans/weights.h`)."""
+        return {"WIDE_WEIGHTS": int(self.wide)}
+
+    @property
+    def weight_type(self) -> type[np.uint32 | np.uint64]:
+        """Of the weights."""
+        return np.uint64 if self.wide else np.uint32
 
     def to_host(self, session: Session) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Copies on the host.
@@ -86,9 +98,8 @@ class Points:
             (n,) int64.
         """
         planes = session.download(self.coordinates, (self.space.dims, self.stride), np.float32)
-        return planes[:, : self.n].T.astype(np.int64), session.download(self.weights, self.n, np.uint32).astype(
-            np.int64
-        )
+        weights = session.download(self.weights, self.n, self.weight_type)
+        return planes[:, : self.n].T.astype(np.int64), weights.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -136,7 +147,7 @@ def points_of(session: Session, scope: Scope, counts: ColorCounts, space: Space)
     occupied = np.flatnonzero(starts[1:] != starts[:-1])
     blocks = (occupied >> (4 if counts.partial else 3)).astype(np.uint32)
     cells = np.append(starts[occupied], starts[-1:])
-    return Points(space, scale, n, stride, coordinates, counts.counts, cells, blocks)
+    return Points(space, scale, n, stride, coordinates, counts.counts, counts.wide, cells, blocks)
 
 
 class Sketcher:
@@ -159,7 +170,7 @@ class Sketcher:
         self._scope = scope
         self._counts = counts
         self._points = points
-        self._program = session.program("kmeans/points.cl", **points.space.constants())
+        self._program = session.program("kmeans/points.cl", **points.space.constants(), **points.weight_constants)
 
     @functools.cached_property
     def _cells(self) -> Buffer:
@@ -201,7 +212,8 @@ class Sketcher:
         np.cumsum(occupied, out=group_starts[1:])
         n = int(group_starts[-1])
         stride = _stride(n)
-        means, weights = scope.empty(4 * points.space.dims * stride), scope.empty(4 * n)
+        means = scope.empty(4 * points.space.dims * stride)
+        weights = scope.empty(np.dtype(points.weight_type).itemsize * n)
         group = session.work_group_size(kernel, session.tuned("kmeans.sketch_group"), 4)
         session.launch(
             kernel,
@@ -219,7 +231,7 @@ class Sketcher:
             weights,
             LocalMemory(4 * group),
         )
-        return Points(points.space, points.scale, n, stride, means, weights, group_starts, points.blocks)
+        return Points(points.space, points.scale, n, stride, means, weights, points.wide, group_starts, points.blocks)
 
     def _mask(self, level: int) -> int:
         """The bits of a packed colour in which the colours of a grid's cell agree."""

@@ -72,7 +72,7 @@ def sample_centers(session: Session, lloyd: Lloyd, seed: int) -> None:
     if lloyd.grid is not None:
         lloyd.grid.seed(a_round, seed_key(seed))
         return
-    program = session.program("kmeans/seeding.cl", DIMS=points.space.dims)
+    program = session.program("kmeans/seeding.cl", DIMS=points.space.dims, **points.weight_constants)
     lower, draw = program.kernel("lower_distances"), program.kernel("draw_centers")
     most = session.tuned("kmeans.swap_group")
     lower_group = session.work_group_size(lower, min(GROUP, most), 8)

@@ -10,7 +10,7 @@ import functools
 import numpy as np
 import numpy.typing as npt
 
-from clquant.histogram.counting import ColorCounts
+from clquant.histogram.counts import ColorCounts
 from clquant.kmeans.lloyd import Lloyd, LloydSets
 from clquant.kmeans.points import Points, Sketcher
 from clquant.kmeans.seeding import sample_centers, swap_centers

@@ -9,7 +9,8 @@ from clquant import params
 from clquant.color import spaces
 from clquant.color.palette import Palette, checked_fixed
 from clquant.estimator import weights_of
-from clquant.histogram.weights import checked_weights, resampled
+from clquant.histogram.color_histogram import ColorHistogram, counts_of
+from clquant.histogram.weights import checked_weights, resampled, spread_out
 from clquant.images import ImageLike, device_arrays, read_many, several
 from clquant.images.batches import listed, session_of
 from clquant.mapping.palette_on_device import METRICS
@@ -160,6 +161,36 @@ class NeuQuantCL(PaletteEngine):
         rules, report = self._rules(), Progress(params.callback("progress", progress))
         session = open_session(self.queue, device_arrays(pictures))
         self.palette_ = Learning(session, rules, report).shared(pictures, clear)
+        return self
+
+    def fit_histogram(self, histogram: ColorHistogram, *, progress: ProgressCallback | None = None) -> NeuQuantCL:
+        """Learn a palette from counted colours, by their pixels in the histogram's order.
+
+        Counts do not say where pixels are, so the map samples other ones than in `fit`: those of a picture of one row,
+        which has the histogram's pixels in the order of `ColorHistogram.to_arrays`. If there are more than 2^24 pixels,
+        counts are divided by the least power of two that makes them as few, and rounded up. So how pictures were cut
+        before they were counted does not matter.
+
+        Parameters
+        ----------
+        histogram : ColorHistogram
+            Of at least one pixel.
+        progress : callable, optional
+            As `fit`.
+
+        Returns
+        -------
+        NeuQuantCL
+            The engine itself.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType, StoppedError
+            As `fit`.
+        """
+        rules, report = self._rules(), Progress(params.callback("progress", progress))
+        picture = spread_out(counts_of(histogram))
+        self.palette_ = Learning(open_session(self.queue), rules, report).shared([picture], False)
         return self
 
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:

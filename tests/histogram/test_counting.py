@@ -197,7 +197,7 @@ def test_integer_weights_stay_and_floats_scale_by_a_power_of_two():
         (np.array([np.inf]), "non-finite"),
         (np.array([0.0, 0.0]), "above 0"),
         (np.array([0, 0]), "adds up to 0"),
-        (np.array([2**31, 2**31]), "adds up to 4294967296"),
+        (np.array([2**38, 2**38 + 1]), "adds up to 549755813889"),
     ],
 )
 def test_weights_that_cannot_be_used_are_refused(weights, message):

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clquant import images, runtime
+from clquant import ColorHistogram, images, runtime
 from clquant.color import spaces
 from clquant.histogram import counting
+from clquant.histogram.color_histogram import counts_of
 from clquant.kmeans import lloyd, points, seeding
+from tests.reference import counting as counting_reference
 from tests.reference import kmeans as reference
 
 ANY = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -201,53 +203,49 @@ def test_variants_equal_the_portable_form(queue, rng, variant):
             np.testing.assert_array_equal(got, wanted)
 
 
-@pytest.fixture
-def fused(monkeypatch):
-    """The form of a single launch wherever the tests run: a fence of OpenCL C reaches all groups of a CPU.
+@contextlib.contextmanager
+def wide_case_of(queue, rng, pixels):
+    """Points whose weights, some above 2^36, add up to nearly 2^39."""
+    session = runtime.open_session(queue)
+    colors, counts = counting_reference.count_colors([pixels])
+    weights = counts.astype(np.uint64) * np.uint64(2**39 // counts.sum() // 2)
+    weights[rng.choice(len(weights), 3, replace=False)] += np.uint64(2**36 + 12345)
+    histogram = ColorHistogram(colors, weights)
+    with session.scope() as scope:
+        counted = counts_of(histogram).upload(scope)
+        made = points.points_of(session, scope, counted, spaces.space("srgb", counted.partial))
+        assert made.wide
+        where, mass = made.to_host(session)
+        np.testing.assert_array_equal(mass, weights)
+        yield Case(session, scope, counted, made, where, mass)
 
-    Not on Oclgrind: OpenCL 1.2 orders nothing between work-groups, so it rightly calls what they hand on a race.
-    """
-    fence = {**lloyd.FUSED.constants, "DEVICE_FENCE": "mem_fence(CLK_GLOBAL_MEM_FENCE)"}
-    anywhere = dataclasses.replace(lloyd.FUSED, admits=lambda _: True, constants=fence)
-    monkeypatch.setattr(lloyd, "VARIANTS", (anywhere, lloyd.PORTABLE))
 
-
-@pytest.mark.usefixtures("fused")
-@pytest.mark.parametrize("group", [1, 4, 256])
-def test_a_step_in_one_launch_equals_the_reference(queue, rng, group):
-    with (
-        runtime.force_tuning({"kmeans.group": group}),
-        case_of(queue, picture(rng, levels=40)) as case,
-        runtime.profile() as profile,
-    ):
-        made = lloyd.Lloyd(case.session, case.scope, case.points, 50)
-        centers = case.where[rng.integers(0, len(case.where), 50)]
-        for done in range(1, 4):
+@pytest.mark.parametrize("form", ["lanes", "portable"])
+@pytest.mark.parametrize("channels", [3, 4])
+def test_weights_beyond_32_bits(queue, rng, form, channels):
+    """Steps, seeding, swaps and sketches, in every form."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lloyd, "VARIANTS", (lloyd.PORTABLE,) if form == "portable" else lloyd.VARIANTS)
+        with wide_case_of(queue, rng, picture(rng, channels=channels, levels=60)) as case:
+            made = lloyd.Lloyd(case.session, case.scope, case.points, 30)
+            centers = case.where[rng.choice(len(case.where), 30, replace=False)]
             moved, totals = device_step(case, made, centers)
             expected, expected_totals, *_ = reference.step(case.where, case.weights, centers, case.extent)
             np.testing.assert_array_equal(totals, expected_totals)
             np.testing.assert_array_equal(moved, expected)
-            assert profile.counts()["lloyd_step"] == done
-            centers = moved
-
-
-@pytest.mark.usefixtures("fused")
-def test_a_run_in_single_launches_ends_where_the_reference_ends(queue, rng):
-    with case_of(queue, photo(rng)) as case:
-        made = lloyd.Lloyd(case.session, case.scope, case.points, 12)
-        centers = case.where[:: len(case.where) // 11][:12]
-        made.set_centers(centers)
-        expected, _, _, steps = reference.lloyd(case.where, case.weights, centers, case.extent, 60, 1e-4)
-        assert made.run(60, 1e-4) == steps
-        np.testing.assert_array_equal(made.get_centers(), expected)
-
-
-def test_more_centers_than_a_fused_step_takes(queue, rng, monkeypatch, fused):
-    monkeypatch.setattr(lloyd, "MOST_FUSED", 10)
-    with case_of(queue, photo(rng)) as case, runtime.profile() as profile:
-        made = lloyd.Lloyd(case.session, case.scope, case.points, 11)
-        device_step(case, made, case.where[:11])
-        assert profile.counts()["update_centers"] == 1
+            seeding.sample_centers(case.session, made, 7)
+            drawn = reference.sample_centers(case.where, case.weights.astype(object), 30, 7)
+            np.testing.assert_array_equal(made.get_centers(), drawn)
+            seeding.swap_centers(case.session, case.scope, made, 5, 3)
+            swapped = reference.swap_centers(case.where, case.weights, drawn, case.extent, 5, 3)
+            np.testing.assert_array_equal(made.get_centers(), swapped)
+            sketcher = points.Sketcher(case.session, case.scope, case.counts, case.points)
+            sketch = sketcher.sketch(case.scope, 5, sketcher.occupied([5])[0])
+            colors = case.counts.to_host(case.session)[0][:, :channels]
+            means, mass = reference.sketch(case.where, case.weights, colors, 5)
+            found = sketch.to_host(case.session)
+            np.testing.assert_array_equal(found[0], means)
+            np.testing.assert_array_equal(found[1], mass)
 
 
 @ANY

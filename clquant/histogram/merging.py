@@ -1,0 +1,201 @@
+"""Colours and their 64-bit counts on the host, where parts are merged, and from where they go back to a device.
+
+Colours are kept as codes in Z-order: bit b of red, green, blue and alpha is bit 4 b + 3, 4 b + 2, 4 b + 1 and 4 b.
+Opaque colours have the same order with and without alpha, which is the order of `clquant.histogram.counting`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.histogram.counts import ColorCounts
+from clquant.runtime import InvalidArgument, Scope, Session
+
+# The most that counts may add up to: squared distances are below 2^24, and their sums must fit 63 bits.
+MAX_TOTAL = 2**39
+MAX_NARROW = 2**32 - 1
+
+Codes = npt.NDArray[np.uint32]
+Counts = npt.NDArray[np.uint64]
+Colors = npt.NDArray[np.uint8]
+
+_BYTES = np.arange(256, dtype=np.uint32)
+# A channel's bits, four apart; and the other way: of a byte of a code, two bits of each channel.
+_SPREAD = np.zeros(256, np.uint32)
+_GATHERED = np.zeros(256, np.uint32)
+for _bit in range(8):
+    _SPREAD |= (_BYTES >> _bit & 1).astype(np.uint32) << 4 * _bit
+for _channel in range(4):
+    _pair = (_BYTES >> 3 - _channel & 1) | (_BYTES >> 7 - _channel & 1) << 1
+    _GATHERED |= _pair.astype(np.uint32) << 8 * _channel
+
+
+def codes_of(colors: Colors) -> Codes:
+    """Codes in Z-order.
+
+    Parameters
+    ----------
+    colors : ndarray
+        (n, 4) uint8.
+    """
+    codes = np.zeros(len(colors), np.uint32)
+    for channel in range(4):
+        codes |= _SPREAD[colors[:, channel]] << 3 - channel
+    return codes
+
+
+def colors_of(codes: Codes) -> Colors:
+    """(n, 4) uint8: the inverse of `codes_of`."""
+    packed = np.zeros(len(codes), np.uint32)
+    for place in range(4):
+        packed |= _GATHERED[codes >> 8 * place & 255] << 2 * place
+    return packed.view(np.uint8).reshape(-1, 4)
+
+
+def is_partial(codes: Codes) -> npt.NDArray[np.bool_]:
+    """Which colours are neither opaque nor transparent."""
+    alpha = codes & 0x11111111
+    partial: npt.NDArray[np.bool_] = (alpha != 0x11111111) & (alpha != 0)
+    return partial
+
+
+@dataclass(frozen=True)
+class HostCounts:
+    """Distinct colours and how often each occurs.
+
+    Attributes
+    ----------
+    codes : ndarray
+        (n,) uint32, ascending: colours of alpha above 0.
+    counts : ndarray
+        (n,) uint64, above 0.
+    transparent : int
+        The pixels of alpha 0, or the sum of their weights.
+    partial, clear : bool
+        Whether some pixel has an alpha between 0 and 255, or of 0, whatever its weight.
+    """
+
+    codes: Codes
+    counts: Counts
+    transparent: int
+    partial: bool
+    clear: bool
+
+    @property
+    def total(self) -> int:
+        """Sum of `counts`."""
+        return int(self.counts.sum(dtype=np.uint64))
+
+    @classmethod
+    def of(cls, session: Session, counted: ColorCounts) -> HostCounts:
+        """What a device counted.
+
+        Parameters
+        ----------
+        session : Session
+        counted : ColorCounts
+        """
+        colors, counts = counted.to_host(session)
+        given = counts.astype(np.uint64), counted.transparent, counted.partial, counted.clear
+        return cls(codes_of(colors), *given)
+
+    def shifted(self, bits: int) -> HostCounts:
+        """Every count times 2^bits."""
+        counts = self.counts << np.uint64(bits)
+        return dataclasses.replace(self, counts=counts, transparent=self.transparent << bits)
+
+    def upload(self, scope: Scope) -> ColorCounts:
+        """The same on a device.
+
+        Parameters
+        ----------
+        scope : Scope
+            Owns the result's buffers.
+
+        Raises
+        ------
+        InvalidArgument
+            If they add up to more than `MAX_TOTAL`.
+        DeviceMemoryError
+            If they do not fit the device.
+        """
+        total = checked_total(self.total)
+        wide = total > MAX_NARROW
+        colors = colors_of(self.codes).view(np.uint32).ravel()
+        return ColorCounts(
+            n_colors=len(self.codes),
+            colors=scope.copy_of(colors),
+            counts=scope.copy_of(self.counts if wide else self.counts.astype(np.uint32)),
+            cell_starts=self._cell_starts(),
+            total=total,
+            transparent=self.transparent,
+            partial=self.partial,
+            clear=self.clear,
+            wide=wide,
+        )
+
+    def _cell_starts(self) -> npt.NDArray[np.uint32]:
+        """Where the colours of each cell of side 16 begin: cells with alpha if some colour is partly transparent."""
+        cells = self.codes >> 16
+        if not self.partial:  # the lowest of every four bits is alpha's
+            cells = sum(((cells >> 4 * bit + 1 & 7) << 3 * bit for bit in range(4)), np.zeros_like(cells))
+        occupied = np.bincount(cells, minlength=1 << (16 if self.partial else 12))
+        return np.append(0, np.cumsum(occupied)).astype(np.uint32)
+
+
+def checked_total(total: int) -> int:
+    """A sum of counts that is small enough.
+
+    Raises
+    ------
+    InvalidArgument
+        If it is above `MAX_TOTAL`.
+    """
+    if total > MAX_TOTAL:
+        raise InvalidArgument(f"the pixels or their weights add up to {total}; allowed: at most 2^39 = {MAX_TOTAL}")
+    return total
+
+
+def merged(parts: Sequence[HostCounts]) -> HostCounts:
+    """Several counts together, whatever their order.
+
+    Parameters
+    ----------
+    parts : sequence of HostCounts
+        Of at least one; all together below 2^64.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    codes, counts = summed(np.concatenate([p.codes for p in parts]), np.concatenate([p.counts for p in parts]))
+    return HostCounts(
+        codes,
+        counts,
+        transparent=sum(p.transparent for p in parts),
+        partial=any(p.partial for p in parts),
+        clear=any(p.clear for p in parts),
+    )
+
+
+def summed(codes: Codes, counts: Counts) -> tuple[Codes, Counts]:
+    """Distinct codes, ascending, and the sums of their counts.
+
+    Parameters
+    ----------
+    codes : ndarray
+        (n,) uint32, n below 2^32.
+    counts : ndarray
+        (n,) uint64, adding up to less than 2^64.
+    """
+    # Sorting numbers that hold their places too takes NumPy a third of the time of an `argsort`.
+    keys = codes.astype(np.uint64) << np.uint64(32) | np.arange(len(codes), dtype=np.uint64)
+    keys.sort()
+    places = (keys & np.uint64(2**32 - 1)).astype(np.intp)
+    codes = (keys >> np.uint64(32)).astype(np.uint32)
+    begins = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])) if len(codes) else np.zeros(0, np.intp)
+    sums = np.add.reduceat(counts[places], begins) if len(codes) else counts
+    return codes[begins], sums

@@ -1,0 +1,95 @@
+"""Cutting pictures and their weights into portions whose sums fit 32-bit counters."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.images import Picture
+from clquant.runtime import Session
+
+Weights = Sequence[npt.NDArray[np.unsignedinteger]]
+
+
+@dataclass(frozen=True)
+class Portion:
+    """What is counted at once.
+
+    Attributes
+    ----------
+    pictures : list of Picture
+    weights : list of ndarray of uint32, or None
+    shift : int
+        The weights are digits of the given ones: what they count is to be multiplied by 2^shift.
+    """
+
+    pictures: list[Picture]
+    weights: list[npt.NDArray[np.uint32]] | None
+    shift: int = 0
+
+
+def portions(
+    session: Session, pictures: Sequence[Picture], weights: Weights | None, most: int = 2**32 - 1
+) -> Iterator[Portion]:
+    """Portions of pictures, in order.
+
+    Parameters
+    ----------
+    session : Session
+    pictures : sequence of Picture
+    weights : sequence of ndarray, optional
+        (H, W) uint32 or uint64 a picture.
+    most : int
+        Neither the pixels nor the weights of a portion are more; no row of a picture is as long.
+    """
+    waiting = Portion([], None if weights is None else [])
+    room = most
+    for i, picture in enumerate(pictures):
+        own = picture.pixels if weights is None else max(picture.pixels, int(weights[i].sum(dtype=np.uint64)))
+        if own > room and waiting.pictures:
+            yield waiting
+            waiting, room = Portion([], None if weights is None else []), most
+        if own > most:
+            yield from _rows(session, picture, None if weights is None else weights[i], most)
+            continue
+        waiting.pictures.append(picture)
+        if waiting.weights is not None and weights is not None:
+            waiting.weights.append(weights[i].astype(np.uint32))
+        room -= own
+    if waiting.pictures:
+        yield waiting
+
+
+def _rows(
+    session: Session, picture: Picture, weights: npt.NDArray[np.unsignedinteger] | None, most: int
+) -> Iterator[Portion]:
+    """Portions of one picture: as many rows as fit, or one digit of the weights of a row."""
+    array: npt.NDArray[np.uint8] = (
+        np.asarray(picture.array) if picture.device_array is None else picture.device_array.get(session.queue)
+    )
+    ones = np.full(picture.height, picture.width, np.uint64)
+    sums = ones if weights is None else np.maximum(weights.sum(axis=1, dtype=np.uint64), ones)
+    row = 0
+    while row < picture.height:
+        passed = np.cumsum(sums[row:])
+        end = row + max(int(np.searchsorted(passed, np.uint64(most), side="right")), 1)
+        part = dataclasses.replace(picture, height=end - row, array=array[row:end], device_array=None, sent=None)
+        if weights is None:
+            yield Portion([part], None)
+        elif passed[end - row - 1] <= most:
+            yield Portion([part], [weights[row:end].astype(np.uint32)])
+        else:
+            yield from _digits(part, weights[row:end].astype(np.uint64), most)
+        row = end
+
+
+def _digits(row: Picture, weights: npt.NDArray[np.uint64], most: int) -> Iterator[Portion]:
+    """Portions of one row, each with so many bits of the weights that their sum fits."""
+    bits = (most // row.width + 1).bit_length() - 1
+    for shift in range(0, int(weights.max()).bit_length(), bits):
+        digit = weights >> np.uint64(shift) & np.uint64(2**bits - 1)
+        yield Portion([row], [digit.astype(np.uint32)], shift)

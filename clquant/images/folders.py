@@ -1,0 +1,41 @@
+"""The pictures of a folder."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+from clquant.runtime import FileError
+
+PICTURE_SUFFIXES = frozenset(
+    {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tga", ".tif", ".tiff", ".webp"}
+)
+# What macOS writes beside files on disks that are not its own: `._photo.png` is no picture.
+_COMPANION = "._"
+
+
+def files_below(folder: str, suffixes: frozenset[str] = PICTURE_SUFFIXES) -> list[pathlib.Path]:
+    """The files in a folder and below that have one of some suffixes, sorted.
+
+    Parameters
+    ----------
+    folder : str
+    suffixes : frozenset of str
+        In lower case, with their dots.
+
+    Raises
+    ------
+    FileError
+        If it cannot be searched, or has no such file.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise FileError(f"cannot search the folder {str(error.filename)!r}: {error.strerror or error}") from error
+
+    found = []
+    for place, _, names in os.walk(folder, onerror=refuse):
+        paths = [pathlib.Path(place, name) for name in names if not name.startswith(_COMPANION)]
+        found += [path for path in paths if path.suffix.lower() in suffixes and path.is_file()]
+    if not found:
+        raise FileError(f"folder {folder!r} has no files of the kinds {', '.join(sorted(suffixes))}")
+    return sorted(found)

@@ -1,0 +1,141 @@
+"""Palettes of the lowest inertia there is, of colours for which they can be found directly.
+
+Gray levels lie on a line, so that the pixels of an entry are a run of neighbouring levels and dynamic programming finds
+the best runs: X. Wu, "Optimal quantization by matrix searching", Journal of Algorithms 12 (1991); H. Wang, M. Song,
+"Ckmeans.1d.dp: optimal k-means clustering in one dimension by dynamic programming", The R Journal 3 (2011). With one
+colour more than entries, exactly two colours share an entry, and all pairs are compared.
+
+Inertia is that of 8-bit entries, so their rounding is part of what is minimized.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.color.spaces import Space
+
+Colors = npt.NDArray[np.uint8]
+Int = npt.NDArray[np.int64]
+
+# Pairs of more colours take longer to compare than k-means takes: 4 million here.
+MAX_MERGE_COLORS = 2048
+_CHUNK = 1 << 12
+# What a float64 estimate of a cost may be off by, of itself.
+_SLACK = 1e-9
+
+
+def are_gray(colors: Colors) -> bool:
+    """Whether all of (n, 4) colours are opaque grays."""
+    return bool((colors[:, :1] == colors[:, 1:3]).all() and (colors[:, 3] == 255).all())
+
+
+def gray_levels(colors: Colors, weights: npt.NDArray[np.unsignedinteger], k: int, space: Space) -> Colors:
+    """The k grays of the lowest inertia.
+
+    Parameters
+    ----------
+    colors : ndarray
+        (n, 4) uint8, distinct grays.
+    weights : ndarray
+        (n,) integers above 0, adding up to at most 2^39.
+    k : int
+        1 to n.
+    space : Space
+        Whose distances count; without alpha.
+
+    Returns
+    -------
+    ndarray
+        (k, 3) uint8, ascending. Of equally good entries of a run the highest, as means are rounded half up; of equally
+        good runs, the last are the longest.
+    """
+    order = np.argsort(colors[:, 0])
+    levels, mass = colors[order, 0], weights[order].astype(np.int64)
+    entries = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 3, axis=1)
+    places = space.coordinates(entries).astype(np.int64)
+    squared = ((places[levels][:, None] - places[None]) ** 2).sum(axis=2)
+    # What the levels before i cost with entry p: at most 2^39 2^24.
+    passed = np.zeros((len(levels) + 1, 256), np.int64)
+    np.cumsum(mass[:, None] * squared, axis=0, out=passed[1:])
+    cost, entry = _run_costs(passed)
+    ends = _best_runs(cost, k)
+    chosen = [entry[begin, end] for begin, end in itertools.pairwise(ends)]
+    return entries[chosen]
+
+
+def _run_costs(passed: Int) -> tuple[Int, Int]:
+    """For the levels i to j - 1: the least cost of a common entry, and that entry, (n + 1, n + 1) each."""
+    n = len(passed) - 1
+    cost = np.full((n + 1, n + 1), np.iinfo(np.int64).max // 2, np.int64)
+    entry = np.zeros((n + 1, n + 1), np.int64)
+    for begin in range(n):
+        costs = passed[begin + 1 :] - passed[begin]
+        entry[begin, begin + 1 :] = 255 - costs[:, ::-1].argmin(axis=1)
+        cost[begin, begin + 1 :] = costs.min(axis=1)
+    return cost, entry
+
+
+def _best_runs(cost: Int, k: int) -> list[int]:
+    """Where k runs of the least total cost begin and end: k + 1 ascending places."""
+    n = len(cost) - 1
+    never = cost[0, 0]
+    least = cost[0]
+    begins = np.zeros((k, n + 1), np.int64)
+    for run in range(1, k):
+        # Sums stay below 2^63: the impossible is half of that, and the best entry costs a quarter of 2^39 2^24 at most.
+        totals = least[:, None] + cost
+        begins[run] = totals.argmin(axis=0)
+        least = np.minimum(totals.min(axis=0), never)
+    ends = [n]
+    for run in range(k - 1, -1, -1):
+        ends.append(int(begins[run, ends[-1]]))
+    return ends[::-1]
+
+
+def merged_pair(colors: Colors, weights: npt.NDArray[np.unsignedinteger], space: Space) -> Colors:
+    """All colours but two, which share the entry that makes the lowest inertia.
+
+    Parameters
+    ----------
+    colors : ndarray
+        (n, 4) uint8, distinct, n from 2 to `MAX_MERGE_COLORS`.
+    weights : ndarray
+        (n,) integers above 0, adding up to at most 2^39.
+    space : Space
+
+    Returns
+    -------
+    ndarray
+        (n - 1, 3 or 4) uint8: the shared entry in the place of the first of the two. Of equally good pairs the first.
+    """
+    places, mass = space.coordinates(colors).astype(np.int64), weights.astype(np.int64)
+    first, second = np.triu_indices(len(colors), 1)
+    squared = ((places[first] - places[second]) ** 2).sum(axis=1)
+    # Ward's cost, of an entry at the mean: no other place costs less.
+    ward = mass[first].astype(np.float64) * mass[second] / (mass[first] + mass[second]) * squared
+    order = np.argsort(ward, kind="stable")
+    best = (np.iinfo(np.int64).max, -1)
+    entry = colors[:1]
+    for at in range(0, len(order), _CHUNK):
+        pairs = order[at : at + _CHUNK]
+        if ward[pairs[0]] * (1 - _SLACK) > best[0]:
+            break
+        i, j = first[pairs], second[pairs]
+        both = mass[i] + mass[j]
+        means = (2 * (places[i] * mass[i][:, None] + places[j] * mass[j][:, None]) + both[:, None]) // (
+            2 * both[:, None]
+        )
+        entries = space.colors(means)
+        shared = space.coordinates(entries).astype(np.int64)
+        costs = mass[i] * ((places[i] - shared) ** 2).sum(axis=1) + mass[j] * ((places[j] - shared) ** 2).sum(axis=1)
+        # A chunk's pairs are not in their own order: among equals the first pair is taken.
+        at_least = np.lexsort((pairs, costs))[0]
+        if (int(costs[at_least]), int(pairs[at_least])) < best:
+            best = int(costs[at_least]), int(pairs[at_least])
+            entry = entries[at_least]
+    rest = colors[:, : entry.shape[-1]].copy()
+    rest[first[best[1]]] = entry
+    return np.delete(rest, second[best[1]], axis=0)

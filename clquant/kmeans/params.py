@@ -1,0 +1,101 @@
+"""The parameters of `KMeansPalette`, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import params
+from clquant.color import spaces
+from clquant.color.palette import MOST_COLORS, checked_colors, checked_fixed
+from clquant.kmeans.small_images import MOST_COLORS as MOST_BATCHED
+from clquant.runtime import InvalidArgument
+
+if TYPE_CHECKING:
+    from clquant.kmeans.engine import KMeansPalette
+
+SEEDED = ("k-means++", "random")
+INITS = (*SEEDED, "wu", "median-cut")
+
+
+@dataclass(frozen=True)
+class KMeansParams:
+    """The arguments of an engine, all of them allowed.
+
+    Attributes
+    ----------
+    init : str or ndarray
+        A name, or (n_colors, 4) uint8.
+    fixed : ndarray
+        (f, 4) uint8: the fixed colours.
+    """
+
+    n_colors: int
+    init: str | npt.NDArray[np.uint8]
+    n_init: int
+    max_iter: int
+    tol: float
+    swap_rounds: int
+    fixed: npt.NDArray[np.uint8]
+    color_space: str
+    seed: int
+
+    @classmethod
+    def of(cls, engine: KMeansPalette) -> KMeansParams:
+        """The parameters of an engine.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            Naming the parameter that is not allowed.
+        """
+        n_colors = params.integer("n_colors", engine.n_colors, 2, MOST_COLORS)
+        return cls(
+            n_colors=n_colors,
+            init=_checked_init(engine.init, n_colors),
+            n_init=params.integer("n_init", engine.n_init, 1, 1000),
+            max_iter=params.integer("max_iter", engine.max_iter, 1),
+            tol=params.real("tol", engine.tol, 0.0, 0.5),
+            swap_rounds=params.integer("swap_rounds", engine.swap_rounds, 0, 1000),
+            fixed=checked_fixed(engine.fixed_colors, n_colors),
+            color_space=params.choice("color_space", engine.color_space, spaces.NAMES),
+            seed=params.seed(engine.random_state),
+        )
+
+    @property
+    def solid(self) -> npt.NDArray[np.uint8]:
+        """The fixed colours that pixels are mapped to by their distance."""
+        return self.fixed[self.fixed[:, 3] > 0]
+
+    @property
+    def starts(self) -> int:
+        """How often to start: some starts are always the same."""
+        return self.n_init if isinstance(self.init, str) and self.init in SEEDED else 1
+
+    @property
+    def batched(self) -> bool:
+        """Whether `clquant.kmeans.small_images` can fit small pictures by these."""
+        plain = isinstance(self.init, str) and self.init == INITS[0] and self.color_space == "srgb"
+        return plain and len(self.fixed) == 0 and self.n_colors <= MOST_BATCHED
+
+
+def with_alpha(colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """(n, 4) of (n, 3) or (n, 4) colours: opaque where they have no alpha."""
+    if colors.shape[1] == 4:
+        return colors
+    return np.concatenate([colors, np.full((len(colors), 1), 255, np.uint8)], axis=1)
+
+
+def _checked_init(init: Any, n_colors: int) -> str | npt.NDArray[np.uint8]:
+    if isinstance(init, str):
+        if init in INITS:
+            return init
+        names = ", ".join(map(repr, INITS))
+        raise InvalidArgument(f"init is {params.shown(init)}; allowed: {names}, or n_colors colours to start from")
+    colors = checked_colors(init, "init")
+    if len(colors) != n_colors:
+        raise InvalidArgument(f"init has {len(colors)} colours; allowed: n_colors = {n_colors}")
+    return with_alpha(colors)
