@@ -7,8 +7,7 @@
  * Tables: light, 256 uint, 2^30 times the linear light of a code; rotation, ROTATION_STEPS + 2 floats: sin(60 degrees *
  * exp(-(angle / 25 degrees)^2)) by the sine of the angle. */
 #include "quality/float_functions.h"
-
-#define HALF (1UL << 31)
+#include "quality/windows.h"
 
 typedef struct {
     real x, y, z;
@@ -203,34 +202,43 @@ __kernel void differences(__global const uint *light, __global const float *rota
     sums[get_global_id(0)] = sum;
 }
 
-/* Light blurred along columns: windows of 2 radius + 1 pixels whose weights sum to 2^32, the picture's edge repeated.
- * NDRange: 1-D, any size, at least a work-item per pixel. pixels: of a picture of `height` rows those from row
- * `there` on, from byte `at` on. weights: radius + 1, the middle one last. blurred: rows x width, red, green, blue and
- * nothing, of the rows from row0 on; fewer than 2^32. */
-__kernel void blur_columns(__global const uint *light, __global const uchar *pixels, ulong at, uint channels,
-                           uint width, uint height, uint there, uint row0, uint rows,
+/* Linear colours times 2^30.
+ * NDRange: 1-D, any size, at least a work-item per pixel. pixels: n < 2^32 of `channels` bytes, from byte `at` on. */
+__kernel void linear_colors(__global const uint *light, __global const uchar *pixels, ulong at, uint channels, uint n,
+                            __global uint4 *colors)
+{
+    const uint i = get_global_id(0);
+    if (i < n)
+        colors[i] = (uint4)(light_of(pixels + at + (ulong)i * channels, channels, light), 0);
+}
+
+/* Colours blurred along columns, the picture's edge repeated.
+ * NDRange: 1-D, any size, at least a work-item per result. colors: of a picture of `height` rows those from row `there`
+ * on. weights: radius + 1, the middle one last. blurred: rows x width, of the rows from row0 on; fewer than 2^32. */
+__kernel void blur_columns(__global const uint4 *colors, uint width, uint height, uint there, uint row0, uint rows,
                            __global const uint *weights, uint radius, __global uint4 *blurred)
 {
     const uint i = get_global_id(0);
     if (i >= width * rows)
         return;
-    const uint x = i % width;
-    const int y = (int)(row0 + i / width);
-    ulong3 sum = HALF;
-    for (int tap = -(int)radius; tap <= (int)radius; tap++) {
-        const uint row = (uint)clamp(y + tap, 0, (int)height - 1) - there;
-        const uint3 value = light_of(pixels + at + ((ulong)row * width + x) * channels, channels, light);
-        sum += convert_ulong3(value) * (ulong)weights[radius - abs(tap)];
+    const int y = (int)(row0 + i / width), last = (int)height - 1;
+    __global const uint4 *column = colors + i % width;
+    ulong4 sum = HALF + weighted(column[(y - there) * width], weights[radius]);
+    for (int apart = 1; apart <= (int)radius; apart++) {
+        const uint above = max(y - apart, 0) - there, below = min(y + apart, last) - there;
+        sum += weighted(column[above * width] + column[below * width], weights[radius - apart]);
     }
-    blurred[i] = (uint4)(convert_uint3(sum >> 32), 0);
+    blurred[i] = mean_of(sum);
 }
 
-uint3 blur_row(__global const uint4 *row, uint x, uint width, __global const uint *weights, uint radius)
+uint4 blur_row(__global const uint4 *row, uint x, uint width, __global const uint *weights, uint radius)
 {
-    ulong3 sum = HALF;
-    for (int tap = -(int)radius; tap <= (int)radius; tap++)
-        sum += convert_ulong3(row[clamp((int)x + tap, 0, (int)width - 1)].xyz) * (ulong)weights[radius - abs(tap)];
-    return convert_uint3(sum >> 32);
+    ulong4 sum = HALF + weighted(row[x], weights[radius]);
+    for (int apart = 1; apart <= (int)radius; apart++) {
+        const uint4 left = row[max((int)x - apart, 0)], right = row[min((int)x + apart, (int)width - 1)];
+        sum += weighted(left + right, weights[radius - apart]);
+    }
+    return mean_of(sum);
 }
 
 /* Behind a blur of light.
@@ -245,8 +253,8 @@ __kernel void blurred_differences(__global const float *rotation, __global const
         uint given[6][LANES];
         for (uint lane = 0; lane < LANES; lane++) {
             const uint at = i + min(lane, many - 1), x = at % width;
-            const uint3 a = blur_row(first + (at - x), x, width, weights, radius);
-            const uint3 b = blur_row(second + (at - x), x, width, weights, radius);
+            const uint4 a = blur_row(first + (at - x), x, width, weights, radius);
+            const uint4 b = blur_row(second + (at - x), x, width, weights, radius);
             given[0][lane] = a.x;
             given[1][lane] = a.y;
             given[2][lane] = a.z;

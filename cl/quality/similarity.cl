@@ -9,8 +9,9 @@
  * equal windows give exactly 0.
  *
  * Constants: CHANNELS; TAPS, odd. */
+#include "quality/windows.h"
+
 #define RADIUS (TAPS / 2)
-#define HALF (1UL << 31)
 
 uint luma(__global const uchar *pixel)
 {
@@ -29,33 +30,32 @@ uint4 quantities(uint first, uint second)
     return (uint4)(first << 13, second << 13, (uint)((a * a + b * b + 8) >> 4), (uint)((d * d + 16) >> 5));
 }
 
-ulong4 weighted(uint4 values, uint weight)
+/* NDRange: 1-D, any size, at least a work-item per pixel. first, second: n < 2^32 pixels from byte first_at and second_at
+ * on. made: n. */
+__kernel void similarity_quantities(__global const uchar *first, ulong first_at, __global const uchar *second,
+                                    ulong second_at, uint n, __global uint4 *made)
 {
-    return convert_ulong4(values) * (ulong)weight;
+    const uint i = get_global_id(0);
+    if (i >= n)
+        return;
+    const ulong at = (ulong)i * CHANNELS;
+    made[i] = quantities(luma(first + first_at + at), luma(second + second_at + at));
 }
 
 /* Means over the columns of windows.
- * NDRange: 1-D, any size, at least a work-item per pixel. first, second: rows + TAPS - 1 rows of width pixels from byte
- * first_at and second_at on. weights: RADIUS + 1, the middle one last. means: rows x width, fewer than
- * 2^32. */
-__kernel void similarity_columns(__global const uchar *first, ulong first_at, __global const uchar *second,
-                                 ulong second_at, uint width, uint rows, __global const uint *weights,
+ * NDRange: 1-D, any size, at least a work-item per mean. values: of `similarity_quantities`, rows + TAPS - 1 rows of
+ * `width`. weights: RADIUS + 1, the middle one last. means: rows x width, fewer than 2^32. */
+__kernel void similarity_columns(__global const uint4 *values, uint width, uint rows, __global const uint *weights,
                                  __global uint4 *means)
 {
     const uint i = get_global_id(0);
     if (i >= width * rows)
         return;
-    const ulong pitch = (ulong)width * CHANNELS, at = (ulong)i * CHANNELS;
-    __global const uchar *p = first + first_at + at, *q = second + second_at + at;
+    __global const uint4 *window = values + i;
     ulong4 sum = HALF;
-    for (uint tap = 0; tap < RADIUS; tap++) {
-        const ulong from = tap * pitch, to = (TAPS - 1 - tap) * pitch;
-        sum += weighted(quantities(luma(p + from), luma(q + from)) + quantities(luma(p + to), luma(q + to)),
-                        weights[tap]);
-    }
-    const ulong middle = RADIUS * pitch;
-    sum += weighted(quantities(luma(p + middle), luma(q + middle)), weights[RADIUS]);
-    means[i] = convert_uint4(sum >> 32);
+    for (uint tap = 0; tap < RADIUS; tap++)
+        sum += weighted(window[tap * width] + window[(TAPS - 1 - tap) * width], weights[tap]);
+    means[i] = mean_of(sum + weighted(window[RADIUS * width], weights[RADIUS]));
 }
 
 /* floor(2^32 n / d) of n <= d, but for the rounding of d to 32 significant bits. */

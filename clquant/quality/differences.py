@@ -13,7 +13,7 @@ from clquant import images, params
 from clquant.color import spaces
 from clquant.images import ImageLike, Picture
 from clquant.quality.pair import Pair, Rows, bands
-from clquant.quality.similarity import half_window
+from clquant.quality.similarity import band_bytes, half_window
 from clquant.quality.total import Total
 from clquant.runtime import Buffer, CommandQueue, InvalidArgument, Kernel, Program, Scope, Session
 
@@ -22,7 +22,6 @@ STEPS_PER_UNIT = 1 << 20  # of the integers that are summed
 ROTATION_STEPS = 4096
 CPU_LANES = 8
 BYTES_PER_COLOR = 16
-BAND_BYTES = 1 << 28  # of blurred colours that are in memory at once
 MAX_BAND = 1 << 30  # bytes: fewer pixels per work-item than llvmpipe's loops have turns
 WINDOW_SIGMAS = 10 / 3  # radius of the blur's window: 5 pixels for the default
 
@@ -108,13 +107,13 @@ def blurred_color_difference(
     pair = _read(original, result)
     session = pair.open(queue)
     program = _program(session, formula)
-    blur = _Blur(session, program.kernel("blur_columns"), pair, sigma)
+    blur = _Blur(session, program, pair, sigma)
     kernel = program.kernel("blurred_differences")
     with session.scope() as scope:
         blur.upload(scope)
         rotation = _rotation(scope)
         sent, total = pair.send(session, scope), Total(session, scope)
-        for row0, row1 in bands(sent, session, BYTES_PER_COLOR * pair.width, BAND_BYTES, reach=blur.radius):
+        for row0, row1 in bands(sent, session, BYTES_PER_COLOR * pair.width, band_bytes(session), reach=blur.radius):
             with session.scope() as band:
                 blurred = blur.columns(sent, scope, band, row0, row1)
                 n = (row1 - row0) * pair.width
@@ -126,8 +125,9 @@ def blurred_color_difference(
 class _Blur:
     """The blur along columns of both pictures of a pair."""
 
-    def __init__(self, session: Session, kernel: Kernel, pair: Pair, sigma: float) -> None:
-        self._session, self._kernel = session, kernel
+    def __init__(self, session: Session, program: Program, pair: Pair, sigma: float) -> None:
+        self._session = session
+        self._colors, self._columns = program.kernel("linear_colors"), program.kernel("blur_columns")
         self._height, self._width = pair.height, pair.width
         self._sigma, self.radius = sigma, math.ceil(WINDOW_SIGMAS * sigma)
 
@@ -136,20 +136,23 @@ class _Blur:
         self._light = _light(scope)
         self.weights = scope.upload(half_window(self._sigma, self.radius))
 
-    def columns(self, pair: Pair, scope: Scope, band: Scope, row0: int, row1: int) -> tuple[Buffer, Buffer]:
+    def columns(self, pair: Pair, scope: Scope, band: Scope, row0: int, row1: int) -> list[Buffer]:
         """Rows ``row0..row1`` of both pictures, blurred."""
         there, end = max(row0 - self.radius, 0), min(row1 + self.radius, self._height)
         sizes = [np.uint32(v) for v in (self._width, self._height, there, row0, row1 - row0)]
-        group = self._session.work_group_size(self._kernel, 64)
         made = []
         pictures = pair.first, pair.second
         for picture, rows in zip(pictures, pair.rows(self._session, scope, there, end), strict=True):
-            n = (row1 - row0) * self._width
-            blurred = band.empty(BYTES_PER_COLOR * n)
-            given = (self._light, *_pixels(picture, rows), *sizes, self.weights, np.uint32(self.radius), blurred)
-            self._session.launch(self._kernel, n, group, *given)
+            before, n = (end - there) * self._width, (row1 - row0) * self._width
+            colors, blurred = (band.empty(BYTES_PER_COLOR * size) for size in (before, n))
+            given = (self._light, *_pixels(picture, rows), np.uint32(before), colors)
+            self._launch(self._colors, before, *given)
+            self._launch(self._columns, n, colors, *sizes, self.weights, np.uint32(self.radius), blurred)
             made.append(blurred)
-        return made[0], made[1]
+        return made
+
+    def _launch(self, kernel: Kernel, items: int, *arguments: Any) -> None:
+        self._session.launch(kernel, items, self._session.work_group_size(kernel, 64), *arguments)
 
 
 def _read(original: ImageLike, result: ImageLike) -> Pair:

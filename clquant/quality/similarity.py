@@ -12,13 +12,14 @@ from clquant.quality import definitions
 from clquant.quality.definitions import WINDOW, gaussian
 from clquant.quality.pair import Pair, Samples, as_pair, bands
 from clquant.quality.total import Total
-from clquant.runtime import CommandQueue, InvalidArgument
+from clquant.runtime import CommandQueue, InvalidArgument, Session
 
 # Of a device: below, the rounding of 8-bit means would show; above, constants would not fit 64 bits.
 MIN_PEAK, MAX_PEAK = 128.0, 4096.0
 UNIT = 1000 * 2**13  # of a mean of lumas, per gray level
 BYTES_PER_MEAN = 16
 BAND_BYTES = 1 << 28  # of means that are in memory at once
+CPU_BAND_BYTES = 1 << 21  # the same on CPUs, so that caches hold them
 
 
 def ssim(original: Samples, result: Samples, peak: float = 255.0, *, queue: CommandQueue | None = None) -> float:
@@ -66,23 +67,32 @@ def ssim(original: Samples, result: Samples, peak: float = 255.0, *, queue: Comm
 def _on_device(pair: Pair, peak: float, queue: CommandQueue | None) -> float:
     session = pair.open(queue)
     program = session.program("quality/similarity.cl", CHANNELS=pair.channels, TAPS=WINDOW)
-    columns, rows = program.kernel("similarity_columns"), program.kernel("similarity_rows")
+    kernels = [program.kernel(f"similarity_{name}") for name in ("quantities", "columns", "rows")]
     width, halo = pair.width, WINDOW - 1
     constants = [np.uint64(round((k * peak * UNIT) ** 2)) for k in (0.01, 0.03)]
     with session.scope() as scope:
         weights = scope.upload(half_window())
         sent, total = pair.send(session, scope), Total(session, scope)
-        for row0, row1 in bands(sent, session, BYTES_PER_MEAN * width, BAND_BYTES, pair.height - halo, halo):
+        for row0, row1 in bands(sent, session, BYTES_PER_MEAN * width, band_bytes(session), pair.height - halo, halo):
             first, second = sent.rows(session, scope, row0, row1 + halo)
             count = np.uint32(row1 - row0)
             with session.scope() as band:
-                means = band.empty(BYTES_PER_MEAN * width * (row1 - row0))
-                given = (*first.arguments, *second.arguments, np.uint32(width), count, weights, means)
-                group = session.work_group_size(columns, 64)
-                session.launch(columns, width * (row1 - row0), group, *given)
-                total.launch(rows, (width - halo) * (row1 - row0), means, np.uint32(width), count, weights, *constants)
+                n = width * (row1 - row0)
+                all_n = n + width * halo
+                quantities, means = (band.empty(BYTES_PER_MEAN * size) for size in (all_n, n))
+                given = (*first.arguments, *second.arguments, np.uint32(all_n), quantities)
+                session.launch(kernels[0], all_n, session.work_group_size(kernels[0], 64), *given)
+                given = (quantities, np.uint32(width), count, weights, means)
+                session.launch(kernels[1], n, session.work_group_size(kernels[1], 64), *given)
+                given = (means, np.uint32(width), count, weights, *constants)
+                total.launch(kernels[2], (width - halo) * (row1 - row0), *given)
         windows = (width - halo) * (pair.height - halo)
         return 1.0 - total.value() / (2**31 * windows)
+
+
+def band_bytes(session: Session) -> int:
+    """Bytes of means, or colours, that are worked on at a time."""
+    return CPU_BAND_BYTES if session.limits.is_cpu else BAND_BYTES
 
 
 @functools.cache

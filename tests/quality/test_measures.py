@@ -160,8 +160,8 @@ def test_device_arrays_and_pictures_in_bands_give_the_same(queue, rng, measure, 
     assert measure(arrays[0], second) == expected
     views = [pyopencl.array.to_device(queue, np.stack([one, one]))[1] for one in (first, second)]
     assert measure(*views) == expected
-    for module in (similarity, differences):
-        monkeypatch.setattr(module, "BAND_BYTES", 16 * 33 * 7)
+    monkeypatch.setattr(similarity, "band_bytes", lambda _: 16 * 33 * 7)
+    monkeypatch.setattr(differences, "band_bytes", lambda _: 16 * 33 * 7)
     monkeypatch.setattr(differences, "MAX_BAND", 3 * 33 * 9)
     assert measure(first, second, queue=queue) == expected
 
