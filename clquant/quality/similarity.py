@@ -11,8 +11,7 @@ from clquant import params
 from clquant.quality import definitions
 from clquant.quality.definitions import WINDOW, gaussian
 from clquant.quality.pair import Pair, Samples, as_pair, bands
-from clquant.quality.total import Total
-from clquant.runtime import CommandQueue, InvalidArgument, Session
+from clquant.runtime import CommandQueue, InvalidArgument, Session, Total
 
 # Of a device: below, the rounding of 8-bit means would show; above, constants would not fit 64 bits.
 MIN_PEAK, MAX_PEAK = 128.0, 4096.0

@@ -7,8 +7,7 @@ import numpy as np
 from clquant import params
 from clquant.quality import definitions
 from clquant.quality.pair import Pair, Samples, as_pair, bands
-from clquant.quality.total import Total
-from clquant.runtime import CommandQueue
+from clquant.runtime import CommandQueue, Total
 
 SAMPLES_PER_ITEM = 1 << 9  # at least, so that small pictures have few sums
 MAX_BAND = 1 << 30  # bytes: fewer vectors per work-item than llvmpipe's loops have turns

@@ -12,8 +12,7 @@ from clquant import params
 from clquant.quality import definitions
 from clquant.quality.fourier import BYTES, Transform
 from clquant.quality.pair import Pair, Samples, as_pair, bands
-from clquant.quality.total import Total
-from clquant.runtime import Buffer, CommandQueue, Kernel, Scope, Session
+from clquant.runtime import Buffer, CommandQueue, Kernel, Scope, Session, Total
 
 CONTRAST = 0.525 * math.log(11.0) + 3.91  # cycles per degree at which the eye's gain is 1/e, at 11 cd/m^2
 LUMA_UNIT = 1000

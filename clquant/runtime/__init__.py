@@ -40,6 +40,7 @@ from clquant.runtime.program.tuning import force_tuning
 from clquant.runtime.program.variants import NVIDIA_FENCE, Variant, force_variant
 from clquant.runtime.progress import Progress, ProgressCallback
 from clquant.runtime.session import LocalMemory, Session
+from clquant.runtime.total import Total
 from clquant.runtime.transfer.copy import Upload
 from clquant.runtime.transfer.gather import gather_ahead
 from clquant.runtime.transfer.host_result import HostResult, array_to_send, empty_pinned
@@ -77,6 +78,7 @@ __all__ = [
     "Session",
     "Siblings",
     "StoppedError",
+    "Total",
     "Upload",
     "Variant",
     "admitted",

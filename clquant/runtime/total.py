@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from pyopencl import Buffer
 
-from clquant.runtime import Buffer, Kernel, Scope, Session
+from clquant.runtime.memory.scope import Scope
+from clquant.runtime.program.programs import Kernel
+from clquant.runtime.session import Session
 
 GROUP = 64
 ITEMS_PER_UNIT = 2048  # of a GPU, which hide the latency of loads
