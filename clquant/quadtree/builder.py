@@ -13,7 +13,7 @@ from clquant.estimator import Estimator
 from clquant.quadtree import criteria
 from clquant.quadtree.assembly import Decomposition, Job, decompose
 from clquant.quadtree.geometry import MAX_CHANNELS, MAX_SIDE
-from clquant.quadtree.levels import CompleteStatistics, LeafStatistics
+from clquant.quadtree.picture_statistics import OwnPixels, PictureStatistics
 from clquant.quadtree.tree import Quadtree
 from clquant.runtime import InvalidArgument
 
@@ -124,15 +124,13 @@ class QuadtreeBuilder(Estimator):
         StoppedError
             If `progress` returned False.
         """
-        job = self._job(image, statistics=True)
+        job = self._job(image, statistics=False)
+        session = self._session(job)
+        own = OwnPixels(job.picture, session)
         found = self._run(job, progress)
         leaves = found.leaves.get() if job.picture.on_device else found.leaves
         shape = (job.picture.height, job.picture.width, job.picture.channels)
-        statistics: CompleteStatistics | LeafStatistics
-        if found.sums is not None and found.squares is not None:
-            statistics = LeafStatistics(*shape[:2], leaves, found.sums, found.squares)
-        else:
-            statistics = CompleteStatistics(self._own_pixels(job), found.words, found.stops)
+        statistics = PictureStatistics(own.array(), job, leaves, session.queue)
         return Quadtree(shape, job.picture.gray, job.criterion, leaves, statistics)
 
     @overload
@@ -163,11 +161,3 @@ class QuadtreeBuilder(Estimator):
         """
         found: npt.NDArray[np.void] | runtime.Array = self._run(self._job(image, statistics=False), progress).leaves
         return found
-
-    def _own_pixels(self, job: Job) -> npt.NDArray[np.uint8]:
-        """A picture's pixels on the host, which nobody else changes."""
-        if job.picture.on_device:
-            return job.picture.on_host(self._session(job))
-        own = runtime.PAGES.empty((job.picture.height, job.picture.width, job.picture.channels), np.uint8)
-        own[...] = job.picture.array
-        return own

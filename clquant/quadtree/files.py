@@ -53,10 +53,9 @@ def encode(height: int, width: int, channels: int, gray: bool, criterion: Criter
     return body + CRC.pack(zlib.crc32(body))
 
 
-def encoded_size(height: int, width: int, channels: int, criterion: Criterion, leaves: Leaves) -> int:
-    """Bytes that `encode` would give."""
-    bits = _fork_bits(height, width, criterion.floor_level, leaves).size
-    return HEADER.size + len(criterion.weights) + -(-bits // 8) + len(leaves) * channels + CRC.size
+def encoded_size(nodes: int, channels: int, criterion: Criterion, leaves: int) -> int:
+    """Bytes that `encode` would give, of so many nodes above the floor and leaves."""
+    return HEADER.size + len(criterion.weights) + -(-nodes // 8) + leaves * channels + CRC.size
 
 
 def _fork_bits(height: int, width: int, floor_level: int, leaves: Leaves) -> npt.NDArray[np.bool_]:

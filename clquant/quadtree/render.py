@@ -2,98 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant.quadtree.geometry import grid, root_level
-from clquant.quadtree.levels import FORK, LEAF, Levels
+from clquant import runtime
+from clquant.quadtree.leaf_list import LeafList, square_side
+
+Pixels = npt.NDArray[np.uint8]
+GROUP = 64
 
 
-def doubled(canvas: npt.NDArray[Any], rows: int, columns: int) -> npt.NDArray[Any]:
-    """Every cell as 2 x 2 cells, cut to `rows` x `columns`."""
-    return canvas.repeat(2, 0).repeat(2, 1)[:rows, :columns]
+@dataclass(frozen=True)
+class Paint:
+    """How leaves are painted.
 
-
-def paint(height: int, width: int, leaves: npt.NDArray[np.void], values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A picture whose leaves hold `values` (one entry a leaf), from the root down.
-
-    Returns
-    -------
-    ndarray, (height, width) + values.shape[1:]
+    Attributes
+    ----------
+    ink : tuple of int, or None
+        Red, green and blue of the leaves' borders, on a picture of three channels; None for leaves alone, in theirs.
+    base : ndarray of uint8, (H, W, C), or None
+        What is under the borders; None for the leaves' means.
     """
-    root = root_level(height, width)
-    canvas = np.zeros((1, 1, *values.shape[1:]), values.dtype)
-    for level in range(root, -1, -1):
-        if level < root:
-            canvas = doubled(canvas, *grid(height, width, level))
-        own = leaves["size"] == 1 << level
-        canvas[leaves["y"][own] >> level, leaves["x"][own] >> level] = values[own]
-    return canvas
+
+    ink: tuple[int, ...] | None = None
+    base: Pixels | None = None
 
 
-def edges(height: int, width: int, leaves: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
-    """Pixels whose left or upper neighbour belongs to another leaf, (height, width)."""
-    owner = paint(height, width, leaves, np.arange(len(leaves), dtype=np.int32))
-    border = np.zeros((height, width), np.bool_)
-    border[:, 1:] = owner[:, 1:] != owner[:, :-1]
-    border[1:] |= owner[1:] != owner[:-1]
-    return border
+_LEAVES_ALONE = Paint()
 
 
-def as_rgb(picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def paint(session: runtime.Session, leaves: LeafList, how: Paint = _LEAVES_ALONE) -> Pixels:
+    """A picture of leaves, (H, W, C), or (H, W, 3) with their borders.
+
+    Raises
+    ------
+    DeviceMemoryError
+        If the device has no room for a piece of it.
+    """
+    out = leaves.channels if how.ink is None else 3
+    under = 0 if how.base is None else how.base.shape[2]
+    pieces = list(leaves.pieces(session, out + under))
+    side = square_side(session)
+    constants = {"CHANNELS": leaves.channels, "OUT": out, "OUTLINE": int(how.ink is not None), "BASE": under}
+    kernel = session.program("quadtree/render.cl", **constants, SQUARE=side).kernel("quadtree_paint")
+    ink = sum(value << 8 * c for c, value in enumerate(how.ink or ()))
+    shape = (leaves.height, leaves.width, out)
+    whole = runtime.HostResult(session, shape, np.uint8) if len(pieces) == 1 else None
+    picture = np.empty(shape, np.uint8) if whole is None else np.empty(0, np.uint8)
+    for piece in pieces:
+        with session.scope() as scope:
+            place = np.s_[piece.top : piece.top + piece.height, piece.left : piece.left + piece.width]
+            nbytes = piece.height * piece.width * out
+            target = scope.empty(nbytes) if whole is None else whole.room(scope, 0, leaves.height)
+            base = scope.empty(1) if how.base is None else scope.upload(np.ascontiguousarray(how.base[place]))
+            given = (base, np.uint32(ink), target)
+            group = 1 if session.limits.is_cpu else session.work_group_size(kernel, GROUP)
+            session.launch(kernel, piece.squares(side), group, *piece.arguments(scope), *given)
+            if whole is None:
+                picture[place] = session.download(target, (piece.height, piece.width, out), np.uint8)
+            else:
+                whole.store(scope, 0, leaves.height, target)
+    return picture if whole is None else whole.array()
+
+
+def as_rgb(picture: Pixels) -> Pixels:
     """An RGB copy, (H, W, 3): gray thrice, the first channel thrice for two bands, else the first three."""
     if picture.ndim == 2:
         return np.repeat(picture[..., None], 3, axis=2)
     if picture.shape[2] < 3:
         return np.repeat(picture[..., :1], 3, axis=2)
-    copied: npt.NDArray[np.uint8] = picture[..., :3].copy()
+    copied: Pixels = picture[..., :3].copy()
     return copied
 
 
-class Frames(Sequence[npt.NDArray[np.uint8]]):
+class Frames(Sequence[Pixels]):
     """One picture a depth, root first: leaves so far, and what is still to be split in its mean.
 
     Each is painted when it is asked for, so that a large picture's frames need not all be held at once.
 
     Parameters
     ----------
-    levels : Levels
-        Of the tree, root first.
-    height, width : int
-        Of the picture.
-    gray : bool
-        Whether the pictures are (H, W) instead of (H, W, C).
+    count : int
+    painted : callable
+        From a depth to its picture.
     """
 
-    def __init__(self, levels: Levels, height: int, width: int, gray: bool) -> None:
-        self._levels = levels
-        self._height = height
-        self._width = width
-        self._gray = gray
+    def __init__(self, count: int, painted: Callable[[int], Pixels]) -> None:
+        self._count = count
+        self._painted = painted
 
     def __len__(self) -> int:
-        return len(self._levels)
+        return self._count
 
     @overload
-    def __getitem__(self, depth: int) -> npt.NDArray[np.uint8]: ...
+    def __getitem__(self, depth: int) -> Pixels: ...
 
     @overload
-    def __getitem__(self, depth: slice) -> list[npt.NDArray[np.uint8]]: ...
+    def __getitem__(self, depth: slice) -> list[Pixels]: ...
 
-    def __getitem__(self, depth: int | slice) -> npt.NDArray[np.uint8] | list[npt.NDArray[np.uint8]]:
-        chosen = range(len(self))[depth]
-        return [self._paint(one) for one in chosen] if isinstance(chosen, range) else self._paint(chosen)
-
-    def _paint(self, depth: int) -> npt.NDArray[np.uint8]:
-        picture: npt.NDArray[np.uint8] = self._levels[0].means.copy()
-        for level in islice(self._levels, 1, depth + 1):
-            picture = doubled(picture, *level.kinds.shape)
-            own = (level.kinds == FORK) | (level.kinds == LEAF)
-            picture[own] = level.means[own]
-        for above in range(len(self) - 2 - depth, -1, -1):
-            picture = doubled(picture, *grid(self._height, self._width, above))
-        return picture[..., 0] if self._gray else picture
+    def __getitem__(self, depth: int | slice) -> Pixels | list[Pixels]:
+        chosen: Any = range(self._count)[depth]
+        return [self._painted(one) for one in chosen] if isinstance(chosen, range) else self._painted(chosen)

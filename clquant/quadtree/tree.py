@@ -13,11 +13,13 @@ import PIL.Image
 
 from clquant import images, params
 from clquant.images.files import PathLike, read_bytes, write_bytes
-from clquant.quadtree import files, paper_layout, render
+from clquant.quadtree import figures, files, paper_layout, render
 from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.geometry import MAX_CHANNELS, Integers, morton, node_pixels, root_level
-from clquant.quadtree.levels import LEAF, CompleteStatistics, LeafStatistics, Levels
-from clquant.runtime import InvalidArgument, InvalidType
+from clquant.quadtree.leaf_list import LeafList
+from clquant.quadtree.levels import LeafStatistics, Levels, Statistics
+from clquant.quadtree.picture_statistics import PictureStatistics
+from clquant.runtime import InvalidArgument, InvalidType, Session, open_session
 
 MAX_ARRAY_LEVEL = 13  # of a tree that `to_array` lays out: 89 million nodes
 _MANY = (np.ndarray, list, tuple)
@@ -47,17 +49,18 @@ class Quadtree:
         gray: bool,
         criterion: Criterion,
         leaves: npt.NDArray[np.void],
-        statistics: CompleteStatistics | LeafStatistics | None = None,
+        statistics: PictureStatistics | None = None,
     ) -> None:
         self.height, self.width, self.channels = shape
         self.gray = gray
         self._criterion = criterion
         self._leaves = leaves
         self._leaves.flags.writeable = False
-        self._codes: npt.NDArray[np.uint64] | None = None
+        self._list = LeafList(self.height, self.width, self.channels, leaves)
+        self._picture = statistics
         self.exact = statistics is not None
-        self.complete = isinstance(statistics, CompleteStatistics)
-        self._statistics = statistics or self._rendered_statistics()
+        self.complete = statistics is not None and statistics.complete
+        self._statistics: Statistics = statistics or self._rendered_statistics()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -144,13 +147,11 @@ class Quadtree:
 
     def counts(self) -> list[dict[str, int]]:
         """Nodes of the tree by depth, root first: ``{"size": side, "forks": ..., "leaves": ...}``."""
-        codes, size = self._morton(), self._leaves["size"]
-        found = []
-        for level in range(self.depth, -1, -1):
-            parents = codes[size < 1 << level] >> np.uint64(2 * level)
-            forks = int(np.count_nonzero(parents[1:] != parents[:-1])) + (parents.size > 0)
-            found.append({"size": 1 << level, "forks": forks, "leaves": int((size == 1 << level).sum())})
-        return found
+        leaves, forks = figures.node_counts(self._session(), self._list)
+        return [
+            {"size": 1 << level, "forks": int(forks[level]), "leaves": int(leaves[level])}
+            for level in range(self.depth, -1, -1)
+        ]
 
     def compression(self) -> dict[str, float | int]:
         """Figures of what the tree saves.
@@ -164,11 +165,13 @@ class Quadtree:
         """
         pixels = self.height * self.width
         raw = pixels * self.channels
-        stored = files.encoded_size(self.height, self.width, self.channels, self._criterion, self._leaves)
-        figures: dict[str, float | int] = {
+        counts = self.counts()
+        coded = sum(level["forks"] + level["leaves"] for level in counts if level["size"] > self.min_size)
+        stored = files.encoded_size(coded, self.channels, self._criterion, len(self))
+        found: dict[str, float | int] = {
             "pixels": pixels,
             "leaves": len(self),
-            "forks": sum(level["forks"] for level in self.counts()),
+            "forks": sum(level["forks"] for level in counts),
             "pixels_per_leaf": pixels / len(self),
             "raw_bytes": raw,
             "file_bytes": stored,
@@ -176,8 +179,8 @@ class Quadtree:
         }
         if self.exact:
             error = self.squared_error()
-            figures["psnr"] = 10 * math.log10(255**2 * raw / error) if error else math.inf
-        return figures
+            found["psnr"] = 10 * math.log10(255**2 * raw / error) if error else math.inf
+        return found
 
     def squared_error(self) -> int:
         """Sum of squared differences between the picture and `render()`, over pixels and channels; exact.
@@ -187,20 +190,9 @@ class Quadtree:
         InvalidArgument
             If the tree was loaded, so that the picture is not known.
         """
-        if not self.exact:
+        if self._picture is None:
             raise InvalidArgument("this tree was loaded from a file, which has not the picture's statistics")
-        total = 0
-        sizes = set(self._leaves["size"].tolist()) - {1}  # a pixel's mean is the pixel
-        for depth in range(self.depth):
-            if self.size >> depth not in sizes:
-                continue
-            level = self.levels[depth]
-            own = level.kinds == LEAF
-            n = level.counts[own][:, None].astype(np.uint64)
-            m = level.means[own].astype(np.uint64)
-            error = level.squares[own] + n * m * m - np.uint64(2) * m * level.sums[own]
-            total += int(error.sum())
-        return total
+        return figures.squared_error(self._session(), self._list, self._picture.pixels)
 
     def to_array(self) -> npt.NDArray[np.void]:
         """The complete tree in one array: Masina and Stedile, section 5.1.
@@ -227,13 +219,11 @@ class Quadtree:
 
     # --- looking up -------------------------------------------------------------------------------------------------
 
-    def _morton(self) -> npt.NDArray[np.uint64]:
-        if self._codes is None:
-            self._codes = morton(self._leaves["x"], self._leaves["y"])
-        return self._codes
+    def _session(self) -> Session:
+        return open_session() if self._picture is None else self._picture.session()
 
     def _find(self, x: Integers, y: Integers) -> Integers:
-        found: Integers = np.searchsorted(self._morton(), morton(x, y), side="right").astype(np.int64) - 1
+        found: Integers = np.searchsorted(self._list.codes, morton(x, y), side="right").astype(np.int64) - 1
         return found
 
     @overload
@@ -308,8 +298,10 @@ class Quadtree:
 
         Alpha is a channel like the others: a leaf that holds transparent and other pixels is of their mean alpha.
         """
-        picture: npt.NDArray[np.uint8] = render.paint(self.height, self.width, self._leaves, self._leaves["mean"])
-        return picture
+        return self._shaped(render.paint(self._session(), self._list))
+
+    def _shaped(self, picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        return picture[..., 0] if self.gray else picture
 
     def outline(self, image: Any = None, color: tuple[int, int, int] = (255, 255, 255)) -> npt.NDArray[np.uint8]:
         """The leaves' borders drawn one pixel wide, on `render()` or on a picture of the same size.
@@ -329,17 +321,17 @@ class Quadtree:
         ------
         InvalidArgument, InvalidType
         """
-        base = self.render() if image is None else images.read(image, max_channels=MAX_CHANNELS).array
-        if base is None:
-            raise InvalidType(f"image is {params.shown(image)}; allowed: a picture on the host")
-        if base.shape[:2] != (self.height, self.width):
-            raise InvalidArgument(f"image has the shape {base.shape}; allowed: {self.height} x {self.width} pixels")
+        base = None
+        if image is not None:
+            base = images.read(image, max_channels=MAX_CHANNELS).array
+            if base is None:
+                raise InvalidType(f"image is {params.shown(image)}; allowed: a picture on the host")
+            if base.shape[:2] != (self.height, self.width):
+                raise InvalidArgument(f"image has the shape {base.shape}; allowed: {self.height} x {self.width} pixels")
         if not isinstance(color, tuple | list) or len(color) != 3:
             raise InvalidArgument(f"color is {params.shown(color)}; allowed: three integers from 0 to 255")
         ink = [params.integer(f"color[{i}]", value, 0, 255) for i, value in enumerate(color)]
-        picture = render.as_rgb(base)
-        picture[render.edges(self.height, self.width, self._leaves)] = ink
-        return picture
+        return render.paint(self._session(), self._list, render.Paint(tuple(ink), base))
 
     def frames(self) -> Sequence[npt.NDArray[np.uint8]]:
         """One picture a depth, root first; the last is `render()`.
@@ -353,7 +345,15 @@ class Quadtree:
             The leaves down to this depth, and the regions still to be split, each in its mean. A picture is painted
             when it is taken out.
         """
-        return render.Frames(self.levels, self.height, self.width, self.gray)
+        return render.Frames(self.depth + 1, self._frame)
+
+    def _frame(self, depth: int) -> npt.NDArray[np.uint8]:
+        level = self.depth - depth
+        if level <= self._criterion.floor_level:
+            return self.render()
+        if self._picture is not None:
+            return self._shaped(render.paint(self._session(), self._picture.leaves_down_to(level)))
+        return self._shaped(render.paint(self._session(), self._list.down_to(self.levels[depth])))
 
     # --- other forms ------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,61 @@
+"""Figures of a list of leaves: nodes by level, the squared error of the picture that they paint."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import runtime
+from clquant.quadtree.geometry import Integers, root_level
+from clquant.quadtree.leaf_list import LeafList, square_side
+
+LEVELS = 17
+GROUP = 64
+ITEMS_PER_UNIT = 256
+
+
+def squared_error(session: runtime.Session, leaves: LeafList, pixels: npt.NDArray[np.uint8]) -> int:
+    """Sum of squared differences between pixels (H, W, C) and the means of their leaves; exact."""
+    side = square_side(session)
+    constants = {"CHANNELS": leaves.channels, "SQUARE": side, "LEVELS": LEVELS}
+    kernel = session.program("quadtree/figures.cl", **constants).kernel("quadtree_error")
+    error = 0
+    for piece in leaves.pieces(session, leaves.channels):
+        with session.scope() as scope:
+            total = runtime.Total(session, scope)
+            part = pixels[piece.top : piece.top + piece.height, piece.left : piece.left + piece.width]
+            sent = scope.upload(np.ascontiguousarray(part))
+            total.launch(kernel, piece.squares(side), *piece.arguments(scope), sent, np.uint64(0))
+            error += total.value()
+    return error
+
+
+def node_counts(session: runtime.Session, leaves: LeafList) -> tuple[Integers, Integers]:
+    """Leaves and forks by level, counted from the pixels, as far as the root's."""
+    root, count = root_level(leaves.height, leaves.width), len(leaves.records)
+    constants = {"CHANNELS": leaves.channels, "SQUARE": 1, "LEVELS": LEVELS}
+    kernel = session.program("quadtree/figures.cl", **constants).kernel("quadtree_counts")
+    record = leaves.records.dtype.itemsize
+    most = max(1, min(session.limits.max_alloc // record, 1 << 28))
+    found = np.zeros(2 * LEVELS + 1, np.int64)
+    for first in range(0, count, most):
+        # The leaf before the first of a part says where the part's first forks begin.
+        begin = max(first - 1, 0)
+        part = leaves.records[begin : first + most]
+        found += _counts(session, kernel, part.view(np.uint8), len(part), root)
+        if begin < first:
+            found -= _counts(session, kernel, part[:1].view(np.uint8), 1, root)
+    return found[: root + 1], np.cumsum(found[LEVELS:-1])[: root + 1]
+
+
+def _counts(
+    session: runtime.Session, kernel: runtime.Kernel, records: npt.NDArray[np.uint8], count: int, root: int
+) -> Integers:
+    wanted = max(1, min(-(-count // 64), session.limits.compute_units * ITEMS_PER_UNIT))
+    group = min(session.work_group_size(kernel, GROUP), 1 << (wanted - 1).bit_length())
+    items = -(-wanted // group) * group
+    with session.scope() as scope:
+        counts = scope.empty(4 * items * (2 * LEVELS + 1))
+        session.launch(kernel, items, group, scope.upload(records), np.uint32(count), np.uint32(root), counts)
+        made = session.download(counts, (items, 2 * LEVELS + 1), np.int32)
+    return np.asarray(made.sum(axis=0, dtype=np.int64))

@@ -1,0 +1,115 @@
+"""A tree's leaves on the host, and the pieces of a picture that a device has room for with the leaves that they need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import runtime
+from clquant.quadtree.geometry import grid, morton, root_level
+from clquant.quadtree.levels import FORK, Level
+
+LEAST_PIECE_LEVEL = 6
+SQUARE, CPU_SQUARE = 8, 32  # pixels a side of what a work-item looks at
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a picture, and the leaves that meet it.
+
+    Attributes
+    ----------
+    left, top, height, width : int
+        Pixels.
+    records : ndarray of uint8
+        Their bytes, in Morton order.
+    count : int
+    """
+
+    left: int
+    top: int
+    height: int
+    width: int
+    records: npt.NDArray[np.uint8]
+    count: int
+
+    def arguments(self, scope: runtime.Scope) -> tuple[runtime.Buffer | np.uint32, ...]:
+        """What kernels of cl/quadtree begin with: leaves, count, left, top, width, height."""
+        numbers = (self.count, self.left, self.top, self.width, self.height)
+        return (scope.upload(self.records), *(np.uint32(number) for number in numbers))
+
+    def squares(self, side: int) -> int:
+        """Squares of a side that cover it."""
+        return -(-self.height // side) * -(-self.width // side)
+
+
+class LeafList:
+    """All leaves of a picture in Morton order.
+
+    Parameters
+    ----------
+    height, width, channels : int
+    records : structured ndarray
+        See `clquant.quadtree.device_layout.record_dtype`; read-only.
+    """
+
+    def __init__(self, height: int, width: int, channels: int, records: npt.NDArray[np.void]) -> None:
+        self.height, self.width, self.channels = height, width, channels
+        self.records = records
+        self._codes: npt.NDArray[np.uint64] | None = None
+
+    @property
+    def codes(self) -> npt.NDArray[np.uint64]:
+        """Morton codes, ascending; made once."""
+        if self._codes is None:
+            self._codes = morton(self.records["x"], self.records["y"])
+        return self._codes
+
+    def down_to(self, level: Level) -> LeafList:
+        """The leaves of the tree that ends at a level: its forks there are leaves of their means."""
+        size = level.size
+        y, x = np.nonzero(level.kinds == FORK)
+        forks = np.zeros(len(x), self.records.dtype)
+        forks["x"], forks["y"], forks["size"] = x * size, y * size, size
+        forks["mean"] = level.means[y, x].reshape(forks["mean"].shape)
+        both = np.concatenate([part.view(np.uint8) for part in (self.records[self.records["size"] >= size], forks)])
+        records = both.view(self.records.dtype)
+        order = np.argsort(morton(records["x"], records["y"]), kind="stable")
+        return LeafList(self.height, self.width, self.channels, records[order])
+
+    def pieces(self, session: runtime.Session, bytes_per_pixel: int) -> Iterator[Piece]:
+        """The picture as a whole, or in squares of a power of two that the device has room for, in Morton order.
+
+        Parameters
+        ----------
+        session : Session
+        bytes_per_pixel : int
+            Of all buffers that a piece needs besides its leaves.
+        """
+        limits, packed = session.limits, self.records.view(np.uint8).reshape(len(self.records), -1)
+        pixels = self.height * self.width
+        room = min(limits.max_alloc, (1 << 32) - 1)
+        needed = pixels * bytes_per_pixel
+        if max(packed.nbytes, needed) <= room and packed.nbytes + needed <= limits.global_memory * 4 // 5:
+            yield Piece(0, 0, self.height, self.width, packed.reshape(-1), len(packed))
+            return
+        level = root_level(self.height, self.width)
+        while level > LEAST_PIECE_LEVEL and max(packed.shape[1], bytes_per_pixel) << 2 * level > room:
+            level -= 1
+        rows, columns = grid(self.height, self.width, level)
+        for index in range(rows * columns):
+            top, left = (place << level for place in divmod(index, columns))
+            code = int(morton(np.array([left]), np.array([top]))[0])
+            bounds = np.array([code, code + (1 << 2 * level)], np.uint64)
+            first = int(np.searchsorted(self.codes, bounds[0], side="right")) - 1
+            last = int(np.searchsorted(self.codes, bounds[1], side="left"))
+            height, width = min(1 << level, self.height - top), min(1 << level, self.width - left)
+            yield Piece(left, top, height, width, packed[first:last].reshape(-1), last - first)
+
+
+def square_side(session: runtime.Session) -> int:
+    """Side of the squares that work-items look at: few leaves each where there are many work-items."""
+    return CPU_SQUARE if session.limits.is_cpu else SQUARE

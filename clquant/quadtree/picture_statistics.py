@@ -1,0 +1,113 @@
+"""Statistics of a tree's levels that are made again from the picture when they are asked for."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import images, runtime
+from clquant.images import Picture
+from clquant.quadtree.assembly import Job, decompose
+from clquant.quadtree.geometry import MAX_CHANNELS
+from clquant.quadtree.leaf_list import LeafList
+from clquant.quadtree.levels import CompleteStatistics, LeafStatistics, Level
+
+Pixels = npt.NDArray[np.uint8]
+BYTES_PER_THREAD = 1 << 24  # that a thread copies: fewer take longer to hand over
+MAX_THREADS = 8  # which keep memory busy
+
+
+class OwnPixels:
+    """A copy of a picture's pixels that nobody else changes, made while the caller goes on.
+
+    Parameters
+    ----------
+    picture : Picture
+    session : Session
+        For pictures on a device.
+    """
+
+    def __init__(self, picture: Picture, session: runtime.Session) -> None:
+        self._copies: list[concurrent.futures.Future[None]] = []
+        if picture.array is None:
+            self._pixels = picture.on_host(session)
+            return
+        self._pixels = runtime.PAGES.empty(picture.array.shape, np.uint8)
+        threads = min(picture.array.nbytes // BYTES_PER_THREAD, MAX_THREADS, os.cpu_count() or 1)
+        if threads < 2:
+            self._pixels[...] = picture.array
+            return
+        rows = -(-picture.height // threads)
+        pool = concurrent.futures.ThreadPoolExecutor(threads)
+        for row in range(0, picture.height, rows):
+            self._copies.append(pool.submit(np.copyto, self._pixels[row : row + rows], picture.array[row : row + rows]))
+        pool.shutdown(wait=False)
+
+    def array(self) -> Pixels:
+        """The pixels, once all are copied."""
+        for copy in self._copies:
+            copy.result()
+        return self._pixels
+
+
+class PictureStatistics:
+    """Statistics of every level: of all nodes (bottom-up), or those of the tree's own nodes (top-down).
+
+    Nothing but the pixels is kept until a level is asked for: reducing them again takes less time than storing and
+    sending what most callers never look at.
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8, (H, W, C)
+    job : Job
+        That found the tree.
+    leaves : structured ndarray
+    queue : pyopencl.CommandQueue or None
+        Where to work; copies and pickles of this work on the default device.
+    """
+
+    def __init__(
+        self, pixels: Pixels, job: Job, leaves: npt.NDArray[np.void], queue: runtime.CommandQueue | None
+    ) -> None:
+        self.pixels = pixels
+        self.complete = not job.top_down
+        self._gray, self._criterion = job.picture.gray, job.criterion
+        self._leaves = leaves
+        self._queue = queue
+        self._made: CompleteStatistics | LeafStatistics | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_queue": None, "_made": None}
+
+    def level(self, level: int) -> Level:
+        """As `clquant.quadtree.levels.Statistics.level`."""
+        if self._made is None:
+            found = self._decomposed(Job(self._picture(), self._criterion, not self.complete, statistics=True))
+            if found.sums is not None and found.squares is not None:
+                self._made = LeafStatistics(*self.pixels.shape[:2], self._leaves, found.sums, found.squares)
+            else:
+                self._made = CompleteStatistics(self.pixels, found.words, found.stops)
+        return self._made.level(level)
+
+    def leaves_down_to(self, level: int) -> LeafList:
+        """The leaves of the tree that ends at a level: what is still to be split is a leaf there."""
+        criterion = replace(self._criterion, floor_level=max(self._criterion.floor_level, level))
+        found = self._decomposed(Job(self._picture(), criterion, not self.complete, statistics=False))
+        height, width, channels = self.pixels.shape
+        return LeafList(height, width, channels, found.leaves)
+
+    def session(self) -> runtime.Session:
+        """Where the tree was built, else on the default device."""
+        return runtime.open_session(self._queue)
+
+    def _decomposed(self, job: Job) -> Any:
+        return decompose(self.session(), job, runtime.Progress(None))
+
+    def _picture(self) -> Picture:
+        given = self.pixels[..., 0] if self._gray else self.pixels
+        return images.read(given, max_channels=MAX_CHANNELS)
