@@ -81,6 +81,9 @@ WIDTHS(INTEGERS, short, ushort)
 WIDTHS(INTEGERS, int, uint)
 WIDTHS(INTEGERS, long, ulong)
 int3 CONST clamp(int3, int3, int3);
+#ifdef cl_khr_fp64
+double CONST sqrt(double);
+#endif
 ulong CONST upsample(uint, uint);
 int CONST any(char16);
 

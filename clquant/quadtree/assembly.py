@@ -155,6 +155,26 @@ def decompose(session: runtime.Session, job: Job, progress: runtime.Progress) ->
     return _Forest(session, job, level).build(progress)
 
 
+def whole_subtree(
+    session: runtime.Session, scope: runtime.Scope, picture: Picture, criterion: Criterion
+) -> Subtree | None:
+    """A picture as one subtree whose statistics stay on the device, not yet reduced; None if there is no room.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Of its buffers.
+    picture : Picture
+    criterion : Criterion
+    """
+    level = root_level(picture.height, picture.width)
+    if subtree_level(session, Job(picture, criterion, top_down=False, statistics=True)) != level:
+        return None
+    region = _region(scope, picture, 0, 0, level, None)
+    return Subtree(session, scope, region, picture.channels, criterion, store_low=True)
+
+
 @contextlib.contextmanager
 def _subtree(session: runtime.Session, scope: runtime.Scope, job: Job, region: Region) -> Iterator[Subtree]:
     """The subtree of a region, its reduction queued; `scope` is the job's."""

@@ -36,7 +36,7 @@ def node_counts(session: runtime.Session, leaves: LeafList) -> tuple[Integers, I
     constants = {"CHANNELS": leaves.channels, "SQUARE": 1, "LEVELS": LEVELS}
     kernel = session.program("quadtree/figures.cl", **constants).kernel("quadtree_counts")
     record = leaves.records.dtype.itemsize
-    most = max(1, min(session.limits.max_alloc // record, 1 << 28))
+    most = max(1, min(session.limits.max_alloc // record - 1, 1 << 28))
     found = np.zeros(2 * LEVELS + 1, np.int64)
     for first in range(0, count, most):
         # The leaf before the first of a part says where the part's first forks begin.

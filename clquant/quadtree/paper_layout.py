@@ -8,14 +8,107 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant.quadtree.geometry import paper_positions
-from clquant.quadtree.levels import Levels
+from clquant import images, runtime
+from clquant.quadtree.assembly import whole_subtree
+from clquant.quadtree.criteria import Criterion
+from clquant.quadtree.geometry import MAX_CHANNELS, grid, grid_pixels, paper_positions, root_level
+from clquant.quadtree.leaf_list import LeafList
+from clquant.quadtree.levels import INSIDE, Levels, deviations
+from clquant.quadtree.subtree import StoredWords, Subtree
+
+EXACT_LEVELS = 12  # levels whose nodes have fewer than 2^24 pixels, so that n squares - sum^2 fits a word
+BAND_BYTES = 1 << 28  # of records that are on the device at once
+GROUP = 64
+
+
+def record_dtype(channels: int) -> np.dtype[np.void]:
+    """Of a node of the complete array (see `Quadtree.to_array`)."""
+    fields: list[Any] = [("kind", "u1"), ("mean", "u1", (channels,)), ("deviation", "f8", (channels,))]
+    return np.dtype(fields)
+
+
+class PaperLayout:
+    """The complete array of one tree, made on a device with doubles.
+
+    Parameters
+    ----------
+    session : Session
+    leaves : LeafList
+    pixels : ndarray of uint8, (H, W, C)
+        Those that the statistics are of.
+    criterion : Criterion
+    complete : bool
+        Whether nodes within leaves have statistics.
+    """
+
+    def __init__(
+        self,
+        session: runtime.Session,
+        leaves: LeafList,
+        pixels: npt.NDArray[np.uint8],
+        criterion: Criterion,
+        complete: bool,
+    ) -> None:
+        self._session, self._leaves, self._pixels = session, leaves, pixels
+        self._criterion, self._complete = criterion, complete
+
+    def array(self) -> npt.NDArray[np.void] | None:
+        """All nodes; None if the device has no doubles, or no room for the whole tree at once."""
+        session, leaves = self._session, self._leaves
+        if not session.limits.fp64:
+            return None
+        picture = images.read(self._pixels, max_channels=MAX_CHANNELS)
+        with session.scope() as scope:
+            subtree = whole_subtree(session, scope, picture, self._criterion)
+            if subtree is None or leaves.records.nbytes > session.limits.max_alloc:
+                return None
+            subtree.reduce()
+            root, dtype = subtree.top, record_dtype(leaves.channels)
+            result = runtime.HostResult(session, ((4 ** (root + 1) - 1) // 3,), dtype)
+            records = scope.upload(leaves.records.view(np.uint8))
+            for level in range(root + 1):
+                pixels = StoredWords(subtree.region.pixels, subtree.region.origin, 0)
+                self._write(level, records, pixels if level == 0 else subtree.words_of(level), result)
+            nodes = result.array()
+            for level in range(EXACT_LEVELS, root + 1):
+                self._correct(level, subtree, nodes)
+        return nodes
+
+    def _write(self, level: int, leaves: runtime.Buffer, words: StoredWords, result: runtime.HostResult) -> None:
+        """The records of a level."""
+        session, own = self._session, self._leaves
+        constants = {"CHANNELS": own.channels, "WORDS": words.form, "COMPLETE": int(self._complete)}
+        kernel = session.program("quadtree/paper_layout.cl", **constants).kernel("quadtree_records")
+        group = session.work_group_size(kernel, GROUP)
+        depth = root_level(own.height, own.width) - level
+        begin, count = (4**depth - 1) // 3, 4**depth
+        most = min(BAND_BYTES, session.limits.max_alloc) // record_dtype(own.channels).itemsize
+        picture = [np.uint32(number) for number in (len(own.records), own.width, own.height, level)]
+        for first in range(0, count, most):
+            with session.scope() as scope:
+                nodes = min(most, count - first)
+                target = result.room(scope, begin + first, begin + first + nodes)
+                place = np.uint64(words.begin), np.uint32(first), np.uint32(nodes)
+                session.launch(kernel, nodes, group, leaves, *picture, words.buffer, *place, target)
+                result.store(scope, begin + first, begin + first + nodes, target)
+
+    def _correct(self, level: int, subtree: Subtree, nodes: npt.NDArray[np.void]) -> None:
+        """Deviations of nodes of 2^24 pixels and more, in integers of any length."""
+        height, width, channels = self._pixels.shape
+        words, rows_columns = subtree.words_of(level), grid(height, width, level)
+        shape = (subtree.bands, 2, *rows_columns)
+        stored = self._session.download(words.buffer, shape, np.uint64, 8 * words.begin)[:channels]
+        sums, squares = (np.moveaxis(stored[:, part], 0, -1) for part in (0, 1))
+        found = deviations(sums, squares, grid_pixels(height, width, level))
+        depth = root_level(height, width) - level
+        at = (4**depth - 1) // 3 + paper_positions(*rows_columns)
+        known = np.ones(rows_columns, np.bool_) if self._complete else nodes["kind"][at] != INSIDE
+        nodes["deviation"][at[known]] = found[known]
 
 
 def complete_array(levels: Levels, channels: int) -> npt.NDArray[np.void]:
-    """All nodes of the complete tree, the children of i at 4i + 1 to 4i + 4 (see `Quadtree.to_array`)."""
-    fields: list[Any] = [("kind", "u1"), ("mean", "u1", (channels,)), ("deviation", "f8", (channels,))]
-    nodes = np.zeros((4 ** len(levels) - 1) // 3, fields)
+    """All nodes of the complete tree, the children of i at 4i + 1 to 4i + 4 (see `Quadtree.to_array`), on the host."""
+    nodes = np.zeros((4 ** len(levels) - 1) // 3, record_dtype(channels))
     for depth, level in enumerate(levels):
         at = (4**depth - 1) // 3 + paper_positions(*level.kinds.shape)
         nodes["kind"][at], nodes["mean"][at], nodes["deviation"][at] = level.kinds, level.means, level.deviations

@@ -42,6 +42,24 @@ COUNT_MASK = np.uint32(STOP - 1)
 _NO_CRITERION: dict[str, int | str] = {"CRITERION": 0, "WEIGHT_LIST": "0"}
 
 
+@dataclass(frozen=True)
+class StoredWords:
+    """Statistics of a level on the device.
+
+    Attributes
+    ----------
+    buffer : pyopencl.Buffer
+    begin : int
+        Of the level, in words.
+    form : int
+        1 narrow words, 2 wide ones, 3 pairs of words (cl/quadtree/quadtree.h).
+    """
+
+    buffer: runtime.Buffer
+    begin: int
+    form: int
+
+
 @dataclass
 class Subtree:
     """The levels of one region while they are on the device. All buffers belong to `scope`.
@@ -378,6 +396,14 @@ class Subtree:
         for (_, first, _, planes, _), array in zip(stored, arrays, strict=True):
             words |= split_words(height, width, first, array, planes, self.channels)
         return words, StoredStops(height, width, top, flags, nodes)
+
+    def words_of(self, level: int) -> StoredWords:
+        """Where the statistics of a level from 1 to the root's are on the device; with `store_low` for 1 and 2."""
+        if level <= 2:
+            return StoredWords(self._low(), 0 if level == 1 else self.bands * self.cells[1], 1)
+        if level <= self.tile:
+            return StoredWords(self.buffers["stats"], self.bands * self._cells_from(3, level), 2)
+        return StoredWords(self.buffers["upper"], 2 * self.bands * self._cells_from(self.tile + 1, level), 3)
 
     def root_words(self) -> npt.NDArray[Any]:
         """The statistics of the root, all bands, likewise; of a root of level 3 or more."""

@@ -215,7 +215,11 @@ class Quadtree:
             raise InvalidArgument(
                 f"to_array of a tree of depth {self.depth}; allowed: up to {MAX_ARRAY_LEVEL} (8192 pixels a side)"
             )
-        return paper_layout.complete_array(self.levels, self.channels)
+        session = self._session()
+        pixels = render.paint(session, self._list) if self._picture is None else self._picture.pixels
+        layout = paper_layout.PaperLayout(session, self._list, pixels, self._criterion, self.complete)
+        made = layout.array()
+        return paper_layout.complete_array(self.levels, self.channels) if made is None else made
 
     # --- looking up -------------------------------------------------------------------------------------------------
 
