@@ -48,10 +48,10 @@ class QuadtreeBuilder(Estimator):
     max_depth : int, optional
         Regions so many splits below the root are not split.
     method : str
-        ``"bottom-up"`` (Algorithm 2) reduces every level and keeps the statistics of all nodes. ``"top-down"``
-        (Algorithm 1) gives the same tree and keeps those of the tree's own nodes: under uniform regions nothing is
-        built. It needs a fraction of the memory and of the transfers, and wins wherever large parts of the picture are
-        uniform; on busy photographs it reads the pixels twice and gains nothing.
+        ``"bottom-up"`` (Algorithm 2) reduces every level, and `Quadtree.levels` has the statistics of all nodes.
+        ``"top-down"`` (Algorithm 1) gives the same tree with the statistics of its own nodes: under uniform regions
+        nothing is built. It wins wherever large parts of the picture are uniform; on busy photographs it reads the
+        pixels twice and gains nothing.
     queue : pyopencl.CommandQueue, optional
         Default: a device image's own queue, else the best device found.
     random_state : int

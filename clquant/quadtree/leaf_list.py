@@ -1,4 +1,4 @@
-"""A tree's leaves on the host, and the pieces of a picture that a device has room for with the leaves that they need."""
+"""A tree's leaves on the host, and the pieces of a picture that a device has room for with their leaves."""
 
 from __future__ import annotations
 

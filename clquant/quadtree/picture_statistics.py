@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from clquant import images, runtime
 from clquant.images import Picture
-from clquant.quadtree.assembly import Job, decompose
+from clquant.quadtree.assembly import Decomposition, Job, decompose
 from clquant.quadtree.geometry import MAX_CHANNELS
 from clquant.quadtree.leaf_list import LeafList
 from clquant.quadtree.levels import CompleteStatistics, LeafStatistics, Level
@@ -88,8 +88,9 @@ class PictureStatistics:
         """As `clquant.quadtree.levels.Statistics.level`."""
         if self._made is None:
             found = self._decomposed(Job(self._picture(), self._criterion, not self.complete, statistics=True))
+            height, width = self.pixels.shape[:2]
             if found.sums is not None and found.squares is not None:
-                self._made = LeafStatistics(*self.pixels.shape[:2], self._leaves, found.sums, found.squares)
+                self._made = LeafStatistics(height, width, self._leaves, found.sums, found.squares)
             else:
                 self._made = CompleteStatistics(self.pixels, found.words, found.stops)
         return self._made.level(level)
@@ -105,7 +106,7 @@ class PictureStatistics:
         """Where the tree was built, else on the default device."""
         return runtime.open_session(self._queue)
 
-    def _decomposed(self, job: Job) -> Any:
+    def _decomposed(self, job: Job) -> Decomposition:
         return decompose(self.session(), job, runtime.Progress(None))
 
     def _picture(self) -> Picture:

@@ -79,11 +79,12 @@ def _on_device(pair: Pair, peak: float, queue: CommandQueue | None) -> float:
                 n = width * (row1 - row0)
                 all_n = n + width * halo
                 quantities, means = (band.empty(BYTES_PER_MEAN * size) for size in (all_n, n))
-                given = (*first.arguments, *second.arguments, np.uint32(all_n), quantities)
-                session.launch(kernels[0], all_n, session.work_group_size(kernels[0], 64), *given)
-                given = (quantities, np.uint32(width), count, weights, means)
-                session.launch(kernels[1], n, session.work_group_size(kernels[1], 64), *given)
-                given = (means, np.uint32(width), count, weights, *constants)
+                width_and_count = np.uint32(width), count
+                group = [session.work_group_size(kernel, 64) for kernel in kernels]
+                pixels = *first.arguments, *second.arguments, np.uint32(all_n)
+                session.launch(kernels[0], all_n, group[0], *pixels, quantities)
+                session.launch(kernels[1], n, group[1], quantities, *width_and_count, weights, means)
+                given = (means, *width_and_count, weights, *constants)
                 total.launch(kernels[2], (width - halo) * (row1 - row0), *given)
         windows = (width - halo) * (pair.height - halo)
         return 1.0 - total.value() / (2**31 * windows)
