@@ -13,7 +13,7 @@ import pytest
 
 from clquant import runtime
 from clquant.runtime.program import programs
-from tests.portability import agree, compilers, matrix, offline, reports, suite
+from tests.portability import agree, compilers, forms, matrix, offline, reports, suite
 from tests.portability.programs import FORMS, NOT_BUILT, Build, load, recorded, save, unbuilt
 from tests.portability.reports import KeptReports, Report
 from tests.portability.runtimes import RUNTIMES, Runtime, UnavailableError
@@ -185,3 +185,14 @@ def test_jobs_that_do_not_agree_are_told(
     monkeypatch.setattr(agree, "ENGINES", [lambda _: ("job", lambda _: result())])
     found = agree.case(1, 2, [runtime.default_device()])
     assert told in found if told and found else found is None
+
+
+def test_forced_forms_are_run_and_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue, job = runtime.default_queue(), next(job for job in forms.JOBS if job.name == "map 7")
+    admitted = {form for form, variant in forms.forms().items() if variant.admits(runtime.open_session(queue).limits)}
+    found = forms.run(queue, [job])
+    assert set(found) == admitted
+    assert found["lanes", "mapping/nearest_lanes.cl"] == [("map 7", True)]
+    assert found["lanes", "vq/encode_lanes.cl"] == []
+    monkeypatch.setattr(forms, "golden", lambda: {"map 7": "another"})
+    assert forms.run(queue, [job])["lanes", "mapping/nearest_lanes.cl"] == [("map 7", False)]
