@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from clquant import params
-from clquant.runtime import InvalidArgument, InvalidType, NotFittedError
+from clquant.runtime import InvalidArgument, InvalidType, NotFittedError, reports_memory
 from clquant.streaming import stream, unshared
 
 E = TypeVar("E", bound="Estimator")
@@ -54,6 +54,10 @@ class Estimator:
 
     stream_method = "transform"
     stateless = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        reports_memory(cls)
 
     @classmethod
     def _parameter_names(cls) -> list[str]:

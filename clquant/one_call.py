@@ -11,9 +11,10 @@ from clquant.color.palette import MOST_COLORS, as_palette
 from clquant.images import ImageLike, read
 from clquant.kmeans import KMeansPalette
 from clquant.palette import engine
-from clquant.runtime import CommandQueue, ProgressCallback
+from clquant.runtime import CommandQueue, ProgressCallback, reports_memory
 
 
+@reports_memory
 def quantize(
     image: ImageLike,
     colors: Any = 256,

@@ -17,7 +17,7 @@ from clquant.color.order import permutation
 from clquant.color.palette import Palette, as_palette
 from clquant.color.values import as_array
 from clquant.images import files
-from clquant.runtime import Array, ClquantError, InvalidArgument, InvalidType
+from clquant.runtime import Array, ClquantError, InvalidArgument, InvalidType, reports_memory
 
 MOST_ICO_SIDE = 256
 # Formats that Pillow cannot write, or does not read again, with alpha.
@@ -42,6 +42,7 @@ _LOSSLESS: dict[str, dict[str, Any]] = {
 }
 
 
+@reports_memory
 class IndexedImage:
     """A picture as one palette index a pixel.
 

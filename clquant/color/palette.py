@@ -16,7 +16,7 @@ from clquant.color.css import ALLOWED, css_color
 from clquant.color.formats import registry
 from clquant.color.values import MOST_COLORS as MOST_COLORS
 from clquant.color.values import as_array, as_rgba, hex_texts, transparent_index, with_equal_alpha
-from clquant.runtime import InvalidArgument, InvalidType
+from clquant.runtime import InvalidArgument, InvalidType, reports_memory
 
 
 def _of_text(texts: list[Any] | tuple[Any, ...], argument: str) -> list[tuple[int, ...]]:
@@ -93,6 +93,7 @@ def without(colors: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8]) -> npt
     return colors[~np.isin(packed, taken)]
 
 
+@reports_memory
 class Palette:
     """Colours in a fixed order; immutable.
 

@@ -14,6 +14,7 @@ from clquant.halftone.halftoner import PinwheelHalftoner
 from clquant.halftone.pinwheel.bands import read_picture
 from clquant.halftone.serial.scan import serial_gray, serial_palette
 from clquant.images import HostImage, ImageLike
+from clquant.runtime import reports_memory
 
 
 @overload
@@ -34,6 +35,7 @@ def floyd_steinberg(
     queue: runtime.CommandQueue | None = ...,
     progress: runtime.ProgressCallback | None = ...,
 ) -> npt.NDArray[Any]: ...
+@reports_memory
 def floyd_steinberg(
     image: ImageLike,
     palette: Palette | npt.ArrayLike | None = None,

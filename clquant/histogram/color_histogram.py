@@ -15,12 +15,13 @@ from clquant.histogram.merging import HostCounts, checked_total, codes_of, color
 from clquant.images import Picture, files, several
 from clquant.images.batches import read_in_groups, session_of
 from clquant.images.folders import files_below
-from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback
+from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback, reports_memory
 
 # Counts of parts that wait to be merged, in colours: 12 bytes each.
 _MOST_WAITING = 1 << 23
 
 
+@reports_memory
 class ColorHistogram:
     """The distinct colours of pictures, and how many pixels have each.
 

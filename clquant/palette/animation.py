@@ -13,11 +13,12 @@ from clquant.color.formats import gif, gif_frames
 from clquant.color.indexed import IndexedImage
 from clquant.images import ImageLike, files, several
 from clquant.palette import engine
-from clquant.runtime import InvalidArgument, InvalidType, Progress, ProgressCallback
+from clquant.runtime import InvalidArgument, InvalidType, Progress, ProgressCallback, reports_memory
 
 DELAYS_MS = 10, 10 * gif.MAX_DELAY
 
 
+@reports_memory
 def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int | Sequence[int] = 40, loop: bool = True) -> bytes:
     """An animated GIF that shows every frame as it is, and as many of them: equal ones are not merged.
 
@@ -87,6 +88,7 @@ def _listed(frames: Any) -> list[Any]:
     return listed
 
 
+@reports_memory
 def save_gif(
     path: str | os.PathLike[str],
     frames: Iterable[IndexedImage],
@@ -112,6 +114,7 @@ def save_gif(
     files.write_bytes(path, gif_bytes(frames, delay_ms=delay_ms, loop=loop))
 
 
+@reports_memory
 def quantize_frames(
     learner: engine.PaletteEngine,
     frames: Iterable[ImageLike],

@@ -21,7 +21,7 @@ from clquant.mapping import lookup, pipeline
 from clquant.mapping.error import mean_squared_error
 from clquant.mapping.palette_on_device import METRICS
 from clquant.palette.target_quality import FewestColors, allowed_error
-from clquant.runtime import CommandQueue, HostResult, ProgressCallback, open_session
+from clquant.runtime import CommandQueue, HostResult, ProgressCallback, open_session, reports_memory
 
 
 def _checked(
@@ -34,6 +34,7 @@ def _checked(
     return as_palette(palette), find_dither(dither)
 
 
+@reports_memory
 def predict(
     image: ImageLike,
     palette: Palette | npt.ArrayLike,
@@ -82,6 +83,7 @@ def predict(
     return pipeline.indices(image, checked, color_space, queue, progress, metric=metric)
 
 
+@reports_memory
 def transform(
     image: ImageLike,
     palette: Palette | npt.ArrayLike,
@@ -106,6 +108,7 @@ def transform(
     return lookup.applied(chosen, checked, queue)
 
 
+@reports_memory
 def quantize(
     image: ImageLike,
     palette: Palette | npt.ArrayLike,

@@ -19,12 +19,13 @@ from clquant.quadtree.geometry import MAX_CHANNELS, Integers, morton, node_pixel
 from clquant.quadtree.leaf_list import LeafList
 from clquant.quadtree.levels import LeafStatistics, Levels, Statistics
 from clquant.quadtree.picture_statistics import PictureStatistics
-from clquant.runtime import InvalidArgument, InvalidType, Session, open_session
+from clquant.runtime import InvalidArgument, InvalidType, Session, open_session, reports_memory
 
 MAX_ARRAY_LEVEL = 13  # of a tree that `to_array` lays out: 89 million nodes
 _MANY = (np.ndarray, list, tuple)
 
 
+@reports_memory
 class Quadtree:
     """A picture's decomposition into uniform squares.
 

@@ -14,7 +14,7 @@ from clquant.color import spaces
 from clquant.images import ImageLike, Picture
 from clquant.quality.pair import Pair, Rows, bands
 from clquant.quality.similarity import band_bytes, half_window
-from clquant.runtime import Buffer, CommandQueue, InvalidArgument, Kernel, Program, Scope, Session, Total
+from clquant.runtime import Buffer, CommandQueue, InvalidArgument, Kernel, Program, Scope, Session, Total, reports_memory
 
 FORMULAS = ("ciede2000", "oklab")
 STEPS_PER_UNIT = 1 << 20  # of the integers that are summed
@@ -25,6 +25,7 @@ MAX_BAND = 1 << 30  # bytes: fewer pixels per work-item than llvmpipe's loops ha
 WINDOW_SIGMAS = 10 / 3  # radius of the blur's window: 5 pixels for the default
 
 
+@reports_memory
 def color_difference(
     original: ImageLike, result: ImageLike, formula: str = "ciede2000", *, queue: CommandQueue | None = None
 ) -> float:
@@ -71,6 +72,7 @@ def color_difference(
         return total.value() / (STEPS_PER_UNIT * pair.first.pixels)
 
 
+@reports_memory
 def blurred_color_difference(
     original: ImageLike,
     result: ImageLike,

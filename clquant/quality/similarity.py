@@ -11,7 +11,7 @@ from clquant import params
 from clquant.quality import definitions
 from clquant.quality.definitions import WINDOW, gaussian
 from clquant.quality.pair import Pair, Samples, as_pair, bands
-from clquant.runtime import CommandQueue, InvalidArgument, Session, Total
+from clquant.runtime import CommandQueue, InvalidArgument, Session, Total, reports_memory
 
 # Of a device: below, the rounding of 8-bit means would show; above, constants would not fit 64 bits.
 MIN_PEAK, MAX_PEAK = 128.0, 4096.0
@@ -21,6 +21,7 @@ BAND_BYTES = 1 << 28  # of means that are in memory at once
 CPU_BAND_BYTES = 1 << 21  # the same on CPUs, so that caches hold them
 
 
+@reports_memory
 def ssim(original: Samples, result: Samples, peak: float = 255.0, *, queue: CommandQueue | None = None) -> float:
     """Mean structural similarity of the pictures' luma.
 

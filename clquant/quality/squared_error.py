@@ -7,12 +7,13 @@ import numpy as np
 from clquant import params
 from clquant.quality import definitions
 from clquant.quality.pair import Pair, Samples, as_pair, bands
-from clquant.runtime import CommandQueue, Total
+from clquant.runtime import CommandQueue, Total, reports_memory
 
 SAMPLES_PER_ITEM = 1 << 9  # at least, so that small pictures have few sums
 MAX_BAND = 1 << 30  # bytes: fewer vectors per work-item than llvmpipe's loops have turns
 
 
+@reports_memory
 def mse(original: Samples, result: Samples, *, queue: CommandQueue | None = None) -> float:
     """Mean squared error over all samples.
 
@@ -42,6 +43,7 @@ def mse(original: Samples, result: Samples, *, queue: CommandQueue | None = None
     return squared_error(pair, queue) / (pair.first.pixels * pair.channels)
 
 
+@reports_memory
 def psnr(original: Samples, result: Samples, peak: float = 255.0, *, queue: CommandQueue | None = None) -> float:
     """Peak signal-to-noise ratio in decibels.
 

@@ -12,7 +12,7 @@ from clquant import params
 from clquant.quality import definitions
 from clquant.quality.fourier import BYTES, Transform
 from clquant.quality.pair import Pair, Samples, as_pair, bands
-from clquant.runtime import Buffer, CommandQueue, Kernel, Scope, Session, Total
+from clquant.runtime import Buffer, CommandQueue, Kernel, Scope, Session, Total, reports_memory
 
 CONTRAST = 0.525 * math.log(11.0) + 3.91  # cycles per degree at which the eye's gain is 1/e, at 11 cd/m^2
 LUMA_UNIT = 1000
@@ -21,6 +21,7 @@ FALLING_BITS = 6  # of a float's mantissa that name a piece
 SUM_BITS = 61  # of the energies' sum
 
 
+@reports_memory
 def visual_error(
     original: Samples, result: Samples, dpi: float = 300.0, inches: float = 9.5, *, queue: CommandQueue | None = None
 ) -> float:

@@ -26,6 +26,7 @@ from clquant.runtime.errors import (
     NoDeviceError,
     NotFittedError,
     StoppedError,
+    reports_memory,
 )
 from clquant.runtime.launch import PreparedLaunch, admitted
 from clquant.runtime.memory.job_cache import kept, release_memory
@@ -101,6 +102,7 @@ __all__ = [
     "profile",
     "profiling_queue",
     "release_memory",
+    "reports_memory",
     "seed_key",
     "sibling_queue",
 ]

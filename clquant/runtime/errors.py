@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import functools
+import inspect
+import types
+from collections.abc import Callable
 from types import TracebackType
+from typing import Any, TypeVar, cast
 
 import pyopencl as cl
 
@@ -80,6 +86,56 @@ def device_error(error: cl.Error, doing: str) -> DeviceError | DeviceMemoryError
     if isinstance(error, cl.MemoryError) or error.code in _OUT_OF_MEMORY:
         return DeviceMemoryError(f"the device ran out of memory in {doing}: {error}")
     return DeviceError(f"the device failed in {doing}: {error}")
+
+
+Thing = TypeVar("Thing", bound=Callable[..., Any] | type)
+
+
+def reports_memory(thing: Thing) -> Thing:
+    """A function, or a class with public methods, whose `MemoryError` is a `DeviceMemoryError` that says where it was.
+
+    Parameters
+    ----------
+    thing : callable or class
+        Of a class, its own methods and properties, not those it inherits.
+    """
+    if not isinstance(thing, type):
+        return cast(Thing, _reporting(thing))
+    for name, member in list(vars(thing).items()):
+        if name.startswith("_"):
+            continue
+        if isinstance(member, types.FunctionType):
+            setattr(thing, name, _reporting(member))
+        elif isinstance(member, classmethod | staticmethod):
+            setattr(thing, name, type(member)(_reporting(member.__func__)))
+        elif isinstance(member, property) and member.fget is not None:
+            setattr(thing, name, property(_reporting(member.fget), member.fset, member.fdel, member.__doc__))
+    return thing
+
+
+def _reporting(call: Callable[..., Any]) -> Callable[..., Any]:
+    if inspect.isgeneratorfunction(call):
+        return call  # what it calls reports
+
+    @functools.wraps(call)
+    def reporting(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return call(*args, **kwargs)
+        except (MemoryError, ImportError, OSError, RuntimeError) as error:
+            if isinstance(error, ClquantError) or not _tells_of_memory(error):
+                raise
+            raise DeviceMemoryError(f"the process ran out of memory in {call.__qualname__}: {error}") from error
+
+    return reporting
+
+
+def _tells_of_memory(error: Exception) -> bool:
+    """Whether an error of Python's own is about memory, with which libraries are loaded and threads started too."""
+    if isinstance(error, ImportError):
+        return "failed to map segment" in str(error) or "cannot allocate memory" in str(error).lower()
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    return isinstance(error, MemoryError) or "can't start new thread" in str(error)
 
 
 def text_of(value: object) -> str:

@@ -185,6 +185,7 @@ class Session:
     ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
         sizes = (global_size,) if isinstance(global_size, int | np.integer) else global_size
         groups = (local_size,) if isinstance(local_size, int | np.integer) else local_size
+        kernel.check_room(groups)
         if groups is None:
             return sizes, None
         if math.prod(groups) > self.limits.work_group:

@@ -8,7 +8,7 @@ import os
 
 from clquant import params
 from clquant.images import files
-from clquant.runtime import InvalidType
+from clquant.runtime import InvalidType, reports_memory
 from clquant.vq import container
 
 _KINDS = {
@@ -76,6 +76,7 @@ class ClvqInfo:
         return "\n".join(lines)
 
 
+@reports_memory
 def clvq_info(source: bytes | files.PathLike, *, max_pixels: int = container.MAX_PIXELS) -> ClvqInfo:
     """Read and check a .clvq file without decoding it.
 

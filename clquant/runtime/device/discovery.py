@@ -11,6 +11,7 @@ import pyopencl as cl
 
 from clquant.runtime.device.fork import check_process
 from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, NoDeviceError
+from clquant.runtime.memory.headroom import FOR_COMPILING, check_room, check_room_to_start
 from clquant.runtime.program.caches import avoid_unwritable_caches
 
 DEVICE_VARIABLE = "CLQUANT_DEVICE"
@@ -66,6 +67,7 @@ def list_devices() -> list[cl.Device]:
     """
     check_process()
     avoid_unwritable_caches()
+    check_room_to_start()
     found: list[cl.Device] = []
     try:
         platforms = cl.get_platforms()
@@ -206,6 +208,7 @@ def default_queue(device: cl.Device | str | None = None) -> cl.CommandQueue:
 def _new_queue(device: cl.Device) -> cl.CommandQueue:
     """A further in-order queue on the process's context of a device."""
     key = device.int_ptr
+    check_room(FOR_COMPILING, "making a queue")
     try:
         with _lock:
             if key not in _contexts:

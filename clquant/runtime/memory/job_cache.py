@@ -18,6 +18,7 @@ import pyopencl as cl
 from clquant.runtime.device.fork import check_process
 from clquant.runtime.device.siblings import clear_siblings
 from clquant.runtime.memory.buffer_pool import RECYCLER
+from clquant.runtime.memory.headroom import releases_memory
 from clquant.runtime.memory.pages import PAGES
 from clquant.runtime.memory.pinned import clear_pinned
 from clquant.runtime.memory.scope import Scope
@@ -88,6 +89,7 @@ class Keeper:
 
 
 KEEPER = Keeper()
+releases_memory(KEEPER.clear)
 
 
 @contextlib.contextmanager

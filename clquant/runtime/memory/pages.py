@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.runtime.memory.buffer_pool import Recycler
+from clquant.runtime.memory.headroom import releases_memory
 from clquant.runtime.memory.pinned import MOST_RESULT_BYTES, host_share
 from clquant.runtime.memory.scope import HOST_ALIGNMENT, PAGE, aligned_empty
 
@@ -101,3 +102,4 @@ class PagePool:
 
 
 PAGES = PagePool()
+releases_memory(PAGES.clear)

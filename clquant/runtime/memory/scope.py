@@ -16,7 +16,10 @@ from clquant.runtime.device.limits import Limits
 from clquant.runtime.errors import DeviceMemoryError, device_errors
 from clquant.runtime.memory.buffer_pool import MOST_SHARE, MOST_SHARE_OF_HOST, RECYCLER, Recycler
 from clquant.runtime.memory.buffer_pool import SMALLEST as SMALLEST_KEPT
+from clquant.runtime.memory.headroom import FOR_RUNNING, check_room, releases_memory
 from clquant.runtime.transfer.copy import Upload, drop_arrived, marker, order_commands, sent_in_turn
+
+releases_memory(RECYCLER.clear)
 
 # Zero-copy of a host array needs this alignment on the drivers that have it at all (Intel's guide: a page).
 HOST_ALIGNMENT = 64
@@ -30,6 +33,7 @@ FILLED_BYTES = 1 << 16
 
 def allocate(context: cl.Context, flags: int, nbytes: int, hostbuf: Any = None) -> cl.Buffer:
     """The one place where device memory is asked for (tests inject failures here)."""
+    check_room(nbytes + FOR_RUNNING, f"allocating {nbytes} bytes")
     with device_errors(f"allocating {nbytes} bytes"):
         if hostbuf is not None:
             return cl.Buffer(context, flags, hostbuf=hostbuf)
@@ -124,6 +128,9 @@ class Scope:
             raise DeviceMemoryError(
                 f"a buffer of {nbytes} bytes is over the device's limit of {self._limits.max_alloc} bytes"
             )
+        if self._limits.is_pocl and hostbuf is None:
+            # Else PoCL takes the memory at the first use, and a kernel that finds none ends the process.
+            flags |= cl.mem_flags.ALLOC_HOST_PTR
         return allocate(self._queue.context, flags, nbytes, hostbuf)
 
     def _keep(self, flags: int, nbytes: int, hostbuf: Any = None) -> cl.Buffer:

@@ -17,6 +17,7 @@ from typing import Any, cast
 import pyopencl as cl
 
 from clquant.runtime.errors import BuildError, DeviceError
+from clquant.runtime.memory.headroom import FOR_RUNNING, check_room, check_room_to_compile
 from clquant.runtime.program import build, pocl
 from clquant.runtime.program.caches import avoid_unwritable_caches, system_caches
 
@@ -41,6 +42,7 @@ class Kernel:
         self._threads = threading.local()
         self._work_group: dict[int, int] = {}
         self._spare: list[cl.Kernel] = []
+        self._launched: set[tuple[int, ...] | None] = set()
         self.native()  # an unknown name fails here, not at the first launch
 
     def native(self) -> cl.Kernel:
@@ -81,6 +83,24 @@ class Kernel:
             return cl.Kernel(self._program, self.name)
         except cl.Error as error:
             raise DeviceError(f"kernel {self.name!r}: {error}") from error
+
+    def check_room(self, groups: tuple[int, ...] | None) -> None:
+        """Refuse a launch for which there is no memory (see `clquant.runtime.memory.headroom`).
+
+        Parameters
+        ----------
+        groups : tuple of int or None
+            The work-group's size: PoCL compiles a kernel anew for each.
+
+        Raises
+        ------
+        DeviceMemoryError
+        """
+        if groups in self._launched:
+            check_room(FOR_RUNNING, f"kernel {self.name}")
+        else:
+            check_room_to_compile(f"kernel {self.name}")
+            self._launched.add(groups)
 
     def work_group(self, device: cl.Device) -> int:
         """Most work-items in a group that this compiled kernel admits on a device.
@@ -248,6 +268,7 @@ def _with_short_header(context: cl.Context, device: cl.Device, source: str) -> c
 
 
 def _compile(context: cl.Context, device: cl.Device, file: str, source: str) -> cl.Program:
+    check_room_to_compile(file)
     pocl.name_unknown_processor(device)
     path = _cache_path(device, source)
     if path is not None:
