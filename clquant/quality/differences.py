@@ -14,7 +14,17 @@ from clquant.color import spaces
 from clquant.images import ImageLike, Picture
 from clquant.quality.pair import Pair, Rows, bands
 from clquant.quality.similarity import band_bytes, half_window
-from clquant.runtime import Buffer, CommandQueue, InvalidArgument, Kernel, Program, Scope, Session, Total, reports_memory
+from clquant.runtime import (
+    Buffer,
+    CommandQueue,
+    InvalidArgument,
+    Kernel,
+    Program,
+    Scope,
+    Session,
+    Total,
+    reports_memory,
+)
 
 FORMULAS = ("ciede2000", "oklab")
 STEPS_PER_UNIT = 1 << 20  # of the integers that are summed
