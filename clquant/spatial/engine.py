@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from clquant.color.indexed import IndexedImage
-from clquant.images import ImageLike, several
-from clquant.palette.engine import PaletteEngine
+from clquant.images import ImageLike, read, several
+from clquant.palette.engine import PaletteEngine, weights_of
 from clquant.runtime import CommandQueue, ProgressCallback
 from clquant.spatial.fit import SpatialFit
 
@@ -80,7 +80,7 @@ class SpatialPalette(PaletteEngine):
         self.queue = queue
 
     def fit(
-        self, images: Any, sample_weight: Any = None, *, progress: ProgressCallback | None = None
+        self, images: Any, y: Any = None, sample_weight: Any = None, *, progress: ProgressCallback | None = None
     ) -> SpatialPalette:
         """Learn a palette from one image, or one that several share.
 
@@ -88,8 +88,10 @@ class SpatialPalette(PaletteEngine):
         ----------
         images : image, or list, tuple or iterator of images
             Whatever `clquant.images.read` takes.
+        y : None
+            Ignored, as in scikit-learn's pipelines.
         sample_weight : None
-            Refused: pixels are seen together, not each for itself.
+            Weights are refused, in the place of `y` too: pixels are seen together, not each for itself.
         progress : callable, optional
             Called with (done, total) rounds; returning False stops the job.
 
@@ -107,7 +109,7 @@ class SpatialPalette(PaletteEngine):
         StoppedError
             If `progress` returned False; what was learned before stands.
         """
-        self.palette_ = SpatialFit(self, several(images), sample_weight, progress).run()
+        self.palette_ = SpatialFit(self, several(images), weights_of(y, sample_weight), progress).run()
         return self
 
     def predict(self, image: ImageLike, dither: Any = "search", *, progress: ProgressCallback | None = None) -> Any:
@@ -125,7 +127,8 @@ class SpatialPalette(PaletteEngine):
         return super().quantize(image, dither, progress=progress)
 
     def fit_predict(
-        self, image: ImageLike, sample_weight: Any = None, *, progress: ProgressCallback | None = None
+        self, image: ImageLike, y: Any = None, sample_weight: Any = None, *, progress: ProgressCallback | None = None
     ) -> Any:
         """`fit` on one image, then `predict` of it, by search."""
-        return self.fit(image, sample_weight, progress=progress).predict(image, progress=progress)
+        picture = read(image)
+        return self.fit(picture, y, sample_weight, progress=progress).predict(picture, progress=progress)

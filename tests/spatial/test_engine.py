@@ -197,6 +197,6 @@ def test_refused_and_stopped(queue, sample):
         with pytest.raises(InvalidArgument, match=message):
             engine.fit(image)
     with pytest.raises(InvalidArgument, match="sample_weight is"):
-        SpatialPalette().fit(image, np.ones((32, 32)))
+        SpatialPalette().fit(image, sample_weight=np.ones((32, 32)))
     with pytest.raises(StoppedError):
         SpatialPalette(4, queue=queue).fit(image, progress=lambda done, _: done < 1)
