@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from clquant.color.indexed import IndexedImage
+from clquant.estimator import weights_of
 from clquant.images import ImageLike, read, several
-from clquant.palette.engine import PaletteEngine, weights_of
+from clquant.palette.engine import PaletteEngine
 from clquant.runtime import CommandQueue, ProgressCallback
 from clquant.spatial.fit import SpatialFit
 
