@@ -16,7 +16,8 @@ from clquant.dithering.eye import eye_kernel
 from clquant.dithering.phase_planes import PhasePlanes
 from clquant.dithering.search import MOST_SHARPNESS, REACH, WIDTH
 from clquant.dithering.search_steps import SearchPalette, ToggleSearch
-from clquant.histogram.counting import ColorCounts, count_colors
+from clquant.histogram.counting import count_colors
+from clquant.histogram.counts import ColorCounts
 from clquant.runtime import InvalidArgument, Progress, ProgressCallback, Session, open_session
 from clquant.spatial.atlas import Atlas, atlas_of, parts_of
 from clquant.spatial.solve import UNIT, best_changes
