@@ -64,6 +64,29 @@ __kernel void begin_search(__global const uchar *pixels, uint columns, uint rows
     state[cell] = nothing | (color.w == 255 ? OPAQUE : 0);
 }
 
+/* Gives entries to pixels that show nothing yet.
+ * NDRange: 2-D, columns by rows of the picture, a work-item a pixel. start (rows, columns) INDEX; all else as in
+ * begin_search. */
+__kernel void adopt_indices(__global const INDEX *start, uint columns, uint rows, __global const float4 *entries,
+                            __global float *errors, __global int *state, uint stride, ulong plane)
+{
+    const uint x = (uint)get_global_id(0), y = (uint)get_global_id(1);
+    if (x >= columns || y >= rows)
+        return;
+    const size_t cell = (4 * (y & 3) + (x & 3)) * plane + (size_t)((y >> 2) + MARGIN) * stride + (x >> 2) + MARGIN;
+    if (state[cell] == FIXED)
+        return;
+    const int entry = start[(size_t)y * columns + x];
+    const float4 shown = entries[entry];
+    errors[cell] += shown.x;
+    errors[cell + 17 * plane] += shown.y;
+    errors[cell + 34 * plane] += shown.z;
+#if DIMS == 4
+    errors[cell + 51 * plane] += shown.w;
+#endif
+    state[cell] = entry | (state[cell] & OPAQUE);
+}
+
 /* Decides all pixels of one phase from the same errors.
  * NDRange: 2-D, cells across by cells down, a work-item a cell. entries (colors + 1, 4) float: coordinates, of the last
  * one 0; norms (colors) float: their squared lengths, very large for an entry that is not to be taken; transparent: the

@@ -25,6 +25,7 @@ HELP = "halftone pictures by pinwheel error diffusion"
 EPILOG = """examples:
   clquant halftone photo.jpg --gray                   writes photo-halftone.png beside it, 1 bit a pixel
   clquant halftone photo.jpg --gray --levels 16 -o epaper.png
+  clquant halftone photo.jpg --gray --refine 3        fewer grains to be seen; slower
   clquant halftone photo.jpg --palette epaper.gpl -o six-colours.png
   clquant halftone scans/ --gray -o out/              every picture of a folder
   cat photo.jpg | clquant halftone - --gray > photo.png
@@ -60,6 +61,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--space", choices=spaces.NAMES, help="with --palette: where colours are compared with its (default: srgb)"
     )
     parser.add_argument("--noise", type=float, default=0.0, metavar="X", help="threshold noise, 0 to 1 (default: 0)")
+    parser.add_argument(
+        "--refine",
+        type=int,
+        default=0,
+        metavar="P",
+        help="passes of direct binary search, 0 to 16 (default: 0)",
+    )
+    parser.add_argument("--dpi", type=float, help="with --refine: pixels per inch (default: 300)")
+    parser.add_argument("--inches", type=float, help="with --refine: distance of the eye (default: 9.5)")
     parser.add_argument("--linear", action="store_true", help="diffuse errors in linear light")
     parser.add_argument("--seed", type=int, default=0, help="seed of start errors and noise (default: 0)")
     common.add_device(parser)
@@ -69,6 +79,9 @@ def run(args: argparse.Namespace) -> int:
     """Halftone every input."""
     if args.palette is None:
         common.refuse(args, ["space"], "without --palette; allowed: with --palette")
+    if not args.refine:
+        common.refuse(args, ["dpi", "inches"], "without --refine; allowed: with --refine")
+    seen = {name: getattr(args, name) for name in ("dpi", "inches") if getattr(args, name) is not None}
     sources = inputs.expand(args.inputs)
     places = Outputs(sources, [args.palette])
     targets = places.each(args.output, lambda source: f"{source.stem}-halftone.png")
@@ -89,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
         begin = time.perf_counter()
         picture = _pixels(source, args.gray)
         with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
-            data = _halftoned(halftoner, picture, kind, target, progress)
+            data = _halftoned(halftoner, picture, kind, target, {"refine": args.refine, **seen, "progress": progress})
         places.write(target, data)
         seconds = time.perf_counter() - begin
         height, width = picture.shape[:2]
@@ -117,7 +130,7 @@ def _pixels(source: Source, gray: bool) -> np.ndarray[Any, np.dtype[np.uint8]]:
     return pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
 
 
-def _halftoned(halftoner: PinwheelHalftoner, picture: Any, kind: str, target: str, progress: Any) -> bytes:
+def _halftoned(halftoner: PinwheelHalftoner, picture: Any, kind: str, target: str, how: dict[str, Any]) -> bytes:
     if halftoner.palette is not None:
-        return halftoner.quantize(picture, progress=progress).to_bytes(kind)
-    return picture_bytes(halftoner.to_pil(picture, progress=progress), kind, target)
+        return halftoner.quantize(picture, **how).to_bytes(kind)
+    return picture_bytes(halftoner.to_pil(picture, **how), kind, target)

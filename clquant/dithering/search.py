@@ -10,13 +10,24 @@ import numpy.typing as npt
 from clquant import images, params
 from clquant.color import spaces
 from clquant.color.palette import Palette, as_palette
+from clquant.color.spaces import Space
 from clquant.dithering import opponent
 from clquant.dithering.eye import eye_kernel
 from clquant.dithering.phase_planes import MARGIN, PHASES, SIDE, PhasePlanes
 from clquant.dithering.registry import register_dither
 from clquant.dithering.search_steps import SearchPalette, ToggleSearch, bytes_per_row_of_cells
 from clquant.images import ImageLike, Picture
-from clquant.runtime import Array, CommandQueue, HostResult, Progress, ProgressCallback, Session, open_session
+from clquant.runtime import (
+    Array,
+    Buffer,
+    CommandQueue,
+    HostResult,
+    Progress,
+    ProgressCallback,
+    Scope,
+    Session,
+    open_session,
+)
 
 REACH = 5
 WIDTH = 1.4
@@ -101,19 +112,61 @@ class SearchDither:
         session = open_session(queue, images.device_arrays([picture]))
         space = spaces.space(color_space, checked.has_alpha or picture.channels == 4)
         kernel = eye_kernel(REACH, WIDTH, sharpness, opponent.most_error(space))
-        with session.scope() as scope:
-            searched = SearchPalette(session, scope, checked, space)
-            result = _Searching(session, picture, searched, kernel, passes).run(report, checked.index_dtype)
-            if picture.channels == 4:
-                searched.check_transparency()
-        return session.hand_over(result) if isinstance(result, Array) else result.array()
+        return search_entries(session, picture, checked, space, kernel, passes, report)
+
+
+def search_entries(
+    session: Session,
+    picture: Picture,
+    palette: Palette,
+    space: Space,
+    kernel: npt.NDArray[np.int32],
+    passes: int,
+    progress: Progress,
+    start: Any = None,
+) -> Any:
+    """Palette indices of a picture after some passes.
+
+    Parameters
+    ----------
+    session : Session
+    picture : Picture
+    palette : Palette
+    space : Space
+        With alpha where pixels or palette have it.
+    kernel : ndarray
+        Of `clquant.dithering.eye.eye_kernel`.
+    passes : int
+    progress : Progress
+        Told (done, total) passes.
+    start : ndarray or device array, optional
+        (H, W) indices to begin with, where the picture is; default: the nearest entries.
+
+    Returns
+    -------
+    ndarray or pyopencl.array.Array
+        (H, W) of the palette's index dtype; on the device for a device array.
+
+    Raises
+    ------
+    InvalidArgument
+        If the picture has pixels of alpha 0 and the palette no such entry.
+    StoppedError
+        If the callback returned False.
+    """
+    with session.scope() as scope:
+        searched = SearchPalette(session, scope, palette, space)
+        result = _Searching(session, picture, searched, kernel, passes, start).run(progress, palette.index_dtype)
+        if picture.channels == 4:
+            searched.check_transparency()
+    return session.hand_over(result) if isinstance(result, Array) else result.array()
 
 
 class _Searching:
     """One picture in search of its entries, in bands of rows that fit the device.
 
     A band is searched with so many rows around it that what is missing beyond them cannot reach it: deciding a phase
-    takes an error at most `REACH` rows farther.
+    takes an error no farther than the kernel reaches.
     """
 
     def __init__(
@@ -123,13 +176,15 @@ class _Searching:
         palette: SearchPalette,
         kernel: npt.NDArray[np.int32],
         passes: int,
+        start: Any,
     ) -> None:
         self._session = session
         self._picture = picture
         self._palette = palette
         self._kernel = kernel
         self._passes = passes
-        self._halo = -(-passes * PHASES * REACH // SIDE) * SIDE
+        self._start = start
+        self._halo = -(-passes * PHASES * (len(kernel) // 2) // SIDE) * SIDE
 
     def run(self, progress: Progress, index_dtype: npt.DTypeLike) -> Array | HostResult:
         """The indices, on the device or on their way to the host."""
@@ -158,7 +213,7 @@ class _Searching:
         with session.scope() as scope:
             pixels = self._picture.upload(session, scope, first, last)
             search = ToggleSearch(scope, self._palette, layout, self._kernel)
-            search.begin(pixels, self._picture.channels)
+            search.begin(pixels, self._picture.channels, self._begun(scope, first, last))
             for step in range(self._passes):
                 search.improve()
                 if progress.wanted:
@@ -171,6 +226,18 @@ class _Searching:
             else:
                 search.store(images.buffer_of(result), row0 - first, row1 - row0, row0 * layout.columns)
         progress.report(self._passes + 1, self._passes + 1)
+
+    def _begun(self, scope: Scope, first: int, last: int) -> Buffer | None:
+        """What rows begin with, if they do not with their nearest entries."""
+        if self._start is None:
+            return None
+        if not isinstance(self._start, Array):
+            return scope.upload(np.ascontiguousarray(self._start[first:last]))
+        row_bytes = self._start.shape[1] * self._start.dtype.itemsize
+        rows = scope.empty((last - first) * row_bytes)
+        begin = self._start.offset + first * row_bytes
+        self._session.copy(rows, images.buffer_of(self._start), (last - first) * row_bytes, begin)
+        return rows
 
 
 def _result(session: Session, picture: Picture, dtype: npt.DTypeLike) -> Array | HostResult:

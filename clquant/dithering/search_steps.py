@@ -133,8 +133,8 @@ class ToggleSearch:
             return {}
         return {"CHANNELS": channels, "INDEX": self._palette.index_type, **self._palette.space.constants()}
 
-    def begin(self, pixels: Buffer, channels: int) -> None:
-        """Queue the start: every pixel takes its nearest entry.
+    def begin(self, pixels: Buffer, channels: int, start: Buffer | None = None) -> None:
+        """Queue the start: every pixel takes its nearest entry, or the one that is given.
 
         Parameters
         ----------
@@ -142,6 +142,8 @@ class ToggleSearch:
             (rows, columns, channels) uint8.
         channels : int
             1, 3 or 4.
+        start : pyopencl.Buffer, optional
+            (rows, columns) of the palette's index dtype.
         """
         palette, layout = self._palette, self.layout
         constants = {"DIMS": palette.space.dims, **self._pixel_constants(PORTABLE, channels)}
@@ -155,6 +157,16 @@ class ToggleSearch:
             *(np.int32(palette.count), np.int32(palette.transparent), palette.missing),
             *(self.errors, self.state, np.uint32(layout.stride), np.uint64(layout.plane)),
         )
+        if start is not None:
+            adopt = self._session.program(PORTABLE.file, **constants).kernel("adopt_indices")
+            self._session.launch(
+                adopt,
+                (layout.columns, layout.rows),
+                self._group(adopt),
+                *(start, np.uint32(layout.columns), np.uint32(layout.rows), palette.entries),
+                *(self.errors, self.state, np.uint32(layout.stride), np.uint64(layout.plane)),
+            )
+            return
         # The error of a pixel that shows nothing is minus itself: the entry nearest to 0 minus that is its own nearest.
         self._decide(np.ones((1, 1), np.int32))
 

@@ -20,6 +20,14 @@ from clquant.halftone.pinwheel.palette import VectorSettings, pinwheel_palette
 from clquant.halftone.pinwheel.paths import SCANS
 from clquant.halftone.pinwheel.plan import Settings
 from clquant.halftone.pinwheel.tones import make_tones
+from clquant.halftone.refine import (
+    MOST_LEVELS,
+    MOST_PASSES,
+    Refinement,
+    refined,
+    refined_entries,
+    refinement_kernel,
+)
 from clquant.halftone.tables import UNITS, WeightTables, constant_tables, trained_tables
 from clquant.images import HostImage, ImageLike
 
@@ -163,14 +171,35 @@ class PinwheelHalftoner(Estimator):
 
     @overload
     def transform(
-        self, image: runtime.Array, *, output: str = "values", progress: runtime.ProgressCallback | None = None
+        self,
+        image: runtime.Array,
+        *,
+        output: str = ...,
+        refine: int = ...,
+        dpi: float = ...,
+        inches: float = ...,
+        progress: runtime.ProgressCallback | None = ...,
     ) -> runtime.Array: ...
     @overload
     def transform(
-        self, image: HostImage, *, output: str = "values", progress: runtime.ProgressCallback | None = None
+        self,
+        image: HostImage,
+        *,
+        output: str = ...,
+        refine: int = ...,
+        dpi: float = ...,
+        inches: float = ...,
+        progress: runtime.ProgressCallback | None = ...,
     ) -> npt.NDArray[Any]: ...
     def transform(
-        self, image: ImageLike, *, output: str = "values", progress: runtime.ProgressCallback | None = None
+        self,
+        image: ImageLike,
+        *,
+        output: str = "values",
+        refine: int = 0,
+        dpi: float = 300.0,
+        inches: float = 9.5,
+        progress: runtime.ProgressCallback | None = None,
     ) -> npt.NDArray[np.uint8] | runtime.Array:
         """Halftone a picture: each of gray, or red, green and blue by itself, alpha unchanged; or to the palette.
 
@@ -185,8 +214,15 @@ class PinwheelHalftoner(Estimator):
             "values": output levels as 0..255; "levels": their numbers 0..levels - 1; "bits": of a gray picture at
             two levels, eight pixels a byte, the leftmost in the highest bit, rows padded with 0. With a palette the
             result is indices, whatever is asked of these.
+        refine : int
+            0 to 16 passes of direct binary search over the halftone, of at most 16 levels: pixels change levels, or
+            places with a neighbour, where that lowers the visible error; with a palette they change entries (see
+            `clquant.SearchDither`). Three are nearly as good as more.
+        dpi, inches : float
+            For `refine`: pixels per inch, and the distance from which they are seen, as `clquant.quality.visual_error`
+            takes them.
         progress : callable, optional
-            Called with (rows done, rows); returning False stops the job.
+            Called with (rows done, rows), or with `refine` (passes done, passes); returning False stops the job.
 
         Returns
         -------
@@ -206,11 +242,16 @@ class PinwheelHalftoner(Estimator):
         """
         kind = params.choice("output", output, OUTPUTS)
         report = runtime.Progress(params.callback("progress", progress))
+        passes = params.integer("refine", refine, 0, MOST_PASSES)
         if self.palette is not None:
             vector, palette = self._vector_settings(), as_palette(self.palette)
             picture = read_picture(image)
             session = runtime.open_session(self.queue, images.device_arrays([picture]))
-            return pinwheel_palette(session, picture, palette, vector, report)
+            if not passes:
+                return pinwheel_palette(session, picture, palette, vector, report)
+            start = pinwheel_palette(session, picture, palette, vector, runtime.Progress(None))
+            space = "linear" if vector.linear else vector.color_space
+            return refined_entries(session, picture, start, palette, space, passes, (dpi, inches), report)
         settings = self._settings()
         picture = read_picture(image)
         if kind == "bits" and (picture.channels != 1 or settings.levels != 2):
@@ -218,20 +259,39 @@ class PinwheelHalftoner(Estimator):
                 f"output is 'bits' for {picture.channels} channels at {settings.levels} levels; "
                 "allowed: gray pictures at 2 levels"
             )
+        if passes and settings.levels > MOST_LEVELS:
+            raise runtime.InvalidArgument(
+                f"refine is {passes} at {settings.levels} levels; allowed: at {MOST_LEVELS} levels at most"
+            )
         session = runtime.open_session(self.queue, images.device_arrays([picture]))
         if kind == "values":
             shown = make_tones(settings.levels, settings.linear).output
         else:
             shown = np.arange(settings.levels, dtype=np.uint8)
-        result = halftone(session, picture, settings, shown, report)
+        if passes:
+            numbers = np.arange(settings.levels, dtype=np.uint8)
+            begun = images.read(halftone(session, picture, settings, numbers, runtime.Progress(None)))
+            tones = make_tones(settings.levels, settings.linear).output
+            how = Refinement(passes, refinement_kernel(dpi, inches), settings.linear, tones, shown)
+            result = refined(session, picture, begun, how, report)
+        else:
+            result = halftone(session, picture, settings, shown, report)
         return pack_bits(session, result, picture) if kind == "bits" else result
 
-    def quantize(self, image: ImageLike, *, progress: runtime.ProgressCallback | None = None) -> IndexedImage:
+    def quantize(
+        self,
+        image: ImageLike,
+        *,
+        refine: int = 0,
+        dpi: float = 300.0,
+        inches: float = 9.5,
+        progress: runtime.ProgressCallback | None = None,
+    ) -> IndexedImage:
         """The halftone to the palette, as indices and palette.
 
         Parameters
         ----------
-        image, progress
+        image, refine, dpi, inches, progress
             As `transform` takes them.
 
         Returns
@@ -246,14 +306,23 @@ class PinwheelHalftoner(Estimator):
         """
         if self.palette is None:
             raise runtime.InvalidArgument("palette is None; quantize needs a palette")
-        return IndexedImage.of_own(self.transform(image, progress=progress), as_palette(self.palette))
+        found: Any = self.transform(image, refine=refine, dpi=dpi, inches=inches, progress=progress)
+        return IndexedImage.of_own(found, as_palette(self.palette))
 
-    def to_pil(self, image: ImageLike, *, progress: runtime.ProgressCallback | None = None) -> PIL.Image.Image:
+    def to_pil(
+        self,
+        image: ImageLike,
+        *,
+        refine: int = 0,
+        dpi: float = 300.0,
+        inches: float = 9.5,
+        progress: runtime.ProgressCallback | None = None,
+    ) -> PIL.Image.Image:
         """The halftone as a PIL image: "1" for gray at two levels, else "L", "RGB" or "RGBA"; with a palette "P".
 
         Parameters
         ----------
-        image, progress
+        image, refine, dpi, inches, progress
             As `transform` takes them.
 
         Returns
@@ -265,8 +334,9 @@ class PinwheelHalftoner(Estimator):
         As `transform`.
         """
         if self.palette is not None:
-            return self.quantize(image, progress=progress).to_pil()
-        result: Any = self.transform(image, progress=progress)
+            made = self.quantize(image, refine=refine, dpi=dpi, inches=inches, progress=progress)
+            return made.to_pil()
+        result: Any = self.transform(image, refine=refine, dpi=dpi, inches=inches, progress=progress)
         values = result.get() if isinstance(result, runtime.Array) else result
         pixels = values[:, :, 0] if values.ndim == 3 and values.shape[2] == 1 else values
         picture = PIL.Image.fromarray(pixels)

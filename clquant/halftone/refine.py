@@ -1,0 +1,307 @@
+"""Direct binary search: a halftone refined for what the eye sees; see `cl/halftone/refine.cl`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import images, params
+from clquant.color import spaces
+from clquant.color.palette import Palette
+from clquant.color.spaces import linear_table
+from clquant.dithering import opponent
+from clquant.dithering.eye import eye_kernel, kernel_width
+from clquant.dithering.phase_planes import (
+    LANES,
+    MARGIN,
+    ORDER,
+    PHASES,
+    SIDE,
+    PhasePlanes,
+    PhaseSteps,
+    row_stride,
+)
+from clquant.dithering.search import SearchDither, search_entries
+from clquant.images import Picture
+from clquant.runtime import Array, Buffer, HostResult, Progress, Scope, Session, Variant
+
+MOST_LEVELS = 16
+MOST_PASSES = 16
+# Values of black and white.
+WHITE = 1020
+# Neighbours of a pixel, and itself, row by row.
+AROUND = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
+# A neighbour's errors are looked at a pixel farther, still within a plane's margins.
+MOST_REACH = 7
+GROUP = 64
+
+IN_LANES = Variant("lanes", "halftone/refine_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator)
+PORTABLE = Variant("portable", "halftone/refine.cl")
+VARIANTS = (IN_LANES, PORTABLE)
+
+
+def refinement_kernel(
+    dpi: float, inches: float, sharpness: float = 0.0, most_error: int = WHITE
+) -> npt.NDArray[np.int32]:
+    """The eye's kernel for a distance.
+
+    Parameters
+    ----------
+    dpi, inches : float
+        Pixels per inch, and the distance from which they are seen.
+    sharpness : float
+    most_error : int
+        As `clquant.dithering.eye.eye_kernel` takes them.
+
+    Raises
+    ------
+    InvalidArgument
+        If they are too small, and the distance too great, for exact sums.
+    """
+    width = kernel_width(params.real("dpi", dpi, 1, 1e6), params.real("inches", inches, 0.01, 1e6))
+    reach = min(max(round(4.5 * width), 2), MOST_REACH)
+    return eye_kernel(reach, max(width, 0.1), sharpness, most_error)
+
+
+def refined_entries(
+    session: Session,
+    picture: Picture,
+    start: Any,
+    palette: Palette,
+    color_space: str,
+    passes: int,
+    seen: tuple[float, float],
+    progress: Progress,
+) -> npt.NDArray[np.uint8] | Array:
+    """Palette indices of a picture, searched from those of its halftone.
+
+    Parameters
+    ----------
+    session : Session
+    picture : Picture
+    start : ndarray or device array
+        (H, W) indices, where the picture is.
+    palette : Palette
+    color_space : str
+    passes : int
+    seen : (float, float)
+        `dpi` and `inches` of `refinement_kernel`.
+    progress : Progress
+        Told (done, total) passes.
+
+    Returns
+    -------
+    ndarray or device array
+        As `start`.
+
+    Raises
+    ------
+    InvalidArgument, StoppedError
+        As `clquant.dithering.search.search_entries`.
+    """
+    space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
+    kernel = refinement_kernel(*seen, SearchDither().sharpness, opponent.most_error(space))
+    found: npt.NDArray[np.uint8] | Array = search_entries(
+        session, picture, palette, space, kernel, passes, progress, start
+    )
+    return found
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """What a halftone is refined by.
+
+    Attributes
+    ----------
+    passes : int
+        How often each pixel is decided, 1 to `MOST_PASSES`.
+    kernel : ndarray
+        Of `refinement_kernel`.
+    linear : bool
+        Whether light counts instead of encoded values.
+    levels : ndarray
+        (n,) uint8: the output levels, ascending.
+    shown : ndarray
+        (n,) uint8: what is written for each.
+    """
+
+    passes: int
+    kernel: npt.NDArray[np.int32]
+    linear: bool
+    levels: npt.NDArray[np.uint8]
+    shown: npt.NDArray[np.uint8]
+
+    @property
+    def tones(self) -> npt.NDArray[np.int32]:
+        """(256,) int32: values of 8-bit levels, 0 to `WHITE`."""
+        return linear_table(WHITE) if self.linear else np.arange(256, dtype=np.int32) * (WHITE // 255)
+
+
+def refined(
+    session: Session, picture: Picture, start: Picture, how: Refinement, progress: Progress
+) -> npt.NDArray[np.uint8] | Array:
+    """A halftone's output after some passes, of each channel by itself, alpha as it is.
+
+    Parameters
+    ----------
+    session : Session
+    picture, start : Picture
+        What is shown; and its halftone as level numbers, of equal shape.
+    how : Refinement
+    progress : Progress
+        Told (done, total) passes.
+
+    Returns
+    -------
+    ndarray or device array
+        Of the picture's shape; a device array where it is one.
+
+    Raises
+    ------
+    StoppedError
+        If the callback returned False.
+    """
+    result: Array | HostResult
+    if picture.on_device:
+        result = session.new_array(picture.shape, np.uint8)
+    else:
+        result = HostResult(session, picture.shape, np.uint8)
+    # Deciding a phase looks this many rows around, and changes one more.
+    halo = -(-how.passes * PHASES * (len(how.kernel) // 2 + 2) // SIDE) * SIDE
+    bands = _bands(session, picture, halo)
+    for number, (row0, row1) in enumerate(bands):
+        first, last = max(row0 - halo, 0), min(row1 + halo, picture.height)
+        part = progress.part(number * how.passes, len(bands) * how.passes)
+        with session.scope() as scope:
+            pixels, begun = (p.upload(session, scope, first, last) for p in (picture, start))
+            layout = PhasePlanes(last - first, picture.width)
+            searches = [
+                _Channel(session, scope, layout, how, (pixels, begun, picture.channels, channel))
+                for channel in range(min(picture.channels, 3))
+            ]
+            for done in range(how.passes):
+                for search in searches:
+                    search.improve()
+                if part.wanted:
+                    session.finish()
+                part.report(done + 1, how.passes)
+            row_bytes = picture.width * picture.channels
+            rows = row1 - row0
+            if isinstance(result, HostResult):
+                out, offset = result.room(scope, row0, row1), 0
+            else:
+                out, offset = images.buffer_of(result), row0 * row_bytes
+            if picture.channels == 4:
+                session.copy(out, begun, rows * row_bytes, (row0 - first) * row_bytes, offset)
+            for search in searches:
+                search.store(out, row0 - first, rows, offset)
+            if isinstance(result, HostResult):
+                result.store(scope, row0, row1, out)
+    return session.hand_over(result) if isinstance(result, Array) else result.array()
+
+
+def _bands(session: Session, picture: Picture, halo: int) -> list[tuple[int, int]]:
+    """Half-open rows, each of which begins at a multiple of `SIDE`."""
+    rows = (session.limits.max_alloc // (4 * PHASES * row_stride(picture.width)) - 2 * MARGIN) * SIDE
+    if rows >= picture.height:
+        return [(0, picture.height)]
+    rows = max(rows - 2 * halo, SIDE)
+    return [(row, min(row + rows, picture.height)) for row in range(0, picture.height, rows)]
+
+
+class _Channel:
+    """One channel of a band of rows on the device."""
+
+    def __init__(
+        self,
+        session: Session,
+        scope: Scope,
+        layout: PhasePlanes,
+        how: Refinement,
+        source: tuple[Buffer, Buffer, int, int],
+    ) -> None:
+        self._session = session
+        self._layout = layout
+        self._channels, self._channel = source[2:]
+        self._values = scope.copy_of(how.tones[how.levels])
+        self._levels = np.int32(len(how.levels))
+        self._shown = scope.copy_of(how.shown)
+        reach = len(how.kernel) // 2
+        self._middle = np.int32(how.kernel[reach, reach])
+        self._send_taps(scope, how.kernel)
+        cells = PHASES * layout.plane
+        self._errors, self._state = scope.empty(4 * cells), scope.empty(4 * cells)
+        self._actions = scope.empty(4 * layout.plane)
+        session.fill(self._errors, np.float32(0), 4 * cells)
+        session.fill(self._state, np.int32(-1), 4 * cells)
+        program, form = session.program(PORTABLE.file), session.choose(VARIANTS)
+        self._decide = session.program(form.file).kernel("decide_phase")
+        self._lanes = LANES if form is IN_LANES else 1
+        self._apply, self._store = program.kernel("apply_phase"), program.kernel("store_levels")
+        begin = program.kernel("begin_refinement")
+        session.launch(
+            begin,
+            (layout.columns, layout.rows),
+            self._group(begin),
+            *(source[0], source[1], np.uint32(layout.columns), np.uint32(layout.rows)),
+            *(np.uint32(self._channels), np.uint32(self._channel), scope.copy_of(how.tones), self._values),
+            *(self._errors, self._state, np.uint32(layout.stride), np.uint64(layout.plane)),
+        )
+
+    def _send_taps(self, scope: Scope, kernel: npt.NDArray[np.int32]) -> None:
+        """What `decide_phase` reads: errors around a pixel and its neighbours, by phase."""
+        reach, places = len(kernel) // 2, PhaseSteps(self._layout)
+        window = np.zeros((len(AROUND), 2 * reach + 3, 2 * reach + 3), np.int32)
+        for around, (dy, dx) in zip(window, AROUND, strict=True):
+            around[1 + dy : 2 + dy + 2 * reach, 1 + dx : 2 + dx + 2 * reach] = kernel
+        used = np.asarray(window.any(axis=0))
+        weights = window[:, used].T.astype(np.float32)
+        apart = np.full((3, 3), 1, np.int32)
+        difference = kernel[reach, reach] - kernel[reach - 1 : reach + 2, reach - 1 : reach + 2]
+        offsets = [places.taps(phase, used.astype(np.int32))[:, 0] for phase in range(PHASES)]
+        neighbours = [
+            np.stack([places.taps(phase, apart)[:, 0], difference.ravel()], axis=1) for phase in range(PHASES)
+        ]
+        self._taps = np.uint32(len(weights))
+        self._offsets = scope.copy_of(np.concatenate(offsets).astype(np.int32))
+        self._weights = scope.copy_of(np.ascontiguousarray(weights))
+        self._neighbours = scope.copy_of(np.concatenate(neighbours).astype(np.int32))
+
+    def improve(self) -> None:
+        """Queue one pass."""
+        layout = self._layout
+        across, down = layout.cells_across, layout.cells_down
+        where = (np.uint32(across), np.uint32(down), np.uint32(layout.stride), np.uint64(layout.plane))
+        for phase in ORDER:
+            self._session.launch(
+                self._decide,
+                (-(-across // self._lanes), down),
+                self._group(self._decide),
+                *(self._errors, self._state, self._values, self._levels, self._offsets, self._weights),
+                *(np.uint32(phase * int(self._taps)), self._taps, self._neighbours, self._middle),
+                *(np.uint32(phase), *where, self._actions),
+            )
+            self._session.launch(
+                self._apply,
+                (across, down),
+                self._group(self._apply),
+                *(self._errors, self._state, self._values, self._neighbours, np.uint32(phase), *where, self._actions),
+            )
+
+    def store(self, out: Buffer, first_row: int, rows: int, offset: int) -> None:
+        """Queue the writing of the output of some of the band's rows, behind `offset` bytes."""
+        layout = self._layout
+        self._session.launch(
+            self._store,
+            (layout.columns, rows),
+            self._group(self._store),
+            *(self._state, np.uint32(layout.stride), np.uint64(layout.plane), self._values, self._levels, self._shown),
+            *(out, np.uint32(layout.columns), np.uint32(rows), np.uint32(first_row), np.uint64(offset)),
+            *(np.uint32(self._channels), np.uint32(self._channel)),
+        )
+
+    def _group(self, kernel: Any) -> tuple[int, int]:
+        return self._session.work_group_size(kernel, GROUP), 1
