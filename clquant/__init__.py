@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         StoppedError,
         empty_pinned,
     )
-    from clquant.spatial import SpatialPalette
     from clquant.vq import ClvqInfo, VQCodec, clvq_info
 
 __version__ = "0.1.0"
@@ -80,7 +79,6 @@ _HOMES = {
         "StoppedError",
         "empty_pinned",
     ),
-    "clquant.spatial": ("SpatialPalette",),
     "clquant.vq": (
         "ClvqInfo",
         "VQCodec",
@@ -114,7 +112,6 @@ __all__ = [
     "Quadtree",
     "QuadtreeBuilder",
     "SearchDither",
-    "SpatialPalette",
     "StoppedError",
     "VQCodec",
     "WeightTables",

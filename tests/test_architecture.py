@@ -22,7 +22,7 @@ ROWS = (
     ("dithering",),
     ("palette",),
     ("kmeans", "neuquant", "halftone", "vq", "quadtree", "spatial"),
-    ("one_call", "panel"),
+    ("one_call",),
     ("__init__",),
     ("video", "dask"),
     ("cli",),

@@ -1,48 +1,20 @@
-/* Side-match vector quantization (T. Kim, "Side match and overlap match vector quantizers for images", 1992): a block
- * is coded by its codeword's rank in a state codebook, the STATE codewords that best continue the blocks above and to
- * the left.
+/* Side-match vector quantization (T. Kim, "Side match and overlap match vector quantizers for images", 1992) on the
+ * contexts of .clvq files: a block may take another codeword than the nearest, if that is among the STATE likeliest
+ * between the blocks above and to the left, its state codebook, and not much worse. The decoder needs to know nothing
+ * of it.
  *
- * Side-match distance of a codeword: squared differences between its first row and the last row of the codeword above,
- * plus those between its first column and the last column of the codeword to the left; at most 65025 (P + Q) C < 2^24,
- * as blocks have at most 256 pixels. Codewords are ranked by this distance, the lower index first on ties.
+ * One launch looks at the blocks of one anti-diagonal of every band, which do not depend on each other; a group works
+ * on one block.
  *
- * One launch codes blocks of one anti-diagonal, which do not depend on each other; a group works on one block.
- *
- * Constants: P, Q, C (block rows, block columns, channels), STATE (1..255).
+ * Constants: P, Q, C, ALIGNED (vq/block.h), BUCKET, BUCKETS (vq/contexts.cl), INDEX (uchar or ushort), PAIRS
+ * (vq/band_model.h), STATE (1..255).
  */
-#define ROW_BYTES (Q * C)
-#define K (P * Q * C)
-#define ESCAPE 255
-#define DISTANCE_BITS 24
+#include "vq/block.h"
+#include "vq/band_model.h"
 
-inline uint side_distance(__global const uchar *above, __global const uchar *left, __global const uchar *codeword)
+inline uint squared_error(__local const uchar *block, __global const uchar *codeword)
 {
-    uint sum = 0;
-    for (uint x = 0; x < ROW_BYTES; ++x) {
-        const int difference = (int)above[K - ROW_BYTES + x] - (int)codeword[x];
-        sum += (uint)(difference * difference);
-    }
-    for (uint y = 0; y < P; ++y)
-        for (uint c = 0; c < C; ++c) {
-            const int difference = (int)left[(y + 1) * ROW_BYTES - C + c] - (int)codeword[y * ROW_BYTES + c];
-            sum += (uint)(difference * difference);
-        }
-    return sum;
-}
-
-/* The side-match distances of the codewords begin .. end - 1 for the block `here`. */
-inline void measure_sides(__global const uchar *codebook, __global const ushort *chosen, size_t here, uint columns,
-                          uint begin, uint end, __global uint *distances)
-{
-    __global const uchar *above = codebook + (size_t)chosen[here - columns] * K;
-    __global const uchar *left = codebook + (size_t)chosen[here - 1] * K;
-    for (uint j = begin; j < end; ++j)
-        distances[j] = side_distance(above, left, codebook + (size_t)j * K);
-}
-
-inline uint block_error(__global const uchar *block, __global const uchar *codeword)
-{
-    uint sum = 0;
+    uint sum = 0; /* at most 65025 * 1024 < 2^26 */
     for (uint k = 0; k < K; ++k) {
         const int difference = (int)block[k] - (int)codeword[k];
         sum += (uint)(difference * difference);
@@ -50,135 +22,82 @@ inline uint block_error(__global const uchar *block, __global const uchar *codew
     return sum;
 }
 
-/* The sum of every work-item's value, known to all; two barriers, so it stands where the whole group comes by. */
-#define GROUP_SUM(result, value)                                                                                       \
-    partial[lane] = (value);                                                                                           \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                                                      \
-    result = 0;                                                                                                        \
-    for (uint i = 0; i < lanes; ++i)                                                                                   \
-        result += partial[i];                                                                                          \
-    barrier(CLK_LOCAL_MEM_FENCE);
-
-/* The least distance that more than `below` codewords do not exceed, by halving its 24 bits from above. */
-#define FIND_DISTANCE(result, below)                                                                                   \
-    result = 0;                                                                                                        \
-    for (int bit = DISTANCE_BITS - 1; bit >= 0; --bit) {                                                               \
-        const uint trial = result | 1u << bit;                                                                         \
-        uint mine = 0, all;                                                                                            \
-        for (uint j = begin; j < end; ++j)                                                                             \
-            mine += distances[j] < trial;                                                                              \
-        GROUP_SUM(all, mine)                                                                                           \
-        result = all <= (below) ? trial : result;                                                                      \
-    }
-
-/* Codes blocks of an anti-diagonal.
- *
- * NDRange: 1-D, one group of any size per block; group g works on block (first_row + g, diagonal - first_row - g),
- * which has neighbours above and to the left. codebook: size x K bytes. blocks: rows x columns x K bytes, row by row.
- * chosen: rows x columns ushort; on entry the nearest codeword of every block, replaced where another codeword is taken
- * that is in the state codebook and whose squared error is larger by less than `tolerance`. symbols: rows x columns
- * uchar, ESCAPE on entry; ranks are written. scratch: groups x size uint. Local memory: partial and place, one uint
- * each per work-item.
- */
-__kernel void vq_side_encode(__global const uchar *codebook, const uint size, __global const uchar *blocks,
-                             const uint columns, const uint first_row, const uint diagonal, const uint tolerance,
-                             __global ushort *chosen, __global uchar *symbols, __global uint *scratch,
-                             __local uint *partial, __local uint *place)
+/* Whether a codeword of likelihood `value` and that error comes before the best one found so far; of equal ones the one
+ * that was found first stays. */
+inline bool is_better(uint value, uint error, uint best_value, uint best_error)
 {
-    const uint lane = get_local_id(0);
-    const uint lanes = get_local_size(0);
-    const uint row = first_row + get_group_id(0);
-    const size_t here = (size_t)row * columns + (diagonal - row);
-    const uint share = (size + lanes - 1) / lanes;
-    const uint begin = min(lane * share, size);
-    const uint end = min(begin + share, size);
-    __global uint *distances = scratch + (size_t)get_group_id(0) * size;
-    measure_sides(codebook, chosen, here, columns, begin, end, distances);
-    barrier(CLK_GLOBAL_MEM_FENCE);
-
-    uint last, equals = 0, before = 0, total;
-    FIND_DISTANCE(last, STATE - 1)
-    for (uint j = begin; j < end; ++j) {
-        equals += distances[j] == last;
-        before += distances[j] < last;
-    }
-    GROUP_SUM(total, before)
-    const uint wanted = STATE - total; /* of those at distance `last`, the first ones belong to the state codebook */
-    partial[lane] = equals;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    uint seen = 0;
-    for (uint i = 0; i < lane; ++i)
-        seen += partial[i];
-    barrier(CLK_LOCAL_MEM_FENCE);
-
-    __global const uchar *block = blocks + here * K;
-    const uint nearest = chosen[here];
-    uint best = UINT_MAX, where = 0;
-    for (uint j = begin; j < end; ++j) {
-        const bool tied = distances[j] == last;
-        const bool member = distances[j] < last || (tied && seen < wanted);
-        seen += tied;
-        const uint error = member ? block_error(block, codebook + (size_t)j * K) : UINT_MAX;
-        where = error < best ? j : where;
-        best = min(error, best);
-    }
-    partial[lane] = best;
-    place[lane] = where;
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); /* all have read chosen[here] */
-    uint least = 0; /* lanes have ascending codewords, so the first of the best is the lowest index */
-    for (uint i = 1; i < lanes; ++i)
-        least = partial[i] < partial[least] ? i : least;
-    best = partial[least];
-    where = place[least];
-    barrier(CLK_LOCAL_MEM_FENCE);
-
-    const bool taken = where == nearest || best < block_error(block, codebook + (size_t)nearest * K) + tolerance;
-    uint rank, ahead = 0;
-    for (uint j = begin; j < end; ++j)
-        ahead += distances[j] < distances[where] || (distances[j] == distances[where] && j < where);
-    GROUP_SUM(rank, ahead)
-    if (lane == 0 && taken) {
-        chosen[here] = (ushort)where;
-        symbols[here] = (uchar)rank;
-    }
+    return value > best_value || (value == best_value && error < best_error);
 }
 
-/* Turns ranks of blocks of an anti-diagonal back into codewords.
+/* Takes the likeliest codeword whose error is allowed, if it belongs to the state codebook; on ties the one of least
+ * error, then of lowest index.
  *
- * NDRange, codebook, size, columns, first_row, diagonal, scratch: as in vq_side_encode. symbols: ranks below STATE or
- * ESCAPE. chosen: rows x columns ushort; on entry right for ESCAPEs, on exit for these blocks too. Local memory:
- * partial, one uint per work-item.
+ * NDRange: 1-D, one group of any size per block: `across` groups per band; group g of a band works on the block of its
+ * row first_row + g and of column diagonal - row, if there is one. codebook: size x K bytes. image: height x width x C
+ * bytes. rows, columns, band_rows: of blocks (vq/bands.cl). above, left, shift, groups: the model, as in vq_block_ranges.
+ * tolerance: what the squared error may be larger by than that of the nearest codeword, itself not included.
+ * chosen: rows x columns INDEX; the nearest codewords on entry. Local memory: block, K bytes; values, errors and places,
+ * one uint each per work-item.
  */
-__kernel void vq_side_decode(__global const uchar *codebook, const uint size, const uint columns, const uint first_row,
-                             const uint diagonal, __global const uchar *symbols, __global ushort *chosen,
-                             __global uint *scratch, __local uint *partial)
+__kernel void vq_side_choose(__global const uchar *codebook, __global const uchar *image, const uint height,
+                             const uint width, const uint size, const uint groups, const uint shift,
+                             __global const uchar *above, __global const uchar *left, const uint rows,
+                             const uint columns, const uint band_rows, const uint across, const uint first_row,
+                             const uint diagonal, const uint tolerance, __global INDEX *chosen,
+                             __local uchar *block, __local uint *values, __local uint *errors, __local uint *places)
 {
     const uint lane = get_local_id(0);
     const uint lanes = get_local_size(0);
-    const uint row = first_row + get_group_id(0);
-    const size_t here = (size_t)row * columns + (diagonal - row);
+    const Band band = band_at(get_group_id(0) / across, rows, columns, band_rows, 1);
+    const uint row = first_row + get_group_id(0) % across;
+    const bool valid = row < band.rows && row <= diagonal && diagonal - row < columns; /* the same for the group */
+    const uint here = valid ? row * columns + (diagonal - row) : 0;
+    __global INDEX *table = chosen + band.first;
+    const uint table_row = (uint)(band.first / columns) + row;
+    for (uint k = lane; k < K; k += lanes)
+        block[k] = valid ? block_component(image, height, width, table_row, diagonal - row, k) : 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    __global const uchar *a = above + (size_t)group_above(table, columns, here, groups, shift) * STRIDE;
+    __global const uchar *b = left + (size_t)group_left(table, columns, here, groups, shift) * STRIDE;
+    const uint nearest = table[here];
+    const uint bound = squared_error(block, codebook + (size_t)nearest * K) + tolerance;
     const uint share = (size + lanes - 1) / lanes;
     const uint begin = min(lane * share, size);
     const uint end = min(begin + share, size);
-    __global uint *distances = scratch + (size_t)get_group_id(0) * size;
-    const uint rank = symbols[here];
-    measure_sides(codebook, chosen, here, columns, begin, end, distances);
-    barrier(CLK_GLOBAL_MEM_FENCE);
-
-    uint value, equals = 0, before = 0, total;
-    FIND_DISTANCE(value, rank)
+    uint best_value = 0, best_error = UINT_MAX, place = nearest;
     for (uint j = begin; j < end; ++j) {
-        equals += distances[j] == value;
-        before += distances[j] < value;
+        const uint value = (uint)a[j] + b[j];
+        if (value < best_value)
+            continue;
+        const uint error = squared_error(block, codebook + (size_t)j * K);
+        if ((error < bound || j == nearest) && is_better(value, error, best_value, best_error)) {
+            best_value = value;
+            best_error = error;
+            place = j;
+        }
     }
-    GROUP_SUM(total, before)
-    partial[lane] = equals;
+    values[lane] = best_value;
+    errors[lane] = best_error;
+    places[lane] = place;
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); /* all have read table[here] */
+    uint best = 0; /* lanes have ascending codewords, so the first of the best is the lowest index */
+    for (uint i = 1; i < lanes; ++i)
+        best = is_better(values[i], errors[i], values[best], errors[best]) ? i : best;
+    best_value = values[best];
+    place = places[best];
     barrier(CLK_LOCAL_MEM_FENCE);
-    uint seen = total;
-    for (uint i = 0; i < lane; ++i)
-        seen += partial[i];
-    if (rank != ESCAPE)
-        for (uint j = begin; j < end; ++j)
-            if (distances[j] == value && seen++ == rank)
-                chosen[here] = (ushort)j;
+    uint ahead = 0;
+    for (uint j = begin; j < end; ++j) {
+        const uint value = (uint)a[j] + b[j];
+        ahead += value > best_value || (value == best_value && j < place);
+    }
+    values[lane] = ahead;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane == 0 && valid) {
+        for (uint i = 1; i < lanes; ++i)
+            ahead += values[i];
+        if (ahead < STATE)
+            table[here] = (INDEX)place;
+    }
 }

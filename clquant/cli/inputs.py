@@ -7,7 +7,7 @@ import os
 import pathlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 from clquant import images, params
 from clquant.cli import streams
@@ -112,6 +112,23 @@ def read_bytes(source: Source) -> bytes:
         If it cannot be read, or standard input is empty.
     """
     return streams.read() if source.piped else files.read_bytes(source.path)
+
+
+@contextlib.contextmanager
+def opened(source: Source) -> Iterator[BinaryIO]:
+    """An input's bytes, to be read piece by piece: of a pipe without an end no more is read than is asked for.
+
+    Raises
+    ------
+    FileError
+        If it cannot be opened.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            file = streams.source() if source.piped else stack.enter_context(open(source.path, "rb"))
+        except OSError as error:
+            raise FileError(f"cannot read {params.shown(source.path)}: {error.strerror or error}") from error
+        yield file
 
 
 def read_picture(source: Source) -> Any:

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from clquant.runtime import FileError, InvalidArgument
 
@@ -57,6 +57,19 @@ def printable(text: str, keep: str = "") -> str:
         What stays as it is.
     """
     return _CONTROLS.sub(lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text)
+
+
+def source() -> BinaryIO:
+    """Standard input, to be read piece by piece.
+
+    Raises
+    ------
+    FileError
+        If it is closed.
+    """
+    if sys.stdin is None:
+        raise FileError("standard input is closed")
+    return sys.stdin.buffer
 
 
 def is_terminal() -> bool:

@@ -30,7 +30,7 @@ LEARNED: dict[str, Any] = {"codewords": 256, "block": (4, 4), "init": "k-means++
 
 EPILOG = """examples:
   clquant vq encode photo.png --gray                    writes photo.clvq with a codebook of its own
-  clquant vq encode photo.png --gray -n 1024 --side-match 32 -o small.clvq
+  clquant vq encode photo.png --gray -n 1024 --side-match 32 --tolerance 20 -o small.clvq
   clquant vq decode photo.clvq -o again.png
   clquant vq train pictures/ --gray -n 512 -o book.clvq       one codebook for many pictures
   clquant vq encode pictures/ --gray --codebook book.clvq -o coded/
@@ -57,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     encode.add_argument("--embed", action="store_true", help="with --codebook: hold it in every output")
     encode.add_argument(
-        "--side-match", type=int, metavar="S", help="code ranks in state codebooks of S codewords, 1 to 255"
+        "--side-match", type=int, metavar="S", help="with --tolerance: choose among the S likeliest codewords, 1 to 255"
     )
     encode.add_argument(
         "--tolerance",
@@ -174,10 +174,9 @@ def _decode(args: argparse.Namespace) -> int:
     queue = common.open_queue(args)
     codec = VQCodec(queue=queue) if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
     for source, target, form in zip(sources, targets, formats, strict=True):
-        with _named(source):
-            data = inputs.read_bytes(source)
-            with common.progress_bar(args, source.relative.name) as progress:
-                picture = codec.decompress(data, max_pixels=args.max_pixels, progress=progress)
+        bar = common.progress_bar(args, source.relative.name)
+        with _named(source), inputs.opened(source) as file, bar as progress:
+            picture = codec.decompress_from(file, max_pixels=args.max_pixels, progress=progress)
         places.write(target, picture_bytes(PIL.Image.fromarray(picture), form, target))
         height, width = picture.shape[:2]
         common.say(args, f"{source.relative} -> {shown(target)}: {width}x{height}")
@@ -186,8 +185,8 @@ def _decode(args: argparse.Namespace) -> int:
 
 def _info(args: argparse.Namespace) -> int:
     for source in inputs.expand(args.inputs, CLVQ_SUFFIXES):
-        with _named(source):
-            info = clvq_info(inputs.read_bytes(source), max_pixels=args.max_pixels)
+        with _named(source), inputs.opened(source) as file:
+            info = clvq_info(file, max_pixels=args.max_pixels)
         streams.write_text(f"{streams.printable(str(source.relative))}: {info}\n")
     return 0
 

@@ -1,336 +1,341 @@
-"""Whole pictures to .clvq files and back: the verbs of `VQCodec` that deal in bytes."""
+"""Whole pictures to .clvq files and back, a chunk of bands at a time."""
 
 from __future__ import annotations
 
-import contextlib
-import copy
 import dataclasses
-import io
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant import images, params
-from clquant.images import files
+from clquant import images
 from clquant.runtime import (
-    Buffer,
+    CommandQueue,
     FormatError,
+    HostResult,
     InvalidArgument,
-    InvalidType,
-    NotFittedError,
     Progress,
-    ProgressCallback,
-    Scope,
     Session,
     open_session,
 )
 from clquant.vq import container
+from clquant.vq.bands import BandCoder, BandLayout, CodedBand
 from clquant.vq.blocks import BlockShape
-from clquant.vq.blockset import block_rows
-from clquant.vq.coder import BlockCoder, band_bytes
-from clquant.vq.encode import Search, index_dtype
-from clquant.vq.pipes import Sink, Source
+from clquant.vq.codebook_coding import decode_codebook, encode_codebook
+from clquant.vq.coder import BlockCoder
+from clquant.vq.contexts import BINS, PRESET, Contexts, ContextTables, Model, pack_curves, unpack_curves
+from clquant.vq.decode import Decoder
+from clquant.vq.encode import index_dtype
+from clquant.vq.learning import MOST_RARE, learn
+from clquant.vq.pipes import Sink
 from clquant.vq.sidematch import SideMatch
+
+_CHUNK_BLOCKS = 1 << 22  # that are coded at once
+_REPORTED_BLOCKS = 1 << 19  # likewise, if somebody listens or the device is a CPU
+_CHUNK_BYTES = 8  # a block, of the largest buffer beside its pixels
+_SMALL_PICTURE = 1 << 12  # blocks, up to which the preset model is tried too
+_RARITY_SHAPE = BlockShape(1, 1, 1)
+
+Table = npt.NDArray[np.integer[Any]]
 
 
 @dataclasses.dataclass(frozen=True)
-class _BandCoder:
-    """Codes bands of a .clvq file, which are cut once more into what the device takes.
+class Compressor:
+    """Writes pictures by one codebook.
 
     Attributes
     ----------
-    session : Session
-    picture : Picture
-    shape : BlockShape
-    search : Search
-    matcher : SideMatch or None
+    coder : BlockCoder
+        Of the codebook.
+    state_size : int
+        Codewords of a state codebook, 0..255; 0 leaves every block its nearest codeword.
     tolerance : int
-        For the matcher.
-    size : int
-        Codewords.
-    progress : Progress
-        Told of blocks, but not of the last of a band, which are done when they are written.
+        How much a block's squared error, summed over its components, may grow for a shorter code.
     """
 
-    session: Session
-    picture: images.Picture
-    shape: BlockShape
-    search: Search
-    matcher: SideMatch | None
-    tolerance: int
-    size: int
-    progress: Progress
-
-    def code(self, first: int, end: int) -> tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.uint16] | None]:
-        """The table of block rows ``first..end`` and its escapes, as `container.Writer.write` takes them."""
-        rows, columns = self.shape.table_shape(self.picture.height, self.picture.width)
-        row_bytes = self.shape.rows * band_bytes(self.picture, self.shape)
-        over = 0 if self.matcher is None else 1  # a part begins with the last row of the one above, which is known
-        most = max(self.session.limits.max_alloc // row_bytes, 1 + over)
-        chosen: npt.NDArray[np.integer[Any]] = np.empty((end - first, columns), index_dtype(self.size))
-        symbols = np.empty(chosen.shape, np.uint8)
-        for top in range(0, max(end - first - over, 1), most - over):
-            part = slice(top, min(top + most, end - first))
-            known = over if top else 0
-            if top:
-                self.progress.report((first + top + known) * columns, rows * columns)
-            with self.session.scope() as scope:
-                pixels, height = self._upload(scope, first + part.start, first + part.stop)
-                nearest = np.empty_like(chosen[part])
-                indices = scope.empty(nearest.nbytes)
-                self.search.run(pixels, height, self.picture.width, indices)
-                self.session.download_into(nearest, indices)
-                if self.matcher is not None:
-                    nearest[:known] = chosen[top : top + known]
-                    blocks = block_rows(self.session, scope, pixels, height, self.picture.width, self.shape)
-                    told = self.progress.part((first + top + known) * columns, rows * columns)
-                    ranks, nearest = self.matcher.encode(blocks, nearest, self.tolerance, told)
-                    symbols[top + known : part.stop] = ranks[known:]
-            chosen[part] = nearest
-        return (chosen, None) if self.matcher is None else (symbols, chosen[symbols == container.ESCAPE])
-
-    def _upload(self, scope: Scope, first: int, end: int) -> tuple[Buffer, int]:
-        """Pixels of block rows, and how many pixel rows they are."""
-        row0, row1 = first * self.shape.rows, min(end * self.shape.rows, self.picture.height)
-        return self.picture.upload(self.session, scope, row0, row1), row1 - row0
-
-
-class ClvqCoder(BlockCoder):
-    """Compressing, decompressing, saving and loading, on top of encoding and decoding."""
-
+    coder: BlockCoder
     state_size: int
-    tolerance: float
+    tolerance: int
 
-    def compress(
-        self, image: images.ImageLike, *, embed_codebook: bool = True, progress: ProgressCallback | None = None
-    ) -> bytes:
-        """Encode an image to the bytes of a .clvq file.
+    def write(self, file: Sink, picture: images.Picture, embed: bool, progress: Progress) -> None:
+        """Write a picture to a binary file.
 
         Parameters
         ----------
-        image : image
-            Of the codebook's channels.
-        embed_codebook : bool
-            Whether the codebook goes along; without it the file names it, to be read by a codec that holds it.
-        progress : callable, optional
-            Called with (blocks done, blocks); returning False stops the job.
-
-        Returns
-        -------
-        bytes
+        file : Sink
+        picture : Picture
+        embed : bool
+            Whether the codebook goes along.
+        progress : Progress
+            Told of blocks: half of them when all are searched, all when they are coded.
 
         Raises
         ------
-        NotFittedError, InvalidArgument, InvalidType, FileError
-            As `encode`.
-        StoppedError
-            If `progress` returned False.
+        InvalidArgument
+            If the picture is larger than files hold.
         """
-        file = io.BytesIO()
-        self.compress_to(file, image, embed_codebook=embed_codebook, progress=progress)
-        return file.getvalue()
-
-    def compress_to(
-        self,
-        file: Sink,
-        image: images.ImageLike,
-        *,
-        embed_codebook: bool = True,
-        progress: ProgressCallback | None = None,
-    ) -> None:
-        """Encode an image to a binary file or pipe, band by band.
-
-        Parameters
-        ----------
-        file : binary file
-            Anything with `write`; raw files that take a part of what they are given are given the rest again.
-        image : image
-        embed_codebook, progress
-            As for `compress`.
-
-        Raises
-        ------
-        NotFittedError, InvalidArgument, InvalidType, FileError
-            As `encode`; also if `file` takes no bytes, or cannot be written.
-        StoppedError
-            If `progress` returned False; what was written by then is no whole file.
-        """
-        report = Progress(params.callback("progress", progress))
-        embed = params.boolean("embed_codebook", embed_codebook)
-        if not hasattr(file, "write"):
-            raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for writing")
-        shape = self._shape()
-        picture = self._read(image, shape)
-        state_size, mean_tolerance = self._check_compression(picture, shape)
-        header = container.Header(
-            kind=container.PICTURE if embed else container.PICTURE_OF_SHARED,
-            channels=shape.channels,
-            block_shape=(shape.rows, shape.columns),
-            codebook_size=len(self.codebook_),
-            shape=(picture.height, picture.width),
-            state_size=state_size,
-            codebook_id=container.codebook_id(self.codebook_),
-        )
-        writer = container.Writer(file, header, self.codebook_ if embed else None)
-        session = open_session(self.queue, images.device_arrays([picture]))
-        tolerance = int(mean_tolerance * shape.components) if state_size else 0
-        with session.scope() as scope:
-            search = Search(session, scope, self._rows(), shape)
-            matcher = SideMatch(session, scope, self._rows(), shape, state_size) if state_size else None
-            coder = _BandCoder(session, picture, shape, search, matcher, tolerance, len(self.codebook_), report)
-            # The file's bands are the picture's alone: what side match may choose depends on where they begin.
-            table_rows, columns = header.table_shape
-            rows = container.MAX_BAND_BLOCKS // columns
-            for first in range(0, table_rows, rows):
-                end = min(first + rows, table_rows)
-                writer.write(*coder.code(first, end))
-                report.report(end * columns, table_rows * columns)
-        writer.close()
-
-    def _check_compression(self, picture: images.Picture, shape: BlockShape) -> tuple[int, float]:
-        """State size and tolerance, where this picture may be compressed with them."""
-        size = len(self.codebook_)
-        state_size = params.integer("state_size", self.state_size, 0, min(container.MAX_STATE_SIZE, size))
-        tolerance = params.real("tolerance", self.tolerance, 0, 65025)
         if max(picture.height, picture.width) > container.MAX_SIDE:
             raise InvalidArgument(
                 f"image is {picture.height} x {picture.width} pixels; allowed: {container.MAX_SIDE} a side"
             )
-        rows, columns = shape.table_shape(picture.height, picture.width)
-        if state_size and rows * columns * size > container.MAX_SIDE_MATCHES:
-            raise InvalidArgument(
-                f"state_size is {state_size}; allowed: 0 where blocks times codewords ({rows * columns} x {size}) are "
-                f"over {container.MAX_SIDE_MATCHES}"
+        header = self._header(picture, embed)
+        session = open_session(self.coder.queue, images.device_arrays([picture]))
+        halves = Progress((lambda n, total: progress.report(n // 2, total)) if progress.wanted else None)
+        table = self.coder.encode_to_host(picture, halves)
+        with session.scope() as scope:
+            contexts = Contexts(session, scope, self.coder.rows, self.coder.shape, picture.pixels)
+            table = ranked(table, contexts)
+            if self.state_size and self.tolerance:
+                model = learn(session, contexts, table)
+                table = self._matched(session, contexts, model, picture, table)
+            self._write_table(file, header, session, contexts, table, progress)
+
+    def _header(self, picture: images.Picture, embed: bool) -> container.Header:
+        shape = self.coder.shape
+        return container.Header(
+            kind=container.PICTURE if embed else container.PICTURE_OF_SHARED,
+            channels=shape.channels,
+            block_shape=(shape.rows, shape.columns),
+            codebook_size=len(self.coder.rows),
+            shape=(picture.height, picture.width),
+            state_size=self.state_size,
+            codebook_id=container.codebook_id(self.coder.codebook),
+        )
+
+    def _matched(
+        self, session: Session, contexts: Contexts, model: Model, picture: images.Picture, table: Table
+    ) -> Table:
+        """The table with blocks by likelier codewords, where the tolerance allows."""
+        layout = BandLayout(*table.shape)
+        matched = np.empty_like(table)
+        with session.scope() as scope:
+            tables = contexts.tables(scope, model, with_buckets=False)
+            matcher = SideMatch(
+                session, scope, self.coder.rows[contexts.order], self.coder.shape, tables, self.state_size
             )
-        return state_size, tolerance
+            for first, end in chunks(session, layout, self.coder.shape, True):
+                part = slice(first * layout.rows, min(end * layout.rows, layout.table_rows))
+                rows = part.start * self.coder.shape.rows, min(part.stop * self.coder.shape.rows, picture.height)
+                with session.scope() as inner:
+                    pixels = picture.upload(session, inner, *rows)
+                    size = rows[1] - rows[0], picture.width
+                    matched[part] = matcher.choose(pixels, size, table[part], layout.rows, self.tolerance)
+        return matched
 
-    def decompress(
-        self, data: bytes, *, max_pixels: int = container.MAX_PIXELS, progress: ProgressCallback | None = None
-    ) -> npt.NDArray[np.uint8]:
-        """The picture in the bytes of a .clvq file.
+    def _write_table(
+        self,
+        file: Sink,
+        header: container.Header,
+        session: Session,
+        contexts: Contexts,
+        table: Table,
+        progress: Progress,
+    ) -> None:
+        models = [learn(session, contexts, table)]
+        if table.size <= _SMALL_PICTURE:
+            models.append(Model(PRESET, np.zeros_like(models[0].rarity)))
+        layout, coded = header.layout, _Coded(header, b"", [])
+        for model in models:
+            mode, data = encode_model(session, model)
+            with session.scope() as scope:
+                bands = BandCoder(session, contexts.tables(scope, model), layout)
+                if len(models) == 1:
+                    writer = self._open(file, dataclasses.replace(header, model=mode), session, data)
+                    for first, end in chunks(session, layout, self.coder.shape, progress.wanted):
+                        for band in bands.encode(table[first * layout.rows : end * layout.rows]):
+                            writer.write(band)
+                        done = min(end * layout.rows, layout.table_rows) * layout.columns
+                        progress.report((table.size + done) // 2, table.size)
+                    return
+                tried = _Coded(dataclasses.replace(header, model=mode), data, bands.encode(table))
+            coded = min(coded, tried, key=len) if coded.bands else tried
+        writer = self._open(file, coded.header, session, coded.model)
+        for band in coded.bands:
+            writer.write(band)
+        progress.report(table.size, table.size)
 
-        Parameters
-        ----------
-        data : bytes
-        max_pixels : int
-            Files that claim more pixels are refused; default 2^29.
-        progress : callable, optional
-            Called with (blocks done, blocks); returning False stops the job.
+    def _open(self, file: Sink, header: container.Header, session: Session, model: bytes) -> container.Writer:
+        embed = header.kind == container.PICTURE
+        codebook = encode_codebook(session, self.coder.rows, self.coder.shape) if embed else None
+        return container.Writer(file, header, codebook, model)
 
-        Returns
-        -------
-        ndarray of uint8, shape (H, W) or (H, W, C)
+
+@dataclasses.dataclass(frozen=True)
+class _Coded:
+    """A picture coded by one model."""
+
+    header: container.Header
+    model: bytes
+    bands: Sequence[CodedBand]
+
+    def __len__(self) -> int:
+        return len(self.model) + 8 * bool(self.model) + sum(len(band.to_bytes()) for band in self.bands)
+
+
+def read_picture(
+    reader: container.Reader,
+    codebook: npt.NDArray[np.uint8],
+    queue: CommandQueue | None,
+    rows: tuple[int, int],
+    progress: Progress,
+) -> npt.NDArray[np.uint8]:
+    """Some rows of the picture of a file.
+
+    Parameters
+    ----------
+    reader : Reader
+        Just opened, of a picture.
+    codebook : ndarray of uint8, shape (N, K)
+    queue : pyopencl.CommandQueue or None
+    rows : tuple of int
+        Half-open range in pixels; only bands that have some of them are decoded.
+    progress : Progress
+        Told of blocks, also of those that are skipped.
+
+    Returns
+    -------
+    ndarray of uint8, shape (rows, W) or (rows, W, C)
+
+    Raises
+    ------
+    FormatError
+        If the bytes are damaged or truncated.
+    """
+    header, session = reader.header, open_session(queue)
+    layout, block = header.layout, header.block
+    height, width = header.shape
+    band_pixels = layout.rows * block.rows
+    first, end = rows[0] // band_pixels, -(-rows[1] // band_pixels)
+    top, bottom = first * band_pixels, min(end * band_pixels, height)
+    shape = (bottom - top, width) if block.channels == 1 else (bottom - top, width, block.channels)
+    blocks = layout.table_rows * layout.columns
+    bands = reader.bands()
+    with session.scope() as scope:
+        contexts = Contexts(session, scope, codebook, block, height * width)
+        model = decode_model(session, header, reader.model)
+        tables = contexts.tables(scope, model)
+        decoder = Decoder(session, scope, codebook[contexts.order], block, trusted=True)
+        decoding = _Decoding(session, tables, layout, decoder)
+        for _ in range(first):
+            next(bands)
+        whole = HostResult(session, shape, np.uint8)
+        for begin, stop in chunks(session, layout, block, progress.wanted, first, end):
+            coded = [next(bands) for _ in range(begin, stop)]
+            place = begin * band_pixels - top, min(stop * band_pixels, height) - top
+            decoding.run(coded, stop, whole, place, width)
+            progress.report(min(stop * layout.rows, layout.table_rows) * layout.columns, blocks)
+        for _ in bands:
+            pass
+        if end < layout.count:
+            progress.report(blocks, blocks)
+        return whole.array()[rows[0] - top : rows[1] - top]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Decoding:
+    """Bands to pixels."""
+
+    session: Session
+    tables: ContextTables
+    layout: BandLayout
+    decoder: Decoder
+
+    def run(self, coded: Sequence[CodedBand], stop: int, whole: HostResult, place: tuple[int, int], width: int) -> None:
+        """Decode the bands before `stop` into rows of the result.
 
         Raises
         ------
         FormatError
-            If the bytes are damaged, truncated, or no .clvq picture, claim more than `max_pixels`, or do not fit the
-            shared codebook that they name.
-        NotFittedError, InvalidArgument
-            If the file names a shared codebook and this codec holds none, or another.
-        StoppedError
-            If `progress` returned False.
+            If they do not decode.
         """
-        if not isinstance(data, bytes | bytearray | memoryview):
-            raise InvalidType(f"data is {params.shown(data)}; allowed: bytes")
-        whole = data if isinstance(data, bytes) else bytes(data)  # of views that are not contiguous too
-        return self.decompress_from(io.BytesIO(whole), max_pixels=max_pixels, progress=progress)
+        session, layout = self.session, self.layout
+        rows = min(stop * layout.rows, layout.table_rows) - (stop - len(coded)) * layout.rows
+        with session.scope() as scope:
+            indices = scope.empty(rows * layout.columns * index_dtype(self.tables.shape.size).itemsize)
+            wrong = scope.zeros(4)
+            BandCoder(session, self.tables, layout).decode(scope, coded, rows, indices, wrong)
+            image = whole.room(scope, *place)
+            self.decoder.decode(indices, place[1] - place[0], width, image)
+            if session.download(wrong, 1, np.uint32)[0]:
+                raise FormatError("a band of a .clvq file does not end where its words do")
+            whole.store(scope, *place, image)
 
-    def decompress_from(
-        self, file: Source, *, max_pixels: int = container.MAX_PIXELS, progress: ProgressCallback | None = None
-    ) -> npt.NDArray[np.uint8]:
-        """The picture in a .clvq file or pipe, read band by band.
 
-        Parameters
-        ----------
-        file : binary file
-            Anything with `read`.
-        max_pixels, progress
-            As for `decompress`.
+def ranked(table: Table, contexts: Contexts) -> Table:
+    """A table with each codeword's place in the coding order instead of its index.
 
-        Returns
-        -------
-        ndarray of uint8, shape (H, W) or (H, W, C)
+    Parameters
+    ----------
+    table : ndarray of int
+    contexts : Contexts
+    """
+    if contexts.shape.by_pairs:
+        return table
+    ranks = np.empty(contexts.shape.size, index_dtype(contexts.shape.size))
+    ranks[contexts.order] = np.arange(contexts.shape.size)
+    places: Table = ranks[table]
+    return places
 
-        Raises
-        ------
-        FormatError, NotFittedError, InvalidArgument, StoppedError
-            As `decompress`.
-        InvalidType, FileError
-            If `file` gives no bytes, or cannot be read.
-        """
-        if not hasattr(file, "read"):
-            raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for reading")
-        report = Progress(params.callback("progress", progress))
-        reader = container.Reader(file, params.integer("max_pixels", max_pixels, 1))
-        header = reader.header
-        if header.kind == container.CODEBOOK:
-            raise FormatError("this .clvq file holds a codebook and no picture; VQCodec.load reads it")
-        codec = self._holding(header, reader.codebook)
-        total = header.table_shape[0] * header.table_shape[1]
-        tables: list[npt.NDArray[np.uint16]] = []
-        with contextlib.ExitStack() as stack:
-            matcher = codec._matcher(stack, header.state_size) if header.state_size else None
-            done = 0
-            for symbols, escapes in reader.bands():
-                if done:
-                    report.report(done, total)
-                table = symbols
-                if matcher is not None and escapes is not None:
-                    table = matcher.decode(symbols, escapes, report.part(done, total))
-                tables.append(table)
-                done += table.size
-        picture = codec.decode(np.concatenate(tables), header.shape)
-        report.report(total, total)
-        return picture
 
-    def _matcher(self, stack: contextlib.ExitStack, state_size: int) -> SideMatch:
-        """A side matcher of this codec's codebook for as long as the stack holds it."""
-        session = open_session(self.queue)
-        return SideMatch(session, stack.enter_context(session.scope()), self._rows(), self._shape(), state_size)
+def encode_model(session: Session, model: Model) -> tuple[int, bytes]:
+    """What a header says of a model, and the bytes of its section.
 
-    def _holding(self, header: container.Header, codebook: npt.NDArray[np.uint8] | None) -> ClvqCoder:
-        """A codec with the codebook of a file: the file's own, else this codec's where it is the one that is named."""
-        if codebook is None:
-            named = f"this .clvq file names the shared codebook {header.codebook_id.hex()}"
-            if not hasattr(self, "codebook_"):
-                raise NotFittedError(f"{named}; this codec holds none")
-            held = container.codebook_id(self.codebook_)
-            if held != header.codebook_id:
-                raise InvalidArgument(f"{named}; this codec holds {held.hex()}")
-            codebook = self.codebook_
-            shape = self._shape()
-            ours = len(codebook), (shape.rows, shape.columns), shape.channels
-            if ours != (header.codebook_size, header.block_shape, header.channels):
-                raise FormatError("the header of a .clvq file does not fit the codebook that it names")
-        codec = copy.copy(self)
-        codec.codebook_ = codebook
-        return codec
+    Parameters
+    ----------
+    session : Session
+    model : Model
+    """
+    if model.rarity.any():
+        rarity = encode_codebook(session, model.rarity.reshape(-1, 1), _RARITY_SHAPE)
+        return container.OWN_CURVES_AND_RARITY, pack_curves(model.curves) + rarity
+    if np.array_equal(model.curves, PRESET):
+        return container.PRESET_CURVES, b""
+    return container.OWN_CURVES, pack_curves(model.curves)
 
-    def save(self, path: files.PathLike) -> None:
-        """Write the codebook to a .clvq file of its own.
 
-        Parameters
-        ----------
-        path : path-like
+def decode_model(session: Session, header: container.Header, data: bytes) -> Model:
+    """The model that `encode_model` was given.
 
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        FileError
-            If the file cannot be written; then nothing is left of it.
-        """
-        shape = self._shape()
-        header = container.Header(
-            kind=container.CODEBOOK,
-            channels=shape.channels,
-            block_shape=(shape.rows, shape.columns),
-            codebook_size=len(self.codebook_),
-            shape=(0, 0),
-            state_size=0,
-            codebook_id=container.codebook_id(self.codebook_),
-        )
-        with files.atomic_write(path) as file:
-            container.Writer(file, header, self.codebook_).close()
+    Parameters
+    ----------
+    session : Session
+    header : Header
+    data : bytes
+
+    Raises
+    ------
+    FormatError
+        If a value is out of range.
+    """
+    curves, rarity = PRESET, np.zeros(header.codebook_size, np.uint8)
+    if header.model != container.PRESET_CURVES:
+        curves = unpack_curves(data[:BINS])
+    if header.model == container.OWN_CURVES_AND_RARITY:
+        rarity = decode_codebook(session, data[BINS:], header.codebook_size, _RARITY_SHAPE).ravel()
+    if int(rarity.max()) > MOST_RARE:
+        raise FormatError("the rarities of a .clvq file are out of range")
+    return Model(curves, rarity)
+
+
+def chunks(
+    session: Session, layout: BandLayout, block: BlockShape, reported: bool, first: int = 0, end: int | None = None
+) -> Iterator[tuple[int, int]]:
+    """Half-open ranges of bands that are coded at once.
+
+    Parameters
+    ----------
+    session : Session
+    layout : BandLayout
+    block : BlockShape
+    reported : bool
+        Whether somebody wants to know how far a job is.
+    first, end : int
+        Bands of interest; default all.
+    """
+    stop = layout.count if end is None else end
+    wanted = _REPORTED_BLOCKS if reported or session.limits.is_cpu else _CHUNK_BLOCKS
+    blocks = min(wanted, session.limits.max_alloc // max(_CHUNK_BYTES, block.components))
+    count = max(1, blocks // (layout.rows * layout.columns))
+    for begin in range(first, stop, count):
+        yield begin, min(begin + count, stop)

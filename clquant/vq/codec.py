@@ -5,28 +5,35 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.images import ImageLike, device_arrays, files, read_many, several
+from clquant.estimator import Estimator
+from clquant.images import HostImage, ImageLike, device_arrays, files, read_many, several
 from clquant.runtime import (
+    Array,
     CommandQueue,
     FormatError,
     InvalidArgument,
+    InvalidType,
+    NotFittedError,
     Progress,
     ProgressCallback,
     open_session,
 )
 from clquant.vq import container, training
 from clquant.vq.blocks import BlockShape, check_block_shape
-from clquant.vq.clvq import ClvqCoder
+from clquant.vq.clvq import Compressor, read_picture
+from clquant.vq.codebook_coding import decode_codebook, encode_codebook
+from clquant.vq.coder import BlockCoder, Image, Pixels, Table
 from clquant.vq.encode import MAX_CODEBOOK
+from clquant.vq.pipes import Sink, Source
 
 
-class VQCodec(ClvqCoder):
+class VQCodec(Estimator):
     """A vector-quantization image codec (Gray 1984) with LBG codebooks (Linde, Buzo and Gray 1980).
 
     A picture is cut into blocks; each is replaced by the index of the nearest codeword of a codebook that was trained
@@ -49,10 +56,11 @@ class VQCodec(ClvqCoder):
         Most rounds in which crowded codewords move to where the error is largest (after Fritzke's LBG-U and breathing
         k-means); a round that gains nothing is undone. 0 is plain LBG.
     state_size : int
-        Codewords in a side-match state codebook (Kim 1992) for `compress`, 1..255 and at most N; 0 is plain VQ.
+        For `compress`: codewords in a side-match state codebook (Kim 1992), those that are likeliest between the blocks
+        above and to the left, 1..255 and at most N. 0 is plain VQ.
     tolerance : float
-        With side match: how much mean squared error per component a block may gain for a shorter code. With 0.0 the
-        picture is that of plain VQ, bit for bit.
+        With side match: how much mean squared error per component a block may gain for a shorter code, by a codeword of
+        its state codebook. With 0.0 the file is that of plain VQ, whose codes depend on the neighbours too.
     random_state : int
         Seed, 0..2^64 - 1.
     queue : pyopencl.CommandQueue, optional
@@ -68,6 +76,7 @@ class VQCodec(ClvqCoder):
         Lloyd steps that were run.
     """
 
+    stream_method = "encode"
     codebook_: npt.NDArray[np.uint8]
     mse_: float
     n_iter_: int
@@ -155,6 +164,280 @@ class VQCodec(ClvqCoder):
         self.mse_, self.n_iter_ = trained.mse, trained.n_iter
         return self
 
+    @overload
+    def encode(self, image: Array, *, progress: ProgressCallback | None = None) -> Array: ...
+    @overload
+    def encode(self, image: HostImage, *, progress: ProgressCallback | None = None) -> npt.NDArray[np.integer[Any]]: ...
+    def encode(self, image: ImageLike, *, progress: ProgressCallback | None = None) -> Table:
+        """The index of the nearest codeword of every block, by Euclidean distance, the lowest index on ties.
+
+        Parameters
+        ----------
+        image : image
+            Of the codebook's channels.
+        progress : callable, optional
+            Called with (blocks done, blocks); returning False stops the job.
+
+        Returns
+        -------
+        ndarray or device array, shape (ceil(H / p), ceil(W / q))
+            uint8 for N up to 256, else uint16. On the device, on the same queue, if `image` is there.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InvalidArgument, InvalidType, FileError
+            If the image is not allowed or cannot be read.
+        StoppedError
+            If `progress` returned False.
+        """
+        report = Progress(params.callback("progress", progress))
+        coder = self._coder()
+        return coder.encode(coder.read(image), report)
+
+    @overload
+    def decode(
+        self,
+        indices: Array,
+        shape: tuple[int, ...] | list[int] | None = None,
+        *,
+        progress: ProgressCallback | None = None,
+    ) -> Array: ...
+    @overload
+    def decode(
+        self,
+        indices: npt.NDArray[np.integer[Any]],
+        shape: tuple[int, ...] | list[int] | None = None,
+        *,
+        progress: ProgressCallback | None = None,
+    ) -> Image: ...
+    def decode(
+        self,
+        indices: Table,
+        shape: tuple[int, ...] | list[int] | None = None,
+        *,
+        progress: ProgressCallback | None = None,
+    ) -> Pixels:
+        """The picture of an index table.
+
+        Parameters
+        ----------
+        indices : ndarray of integers or device array, shape (rows, columns)
+            Each below N. On the device of the dtype that `encode` gives.
+        shape : sequence of int, optional
+            True (height, width), or an image's whole (height, width, channels); default: all of every block.
+        progress : callable, optional
+            Called with (blocks done, blocks); returning False stops the job.
+
+        Returns
+        -------
+        ndarray or device array of uint8, shape (H, W) or (H, W, C)
+            On the device, on the same queue, if `indices` is there.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InvalidArgument, InvalidType
+            If an index names no codeword, or `shape` does not fit the table.
+        StoppedError
+            If `progress` returned False.
+        """
+        return self._coder().decode(indices, shape, Progress(params.callback("progress", progress)))
+
+    def compress(
+        self, image: ImageLike, *, embed_codebook: bool = True, progress: ProgressCallback | None = None
+    ) -> bytes:
+        """Encode an image to the bytes of a .clvq file.
+
+        Parameters
+        ----------
+        image : image
+            Of the codebook's channels.
+        embed_codebook : bool
+            Whether the codebook goes along; without it the file names it, to be read by a codec that holds it.
+        progress : callable, optional
+            Called with (blocks done, blocks); returning False stops the job.
+
+        Returns
+        -------
+        bytes
+
+        Raises
+        ------
+        NotFittedError, InvalidArgument, InvalidType, FileError
+            As `encode`.
+        StoppedError
+            If `progress` returned False.
+        """
+        file = io.BytesIO()
+        self.compress_to(file, image, embed_codebook=embed_codebook, progress=progress)
+        return file.getvalue()
+
+    def compress_to(
+        self,
+        file: Sink,
+        image: ImageLike,
+        *,
+        embed_codebook: bool = True,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        """Encode an image to a binary file or pipe, a chunk of bands at a time.
+
+        Parameters
+        ----------
+        file : binary file
+            Anything with `write`; raw files that take a part of what they are given are given the rest again.
+        image : image
+        embed_codebook, progress
+            As for `compress`.
+
+        Raises
+        ------
+        NotFittedError, InvalidArgument, InvalidType, FileError
+            As `encode`; also if `file` takes no bytes, or cannot be written.
+        StoppedError
+            If `progress` returned False; what was written by then is no whole file.
+        """
+        report = Progress(params.callback("progress", progress))
+        embed = params.boolean("embed_codebook", embed_codebook)
+        if not hasattr(file, "write"):
+            raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for writing")
+        coder = self._coder()
+        picture = coder.read(image)
+        state_size = params.integer("state_size", self.state_size, 0, min(container.MAX_STATE_SIZE, len(coder.rows)))
+        tolerance = params.real("tolerance", self.tolerance, 0, 65025)
+        compressor = Compressor(coder, state_size, int(tolerance * coder.shape.components))
+        compressor.write(file, picture, embed, report)
+
+    def decompress(
+        self,
+        data: bytes,
+        *,
+        max_pixels: int = container.MAX_PIXELS,
+        rows: tuple[int, int] | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> npt.NDArray[np.uint8]:
+        """The picture in the bytes of a .clvq file.
+
+        Parameters
+        ----------
+        data : bytes
+        max_pixels : int
+            Files that claim more pixels are refused; default 2^29.
+        rows : pair of int, optional
+            (first, end), the pixel rows to decode, half-open; default all. Only bands that have
+            some of them are decoded.
+        progress : callable, optional
+            Called with (blocks done, blocks); returning False stops the job.
+
+        Returns
+        -------
+        ndarray of uint8, shape (H, W) or (H, W, C)
+
+        Raises
+        ------
+        FormatError
+            If the bytes are damaged, truncated, or no .clvq picture, claim more than `max_pixels`, or do not fit the
+            shared codebook that they name.
+        NotFittedError, InvalidArgument
+            If the file names a shared codebook and this codec holds none, or another; if `rows` are not in the picture.
+        StoppedError
+            If `progress` returned False.
+        """
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise InvalidType(f"data is {params.shown(data)}; allowed: bytes")
+        whole = data if isinstance(data, bytes) else bytes(data)  # of views that are not contiguous too
+        return self.decompress_from(io.BytesIO(whole), max_pixels=max_pixels, rows=rows, progress=progress)
+
+    def decompress_from(
+        self,
+        file: Source,
+        *,
+        max_pixels: int = container.MAX_PIXELS,
+        rows: tuple[int, int] | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> npt.NDArray[np.uint8]:
+        """The picture in a .clvq file or pipe, read a chunk of bands at a time.
+
+        Parameters
+        ----------
+        file : binary file
+            Anything with `read`.
+        max_pixels, rows, progress
+            As for `decompress`.
+
+        Returns
+        -------
+        ndarray of uint8, shape (H, W) or (H, W, C)
+
+        Raises
+        ------
+        FormatError, NotFittedError, InvalidArgument, StoppedError
+            As `decompress`.
+        InvalidType, FileError
+            If `file` gives no bytes, or cannot be read.
+        """
+        if not hasattr(file, "read"):
+            raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for reading")
+        report = Progress(params.callback("progress", progress))
+        reader = container.Reader(file, params.integer("max_pixels", max_pixels, 1))
+        header = reader.header
+        if header.kind == container.CODEBOOK:
+            raise FormatError("this .clvq file holds a codebook and no picture; VQCodec.load reads it")
+        wanted = _check_rows(rows, header.shape[0])
+        codebook = _stored_codebook(reader, self.queue)
+        if codebook is None:
+            codebook = self._shared_codebook(header)
+        return read_picture(reader, codebook.reshape(len(codebook), -1), self.queue, wanted, report)
+
+    def _shared_codebook(self, header: container.Header) -> npt.NDArray[np.uint8]:
+        """This codec's codebook, where it is the one that a file names."""
+        named = f"this .clvq file names the shared codebook {header.codebook_id.hex()}"
+        if not hasattr(self, "codebook_"):
+            raise NotFittedError(f"{named}; this codec holds none")
+        coder = self._coder()
+        held = container.codebook_id(coder.codebook)
+        if held != header.codebook_id:
+            raise InvalidArgument(f"{named}; this codec holds {held.hex()}")
+        if (len(coder.rows), coder.shape) != (header.codebook_size, header.block):
+            raise FormatError("the header of a .clvq file does not fit the codebook that it names")
+        return np.ascontiguousarray(coder.codebook)
+
+    def _coder(self) -> BlockCoder:
+        self._check_fitted("codebook_")
+        return BlockCoder(self.codebook_, self.queue)
+
+    def save(self, path: files.PathLike) -> None:
+        """Write the codebook to a .clvq file of its own.
+
+        Parameters
+        ----------
+        path : path-like
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        FileError
+            If the file cannot be written; then nothing is left of it.
+        """
+        coder = self._coder()
+        shape = coder.shape
+        header = container.Header(
+            kind=container.CODEBOOK,
+            channels=shape.channels,
+            block_shape=(shape.rows, shape.columns),
+            codebook_size=len(coder.rows),
+            shape=(0, 0),
+            state_size=0,
+            codebook_id=container.codebook_id(coder.codebook),
+        )
+        coded = encode_codebook(open_session(self.queue), coder.rows, shape)
+        with files.atomic_write(path) as file:
+            container.Writer(file, header, coded)
+
     @classmethod
     def load(cls, path: files.PathLike, *, queue: CommandQueue | None = None) -> VQCodec:
         """A codec with the codebook of a .clvq file: of one that `save` wrote, or of a picture that carries it.
@@ -179,11 +462,40 @@ class VQCodec(ClvqCoder):
         data = files.read_bytes(path)
         try:
             reader = container.Reader(io.BytesIO(data), max_pixels=None)
-            if reader.codebook is None:
+            codebook = _stored_codebook(reader, queue)
+            if codebook is None:
                 raise FormatError("this .clvq file names a shared codebook and does not hold it")
             reader.check_rest()
         except FormatError as error:
             raise FormatError(f"{params.shown(os.fspath(path))}: {error}") from error
         codec = cls(reader.header.codebook_size, reader.header.block_shape, queue=queue)
-        codec.codebook_ = reader.codebook
+        codec.codebook_ = codebook
         return codec
+
+
+def _stored_codebook(reader: container.Reader, queue: CommandQueue | None) -> npt.NDArray[np.uint8] | None:
+    """The codebook that a file holds, shape (N, p, q) or (N, p, q, C); None if it names a shared one.
+
+    Raises
+    ------
+    FormatError
+        If it is not the one that the header names.
+    """
+    if reader.codebook is None:
+        return None
+    header = reader.header
+    rows = decode_codebook(open_session(queue), reader.codebook, header.codebook_size, header.block)
+    codebook = rows.reshape(header.codebook_size, *header.block.codeword_shape())
+    if container.codebook_id(codebook) != header.codebook_id:
+        raise FormatError("the codebook of a .clvq file is not the one that its header names")
+    return codebook
+
+
+def _check_rows(rows: Any, height: int) -> tuple[int, int]:
+    """The pixel rows that a person wants, half-open."""
+    if rows is None:
+        return 0, height
+    if not isinstance(rows, tuple | list) or len(rows) != 2:
+        raise InvalidType(f"rows is {params.shown(rows)}; allowed: a pair (first, end)")
+    first = params.integer("rows[0]", rows[0], 0, height - 1)
+    return first, params.integer("rows[1]", rows[1], first + 1, height)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant import images, params
-from clquant.estimator import Estimator
 from clquant.images.upload import parts
 from clquant.runtime import (
     Array,
@@ -19,6 +18,7 @@ from clquant.runtime import (
     HostResult,
     InvalidArgument,
     InvalidType,
+    Progress,
     Scope,
     Session,
     open_session,
@@ -37,22 +37,29 @@ Image = npt.NDArray[np.uint8]
 Pixels = Image | Array
 
 
-class BlockCoder(Estimator):
-    """What a codec does with its codebook; `VQCodec` tells where the codebook comes from.
+class BlockCoder:
+    """A codebook with which pictures are encoded and decoded.
+
+    Parameters
+    ----------
+    codebook : ndarray of uint8, shape (N, p, q) or (N, p, q, C)
+    queue : pyopencl.CommandQueue or None
 
     Attributes
     ----------
-    codebook_ : ndarray of uint8, shape (N, p, q) or (N, p, q, C)
-    queue : pyopencl.CommandQueue or None
+    codebook, queue
+        As given.
+    shape : BlockShape
+    rows : ndarray of uint8, shape (N, K)
+        The codewords, C-contiguous.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        If the codebook is none.
     """
 
-    stream_method = "encode"
-    codebook_: npt.NDArray[np.uint8]
-    queue: CommandQueue | None
-
-    def _shape(self) -> BlockShape:
-        self._check_fitted("codebook_")
-        codebook = self.codebook_
+    def __init__(self, codebook: npt.NDArray[np.uint8], queue: CommandQueue | None) -> None:
         good = isinstance(codebook, np.ndarray) and codebook.dtype == np.uint8 and codebook.ndim in (3, 4)
         if not good or not 2 <= len(codebook) <= MAX_CODEBOOK:
             raise InvalidType("codebook_ is no uint8 array of shape (N, p, q) or (N, p, q, C) with N from 2 to 65536")
@@ -60,97 +67,99 @@ class BlockCoder(Estimator):
         channels = codebook.shape[3] if codebook.ndim == 4 else 1
         if channels not in (1, 3, 4):
             raise InvalidArgument(f"codebook_ has {channels} channels; allowed: 1, 3 or 4")
-        return BlockShape(codebook.shape[1], codebook.shape[2], channels)
+        self.codebook = codebook
+        self.queue = queue
+        self.shape = BlockShape(codebook.shape[1], codebook.shape[2], channels)
+        self.rows = np.ascontiguousarray(codebook).reshape(len(codebook), -1)
 
-    def _rows(self) -> npt.NDArray[np.uint8]:
-        return np.ascontiguousarray(self.codebook_).reshape(len(self.codebook_), -1)
-
-    def _read(self, image: images.ImageLike, shape: BlockShape) -> images.Picture:
-        picture = images.read(image)
-        if picture.channels != shape.channels:
-            raise InvalidArgument(f"image has {picture.channels} channels; this codebook is for {shape.channels}")
-        return picture
-
-    @overload
-    def encode(self, image: Array) -> Array: ...
-    @overload
-    def encode(self, image: images.HostImage) -> npt.NDArray[np.integer[Any]]: ...
-    def encode(self, image: images.ImageLike) -> Table:
-        """The index of the nearest codeword of every block, by Euclidean distance, the lowest index on ties.
+    def read(self, image: images.ImageLike) -> images.Picture:
+        """A picture of the codebook's channels.
 
         Parameters
         ----------
         image : image
-            Of the codebook's channels.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType, FileError
+            If it has others, is not allowed or cannot be read.
+        """
+        picture = images.read(image)
+        if picture.channels != self.shape.channels:
+            raise InvalidArgument(f"image has {picture.channels} channels; this codebook is for {self.shape.channels}")
+        return picture
+
+    def encode(self, picture: images.Picture, progress: Progress) -> Table:
+        """The index of the nearest codeword of every block; on the device if the picture is there.
+
+        Parameters
+        ----------
+        picture : Picture
+        progress : Progress
+            Told of blocks.
 
         Returns
         -------
         ndarray or device array, shape (ceil(H / p), ceil(W / q))
-            uint8 for N up to 256, else uint16. On the device, on the same queue, if `image` is there.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        InvalidArgument, InvalidType, FileError
-            If the image is not allowed or cannot be read.
         """
-        shape = self._shape()
-        picture = self._read(image, shape)
+        shape = self.shape
         session = open_session(self.queue, images.device_arrays([picture]))
-        table = shape.table_shape(picture.height, picture.width)
-        dtype = index_dtype(len(self.codebook_))
+        rows, columns = shape.table_shape(picture.height, picture.width)
+        dtype = index_dtype(len(self.rows))
         with session.scope() as scope, contextlib.ExitStack() as inside:
             picture = picture.send(session, scope)
-            search = inside.enter_context(open_search(session, self._rows(), shape))
+            search = inside.enter_context(open_search(session, self.rows, shape))
             if picture.on_device:
-                result = session.new_array(table, dtype)
+                result = session.new_array((rows, columns), dtype)
                 for row0, row1 in bands(session, picture, shape):
                     with session.scope() as inner:
                         band = picture.upload(session, inner, row0, row1)
-                        offset = row0 // shape.rows * table[1]
+                        offset = row0 // shape.rows * columns
                         search.run(band, row1 - row0, picture.width, images.buffer_of(result), offset)
+                    progress.report(-(-row1 // shape.rows) * columns, rows * columns)
                 return session.hand_over(result)
-            whole = HostResult(session, table, dtype)
+            whole = HostResult(session, (rows, columns), dtype)
             for row0, row1 in picture.parts(session, band_bytes(picture, shape), shape.rows):
                 with session.scope() as inner:
-                    rows = row0 // shape.rows, -(-row1 // shape.rows)
-                    indices = whole.room(inner, *rows)
+                    part = row0 // shape.rows, -(-row1 // shape.rows)
+                    indices = whole.room(inner, *part)
                     band = picture.upload(session, inner, row0, row1)
                     search.run(band, row1 - row0, picture.width, indices)
-                    whole.store(inner, *rows, indices)
+                    whole.store(inner, *part, indices)
+                progress.report(part[1] * columns, rows * columns)
             return whole.array()
 
-    @overload
-    def decode(self, indices: Array, shape: tuple[int, ...] | list[int] | None = None) -> Array: ...
-    @overload
-    def decode(
-        self, indices: npt.NDArray[np.integer[Any]], shape: tuple[int, ...] | list[int] | None = None
-    ) -> Image: ...
-    def decode(self, indices: Table, shape: tuple[int, ...] | list[int] | None = None) -> Pixels:
-        """The picture of an index table.
+    def encode_to_host(self, picture: images.Picture, progress: Progress) -> npt.NDArray[np.integer[Any]]:
+        """As `encode`, on the host in every case.
+
+        Parameters
+        ----------
+        picture : Picture
+        progress : Progress
+        """
+        table = self.encode(picture, progress)
+        if isinstance(table, np.ndarray):
+            return table
+        session = open_session(self.queue, images.device_arrays([picture]))
+        return session.download(images.buffer_of(table), table.shape, table.dtype)
+
+    def decode(self, indices: Table, shape: tuple[int, ...] | list[int] | None, progress: Progress) -> Pixels:
+        """The picture of an index table; on the device if the table is there.
 
         Parameters
         ----------
         indices : ndarray of integers or device array, shape (rows, columns)
-            Each below N. On the device of the dtype that `encode` gives.
-        shape : sequence of int, optional
-            True (height, width), or an image's whole (height, width, channels); default: all of every block.
-
-        Returns
-        -------
-        ndarray or device array of uint8, shape (H, W) or (H, W, C)
-            On the device, on the same queue, if `indices` is there.
+        shape : sequence of int or None
+            True (height, width), or an image's whole shape; None for all of every block.
+        progress : Progress
+            Told of blocks.
 
         Raises
         ------
-        NotFittedError
-            Before `fit`.
         InvalidArgument, InvalidType
             If an index names no codeword, or `shape` does not fit the table.
         """
-        block = self._shape()
-        size = len(self.codebook_)
+        block, size = self.shape, len(self.rows)
         table = self._check_table(indices)
         height, width = self._check_size(shape, table, block)
         session = open_session(self.queue, [indices] if isinstance(indices, Array) else [])
@@ -158,28 +167,31 @@ class BlockCoder(Estimator):
         with session.scope() as scope:
             near = indices.size <= CHECKED_ON_HOST or session.limits.unified_memory
             looked_at = isinstance(indices, np.ndarray) and near
-            decoder = Decoder(session, scope, self._rows(), block, trusted=looked_at)
+            decoder = Decoder(session, scope, self.rows, block, trusted=looked_at)
             if isinstance(indices, Array):
                 device = session.new_array(out, np.uint8)
                 decoder.decode(_packed(session, scope, indices), height, width, images.buffer_of(device))
                 if not decoder.all_right():
                     raise InvalidArgument(f"indices holds an index of {size} or more; allowed: 0 to {size - 1}")
+                progress.report(indices.size, indices.size)
                 return session.hand_over(device)
             whole = HostResult(session, out, np.uint8)
             row_bytes = width * block.channels
             for row0, row1 in parts(session, height, row_bytes, whole.is_pinned, block.rows, there=True):
                 # What the host looks at it does part by part, while those before are on their way back.
-                part = self._as_indices(indices, slice(row0 // block.rows, -(-row1 // block.rows)), looked_at)
+                rows = slice(row0 // block.rows, -(-row1 // block.rows))
+                part = self._as_indices(indices, rows, looked_at)
                 with session.scope() as inner:
                     image = whole.room(inner, row0, row1)
                     decoder.decode(inner.upload(part), row1 - row0, width, image)
                     whole.store(inner, row0, row1, image)
+                progress.report(rows.stop * table[1], indices.size)
             if not decoder.all_right():
                 raise self._no_codewords(indices)
             return whole.array()
 
     def _check_table(self, indices: Any) -> tuple[int, int]:
-        size = len(self.codebook_)
+        size = len(self.rows)
         if not isinstance(indices, np.ndarray | Array):
             raise InvalidType(f"indices is {params.shown(indices)}; allowed: a NumPy array or a device array")
         if len(indices.shape) != 2 or 0 in indices.shape:
@@ -197,15 +209,15 @@ class BlockCoder(Estimator):
         self, indices: npt.NDArray[np.integer[Any]], rows: slice, check: bool
     ) -> npt.NDArray[np.integer[Any]]:
         """Some rows of a table on the host, C-contiguous and of `index_dtype`, which has room for all that pass."""
-        part, dtype = indices[rows], index_dtype(len(self.codebook_))
-        if (check or part.dtype != dtype) and (int(part.min()) < 0 or int(part.max()) >= len(self.codebook_)):
+        part, dtype = indices[rows], index_dtype(len(self.rows))
+        if (check or part.dtype != dtype) and (int(part.min()) < 0 or int(part.max()) >= len(self.rows)):
             raise self._no_codewords(indices)
         return np.ascontiguousarray(part).astype(dtype, copy=False)
 
     def _no_codewords(self, indices: npt.NDArray[np.integer[Any]]) -> InvalidArgument:
         return InvalidArgument(
             f"indices holds values from {int(indices.min())} to {int(indices.max())}; "
-            f"allowed: 0 to {len(self.codebook_) - 1}"
+            f"allowed: 0 to {len(self.rows) - 1}"
         )
 
     @staticmethod

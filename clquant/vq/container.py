@@ -1,8 +1,8 @@
-"""The .clvq container, as docs/clvq-format.md lays it out: header, codebook, bands of coded block rows.
+"""The .clvq container, as docs/clvq-format.md lays it out: header, codebook, model, bands of coded block rows.
 
-Every check field is the CRC-32 of all bytes of the file before it except earlier check fields, so that damage,
-truncation and sections out of order are all found. Nothing is believed before its check has passed, and no memory is
-taken beyond what the checked header allows.
+Every section's check field is the CRC-32 of the header's check field, the section's number and its bytes, so that
+damage, truncation and sections out of order or of another file are all found, and every band is checked by itself.
+Nothing is believed before its check has passed, and no memory is taken beyond what the checked header allows.
 """
 
 from __future__ import annotations
@@ -16,23 +16,26 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import FormatError, InvalidArgument
-from clquant.vq import entropy
+from clquant.runtime import FormatError
+from clquant.vq import codebook_coding
+from clquant.vq.bands import BandLayout, CodedBand
+from clquant.vq.blocks import BlockShape
+from clquant.vq.contexts import BINS, ContextShape
 from clquant.vq.pipes import Sink, Source, read_up_to, write_all
 
 MAGIC = b"\x89CLVQ\r\n\x1a"
-VERSION = 1
+VERSION = 2
 PICTURE, PICTURE_OF_SHARED, CODEBOOK = 0, 1, 2
-MAX_PIXELS = 1 << 29  # of a picture that is decoded where nobody says otherwise, as of picture files
+PRESET_CURVES, OWN_CURVES, OWN_CURVES_AND_RARITY = 0, 1, 2
+MAX_PIXELS = 1 << 29  # of a picture that is decoded if nobody says otherwise, as of picture files
 MAX_SIDE = 1 << 20  # pixels of a picture's height or width
-MAX_BAND_BLOCKS = 1 << 20
 MAX_STATE_SIZE = 255
-MAX_SIDE_MATCHES = 1 << 36  # blocks times codewords of a side-match picture
-ESCAPE = 255
-_HEADER = struct.Struct("<8sBBBBHHIIIIIHH16sI")
-_SECTION = struct.Struct("<BI")
-_BAND = struct.Struct("<IIBB")
+_HEADER = struct.Struct("<8sBBBBBBHIII16s")
+_LENGTH = struct.Struct("<I")
 _CHECK = struct.Struct("<I")
+_NUMBER = struct.Struct("<II")
+_CODEBOOK_SECTION, _MODEL_SECTION, _FIRST_BAND = 0, 1, 2
+_RARITY_SHAPE = BlockShape(1, 1, 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,9 +55,12 @@ class Header:
     shape : tuple of int
         (height, width) in pixels, true size; (0, 0) for a codebook.
     state_size : int
-        Codewords in a side-match state codebook, 1..255; 0 for plain VQ and for a codebook.
+        Codewords in the state codebooks that the encoder chose from, 1..255; 0 if it did not choose, and for a
+        codebook. Decoders do not need it.
     codebook_id : bytes
         16 bytes, `codebook_id(codebook)`.
+    model : int
+        PRESET_CURVES, OWN_CURVES or OWN_CURVES_AND_RARITY.
     version : int
     """
 
@@ -65,6 +71,7 @@ class Header:
     shape: tuple[int, int]
     state_size: int
     codebook_id: bytes
+    model: int = PRESET_CURVES
     version: int = VERSION
 
     @property
@@ -73,15 +80,20 @@ class Header:
         return tuple(-(-side // block) for side, block in zip(self.shape, self.block_shape, strict=True))  # type: ignore[return-value]
 
     @property
-    def padded_shape(self) -> tuple[int, int]:
-        """(height, width) in pixels with the edge blocks made whole."""
-        return tuple(n * block for n, block in zip(self.table_shape, self.block_shape, strict=True))  # type: ignore[return-value]
+    def block(self) -> BlockShape:
+        """Shape of blocks with their channels."""
+        return BlockShape(*self.block_shape, self.channels)
+
+    @property
+    def layout(self) -> BandLayout:
+        """How the index table is cut into bands."""
+        return BandLayout(*self.table_shape)
 
     def to_bytes(self) -> bytes:
-        """The 64 bytes of the header with its check field."""
+        """The 48 bytes of the header with its check field."""
         body = _HEADER.pack(
-            MAGIC, self.version, self.kind, self.channels, 0, *self.block_shape, self.codebook_size, *self.shape,
-            *self.padded_shape, self.state_size, 0, self.codebook_id, 0,
+            MAGIC, self.version, self.kind, self.channels, self.model, *self.block_shape, self.state_size,
+            self.codebook_size, *self.shape, self.codebook_id,
         )  # fmt: skip
         return body + _CHECK.pack(zlib.crc32(body))
 
@@ -92,7 +104,7 @@ class Header:
         Parameters
         ----------
         data : bytes
-            The 64 bytes that `to_bytes` makes.
+            The 48 bytes that `to_bytes` makes.
 
         Returns
         -------
@@ -110,15 +122,14 @@ class Header:
         body = data[: _HEADER.size]
         if zlib.crc32(body) != _CHECK.unpack(data[_HEADER.size :])[0]:
             raise FormatError("the header of a .clvq file is damaged: its check sum does not match")
-        _, version, kind, channels, zero, p, q, size, height, width, *rest = _HEADER.unpack(body)
-        padded, (state, zero2, identity, zero3) = tuple(rest[:2]), rest[2:]
+        _, version, kind, channels, model, p, q, state, size, height, width, identity = _HEADER.unpack(body)
         if version != VERSION:
             raise FormatError(f"a .clvq file has version {version}; this release reads version {VERSION}")
-        header = Header(kind, channels, (p, q), size, (height, width), state, identity, version)
-        header._check(padded, zero or zero2 or zero3)
+        header = Header(kind, channels, (p, q), size, (height, width), state, identity, model, version)
+        header._check()
         return header
 
-    def _check(self, padded: tuple[int, ...], reserved: int) -> None:
+    def _check(self) -> None:
         p, q = self.block_shape
         height, width = self.shape
         empty = self.kind == CODEBOOK
@@ -129,16 +140,11 @@ class Header:
             "codebook size": 2 <= self.codebook_size <= 65536,
             "size": (height == 0 and width == 0) if empty else (0 < height <= MAX_SIDE and 0 < width <= MAX_SIDE),
             "state codebook": self.state_size <= (0 if empty else min(MAX_STATE_SIZE, self.codebook_size)),
-            "reserved field": reserved == 0,
+            "model": self.model <= (PRESET_CURVES if empty else OWN_CURVES_AND_RARITY),
         }
         for what, fine in good.items():
             if not fine:
                 raise FormatError(f"the header of a .clvq file has an impossible {what}")
-        rows, columns = self.table_shape
-        if self.state_size and rows * columns * self.codebook_size > MAX_SIDE_MATCHES:
-            raise FormatError("a .clvq file claims a side-match picture of more work than is allowed")
-        if padded != self.padded_shape:
-            raise FormatError("the header of a .clvq file has an impossible padded size")
 
 
 HEADER_BYTES = _HEADER.size + _CHECK.size
@@ -162,6 +168,20 @@ def codebook_id(codebook: npt.NDArray[np.uint8]) -> bytes:
     return hashlib.sha256(shape + np.ascontiguousarray(codebook).tobytes()).digest()[:16]
 
 
+def section_check(header: Header, number: int, payload: bytes) -> int:
+    """The check field of a section.
+
+    Parameters
+    ----------
+    header : Header
+    number : int
+        0 for the codebook, 1 for the model, from 2 on for the bands.
+    payload : bytes
+    """
+    own = _CHECK.unpack(header.to_bytes()[_HEADER.size :])[0]
+    return zlib.crc32(payload, zlib.crc32(_NUMBER.pack(own, number)))
+
+
 class Writer:
     """Writes a .clvq file piece by piece to anything with `write`.
 
@@ -169,76 +189,35 @@ class Writer:
     ----------
     sink : Sink
     header : Header
-    codebook : ndarray of uint8 or None
-        Written unless the header's kind is PICTURE_OF_SHARED.
+    codebook : bytes or None
+        As `encode_codebook` makes them; None if the header's kind is PICTURE_OF_SHARED.
+    model : bytes
+        Of as many bytes as the header's `model` tells; none for PRESET_CURVES.
     """
 
-    def __init__(self, sink: Sink, header: Header, codebook: npt.NDArray[np.uint8] | None) -> None:
+    def __init__(self, sink: Sink, header: Header, codebook: bytes | None, model: bytes = b"") -> None:
         self._sink = sink
         self._header = header
-        self._check = 0
-        self._rows_left = header.table_shape[0]
-        data = header.to_bytes()
-        self._check = zlib.crc32(data[: -_CHECK.size])
-        write_all(sink, data)
-        if header.kind != PICTURE_OF_SHARED:
-            if codebook is None or codebook_id(codebook) != header.codebook_id:
-                raise InvalidArgument("codebook is not the one that the header names")
-            self._section(*entropy.pack(np.ascontiguousarray(codebook).tobytes()))
+        self._bands = 0
+        write_all(sink, header.to_bytes())
+        if codebook is not None:
+            self._section(_CODEBOOK_SECTION, codebook)
+        if header.model != PRESET_CURVES:
+            self._section(_MODEL_SECTION, model)
 
-    def _put(self, data: bytes) -> None:
-        self._check = zlib.crc32(data, self._check)
-        write_all(self._sink, data)
+    def _section(self, number: int, payload: bytes) -> None:
+        check = _CHECK.pack(section_check(self._header, number, payload))
+        write_all(self._sink, _LENGTH.pack(len(payload)) + payload + check)
 
-    def _section(self, method: int, payload: bytes) -> None:
-        self._put(_SECTION.pack(method, len(payload)))
-        self._put(payload)
-        write_all(self._sink, _CHECK.pack(self._check))
-
-    def write(self, table: entropy.Values, escapes: entropy.Values | None = None) -> None:
-        """Write the next block rows.
+    def write(self, band: CodedBand) -> None:
+        """Write the next band.
 
         Parameters
         ----------
-        table : ndarray of int, shape (rows, columns)
-            Codeword indices; with side match, ranks in the state codebook or ESCAPE.
-        escapes : ndarray of int, shape (n,)
-            With side match: the codeword indices of the ESCAPEs in raster order.
-
-        Raises
-        ------
-        InvalidArgument
-            If these are not rows of the header's table.
+        band : CodedBand
         """
-        rows, columns = table.shape
-        if not 1 <= rows <= self._rows_left or columns != self._header.table_shape[1]:
-            raise InvalidArgument(
-                f"table has the shape {table.shape}; what is left of the picture is "
-                f"({self._rows_left}, {self._header.table_shape[1]})"
-            )
-        self._rows_left -= rows
-        size = self._header.codebook_size
-        if escapes is None:
-            transform, method, payload = entropy.pack_table(table, size)
-            self._put(_BAND.pack(rows, 0, transform, 0))
-            self._section(method, payload)
-            return
-        transform, method, payload = entropy.pack_table(table, ESCAPE + 1)
-        inner, inner_method, inner_payload = entropy.pack_table(escapes.reshape(1, -1), size)
-        self._put(_BAND.pack(rows, escapes.size, transform, inner))
-        self._section(method, payload)
-        self._section(inner_method, inner_payload)
-
-    def close(self) -> None:
-        """Check that every row was written.
-
-        Raises
-        ------
-        InvalidArgument
-            If rows are missing.
-        """
-        if self._rows_left:
-            raise InvalidArgument(f"{self._rows_left} block rows of the picture were never written")
+        self._section(_FIRST_BAND + self._bands, band.to_bytes())
+        self._bands += 1
 
 
 class Reader:
@@ -253,8 +232,10 @@ class Reader:
     Attributes
     ----------
     header : Header
-    codebook : ndarray of uint8, shape (N, p, q) or (N, p, q, C), or None
-        None when the file names a shared codebook.
+    codebook : bytes or None
+        For `decode_codebook`; None if the file names a shared codebook.
+    model : bytes
+        What the file says of its indices; none for PRESET_CURVES.
 
     Raises
     ------
@@ -264,121 +245,76 @@ class Reader:
 
     def __init__(self, source: Source, max_pixels: int | None = MAX_PIXELS) -> None:
         self._source = source
-        data = read_up_to(source, HEADER_BYTES)
-        self.header = Header.from_bytes(data)
-        height, width = self.header.shape
+        self._bytes = 0
+        self.header = header = Header.from_bytes(self._get(HEADER_BYTES, short=True))
+        height, width = header.shape
         if max_pixels is not None and height * width > max_pixels:
             raise FormatError(
                 f"a .clvq file claims {height} x {width} pixels; at most {max_pixels} are allowed, by max_pixels"
             )
-        self._check = zlib.crc32(data[: -_CHECK.size])
-        self.codebook = None if self.header.kind == PICTURE_OF_SHARED else self._codebook()
+        self.codebook = None
+        if header.kind != PICTURE_OF_SHARED:
+            self.codebook = self._section(
+                _CODEBOOK_SECTION, 1, codebook_coding.longest(header.codebook_size, header.block)
+            )
+        self.model = b""
+        if header.model != PRESET_CURVES:
+            rarity = codebook_coding.longest(header.codebook_size, _RARITY_SHAPE)
+            most = BINS + (rarity if header.model == OWN_CURVES_AND_RARITY else 0)
+            self.model = self._section(_MODEL_SECTION, BINS, most)
 
-    def _get(self, size: int) -> bytes:
+    @property
+    def nbytes(self) -> int:
+        """Bytes that were read so far."""
+        return self._bytes
+
+    @property
+    def contexts(self) -> ContextShape:
+        """How the codebook is cut for the contexts of its indices."""
+        return ContextShape(self.header.codebook_size, self.header.shape[0] * self.header.shape[1])
+
+    def _get(self, size: int, short: bool = False) -> bytes:
         data = read_up_to(self._source, size)
-        if len(data) != size:
+        if len(data) != size and not short:
             raise FormatError("a .clvq file ends too early")
-        self._check = zlib.crc32(data, self._check)
+        self._bytes += len(data)
         return data
 
-    def _section(self, length: int) -> bytes:
-        return entropy.unpack(*self._payload(length), length)
-
-    def _payload(self, length: int) -> tuple[int, bytes]:
-        """A section's method and payload, checked but not unpacked."""
-        method, stored = _SECTION.unpack(self._get(_SECTION.size))
-        if method not in entropy.METHODS:
-            raise FormatError(f"a .clvq section has the unknown method {method}")
-        if stored > entropy.longest_payload(length):
-            raise FormatError(f"a .clvq section claims {stored} bytes for {length}")
-        payload = self._get(stored)
-        expected = self._check
-        if _CHECK.unpack(self._get(_CHECK.size))[0] != expected:
+    def _section(self, number: int, least: int, most: int) -> bytes:
+        (length,) = _LENGTH.unpack(self._get(_LENGTH.size))
+        if not least <= length <= most:
+            raise FormatError(f"a .clvq section claims {length} bytes; allowed: {least} to {most}")
+        payload = self._get(length)
+        if _CHECK.unpack(self._get(_CHECK.size))[0] != section_check(self.header, number, payload):
             raise FormatError("a .clvq section is damaged: its check sum does not match")
-        self._check = expected
-        return method, payload
+        return payload
 
-    def _codebook(self) -> npt.NDArray[np.uint8]:
-        header = self.header
-        shape: tuple[int, ...] = (header.codebook_size, *header.block_shape)
-        if header.channels > 1:
-            shape = (*shape, header.channels)
-        codebook = np.frombuffer(self._section(int(np.prod(shape))), np.uint8).reshape(shape)
-        if codebook_id(codebook) != header.codebook_id:
-            raise FormatError("the codebook of a .clvq file is not the one that its header names")
-        return codebook
-
-    def bands(self) -> Iterator[tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16] | None]]:
-        """The picture's block rows, a band at a time, top to bottom.
-
-        Yields
-        ------
-        table : ndarray of uint16, shape (rows, columns)
-            Codeword indices; with side match, ranks in the state codebook or ESCAPE.
-        escapes : ndarray of uint16 or None
-            With side match: the codeword indices of the ESCAPEs in raster order.
+    def bands(self) -> Iterator[CodedBand]:
+        """The picture's bands, top to bottom.
 
         Raises
         ------
         FormatError
             If the bytes are damaged or truncated, or bytes follow the last band.
         """
-        columns = self.header.table_shape[1]
-        for rows, *head in self._heads():
-            yield self._band(rows, columns, *head)
-
-    def check_rest(self) -> None:
-        """Go through the bands' heads and check fields to the end of the file, but unpack nothing.
-
-        Raises
-        ------
-        FormatError
-            If the bytes are damaged or truncated, or bytes follow the last band.
-        """
-        size, columns = self.header.codebook_size, self.header.table_shape[1]
-        for rows, escaped, transform, inner in self._heads():
-            limit = ESCAPE + 1 if self.header.state_size else size
-            self._payload(entropy.plain_length(rows * columns, limit, transform))
-            if self.header.state_size:
-                self._payload(entropy.plain_length(escaped, size, inner))
-
-    def _heads(self) -> Iterator[tuple[int, int, int, int]]:
-        """(rows, escapes, transform, transform of the escapes) of every band; whoever asks reads its sections."""
-        left, columns = self.header.table_shape
-        while left:
-            rows, escaped, transform, inner = _BAND.unpack(self._get(_BAND.size))
-            known = {transform, inner} <= set(entropy.TRANSFORMS)
-            if not 1 <= rows <= left or rows * columns > MAX_BAND_BLOCKS or escaped > rows * columns or not known:
-                raise FormatError("a band of a .clvq file has an impossible head")
-            if (escaped or inner) and not self.header.state_size:
-                raise FormatError("a band of a .clvq file has escapes without side match")
-            left -= rows
-            yield rows, escaped, transform, inner
-        self.check_end()
-
-    def check_end(self) -> None:
-        """Refuse bytes after the end.
-
-        Raises
-        ------
-        FormatError
-            If there are any.
-        """
+        if self.header.kind != CODEBOOK:
+            layout = self.header.layout
+            for band in range(layout.count):
+                most = 4 * layout.lanes + 4 * layout.rows_of(band) * layout.columns
+                data = self._section(_FIRST_BAND + band, 4 * layout.lanes, most)
+                if len(data) % 2:
+                    raise FormatError("a band of a .clvq file has half a word")
+                yield CodedBand.from_bytes(data, layout.lanes)
         if read_up_to(self._source, 1):
             raise FormatError("a .clvq file goes on after its end")
 
-    def _band(
-        self, rows: int, columns: int, escaped: int, transform: int, inner: int
-    ) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16] | None]:
-        size, state = self.header.codebook_size, self.header.state_size
-        limit = ESCAPE + 1 if state else size
-        plain = self._section(entropy.plain_length(rows * columns, limit, transform))
-        table = entropy.from_plain(plain, (rows, columns), limit, transform)
-        if not state:
-            return table, None
-        if ((table >= state) & (table != ESCAPE)).any() or int((table == ESCAPE).sum()) != escaped:
-            raise FormatError("a band of a .clvq file has ranks outside its state codebook")
-        if (table[0] != ESCAPE).any() or (table[:, 0] != ESCAPE).any():
-            raise FormatError("a band of a .clvq file has ranks where blocks have no neighbours")
-        plain = self._section(entropy.plain_length(escaped, size, inner))
-        return table, entropy.from_plain(plain, (1, escaped), size, inner)[0]
+    def check_rest(self) -> None:
+        """Go through the bands' check fields to the end of the file, but decode nothing.
+
+        Raises
+        ------
+        FormatError
+            If the bytes are damaged or truncated, or bytes follow the last band.
+        """
+        for _ in self.bands():
+            pass

@@ -10,6 +10,7 @@ from clquant import params
 from clquant.images import files
 from clquant.runtime import InvalidType, reports_memory
 from clquant.vq import container
+from clquant.vq.pipes import Source
 
 _KINDS = {
     container.PICTURE: "picture",
@@ -35,9 +36,9 @@ class ClvqInfo:
     codebook_id : str
         32 hexadecimal digits.
     state_size : int
-        Of side-match state codebooks; 0 for plain VQ.
-    escapes : int
-        Blocks coded by their full index in a side-match picture.
+        Of the side-match state codebooks that the encoder chose from; 0 for plain VQ.
+    bands : int
+        Parts of the picture that can be decoded by themselves.
     nbytes : int
         Of the whole file.
     """
@@ -51,7 +52,7 @@ class ClvqInfo:
     codebook_size: int
     codebook_id: str
     state_size: int
-    escapes: int
+    bands: int
     nbytes: int
 
     @property
@@ -72,17 +73,18 @@ class ClvqInfo:
                 f"{book}, {where}",
             ]
         if self.state_size:
-            lines.append(f"side match with state codebooks of {self.state_size}; {self.escapes} blocks by full index")
+            lines.append(f"side match with state codebooks of {self.state_size}")
         return "\n".join(lines)
 
 
 @reports_memory
-def clvq_info(source: bytes | files.PathLike, *, max_pixels: int = container.MAX_PIXELS) -> ClvqInfo:
+def clvq_info(source: bytes | files.PathLike | Source, *, max_pixels: int = container.MAX_PIXELS) -> ClvqInfo:
     """Read and check a .clvq file without decoding it.
 
     Parameters
     ----------
-    source : bytes or path-like
+    source : bytes, path-like or binary file
+        Of a file or pipe no more is read than the header allows, and one byte to see that it ends.
     max_pixels : int
         Files that claim more pixels are refused; default 2^29.
 
@@ -97,15 +99,22 @@ def clvq_info(source: bytes | files.PathLike, *, max_pixels: int = container.MAX
     FileError
         If the file cannot be read.
     InvalidType
-        If `source` is neither bytes nor a path.
+        If `source` is neither bytes nor a path nor a binary file.
     """
     most = params.integer("max_pixels", max_pixels, 1)
-    if not isinstance(source, bytes | bytearray | memoryview | str | os.PathLike):
-        raise InvalidType(f"source is {params.shown(source)}; allowed: bytes or a path")
-    data = files.read_bytes(source) if isinstance(source, str | os.PathLike) else bytes(source)
-    reader = container.Reader(io.BytesIO(data), most)
+    if isinstance(source, str | os.PathLike):
+        return _info(io.BytesIO(files.read_bytes(source)), most)
+    if isinstance(source, bytes | bytearray | memoryview):
+        return _info(io.BytesIO(bytes(source)), most)
+    if not hasattr(source, "read"):
+        raise InvalidType(f"source is {params.shown(source)}; allowed: bytes, a path or a binary file")
+    return _info(source, most)
+
+
+def _info(file: Source, max_pixels: int) -> ClvqInfo:
+    reader = container.Reader(file, max_pixels)
+    reader.check_rest()
     header = reader.header
-    escapes = sum(0 if escaped is None else escaped.size for _, escaped in reader.bands())
     return ClvqInfo(
         version=header.version,
         kind=_KINDS[header.kind],
@@ -116,6 +125,6 @@ def clvq_info(source: bytes | files.PathLike, *, max_pixels: int = container.MAX
         codebook_size=header.codebook_size,
         codebook_id=header.codebook_id.hex(),
         state_size=header.state_size,
-        escapes=escapes,
-        nbytes=len(data),
+        bands=0 if header.kind == container.CODEBOOK else header.layout.count,
+        nbytes=reader.nbytes,
     )

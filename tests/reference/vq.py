@@ -67,35 +67,3 @@ def second_nearest(rows: npt.NDArray[np.int64], codebook: Bytes) -> npt.NDArray[
 def error(image: Bytes, decoded: Bytes) -> int:
     """Sum of squared differences."""
     return int(((image.astype(np.int64) - decoded) ** 2).sum())
-
-
-ESCAPE = 255
-
-
-def state_codebook(above: Bytes, left: Bytes, codebook: Bytes, size: int) -> npt.NDArray[np.int64]:
-    """Kim, "Side match and overlap match vector quantizers for images": the indices of the `size` codewords that best
-    continue the codewords above and to the left, best first, the lowest index first on ties."""
-    words = codebook.astype(np.int64)
-    rows = ((words[:, 0] - above[-1].astype(np.int64)) ** 2).reshape(len(words), -1).sum(1)
-    columns = ((words[:, :, 0] - left[:, -1].astype(np.int64)) ** 2).reshape(len(words), -1).sum(1)
-    return np.argsort(rows + columns, kind="stable")[:size]
-
-
-def side_match(
-    image: Bytes, codebook: Bytes, size: int, tolerance: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Symbols and chosen codewords, block by block in raster order."""
-    p, q = codebook.shape[1:3]
-    chosen = encode(image, codebook)
-    errors = [((row - codebook.reshape(len(codebook), -1).astype(np.int64)) ** 2).sum(1) for row in blocks(image, p, q)]
-    symbols = np.full(chosen.shape, ESCAPE)
-    for r in range(1, chosen.shape[0]):
-        for c in range(1, chosen.shape[1]):
-            error = errors[r * chosen.shape[1] + c]
-            state = state_codebook(codebook[chosen[r - 1, c]], codebook[chosen[r, c - 1]], codebook, size)
-            least = error[state].min()
-            best = min(j for j in state if error[j] == least)
-            if best == chosen[r, c] or least < error[chosen[r, c]] + tolerance:
-                chosen[r, c] = best
-                symbols[r, c] = int(np.flatnonzero(state == chosen[r, c])[0])
-    return symbols, chosen

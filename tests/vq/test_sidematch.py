@@ -1,4 +1,4 @@
-"""Side-match VQ against its reference, through the container too."""
+"""Side-match VQ against its reference, and through files."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import numpy.typing as npt
 import pyopencl.array
 import pytest
 
-from clquant import VQCodec, runtime
+from clquant import VQCodec, clvq_info, runtime
 from clquant.runtime import InvalidArgument
 from clquant.vq.blocks import BlockShape
+from clquant.vq.contexts import PRESET, Contexts, Model
 from clquant.vq.sidematch import SideMatch
+from tests.reference import clvq as clvq_reference
 from tests.reference import vq as reference
 
 Bytes = npt.NDArray[np.uint8]
@@ -25,81 +27,85 @@ def smooth(rng: np.random.Generator, height: int, width: int, channels: int) -> 
     return image.astype(np.uint8)[..., 0] if channels == 1 else image.astype(np.uint8)
 
 
-def check_both_ways(queue: Any, image: Bytes, codebook: Bytes, shape: BlockShape, state: int, tolerance: int) -> None:
-    """Codes an image, compares with the reference, and turns the ranks back."""
-    rows = reference.blocks(image, shape.rows, shape.columns).astype(np.uint8)
-    whole = codebook.reshape(len(codebook), *shape.codeword_shape())
-    symbols, chosen = reference.side_match(image, whole, state, tolerance)
+def check(
+    queue: Any, image: Bytes, codebook: Bytes, shape: BlockShape, state: int, tolerance: int, band_rows: int
+) -> None:
+    """Chooses codewords for an image and compares with the reference."""
+    rows = reference.blocks(image, shape.rows, shape.columns)
+    whole = codebook.reshape(len(codebook), shape.rows, shape.columns, shape.channels)
+    pixels = image.shape[0] * image.shape[1]
+    model = Model(PRESET, np.zeros(len(codebook), np.uint8))
+    expected = clvq_reference.Contexts(whole, PRESET, pixels)
+    nearest = reference.encode(image, codebook.reshape(len(codebook), *shape.codeword_shape()))
+    nearest = np.argsort(expected.order)[nearest]
+    parts = []
+    for top in range(0, len(nearest), band_rows):
+        band = nearest[top : top + band_rows]
+        blocks = rows[top * band.shape[1] : (top + len(band)) * band.shape[1]]
+        parts.append(clvq_reference.chosen(blocks, band, whole, expected, state, tolerance))
     session = runtime.open_session(queue)
     with session.scope() as scope:
-        matcher = SideMatch(session, scope, codebook, shape, state)
-        found, taken = matcher.encode(scope.copy_of(rows), reference.encode(image, whole), tolerance)
-        np.testing.assert_array_equal(found, symbols)
-        np.testing.assert_array_equal(taken, chosen)
-        np.testing.assert_array_equal(matcher.decode(found, taken[found == reference.ESCAPE]), chosen)
+        contexts = Contexts(session, scope, codebook, shape, pixels)
+        tables = contexts.tables(scope, model)
+        matcher = SideMatch(session, scope, codebook[contexts.order], shape, tables, state)
+        found = matcher.choose(scope.copy_of(image), image.shape[:2], nearest, band_rows, tolerance)
+    np.testing.assert_array_equal(found, np.concatenate(parts))
 
 
 @pytest.mark.parametrize(
-    ("channels", "block", "size", "state", "tolerance"),
-    [(1, (4, 4), 20, 5, 0), (1, (4, 4), 20, 5, 900), (3, (2, 3), 9, 9, 60), (1, (4, 4), 12, 1, 2000)],
+    ("channels", "block", "size", "state", "tolerance", "band_rows"),
+    [
+        (1, (4, 4), 20, 5, 1, 9),
+        (1, (4, 4), 20, 5, 900, 4),
+        (3, (2, 3), 9, 9, 60, 5),
+        (1, (4, 4), 12, 1, 2000, 9),
+        (4, (3, 2), 300, 4, 3000, 3),
+    ],
 )
-def test_ranks_and_codewords_equal_the_reference(
+def test_codewords_equal_the_reference(
     queue: Any,
     rng: np.random.Generator,
+    monkeypatch: pytest.MonkeyPatch,
     channels: int,
     block: tuple[int, int],
     size: int,
     state: int,
     tolerance: int,
+    band_rows: int,
 ) -> None:
     image = smooth(rng, 22, 27, channels)
     shape = BlockShape(*block, channels)
     rows = reference.blocks(image, *block).astype(np.uint8)
     codebook = rows[rng.choice(len(rows), size)]  # repeated codewords make ties
-    check_both_ways(queue, image, codebook, shape, state, tolerance)
+    check(queue, image, codebook, shape, state, tolerance, band_rows)
+    monkeypatch.setenv("CLQUANT_LIMITS", "is_cpu=0,work_group=4")
+    check(queue, image, codebook, shape, state, tolerance, band_rows)
 
 
 @pytest.mark.small
 def test_on_a_simulator_too(queue: Any, rng: np.random.Generator) -> None:
     image = smooth(rng, 8, 6, 1)
-    check_both_ways(queue, image, rng.integers(60, 180, (5, 4), np.uint8), BlockShape(2, 2, 1), 3, 500)
+    check(queue, image, rng.integers(60, 180, (5, 4), np.uint8), BlockShape(2, 2, 1), 3, 500, 4)
 
 
-def test_small_groups_and_little_scratch_give_the_same(
-    queue: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("state_size", [0, 4])
+def test_files_do_not_depend_on_the_device(
+    queue: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, state_size: int
 ) -> None:
-    image = smooth(rng, 40, 40, 1)
-    codec = VQCodec(16, queue=queue, state_size=4, tolerance=30.0).fit(image)
-    data = codec.compress(image)
-    picture = codec.decompress(data)
-    monkeypatch.setenv("CLQUANT_LIMITS", "work_group=2,max_alloc=2000")
-    with runtime.force_variant("portable"):
-        assert codec.compress(image) == data
-        np.testing.assert_array_equal(codec.decompress(data), picture)
-
-
-@pytest.mark.parametrize(("state_size", "height"), [(0, 42), (4, 42), (4, 3)])
-@pytest.mark.parametrize("max_alloc", [700, 520])
-def test_files_do_not_depend_on_the_devices_memory(
-    queue: Any,
-    rng: np.random.Generator,
-    monkeypatch: pytest.MonkeyPatch,
-    state_size: int,
-    height: int,
-    max_alloc: int,
-) -> None:
-    monkeypatch.setattr("clquant.vq.container.MAX_BAND_BLOCKS", 65)  # 6 of 11 block rows of 10 blocks
-    image = smooth(rng, height, 39, 1)
+    monkeypatch.setattr("clquant.vq.bands._BAND_BLOCKS", 65)
+    monkeypatch.setattr("clquant.vq.bands._LEAST_ROWS", 6)
+    image = smooth(rng, 142, 39, 1)
     codec = VQCodec(8, queue=queue, state_size=state_size, tolerance=600.0)
     codec.codebook_ = rng.integers(40, 210, (8, 4, 4), np.uint8)
     data = codec.compress(image)
+    assert clvq_info(data).bands == 6
     picture = codec.decompress(data)
     on_device = pyopencl.array.to_device(queue, image)
-    monkeypatch.setenv("CLQUANT_LIMITS", f"max_alloc={max_alloc}")
+    monkeypatch.setenv("CLQUANT_LIMITS", "work_group=2,max_alloc=20000")
     seen: list[int] = []
     assert codec.compress(image, progress=lambda done, _: seen.append(done)) == codec.compress(on_device) == data
-    assert seen == sorted(set(seen))
-    assert seen[-1] == 10 * -(-height // 4)
+    assert seen == sorted(seen)
+    assert seen[-1] == 10 * 36
     np.testing.assert_array_equal(codec.decompress(data), picture)
 
 
@@ -109,6 +115,7 @@ def test_without_tolerance_the_picture_is_that_of_plain_vq(queue: Any, rng: np.r
     plain = codec.compress(image, embed_codebook=False)
     matched = codec.set_params(state_size=4).compress(image, embed_codebook=False)
     np.testing.assert_array_equal(codec.decompress(matched), codec.decompress(plain))
+    assert len(matched) == len(plain)
     codec.set_params(tolerance=300.0)
     lossy = codec.compress(image, embed_codebook=False)
     assert len(lossy) < len(matched)

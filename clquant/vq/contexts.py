@@ -1,0 +1,314 @@
+"""Contexts of indices: how well codewords continue their neighbours (docs/clvq-format.md, "Contexts")."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import Buffer, FormatError, Scope, Session
+from clquant.vq.blocks import BlockShape
+
+BINS = 32  # of the distance between two sides, as in cl/vq/contexts.cl
+HIGHEST = 211  # of a curve: two of them give a weight of the highest logarithm
+_MOST_ENTRIES = 1 << 24  # of a table of groups x codewords
+_MOST_PAIR_WORK = 1 << 25  # pairs of groups times codewords
+_FREE_ENTRIES, _ENTRIES_PER_PIXEL = 1 << 18, 64
+_MOST_SIDE = 128
+_FALLS = (-12, -7, -4, -2, -1, 0, 1, 2, 3, 4, 6, 9, 13, 20, 32, 56)  # of a curve from bin to bin
+RARITY_UNIT = 4  # eighths of a bit
+
+Curves = npt.NDArray[np.uint8]
+
+_PRESET = (
+    *(211, 211, 210, 209, 207, 205, 203, 201, 199, 197, 195, 193, 190, 187, 183, 179),
+    *(174, 169, 163, 156, 149, 141, 132, 123, 113, 103, 92, 81, 70, 59, 48, 37),
+)
+PRESET: Curves = np.array([_PRESET, _PRESET], np.uint8)
+"""Curves of a photograph: what small pictures are coded by, and where learning begins."""
+
+
+@dataclass(frozen=True)
+class ContextShape:
+    """How a codebook is cut into buckets and into groups that share contexts.
+
+    Attributes
+    ----------
+    size : int
+        Codewords, 2..65536.
+    pixels : int
+        Of the picture: tables grow with it, so that work is in proportion to the picture.
+    """
+
+    size: int
+    pixels: int
+
+    @property
+    def bucket(self) -> int:
+        """Codewords of a bucket: a power of two, about the square root of `size`."""
+        return int(1 << ((self.size - 1).bit_length() + 1) // 2)
+
+    @property
+    def buckets(self) -> int:
+        """Buckets; the last may have fewer codewords."""
+        return -(-self.size // self.bucket)
+
+    @property
+    def stride(self) -> int:
+        """Bytes of a table's row."""
+        return self.buckets * self.bucket
+
+    @property
+    def shift(self) -> int:
+        """log2 of the codewords of a group."""
+        room = min(_MOST_ENTRIES, self._room)
+        return next(s for s in range(17) if -(-self.size >> s) * self.size <= room)
+
+    @property
+    def by_pairs(self) -> bool:
+        """Whether the ranges of buckets are computed from all codewords, for every pair of neighbours."""
+        return (self.groups + 1) ** 2 * self.size <= min(_MOST_PAIR_WORK, self._room)
+
+    @property
+    def _room(self) -> int:
+        return _FREE_ENTRIES + _ENTRIES_PER_PIXEL * self.pixels
+
+    @property
+    def groups(self) -> int:
+        """Groups of neighbours; the last may have fewer codewords."""
+        return -(-self.size >> self.shift)
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a file says of its indices.
+
+    Attributes
+    ----------
+    curves : ndarray of uint8, shape (2, 32)
+        Values of the bins above and to the left; each at most 211.
+    rarity : ndarray of uint8, shape (N,)
+        How much rarer each codeword is than its sides tell, in half bits, 0..63.
+    """
+
+    curves: Curves
+    rarity: npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class ContextTables:
+    """Values of codewords and buckets by the groups above and to the left, on the device (`vq_side_values`).
+
+    `pairs` holds the ranges of buckets (`vq_pair_buckets`) where `shape.by_pairs`; else it is not to be read.
+    """
+
+    shape: ContextShape
+    above: Buffer
+    left: Buffer
+    pairs: Buffer
+    above_buckets: Buffer
+    left_buckets: Buffer
+
+
+class Contexts:
+    """The distances between the sides of codewords, on the device.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Holds them.
+    codebook : ndarray of uint8, shape (N, K)
+    block : BlockShape
+    pixels : int
+        Of the picture.
+
+    Attributes
+    ----------
+    shape : ContextShape
+    order : ndarray of int, shape (N,)
+        The codewords' indices in the order of `coding_order`, which all tables have.
+    program : Program
+        Of cl/vq/contexts.cl.
+    above_bins, left_bins : pyopencl.Buffer
+        Groups x stride bytes.
+    """
+
+    def __init__(
+        self, session: Session, scope: Scope, codebook: npt.NDArray[np.uint8], block: BlockShape, pixels: int
+    ) -> None:
+        self._session = session
+        self._scope = scope
+        self.shape = ContextShape(len(codebook), pixels)
+        self.program = session.program("vq/contexts.cl", BUCKET=self.shape.bucket, BUCKETS=self.shape.buckets)
+        self.order = coding_order(codebook, block, self.shape)
+        book = codebook[self.order].reshape(len(codebook), block.rows, block.columns, block.channels)
+        self.above_bins = self._bins(book[:, 0], book[:, -1])
+        self.left_bins = self._bins(book[:, :, 0], book[:, :, -1])
+
+    def _bins(self, own: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8]) -> Buffer:
+        """Bins of the distances between the sides of codewords and the meeting sides of their neighbours."""
+        session, shape = self._session, self.shape
+        sides = np.ascontiguousarray(own).reshape(shape.size, -1)
+        neighbours = group_means(np.ascontiguousarray(others).reshape(shape.size, -1), shape.shift)
+        side = sides.shape[1]
+        if side > _MOST_SIDE:
+            raise AssertionError(f"a block's side has {side} components; distances are exact for {_MOST_SIDE}")
+        bounds = np.array(distance_bounds(side), np.uint32)
+        bins = self._scope.empty(shape.groups * shape.stride)
+        kernel = self.program.kernel("vq_side_bins")
+        group = session.work_group_size(kernel, 64)
+        copies = [self._scope.copy_of(array) for array in (sides, neighbours, bounds)]
+        sizes = np.uint32(shape.size), np.uint32(shape.groups)
+        arguments = copies[0], copies[1], np.uint32(side), copies[2], *sizes, bins
+        session.launch(kernel, (shape.size, shape.groups), (group, 1), *arguments)
+        return bins
+
+    def tables(self, scope: Scope, model: Model, with_buckets: bool = True) -> ContextTables:
+        """The tables that a model gives.
+
+        Parameters
+        ----------
+        scope : Scope
+            Holds them.
+        model : Model
+        with_buckets : bool
+            Whether the ranges of buckets are needed.
+        """
+        session, shape = self._session, self.shape
+        kernel = self.program.kernel("vq_side_values")
+        group = session.work_group_size(kernel, 64)
+        made = []
+        rarity = scope.copy_of(model.rarity * np.uint8(RARITY_UNIT))
+        for i, bins in enumerate((self.above_bins, self.left_bins)):
+            values = scope.empty((shape.groups + 1) * shape.stride)
+            buckets = scope.empty((shape.groups + 1) * shape.buckets)
+            given = bins, scope.copy_of(np.ascontiguousarray(model.curves[i])), rarity
+            sizes = np.uint32(shape.size), np.uint32(shape.groups), np.uint32(i == 0)
+            launched = (shape.buckets, shape.groups + 1), (1, group)
+            session.launch(kernel, *launched, *given, *sizes, values, buckets)
+            made.append((values, buckets))
+        above, left = made[0][0], made[1][0]
+        pairs = self._pairs(scope, above, left) if with_buckets and shape.by_pairs else above
+        return ContextTables(shape, above, left, pairs, made[0][1], made[1][1])
+
+    def _pairs(self, scope: Scope, above: Buffer, left: Buffer) -> Buffer:
+        """Where buckets' ranges begin, for every pair of neighbours."""
+        session, shape = self._session, self.shape
+        begins = scope.empty(2 * (shape.groups + 1) ** 2 * shape.buckets)
+        kernel = self.program.kernel("vq_pair_buckets")
+        group = session.work_group_size(kernel, 64)
+        sizes = np.uint32(shape.size), np.uint32(shape.groups)
+        session.launch(kernel, (shape.groups + 1, shape.groups + 1), (group, 1), above, left, *sizes, begins)
+        return begins
+
+
+def coding_order(codebook: npt.NDArray[np.uint8], block: BlockShape, shape: ContextShape) -> npt.NDArray[np.int64]:
+    """An order of codewords in which those of a bucket, and of a group, have similar sides.
+
+    With `shape.by_pairs` their own order; else they are halved again and again, each time by the component of their
+    four sides that varies most.
+
+    Parameters
+    ----------
+    codebook : ndarray of uint8, shape (N, K)
+    block : BlockShape
+    shape : ContextShape
+
+    Returns
+    -------
+    ndarray of int, shape (N,)
+        Indices of codewords.
+    """
+    order = np.arange(shape.size)
+    if shape.by_pairs:
+        return order
+    book = codebook.reshape(shape.size, block.rows, block.columns, block.channels)
+    edges = (book[:, 0], book[:, :, 0], book[:, -1], book[:, :, -1])
+    sides = np.concatenate([edge.reshape(shape.size, -1) for edge in edges], axis=1).astype(np.int64)
+    smallest = min(shape.bucket, 1 << shape.shift) if shape.shift else shape.bucket
+    parts = [(0, shape.size)]
+    while parts:
+        begin, end = parts.pop()
+        if end - begin <= smallest:
+            continue
+        own = order[begin:end]
+        values = sides[own]
+        spread = len(own) * (values**2).sum(0) - values.sum(0) ** 2
+        order[begin:end] = own[np.argsort(values[:, spread.argmax()], kind="stable")]
+        unit = shape.bucket if end - begin > shape.bucket else smallest
+        middle = begin + (-(-(end - begin) // unit) + 1) // 2 * unit
+        parts += [(begin, middle), (middle, end)]
+    return order
+
+
+def distance_bounds(side: int) -> list[int]:
+    """The least squared distance of each bin from 1 on: of b, what is n (2^(b/2) - 1) or more for n components."""
+    return [math.isqrt((side * side << b) - 1) + 1 - side for b in range(1, BINS)]
+
+
+def group_means(sides: npt.NDArray[np.uint8], shift: int) -> npt.NDArray[np.uint8]:
+    """The mean side of each group of 2^shift codewords, halves rounded up."""
+    if not shift:
+        return sides
+    starts = np.arange(0, len(sides), 1 << shift)
+    sums = np.add.reduceat(sides.astype(np.int64), starts, axis=0)
+    counts = np.minimum(len(sides) - starts, 1 << shift)[:, None]
+    means: npt.NDArray[np.uint8] = ((2 * sums + counts) // (2 * counts)).astype(np.uint8)
+    return means
+
+
+def pack_curves(curves: Curves) -> bytes:
+    """Curves as 32 bytes: a nibble a bin, the low one first, for how far it is below the one before.
+
+    Parameters
+    ----------
+    curves : ndarray of uint8, shape (2, 32)
+        Of `rounded_curves`.
+    """
+    falls = -np.diff(curves.astype(np.int64), axis=1, prepend=HIGHEST)
+    nibbles = np.searchsorted(_FALLS, falls).astype(np.uint8).ravel()
+    return (nibbles[0::2] | nibbles[1::2] << 4).tobytes()
+
+
+def unpack_curves(data: bytes) -> Curves:
+    """The curves of `pack_curves`.
+
+    Parameters
+    ----------
+    data : bytes
+        32 of them.
+
+    Raises
+    ------
+    FormatError
+        If a value is out of range.
+    """
+    packed = np.frombuffer(data, np.uint8)
+    nibbles = np.stack([packed & 15, packed >> 4], -1).reshape(2, BINS)
+    values = HIGHEST - np.cumsum(np.array(_FALLS)[nibbles], axis=1)
+    if int(values.min()) < 0 or int(values.max()) > HIGHEST:
+        raise FormatError("the curves of a .clvq file are out of range")
+    curves: Curves = values.astype(np.uint8)
+    return curves
+
+
+def rounded_curves(curves: npt.NDArray[np.int64]) -> Curves:
+    """Curves near to these that 32 bytes hold.
+
+    Parameters
+    ----------
+    curves : ndarray of int, shape (2, 32)
+        Each at most 211.
+    """
+    values = np.empty_like(curves)
+    for row, curve in zip(values, curves.tolist(), strict=True):
+        last = HIGHEST
+        for b, value in enumerate(curve):
+            allowed = [fall for fall in _FALLS if 0 <= last - fall <= HIGHEST]
+            last -= min(allowed, key=lambda fall: abs(last - fall - value))
+            row[b] = last
+    rounded: Curves = values.astype(np.uint8)
+    return rounded

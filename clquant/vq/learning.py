@@ -1,0 +1,194 @@
+"""Learning the model of a picture's indices: curves of the sides' distances, and how rare codewords are.
+
+Every value moves by how often it is found over how often the model expects it, as in iterative proportional fitting,
+on a sample of the blocks. All numbers are integers, so a model is the same on every device and host.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import Buffer, Scope, Session
+from clquant.vq.contexts import BINS, HIGHEST, PRESET, RARITY_UNIT, Contexts, ContextShape, Model, rounded_curves
+
+MOST_RARE = 63  # half bits
+_SAMPLE = 1 << 14  # most blocks
+_SAMPLED_WORK = 1 << 22  # blocks times codewords
+_BLOCKS_PER_RARITY = 4  # of the sample, at least, for each codeword
+_SIDE_BY_SIDE = 16  # as in cl/vq/contexts.cl
+_PART = 1 << 7  # blocks whose expected codewords a work-item adds up
+_ROUNDS = 5  # of the curves alone, then of all
+_PRIOR = 1 << 14  # added to sums of probabilities in 1/2^15
+_RARITY_BITS = 3  # that a codeword's rarity takes in a file, about
+
+Table = npt.NDArray[np.integer[Any]]
+Values = npt.NDArray[np.int64]
+
+
+@dataclass
+class _Counts:
+    """What a round finds: as cl/vq/contexts.cl counts it."""
+
+    found: npt.NDArray[np.uint32]
+    expected: npt.NDArray[np.uint32]
+    codewords: npt.NDArray[np.int64] | None
+    bits: int
+
+
+def learn(session: Session, contexts: Contexts, table: Table) -> Model:
+    """A model under which the indices of a picture take few bits, its own size counted.
+
+    Parameters
+    ----------
+    session : Session
+    contexts : Contexts
+    table : ndarray of int, shape (rows, columns)
+
+    Returns
+    -------
+    Model
+        With rarities only if they gain more than they take.
+    """
+    size = contexts.shape.size
+    pairs = sample_pairs(table, contexts.shape)
+    curves, rarity = PRESET.astype(np.int64), np.zeros(size, np.int64)
+    if not len(pairs):
+        return Model(PRESET, rarity.astype(np.uint8))
+    with session.scope() as scope:
+        sample = _Sample(session, scope, contexts, pairs)
+        for _ in range(_ROUNDS):
+            curves = _improved_curves(curves, sample.count(_model(curves, rarity), False))
+        plain = _model(curves, rarity)
+        if len(pairs) < _BLOCKS_PER_RARITY * size:
+            return plain
+        before = counts = sample.count(plain, True)
+        own = np.bincount(pairs[:, 2], minlength=size)
+        for _ in range(_ROUNDS):
+            curves = _improved_curves(curves, counts)
+            rarity = _improved_rarity(rarity, own, counts)
+            counts = sample.count(_model(curves, rarity), True)
+    inner = (table.shape[0] - 1) * (table.shape[1] - 1)
+    gain = (before.bits - counts.bits) * inner // (8 * len(pairs))
+    # Blocks that are not in the sample lose what those in it seem to gain by chance: about 0.7 bits per value.
+    chance = 0 if len(pairs) == inner else size * inner * 3 // (2 * len(pairs))
+    return _model(curves, rarity) if gain > _RARITY_BITS * size + chance else plain
+
+
+def _model(curves: Values, rarity: Values) -> Model:
+    halves = (rarity + RARITY_UNIT // 2) // RARITY_UNIT
+    return Model(rounded_curves(curves), np.minimum(halves, MOST_RARE).astype(np.uint8))
+
+
+class _Sample:
+    """Blocks of a sample on the device, to be counted under one model after another.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Holds the sample.
+    contexts : Contexts
+    pairs : ndarray of uint16, shape (count, 3)
+        Of `sample_pairs`.
+    """
+
+    def __init__(self, session: Session, scope: Scope, contexts: Contexts, pairs: npt.NDArray[np.uint16]) -> None:
+        self._session = session
+        self._contexts = contexts
+        self._count = len(pairs)
+        self._pairs = scope.copy_of(pairs)
+        self._spreads = scope.empty(8 * len(pairs))
+
+    def count(self, model: Model, codewords: bool) -> _Counts:
+        """What is found, and what a model expects.
+
+        Parameters
+        ----------
+        model : Model
+        codewords : bool
+            Whether codewords are counted one by one too.
+        """
+        session, contexts = self._session, self._contexts
+        with session.scope() as scope:
+            counted = scope.zeros(4 * (4 * BINS + 1))
+            kernel = contexts.program.kernel("vq_sample_bins")
+            group = session.work_group_size(kernel, 32)
+            sizes = np.uint32(self._count), np.uint32(contexts.shape.size)
+            given = (
+                *(contexts.above_bins, contexts.left_bins, scope.copy_of(model.curves)),
+                scope.copy_of(model.rarity * np.uint8(RARITY_UNIT)),
+                self._spreads,
+            )
+            session.launch(kernel, self._count, group, self._pairs, *sizes, *given, counted)
+            each = self._codewords(scope, sizes, given) if codewords else None
+            numbers = session.download(counted, 4 * BINS + 1, np.uint32)
+        sides = numbers[:-1].reshape(2, 2, BINS)
+        return _Counts(sides[0], sides[1], each, int(numbers[-1]))
+
+    def _codewords(
+        self, scope: Scope, sizes: tuple[np.uint32, np.uint32], given: tuple[Buffer, ...]
+    ) -> npt.NDArray[np.int64]:
+        """How often each codeword is expected in the sample, in 1/2^15."""
+        session, size = self._session, self._contexts.shape.size
+        parts = -(-self._count // _PART)
+        expected = scope.empty(4 * parts * size)
+        kernel = self._contexts.program.kernel("vq_sample_codewords")
+        group = session.work_group_size(kernel, 16)
+        items = -(-size // _SIDE_BY_SIDE), parts
+        session.launch(kernel, items, (group, 1), self._pairs, *sizes, np.uint32(_PART), *given, expected)
+        sums: npt.NDArray[np.int64] = session.download(expected, (parts, size), np.uint32).sum(0, dtype=np.int64)
+        return sums
+
+
+def sample_pairs(table: Table, shape: ContextShape) -> npt.NDArray[np.uint16]:
+    """(Group above, group to the left, codeword) of blocks spread over a picture that have both neighbours.
+
+    Parameters
+    ----------
+    table : ndarray of int, shape (rows, columns)
+    shape : ContextShape
+    """
+    inner, columns = (table.shape[0] - 1) * (table.shape[1] - 1), table.shape[1] - 1
+    most = min(_SAMPLE, max(1, _SAMPLED_WORK // shape.size))
+    step = max(1, -(-inner // most))
+    while step > 1 and math.gcd(step, columns) > 1:  # else few columns would be looked at
+        step += 1
+    places = np.arange(0, inner, step)
+    rows, across = places // max(columns, 1) + 1, places % max(columns, 1) + 1
+    groups = table[rows - 1, across] >> shape.shift, table[rows, across - 1] >> shape.shift
+    return np.ascontiguousarray(np.stack([*groups, table[rows, across]], -1).astype(np.uint16))
+
+
+def _improved_curves(curves: Values, counts: _Counts) -> Values:
+    """Each bin's value moved towards what was found, the highest of a curve at `HIGHEST`."""
+    moved = curves + _moves(counts.found, counts.expected)
+    raised: Values = np.clip(moved + HIGHEST - moved.max(1, keepdims=True), 0, HIGHEST)
+    return raised
+
+
+def _improved_rarity(rarity: Values, found: Values, counts: _Counts) -> Values:
+    """Each codeword's rarity moved towards what was found, the least at 0."""
+    if counts.codewords is None:
+        raise AssertionError("codewords were not counted")
+    moved = rarity - _moves(found, counts.codewords)
+    lowered: Values = np.clip(moved - moved.min(), 0, RARITY_UNIT * MOST_RARE)
+    return lowered
+
+
+def _moves(found: npt.NDArray[Any], expected: npt.NDArray[Any]) -> Values:
+    """Five eighths of the logarithms of found over expected, which is in 1/2^15, in eighths of a bit."""
+    steps = _logs((found.astype(np.int64) << 15) + _PRIOR) - _logs(expected.astype(np.int64) + _PRIOR)
+    return (5 * steps + 4) >> 3
+
+
+def _logs(numbers: Values) -> Values:
+    """Logarithms in eighths of a bit, rounded down: exact, as no number below 2^40 is near a power of 2^(1/8)."""
+    mantissas, exponents = np.frexp(numbers.astype(np.float64))
+    eighths = np.searchsorted([2 ** (k / 8 - 1) for k in range(1, 8)], mantissas, side="right")
+    logs: Values = 8 * (exponents.astype(np.int64) - 1) + eighths
+    return logs
