@@ -29,11 +29,11 @@ __kernel void begin_refinement(__global const uchar *pixels, __global const ucha
 
 /* The best action of every pixel of one phase; none where no change lowers the visible error. Of equal ones the first:
  * levels ascending, then neighbours.
- * NDRange: 2-D, cells across by cells down, a work-item a cell. offsets (n) int from first: where an error lies relative to
- * the cell; weights (n, 9) float: what it adds to G of each neighbour; neighbours (9) int2 from 9 phase: where
+ * NDRange: 2-D, cells across by cells down, a work-item a cell. taps (n, 3) int4 from 3 first: what an error adds to G of
+ * each neighbour, nine floats as they lie in memory, then where it lies relative to the cell; neighbours (9) int2 from 9 phase: where
  * a neighbour lies relative to the cell, and C(0) - C of its distance; middle: C(0); actions (cells) int. */
 __kernel void decide_phase(__global const float *errors, __global const int *state, __global const int *values,
-                           int levels, __global const int *offsets, __global const float *weights, uint first, uint n,
+                           int levels, __global const int4 *taps, uint first, uint n,
                            __global const int2 *neighbours, int middle, uint phase, uint columns, uint rows,
                            uint stride, ulong plane, __global int *actions)
 {
@@ -45,14 +45,16 @@ __kernel void decide_phase(__global const float *errors, __global const int *sta
     actions[cell] = NONE;
     if (own == FIXED)
         return;
-    float gathered[AROUND];
-    for (int d = 0; d < AROUND; d++)
-        gathered[d] = 0;
-    for (uint i = 0; i < n; i++) {
-        const float error = errors[cell + offsets[first + i]];
-        for (int d = 0; d < AROUND; d++)
-            gathered[d] += weights[AROUND * i + d] * error;
+    float4 upper = 0, lower = 0;
+    float last = 0;
+    for (uint i = first; i < first + n; i++) {
+        const int4 rest = taps[3 * i + 2];
+        const float error = errors[cell + rest.y];
+        upper += as_float4(taps[3 * i]) * error;
+        lower += as_float4(taps[3 * i + 1]) * error;
+        last += as_float(rest.x) * error;
     }
+    const float gathered[AROUND] = {upper.x, upper.y, upper.z, upper.w, lower.x, lower.y, lower.z, lower.w, last};
     long least = 0;
     int best = NONE;
     for (int j = 0; j < levels; j++) {

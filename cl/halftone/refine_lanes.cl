@@ -6,8 +6,8 @@
 /* NDRange: 2-D, groups of LANES cells across by cells down; rows of cells have a whole number of groups between their
  * margins. All else as in refine.cl. */
 __kernel void decide_phase(__global const float *restrict errors, __global const int *restrict state,
-                           __global const int *restrict values, int levels, __global const int *restrict offsets,
-                           __global const float *restrict weights, uint first, uint n,
+                           __global const int *restrict values, int levels,
+                           __global const int4 *restrict taps, uint first, uint n,
                            __global const int2 *restrict neighbours, int middle, uint phase, uint columns, uint rows,
                            uint stride, ulong plane, __global int *restrict actions)
 {
@@ -19,11 +19,11 @@ __kernel void decide_phase(__global const float *restrict errors, __global const
     float16 gathered[AROUND];
     for (int d = 0; d < AROUND; d++)
         gathered[d] = 0;
-    for (uint i = 0; i < n; i++) {
-        const float16 error = vload16(0, errors + cell + offsets[first + i]);
-        __global const float *weight = weights + AROUND * i;
+    for (uint i = first; i < first + n; i++) {
+        __global const int *tap = (__global const int *)(taps + 3 * i);
+        const float16 error = vload16(0, errors + cell + tap[AROUND]);
         for (int d = 0; d < AROUND; d++)
-            gathered[d] += weight[d] * error;
+            gathered[d] += as_float(tap[d]) * error;
     }
     const int16 here = convert_int16(gathered[MIDDLE]);
     long16 least = 0;

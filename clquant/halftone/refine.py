@@ -258,16 +258,18 @@ class _Channel:
         for around, (dy, dx) in zip(window, AROUND, strict=True):
             around[1 + dy : 2 + dy + 2 * reach, 1 + dx : 2 + dx + 2 * reach] = kernel
         used = np.asarray(window.any(axis=0))
-        weights = window[:, used].T.astype(np.float32)
+        weights = window[:, used].T
+        taps = np.zeros((PHASES, len(weights), 12), np.float32)
+        taps[:, :, : len(AROUND)] = weights
         apart = np.full((3, 3), 1, np.int32)
         difference = kernel[reach, reach] - kernel[reach - 1 : reach + 2, reach - 1 : reach + 2]
-        offsets = [places.taps(phase, used.astype(np.int32))[:, 0] for phase in range(PHASES)]
+        for phase in range(PHASES):
+            taps[phase].view(np.int32)[:, len(AROUND)] = places.taps(phase, used.astype(np.int32))[:, 0]
         neighbours = [
             np.stack([places.taps(phase, apart)[:, 0], difference.ravel()], axis=1) for phase in range(PHASES)
         ]
-        self._taps = np.uint32(len(weights))
-        self._offsets = scope.copy_of(np.concatenate(offsets).astype(np.int32))
-        self._weights = scope.copy_of(np.ascontiguousarray(weights))
+        self._n_taps = np.uint32(len(weights))
+        self._taps = scope.copy_of(taps)
         self._neighbours = scope.copy_of(np.concatenate(neighbours).astype(np.int32))
 
     def improve(self) -> None:
@@ -280,8 +282,8 @@ class _Channel:
                 self._decide,
                 (-(-across // self._lanes), down),
                 self._group(self._decide),
-                *(self._errors, self._state, self._values, self._levels, self._offsets, self._weights),
-                *(np.uint32(phase * int(self._taps)), self._taps, self._neighbours, self._middle),
+                *(self._errors, self._state, self._values, self._levels, self._taps),
+                *(np.uint32(phase * int(self._n_taps)), self._n_taps, self._neighbours, self._middle),
                 *(np.uint32(phase), *where, self._actions),
             )
             self._session.launch(

@@ -69,10 +69,10 @@ def test_channels_are_refined_by_themselves(queue, rng):
 
 
 def test_bands_change_nothing(queue, rng, monkeypatch):
-    image = rng.integers(0, 256, (500, 21), dtype=np.uint8)
+    image = rng.integers(0, 256, (900, 21), dtype=np.uint8)
     engine = PinwheelHalftoner(8, queue=queue)
     whole = engine.transform(image, refine=1)
-    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=131072")
+    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=262144")
     seen = []
     found = engine.transform(image, refine=1, progress=lambda done, total: seen.append((done, total)))
     assert np.array_equal(found, whole)
