@@ -323,7 +323,7 @@ __kernel void file_hashed(__global const uint *keys, __global const uint *sums, 
     }
 }
 
-/* Orders each cell's colours by code, each going to the place that its rank gives.
+/* Orders each cell's colours by code, each going to the place that its rank gives: for few colours.
  * NDRange: 1-D, a work-item a colour, guarded by n. starts (2^16 + 1) uint; codes, code_counts (n) uint as
  * file_hashed leaves them; colors (n) uint packed; counts (n) uint. */
 __kernel void order_cells(uint n, __global const uint *starts, __global const uint *codes,
@@ -340,4 +340,48 @@ __kernel void order_cells(uint n, __global const uint *starts, __global const ui
         rank += codes[j] < code;
     colors[rank] = packed_rgba(code);
     counts[rank] = code_counts[i];
+}
+
+/* The words of a cell's bitmap, and how many of them are counted together. */
+#define BITMAP (1 << 11)
+#define CHUNK 8
+
+/* The same for many colours: a cell's codes are distinct, so those below one are the bits below its own in a bitmap.
+ * NDRange: 1-D, 2^16 work-groups of any size, one a cell. bits: BITMAP uint; before: BITMAP / CHUNK uint. */
+__kernel void rank_cells(__global const uint *starts, __global const uint *codes, __global const uint *code_counts,
+                         __global uint *colors, __global uint *counts, __local uint *bits, __local uint *before)
+{
+    const uint lid = get_local_id(0);
+    const uint size = get_local_size(0);
+    const uint first = starts[get_group_id(0)];
+    const uint end = starts[get_group_id(0) + 1];
+    const uint words = end > first ? BITMAP : 0;
+    for (uint i = lid; i < words; i += size)
+        bits[i] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = first + lid; i < end; i += size)
+        atomic_or(&bits[(codes[i] & 0xFFFF) >> 5], 1u << (codes[i] & 31));
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint chunk = lid; chunk < words / CHUNK; chunk += size) {
+        uint found = 0;
+        for (uint i = chunk * CHUNK; i < (chunk + 1) * CHUNK; i++)
+            found += popcount(bits[i]);
+        before[chunk] = found;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint sum = 0;
+    for (uint chunk = 0; chunk < (lid == 0 ? words / CHUNK : 0); chunk++) {
+        const uint found = before[chunk];
+        before[chunk] = sum;
+        sum += found;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = first + lid; i < end; i += size) {
+        const uint word = (codes[i] & 0xFFFF) >> 5;
+        uint rank = first + before[word / CHUNK] + popcount(bits[word] & ((1u << (codes[i] & 31)) - 1));
+        for (uint w = word / CHUNK * CHUNK; w < word; w++)
+            rank += popcount(bits[w]);
+        colors[rank] = packed_rgba(codes[i]);
+        counts[rank] = code_counts[i];
+    }
 }

@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.histogram.bins import CELL_BINS, CELLS, CODES, NOTES, TILES, Bins, count_tiles
-from clquant.histogram.counts import ColorCounts
+from clquant.histogram.counts import CLEAR, PARTIAL, ColorCounts
 from clquant.histogram.merging import MAX_NARROW, HostCounts, checked_total, merged
 from clquant.histogram.portions import Portion, portions
+from clquant.histogram.runs import RunCounter, starts_of
 from clquant.images import Picture, row_bands
 from clquant.runtime import (
     Buffer,
@@ -31,8 +32,11 @@ from clquant.runtime import (
 )
 
 ALPHA_CELLS = 1 << 16
-PARTIAL, CLEAR = 1, 2  # bits of `cl/histogram/counting.cl`
-SMALLEST_TABLE, FIRST_TABLE = 1 << 12, 1 << 20  # slots of the first hash table, twice the pixels between these
+SMALLEST_TABLE, FIRST_TABLE = 1 << 12, 1 << 24  # slots of the first hash table, twice the pixels between these
+# Colours with alpha up to which each is compared with all others of its cell; words of a cell's bitmap for more, and
+# how many of these are counted together, both of `cl/histogram/counting.cl`.
+FEW_RANKED = 1 << 17
+BITMAP, CHUNK = 1 << 11, 8
 # Pixels up to which pictures that may be partly transparent go through a table: the histogram would be for nothing.
 FEW_WITH_ALPHA = 1 << 12
 
@@ -120,7 +124,10 @@ class _Counter:
             return self._hashed()
         with self._session.scope() as inner:
             counts = self._partitioned(inner) if partition else self._opaque(inner)
-        return counts if counts is not None else self._hashed()
+        if counts is not None:
+            return counts
+        runs = RunCounter(self._session, self._scope, self._pictures)
+        return runs.count() if partition and runs.fits else self._hashed()
 
     def _launch_over_pixels(self, name: str, notes: Buffer, *args: object) -> None:
         """Run a kernel over all pixels; it adds to its results, so parts of pictures may come in any order."""
@@ -183,7 +190,7 @@ class _Counter:
         if alphas & PARTIAL:
             return None
         counted = session.download(counters, (bands * groups, CELLS), np.uint32)
-        begins = _starts(counted.sum(axis=0, dtype=np.uint64))
+        begins = starts_of(counted.sum(axis=0, dtype=np.uint64))
         earlier = np.cumsum(counted, axis=0, dtype=np.uint32) - counted
         session.write(counters, begins[:-1] + earlier)
         places = inner.empty(2 * int(begins[-1]))
@@ -193,7 +200,7 @@ class _Counter:
         occupied, where = inner.empty(4 * CELLS), inner.copy_of(begins)
         memory = LocalMemory(4 * CELL_BINS)
         session.launch(program.kernel("count_colors"), groups, 1, places, where, occupied, memory)
-        starts = _starts(session.download(occupied, CELLS, np.uint32))
+        starts = starts_of(session.download(occupied, CELLS, np.uint32))
         n = int(starts[-1])
         colors, counts = self._scope.empty(4 * n), self._scope.empty(4 * n)
         given = (places, where, inner.copy_of(starts))
@@ -240,7 +247,7 @@ class _Counter:
             parts.append((np.diff(starts), colors, counts))
         occupied, colors, counts = (np.concatenate(p) for p in zip(*parts, strict=True))
         buffers = self._scope.copy_of(colors), self._scope.copy_of(counts)
-        return self._result(*buffers, _starts(occupied), transparent, alphas)
+        return self._result(*buffers, starts_of(occupied), transparent, alphas)
 
     def _hashed(self) -> ColorCounts:
         """Count by a hash table that grows until the colours fit."""
@@ -270,15 +277,22 @@ class _Counter:
         cursors = inner.zeros(4 * ALPHA_CELLS)
         given = (keys, sums, np.uint32(slots))
         session.launch(file_hashed, slots, group, *given, np.int32(0), cursors, cursors, cursors)
-        starts = _starts(session.download(cursors, ALPHA_CELLS, np.uint32))
+        starts = starts_of(session.download(cursors, ALPHA_CELLS, np.uint32))
         n = int(starts[-1])
         where = inner.copy_of(starts)
         codes, code_counts = inner.empty(4 * n), inner.empty(4 * n)
         session.copy(cursors, where, 4 * ALPHA_CELLS)
         session.launch(file_hashed, slots, group, *given, np.int32(1), cursors, codes, code_counts)
         colors, counts = self._scope.empty(4 * n), self._scope.empty(4 * n)
-        group = session.work_group_size(order_cells, session.tuned("counting.group"))
-        session.launch(order_cells, n, group, np.uint32(n), where, codes, code_counts, colors, counts)
+        if n <= FEW_RANKED:
+            group = session.work_group_size(order_cells, session.tuned("counting.group"))
+            session.launch(order_cells, n, group, np.uint32(n), where, codes, code_counts, colors, counts)
+        else:
+            rank_cells = program.kernel("rank_cells")
+            group = session.work_group_size(rank_cells, session.tuned("counting.group"))
+            room = LocalMemory(4 * BITMAP), LocalMemory(4 * BITMAP // CHUNK)
+            filed = where, codes, code_counts
+            session.launch(rank_cells, ALPHA_CELLS * group, group, *filed, colors, counts, *room)
         starts = starts if alphas & PARTIAL else _opaque_starts(starts)
         return self._result(colors, counts, starts, transparent, alphas)
 
@@ -320,10 +334,3 @@ def _opaque_cells() -> npt.NDArray[np.intp]:
     for bit in range(4):
         with_alpha |= ((cell >> (3 * bit) & 7) << 1 | 1) << (4 * bit)
     return with_alpha
-
-
-def _starts(occupied: npt.NDArray[np.unsignedinteger]) -> npt.NDArray[np.uint32]:
-    """Exclusive prefix sums with the total, which is below 2^32, at the end."""
-    starts = np.zeros(len(occupied) + 1, np.uint32)
-    np.cumsum(occupied, dtype=np.uint32, out=starts[1:])
-    return starts

@@ -9,6 +9,9 @@ import numpy.typing as npt
 
 from clquant.runtime import Buffer, Session
 
+# What kernels note of the alpha values that there are, in bits.
+PARTIAL, CLEAR = 1, 2
+
 
 @dataclass(frozen=True)
 class ColorCounts:

@@ -1,0 +1,109 @@
+"""Counting colours with alpha on CPUs: runs of equal pixels are partitioned by cell of the RGBA cube, then sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.histogram.bins import NOTES
+from clquant.histogram.counts import CLEAR, PARTIAL, ColorCounts
+from clquant.images import Picture, row_bands
+from clquant.runtime import Buffer, LocalMemory, Scope, Session
+
+CELLS = 1 << 16
+_DIGITS = 256
+_FILE = "histogram/runs.cl"
+# Most counters that the work-groups may need together.
+_MOST_COUNTERS = 1 << 24
+
+
+class RunCounter:
+    """Counts pictures on a CPU, unless that takes too much memory.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Owns the result's buffers.
+    pictures : sequence of Picture
+        Together of less than 2^32 pixels.
+    """
+
+    def __init__(self, session: Session, scope: Scope, pictures: Sequence[Picture]) -> None:
+        self._session = session
+        self._scope = scope
+        self._pictures = pictures
+        self._bands = [(p, *rows) for p in pictures for rows in row_bands(p.height, p.width * p.channels, session)]
+        groups = session.tuned("counting.groups_a_unit") * session.limits.compute_units
+        self._groups = min(groups, _MOST_COUNTERS // (CELLS * len(self._bands)))
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is room for the counters, and for as many runs as there are pixels."""
+        pixels = sum(picture.pixels for picture in self._pictures)
+        counters = len(self._bands) * self._groups * CELLS
+        return self._groups > 0 and 4 * max(pixels, counters) <= self._session.limits.max_alloc
+
+    def count(self) -> ColorCounts:
+        """The distinct colours, as `clquant.histogram.counting.count_colors` gives them where some have alpha."""
+        session, groups = self._session, self._groups
+        with session.scope() as inner:
+            notes = inner.zeros(4 * NOTES)
+            spread = inner.copy_of(_spread_by_4())
+            counters = inner.zeros(4 * len(self._bands) * groups * CELLS)
+            self._launch("count_runs", spread, counters, notes)
+            counted = session.download(counters, (len(self._bands) * groups, CELLS), np.uint32)
+            begins = starts_of(counted.sum(axis=0, dtype=np.uint64))
+            session.write(counters, begins[:-1] + (np.cumsum(counted, axis=0, dtype=np.uint32) - counted))
+            runs = int(begins[-1])
+            places, lengths = inner.empty(2 * runs), inner.empty(4 * runs)
+            self._launch("place_runs", spread, counters, places, lengths)
+            program = session.program(_FILE, CHANNELS=self._pictures[-1].channels)
+            where, occupied = inner.copy_of(begins), inner.empty(4 * CELLS)
+            spare = inner.empty(2 * runs), inner.empty(4 * runs)
+            given = where, places, lengths, *spare, occupied, LocalMemory(4 * _DIGITS)
+            session.launch(program.kernel("sort_runs"), groups, 1, *given)
+            starts = starts_of(session.download(occupied, CELLS, np.uint32))
+            n = int(starts[-1])
+            colors, counts = self._scope.empty(4 * n), self._scope.empty(4 * n)
+            collected = where, places, lengths, inner.copy_of(starts), colors, counts
+            session.launch(program.kernel("collect_runs"), groups, 1, *collected)
+            transparent, alphas, _ = (int(v) for v in session.download(notes, NOTES, np.uint32))
+        return ColorCounts(
+            n_colors=n,
+            colors=colors,
+            counts=counts,
+            cell_starts=starts,
+            total=sum(picture.pixels for picture in self._pictures) - transparent,
+            transparent=transparent,
+            partial=bool(alphas & PARTIAL),
+            clear=bool(alphas & CLEAR),
+        )
+
+    def _launch(self, name: str, spread: Buffer, counters: Buffer, *results: Buffer) -> None:
+        """Run a kernel over every band, each with its own rows of counters."""
+        session, groups = self._session, self._groups
+        for band, (picture, row0, row1) in enumerate(self._bands):
+            with session.scope() as scope:
+                pixels = picture.upload(session, scope, row0, row1)
+                kernel = session.program(_FILE, CHANNELS=picture.channels).kernel(name)
+                size, row = np.uint32((row1 - row0) * picture.width), np.uint32(band * groups)
+                session.launch(kernel, groups, 1, pixels, size, spread, row, counters, *results)
+
+
+def starts_of(occupied: npt.NDArray[np.unsignedinteger]) -> npt.NDArray[np.uint32]:
+    """Exclusive prefix sums with the total, which is below 2^32, at the end."""
+    starts = np.zeros(len(occupied) + 1, np.uint32)
+    np.cumsum(occupied, dtype=np.uint32, out=starts[1:])
+    return starts
+
+
+def _spread_by_4() -> npt.NDArray[np.uint32]:
+    """The bits of 0..255, each moved to four times its place."""
+    values = np.arange(256)
+    spread = np.zeros(256, np.uint32)
+    for bit in range(8):
+        spread |= ((values >> bit & 1) << 4 * bit).astype(np.uint32)
+    return spread
