@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         StoppedError,
         empty_pinned,
     )
+    from clquant.spatial import SpatialPalette
     from clquant.vq import ClvqInfo, VQCodec, clvq_info
 
 __version__ = "0.1.0"
@@ -79,6 +80,7 @@ _HOMES = {
         "StoppedError",
         "empty_pinned",
     ),
+    "clquant.spatial": ("SpatialPalette",),
     "clquant.vq": (
         "ClvqInfo",
         "VQCodec",
@@ -112,6 +114,7 @@ __all__ = [
     "Quadtree",
     "QuadtreeBuilder",
     "SearchDither",
+    "SpatialPalette",
     "StoppedError",
     "VQCodec",
     "WeightTables",

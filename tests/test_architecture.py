@@ -22,7 +22,7 @@ ROWS = (
     ("dithering",),
     ("palette",),
     ("kmeans", "neuquant", "halftone", "vq", "quadtree", "spatial"),
-    ("one_call",),
+    ("one_call", "panel"),
     ("__init__",),
     ("video", "dask"),
     ("cli",),

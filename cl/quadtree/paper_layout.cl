@@ -9,6 +9,7 @@
 #define LEAF 2
 #define INSIDE 3
 #define RECORD (1 + 9 * CHANNELS)
+#define NODES 16u
 
 #if WORDS == 0
 typedef uchar word_t;
@@ -28,13 +29,11 @@ inline uint gathered(uint v)
     return (v | v >> 8) & 0xFFFFu;
 }
 
+#if WORDS != 0
 /* Sum and sum of squares of channel c of a node, of a grid of `cells`. */
 inline void read_sums(__global const word_t *words, ulong cells, ulong node, uint c, ulong *sum, ulong *squares)
 {
-#if WORDS == 0
-    *sum = words[node * CHANNELS + c];
-    *squares = *sum * *sum;
-#elif WORDS == 1
+#if WORDS == 1
     *sum = words[c * cells + node] >> 20;
     *squares = words[c * cells + node] & 0xFFFFFu;
 #elif WORDS == 2
@@ -45,39 +44,71 @@ inline void read_sums(__global const word_t *words, ulong cells, ulong node, uin
     *squares = words[(2 * c + 1) * cells + node];
 #endif
 }
+#endif
 
-/* NDRange: 1-D, any work-group size, at least a work-item per node. leaves, count: of the picture. width, height: its
- * pixels. level: of the nodes, counted from the pixels. words: of the level, from `at` on. first, nodes: places in the level, in the paper's order of children, of the
- * nodes that are written. records: per node kind, CHANNELS means (uchar), CHANNELS deviations (double), packed. The
- * deviation is the correctly rounded root of n squares - sum^2, over n, in doubles; of nodes of 2^24 pixels and more it
- * is not exact. */
-__kernel void quadtree_records(__global const uint *leaves, uint count, uint width, uint height,
-                               uint level, __global const word_t *words, ulong at, uint first, uint nodes,
-                               __global uchar *records)
+/* What all work-items know of a level: its nodes and those of its grid. */
+typedef struct {
+    uint level, side, columns, rows, width, height;
+} level_t;
+
+/* The record of the node (x, y), whose leaf is one of leaves low to high - 1. */
+inline void write_record(__global uchar *record, __global const uint *leaves, uint low, uint high,
+                         __global const word_t *words, const level_t *at, uint x, uint y)
 {
-    const uint id = get_global_id(0);
-    if (id >= nodes)
+    for (uint k = 0; k < RECORD; k++)
+        record[k] = 0;
+    if (x >= at->columns || y >= at->rows)
         return;
-    __global uchar *record = records + (ulong)id * RECORD;
-    const uint place = first + id, y = gathered(place >> 1), x = gathered(place) ^ y;
-    const uint side = 1u << level, columns = (width + side - 1) >> level, rows = (height + side - 1) >> level;
-    const int there = x < columns && y < rows;
-    uint kind = 0;
-    if (there) {
-        const uint size = leaf_at(leaves, find_leaf(leaves, count, morton(x << level, y << level)))[2];
-        kind = size > side ? INSIDE : size == side ? LEAF : FORK;
-    }
+    const uint code = morton(x << at->level, y << at->level);
+    const uint size = leaf_at(leaves, low + find_leaf(leaf_at(leaves, low), high - low, code))[2];
+    const uint kind = size > at->side ? INSIDE : size == at->side ? LEAF : FORK;
     record[0] = (uchar)kind;
-    const int known = there && (COMPLETE || kind != INSIDE);
-    const ulong n = known ? (ulong)min(side, width - (x << level)) * min(side, height - (y << level)) : 1;
+    if (!COMPLETE && kind == INSIDE)
+        return;
+#if WORDS == 0
+    for (uint c = 0; c < CHANNELS; c++)
+        record[1 + c] = words[((ulong)y * at->columns + x) * CHANNELS + c];
+#else
+    const ulong n = (ulong)min(at->side, at->width - (x << at->level)) * min(at->side, at->height - (y << at->level));
+    const int whole = n == 1UL << 2 * at->level;
     for (uint c = 0; c < CHANNELS; c++) {
-        ulong sum = 0, squares = 0;
-        if (known)
-            read_sums(words + at, (ulong)columns * rows, (ulong)y * columns + x, c, &sum, &squares);
-        record[1 + c] = (uchar)((2 * sum + n) / (2 * n));
-        const double deviation = sqrt((double)(n * squares - sum * sum)) / (double)n;
-        const ulong bits = as_ulong(deviation);
+        ulong sum, squares;
+        read_sums(words, (ulong)at->columns * at->rows, (ulong)y * at->columns + x, c, &sum, &squares);
+        record[1 + c] = (uchar)(whole ? (2 * sum + n) >> (2 * at->level + 1) : (2 * sum + n) / (2 * n));
+        const double scaled = (double)(n * squares - sum * sum);
+        const ulong bits = scaled == 0 ? 0UL : as_ulong(sqrt(scaled) / (double)n);
         for (uint k = 0; k < 8; k++)
             record[1 + CHANNELS + 8 * c + k] = (uchar)(bits >> 8 * k);
+    }
+#endif
+}
+
+/* NDRange: 1-D, any work-group size, at least a work-item per NODES nodes. leaves, count: of the picture. width, height:
+ * its pixels. level: of the nodes, counted from the pixels. words: of the level, from `begin` on. first, nodes: places in
+ * the level, in the paper's order of children, of the nodes that are written; `first` a multiple of NODES. records: per
+ * node kind, CHANNELS means (uchar), CHANNELS deviations (double), packed. A deviation is the correctly rounded root of
+ * n squares - sum^2, over n, in doubles; of nodes of 2^24 pixels and more it is not exact. */
+__kernel void quadtree_records(__global const uint *leaves, uint count, uint width, uint height, uint level,
+                               __global const word_t *words, ulong begin, uint first, uint nodes,
+                               __global uchar *records)
+{
+    const uint from = get_global_id(0) * NODES;
+    if (from >= nodes)
+        return;
+    level_t at;
+    at.level = level;
+    at.side = 1u << level;
+    at.columns = (width + at.side - 1) >> level;
+    at.rows = (height + at.side - 1) >> level;
+    at.width = width;
+    at.height = height;
+    /* These nodes are a square of 4 x 4, which meets no more leaves than it has pixels. */
+    const uint corner_y = gathered((first + from) >> 1), corner_x = gathered(first + from) ^ corner_y;
+    const uint corner = morton((corner_x & ~3u) << level, (corner_y & ~3u) << level);
+    const uint low = find_leaf(leaves, count, corner);
+    const uint high = level < 14 ? min(count - low, NODES << 2 * level) + low : count;
+    for (uint k = from; k < min(from + NODES, nodes); k++) {
+        const uint y = gathered((first + k) >> 1), x = gathered(first + k) ^ y;
+        write_record(records + (ulong)k * RECORD, leaves, low, high, words + begin, &at, x, y);
     }
 }

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import clquant
 from clquant.cli import streams
 
-COMMANDS = ("bench", "compare", "devices", "halftone", "palette", "quadtree", "tune", "vq")
+COMMANDS = ("bench", "compare", "devices", "halftone", "palette", "panel", "quadtree", "tune", "vq")
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2

@@ -19,7 +19,7 @@ from clquant.runtime import CommandQueue, InvalidArgument
 MOST_COLORS = 256  # without -k
 # Of the options that choose how a palette is learned, those that are None where they are not given.
 LEARNING = ("colors", "psnr", "mse", "weights", "fixed", "sample_factor", "seed")
-METHODS = {"kmeans": "KMeansPalette", "neuquant": "NeuQuantCL"}  # classes of `clquant`
+METHODS = {"kmeans": "KMeansPalette", "neuquant": "NeuQuantCL", "spatial": "SpatialPalette"}  # classes of `clquant`
 ORDERED = {"blue-noise": ("blue-noise", 8), "bayer": ("bayer", 8)} | {f"bayer{n}": ("bayer", n) for n in (2, 4, 8, 16)}
 
 EPILOG = """examples:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, overload
 
 import numpy as np
@@ -102,6 +103,11 @@ class Palette:
     colors : array_like or Palette
         (n, 3) RGB or (n, 4) RGBA (alpha not premultiplied) integers from 0 to 255, 1 <= n <= 65536; or a list or tuple
         of n CSS colours such as ``"#f80"``, ``"#ff880080"`` or ``"black"``. Equal colours may appear more than once.
+    device : array_like or Palette, optional
+        Of a display whose `colors` were measured: n colours, in the same order, by which its driver names them, such as
+        pure red for what is seen as a dark red.
+    codes : array_like of int, optional
+        (n,) from 0 to 255: the numbers by which the display's controller knows the colours; default 0, 1, 2, ...
 
     Raises
     ------
@@ -111,14 +117,37 @@ class Palette:
         If the shape is another, there are no or too many colours, a value is outside 0 to 255, or a text is no colour.
     """
 
-    def __init__(self, colors: Any) -> None:
+    def __init__(self, colors: Any, *, device: Any = None, codes: Any = None) -> None:
         self._colors: npt.NDArray[np.uint8] = checked_colors(colors).copy()
         self._colors.setflags(write=False)
+        self._device = None if device is None else checked_colors(device, "device").copy()
+        self._codes = None if codes is None else params.array("codes", codes, "integers", "iu").copy()
+        for name, values in (("device", self._device), ("codes", self._codes)):
+            if values is not None:
+                if len(values) != len(self._colors) or values.ndim != (2 if name == "device" else 1):
+                    allowed = f"one for each of {len(self)} colors"
+                    raise InvalidArgument(f"{name} has shape {values.shape}; allowed: {allowed}")
+                values.setflags(write=False)
+        if self._codes is not None and not 0 <= int(self._codes.min()) <= int(self._codes.max()) <= 255:
+            raise InvalidArgument(f"codes go from {self._codes.min()} to {self._codes.max()}; allowed: 0 to 255")
 
     @property
     def colors(self) -> npt.NDArray[np.uint8]:
         """(n, 3) or (n, 4) uint8, read-only."""
         return self._colors
+
+    @property
+    def device(self) -> npt.NDArray[np.uint8] | None:
+        """(n, 3) or (n, 4) uint8, read-only: the names of the colours on the display, if there are any."""
+        return self._device
+
+    @property
+    def codes(self) -> npt.NDArray[np.uint8]:
+        """(n,) uint8 up to 256 colours, else uint16: the numbers of the colours on the display."""
+        if self._codes is None:
+            return np.arange(len(self), dtype=self.index_dtype)
+        codes: npt.NDArray[np.uint8] = self._codes.astype(np.uint8)
+        return codes
 
     @property
     def has_alpha(self) -> bool:
@@ -177,7 +206,11 @@ class Palette:
             raise InvalidArgument(f"indices has shape {places.shape}; allowed: (m,) with m from 1 to {MOST_COLORS}")
         if places.min() < 0 or places.max() >= len(self):
             raise InvalidArgument(f"indices goes from {places.min()} to {places.max()}; allowed: 0 to {len(self) - 1}")
-        return Palette(self._colors[places])
+        return Palette(
+            self._colors[places],
+            device=None if self._device is None else self._device[places],
+            codes=None if self._codes is None else self._codes[places],
+        )
 
     def sorted(self, order: str) -> Palette:
         """The palette in another order: see `clquant.color.order.permutation`.
@@ -241,9 +274,11 @@ class Palette:
         """
         registry.write(self._colors, path, format)
 
-    def __reduce__(self) -> tuple[type[Palette], tuple[npt.NDArray[np.uint8]]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """For `pickle` and `copy`: what is made is read-only too."""
-        return type(self), (self._colors,)
+        if self._device is None and self._codes is None:
+            return type(self), (self._colors,)
+        return partial(type(self), device=self._device, codes=self._codes), (self._colors,)
 
     def __len__(self) -> int:
         return len(self._colors)
@@ -267,7 +302,11 @@ class Palette:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Palette):
             return NotImplemented
-        return np.array_equal(self._colors, other._colors)
+        return (
+            np.array_equal(self._colors, other._colors)
+            and np.array_equal(self._device, other._device)  # type: ignore[arg-type]  # None equals None alone
+            and np.array_equal(self.codes, other.codes)
+        )
 
     def __hash__(self) -> int:
         return hash((self._colors.shape, self._colors.tobytes()))

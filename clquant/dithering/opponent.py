@@ -66,6 +66,41 @@ def points(space: Space, colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]
     return np.asarray(found >> 16)
 
 
+def colors(space: Space, coordinates: npt.NDArray[np.int64], unit: int = 1) -> npt.NDArray[np.uint8]:
+    """(n, 3) or, with alpha, (n, 4) uint8: the colours of points, the inverse of `points`.
+
+    Parameters
+    ----------
+    space : Space
+    coordinates : ndarray
+        (n, dims) int64, in 1 / unit steps of the search's coordinates; what lies outside the colour space is clipped.
+    unit : int
+    """
+    factors = matrix(space).astype(object)
+    shifted = coordinates.astype(object) * _UNIT
+    shifted[:, :3] -= (factors[:3, 3] - _UNIT // 2) * unit
+    (a, b, c), (d, e, f), (g, h, i) = factors[:3, :3]
+    adjugate = np.array(
+        [
+            [e * i - f * h, c * h - b * i, b * f - c * e],
+            [f * g - d * i, a * i - c * g, c * d - a * f],
+            [d * h - e * g, b * g - a * h, a * e - b * d],
+        ],
+        object,
+    )
+    found = shifted.copy()
+    found[:, :3] = _rounded(shifted[:, :3] @ adjugate.T, int(factors[0, :3] @ adjugate[:, 0]) * unit)
+    if space.alpha:
+        found[:, 3] = _rounded(shifted[:, 3], int(factors[3, 0]) * unit)
+    return space.colors(found.astype(np.int64))
+
+
+def _rounded(dividend: npt.NDArray[np.object_], divisor: int) -> npt.NDArray[np.object_]:
+    """Quotients, rounded half up."""
+    sign = 1 if divisor > 0 else -1
+    return np.asarray((2 * sign * dividend + abs(divisor)) // (2 * abs(divisor)))
+
+
 def most_error(space: Space) -> int:
     """An upper bound of the difference of two colours along any axis."""
     return max(extent // 2 + 1 for extent in space.extent) if space.name == "oklab" else STEPS[space.name] + 1

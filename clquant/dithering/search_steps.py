@@ -100,6 +100,12 @@ class ToggleSearch:
     layout : PhasePlanes
     kernel : ndarray
         Of `clquant.dithering.eye.eye_kernel`.
+
+    Attributes
+    ----------
+    errors, state : pyopencl.Buffer
+        As `cl/dithering/search_steps.h` says.
+    layout : PhasePlanes
     """
 
     def __init__(
@@ -108,7 +114,7 @@ class ToggleSearch:
         self._session = palette.session
         self._scope = scope
         self._palette = palette
-        self._layout = layout
+        self.layout = layout
         self._kernel = kernel
         self._steps = PhaseSteps(layout)
         cells = palette.space.dims * PLANES * layout.plane
@@ -139,7 +145,7 @@ class ToggleSearch:
         start : pyopencl.Buffer, optional
             (rows, columns) of the palette's index dtype.
         """
-        palette, layout = self._palette, self._layout
+        palette, layout = self._palette, self.layout
         constants = {"DIMS": palette.space.dims, **self._pixel_constants(PORTABLE, channels)}
         kernel = self._session.program(PORTABLE.file, **constants).kernel("begin_search")
         self._session.launch(
@@ -170,7 +176,7 @@ class ToggleSearch:
 
     def _decide(self, kernel: npt.NDArray[np.int32]) -> None:
         """All phases in turn, by the errors that a kernel gathers."""
-        layout, palette = self._layout, self._palette
+        layout, palette = self.layout, self._palette
         taps, steps = [], []
         for phase in ORDER:
             taps.append(self._steps.taps(phase, kernel))
@@ -192,6 +198,15 @@ class ToggleSearch:
             )
             first += len(own)
 
+    def error_taps(self, phase: int) -> npt.NDArray[np.int32]:
+        """As `PhaseSteps.taps` of the search's kernel: where the errors around a phase's cells lie now.
+
+        Parameters
+        ----------
+        phase : int
+        """
+        return self._steps.taps(phase, self._kernel)
+
     def store(self, out: Buffer, first_row: int, rows: int, offset: int = 0) -> None:
         """Queue the writing of palette indices.
 
@@ -204,7 +219,7 @@ class ToggleSearch:
         offset : int
             Of the first index in `out`.
         """
-        palette, layout = self._palette, self._layout
+        palette, layout = self._palette, self.layout
         constants = {"DIMS": palette.space.dims, **self._pixel_constants(PORTABLE)}
         kernel = self._session.program(PORTABLE.file, **constants).kernel("store_indices")
         self._session.launch(

@@ -51,8 +51,10 @@ def node_counts(session: runtime.Session, leaves: LeafList) -> tuple[Integers, I
 def _counts(
     session: runtime.Session, kernel: runtime.Kernel, records: npt.NDArray[np.uint8], count: int, root: int
 ) -> Integers:
-    wanted = max(1, min(-(-count // 64), session.limits.compute_units * ITEMS_PER_UNIT))
-    group = min(session.work_group_size(kernel, GROUP), 1 << (wanted - 1).bit_length())
+    wanted = max(
+        1, min(-(-count // 64), session.limits.compute_units * (16 if session.limits.is_cpu else ITEMS_PER_UNIT))
+    )
+    group = 1 if session.limits.is_cpu else min(session.work_group_size(kernel, GROUP), 1 << (wanted - 1).bit_length())
     items = -(-wanted // group) * group
     with session.scope() as scope:
         counts = scope.empty(4 * items * (2 * LEVELS + 1))

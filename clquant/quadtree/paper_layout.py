@@ -18,6 +18,7 @@ from clquant.quadtree.subtree import StoredWords, Subtree
 
 EXACT_LEVELS = 12  # levels whose nodes have fewer than 2^24 pixels, so that n squares - sum^2 fits a word
 BAND_BYTES = 1 << 28  # of records that are on the device at once
+ITEM_NODES = 16  # nodes per work-item, as in the kernel file
 GROUP = 64
 
 
@@ -82,14 +83,16 @@ class PaperLayout:
         group = session.work_group_size(kernel, GROUP)
         depth = root_level(own.height, own.width) - level
         begin, count = (4**depth - 1) // 3, 4**depth
-        most = min(BAND_BYTES, session.limits.max_alloc) // record_dtype(own.channels).itemsize
+        most = (
+            min(BAND_BYTES, session.limits.max_alloc) // record_dtype(own.channels).itemsize // ITEM_NODES * ITEM_NODES
+        )
         picture = [np.uint32(number) for number in (len(own.records), own.width, own.height, level)]
         for first in range(0, count, most):
             with session.scope() as scope:
                 nodes = min(most, count - first)
                 target = result.room(scope, begin + first, begin + first + nodes)
                 place = np.uint64(words.begin), np.uint32(first), np.uint32(nodes)
-                session.launch(kernel, nodes, group, leaves, *picture, words.buffer, *place, target)
+                session.launch(kernel, -(-nodes // ITEM_NODES), group, leaves, *picture, words.buffer, *place, target)
                 result.store(scope, begin + first, begin + first + nodes, target)
 
     def _correct(self, level: int, subtree: Subtree, nodes: npt.NDArray[np.void]) -> None:

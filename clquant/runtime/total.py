@@ -11,7 +11,7 @@ from clquant.runtime.memory.scope import Scope
 from clquant.runtime.program.programs import Kernel
 from clquant.runtime.session import Session
 
-GROUP = 64
+GROUP = 64  # on CPUs a group is the piece of work of a thread: one work-item
 ITEMS_PER_UNIT = 2048  # of a GPU, which hide the latency of loads
 ITEMS_PER_CORE = 16  # of a CPU: few sums, and cores that are late find work left
 
@@ -43,9 +43,9 @@ class Total:
             The kernel's others.
         """
         limits = self._session.limits
-        per_unit = ITEMS_PER_CORE if limits.is_cpu else ITEMS_PER_UNIT
+        per_unit, most = (ITEMS_PER_CORE, 1) if limits.is_cpu else (ITEMS_PER_UNIT, GROUP)
         wanted = max(1, min(work, limits.compute_units * per_unit))
-        group = min(self._session.work_group_size(kernel, GROUP), 1 << (wanted - 1).bit_length())
+        group = min(self._session.work_group_size(kernel, most), 1 << (wanted - 1).bit_length())
         items = -(-wanted // group) * group
         sums = self._scope.empty(8 * items)
         self._session.launch(kernel, items, group, *arguments, sums)

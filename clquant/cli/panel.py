@@ -1,0 +1,83 @@
+"""`clquant panel`: pictures for e-paper panels, as files to look at or as frames for their controllers."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+
+from clquant.cli import common, inputs
+from clquant.cli.outputs import STDOUT, Outputs, shown
+from clquant.color import spaces
+from clquant.color.indexed import format_of
+from clquant.panel import PANELS, panel
+
+HELP = "make pictures for e-paper panels of few colours"
+
+EPILOG = """examples:
+  clquant panel photo.jpg --panel spectra6                     writes photo-spectra6.png beside it, as it will look
+  clquant panel photo.jpg --panel spectra6 -o frame.bin        4 bits per pixel, the controller's codes
+  clquant panel photo.jpg --panel bwr -o frame.bin             the black plane, then the red one
+  clquant panel photo.jpg --panel acep7 --device-colors -o driver.png
+
+The picture should have the panel's size. Pixels of exactly a device colour (#f00, say) stay that colour.
+With --panel list the panels are named, and the sources of their colours."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.epilog = EPILOG
+    common.add_inputs(parser)
+    common.add_output(parser, ".png, .gif, ... or .bin, the packed frame", "IN-PANEL.png beside each")
+    parser.add_argument("--panel", choices=(*PANELS, "list"), required=True, help="which one; list: print them all")
+    parser.add_argument("--dither", default="default", metavar="NAME", help="as of clquant palette; none: no dithering")
+    parser.add_argument("--space", choices=spaces.NAMES, default="srgb", help="where colours are compared")
+    parser.add_argument("--tone", type=float, default=1.0, metavar="X", help="tone compression, 0 to 1 (default: 1)")
+    parser.add_argument("--gamut", type=float, metavar="X", help="chroma that is kept, 0 to 1 (default: the panel's)")
+    parser.add_argument(
+        "--device-colors", action="store_true", help="write the colours that the driver expects, not the measured ones"
+    )
+    common.add_device(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make every input's picture."""
+    if args.panel == "list":
+        for one in PANELS.values():
+            print(f"{one.name}: {len(one.palette)} colours, {' '.join(one.palette.hex())}; {one.source}")
+        return 0
+    chosen = panel(args.panel)
+    sources = inputs.expand(args.inputs)
+    places = Outputs(sources, [])
+    targets = places.each(args.output, lambda source: f"{source.stem}-{args.panel}.png")
+    kinds = [_kind(target) for target in targets]
+    dither = {"default": True, "none": None}.get(args.dither, args.dither)
+    queue = common.open_queue(args)
+    for source, target, kind in zip(sources, targets, kinds, strict=True):
+        begin = time.perf_counter()
+        picture = inputs.read_picture(source)
+        with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
+            made = chosen.quantize(
+                picture,
+                dither,
+                tone=args.tone,
+                gamut=args.gamut,
+                color_space=args.space,
+                queue=queue,
+                progress=progress,
+            )
+            if kind == "BIN":
+                data = chosen.pack(made)
+            else:
+                data = (chosen.in_device_colors(made) if args.device_colors else made).to_bytes(kind)
+        places.write(target, data)
+        seconds = time.perf_counter() - begin
+        height, width = made.shape
+        common.say(args, f"{source.relative} -> {shown(target)}: {width}x{height}, {chosen.name}, {seconds:.2f} s")
+    return 0
+
+
+def _kind(target: str) -> str:
+    if target == STDOUT:
+        return "PNG"
+    return "BIN" if os.path.splitext(target)[1].lower() == ".bin" else format_of(target)

@@ -1,0 +1,7 @@
+"""Pictures for e-paper panels: measured palettes, tone and gamut compression, packed frames."""
+
+from clquant.panel.packing import pack_codes, pack_planes
+from clquant.panel.panel import Panel
+from clquant.panel.presets import PANELS, panel
+
+__all__ = ["PANELS", "Panel", "pack_codes", "pack_planes", "panel"]

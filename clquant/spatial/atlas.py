@@ -1,0 +1,166 @@
+"""What a palette is learned from: all pixels of pictures, or tiles of large ones, side by side in one picture.
+
+Parts lie on shelves with transparent gaps between them, so that no part's errors reach another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.images import Picture
+from clquant.runtime import Buffer, Scope, Session, philox4x32, seed_key
+
+# Pixels that are learned from in all; of more, tiles are drawn.
+MOST_PIXELS = 1 << 21
+TILE = 128
+# Between parts: no kernel reaches farther.
+GAP = 8
+# Shelves have at least this length, where the parts do not fill one.
+SHELF = 2048
+GROUP = 64
+_DRAW_TILE = 0x7469_6C65
+
+
+@dataclass(frozen=True)
+class Part:
+    """A rectangle of a picture.
+
+    Attributes
+    ----------
+    picture : Picture
+    row, column, rows, columns : int
+    """
+
+    picture: Picture
+    row: int
+    column: int
+    rows: int
+    columns: int
+
+
+def parts_of(pictures: Sequence[Picture], seed: int) -> list[Part]:
+    """Whole pictures where they have `MOST_PIXELS` pixels at most, else tiles drawn by position.
+
+    Parameters
+    ----------
+    pictures : sequence of Picture
+    seed : int
+
+    Returns
+    -------
+    list of Part
+        Tiles of a picture narrower than `TILE` have its width, likewise the height.
+    """
+    pixels = np.cumsum([picture.pixels for picture in pictures])
+    total = int(pixels[-1])
+    if total <= MOST_PIXELS:
+        return [Part(picture, 0, 0, picture.height, picture.width) for picture in pictures]
+    count = MOST_PIXELS // (TILE * TILE)
+    counters = np.zeros((count, 4), np.uint32)
+    counters[:, 0], counters[:, 3] = np.arange(count), _DRAW_TILE
+    words = philox4x32(counters, seed_key(seed))
+    found = []
+    for at, word in zip(stretches(total, words[:, 0]), words[:, 1], strict=True):
+        number = int(np.searchsorted(pixels, at, side="right"))
+        picture = pictures[number]
+        row = (int(at) - (int(pixels[number]) - picture.pixels)) // picture.width
+        rows, columns = min(TILE, picture.height), min(TILE, picture.width)
+        column = int(word) * (picture.width - columns + 1) >> 32
+        found.append(Part(picture, min(max(row - rows // 2, 0), picture.height - rows), column, rows, columns))
+    return found
+
+
+def stretches(total: int, words: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+    """(n,) whole numbers from 0 to total - 1, one of each of n stretches of equal length.
+
+    Parameters
+    ----------
+    total : int
+    words : ndarray
+        (n,) uint32, random.
+    """
+    return np.array([(i * total + (int(word) * total >> 32)) // len(words) for i, word in enumerate(words)], np.int64)
+
+
+@dataclass(frozen=True)
+class Atlas:
+    """Parts side by side, on the device.
+
+    Attributes
+    ----------
+    pixels : pyopencl.Buffer
+        (rows, columns, channels) uint8.
+    rows, columns, channels : int
+    """
+
+    pixels: Buffer
+    rows: int
+    columns: int
+    channels: int
+
+
+def atlas_of(session: Session, scope: Scope, parts: Sequence[Part]) -> Atlas:
+    """Parts side by side; a single whole picture is its own atlas.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Owns the device memory.
+    parts : sequence of Part
+
+    Raises
+    ------
+    DeviceMemoryError
+        If the device has no room.
+    """
+    first = parts[0].picture
+    if len(parts) == 1 and parts[0].rows == first.height and parts[0].columns == first.width:
+        return Atlas(first.upload(session, scope), first.height, first.width, first.channels)
+    places, rows, columns = _shelves(parts)
+    host = np.zeros((rows, columns, 4), np.uint8)
+    for part, (row, column) in zip(parts, places, strict=True):
+        if part.picture.array is not None:
+            source = part.picture.array[part.row :, part.column :][: part.rows, : part.columns]
+            target = host[row:, column:][: part.rows, : part.columns]
+            target[..., :3] = source[..., :3]
+            target[..., 3] = source[..., 3] if source.shape[2] == 4 else 255
+    pixels = scope.copy_of(host)
+    for part, (row, column) in zip(parts, places, strict=True):
+        if part.picture.on_device:
+            _place(session, scope, part, pixels, (row, column, columns))
+    return Atlas(pixels, rows, columns, 4)
+
+
+def _shelves(parts: Sequence[Part]) -> tuple[list[tuple[int, int]], int, int]:
+    """Where each part begins, by falling height; the rows and columns of all."""
+    length = max(SHELF, max(part.columns for part in parts) + GAP)
+    places: dict[int, tuple[int, int]] = {}
+    top = column = height = 0
+    for i in sorted(range(len(parts)), key=lambda i: -parts[i].rows):
+        if column + parts[i].columns > length:
+            top, column, height = top + height + GAP, 0, 0
+        places[i] = top, column
+        column += parts[i].columns + GAP
+        height = max(height, parts[i].rows)
+    columns = max(places[i][1] + part.columns for i, part in enumerate(parts))
+    return [places[i] for i in range(len(parts))], top + height, columns
+
+
+def _place(session: Session, scope: Scope, part: Part, atlas: Buffer, where: tuple[int, int, int]) -> None:
+    """Queue the copying of a device picture's part."""
+    kernel = session.program("spatial/atlas.cl", CHANNELS=part.picture.channels).kernel("place")
+    rows = part.picture.upload(session, scope, part.row, part.row + part.rows)
+    row, column, width = where
+    session.launch(
+        kernel,
+        (part.columns, part.rows),
+        (session.work_group_size(kernel, GROUP), 1),
+        *(rows, np.uint32(part.picture.width), np.uint32(0), np.uint32(part.column)),
+        *(np.uint32(part.columns), np.uint32(part.rows)),
+        *(atlas, np.uint32(width), np.uint32(row), np.uint32(column)),
+    )

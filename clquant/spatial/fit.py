@@ -1,0 +1,137 @@
+"""One call of `SpatialPalette.fit`: its parameters, checked, and its steps in order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import images, params
+from clquant.color import spaces
+from clquant.color.palette import Palette, checked_fixed, without
+from clquant.color.spaces import Space
+from clquant.dithering import opponent
+from clquant.dithering.eye import eye_kernel
+from clquant.dithering.phase_planes import PhasePlanes
+from clquant.dithering.search import MOST_SHARPNESS, REACH, WIDTH
+from clquant.dithering.search_steps import SearchPalette, ToggleSearch
+from clquant.histogram.counting import count_colors
+from clquant.histogram.counts import ColorCounts
+from clquant.runtime import InvalidArgument, Progress, ProgressCallback, Session, open_session
+from clquant.spatial.atlas import Atlas, atlas_of, parts_of
+from clquant.spatial.solve import UNIT, best_changes
+from clquant.spatial.start import centers_of, sample_of
+from clquant.spatial.statistics import statistics
+
+if TYPE_CHECKING:
+    from clquant.spatial.engine import SpatialPalette
+
+MOST_COLORS = 256
+MOST_ROUNDS = 64
+# Passes of the search in a round.
+PASSES = 2
+
+Colors = npt.NDArray[np.uint8]
+
+
+class SpatialFit:
+    """Checked parameters and pictures.
+
+    Parameters
+    ----------
+    engine : SpatialPalette
+    sources, sample_weight, progress
+        As `SpatialPalette.fit` takes them.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType, FileError
+        As `SpatialPalette.fit`.
+    """
+
+    def __init__(
+        self, engine: SpatialPalette, sources: Any, sample_weight: Any, progress: ProgressCallback | None
+    ) -> None:
+        self._n_colors = params.integer("n_colors", engine.n_colors, 2, MOST_COLORS)
+        self._rounds = params.integer("rounds", engine.rounds, 1, MOST_ROUNDS)
+        self._sharpness = params.real("sharpness", engine.sharpness, 0, MOST_SHARPNESS)
+        self._color_space = params.choice("color_space", engine.color_space, spaces.NAMES)
+        self._fixed = checked_fixed(engine.fixed_colors, self._n_colors)
+        self._seed = params.seed(engine.random_state)
+        if sample_weight is not None:
+            raise InvalidArgument(
+                f"sample_weight is {params.shown(sample_weight)}; allowed: None, as pixels are seen together"
+            )
+        self._progress = Progress(params.callback("progress", progress))
+        self._pictures = images.read_many(sources)
+        self._session: Session = open_session(engine.queue, images.device_arrays(self._pictures))
+
+    def run(self) -> Palette:
+        """The palette: the transparent entry if there is one, the fixed colours, then the others."""
+        session, fixed = self._session, self._fixed
+        solid = fixed[fixed[:, 3] > 0]
+        with session.scope() as scope:
+            counts = count_colors(session, scope, self._pictures)
+            clear = len(fixed) - len(solid)
+            reserved = int(counts.clear and clear == 0)
+            k = self._n_colors - reserved - clear
+            found, times = counts.to_host(session)
+            rest = without(found, solid)
+            exact = len(solid) + len(rest) <= k
+            learned = rest if exact else self._learn(counts, found, times, solid, k)
+            self._progress.report(self._rounds, self._rounds)
+        colors = np.concatenate([np.zeros((reserved, 4), np.uint8), fixed, learned])
+        return Palette(colors if (colors[:, 3] < 255).any() else colors[:, :3])
+
+    def _learn(
+        self, counts: ColorCounts, found: Colors, times: npt.NDArray[np.uint32], solid: Colors, k: int
+    ) -> Colors:
+        """(n, 4) uint8: k colours less those that are fixed."""
+        session = self._session
+        space = spaces.space(self._color_space, counts.partial or bool((solid[:, 3] < 255).any()))
+        colors = np.concatenate([solid, self._start(space, found, times, solid, k)])
+        free = np.arange(len(colors)) >= len(solid)
+        gray = all(picture.channels == 1 for picture in self._pictures)
+        with session.scope() as scope:
+            atlas = atlas_of(session, scope, parts_of(self._pictures, self._seed))
+            for number in range(self._rounds):
+                self._progress.report(number, self._rounds)
+                moved = self._refit(atlas, space, colors, free)
+                if gray:
+                    moved[:, :3] = moved[:, 1:2]
+                moved[~free] = solid
+                if np.array_equal(moved, colors):
+                    break
+                colors = moved
+        return colors[free]
+
+    def _start(self, space: Space, found: Colors, times: npt.NDArray[np.uint32], solid: Colors, k: int) -> Colors:
+        """The colours before the first round."""
+        which, weights = sample_of(times, self._seed)
+        points = opponent.points(space, found[which])
+        pinned = opponent.points(space, solid)
+        centers = centers_of(points, weights, pinned, k - len(solid), self._seed)[len(solid) :]
+        colors = _with_alpha(opponent.colors(space, centers))
+        missing = k - len(solid) - len(colors)
+        return np.concatenate([colors, found[np.arange(missing) * len(found) // max(missing, 1)]])
+
+    def _refit(self, atlas: Atlas, space: Space, colors: Colors, free: npt.NDArray[np.bool_]) -> Colors:
+        """The colours that show best what a search with the present ones chose."""
+        session = self._session
+        kernel = eye_kernel(REACH, WIDTH, self._sharpness, opponent.most_error(space))
+        with session.scope() as scope:
+            palette = SearchPalette(session, scope, Palette(colors), space)
+            search = ToggleSearch(scope, palette, PhasePlanes(atlas.rows, atlas.columns), kernel)
+            search.begin(atlas.pixels, atlas.channels)
+            for _ in range(PASSES):
+                search.improve()
+            found = statistics(session, search, kernel, len(colors), space.dims)
+        changes = best_changes(found, int(kernel[REACH, REACH]), free)
+        return _with_alpha(opponent.colors(space, opponent.points(space, colors) * UNIT + changes, UNIT))
+
+
+def _with_alpha(colors: Colors) -> Colors:
+    if colors.shape[1] == 4:
+        return colors
+    return np.concatenate([colors, np.full((len(colors), 1), 255, np.uint8)], axis=1)

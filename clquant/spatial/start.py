@@ -1,0 +1,101 @@
+"""Where the colours start: k-means++ and some steps of Lloyd's algorithm on a sample, on the host, in whole numbers.
+
+All sums are whole numbers below 2^53, which fp64 holds exactly, whatever the order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import philox4x32, seed_key
+from clquant.spatial.atlas import stretches
+
+Points = npt.NDArray[np.int64]
+
+# Colours that are looked at; of more, so many are drawn.
+SAMPLE = 4096
+# The weights of all together are about this.
+_TOTAL = 1 << 20
+_CANDIDATES = 4
+_STEPS = 8
+_DRAW_COLORS, _DRAW_CENTERS = 0x636F_6C6F, 0x6365_6E74
+
+
+def sample_of(counts: npt.NDArray[np.uint32], seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+    """Which colours are looked at, ascending, and their weights.
+
+    Parameters
+    ----------
+    counts : ndarray
+        (n,) uint32: how often each colour occurs.
+    seed : int
+    """
+    total = int(counts.sum(dtype=np.uint64))
+    if len(counts) <= SAMPLE:
+        return np.arange(len(counts)), -(-counts.astype(np.int64) * _TOTAL // total)
+    words = philox4x32(_counters(SAMPLE, _DRAW_COLORS), seed_key(seed))[:, 0]
+    drawn = np.searchsorted(np.cumsum(counts, dtype=np.uint64), stretches(total, words).astype(np.uint64), side="right")
+    which, times = np.unique(drawn, return_counts=True)
+    return which, times.astype(np.int64)
+
+
+def centers_of(points: Points, weights: npt.NDArray[np.int64], fixed: Points, k: int, seed: int) -> Points:
+    """Centers of weighted points: those that are fixed, then up to k others.
+
+    Parameters
+    ----------
+    points : ndarray
+        (n, dims) int64, below 2^11.
+    weights : ndarray
+        (n,) int64, above 0.
+    fixed : ndarray
+        (f, dims) int64.
+    k : int
+        From 1.
+    seed : int
+
+    Returns
+    -------
+    ndarray
+        (f + k, dims) int64, or fewer where there are fewer distinct points.
+    """
+    words = philox4x32(_counters(k, _DRAW_CENTERS), seed_key(seed))
+    centers = [*fixed]
+    nearest = np.full(len(points), 1 << 24, np.int64)
+    for center in fixed:
+        nearest = np.minimum(nearest, ((points - center) ** 2).sum(axis=1))
+    for word in words:
+        shares = np.cumsum(nearest * weights)
+        if shares[-1] == 0:
+            break
+        drawn = [int(w) * int(shares[-1]) >> 32 for w in word[:_CANDIDATES]]
+        candidates = points[np.searchsorted(shares, drawn, side="right")]
+        left = np.minimum(nearest, ((points - candidates[:, None]) ** 2).sum(axis=2))
+        best = int((left @ weights).argmin())
+        centers.append(candidates[best])
+        nearest = left[best]
+    return _lloyd(points, weights, np.array(centers), len(fixed))
+
+
+def _lloyd(points: Points, weights: npt.NDArray[np.int64], centers: Points, pinned: int) -> Points:
+    """Centers after some steps; ties go to the lowest index, means are rounded half up, the first stay."""
+    given = points.astype(np.float64)
+    for _ in range(_STEPS):
+        scores = (centers**2).sum(axis=1) - 2 * (given @ centers.T.astype(np.float64))
+        labels = scores.argmin(axis=1)
+        total = np.bincount(labels, weights, len(centers)).astype(np.int64)
+        sums = np.stack([np.bincount(labels, weights * p, len(centers)) for p in given.T], axis=1).astype(np.int64)
+        means = (2 * sums + total[:, None]) // np.maximum(2 * total, 1)[:, None]
+        moved = np.where(total[:, None] > 0, means, centers)
+        moved[:pinned] = centers[:pinned]
+        if np.array_equal(moved, centers):
+            break
+        centers = moved
+    return centers
+
+
+def _counters(n: int, purpose: int) -> npt.NDArray[np.uint32]:
+    counters = np.zeros((n, 4), np.uint32)
+    counters[:, 0], counters[:, 3] = np.arange(n), purpose
+    return counters

@@ -1,0 +1,131 @@
+"""Panels: tones, gamut, untouched device colours, packed frames, the command."""
+
+from __future__ import annotations
+
+import pathlib
+import pickle
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import PIL.Image
+import pytest
+from hypothesis import given, settings
+
+import clquant
+from clquant import Palette, runtime
+from clquant.cli import main
+from clquant.panel import PANELS, Panel, pack_codes, pack_planes, panel
+
+
+@given(st.integers(1, 9), st.integers(1, 19), st.sampled_from([1, 2, 4, 8]), st.integers(0, 2**32))
+@settings(max_examples=40, deadline=None)
+def test_packed_codes_are_read_back(height: int, width: int, bits: int, seed: int) -> None:
+    codes = np.random.default_rng(seed).integers(0, 1 << bits, (height, width))
+    rows = np.frombuffer(pack_codes(codes, bits), np.uint8).reshape(height, -(-width * bits // 8))
+    fields = np.unpackbits(rows, axis=1)[:, : width * bits].reshape(height, width, bits)
+    assert np.array_equal(fields @ (1 << np.arange(bits)[::-1]), codes)
+
+
+def test_planes_have_no_bit_where_there_is_ink() -> None:
+    black, red = pack_planes([[0, 1, 2, 1, 0, 2, 1, 1, 2]])
+    assert (black, red) == (bytes([0b01110111, 0b10000000]), bytes([0b11011011, 0]))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: pack_codes([[4]], 2), "codes go up to 4; allowed: 0 to 3 in 2 bits"),
+        (lambda: pack_codes([[1]], 3), "bits is 3"),
+        (lambda: pack_codes([1], 1), "allowed: .H, W. integers"),
+        (lambda: pack_codes([[-1]], 8), "at least 0"),
+        (lambda: pack_codes([[0.5]], 8), "allowed: .H, W. integers"),
+        (lambda: panel("kindle"), "name is 'kindle'; allowed: 'mono', 'bwr'"),
+        (lambda: panel("bwr").quantize(np.zeros((2, 2), np.uint8), tone=2), "tone is 2"),
+        (lambda: panel("bwr").quantize(np.zeros((2, 2), np.uint8), gamut=-1), "gamut is -1"),
+        (
+            lambda: Palette(["black"], device=["black", "white"]),
+            r"device has shape \(2, 3\); allowed: one for each of 1",
+        ),
+        (lambda: Palette(["black"], codes=[256]), "codes go from 256 to 256; allowed: 0 to 255"),
+    ],
+)
+def test_wrong_arguments_are_named(call: Any, words: str) -> None:
+    with pytest.raises(clquant.ClquantError, match=words):
+        call()
+
+
+def test_a_measured_palette_keeps_its_device() -> None:
+    one = Palette(["#191e21", "#f1f1f1"], device=["black", "white"], codes=[1, 0])
+    for same in (pickle.loads(pickle.dumps(one)), one.take([0, 1]), Palette(one, device=one.device, codes=one.codes)):
+        assert same == one
+        assert same.device is not None
+        assert same.device.tolist() == [[0, 0, 0], [255, 255, 255]]
+        assert same.codes.tolist() == [1, 0]
+    assert one != Palette(one)
+    assert one.sorted("luma").codes.tolist() == [1, 0]
+    assert one.take([1]).codes.tolist() == [0]
+    assert Palette(one).codes.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("name", PANELS)
+def test_presets_are_whole(name: str) -> None:
+    chosen = panel(name)
+    assert isinstance(chosen, Panel)
+    assert chosen.palette.device is not None
+    assert chosen.source
+    assert int(chosen.palette.codes.max()) < 1 << (chosen.bits or 2)
+    assert len(set(chosen.palette.codes.tolist())) == len(chosen.palette)
+
+
+def test_black_and_white_become_the_panels() -> None:
+    chosen = panel("spectra6")
+    ends = np.array([[[0, 0, 0], [255, 255, 255]]], np.uint8)
+    assert chosen.prepare(ends)[0].tolist() == chosen.palette.colors[:2].tolist()
+    assert np.array_equal(chosen.prepare(ends, tone=0), ends)
+    ramp = np.arange(256, dtype=np.uint8)[None]
+    assert (np.diff(chosen.prepare(ramp).astype(int), axis=1) >= 0).all()
+    vivid = np.array([[[250, 10, 30]]], np.uint8)
+    luma = (299 * 250 + 587 * 10 + 114 * 30 + 500) // 1000
+    assert chosen.prepare(vivid, tone=0, gamut=0).tolist() == [[[luma] * 3]]
+    assert np.array_equal(chosen.prepare(vivid, tone=0, gamut=1), vivid)
+
+
+def test_pixels_of_device_colours_are_untouched(queue: runtime.CommandQueue, rng: np.random.Generator) -> None:
+    chosen = panel("spectra6")
+    picture = rng.integers(1, 255, (21, 33, 3), dtype=np.uint8)
+    picture[5:9, 4:20], picture[12:, :3] = (255, 0, 0), (0, 0, 255)
+    made = chosen.quantize(picture, queue=queue)
+    assert (made.indices[5:9, 4:20] == 3).all()
+    assert (made.indices[12:, :3] == 4).all()
+    assert np.array_equal(chosen.in_device_colors(made).to_array()[6, 6], (255, 0, 0))
+    codes = np.array([0, 1, 2, 3, 5, 6])[made.indices]
+    assert chosen.pack(made) == pack_codes(codes, 4)
+    plain = Panel("own", Palette(["black", "white"]), 1, 1.0, "test").quantize(picture, None, tone=0, queue=queue)
+    assert np.array_equal(plain.indices, clquant.quantize(picture, ["black", "white"], queue=queue).indices)
+
+
+def test_alpha_is_laid_over_white() -> None:
+    clear = np.array([[[9, 9, 9, 0], [0, 0, 0, 255], [0, 0, 0, 51]]], np.uint8)
+    assert panel("mono").prepare(clear, tone=0)[0, :, 0].tolist() == [255, 0, 204]
+
+
+def test_the_command_writes_pictures_and_frames(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    picture = np.random.default_rng(3).integers(0, 256, (10, 13, 3), dtype=np.uint8)
+    PIL.Image.fromarray(picture).save("a.png")
+    assert main(["panel", "a.png", "--panel", "bwr", "-q"]) == 0
+    assert main(["panel", "a.png", "--panel", "bwr", "-o", "a.bin", "-q"]) == 0
+    assert main(["panel", "a.png", "--panel", "bwr", "--device-colors", "-o", "d.png", "-q"]) == 0
+    made = panel("bwr").quantize(picture)
+    assert np.array_equal(np.asarray(PIL.Image.open("a-bwr.png").convert("RGB")), made.to_array())
+    assert pathlib.Path("a.bin").read_bytes() == panel("bwr").pack(made)
+    assert len(pathlib.Path("a.bin").read_bytes()) == 2 * 10 * 2
+    colors = {tuple(c) for c in np.asarray(PIL.Image.open("d.png").convert("RGB")).reshape(-1, 3).tolist()}
+    assert colors <= {(0, 0, 0), (255, 255, 255), (255, 0, 0)}
+    assert main(["panel", "a.png", "--panel", "list"]) == 0
+    assert "measured by" in capsys.readouterr().out
+    assert main(["panel", "a.png", "--panel", "bwr", "--tone", "3"]) == 2
+    assert "tone is 3" in capsys.readouterr().err
