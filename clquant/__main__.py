@@ -2,6 +2,6 @@
 
 import sys
 
-from clquant.cli import main
+from clquant.start import main
 
 sys.exit(main())

@@ -26,6 +26,7 @@ ROWS = (
     ("__init__",),
     ("video", "dask"),
     ("cli",),
+    ("start",),
     ("__main__",),
 )
 RANK = {room: rank for rank, rooms in enumerate(ROWS) for room in rooms}

@@ -6,6 +6,7 @@ Each module has `HELP` (one line), `configure(parser)`, and `run(args) -> int`.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import sys
@@ -73,13 +74,17 @@ def _module(name: str) -> ModuleType:
     return importlib.import_module(f"clquant.cli.{name}")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(
+    arguments: Sequence[str] | None = None, *, running: contextlib.AbstractContextManager[None] | None = None
+) -> int:
     """Run the command.
 
     Parameters
     ----------
     arguments : sequence of str, optional
         Default: the process's own.
+    running : context manager, optional
+        Entered while there is work under way.
 
     Returns
     -------
@@ -91,7 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given = sys.argv[1:] if arguments is None else list(arguments)
         named = given[:1] if given and given[0] in COMMANDS else COMMANDS
         args = build_parser(named).parse_args(given)
-        return int(args.run(args))
+        with running or contextlib.nullcontext():
+            return int(args.run(args))
     except KeyboardInterrupt:
         return _say("interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pathlib
 import subprocess
@@ -49,10 +50,41 @@ def test_a_folder_that_was_named_is_kept(tmp_path: pathlib.Path) -> None:
     assert tmp_path.is_dir()
 
 
+def full() -> object:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_not_waited_for(tmp_path: pathlib.Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="no regular file"):
+        caches.read_regular(tmp_path / "pipe", 10)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has no such owners")
+def test_files_that_others_may_have_written(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"content")
+    path.chmod(0o600)
+    assert caches.read_regular(path, 4, own=True) == b"cont"
+    path.chmod(0o620)
+    assert caches.read_regular(path, 10) == b"content"
+    with pytest.raises(OSError, match="others may write"):
+        caches.read_regular(path, 10, own=True)
+    path.chmod(0o600)
+    if os.geteuid() == 0:
+        os.chown(path, 4321, 4321)
+        with pytest.raises(OSError, match="others may write"):
+            caches.read_regular(path, 10, own=True)
+
+
 def test_what_can_be_written(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     assert caches._can_write(tmp_path)
     assert caches._can_write(tmp_path / "not" / "there")
     assert not caches._can_write(tmp_path / "file" / "below")
+    with monkeypatch.context() as patch:
+        patch.setattr(caches.tempfile, "TemporaryFile", lambda **_: full())
+        assert not caches._can_write(tmp_path)
     monkeypatch.setattr(os, "access", lambda *_: False)
     assert not caches._can_write(tmp_path / "not" / "there")

@@ -118,6 +118,19 @@ def test_a_damaged_cache_is_compiled_again(
     assert add(session, 2) == 7
 
 
+def test_a_copied_entry_is_compiled_again(
+    queue: runtime.CommandQueue, kernels: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = runtime.open_session(queue)
+    assert add(session, 2) == 7
+    first = cached_files()[0]
+    assert add(session, 3) == 8
+    second = next(path for path in cached_files() if path != first)
+    second.write_bytes(first.read_bytes())
+    monkeypatch.setattr("clquant.runtime.session.PROGRAMS", ProgramCache())
+    assert add(session, 3) == 8
+
+
 def test_an_unusable_cache_folder_is_no_error(
     queue: runtime.CommandQueue, kernels: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

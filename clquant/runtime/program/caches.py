@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import functools
 import os
 import pathlib
 import shutil
+import stat
 import sys
 import tempfile
 
 import pyopencl as cl
 
 POCL_VARIABLE = "POCL_CACHE_DIR"
+_ROOM = 1 << 20  # bytes that PoCL's cache needs for a picture
 
 
 def system_caches() -> pathlib.Path | None:
@@ -55,7 +58,40 @@ def _can_write(folder: pathlib.Path) -> bool:
     there = folder
     while not os.path.exists(there) and there != there.parent:
         there = there.parent
-    return os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK)
+    if not os.path.isdir(there) or not os.access(there, os.W_OK | os.X_OK):
+        return False
+    try:
+        with tempfile.TemporaryFile(dir=there) as file:  # a full disk or quota shows in writing alone
+            file.write(bytes(_ROOM))
+    except OSError:
+        return False
+    return True
+
+
+def read_regular(path: pathlib.Path, most: int, own: bool = False) -> bytes:
+    """A regular file's content; a pipe without a writer would be waited for.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    most : int
+        Bytes that are read.
+    own : bool
+        Only one that no other user can have written.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read, or is none such.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        if own and hasattr(os, "geteuid") and (found.st_uid not in (os.geteuid(), 0) or found.st_mode & 0o022):
+            raise OSError(errno.EPERM, "others may write to it")
+        return file.read(most)
 
 
 def _remove(folder: str, process: int) -> None:

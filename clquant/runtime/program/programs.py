@@ -19,7 +19,7 @@ import pyopencl as cl
 from clquant.runtime.errors import BuildError, DeviceError
 from clquant.runtime.memory.headroom import FOR_RUNNING, check_room, check_room_to_compile
 from clquant.runtime.program import build, pocl
-from clquant.runtime.program.caches import avoid_unwritable_caches, system_caches
+from clquant.runtime.program.caches import avoid_unwritable_caches, read_regular, system_caches
 
 CACHE_VARIABLE = "CLQUANT_CACHE_DIR"
 # Compilers made of Clang print into the user's terminal how many warnings they have, of loops not unrolled for one.
@@ -29,6 +29,7 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([\w./]+)"[ \t]*$', re.MULTI
 # for any work-group size (measured: half of the time of a cold first picture). Oclgrind compiles nothing.
 NOT_CACHED = ("Portable Computing Language", "Oclgrind")
 _CONTEXTS_KEPT = 16
+_MOST_BYTES = 1 << 28  # of a compiled program
 
 Constants = Mapping[str, int | str]
 
@@ -214,14 +215,19 @@ def _cache_path(device: cl.Device, source: str) -> pathlib.Path | None:
     return folder / (hashlib.sha256("\0".join(parts).encode()).hexdigest() + ".bin")
 
 
+def _seal(path: pathlib.Path, binary: bytes) -> bytes:
+    """What ties a program to its name, which says what it was compiled from and for: a copy under another is none."""
+    return hashlib.sha256(path.stem.encode() + b"\0" + binary).digest()
+
+
 def _load_binary(context: cl.Context, device: cl.Device, path: pathlib.Path) -> cl.Program | None:
-    """The cached program, or None if there is none or it is damaged (then it is compiled again)."""
+    """The cached program, or None if there is none that is whole and this user's own; then it is compiled."""
     try:
-        content = path.read_bytes()
+        content = read_regular(path, _MOST_BYTES, own=True)
     except OSError:
         return None
-    digest, binary = content[:32], content[32:]
-    if hashlib.sha256(binary).digest() != digest:
+    seal, binary = content[:32], content[32:]
+    if _seal(path, binary) != seal:
         return None
     try:
         return build.build(cl.Program(context, [device], [binary]), device)
@@ -243,13 +249,13 @@ def _store_binary(program: cl.Program, device: cl.Device, path: pathlib.Path) ->
         binary = _binary_of(program, device)
         if not binary:
             return
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
     except (OSError, cl.Error):
         return
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(binary).digest() + binary)
+            file.write(_seal(path, binary) + binary)
         os.replace(temporary, path)
     except OSError:
         with contextlib.suppress(OSError):

@@ -23,6 +23,7 @@ import pyopencl as cl
 from clquant.runtime.device.discovery import describe
 from clquant.runtime.device.limits import Limits
 from clquant.runtime.errors import FormatError, InvalidArgument
+from clquant.runtime.program.caches import read_regular
 from clquant.runtime.program.programs import cache_folder
 
 TUNING_VARIABLE = "CLQUANT_TUNING"
@@ -183,8 +184,7 @@ def read(path: pathlib.Path) -> dict[str, dict[str, int]]:
         If it is damaged; also if it cannot be read.
     """
     try:
-        with open(path, "rb") as file:
-            content = file.read(_MOST_BYTES + 1)
+        content = read_regular(path, _MOST_BYTES + 1)
     except FileNotFoundError:
         return {}
     except OSError as error:
