@@ -35,9 +35,6 @@ MISPLACED = {
     "histogram/counting.cl",
     "kmeans/points.cl",
     "kmeans/swaps.cl",
-    "quadtree/leaves.cl",
-    "quadtree/tiles.cl",
-    "quadtree/totals.cl",
 }
 
 

@@ -4,7 +4,7 @@
 // Constants besides those of quadtree/quadtree.h: ALIGNED (quadtree/pixels.h); LEAF_LEVEL (3 to
 // TILE_LEVEL), side of the squares whose leaves one work-group gathers at a time; GROUP, the work-group size; SERIAL, 1
 // for the form in which one work-item writes the leaves of tiles one after another (quadtree/leaves_serial.h; GROUP is
-// 1 then); UNROLLED, 1 for loops over levels written out (quadtree/leaves_unrolled.h).
+// 1 then).
 
 #include "quadtree/quadtree.h"
 #include "quadtree/pixels.h"
@@ -218,9 +218,6 @@ inline uint tile_flags(const tile_t *tile, __global const uchar *flags, uint i) 
     return word;
 }
 
-#if UNROLLED
-#include "quadtree/leaves_unrolled.h"
-#else
 // Entry i of a tile's nodes of levels 3 to TILE_LEVEL - 1, one level after another in Morton order; 0 outside the
 // picture.
 inline uint tile_node(const tile_t *tile, __global const uint *nodes, uint i) {
@@ -263,7 +260,6 @@ inline void load_tile(const tile_t *tile, __global const uint *nodes, __global c
 inline uint inner_mean(const tile_t *tile, __global const ulong *stats, uint x, uint y, uint level, uint w) {
     return node_mean(stats, 0, tile->whole, x, y, level, w, tile->width, tile->height);
 }
-#endif
 
 // Whether cell j of level 3 is the first of the node of `level` that holds it.
 inline uint begins_node(uint j, uint level) {

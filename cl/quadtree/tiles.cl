@@ -3,8 +3,8 @@
 //
 // Constants besides those of quadtree/quadtree.h: ALIGNED (see quadtree/pixels.h); STORE_LOW, 1 to write the statistics
 // of levels 1 and 2; GROUP, the work-group size; MOST_TILES, the most tiles side by side of a group, 1 without LANES;
-// LANES, 1 for the form in explicit vectors (quadtree/tiles_lanes.h; GROUP is 1 then, CLIMB 1 to make the levels above,
-// too: quadtree/climb.h); DP4A, 1 for NVIDIA's byte products (quadtree/blocks.h).
+// LANES, 1 for the form in explicit vectors (quadtree/tiles_lanes.h; GROUP is 1 then); DP4A, 1 for NVIDIA's byte products
+// (quadtree/blocks.h).
 
 #include "quadtree/quadtree.h"
 #include "quadtree/pixels.h"
@@ -67,9 +67,6 @@ inline uint reduce_cell(__global const uchar *pixels, ulong origin, uint pitch, 
 #if LANES
 #include "quadtree/planes.h"
 #include "quadtree/tiles_lanes.h"
-#if CLIMB
-#include "quadtree/climb.h"
-#endif
 
 // Levels 5 and 6 of a tile whose nodes of level 4 are in the first slots.
 inline void finish_tile(__local ulong *wide, __local uchar2 *reach, __local uint *count, uint tile_x, uint tile_y,
@@ -102,15 +99,13 @@ inline void finish_tile(__local ulong *wide, __local uchar2 *reach, __local uint
 // low: with STORE_LOW, BANDS planes of level 1, then of level 2: narrow words. flags: a byte a node of level 2: bits 0
 // to 3, its children in Morton order stop a split; bit 4, it does. stats: levels 3 to TILE_LEVEL one after another,
 // BANDS planes of wide words each. nodes: the same levels on: leaves under a node, and STOP where it stops a split.
-// extents: with the range criterion, CHANNELS planes of (least, greatest) of level TILE_LEVEL. last_level, upper,
-// arrived: with CLIMB, see quadtree/climb.h; no level above the tiles is made where last_level is TILE_LEVEL.
+// extents: with the range criterion, CHANNELS planes of (least, greatest) of level TILE_LEVEL.
 // Local memory: 8 * BANDS + 4 bytes a cell of 8x8 pixels and a node above (a third more) of MOST_TILES tiles; extents
 // 2 * CHANNELS each.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
     __global const uchar *pixels, ulong origin, uint pitch, uint width, uint height, uint floor_level, uint top_level,
     ulong bound, __global uint *low, __global uchar *flags, __global ulong *stats, __global uint *nodes,
-    __global uchar2 *extents, uint listed, __global const uint *list, uint across, uint last_level,
-    __global ulong *upper, __global uint *arrived) {
+    __global uchar2 *extents, uint listed, __global const uint *list, uint across) {
     __local uint count[MOST_TILES * WIDE_NODES];
     __local ulong wide[MOST_TILES * BANDS * WIDE_NODES];
 #if CRITERION == RANGE
@@ -130,10 +125,6 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
     for (uint t = 0; t < many; ++t)
         finish_tile(wide + t * BANDS * WIDE_NODES, reach, count + t * WIDE_NODES, tile_x + t, tile_y, &rules, stats,
                     nodes);
-#if CLIMB
-    for (uint t = 0; t < many; ++t)
-        climb(tile_x + t, tile_y, last_level, &rules, stats, upper, nodes, arrived);
-#endif
 #else
     uint lid = get_local_id(0);
     int whole = (tile_x + 1) << TILE_LEVEL <= width && (tile_y + 1) << TILE_LEVEL <= height;

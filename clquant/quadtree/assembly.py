@@ -14,9 +14,9 @@ from clquant import runtime
 from clquant.images import Picture, buffer_of
 from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.device_layout import STOP, record_dtype
-from clquant.quadtree.forms import MAX_TILE_LEVEL
 from clquant.quadtree.geometry import cells, grid, morton, root_level
 from clquant.quadtree.levels import Words, unpack
+from clquant.quadtree.plan import MAX_TILE_LEVEL, Plan
 from clquant.quadtree.region import Region
 from clquant.quadtree.subtree import Subtree
 from clquant.quadtree.subtree_cache import open_subtree
@@ -172,7 +172,7 @@ def whole_subtree(
     if subtree_level(session, Job(picture, criterion, top_down=False, statistics=True)) != level:
         return None
     region = _region(scope, picture, 0, 0, level, None)
-    return Subtree(session, scope, region, picture.channels, criterion, store_low=True)
+    return Subtree(Plan(session, region, picture.channels, criterion), scope, store_low=True)
 
 
 @contextlib.contextmanager
@@ -190,7 +190,7 @@ def _subtree(session: runtime.Session, scope: runtime.Scope, job: Job, region: R
 def _finish(subtree: Subtree, scope: runtime.Scope, job: Job, gray: bool, on_device: bool) -> Decomposition:
     """What is wanted of a subtree, off the device unless its leaves are to stay there."""
     count = subtree.count()
-    dtype = record_dtype(subtree.channels, gray)
+    dtype = record_dtype(subtree.plan.channels, gray)
     result = Decomposition(None)
     host: runtime.HostResult | None = None
     if on_device:

@@ -64,11 +64,11 @@ class PaperLayout:
             if subtree is None or leaves.records.nbytes > session.limits.max_alloc:
                 return None
             subtree.reduce()
-            root, dtype = subtree.top, record_dtype(leaves.channels)
+            root, dtype = subtree.plan.top, record_dtype(leaves.channels)
             result = runtime.HostResult(session, ((4 ** (root + 1) - 1) // 3,), dtype)
             records = scope.upload(leaves.records.view(np.uint8))
             for level in range(root + 1):
-                pixels = StoredWords(subtree.region.pixels, subtree.region.origin, 0)
+                pixels = StoredWords(subtree.plan.region.pixels, subtree.plan.region.origin, 0)
                 self._write(level, records, pixels if level == 0 else subtree.words_of(level), result)
             nodes = result.array()
             for level in range(EXACT_LEVELS, root + 1):
@@ -99,7 +99,7 @@ class PaperLayout:
         """Deviations of nodes of 2^24 pixels and more, in integers of any length."""
         height, width, channels = self._pixels.shape
         words, rows_columns = subtree.words_of(level), grid(height, width, level)
-        shape = (subtree.bands, 2, *rows_columns)
+        shape = (subtree.plan.bands, 2, *rows_columns)
         stored = self._session.download(words.buffer, shape, np.uint64, 8 * words.begin)[:channels]
         sums, squares = (np.moveaxis(stored[:, part], 0, -1) for part in (0, 1))
         found = deviations(sums, squares, grid_pixels(height, width, level))

@@ -16,30 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
-from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.device_layout import STOP, StoredStops, split_words
-from clquant.quadtree.forms import (
-    LEAF_VARIANTS,
-    MAX_TILE_LEVEL,
-    MOST_LISTED,
-    TILE_VARIANTS,
-    TOTAL_VARIANTS,
-    group_kernel,
-    leaf_level,
-    most_tiles,
-    tile_level,
-    tiles_at_once,
-    totals_group,
-    upper_span,
-)
-from clquant.quadtree.geometry import cells, grid
+from clquant.quadtree.geometry import grid
+from clquant.quadtree.leaves import leaves_launch
 from clquant.quadtree.levels import Words
-from clquant.quadtree.region import Region
-from clquant.quadtree.upper import Launch, upper_launch
+from clquant.quadtree.plan import Launch, Plan
+from clquant.quadtree.tiles import tiles_launch
+from clquant.quadtree.totals import leaf_sums_launch, totals_launch
+from clquant.quadtree.upper import upper_launch, upper_span
 
 COUNT_MASK = np.uint32(STOP - 1)
-# For kernels that decide nothing: one build for all criteria.
-_NO_CRITERION: dict[str, int | str] = {"CRITERION": 0, "WEIGHT_LIST": "0"}
 
 
 @dataclass(frozen=True)
@@ -68,63 +54,31 @@ class Subtree:
     a job takes away, `low`, is not kept.
     """
 
-    session: runtime.Session
+    plan: Plan
     scope: runtime.Scope
-    region: Region
-    channels: int
-    criterion: Criterion
     store_low: bool
     kept: bool = False
-    tile: int = 0
-    buffers: dict[str, runtime.Buffer] = field(default_factory=dict)
+    buffers: dict[str, runtime.Buffer] = field(init=False)
     prepared: dict[str, runtime.PreparedLaunch] = field(default_factory=dict)
     low: tuple[runtime.HostResult, runtime.Buffer] | None = None
 
     def __post_init__(self) -> None:
-        region = self.region
-        self.bands = self.criterion.bands(self.channels)
-        self.tile = tile_level(self.session.limits, self.bands)
-        self.top = region.level
-        self.last = max(self.top, self.tile)
-        levels = range(1, self.last + 1)
-        self.cells = {level: cells(region.height, region.width, level) for level in levels}
+        self.session = self.plan.session
         self.sizes = self._sizes()
         self.buffers = {name: self.scope.empty(nbytes) for name, nbytes in self.sizes.items() if name != "low"}
-        self.climbs = self._tile_form(TILE_VARIANTS).name == "climbing"
-        if self.climbs:
-            self.buffers["arrived"] = self.scope.zeros(4 * self._cells_from(self.tile + 1, self.last + 1))
 
     def _sizes(self) -> dict[str, int]:
         """Bytes of the buffers: statistics of levels 1 and 2, flags, statistics and leaf counts of the others."""
-        ranged = self.criterion.name == "range"
+        plan = self.plan
+        ranged = plan.criterion.name == "range"
         return {
-            "low": 4 * self.bands * (self.cells[1] + self.cells[2]) if self.store_low else 1,
-            "flags": self.cells[2],
-            "stats": 8 * self.bands * self._cells_from(3, self.tile + 1),
-            "nodes": 4 * self._cells_from(3, self.last + 1),
-            "upper": 16 * self.bands * self._cells_from(self.tile + 1, self.last + 1),
-            "extents": 2 * self.channels * self._cells_from(self.tile, self.last + 1) if ranged else 1,
+            "low": 4 * plan.bands * (plan.cells[1] + plan.cells[2]) if self.store_low else 1,
+            "flags": plan.cells[2],
+            "stats": 8 * plan.bands * plan.cells_from(3, plan.tile + 1),
+            "nodes": 4 * plan.cells_from(3, plan.last + 1),
+            "upper": 16 * plan.bands * plan.cells_from(plan.tile + 1, plan.last + 1),
+            "extents": 2 * plan.channels * plan.cells_from(plan.tile, plan.last + 1) if ranged else 1,
         }
-
-    def _cells_from(self, first: int, last: int) -> int:
-        return sum(self.cells[level] for level in range(first, last))
-
-    def _constants(self, **more: int | str) -> dict[str, int | str]:
-        aligned = self.region.origin % 4 == 0 and self.region.pitch % 4 == 0
-        constants = self.criterion.constants(self.channels)
-        return {**constants, "TILE_LEVEL": self.tile, "ALIGNED": int(aligned), **more}
-
-    def _group_kernel(self, file: str, name: str, wanted: int, **more: int | str) -> tuple[runtime.Kernel, int]:
-        constants = self._constants(**more)
-        return group_kernel(self.session, file, name, wanted, constants)
-
-    def _geometry(self) -> tuple[Any, ...]:
-        """The arguments that all kernels which read pixels begin with; the first two are `_pixels`."""
-        region = self.region
-        return (*self._pixels(), np.uint32(region.pitch), np.uint32(region.width), np.uint32(region.height))
-
-    def _pixels(self) -> tuple[Any, ...]:
-        return self.region.pixels, np.uint64(self.region.origin)
 
     def _queue(self, name: str, make: Callable[[], Launch], now: Mapping[int, tuple[Any, ...]]) -> None:
         """Queue a launch: one that was prepared under this name, with the arguments `now` from the given places on."""
@@ -158,29 +112,12 @@ class Subtree:
             host = runtime.HostResult(self.session, (words,), np.uint32)
             self.low = host, host.room(scope, 0, words)
         self._reduce_tiles(None)
-        if not self.climbs:
-            self._reduce_upper()
+        self._reduce_upper()
 
     def descend(self) -> None:
         """Top-down: the tiles and what is above them first, then what is under the tiles that are to be split."""
-        variant = self._tile_form(TOTAL_VARIANTS)
-        wanted = 1 if variant.name == "lanes" else totals_group(self.session.limits, self.bands)
-        kernel, group = self._group_kernel(variant.file, "quadtree_totals", wanted, **variant.constants)
-        stats_at, nodes_at = self.bands * self._cells_from(3, self.tile), self._cells_from(3, self.tile)
-        self.session.launch(
-            kernel,
-            self.cells[self.tile] * group,
-            group,
-            *self._geometry(),
-            np.uint32(self.criterion.floor_level),
-            np.uint32(self.top),
-            np.uint64(self.criterion.bound),
-            self.buffers["stats"],
-            np.uint32(stats_at),
-            self.buffers["nodes"],
-            np.uint32(nodes_at),
-            self.buffers["extents"],
-        )
+        kernel, items, group, arguments = totals_launch(self.plan, self.buffers)
+        self.session.launch(kernel, items, group, *arguments)
         self._reduce_upper()
         tiles = self._open_tiles()
         if tiles.size:
@@ -189,20 +126,17 @@ class Subtree:
 
     def _open_tiles(self) -> npt.NDArray[np.uint32]:
         """Tiles that are to be split: neither they nor a node above them is uniform."""
+        plan = self.plan
         shut = np.zeros((1, 1), np.bool_)
-        for level in range(self.last, self.tile - 1, -1):
-            rows, columns = grid(self.region.height, self.region.width, level)
+        for level in range(plan.last, plan.tile - 1, -1):
+            rows, columns = grid(plan.region.height, plan.region.width, level)
             shut = shut.repeat(2, 0).repeat(2, 1)[:rows, :columns] | (self.nodes(level) >= STOP)
         return np.flatnonzero(~shut).astype(np.uint32)
 
-    def _tile_form(self, variants: tuple[runtime.Variant, ...]) -> runtime.Variant:
-        """The device's form of a kernel of tiles; forms other than the portable one are for the largest, of sums."""
-        if self.criterion.name == "range" or self.tile < MAX_TILE_LEVEL:
-            return variants[-1]
-        return self.session.choose(variants)
-
     def _reduce_tiles(self, tiles: npt.NDArray[np.uint32] | None) -> None:
-        self._queue("tiles", partial(self._tiles, tiles), {0: self._pixels(), 8: (self._low(),)})
+        listed = None if tiles is None else (self.scope.copy_of(tiles), tiles.size)
+        make = partial(tiles_launch, self.plan, self.buffers, self._low(), self.store_low, listed)
+        self._queue("tiles", make, {0: self.plan.pixels(), 8: (self._low(),)})
 
     def _low(self) -> runtime.Buffer:
         """Where the statistics of levels 1 and 2 go."""
@@ -212,71 +146,40 @@ class Subtree:
             self.buffers["low"] = self.scope.empty(self.sizes["low"])
         return self.buffers["low"]
 
-    def _tiles(self, tiles: npt.NDArray[np.uint32] | None) -> Launch:
-        variant = self._tile_form(TILE_VARIANTS)
-        lanes = variant.name in ("climbing", "lanes")
-        most = most_tiles(self.session.limits, self.bands) if lanes else 1
-        kernel, group = self._group_kernel(
-            variant.file,
-            "quadtree_tiles",
-            1 if lanes else self.session.tuned("quadtree.tile_group"),
-            **variant.constants,
-            STORE_LOW=int(self.store_low),
-            MOST_TILES=most,
-        )
-        names = ("flags", "stats", "nodes", "extents")
-        across = tiles_at_once(self.session.limits, self.cells[self.tile], most) if tiles is None else 1
-        climbs = self.climbs and tiles is None
-        rows, columns = grid(self.region.height, self.region.width, self.tile)
-        groups = rows * -(-columns // across) if tiles is None else tiles.size
-        arguments = (
-            *self._geometry(),
-            np.uint32(self.criterion.floor_level),
-            np.uint32(self.top),
-            np.uint64(self.criterion.bound),
-            self._low(),
-            *(self.buffers[name] for name in names),
-            np.uint32(tiles is not None),
-            self.buffers["flags"] if tiles is None else self.scope.copy_of(tiles),
-            np.uint32(across),
-            np.uint32(self.last if climbs else self.tile),
-            self.buffers["upper"],
-            self.buffers["arrived" if climbs else "flags"],
-        )
-        return kernel, groups * group, group, arguments
-
     def _reduce_upper(self) -> None:
-        span = upper_span(self.session.limits, self.bands)
-        for first in range(self.tile + 1, self.last + 1, span):
-            self._queue(f"upper {first}", partial(self._upper, first, min(span, self.last + 1 - first)), {})
+        plan = self.plan
+        span = upper_span(self.session.limits, plan.bands)
+        for first in range(plan.tile + 1, plan.last + 1, span):
+            self._queue(f"upper {first}", partial(self._upper, first, min(span, plan.last + 1 - first)), {})
 
     def _upper(self, first: int, levels: int) -> Launch:
-        packed = first == self.tile + 1
+        plan = self.plan
+        packed = first == plan.tile + 1
         below_at = (
-            self.bands * self._cells_from(3, self.tile)
+            plan.bands * plan.cells_from(3, plan.tile)
             if packed
-            else 2 * self.bands * self._cells_from(self.tile + 1, first - 1)
+            else 2 * plan.bands * plan.cells_from(plan.tile + 1, first - 1)
         )
         return upper_launch(
             self.session,
-            self._constants(),
-            (self.region.height, self.region.width),
+            plan.constants(),
+            (plan.region.height, plan.region.width),
             first,
             levels,
-            self.criterion,
+            plan.criterion,
             (self.buffers["stats" if packed else "upper"], below_at, packed),
-            (self.buffers["upper"], 2 * self.bands * self._cells_from(self.tile + 1, first)),
-            (self.buffers["nodes"], self._cells_from(3, first - 1), self._cells_from(3, first)),
+            (self.buffers["upper"], 2 * plan.bands * plan.cells_from(plan.tile + 1, first)),
+            (self.buffers["nodes"], plan.cells_from(3, first - 1), plan.cells_from(3, first)),
             (
                 self.buffers["extents"],
-                self.channels * self._cells_from(self.tile, first - 1),
-                self.channels * self._cells_from(self.tile, first),
+                plan.channels * plan.cells_from(plan.tile, first - 1),
+                plan.channels * plan.cells_from(plan.tile, first),
             ),
         )
 
     def count(self) -> int:
         """How many leaves there are; waits for the reduction."""
-        at = 4 * self._cells_from(3, self.last)
+        at = 4 * self.plan.cells_from(3, self.plan.last)
         return int(self.session.download(self.buffers["nodes"], 1, np.uint32, at)[0] & COUNT_MASK)
 
     def leaves(self, records: runtime.Buffer) -> None:
@@ -287,31 +190,10 @@ class Subtree:
         records : pyopencl.Buffer
             Gets `count()` records of `record_dtype`, x and y in the whole picture's pixels.
         """
-        corner = (np.uint32(self.region.left), np.uint32(self.region.top))
-        self._queue("leaves", partial(self._leaves, records), {0: self._pixels(), 5: corner, 12: (records,)})
-
-    def _leaves(self, records: runtime.Buffer) -> Launch:
-        session, region = self.session, self.region
-        variant = session.choose(LEAF_VARIANTS)
-        serial, tiles = variant.name == "lanes", self.cells[self.tile]
-        kernel, group = self._group_kernel(
-            variant.file,
-            "quadtree_leaves",
-            1 if serial else session.tuned("quadtree.leaf_group"),
-            **variant.constants,
-            **_NO_CRITERION,
-            LEAF_LEVEL=leaf_level(session.limits, self.channels, self.tile),
-        )
-        arguments = (
-            *self._geometry(),
-            np.uint32(region.left),
-            np.uint32(region.top),
-            np.uint32(self.last),
-            *(self.buffers[name] for name in ("flags", "stats", "upper", "nodes")),
-            records,
-        )
-        groups = -(-tiles // tiles_at_once(session.limits, tiles, MOST_LISTED)) if serial else tiles
-        return kernel, groups * group, group, arguments
+        region = self.plan.region
+        corner = np.uint32(region.left), np.uint32(region.top)
+        make = partial(leaves_launch, self.plan, self.buffers, records)
+        self._queue("leaves", make, {0: self.plan.pixels(), 5: corner, 12: (records,)})
 
     def leaf_sums(self, records: runtime.Buffer, count: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Sums and sums of squares of listed leaves.
@@ -326,24 +208,10 @@ class Subtree:
         -------
         tuple of ndarray of uint64, (count, C)
         """
-        constants = self._constants(GROUP=1, LANES=0, **_NO_CRITERION)
-        kernel = self.session.program("quadtree/totals.cl", **constants).kernel("quadtree_leaf_sums")
-        sums, squares = (self.scope.empty(8 * count * self.channels) for _ in range(2))
-        self.session.launch(
-            kernel,
-            count,
-            self.session.work_group_size(kernel, 64),
-            *self._geometry(),
-            np.uint32(self.region.left),
-            np.uint32(self.region.top),
-            records,
-            np.uint32(count),
-            self.buffers["stats"],
-            self.buffers["upper"],
-            sums,
-            squares,
-        )
-        shape = (count, self.channels)
+        shape = (count, self.plan.channels)
+        sums, squares = (self.scope.empty(8 * count * self.plan.channels) for _ in range(2))
+        launch = leaf_sums_launch(self.plan, self.buffers, (records, count), (sums, squares))
+        self.session.launch(launch.kernel, launch.items, launch.group, *launch.arguments)
         return self.session.download(sums, shape, np.uint64), self.session.download(squares, shape, np.uint64)
 
     def nodes(self, level: int) -> npt.NDArray[np.uint32]:
@@ -359,8 +227,8 @@ class Subtree:
         ndarray of uint32, (rows, columns)
             How many (`COUNT_MASK`), with the bit `STOP` where the node stops a split.
         """
-        shape = grid(self.region.height, self.region.width, level)
-        return self.session.download(self.buffers["nodes"], shape, np.uint32, 4 * self._cells_from(3, level))
+        shape = grid(self.plan.region.height, self.plan.region.width, level)
+        return self.session.download(self.buffers["nodes"], shape, np.uint32, 4 * self.plan.cells_from(3, level))
 
     def statistics(self) -> tuple[dict[int, Words], Mapping[int, npt.NDArray[np.bool_]]]:
         """The statistics of every level from 1 to the root's, and which of its nodes stop a split; with `store_low`.
@@ -371,21 +239,21 @@ class Subtree:
             Of the channels without luma, in the device's own words, as `clquant.quadtree.levels.unpack` takes them.
         mapping of int to ndarray of bool
         """
-        height, width, top = self.region.height, self.region.width, self.top
+        height, width, top = self.plan.region.height, self.plan.region.width, self.plan.top
         # Levels of a buffer, axes of one before its rows and columns, type: one copy for all that are in a buffer.
         stored = (
-            ("low", 1, min(2, top), (self.bands,), np.uint32),
-            ("stats", 3, min(self.tile, top), (self.bands,), np.uint64),
-            ("upper", self.tile + 1, min(self.last, top), (self.bands, 2), np.uint64),
+            ("low", 1, min(2, top), (self.plan.bands,), np.uint32),
+            ("stats", 3, min(self.plan.tile, top), (self.plan.bands,), np.uint64),
+            ("upper", self.plan.tile + 1, min(self.plan.last, top), (self.plan.bands, 2), np.uint64),
         )
         wanted: list[tuple[runtime.Buffer, int | tuple[int, ...], Any]] = [
-            (self.buffers[name], math.prod(planes) * self._cells_from(first, last + 1), dtype)
+            (self.buffers[name], math.prod(planes) * self.plan.cells_from(first, last + 1), dtype)
             for name, first, last, planes, dtype in stored
             if name != "low" or self.low is None
         ]
         flags_shape = grid(height, width, 2) if top >= 1 else (0, 0)
         wanted.append((self.buffers["flags"], flags_shape, np.uint8))
-        wanted.append((self.buffers["nodes"], self._cells_from(3, top + 1), np.uint32))
+        wanted.append((self.buffers["nodes"], self.plan.cells_from(3, top + 1), np.uint32))
         *arrays, flags, nodes = self.session.download_all(wanted)
         if self.low is not None:
             host, buffer = self.low
@@ -394,27 +262,28 @@ class Subtree:
             self.low = None
         words: dict[int, Words] = {}
         for (_, first, _, planes, _), array in zip(stored, arrays, strict=True):
-            words |= split_words(height, width, first, array, planes, self.channels)
+            words |= split_words(height, width, first, array, planes, self.plan.channels)
         return words, StoredStops(height, width, top, flags, nodes)
 
     def words_of(self, level: int) -> StoredWords:
         """Where the statistics of a level from 1 to the root's are on the device; with `store_low` for 1 and 2."""
+        plan = self.plan
         if level <= 2:
-            return StoredWords(self._low(), 0 if level == 1 else self.bands * self.cells[1], 1)
-        if level <= self.tile:
-            return StoredWords(self.buffers["stats"], self.bands * self._cells_from(3, level), 2)
-        return StoredWords(self.buffers["upper"], 2 * self.bands * self._cells_from(self.tile + 1, level), 3)
+            return StoredWords(self._low(), 0 if level == 1 else plan.bands * plan.cells[1], 1)
+        if level <= plan.tile:
+            return StoredWords(self.buffers["stats"], plan.bands * plan.cells_from(3, level), 2)
+        return StoredWords(self.buffers["upper"], 2 * plan.bands * plan.cells_from(plan.tile + 1, level), 3)
 
     def root_words(self) -> npt.NDArray[Any]:
         """The statistics of the root, all bands, likewise; of a root of level 3 or more."""
-        shape = (self.bands, *grid(self.region.height, self.region.width, self.top))
-        if self.top <= self.tile:
-            at = 8 * self.bands * self._cells_from(3, self.top)
+        shape = (self.plan.bands, *grid(self.plan.region.height, self.plan.region.width, self.plan.top))
+        if self.plan.top <= self.plan.tile:
+            at = 8 * self.plan.bands * self.plan.cells_from(3, self.plan.top)
             return self.session.download(self.buffers["stats"], shape, np.uint64, at)
-        at = 16 * self.bands * self._cells_from(self.tile + 1, self.top)
-        return self.session.download(self.buffers["upper"], (self.bands, 2, *shape[1:]), np.uint64, at)
+        at = 16 * self.plan.bands * self.plan.cells_from(self.plan.tile + 1, self.plan.top)
+        return self.session.download(self.buffers["upper"], (self.plan.bands, 2, *shape[1:]), np.uint64, at)
 
     def root_extents(self) -> npt.NDArray[np.uint8]:
         """Least and greatest value of every channel over the whole region, (C, 2); with the range criterion."""
-        at = 2 * self.channels * self._cells_from(self.tile, self.last)
-        return self.session.download(self.buffers["extents"], (self.channels, 2), np.uint8, at)
+        at = 2 * self.plan.channels * self.plan.cells_from(self.plan.tile, self.plan.last)
+        return self.session.download(self.buffers["extents"], (self.plan.channels, 2), np.uint8, at)

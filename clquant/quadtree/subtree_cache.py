@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from clquant import runtime
+from clquant.quadtree import tiles
 from clquant.quadtree.criteria import Criterion
-from clquant.quadtree.forms import TILE_VARIANTS
+from clquant.quadtree.plan import Plan
 from clquant.quadtree.region import Region
 from clquant.quadtree.subtree import Subtree
 
@@ -37,21 +38,21 @@ def open_subtree(
     values = region.height * region.width * channels
     if not keep or values > MOST_KEPT or not session.limits.unified_memory:
         with session.scope() as scope:
-            yield Subtree(session, scope, region, channels, criterion, store_low)
+            yield Subtree(Plan(session, region, channels, criterion), scope, store_low)
         return
     shape = (region.height, region.width, region.level, region.pitch, region.origin % 4, channels)
-    form = session.choose(TILE_VARIANTS).name  # the leaves' form follows from it
+    form = session.choose(tiles.VARIANTS).name  # the leaves' form follows from it
     groups = tuple(session.tuned(f"quadtree.{name}_group") for name in ("tile", "upper", "leaf"))
     key = ("quadtree", shape, criterion, store_low, form, groups)
 
     def make(scope: runtime.Scope) -> Subtree:
-        return Subtree(session, scope, region, channels, criterion, store_low, kept=True)
+        return Subtree(Plan(session, region, channels, criterion), scope, store_low, kept=True)
 
     with runtime.kept(session, key, make) as subtree:
-        idle, subtree.region = subtree.region, region
+        idle, subtree.plan.region = subtree.plan.region, region
         try:
             yield subtree
         finally:
             # Pixels are other jobs' next time, and what a job takes away is its own.
             subtree.low = None
-            subtree.region = idle if idle is not region else replace(region, pixels=subtree.buffers["flags"])
+            subtree.plan.region = idle if idle is not region else replace(region, pixels=subtree.buffers["flags"])

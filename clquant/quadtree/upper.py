@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from clquant import runtime
 from clquant.quadtree.criteria import Criterion
-from clquant.quadtree.forms import group_kernel, upper_span
 from clquant.quadtree.geometry import cells
+from clquant.quadtree.plan import Launch
 
-# A kernel, its work-items, the size of its work-groups, its arguments.
-Launch = tuple[runtime.Kernel, int, int, tuple[Any, ...]]
+
+def upper_span(limits: runtime.Limits, bands: int) -> int:
+    """How many levels above the tiles one launch makes, as local memory admits."""
+    for span in (4, 3, 2):
+        if (4 ** (span - 1) * 4 // 3 + 1) * (18 * bands + 4) <= limits.local_memory:
+            return span
+    return 1
 
 
 def upper_launch(
@@ -56,10 +59,13 @@ def upper_launch(
     height, width = shape
     span = upper_span(session.limits, criterion.bands(int(constants["CHANNELS"])))
     upper = {**constants, "ALIGNED": 0, "SPAN": span}  # it reads no pixels: one build for both
-    kernel, group = group_kernel(
-        session, "quadtree/upper.cl", "quadtree_upper", session.tuned("quadtree.upper_group"), upper
+    kernel, group = runtime.admitted(
+        session,
+        session.tuned("quadtree.upper_group"),
+        lambda group: session.program("quadtree/upper.cl", **upper, GROUP=group).kernel("quadtree_upper"),
     )
     places = (*below, *stats, *nodes, *extents)
     where = tuple(place if isinstance(place, runtime.Buffer) else np.uint32(place) for place in places)
     sizes = tuple(np.uint32(size) for size in (width, height, first, levels, criterion.floor_level))
-    return kernel, cells(height, width, first + span - 1) * group, group, (*where, *sizes, np.uint64(criterion.bound))
+    items = cells(height, width, first + span - 1) * group
+    return Launch(kernel, items, group, (*where, *sizes, np.uint64(criterion.bound)))

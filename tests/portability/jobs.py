@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import clquant
-from clquant import images, runtime
+from clquant import images, quality, runtime
 from clquant.histogram.counting import count_colors
 from clquant.mapping.error import mean_squared_error
 from clquant.palette import animation, engine
@@ -219,6 +219,17 @@ def _neuquant_many(queue: runtime.CommandQueue) -> Result:
     return made
 
 
+def _measures(picture: Any) -> Callable[..., Result]:
+    def run(queue: runtime.CommandQueue) -> Result:
+        pictures = picture, (picture // 40 * 40 + 20).astype(np.uint8)
+        measures = (quality.mse, quality.ssim, quality.visual_error, quality.blurred_color_difference)
+        made = {measure.__name__: np.float64(measure(*pictures, queue=queue)) for measure in measures}
+        formulas = ("ciede2000", "oklab")
+        return made | {name: np.float64(quality.color_difference(*pictures, name, queue=queue)) for name in formulas}
+
+    return run
+
+
 def _whole_tree(picture: Any, **arguments: Any) -> Callable[..., Result]:
     def run(queue: runtime.CommandQueue) -> Result:
         tree = clquant.QuadtreeBuilder(queue=queue, **arguments).build(picture)
@@ -309,6 +320,9 @@ JOBS = (
     Job("serial palette", _serial(_ODD, palette=_SIX), False),
     Job("serial palette small", _serial(_TINY, palette=_SIX), True),
     Job("quadtree gray", _quadtree(_GRAY), True),
+    Job("quality gray", _measures(_GRAY), True),
+    Job("quality rgb", _measures(_ODD), False),
+    Job("quality rgba", _measures(_RGBA), False),
     Job("quadtree rgb", _quadtree(_ODD, threshold=9.5), True),
     Job("quadtree top-down", _quadtree(_WIDE, method="top-down", max_depth=5), False),
     Job("map 7", _mapping(7, 3), True),

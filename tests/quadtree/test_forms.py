@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clquant import runtime
-from clquant.quadtree import QuadtreeBuilder, forms, subtree
+from clquant.quadtree import QuadtreeBuilder, plan, tiles
 from tests.quadtree.test_builder import check, patches
 
 
@@ -27,31 +27,21 @@ def assert_same_trees(queue, image):
 
 
 @pytest.mark.parametrize("across", [1, 3, 8])
-@pytest.mark.parametrize("limits", ["", "is_pocl=0"], ids=["as it is", "without a fence"])
-def test_tiles_side_by_side_and_the_levels_above_them(queue, rng, across, limits, monkeypatch):
-    """The forms for CPUs, whole tiles and those at the edge, on new buffers and on kept ones."""
-    monkeypatch.setenv("CLQUANT_LIMITS", limits)
-    monkeypatch.setattr(subtree, "tiles_at_once", lambda _limits, _tiles, most: min(across, most))
+def test_tiles_side_by_side_and_the_levels_above_them(queue, rng, across, monkeypatch):
+    """The form for CPUs, whole tiles and those at the edge, on new buffers and on kept ones."""
+    monkeypatch.setattr(tiles, "tiles_at_once", lambda _limits, _tiles, most: min(across, most))
     assert_same_trees(queue, patches(rng, 150, 700, 3))
-
-
-@pytest.mark.parametrize("channels", [1, 4, 5])
-@pytest.mark.parametrize("shape", [(64, 64), (150, 300)], ids=str)
-def test_lists_of_leaves_with_levels_written_out(queue, rng, shape, channels, monkeypatch):
-    unrolled = runtime.Variant("unrolled", "quadtree/leaves.cl", constants={"SERIAL": 0, "UNROLLED": 1})
-    monkeypatch.setattr(subtree, "LEAF_VARIANTS", (unrolled, forms.LEAF_VARIANTS[-1]))
-    assert_same_trees(queue, patches(rng, *shape, channels))
 
 
 @pytest.mark.parametrize("local_memory", [16384, 32768, 65536, 1 << 20])
 @pytest.mark.parametrize("bands", [1, 3, 16])
 def test_tiles_side_by_side_fit_local_memory(queue, bands, local_memory):
     limits = replace(runtime.open_session(queue).limits, local_memory=local_memory)
-    most = forms.most_tiles(limits, bands)
+    most = tiles.most_tiles(limits, bands)
     words_and_counts = (64 + 16 + 4 + 1 + 1) * (8 * bands + 4)
     assert 1 <= most <= 8
     assert most * words_and_counts <= local_memory
-    assert forms.tiles_at_once(limits, 10**6, most) <= most
+    assert plan.tiles_at_once(limits, 10**6, most) <= most
 
 
 @pytest.mark.parametrize("limits", ["max_alloc=300000", "max_alloc=300000,unified_memory=0", "max_alloc=100000"])

@@ -1,0 +1,56 @@
+"""The list of a reduced subtree's leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from clquant import runtime
+from clquant.quadtree.plan import Launch, Plan, is_vector_cpu, tiles_at_once
+from clquant.quadtree.totals import NO_CRITERION
+
+MOST_LISTED = 8  # tiles whose leaves a work-item of the form for CPUs lists, one after another
+
+VARIANTS = (
+    runtime.Variant("lanes", "quadtree/leaves.cl", is_vector_cpu, {"SERIAL": 1, "ALIGNED": 0}),
+    runtime.Variant("portable", "quadtree/leaves.cl", constants={"SERIAL": 0}),
+)
+
+
+def leaf_level(limits: runtime.Limits, channels: int, tile: int) -> int:
+    """Side of the squares whose leaves one work-group gathers, as a level: the greatest that local memory admits."""
+    for level in (5, 4):
+        if level <= tile and 4**level * (3 + 4 * -(-channels // 4)) + 1024 <= limits.local_memory:
+            return level
+    return 3
+
+
+def leaves_launch(plan: Plan, buffers: Mapping[str, runtime.Buffer], records: runtime.Buffer) -> Launch:
+    """The launch of `quadtree_leaves`.
+
+    Parameters
+    ----------
+    plan : Plan
+    buffers : mapping
+        `flags`, `stats`, `upper` and `nodes`.
+    records : pyopencl.Buffer
+        Gets the leaves.
+
+    Returns
+    -------
+    Launch
+        Its arguments 0 and 1 are the pixels, 5 and 6 the region's corner, 12 is `records`.
+    """
+    session, region = plan.session, plan.region
+    variant = session.choose(VARIANTS)
+    serial, tiles = variant.name == "lanes", plan.cells[plan.tile]
+    wanted = 1 if serial else session.tuned("quadtree.leaf_group")
+    gathered = leaf_level(session.limits, plan.channels, plan.tile)
+    constants = {**variant.constants, **NO_CRITERION, "LEAF_LEVEL": gathered}
+    kernel, group = plan.kernel(variant.file, "quadtree_leaves", wanted, **constants)
+    corner = np.uint32(region.left), np.uint32(region.top)
+    stored = (buffers[name] for name in ("flags", "stats", "upper", "nodes"))
+    groups = -(-tiles // tiles_at_once(session.limits, tiles, MOST_LISTED)) if serial else tiles
+    given = (*plan.geometry(), *corner, np.uint32(plan.last), *stored, records)
+    return Launch(kernel, groups * group, group, given)

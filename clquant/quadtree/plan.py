@@ -1,0 +1,126 @@
+"""The sizes of a subtree on a device: its levels, its tiles, and what kernels are told of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from clquant import runtime
+from clquant.quadtree.criteria import Criterion
+from clquant.quadtree.geometry import cells
+from clquant.quadtree.region import Region
+
+MAX_TILE_LEVEL = 6  # tiles of 64 pixels a side; forms other than the portable one are for these
+
+
+class Launch(NamedTuple):
+    """What `Session.launch` takes: a kernel, its work-items, the size of its work-groups, its arguments."""
+
+    kernel: runtime.Kernel
+    items: int
+    group: int
+    arguments: tuple[Any, ...]
+
+
+@dataclass
+class Plan:
+    """A region's levels, counted from the pixels, and the constants and arguments that its kernels share.
+
+    Attributes
+    ----------
+    session : Session
+    region : Region
+        Another of the same shape may take its place.
+    channels : int
+    criterion : Criterion
+    bands : int
+        Values that are summed for each pixel.
+    tile : int
+        Level of the tiles that a work-group reduces.
+    last : int
+        The highest level that is stored: the root's, or the tiles' if that is higher.
+    cells : dict of int to int
+        Nodes by level, from 1 to `last`.
+    """
+
+    session: runtime.Session
+    region: Region
+    channels: int
+    criterion: Criterion
+    bands: int = field(init=False)
+    tile: int = field(init=False)
+    last: int = field(init=False)
+    cells: dict[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        region = self.region
+        self.bands = self.criterion.bands(self.channels)
+        self.tile = tile_level(self.session.limits, self.bands)
+        self.last = max(region.level, self.tile)
+        self.cells = {level: cells(region.height, region.width, level) for level in range(1, self.last + 1)}
+
+    @property
+    def top(self) -> int:
+        """The root's level."""
+        return self.region.level
+
+    def cells_from(self, first: int, last: int) -> int:
+        """Nodes of the levels ``first..last - 1`` together: where `last` begins behind `first`."""
+        return sum(self.cells[level] for level in range(first, last))
+
+    def constants(self, **more: int | str) -> dict[str, int | str]:
+        """Compile-time constants of `cl/quadtree/quadtree.h` and `pixels.h`, and others."""
+        aligned = self.region.origin % 4 == 0 and self.region.pitch % 4 == 0
+        constants = self.criterion.constants(self.channels)
+        return {**constants, "TILE_LEVEL": self.tile, "ALIGNED": int(aligned), **more}
+
+    def kernel(self, file: str, name: str, wanted: int, **more: int | str) -> tuple[runtime.Kernel, int]:
+        """A kernel that is built for its work-group size, and that size: up to `wanted`, as the device admits."""
+        constants = self.constants(**more)
+
+        def build(group: int) -> runtime.Kernel:
+            return self.session.program(file, **constants, GROUP=group).kernel(name)
+
+        return runtime.admitted(self.session, wanted, build)
+
+    def form(self, variants: Sequence[runtime.Variant]) -> runtime.Variant:
+        """The device's form of a kernel of tiles; forms other than the portable one are for the largest, of sums."""
+        if self.criterion.name == "range" or self.tile < MAX_TILE_LEVEL:
+            return variants[-1]
+        return self.session.choose(variants)
+
+    def pixels(self) -> tuple[Any, ...]:
+        """The first two arguments of all kernels that read pixels: the buffer and the place of the first."""
+        return self.region.pixels, np.uint64(self.region.origin)
+
+    def geometry(self) -> tuple[Any, ...]:
+        """The arguments that all kernels which read pixels begin with."""
+        region = self.region
+        return (*self.pixels(), np.uint32(region.pitch), np.uint32(region.width), np.uint32(region.height))
+
+    def rules(self) -> tuple[Any, ...]:
+        """The arguments of what decides: the levels between which nodes may be leaves or not, and the bound."""
+        criterion = self.criterion
+        return np.uint32(criterion.floor_level), np.uint32(self.top), np.uint64(criterion.bound)
+
+
+def tile_level(limits: runtime.Limits, bands: int) -> int:
+    """Side of the tiles that one work-group reduces, as a level: the greatest whose local memory the device has."""
+    for level in (MAX_TILE_LEVEL, 5):
+        nodes = 4 ** (level - 3)
+        if (nodes * 4 // 3 + 1) * (10 * bands + 4) <= limits.local_memory:
+            return level
+    return 4
+
+
+def tiles_at_once(limits: runtime.Limits, tiles: int, most: int) -> int:
+    """How many tiles a work-item of a form for CPUs works on, up to `most`: few where few work-items would be left."""
+    return max(min(tiles // (16 * limits.compute_units), most), 1)
+
+
+def is_vector_cpu(limits: runtime.Limits) -> bool:
+    """Whether a device is a CPU whose compiler is for vectors."""
+    return limits.is_cpu and not limits.is_simulator

@@ -1,0 +1,65 @@
+"""The levels of a subtree up to its tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from clquant import runtime
+from clquant.quadtree.geometry import grid
+from clquant.quadtree.plan import Launch, Plan, is_vector_cpu, tiles_at_once
+
+# The form for CPUs does not load pixels in words, so that ALIGNED makes no difference: one build does for all.
+VARIANTS = (
+    runtime.Variant("dp4a", "quadtree/tiles.cl", lambda limits: limits.is_nvidia, {"DP4A": 1, "LANES": 0}),
+    runtime.Variant("lanes", "quadtree/tiles.cl", is_vector_cpu, {"DP4A": 0, "LANES": 1, "ALIGNED": 0}),
+    runtime.Variant("portable", "quadtree/tiles.cl", constants={"DP4A": 0, "LANES": 0}),
+)
+
+
+def most_tiles(limits: runtime.Limits, bands: int) -> int:
+    """Most tiles side by side that a work-item of the form for CPUs reduces, row by row: what a first cache holds."""
+    nodes = 64 + 16 + 4 + 1 + 1  # cells of 8x8 pixels of a tile, nodes above, and a place that stays free
+    return max(min(8, min(limits.local_memory, 32768) // (nodes * (8 * bands + 4))), 1)
+
+
+def tiles_launch(
+    plan: Plan,
+    buffers: Mapping[str, runtime.Buffer],
+    low: runtime.Buffer,
+    store_low: bool,
+    listed: tuple[runtime.Buffer, int] | None,
+) -> Launch:
+    """The launch of `quadtree_tiles`.
+
+    Parameters
+    ----------
+    plan : Plan
+    buffers : mapping
+        `flags`, `stats`, `nodes` and `extents`.
+    low : pyopencl.Buffer
+        For the statistics of levels 1 and 2.
+    store_low : bool
+        Whether they are wanted.
+    listed : (pyopencl.Buffer, int) or None
+        Numbers of the tiles to reduce, and how many; None for all.
+
+    Returns
+    -------
+    Launch
+        Its arguments 0 and 1 are the pixels, 8 is `low`.
+    """
+    variant = plan.form(VARIANTS)
+    lanes = variant.name == "lanes"
+    limits = plan.session.limits
+    most = most_tiles(limits, plan.bands) if lanes else 1
+    wanted = 1 if lanes else plan.session.tuned("quadtree.tile_group")
+    constants = {**variant.constants, "STORE_LOW": int(store_low), "MOST_TILES": most}
+    kernel, group = plan.kernel(variant.file, "quadtree_tiles", wanted, **constants)
+    rows, columns = grid(plan.region.height, plan.region.width, plan.tile)
+    across = tiles_at_once(limits, plan.cells[plan.tile], most) if listed is None else 1
+    tiles, groups = (buffers["flags"], rows * -(-columns // across)) if listed is None else listed
+    stored = (buffers[name] for name in ("flags", "stats", "nodes", "extents"))
+    which = np.uint32(listed is not None), tiles, np.uint32(across)
+    return Launch(kernel, groups * group, group, (*plan.geometry(), *plan.rules(), low, *stored, *which))
