@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from clquant import params
@@ -18,6 +19,7 @@ from clquant.kmeans.fit import Fit, Fitted
 from clquant.kmeans.params import KMeansParams
 from clquant.kmeans.small_images import batch_palettes, fits
 from clquant.palette.engine import PaletteEngine
+from clquant.palette.target_quality import Trial, shown_error
 from clquant.runtime import CommandQueue, Progress, ProgressCallback, open_session
 
 
@@ -173,6 +175,25 @@ class KMeansPalette(PaletteEngine):
         self.inertia_ = fitted.inertia.result()  # the last that can fail, so that nothing or all of it is new
         self.palette_, self.n_iter_ = fitted.palette, fitted.steps
         return self
+
+    @contextlib.contextmanager
+    def _trials(self, pictures: Sequence[Picture], weight: Any) -> Iterator[Trial]:
+        """As `fit` does it, with the colours counted once."""
+        weights, unit = checked_weights(weight, pictures, list(pictures))
+        session = open_session(self.queue, device_arrays(pictures))
+        pixels = sum(picture.pixels for picture in pictures)
+        with session.scope() as scope:
+            counts = count_colors(session, scope, pictures, weights)
+
+            def trial(count: int) -> tuple[dict[str, Any], float]:
+                given = KMeansParams.of(self.set_params(n_colors=count))
+                self._keep(Fit(given, session, Progress(None), unit).run(lambda _: counts))
+                learned = {name: value for name, value in vars(self).items() if name.endswith("_")}
+                # The inertia is the error already, of three channels a pixel.
+                told = weights is None and self.color_space == "srgb" and not self.palette_.has_alpha
+                return learned, self.inertia_ / (3 * pixels) if told else shown_error(self, pictures)
+
+            yield trial
 
     def fit_histogram(self, histogram: ColorHistogram, *, progress: ProgressCallback | None = None) -> KMeansPalette:
         """Learn a palette from counted colours: the one of `fit` on all the pixels that were counted.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,12 @@ from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
 from clquant.dithering.registry import Ditherer, find_dither
 from clquant.estimator import Estimator, weights_of
-from clquant.images import ImageLike
+from clquant.images import ImageLike, Picture
 from clquant.images import read as read_picture
 from clquant.mapping import lookup, pipeline
 from clquant.mapping.error import mean_squared_error
 from clquant.mapping.palette_on_device import METRICS
-from clquant.palette.target_quality import FewestColors, allowed_error
+from clquant.palette.target_quality import FewestColors, Trial, allowed_error, fitted_anew
 from clquant.runtime import CommandQueue, HostResult, ProgressCallback, open_session, reports_memory
 
 
@@ -393,6 +394,10 @@ class PaletteEngine(Estimator, abc.ABC):
         """`fit` as far as the palette takes it. What comes with that does the rest, at its first call alone."""
         self.fit(images, sample_weight=sample_weight, progress=progress)
         return self.palette_, lambda: None
+
+    def _trials(self, pictures: Sequence[Picture], weight: Any) -> contextlib.AbstractContextManager[Trial]:
+        """What `fit_quality` learns from pictures with differing numbers of colours."""
+        return fitted_anew(self, pictures, weight)
 
     def _given(self, dither: Any, progress: ProgressCallback | None) -> dict[str, Any]:
         self._check_fitted("palette_")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clquant import images, params
@@ -15,6 +16,15 @@ from clquant.runtime import InvalidArgument, Progress, ProgressCallback
 
 if TYPE_CHECKING:
     from clquant.palette.engine import PaletteEngine
+
+# How many colours are tried first, and how the error of photographs falls with their number until two tries tell.
+_FIRST, _POWER = 16, 0.75
+# With fewer colours than the fewest that bisection finds, errors up to this part above the limit are looked at, and so
+# many of them: errors do not always fall with the number of colours.
+_NEAR, _MOST_NEAR = 1.02, 3
+
+# What an engine learns with so many colours, by the attributes' names, and its mean squared error in sRGB.
+Trial = Callable[[int], tuple[dict[str, Any], float]]
 
 
 class FewestColors:
@@ -62,7 +72,8 @@ class FewestColors:
         InvalidArgument
             If not even `n_colors` reach the limit.
         """
-        count = fewest_colors(self._reaches, self.most, self.least)
+        with self.engine._trials(self.pictures, self.weight) as trial:
+            count = fewest_colors(lambda n: self._error(trial, n), self.limit, self.most, self.least)
         if count is None:
             error = self.found[self.most][1]
             raise InvalidArgument(
@@ -71,31 +82,61 @@ class FewestColors:
             )
         return self.found[count][0]
 
-    def _reaches(self, count: int) -> bool:
-        self.engine.set_params(n_colors=count)
-        self.engine.fit(self.pictures, sample_weight=self.weight)
-        learned = {name: value for name, value in vars(self.engine).items() if name.endswith("_")}
-        errors = [self._error(picture) for picture in self.pictures]
-        pixels = [picture.pixels for picture in self.pictures]
-        error = math.fsum(e * n for e, n in zip(errors, pixels, strict=True)) / sum(pixels)
-        self.found[count] = learned, error
+    def _error(self, trial: Trial, count: int) -> float:
+        self.found[count] = trial(count)
         self.progress.report(len(self.found), max(len(self.found), 2 * self.most.bit_length()))
-        return error <= self.limit
-
-    def _error(self, picture: Picture) -> float:
-        """In sRGB, of a picture that is mapped as the engine maps it."""
-        engine = self.engine
-        how = {"color_space": engine.color_space, "metric": engine.metric}
-        return mean_squared_error(picture, engine.palette_, **how, error_space="srgb", queue=engine.queue)
+        return self.found[count][1]
 
 
-def fewest_colors(reaches: Callable[[int], bool], most: int, least: int = 2) -> int | None:
-    """The fewest colours that reach a target, by doubling and bisection.
+@contextlib.contextmanager
+def fitted_anew(engine: PaletteEngine, pictures: Sequence[Picture], weight: Any) -> Iterator[Trial]:
+    """Trials of any engine: each a fit of its own.
 
     Parameters
     ----------
-    reaches : callable
-        Whether a number of colours does; taken to hold for all greater numbers where it holds for one.
+    engine : PaletteEngine
+        Its parameters and what it learned are changed.
+    pictures : sequence of Picture
+    weight : list of array_like, or None
+        As the engine's `fit` takes it.
+    """
+
+    def trial(count: int) -> tuple[dict[str, Any], float]:
+        engine.set_params(n_colors=count)
+        engine.fit(pictures, sample_weight=weight)
+        learned = {name: value for name, value in vars(engine).items() if name.endswith("_")}
+        return learned, shown_error(engine, pictures)
+
+    yield trial
+
+
+def shown_error(engine: PaletteEngine, pictures: Sequence[Picture]) -> float:
+    """The mean squared error in sRGB of pictures that are mapped as the engine maps them.
+
+    Parameters
+    ----------
+    engine : PaletteEngine
+        Fitted.
+    pictures : sequence of Picture
+    """
+    how = {"color_space": engine.color_space, "metric": engine.metric}
+    errors = [
+        mean_squared_error(picture, engine.palette_, **how, error_space="srgb", queue=engine.queue)
+        for picture in pictures
+    ]
+    pixels = [picture.pixels for picture in pictures]
+    return math.fsum(e * n for e, n in zip(errors, pixels, strict=True)) / sum(pixels)
+
+
+def fewest_colors(error: Callable[[int], float], limit: float, most: int, least: int = 2) -> int | None:
+    """The fewest colours that reach a target: by the power law of the errors found so far, else by bisection.
+
+    Parameters
+    ----------
+    error : callable
+        Of a number of colours. Taken to fall with it, but for the numbers next below the one that is found.
+    limit : float
+        The largest error allowed.
     most : int
         At least `least`.
     least : int
@@ -106,19 +147,42 @@ def fewest_colors(reaches: Callable[[int], bool], most: int, least: int = 2) -> 
     int or None
         From `least` to `most`; None where not even `most` does.
     """
-    failed, count = least - 1, least
-    while not reaches(min(count, most)):
-        if count >= most:
-            return None
-        failed, count = count, 2 * count
-    reached = min(count, most)
+    errors: dict[int, float] = {}
+    failed, reached = least - 1, most + 1
+    count, halved = min(max(_FIRST, least), most), True
     while reached - failed > 1:
-        middle = (failed + reached) // 2
-        if reaches(middle):
-            reached = middle
+        before = reached - failed
+        errors[count] = error(count)
+        if errors[count] <= limit:
+            reached = count
+        elif count == most:
+            return None
         else:
-            failed = middle
+            failed = count
+        guess = _guess(errors, limit, failed, reached) if halved else None
+        halved = guess is None or 2 * (reached - failed) <= before
+        middle = (failed + reached) // 2 if reached <= most else 2 * failed
+        count = min(max(middle if guess is None else guess, failed + 1), min(reached - 1, most))
+    for fewer in range(reached - 2, max(reached - 2 - _MOST_NEAR, least - 1), -1):
+        errors[fewer] = error(fewer) if fewer not in errors else errors[fewer]
+        if errors[fewer] > _NEAR * limit:
+            break
+        reached = fewer if errors[fewer] <= limit else reached
     return reached
+
+
+def _guess(errors: dict[int, float], limit: float, failed: int, reached: int) -> int | None:
+    """How many colours reach the limit by a power law through the nearest errors; None if they do not tell."""
+    known = [n for n in (failed, reached) if n in errors]
+    if any(errors[n] <= 0 for n in known) or limit <= 0:
+        return None
+    power = _POWER
+    if len(known) == 2:
+        power = math.log(errors[failed] / errors[reached]) / math.log(reached / failed)
+        if power <= 0:
+            return None
+    guess: float = known[0] * (errors[known[0]] / limit) ** (1 / power)
+    return math.ceil(min(guess, MOST_COLORS))
 
 
 def allowed_error(target_psnr: float | None, max_mse: float | None) -> float:

@@ -24,6 +24,7 @@ from clquant.kmeans.sketch_start import (
 from tests.kmeans.test_lloyd import photo, picture
 from tests.reference import counting as counting_reference
 from tests.reference import kmeans as reference
+from tests.reference.exact import lowest_merge_inertia
 
 ANY = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -112,6 +113,9 @@ def test_any_small_picture(queue, seed, k, height, width):
     if distinct <= k:
         np.testing.assert_array_equal(engine.transform(pixels), pixels)
         assert len(engine.palette_) == distinct
+    elif distinct == k + 1:
+        colors, weights = counting_reference.count_colors([pixels])
+        assert engine.inertia_ == lowest_merge_inertia(colors[:, :3], weights)
     else:
         palette, inertia, _ = expected_palette(pixels, k, swap_rounds=2)
         np.testing.assert_array_equal(engine.palette_.colors, palette)

@@ -49,17 +49,30 @@ def test_an_error_in_srgb_of_colors_chosen_otherwise(queue, sample, name, metric
 
 
 @pytest.mark.parametrize("most", [2, 3, 17, 256, 65536])
-def test_fewest_colors_finds_every_threshold(most):
+@pytest.mark.parametrize("law", ["step", "power", "exact", "slow"])
+def test_fewest_colors_finds_every_threshold(most, law):
     for threshold in {1, 2, 3, 4, 5, 15, 16, 17, 100, 255, 256, 257, 65535, 65536}:
         tried = []
 
-        def reaches(count, threshold=threshold, tried=tried):
+        def error(count, threshold=threshold, tried=tried):
             tried.append(count)
-            return count >= threshold
+            if law == "exact":
+                return 9.0 if count < threshold else 0.0
+            if law == "slow":
+                return 1.0 + 1e-6 * (threshold - count)
+            return float(count < threshold) if law == "step" else (threshold / count) ** 0.7
 
+        limit = 0.0 if law in ("step", "exact") else 1.0
         expected = max(threshold, 2) if threshold <= most else None
-        assert target_quality.fewest_colors(reaches, most) == expected
-        assert len(tried) == len(set(tried)) <= 2 * most.bit_length()
+        assert target_quality.fewest_colors(error, limit, most) == expected
+        assert len(tried) == len(set(tried)) <= 2 * most.bit_length() + 4
+        if law == "power":
+            assert len(tried) <= 12
+
+
+def test_fewer_colors_that_are_as_good_are_found():
+    errors = {n: 100 / n for n in range(2, 300)} | {18: 5.0, 19: 5.05, 20: 5.0}
+    assert target_quality.fewest_colors(errors.__getitem__, 5.0, 256) == 18
 
 
 def test_fit_quality_reaches_the_target_with_the_fewest_colors(queue, sample):
