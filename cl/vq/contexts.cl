@@ -97,12 +97,7 @@ __kernel void vq_pair_buckets(__global const uchar *above, __global const uchar 
     for (uint bucket = 0; bucket < BUCKETS; ++bucket) {
         before[bucket] = sum;
         const uint first = bucket * BUCKET;
-        if (size - first >= BUCKET) {
-            for (uint i = 0; i < BUCKET; ++i)
-                sum += joint_weight(row_above[first + i], row_left[first + i]);
-        } else
-            for (uint i = first; i < size; ++i)
-                sum += joint_weight(row_above[i], row_left[i]);
+        sum += sum_of_weights(row_above + first, row_left + first, min((uint)BUCKET, size - first));
     }
     const Spread spread = spread_of(sum, BUCKETS);
     for (uint bucket = 0; bucket < BUCKETS; ++bucket)
@@ -118,43 +113,51 @@ inline uint small_weight(__global const uchar *curves, uint bin_above, uint bin_
 
 /* What blocks of a sample have beside them, and what the model expects there.
  *
- * NDRange: 1-D, count work-items rounded up to whole groups of any size; count at most 2^16. pairs: count x 3 ushort: the
- * group above, the group to the left, the codeword. above_bins, left_bins: of vq_side_bins. curves: 2 x BINS bytes, above
- * and left. rarity: size bytes. spreads: count uint2, written: the Spread of the block's small weights. counted: 4 x BINS
- * + 1 uint, added to: how many codewords were in each bin, above and left; the sums of the probabilities of each bin in
- * 1/2^15, at most 2^31; what the blocks cost in eighths of a bit.
+ * NDRange: 1-D, ceil(count / part) work-items rounded up to whole groups of any size; count at most 2^16. part: blocks of
+ * a work-item. pairs: count x 3 ushort: the group above, the group to the left, the codeword. above_bins, left_bins: of
+ * vq_side_bins. curves: 2 x BINS bytes, above and left. rarity: size bytes. spreads: count uint2, written: the Spread of
+ * the block's small weights. counted: 4 x BINS + 1 uint, added to: how many codewords were in each bin, above and left;
+ * the sums of the probabilities of each bin in 1/2^15, at most 2^31; what the blocks cost in eighths of a bit.
  */
-__kernel void vq_sample_bins(__global const ushort *pairs, const uint count, const uint size,
+__kernel void vq_sample_bins(__global const ushort *pairs, const uint count, const uint size, const uint part,
                              __global const uchar *above_bins, __global const uchar *left_bins,
                              __global const uchar *curves, __global const uchar *rarity, __global uint2 *spreads,
                              __global uint *counted)
 {
-    const uint which = get_global_id(0);
-    if (which >= count)
+    const uint begin = get_global_id(0) * part;
+    if (begin >= count)
         return;
-    __global const uchar *above = above_bins + (size_t)pairs[3 * which] * STRIDE;
-    __global const uchar *left = left_bins + (size_t)pairs[3 * which + 1] * STRIDE;
-    const uint codeword = pairs[3 * which + 2];
-    uint mine[2 * BINS];
+    uint expected[2 * BINS], bits = 0;
     for (uint i = 0; i < 2 * BINS; ++i)
-        mine[i] = 0;
-    for (uint j = 0; j < size; ++j) {
-        const uint weight = small_weight(curves, above[j], left[j], rarity[j]);
-        mine[above[j]] += weight;
-        mine[BINS + left[j]] += weight;
+        expected[i] = 0;
+    for (uint which = begin; which < min(begin + part, count); ++which) {
+        __global const uchar *above = above_bins + (size_t)pairs[3 * which] * STRIDE;
+        __global const uchar *left = left_bins + (size_t)pairs[3 * which + 1] * STRIDE;
+        const uint codeword = pairs[3 * which + 2];
+        uint weights[2 * BINS];
+        for (uint i = 0; i < 2 * BINS; ++i)
+            weights[i] = 0;
+        for (uint j = 0; j < size; ++j) {
+            const uint weight = small_weight(curves, above[j], left[j], rarity[j]);
+            weights[above[j]] += weight;
+            weights[BINS + left[j]] += weight;
+        }
+        uint sum = 0;
+        for (uint i = 0; i < BINS; ++i)
+            sum += weights[i];
+        const Spread spread = spread_of(max(sum, 1u), 0);
+        spreads[which] = (uint2)(spread.top, spread.ratio);
+        for (uint i = 0; i < 2 * BINS; ++i)
+            expected[i] += spread_to(spread, weights[i], 0);
+        atomic_inc(counted + above[codeword]);
+        atomic_inc(counted + BINS + left[codeword]);
+        const uint own = small_weight(curves, above[codeword], left[codeword], rarity[codeword]);
+        bits += 8 * TOTAL_BITS + 1 - log_of(spread_to(spread, own, 1));
     }
-    uint sum = 0;
-    for (uint i = 0; i < BINS; ++i)
-        sum += mine[i];
-    const Spread spread = spread_of(max(sum, 1u), 0);
-    spreads[which] = (uint2)(spread.top, spread.ratio);
     for (uint i = 0; i < 2 * BINS; ++i)
-        if (mine[i])
-            atomic_add(counted + 2 * BINS + i, spread_to(spread, mine[i], 0));
-    atomic_inc(counted + above[codeword]);
-    atomic_inc(counted + BINS + left[codeword]);
-    const uint own = small_weight(curves, above[codeword], left[codeword], rarity[codeword]);
-    atomic_add(counted + 4 * BINS, 8 * TOTAL_BITS + 8 - log_of(spread_to(spread, own, 1)));
+        if (expected[i])
+            atomic_add(counted + 2 * BINS + i, expected[i]);
+    atomic_add(counted + 4 * BINS, bits);
 }
 
 /* How often the model expects every codeword in parts of a sample.

@@ -22,6 +22,31 @@ inline uint joint_weight(uchar above, uchar left)
     return weight_of(max((uint)above + left, 255u) - 255);
 }
 
+/* As `joint_weight`, of 16 symbols side by side. */
+inline uint16 joint_weights(__global const uchar *above, __global const uchar *left)
+{
+    const uint16 sum = max(convert_uint16(vload16(0, above)) + convert_uint16(vload16(0, left)), (uint16)255) - 255;
+    return (8 | (sum & 7)) << (sum >> 3) >> 3;
+}
+
+inline uint sum_of_16(uint16 x)
+{
+    const uint8 eight = x.lo + x.hi;
+    const uint4 four = eight.lo + eight.hi;
+    return four.x + four.y + four.z + four.w;
+}
+
+/* The sum of the weights of some symbols. */
+inline uint sum_of_weights(__global const uchar *above, __global const uchar *left, uint symbols)
+{
+    uint sum = 0, i = 0;
+    for (; i + 16 <= symbols; i += 16)
+        sum += sum_of_16(joint_weights(above + i, left + i));
+    for (; i < symbols; ++i)
+        sum += joint_weight(above[i], left[i]);
+    return sum;
+}
+
 /* How a sum of weights, 1 .. 2^29, becomes frequencies: Z is scaled to 2^15 .. 2^16 - 1. */
 typedef struct {
     uint top;   /* floor(log2(Z)) */
@@ -50,14 +75,10 @@ inline uint spread_to(Spread spread, uint sum, uint i)
 /* The frequencies of one of `symbols` symbols: where its range begins in the low half, how long it is in the high. */
 inline uint range_of(__global const uchar *above, __global const uchar *left, uint symbols, uint symbol)
 {
-    uint sum = 0, before = 0, own = 0;
-    for (uint i = 0; i < symbols; ++i) {
-        const uint weight = joint_weight(above[i], left[i]);
-        before = i == symbol ? sum : before;
-        own = i == symbol ? weight : own;
-        sum += weight;
-    }
-    const Spread spread = spread_of(sum, symbols);
+    const uint before = sum_of_weights(above, left, symbol);
+    const uint own = joint_weight(above[symbol], left[symbol]);
+    const uint after = sum_of_weights(above + symbol + 1, left + symbol + 1, symbols - symbol - 1);
+    const Spread spread = spread_of(before + own + after, symbols);
     const uint begin = spread_to(spread, before, symbol);
     const uint end = symbol + 1 == symbols ? TOTAL : spread_to(spread, before + own, symbol + 1);
     return begin | (end - begin) << 16;
@@ -66,9 +87,7 @@ inline uint range_of(__global const uchar *above, __global const uchar *left, ui
 /* The symbol whose range holds the low bits of a state, and the state after it, before renormalization. */
 inline uint next_symbol(__global const uchar *above, __global const uchar *left, uint symbols, uint *state)
 {
-    uint sum = 0;
-    for (uint i = 0; i < symbols; ++i)
-        sum += joint_weight(above[i], left[i]);
+    uint sum = sum_of_weights(above, left, symbols);
     const Spread spread = spread_of(sum, symbols);
     const uint slot = *state & (TOTAL - 1);
     uint symbol = 0, begin = 0, end = TOTAL;

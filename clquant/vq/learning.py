@@ -17,12 +17,14 @@ from clquant.runtime import Buffer, Scope, Session
 from clquant.vq.contexts import BINS, HIGHEST, PRESET, RARITY_UNIT, Contexts, ContextShape, Model, rounded_curves
 
 MOST_RARE = 63  # half bits
-_SAMPLE = 1 << 14  # most blocks
-_SAMPLED_WORK = 1 << 22  # blocks times codewords
+_LEAST_WORK, _MOST_WORK = 1 << 20, 1 << 22  # blocks of a sample times codewords, for small and for large pictures
+_MOST_SAMPLE = 1 << 14  # blocks
+_SAMPLE_PER_BLOCKS = 1 << 8  # every so many blocks of a picture have one in the sample, between these bounds
 _BLOCKS_PER_RARITY = 4  # of the sample, at least, for each codeword
 _SIDE_BY_SIDE = 16  # as in cl/vq/contexts.cl
+_PART_ON_CPUS = 1 << 5  # blocks whose bins a work-item adds up there
 _PART = 1 << 7  # blocks whose expected codewords a work-item adds up
-_ROUNDS = 5  # of the curves alone, then of all
+_ROUNDS, _ROUNDS_OF_SMALL, _SMALL = 4, 8, 64  # of the curves alone, then of all; codewords of a small codebook
 _PRIOR = 1 << 14  # added to sums of probabilities in 1/2^15
 _RARITY_BITS = 3  # that a codeword's rarity takes in a file, about
 
@@ -57,26 +59,30 @@ def learn(session: Session, contexts: Contexts, table: Table) -> Model:
     size = contexts.shape.size
     pairs = sample_pairs(table, contexts.shape)
     curves, rarity = PRESET.astype(np.int64), np.zeros(size, np.int64)
+    rounds = _ROUNDS if size > _SMALL else _ROUNDS_OF_SMALL
     if not len(pairs):
         return Model(PRESET, rarity.astype(np.uint8))
     with session.scope() as scope:
         sample = _Sample(session, scope, contexts, pairs)
-        for _ in range(_ROUNDS):
-            curves = _improved_curves(curves, sample.count(_model(curves, rarity), False))
-        plain = _model(curves, rarity)
+        for _ in range(rounds):
+            curves = _improved_curves(curves, sample.count(_model(curves, rarity), False), 2)
+        plain = model = _model(curves, rarity)
+        before = sample.count(plain, True)
         if len(pairs) < _BLOCKS_PER_RARITY * size:
             return plain
-        before = counts = sample.count(plain, True)
-        own = np.bincount(pairs[:, 2], minlength=size)
-        for _ in range(_ROUNDS):
-            curves = _improved_curves(curves, counts)
-            rarity = _improved_rarity(rarity, own, counts)
-            counts = sample.count(_model(curves, rarity), True)
+        least, counts, own = before.bits, before, np.bincount(pairs[:, 2], minlength=size)
+        for _ in range(rounds):
+            curves = _improved_curves(curves, counts, 3)
+            rarity = _improved_rarity(rarity, own, counts, 3)
+            tried = _model(curves, rarity)
+            counts = sample.count(tried, True)
+            if counts.bits < least:
+                model, least = tried, counts.bits
     inner = (table.shape[0] - 1) * (table.shape[1] - 1)
-    gain = (before.bits - counts.bits) * inner // (8 * len(pairs))
+    gain = (before.bits - least) * inner // (8 * len(pairs))
     # Blocks that are not in the sample lose what those in it seem to gain by chance: about 0.7 bits per value.
     chance = 0 if len(pairs) == inner else size * inner * 3 // (2 * len(pairs))
-    return _model(curves, rarity) if gain > _RARITY_BITS * size + chance else plain
+    return model if gain > _RARITY_BITS * size + chance else plain
 
 
 def _model(curves: Values, rarity: Values) -> Model:
@@ -117,14 +123,16 @@ class _Sample:
         with session.scope() as scope:
             counted = scope.zeros(4 * (4 * BINS + 1))
             kernel = contexts.program.kernel("vq_sample_bins")
-            group = session.work_group_size(kernel, 32)
+            group = 1 if session.limits.is_cpu else session.work_group_size(kernel, 32)
             sizes = np.uint32(self._count), np.uint32(contexts.shape.size)
             given = (
                 *(contexts.above_bins, contexts.left_bins, scope.copy_of(model.curves)),
                 scope.copy_of(model.rarity * np.uint8(RARITY_UNIT)),
                 self._spreads,
             )
-            session.launch(kernel, self._count, group, self._pairs, *sizes, *given, counted)
+            part = _PART_ON_CPUS if session.limits.is_cpu else 1
+            items = -(-self._count // part)
+            session.launch(kernel, items, group, self._pairs, *sizes, np.uint32(part), *given, counted)
             each = self._codewords(scope, sizes, given) if codewords else None
             numbers = session.download(counted, 4 * BINS + 1, np.uint32)
         sides = numbers[:-1].reshape(2, 2, BINS)
@@ -154,7 +162,8 @@ def sample_pairs(table: Table, shape: ContextShape) -> npt.NDArray[np.uint16]:
     shape : ContextShape
     """
     inner, columns = (table.shape[0] - 1) * (table.shape[1] - 1), table.shape[1] - 1
-    most = min(_SAMPLE, max(1, _SAMPLED_WORK // shape.size))
+    least, most = (max(1, min(_MOST_SAMPLE, work // shape.size)) for work in (_LEAST_WORK, _MOST_WORK))
+    most = min(most, max(least, _BLOCKS_PER_RARITY * shape.size, inner // _SAMPLE_PER_BLOCKS))
     step = max(1, -(-inner // most))
     while step > 1 and math.gcd(step, columns) > 1:  # else few columns would be looked at
         step += 1
@@ -164,26 +173,30 @@ def sample_pairs(table: Table, shape: ContextShape) -> npt.NDArray[np.uint16]:
     return np.ascontiguousarray(np.stack([*groups, table[rows, across]], -1).astype(np.uint16))
 
 
-def _improved_curves(curves: Values, counts: _Counts) -> Values:
-    """Each bin's value moved towards what was found, the highest of a curve at `HIGHEST`."""
-    moved = curves + _moves(counts.found, counts.expected)
-    raised: Values = np.clip(moved + HIGHEST - moved.max(1, keepdims=True), 0, HIGHEST)
+def _improved_curves(curves: Values, counts: _Counts, factors: int) -> Values:
+    """Each bin's value moved towards what was found; the highest of those that occur is at `HIGHEST`."""
+    moved = curves + _moves(counts.found, counts.expected, factors)
+    highest = np.where(counts.expected > 0, moved, 0).max(1, keepdims=True)
+    raised: Values = np.clip(moved + HIGHEST - highest, 0, HIGHEST)
     return raised
 
 
-def _improved_rarity(rarity: Values, found: Values, counts: _Counts) -> Values:
+def _improved_rarity(rarity: Values, found: Values, counts: _Counts, factors: int) -> Values:
     """Each codeword's rarity moved towards what was found, the least at 0."""
     if counts.codewords is None:
         raise AssertionError("codewords were not counted")
-    moved = rarity - _moves(found, counts.codewords)
+    moved = rarity - _moves(found, counts.codewords, factors)
     lowered: Values = np.clip(moved - moved.min(), 0, RARITY_UNIT * MOST_RARE)
     return lowered
 
 
-def _moves(found: npt.NDArray[Any], expected: npt.NDArray[Any]) -> Values:
-    """Five eighths of the logarithms of found over expected, which is in 1/2^15, in eighths of a bit."""
+def _moves(found: npt.NDArray[Any], expected: npt.NDArray[Any], factors: int) -> Values:
+    """A share of the logarithms of found over expected, which is in 1/2^15, in eighths of a bit.
+
+    Of as many factors as make up a weight, moved all at once, each may move by its share; a little more is faster.
+    """
     steps = _logs((found.astype(np.int64) << 15) + _PRIOR) - _logs(expected.astype(np.int64) + _PRIOR)
-    return (5 * steps + 4) >> 3
+    return (5 * steps + 2 * factors) // (4 * factors)
 
 
 def _logs(numbers: Values) -> Values:
