@@ -84,6 +84,14 @@ def _halftone(picture: Any, **arguments: Any) -> Callable[..., Result]:
     return run
 
 
+def _refined(picture: Any, passes: int, **arguments: Any) -> Callable[..., Result]:
+    def run(queue: runtime.CommandQueue) -> Result:
+        halftoner = clquant.PinwheelHalftoner(16, queue=queue, random_state=7, **arguments)
+        return {"halftone": halftoner.transform(picture, refine=passes)}
+
+    return run
+
+
 def _packed_halftone(picture: Any) -> Callable[..., Result]:
     def run(queue: runtime.CommandQueue) -> Result:
         on_device = runtime.open_session(queue).new_array(picture.shape, np.uint8)
@@ -300,6 +308,16 @@ JOBS = (
     Job("neuquant fixed", _palette_engine("NeuQuantCL", _ODD, n_colors=24, fixed_colors=_SIX.colors[:5]), False),
     Job("neuquant fixed alpha", _palette_engine("NeuQuantCL", _RGBA, n_colors=8, fixed_colors=_CLEAR), False),
     Job("neuquant sequential", _palette_engine("NeuQuantCL", _ODD, n_colors=256, mode="sequential"), False),
+    Job("search 12", _mapping(12, 3, side=9, dither="search"), True),
+    Job("search 300 alpha", _mapping(300, 4, "oklab", dither="search"), False),
+    Job("search bands", _mapping(16, 3, "linear", side=90, dither=clquant.SearchDither(1, sharpness=2.0)), False),
+    Job("spatial 5", _palette_engine("SpatialPalette", photo(16, 20), n_colors=5, rounds=1), True),
+    Job("spatial 40", _palette_engine("SpatialPalette", _ODD, n_colors=40), False),
+    Job("spatial rgba", _palette_engine("SpatialPalette", _RGBA_ODD, n_colors=9, color_space="linear"), False),
+    Job("spatial frames", _palette_engine("SpatialPalette", _ODD, fit_on=[_ODD, _GRAY], n_colors=12), False),
+    Job("refined", _refined(photo(20, 24, 1), 1), True),
+    Job("refined rgba 5 levels", _refined(_RGBA_ODD, 2, levels=5, linear=True), False),
+    Job("refined palette", _refined(_ODD, 2, palette=_SIX), False),
     Job("vq gray 4x4", _codec(_GRAY, codebook_size=16), True),
     Job("vq rgb 4x4", _codec(_WIDE, codebook_size=64), False),
     Job("vq rgb 2x3", _codec(_ODD, codebook_size=37, block_shape=(2, 3)), False),
