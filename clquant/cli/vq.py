@@ -93,7 +93,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--block", type=_block, metavar="PxQ", help="block rows x columns in pixels (default: 4x4)")
     parser.add_argument("--init", choices=["k-means++", "splitting"], help="start of the training (default: k-means++)")
     parser.add_argument(
-        "--refine", type=int, metavar="R", help=f"rounds that move codewords (default: {LEARNED['refine']})"
+        "--refine", type=int, metavar="R", help=f"rounds of annealed training (default: {LEARNED['refine']})"
     )
     parser.add_argument("--gray", action="store_true", help="convert pictures to gray first")
     parser.add_argument("--seed", type=int, help=f"seed of what is random (default: {LEARNED['seed']})")

@@ -51,10 +51,10 @@ class VQCodec(Estimator):
         The start of the training: D^2 sampling (Arthur and Vassilvitskii 2007), or LBG's own splitting of one
         codeword into N.
     max_iter : int
-        Most Lloyd steps in a row, at least 1.
+        Most Lloyd steps after the rounds, at least 1.
     refine : int
-        Most rounds in which crowded codewords move to where the error is largest (after Fritzke's LBG-U and breathing
-        k-means); a round that gains nothing is undone. 0 is plain LBG.
+        Rounds of five annealed steps between the start and the last Lloyd steps: noise on the codewords that fades
+        away, while a quarter more codewords than wanted merge. 0 is plain LBG.
     state_size : int
         For `compress`: codewords in a side-match state codebook (Kim 1992), those that are likeliest between the blocks
         above and to the left, 1..255 and at most N. 0 is plain VQ.
@@ -139,7 +139,9 @@ class VQCodec(Estimator):
         -----
         Codewords are whole numbers throughout: a Lloyd step assigns each block to its nearest codeword, lowest index
         on ties, and moves each codeword to the rounded mean (halves up) of its blocks, which is the best uint8 codeword
-        for them. A codeword without blocks moves to the worst-coded block. The codebook is sorted by brightness.
+        for them. Codewords without blocks move to the worst-coded blocks of other codewords. The rounds are stochastic
+        relaxation (Zeger, Vaisey and Gersho 1992) with merges of nearest pairs (Equitz 1989); all but the last of them
+        are trained on samples of 64 and 256 blocks per codeword. The codebook is sorted by brightness.
         """
         size = params.integer("codebook_size", self.codebook_size, 2, MAX_CODEBOOK)
         block = check_block_shape(self.block_shape)

@@ -10,7 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Buffer, Limits, LocalMemory, Scope, Session, Variant, kept
+from clquant.runtime import (
+    Buffer,
+    InvalidArgument,
+    Kernel,
+    Limits,
+    LocalMemory,
+    PreparedLaunch,
+    Program,
+    Scope,
+    Session,
+    Variant,
+    kept,
+)
 from clquant.vq.blocks import BlockShape
 
 FLOATS, INTEGERS, DP4A, INTEGER_DOT = 0, 1, 2, 3  # ARITHMETIC in cl/vq/encode.cl
@@ -24,6 +36,10 @@ _SPAN = 4  # codewords at once on CPUs; codebooks are padded to a multiple
 _LOCAL_BYTES = 32768
 _WARP = 32
 _LANES = 16  # LANES in cl/vq/encode_lanes.cl
+_ROWS, _WORDWISE, _FRAGMENTS = 0, 1, 2  # LAYOUT in cl/vq/encode_operands.cl
+# Arguments: the codewords with their padding, of the searching kernels; the codewords, of the one that loads them.
+_PADDED_AT, _SIZE_AT = 7, 2
+_Launch = tuple[Kernel, int, int, tuple[LocalMemory, ...]]  # a kernel, work-items, those of a group, local memory
 
 
 def _tensor_cores(limits: Limits) -> bool:
@@ -63,9 +79,7 @@ def open_search(session: Session, codebook: npt.NDArray[np.uint8], shape: BlockS
     key = None
     if codebook.nbytes <= MOST_KEPT:
         key = "search", codebook.tobytes(), shape, session.choose(VARIANTS).name
-    with kept(
-        session, key, lambda scope: Search(session, scope, codebook if key is None else codebook.copy(), shape)
-    ) as search:
+    with kept(session, key, lambda scope: Search(session, scope, codebook, shape)) as search:
         yield search
 
 
@@ -77,7 +91,8 @@ class Search:
     session : Session
     scope : Scope
         Holds the codebook's buffers.
-    codebook : ndarray of uint8, shape (N, K)
+    codebook : ndarray of uint8, shape (N, K), or int
+        Or how many codewords there will be at most; `load` gives them.
     shape : BlockShape
     excluding : bool
         Whether `run` passes over a codeword of each block's own.
@@ -87,7 +102,7 @@ class Search:
         self,
         session: Session,
         scope: Scope,
-        codebook: npt.NDArray[np.uint8],
+        codebook: npt.NDArray[np.uint8] | int,
         shape: BlockShape,
         *,
         excluding: bool = False,
@@ -95,23 +110,111 @@ class Search:
         self._session = session
         self._scope = scope
         self._shape = shape
-        self._codebook = codebook
-        self._size = len(codebook)
-        self._norms = (codebook.astype(np.int64) ** 2).sum(1)
+        self._capacity = codebook if isinstance(codebook, int) else len(codebook)
         self._excluding = excluding
         self._variant = session.choose(EXCLUDING_VARIANTS if excluding else VARIANTS)
+        self._tensor = self._variant.name == "mma"
         self._arithmetic = int(self._variant.constants.get("ARITHMETIC", FLOATS))
         if self._arithmetic == FLOATS and shape.components > _FLOAT_COMPONENTS:
             self._arithmetic = INTEGERS
         self._check_bounds()
-        self._operands = self._tensor_operands() if self._variant.name == "mma" else self._operands_of_rows()
+        self._step = 8 if self._tensor else _SPAN
+        most = -(-self._capacity // self._step) * self._step
+        if self._tensor:
+            self._set_tile(most)
+        self._layout, self._width, number = self._operand_layout()
+        self._operands = scope.empty(most * self._width * np.dtype(number).itemsize)
+        self._biases = scope.empty(4 * most)
+        self._number = {np.uint8: "uchar", np.int32: "int", np.float32: "float"}[number]
+        self._padded = most
+        if not isinstance(codebook, int):
+            self._codebook = scope.copy_of(codebook)
+            self.load(self._codebook, len(codebook))
 
     def _check_bounds(self) -> None:
         """The bounds that cl/vq/encode.cl proves exactness from."""
         largest = _SQUARE * self._shape.components
-        assert largest < (1 << 24 if self._arithmetic == FLOATS else 1 << 31)
-        assert 2 <= self._size <= MAX_CODEBOOK
-        assert int(self._norms.max()) <= largest
+        if largest >= (1 << 24 if self._arithmetic == FLOATS else 1 << 30):
+            raise InvalidArgument(f"blocks have {self._shape.components} components; allowed: at most 1024")
+        if not 1 <= self._capacity <= MAX_CODEBOOK:
+            raise InvalidArgument(f"the codebook has {self._capacity} codewords; allowed: at most {MAX_CODEBOOK}")
+
+    def _operand_layout(self) -> tuple[int, int, type[np.generic]]:
+        """The order of the operands, components of a codeword in it, and what they are."""
+        words, components = self._shape.words, self._shape.components
+        if self._tensor:
+            return _FRAGMENTS, -(-components // 16) * 16, np.uint8
+        number: type[np.generic] = np.float32 if self._arithmetic == FLOATS else np.int32
+        if self._variant.name == "lanes":
+            return _ROWS, components, number
+        packed = self._arithmetic in (DP4A, INTEGER_DOT)
+        layout = _WORDWISE if components > _REGISTER_COMPONENTS else _ROWS
+        return layout, 4 * words, np.uint8 if packed else number
+
+    def prepare_load(self, scope: Scope, codebook: Buffer, kept: Buffer) -> PreparedLaunch:
+        """`load` to be queued many times by `queue_load`, which copies the codewords as well.
+
+        Parameters
+        ----------
+        scope : Scope
+        codebook : pyopencl.Buffer
+        kept : pyopencl.Buffer
+            Is given the codewords, as bytes.
+        """
+        return self._session.prepare(scope, *self._loading(codebook, self._capacity, 0, kept))
+
+    def queue_load(self, load: PreparedLaunch, size: int) -> None:
+        """Queue a `prepare_load`.
+
+        Parameters
+        ----------
+        load : PreparedLaunch
+        size : int
+            Codewords, at most the capacity.
+        """
+        self._padded = -(-size // self._step) * self._step
+        load.set(_SIZE_AT, np.uint32(size), np.uint32(self._padded))
+        load.queue()
+
+    def queue_search(self, search: PreparedLaunch) -> None:
+        """Queue a `prepare`, over the codewords that were loaded last.
+
+        Parameters
+        ----------
+        search : PreparedLaunch
+        """
+        search.set(_PADDED_AT, np.uint32(self._padded))
+        search.queue()
+
+    def load(self, codebook: Buffer, size: int, first: int = 0) -> None:
+        """Queue taking over a codebook, which is searched from then on.
+
+        Parameters
+        ----------
+        codebook : pyopencl.Buffer
+            Codewords of K bytes.
+        size : int
+            How many, at most the capacity.
+        first : int
+            The first one.
+        """
+        self._padded = -(-size // self._step) * self._step
+        self._session.launch(*self._loading(codebook, size, first, None))
+
+    def _loading(self, codebook: Buffer, size: int, first: int, kept: Buffer | None) -> tuple[Any, ...]:
+        """The kernel that makes operands, its sizes, and its arguments."""
+        exact = self._arithmetic == FLOATS and not self._tensor
+        loses = 1 - (1 << 31) if self._tensor else -(1 << 24 if exact else 1 << 30)
+        shape = self._shape
+        constants: dict[str, Any] = {"P": shape.rows, "Q": shape.columns, "C": shape.channels, "ALIGNED": 0}
+        constants |= {"NUMBER": self._number, "BIAS": "float" if exact else "int", "LAYOUT": self._layout}
+        constants |= {"WIDTH": self._width, "LOSES": f"({loses})", "KEEPS": int(kept is not None)}
+        if self._tensor:
+            constants |= {"TILE": self._tile, "LOG_SCALE": self._log_scale}
+        kernel = self._session.program("vq/encode_operands.cl", **constants).kernel("vq_operands")
+        group = self._session.work_group_size(kernel, self._session.tuned("vq.train_group"))
+        sizes = np.uint32(first), np.uint32(size), np.uint32(self._padded)
+        return kernel, self._padded, group, codebook, *sizes, self._operands, self._biases, kept or codebook
 
     def run(
         self,
@@ -121,6 +224,7 @@ class Search:
         indices: Buffer,
         offset: int = 0,
         own: Buffer | None = None,
+        index: str | None = None,
     ) -> None:
         """Queue the search for every block of a picture.
 
@@ -134,47 +238,49 @@ class Search:
         offset : int
         own : pyopencl.Buffer, optional
             When `excluding`: per block, the index that is passed over.
+        index : {"uchar", "ushort"}, optional
+            The type of the indices, if it is not that of `index_dtype`.
         """
+        kind = index or index_type(self._capacity)
+        self._session.launch(*self._searching(image, height, width, indices, offset, own, kind))
+
+    def prepare(
+        self, scope: Scope, image: Buffer, height: int, width: int, indices: Buffer, own: Buffer | None = None
+    ) -> PreparedLaunch:
+        """`run` to be queued many times by `queue_search`; indices are uint16 whatever the codebook's size.
+
+        Parameters
+        ----------
+        scope : Scope
+        image, height, width, indices, own
+            As `run` takes them.
+        """
+        return self._session.prepare(scope, *self._searching(image, height, width, indices, 0, own, "ushort"))
+
+    def _searching(
+        self, image: Buffer, height: int, width: int, indices: Buffer, offset: int, own: Buffer | None, index: str
+    ) -> tuple[Any, ...]:
+        """The searching kernel, its sizes, and its arguments."""
         rows, columns = self._shape.table_shape(height, width)
         count = rows * columns
-        arguments: tuple[Any, ...] = (
-            image,
-            np.uint32(height),
-            np.uint32(width),
-            np.uint32(columns),
-            np.uint32(count),
-            *self._operands,
-            indices,
-            np.uint32(offset),
-        )
-        constants: dict[str, Any] = {**self._shape.constants(width), "INDEX": index_type(self._size)}
-        if self._variant.name != "mma":
+        numbers = tuple(np.uint32(number) for number in (height, width, columns, count))
+        operands = self._operands, self._biases, np.uint32(self._padded)
+        arguments: tuple[Any, ...] = (image, *numbers, *operands, indices, np.uint32(offset))
+        constants: dict[str, Any] = {**self._shape.constants(width), "INDEX": index}
+        if not self._tensor:
             arguments = (*arguments, own or indices)
             constants["EXCLUDING"] = int(self._excluding)
-        if self._variant.name == "mma":
-            self._run_tensor(count, constants, arguments)
+        if self._tensor:
+            kernel, size, group, local = self._in_tensors(count, constants)
         elif self._variant.name == "lanes":
-            self._run_lanes(count, constants, arguments)
+            kernel, size, group, local = self._in_lanes(count, constants)
         elif self._shape.components > _REGISTER_COMPONENTS:
-            self._run_wide(count, constants, arguments)
+            kernel, size, group, local = self._in_groups(count, constants)
         else:
-            self._run_registers(count, constants, arguments)
+            kernel, size, group, local = self._in_registers(count, constants)
+        return kernel, size, group, *arguments, *local
 
-    def _operands_of_rows(self) -> tuple[Buffer, Buffer, np.uint32]:
-        """The codebook row by row, padded with codewords that never win, as numbers or as packed bytes."""
-        padded = -(-self._size // _SPAN) * _SPAN
-        width = self._shape.components if self._variant.name == "lanes" else 4 * self._shape.words
-        rows = np.zeros((padded, width), np.uint8)
-        rows[: self._size, : self._shape.components] = self._codebook
-        bias = np.full(padded, -(1 << 24) if self._arithmetic == FLOATS else -(1 << 30))
-        bias[: self._size] = -self._norms
-        number = np.float32 if self._arithmetic == FLOATS else np.int32
-        operand = rows if self._arithmetic in (DP4A, INTEGER_DOT) else rows.astype(number)
-        if self._variant.name != "lanes" and self._shape.components > _REGISTER_COMPONENTS:
-            operand = np.ascontiguousarray(operand.reshape(padded, self._shape.words, 4).transpose(1, 0, 2))
-        return self._scope.copy_of(operand), self._scope.copy_of(bias.astype(number)), np.uint32(padded)
-
-    def _run_registers(self, count: int, constants: dict[str, Any], arguments: tuple[Any, ...]) -> None:
+    def _in_registers(self, count: int, constants: dict[str, Any]) -> _Launch:
         words = self._shape.words
         blocks = 1 if count < 1 << 17 else max(1, min(4, 16 // words))
         word_bytes = 4 if self._arithmetic in (DP4A, INTEGER_DOT) else 16
@@ -184,9 +290,9 @@ class Search:
         kernel = program.kernel("vq_encode")
         group = self._session.work_group_size(kernel, self._session.tuned("vq.group"))
         local = LocalMemory(tile * words * word_bytes), LocalMemory(tile * 4)
-        self._session.launch(kernel, -(-count // blocks), group, *arguments, *local)
+        return kernel, -(-count // blocks), group, local
 
-    def _run_wide(self, count: int, constants: dict[str, Any], arguments: tuple[Any, ...]) -> None:
+    def _in_groups(self, count: int, constants: dict[str, Any]) -> _Launch:
         words = self._shape.words
         word_bytes = 4 if self._arithmetic in (DP4A, INTEGER_DOT) else 16
         room = min(self._session.limits.local_memory, _LOCAL_BYTES) // 2 // (words * word_bytes)
@@ -195,38 +301,30 @@ class Search:
         kernel = self._program(constants, BLOCKS=blocks, TILE=1).kernel("vq_encode_wide")
         group = self._session.work_group_size(kernel, self._session.tuned("vq.group"))
         local = LocalMemory(held), LocalMemory(4 * group), LocalMemory(4 * group)
-        self._session.launch(kernel, -(-count // blocks) * group, group, *arguments, *local)
+        return kernel, -(-count // blocks) * group, group, local
 
-    def _run_lanes(self, count: int, constants: dict[str, Any], arguments: tuple[Any, ...]) -> None:
+    def _in_lanes(self, count: int, constants: dict[str, Any]) -> _Launch:
         components = self._shape.components
         vectors = 4 if components <= 16 else 2 if components <= _REGISTER_COMPONENTS else 1
         kernel = self._program(constants, VECTORS=vectors, SPAN=_SPAN).kernel("vq_encode_lanes")
-        self._session.launch(kernel, -(-count // (_LANES * vectors)), 1, *arguments)
+        return kernel, -(-count // (_LANES * vectors)), 1, ()
 
-    def _program(self, constants: dict[str, Any], **more: int) -> Any:
+    def _program(self, constants: dict[str, Any], **more: int) -> Program:
         every = {**constants, **more, "ARITHMETIC": self._arithmetic}
         return self._session.program(self._variant.file, **every)
 
-    def _tensor_operands(self) -> tuple[Buffer, Buffer, np.uint32]:
-        """The codebook in the order in which a warp reads it, and the keys' constant parts."""
+    def _set_tile(self, most: int) -> None:
+        """How many codewords are in local memory at a time, and the scale of the keys, by which these are exact."""
         components = self._shape.components
-        chunks = -(-components // 16)
-        padded = -(-self._size // 8) * 8
         self._log_scale = ((2**31 - 1) // (_SQUARE * components + 1)).bit_length() - 1
         scale = 1 << self._log_scale
-        assert (_SQUARE * components + 1) * scale < 1 << 31
-        room = min(self._session.limits.local_memory, _LOCAL_BYTES) // (16 * chunks + 4) // 8 * 8
-        self._tile = min(scale, padded, room)
-        rows = np.zeros((padded, chunks * 16), np.uint8)
-        rows[: self._size, :components] = self._codebook
-        fragments = np.ascontiguousarray(rows.reshape(padded // 8, 8, chunks, 16).transpose(0, 2, 1, 3))
-        bias = np.full(padded, -(1 << 31))
-        positions = np.arange(self._size) % self._tile
-        bias[: self._size] = -self._norms * scale + scale - 1 - positions
-        return self._scope.copy_of(fragments), self._scope.copy_of(bias.astype(np.int32)), np.uint32(padded)
+        if (_SQUARE * components + 1) * scale >= 1 << 31:
+            raise InvalidArgument(f"blocks have {components} components; allowed: at most 1024")
+        room = min(self._session.limits.local_memory, _LOCAL_BYTES) // (16 * -(-components // 16) + 4) // 8 * 8
+        self._tile = min(scale, most, room)
 
-    def _run_tensor(self, count: int, constants: dict[str, Any], arguments: tuple[Any, ...]) -> None:
-        chunks = -(-self._shape.components // 16)
+    def _in_tensors(self, count: int, constants: dict[str, Any]) -> _Launch:
+        chunks = self._width // 16
         tiles = 1 << (max(1, min(8, 16 // chunks, count >> 17)).bit_length() - 1)
         program = self._session.program(
             self._variant.file, **constants, TILES=tiles, TILE=self._tile, LOG_SCALE=self._log_scale
@@ -235,4 +333,4 @@ class Search:
         group = max(_WARP, self._session.work_group_size(kernel, 256 if tiles == 1 else 128))
         groups = -(-count // (group // 2 * tiles))
         local = LocalMemory(self._tile * chunks * 16), LocalMemory(self._tile * 4)
-        self._session.launch(kernel, groups * group, group, *arguments, *local)
+        return kernel, groups * group, group, local

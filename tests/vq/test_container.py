@@ -289,7 +289,7 @@ def test_sections_with_right_checks_and_wrong_bytes() -> None:
     assert container.Header.from_bytes(parts[0]).model
     assert joined(parts) == data
     rng, outcomes = np.random.default_rng(1), set()
-    for _ in range(60):
+    for _ in range(180):
         wrong = [bytearray(part) for part in parts]
         which = int(rng.integers(1, len(parts)))
         wrong[which][int(rng.integers(len(wrong[which])))] ^= 1 << int(rng.integers(8))

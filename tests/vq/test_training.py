@@ -12,8 +12,9 @@ import pytest
 from clquant import VQCodec, images, runtime
 from clquant.vq.blocks import BlockShape
 from clquant.vq.blockset import BlockSet
-from clquant.vq.training import Plan, train
+from clquant.vq.training import check_weights
 from tests.reference import vq as reference
+from tests.reference import vq_training as training_reference
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -25,68 +26,102 @@ def gray(rng: np.random.Generator, height: int, width: int) -> Bytes:
 
 def block_set(queue: Any, scope: Any, pictures: list[Bytes], shape: BlockShape, weights: Any = None) -> BlockSet:
     session = runtime.open_session(queue)
-    return BlockSet(session, scope, [images.read(p) for p in pictures], weights, shape)
+    return BlockSet.of_pictures(session, scope, [images.read(p) for p in pictures], weights, shape)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("limits", "variant"), [("", None), ("max_alloc=1600", None), ("", "portable")])
-def test_a_lloyd_step_equals_the_reference(
+def rows_of(queue: Any, blocks: BlockSet) -> npt.NDArray[np.int64]:
+    session, components = runtime.open_session(queue), blocks.shape.components
+    rows = [session.download(piece.blocks, (piece.count, components), np.uint8) for piece in blocks.pieces]
+    return np.concatenate(rows).astype(np.int64)
+
+
+@pytest.mark.parametrize("limits", ["", "max_alloc=1600,work_group=4"])
+def test_blocks_and_their_samples(
+    queue: Any, rng: np.random.Generator, limits: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLQUANT_LIMITS", limits)
+    pictures = [gray(rng, 42, 38), gray(rng, 9, 133)]
+    shape = BlockShape(4, 4, 1)
+    rows = np.concatenate([reference.blocks(p, 4, 4) for p in pictures])
+    weights = [rng.integers(0, 2, shape.table_shape(*p.shape)).astype(np.uint16) for p in pictures]
+    flat = np.concatenate([w.ravel() for w in weights]).astype(np.int64)
+    with runtime.open_session(queue).scope() as scope:
+        for given, known in ((None, np.ones_like(flat)), (weights, flat)):
+            blocks = block_set(queue, scope, pictures, shape, given)
+            np.testing.assert_array_equal(rows_of(queue, blocks), rows)
+            assert blocks.sample(scope, len(rows), 0, 5) is blocks
+            sampled = blocks.sample(scope, 60, 1, 5)
+            expected = training_reference.sample(training_reference.Blocks(rows, known), 60, 1, 5)
+            np.testing.assert_array_equal(rows_of(queue, sampled), expected.rows)
+            assert sampled.total_weight == expected.total
+
+
+def assert_trained(queue: Any, pictures: list[Bytes], size: int, weights: Any = None, **parameters: Any) -> None:
+    """`fit` is the reference, bit for bit."""
+    codec = VQCodec(size, (2, 3), queue=queue, **parameters).fit(pictures, weights)
+    rows = np.concatenate([reference.blocks(p, 2, 3) for p in pictures])
+    shape = BlockShape(2, 3, pictures[0].shape[2] if pictures[0].ndim == 3 else 1)
+    tables = [shape.table_shape(*p.shape[:2]) for p in pictures]
+    checked = check_weights(weights, tables)
+    flat = np.ones(len(rows), np.int64) if checked is None else np.concatenate([w.ravel() for w in checked])
+    seed = parameters.pop("random_state", 0)
+    expected = training_reference.train(rows, flat.astype(np.int64), size, seed=seed, **parameters)
+    np.testing.assert_array_equal(codec.codebook_.reshape(size, -1), expected[0])
+    assert (codec.mse_, codec.n_iter_) == expected[1:]
+
+
+@pytest.mark.parametrize("init", ["k-means++", "splitting"])
+@pytest.mark.parametrize("refine", [0, 1, 4])
+@pytest.mark.parametrize(
+    ("limits", "variant"),
+    [("", None), ("max_alloc=900,work_group=4", None), ("", "portable"), ("max_alloc=900,work_group=1", "portable")],
+)
+def test_training_equals_the_reference(
     queue: Any,
     rng: np.random.Generator,
-    weighted: bool,
+    init: str,
+    refine: int,
     limits: str,
     variant: str | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("CLQUANT_LIMITS", limits)
     if variant:
         monkeypatch.setenv("CLQUANT_VARIANT", variant)
+    pictures = [gray(rng, 30, 28), gray(rng, 9, 33)]
+    assert_trained(queue, pictures, 13, init=init, refine=refine, max_iter=30, random_state=refine)
+
+
+@pytest.mark.parametrize("limits", ["", "max_alloc=2000"])
+def test_weighted_training_equals_the_reference(
+    queue: Any, rng: np.random.Generator, limits: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CLQUANT_LIMITS", limits)
-    pictures = [gray(rng, 42, 38), gray(rng, 9, 33)]
-    shape = BlockShape(4, 4, 1)
-    tables = [shape.table_shape(*p.shape) for p in pictures]
-    weights = [rng.integers(0, 4096, t).astype(np.uint16) for t in tables] if weighted else None
-    rows = np.concatenate([reference.blocks(p, 4, 4) for p in pictures])
-    factors = np.concatenate([w.ravel() for w in weights]).astype(np.int64) if weights else np.ones(len(rows), np.int64)
-    codebook = rng.integers(0, 256, (9, 16), np.uint8)
-    with runtime.open_session(queue).scope() as scope:
-        blocks = block_set(queue, scope, pictures, shape, weights)
-        np.testing.assert_array_equal(blocks.take(np.arange(blocks.count)), rows)
-        blocks.assign(codebook)
-        indices, distances = blocks.nearest(codebook)
-        sums, counts = blocks.sums(len(codebook))
-        blocks.assign(codebook, second=True)
-        second, _ = blocks.nearest(codebook)
-    np.testing.assert_array_equal(indices, reference.nearest(rows, codebook))
-    np.testing.assert_array_equal(second, reference.second_nearest(rows, codebook))
-    np.testing.assert_array_equal(distances, ((rows - codebook[indices].astype(np.int64)) ** 2).sum(1))
-    expected = reference.lloyd_step(rows, codebook, factors)
-    alive = counts > 0
-    moved = (2 * sums[alive] + counts[alive, None]) // (2 * counts[alive, None])
-    np.testing.assert_array_equal(moved, expected[alive])
+    pictures = [np.stack([gray(rng, 20, 21)] * 3, 2), rng.integers(0, 256, (12, 9, 3), np.uint8)]
+    weights = [rng.integers(0, 3, (10, 7)), 1.7]
+    assert_trained(queue, pictures, 9, weights, refine=4)
 
 
-@pytest.mark.parametrize("variant", ["portable", "lanes"])
-def test_second_nearest_in_every_form(queue: Any, rng: np.random.Generator, variant: str) -> None:
-    shape = BlockShape(9, 8, 1)
-    rows = rng.integers(0, 256, (40, 72)).astype(np.int64)
-    codebook = rng.integers(0, 256, (13, 72), np.uint8)
-    admitted = variant == "portable" or runtime.open_session(queue).limits.is_cpu
-    with runtime.force_variant(variant if admitted else "portable"), runtime.open_session(queue).scope() as scope:
-        blocks = block_set(queue, scope, [rows.astype(np.uint8).reshape(-1, 8)], shape)
-        blocks.assign(codebook)
-        blocks.assign(codebook, second=True)
-        np.testing.assert_array_equal(blocks.nearest(codebook)[0], reference.second_nearest(rows, codebook))
+def test_samples_of_many_blocks_train_first(queue: Any, rng: np.random.Generator) -> None:
+    assert_trained(queue, [gray(rng, 72, 75)], 2, refine=10)
+    assert_trained(queue, [gray(rng, 72, 75)], 2, np.array([3.0]), init="splitting", refine=2)
+
+
+def test_few_gray_levels_and_fewer_blocks_than_codewords(queue: Any, rng: np.random.Generator) -> None:
+    assert_trained(queue, [gray(rng, 24, 24) // 64 * 85], 16, refine=4)
+    assert_trained(queue, [gray(rng, 5, 7)], 20, refine=2)
+    assert_trained(queue, [np.zeros((8, 9), np.uint8)], 7, init="splitting", refine=2)
 
 
 @pytest.mark.parametrize("init", ["k-means++", "splitting"])
 def test_the_same_codebook_on_any_device_limits_and_path(
     queue: Any, rng: np.random.Generator, init: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pictures = [gray(rng, 40, 36), gray(rng, 21, 30)]
+    pictures = [gray(rng, 60, 56), gray(rng, 21, 30)]
     first = VQCodec(12, init=init, queue=queue).fit(pictures)
     on_device = VQCodec(12, init=init).fit([pyopencl.array.to_device(queue, p) for p in pictures])
     np.testing.assert_array_equal(first.codebook_, on_device.codebook_)
-    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=1600,work_group=4")
+    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=2500,work_group=4")
     with runtime.force_variant("portable"):
         again = VQCodec(12, init=init, queue=queue).fit(pictures)
     np.testing.assert_array_equal(first.codebook_, again.codebook_)
@@ -150,9 +185,7 @@ def test_progress_counts_up_and_stops(queue: Any, rng: np.random.Generator) -> N
     assert not hasattr(codec, "codebook_")
 
 
-def test_codebooks_larger_than_the_passes_of_sampling(queue: Any, rng: np.random.Generator) -> None:
-    picture = rng.integers(0, 256, (80, 80), np.uint8)
-    plan = Plan(size=1500, init="k-means++", max_iter=1, refine=0, seed=3)
+def test_blocks_beyond_what_sums_of_squares_hold_are_refused(queue: Any) -> None:
     session = runtime.open_session(queue)
-    trained = train(session, [images.read(picture)], None, BlockShape(2, 2, 1), plan, runtime.Progress(None))
-    assert trained.codebook.shape == (1500, 4)
+    with session.scope() as scope, pytest.raises(runtime.InvalidArgument, match=r"images have \d+ blocks; allowed"):
+        BlockSet(session, scope, BlockShape(16, 16, 4), 1 << 40, None)

@@ -1,0 +1,312 @@
+"""Steps of the LBG algorithm on the device, none of which waits for the host.
+
+Y. Linde, A. Buzo, R. M. Gray, "An Algorithm for Vector Quantizer Design", IEEE Transactions on Communications 28
+(1980). The noise is that of K. Zeger, J. Vaisey, A. Gersho, "Globally optimal vector quantizer design by stochastic
+relaxation", IEEE Transactions on Signal Processing 40 (1992). The kernels and their bounds are in `cl/vq/lloyd.cl`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import Buffer, LocalMemory, PreparedLaunch, Program, Scope, Session, Variant
+from clquant.vq.blocks import BlockShape
+from clquant.vq.blockset import BlockSet, Piece
+from clquant.vq.encode import Search
+from clquant.vq.merging import Merging
+
+# How the blocks of each codeword are summed: CPUs give every work-item a table of its own.
+PARTS = Variant("parts", "vq/lloyd.cl", lambda limits: limits.is_cpu)
+SUMS = (PARTS, Variant("portable", "vq/lloyd.cl"))
+HALVES_TO_MEAN = 2  # a plain step; a longer one goes past the mean
+_TURNS = 16  # most steps between two readings of whether anything moved
+_STATE = 3  # ulong of `state` in cl/vq/lloyd.cl: the error is the first
+_SQUARES, _BLOCKS_PER_SQUARE = 1024, 64  # partial sums per piece at most; blocks of one at least
+_STATE_GROUP = 256
+# Places of arguments in cl/vq/lloyd.cl that change from step to step.
+_FOLD_SIZE, _STATE_SIZE, _GIVERS_SIZE, _UPDATE_SIZE, _REPAIR_SIZE = 1, 2, 1, 2, 3
+_UPDATE_MERGING, _UPDATE_TURN, _REPAIR_MERGING, _REPAIR_TURN = 5, 12, 8, 12
+
+
+class Codewords:
+    """A codebook that moves, on the device.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Holds it.
+    shape : BlockShape
+    capacity : int
+        Most codewords.
+
+    Attributes
+    ----------
+    size : int
+        Codewords there are.
+    codebook : pyopencl.Buffer
+        They, as rows of K bytes.
+    moved : pyopencl.Buffer
+        Where a step puts them; `commit` makes them the codebook.
+    changes : pyopencl.Buffer
+        A uint32 for each of the last steps: whether it moved anything.
+    search : Search
+        Over the codebook.
+    """
+
+    def __init__(self, session: Session, scope: Scope, shape: BlockShape, capacity: int) -> None:
+        self._session = session
+        self._shape = shape
+        self.capacity = capacity
+        self.size = 1
+        self.codebook = scope.zeros(capacity * shape.components)
+        self.moved = scope.empty(capacity * shape.components)
+        self.changes = scope.zeros(4 * _TURNS)
+        self.search = Search(session, scope, capacity, shape)
+        self._load = self.search.prepare_load(scope, self.moved, self.codebook)
+
+    def commit(self, size: int) -> None:
+        """Make the first of the moved codewords the codebook.
+
+        Parameters
+        ----------
+        size : int
+        """
+        self.size = size
+        self.search.queue_load(self._load, size)
+
+    def read(self) -> npt.NDArray[np.uint8]:
+        """The codebook, (size, K); waits for it."""
+        return self._session.download(self.codebook, (self.size, self._shape.components), np.uint8)
+
+
+class Lloyd:
+    """Steps that fit codewords to a set of blocks.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Holds what they need.
+    blocks : BlockSet
+    words : Codewords
+    key : ndarray of uint32, shape (2,)
+        Of the random numbers.
+    """
+
+    def __init__(
+        self, session: Session, scope: Scope, blocks: BlockSet, words: Codewords, key: npt.NDArray[np.uint32]
+    ) -> None:
+        self._session = session
+        self._blocks = blocks
+        self._words = words
+        self._mass = blocks.total_weight * blocks.shape.components
+        self._parts = self._tables()
+        self._program = self._built()
+        self._squares = self._sum_of_squares(scope)
+        columns = blocks.shape.components + 1
+        halves = 1 if blocks.weights is None else 2
+        capacity, pieces = words.capacity, len(blocks.pieces)
+        self._sums = scope.zeros(4 * self._parts * halves * capacity * columns)
+        self.totals = scope.empty(8 * capacity * columns)
+        self._errors = scope.empty(8 * capacity)
+        self._worst = scope.empty(4 * capacity * pieces)
+        self._state = scope.zeros(8 * _STATE)
+        self._dead, self._order = scope.empty(4 * capacity), scope.empty(4 * capacity)
+        self._merging = Merging(session, scope, blocks.shape, words.codebook, self.totals, capacity)
+        self._searches = [self._prepare_search(scope, piece) for piece in blocks.pieces]
+        self._accumulations = [self._prepare_accumulation(scope, piece) for piece in blocks.pieces]
+        self._folds = [self._prepare_fold(scope, number) for number in range(pieces)]
+        self._summary = self._prepare_state(scope)
+        self._worsts = [self._prepare_worst(scope, number) for number in range(pieces)]
+        self._givers = self._prepare_givers(scope)
+        self._update = self._prepare_update(scope, key)
+        self._repairs = [self._prepare_repair(scope, number) for number in range(pieces)]
+        self._size = 0
+
+    def _tables(self) -> int:
+        """How many tables of sums there are: on CPUs one per compute unit, where blocks and memory are enough."""
+        session, blocks, capacity = self._session, self._blocks, self._words.capacity
+        if session.choose(SUMS).name != PARTS.name:
+            return 1
+        halves = 1 if blocks.weights is None else 2
+        room = session.limits.max_alloc // (4 * halves * capacity * (blocks.shape.components + 1))
+        return max(1, min(session.limits.compute_units, room, blocks.count // capacity))
+
+    def _built(self) -> Program:
+        shape, blocks = self._blocks.shape, self._blocks
+        return self._session.program(
+            SUMS[-1].file,
+            P=shape.rows,
+            Q=shape.columns,
+            C=shape.channels,
+            ALIGNED=0,
+            PARTS=self._parts,
+            WEIGHTED=int(blocks.weights is not None),
+            PIECES=len(blocks.pieces),
+            CAPACITY=self._words.capacity,
+        )
+
+    def _prepare(self, name: str, scope: Scope, items: int, *arguments: object) -> PreparedLaunch:
+        kernel = self._program.kernel(name)
+        group = self._session.work_group_size(kernel, self._session.tuned("vq.train_group"))
+        return self._session.prepare(scope, kernel, items, group, *arguments)
+
+    def _sum_of_squares(self, scope: Scope) -> Buffer:
+        """A buffer that begins with the weighted sum of the blocks' squared lengths."""
+        session, pieces = self._session, self._blocks.pieces
+        kernel = self._program.kernel("vq_squares")
+        group = session.work_group_size(kernel, session.tuned("vq.train_group"))
+        items = [min(_SQUARES, -(-piece.count // _BLOCKS_PER_SQUARE)) for piece in pieces]
+        items = [-(-each // group) * group for each in items]
+        squares = scope.empty(8 * sum(items))
+        for number, piece in enumerate(pieces):
+            arguments = piece.blocks, np.uint32(piece.count), piece.weights, squares, np.uint32(sum(items[:number]))
+            session.launch(kernel, items[number], group, *arguments)
+        session.launch(self._program.kernel("vq_sum_squares"), 1, 1, squares, np.uint32(sum(items)))
+        return squares
+
+    def _prepare_search(self, scope: Scope, piece: Piece) -> PreparedLaunch:
+        shape = self._blocks.shape
+        height, width = piece.count * shape.rows, shape.columns
+        return self._words.search.prepare(scope, piece.blocks, height, width, piece.indices)
+
+    def _prepare_accumulation(self, scope: Scope, piece: Piece) -> PreparedLaunch:
+        share, capacity = np.uint32(-(-piece.count // self._parts)), np.uint32(self._words.capacity)
+        arguments = piece.blocks, piece.indices, np.uint32(piece.count), piece.weights, self._sums, share, capacity
+        if self._session.choose(SUMS).name == PARTS.name:
+            kernel = self._program.kernel("vq_accumulate_parts")
+            return self._session.prepare(scope, kernel, self._parts, 1, *arguments)
+        return self._prepare("vq_accumulate", scope, piece.count * self._blocks.shape.components, *arguments)
+
+    def _prepare_fold(self, scope: Scope, number: int) -> PreparedLaunch:
+        words = self._words
+        sizes = np.uint32(0), np.uint32(number)
+        tables = np.uint32(words.capacity), np.uint32(self._parts)
+        arguments = self._sums, *sizes, words.codebook, self.totals, self._errors, self._worst, *tables
+        return self._prepare("vq_fold", scope, words.capacity, *arguments)
+
+    def _prepare_state(self, scope: Scope) -> PreparedLaunch:
+        session = self._session
+        kernel = self._program.kernel("vq_state")
+        group = session.work_group_size(kernel, _STATE_GROUP, 12)
+        local = LocalMemory(8 * group), LocalMemory(4 * group)
+        sizes = np.uint32(0), np.uint64(self._mass)
+        arguments = self._errors, self.totals, *sizes, self._squares, self._state, self._dead
+        return session.prepare(scope, kernel, group, group, *arguments, *local)
+
+    def _prepare_worst(self, scope: Scope, number: int) -> PreparedLaunch:
+        piece = self._blocks.pieces[number]
+        rows = piece.blocks, piece.indices, np.uint32(piece.count), piece.weights, np.uint32(number)
+        found = self._words.codebook, self._state, self._worst, np.uint32(self._words.capacity)
+        return self._prepare("vq_worst", scope, piece.count, *rows, *found)
+
+    def _prepare_givers(self, scope: Scope) -> PreparedLaunch:
+        sizes = np.uint32(self._words.capacity), np.uint32(len(self._blocks.pieces))
+        found = self._worst, np.uint32(0), self._state, self._order
+        return self._prepare("vq_givers", scope, self._words.capacity, *found, *sizes)
+
+    def _prepare_update(self, scope: Scope, key: npt.NDArray[np.uint32]) -> PreparedLaunch:
+        words, zero = self._words, np.uint32(0)
+        found = words.codebook, self.totals, zero, self._state, self._merging.places
+        items = words.capacity * self._blocks.shape.words
+        return self._prepare("vq_update", scope, items, *found, *[zero] * 4, key, words.moved, words.changes, zero)
+
+    def _prepare_repair(self, scope: Scope, number: int) -> PreparedLaunch:
+        words, zero = self._words, np.uint32(0)
+        sizes = np.uint32(words.capacity), np.uint32(len(self._blocks.pieces))
+        blocks = self._blocks.pieces[number].blocks, np.uint32(number), self._worst, zero, self._state
+        codewords = self._dead, self._order, self._merging.places, zero, words.codebook, words.moved
+        return self._prepare("vq_repair", scope, words.capacity, *blocks, *codewords, words.changes, zero, *sizes)
+
+    def _resize(self) -> None:
+        """Tell the launches how many codewords there are."""
+        size = self._words.size
+        if size == self._size:
+            return
+        self._size = size
+        for fold in self._folds:
+            fold.set(_FOLD_SIZE, np.uint32(size))
+        self._summary.set(_STATE_SIZE, np.uint32(size))
+        self._givers.set(_GIVERS_SIZE, np.uint32(size))
+        self._update.set(_UPDATE_SIZE, np.uint32(size))
+        for repair in self._repairs:
+            repair.set(_REPAIR_SIZE, np.uint32(size))
+
+    def queue_statistics(self) -> None:
+        """Queue the assignment of all blocks, and what follows from it: `totals` and the error."""
+        self._resize()
+        for search in self._searches:
+            self._words.search.queue_search(search)
+        for accumulation, fold in zip(self._accumulations, self._folds, strict=True):
+            accumulation.queue()
+            fold.queue()
+        self._summary.queue()
+
+    def queue_step(
+        self, *, halves: int = HALVES_TO_MEAN, amplitude: int = 0, number: int = 0, removed: int = 0, turn: int = 0
+    ) -> None:
+        """Queue a step: codewords move to the rounded means of their blocks, dead ones to the worst-coded blocks.
+
+        Parameters
+        ----------
+        halves : int
+            How far codewords go to their means, in halves of the way.
+        amplitude : int
+            Of the noise that is added to them: 443 for the root mean squared error.
+        number : int
+            Of the step: makes the noise differ.
+        removed : int
+            Codewords that merge with their nearest neighbours.
+        turn : int
+            Where `Codewords.changes` says whether anything moved.
+        """
+        words = self._words
+        self.queue_statistics()
+        for worst in self._worsts:
+            worst.queue()
+        self._givers.queue()
+        if removed:
+            self._merging.queue(words.size, removed, self._blocks.total_weight)
+        merging = np.uint32(removed > 0)
+        numbers = np.uint32(halves), np.uint32(amplitude), np.uint32(number)
+        self._update.set(_UPDATE_MERGING, merging, *numbers)
+        self._update.set(_UPDATE_TURN, np.uint32(turn))
+        self._update.queue()
+        for repair in self._repairs:
+            repair.set(_REPAIR_MERGING, merging)
+            repair.set(_REPAIR_TURN, np.uint32(turn))
+            repair.queue()
+        words.commit(words.size - removed)
+
+    def run(self, most: int) -> int:
+        """Plain steps until nothing moves.
+
+        Parameters
+        ----------
+        most : int
+            Most steps.
+
+        Returns
+        -------
+        int
+            The steps that were needed to find out that nothing moves, or `most`.
+        """
+        done, share = 0, 2
+        while done < most:
+            share = min(share, most - done)
+            self._session.fill(self._words.changes, np.zeros(1, np.uint32), 4 * _TURNS)
+            for turn in range(share):
+                self.queue_step(turn=turn)
+            still = np.flatnonzero(self._session.download(self._words.changes, share, np.uint32) == 0)
+            if len(still):
+                return done + int(still[0]) + 1
+            done += share
+            share = min(2 * share, _TURNS)
+        return most
+
+    def error(self) -> int:
+        """The weighted sum of squared distances to the nearest codewords, exactly; waits for it."""
+        self.queue_statistics()
+        return int(self._session.download(self._state, _STATE, np.uint64)[0])

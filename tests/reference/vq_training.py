@@ -1,0 +1,206 @@
+"""Training of VQ codebooks in whole numbers: LBG (Linde, Buzo and Gray 1980) from k-means++ (Arthur and Vassilvitskii
+2007) or from splitting, annealed by noise on the codewords (Zeger, Vaisey and Gersho, "Globally optimal vector
+quantizer design by stochastic relaxation", 1992) while the nearest pairs merge (Equitz, "A new vector quantization
+clustering algorithm", 1989)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import philox4x32, seed_key
+
+Rows = npt.NDArray[np.int64]
+ROUND_STEPS, LEVEL_STEPS = 5, 10
+FIRST_SAMPLE, SECOND_SAMPLE = 64, 256
+DRAWING, NOISE, SAMPLING = 1, 2, 3
+
+
+@dataclass
+class Statistics:
+    """What a Lloyd step finds out: the index of each row, sums and weights of codewords, the squared error."""
+
+    indices: Rows
+    sums: Rows
+    counts: Rows
+    error: int
+
+
+@dataclass
+class Blocks:
+    rows: Rows
+    weights: Rows
+
+    @property
+    def total(self) -> int:
+        return int(self.weights.sum())
+
+    def squares(self, codebook: Rows) -> Rows:
+        return np.stack([((self.rows - c) ** 2).sum(1) for c in codebook], 1)
+
+    def statistics(self, codebook: Rows) -> Statistics:
+        squares = self.squares(codebook)
+        indices = squares.argmin(1)
+        sums, counts = np.zeros_like(codebook), np.zeros(len(codebook), np.int64)
+        np.add.at(sums, indices, self.rows * self.weights[:, None])
+        np.add.at(counts, indices, self.weights)
+        error = int((squares[np.arange(len(indices)), indices] * self.weights).sum())
+        return Statistics(indices, sums, counts, error)
+
+    def worst(self, codebook: Rows, indices: Rows) -> tuple[Rows, Rows]:
+        """Of each codeword, the level of its row of largest weighted error and the first row of that level."""
+        errors = ((self.rows - codebook[indices]) ** 2).sum(1) * self.weights
+        levels = np.array([level(int(e)) for e in errors])
+        of, row = np.zeros(len(codebook), np.int64), np.zeros(len(codebook), np.int64)
+        for i in range(len(levels) - 1, -1, -1):
+            if levels[i] and levels[i] >= of[indices[i]]:
+                of[indices[i]], row[indices[i]] = levels[i], i
+        return of, row
+
+
+def level(error: int) -> int:
+    """Errors in steps of a sixteenth of their power of two, from 0 for none."""
+    if error == 0:
+        return 0
+    bits = error.bit_length()
+    return bits << 4 | ((error << 4) >> (bits - 1)) & 15
+
+
+def sample(blocks: Blocks, size: int, stage: int, seed: int) -> Blocks:
+    """One row of each of `size` runs of rows with weight, or all."""
+    able = np.flatnonzero(blocks.weights)
+    if len(able) <= size:
+        return blocks
+    places = []
+    for i in range(size):
+        first, end = i * len(able) // size, (i + 1) * len(able) // size
+        places.append(able[first + int(philox4x32([i, 0, stage, SAMPLING], seed_key(seed))[0]) % (end - first)])
+    return Blocks(blocks.rows[places], blocks.weights[places])
+
+
+def seeded(blocks: Blocks, size: int, seed: int) -> Rows:
+    """k-means++, a quarter of the codewords so far at a time; the first codeword again where no row has an error."""
+    errors = blocks.weights.copy()
+    codebook = np.zeros((0, blocks.rows.shape[1]), np.int64)
+    while len(codebook) < size:
+        ends = np.cumsum(errors)
+        new = []
+        for t in range(min(max(1, len(codebook) // 4), size - len(codebook))):
+            words = philox4x32([len(codebook) + t, 0, 0, DRAWING], seed_key(seed))
+            target = (int(words[0]) | int(words[1]) << 32) * int(ends[-1]) >> 64
+            drawn = int(np.searchsorted(ends, target, side="right"))
+            new.append(blocks.rows[drawn] if ends[-1] else codebook[0])
+        codebook = np.concatenate([codebook, new])
+        errors = blocks.squares(codebook).min(1) * blocks.weights
+    return codebook
+
+
+def means(codebook: Rows, found: Statistics) -> Rows:
+    """Rounded half up; codewords without rows stay."""
+    weight = np.maximum(found.counts, 1)[:, None]
+    return np.where(found.counts[:, None] > 0, (2 * found.sums + weight) // (2 * weight), codebook)
+
+
+def annealed(codebook: Rows, found: Statistics, total: int, amplitude: int, step: int, seed: int) -> Rows:
+    """One and a half times the way to the means, and noise in proportion to the root of the mean squared error; in
+    1/256. The noise is a sum of four random bytes."""
+    rms = math.isqrt((found.error << 16) // (total * codebook.shape[1]))
+    weight = np.maximum(found.counts, 1)[:, None]
+    goal = (256 * found.sums + weight // 2) // weight
+    moved = 256 * codebook + ((goal - 256 * codebook) * 3 >> 1)
+    for j in range(len(codebook)):
+        for k in range(codebook.shape[1]):
+            word = int(philox4x32([j, k // 4, step, NOISE], seed_key(seed))[k % 4])
+            noise = sum(word >> shift & 255 for shift in (0, 8, 16, 24)) - 510
+            moved[j, k] += amplitude * rms * noise >> 16
+    return np.where(found.counts[:, None] > 0, np.clip((moved + 128) >> 8, 0, 255), codebook)
+
+
+def repaired(moved: Rows, codebook: Rows, blocks: Blocks, found: Statistics) -> Rows:
+    """Codewords without rows, in order, go to the worst rows of the codewords whose worst row is worst."""
+    dead = np.flatnonzero(found.counts == 0)
+    if len(dead) == 0:
+        return moved
+    levels, row = blocks.worst(codebook, found.indices)
+    order = np.argsort(-levels, kind="stable")[: len(dead)]
+    moved = moved.copy()
+    for j, giver in zip(dead, order, strict=True):
+        if levels[giver]:
+            moved[j] = blocks.rows[row[giver]]
+    return moved
+
+
+def survivors(codebook: Rows, counts: Rows, total: int, number: int) -> npt.NDArray[np.bool_]:
+    """All but `number` codewords: first those for which a merge with the nearest other one costs least error, less than
+    that one's own."""
+    squares = np.stack([((codebook - c) ** 2).sum(1) for c in codebook], 1)
+    np.fill_diagonal(squares, np.iinfo(np.int64).max)
+    nearest = squares.argmin(1)
+    light = counts >> max(0, total.bit_length() - 27)
+    both = light + light[nearest]
+    cost = 256 * light * light[nearest] // np.maximum(both, 1) * squares[np.arange(len(codebook)), nearest]
+    j = np.arange(len(codebook))
+    behind = ~((cost < cost[nearest]) | ((cost == cost[nearest]) & (j < nearest)))
+    stays = np.ones(len(codebook), bool)
+    stays[np.lexsort((j, cost, behind))[:number]] = False
+    return stays
+
+
+def lloyd(blocks: Blocks, codebook: Rows, most: int) -> tuple[Rows, int]:
+    """Plain steps with repairs until nothing changes, and how many they were."""
+    for step in range(most):
+        found = blocks.statistics(codebook)
+        moved = repaired(means(codebook, found), codebook, blocks, found)
+        if np.array_equal(moved, codebook):
+            return codebook, step + 1
+        codebook = moved
+    return codebook, most
+
+
+def split(blocks: Blocks, size: int) -> tuple[Rows, int]:
+    """From the mean of all, codewords are doubled, at last only the heaviest; and the steps."""
+    codebook, steps = np.zeros((1, blocks.rows.shape[1]), np.int64), 0
+    codebook = means(codebook, blocks.statistics(codebook))
+    while len(codebook) < size:
+        counts = blocks.statistics(codebook).counts
+        chosen = np.argsort(-counts, kind="stable")[: size - len(codebook)]
+        codebook[chosen] = np.minimum(codebook[chosen], 254)
+        codebook, more = lloyd(blocks, np.concatenate([codebook, codebook[chosen] + 1]), LEVEL_STEPS)
+        steps += more
+    return codebook, steps
+
+
+def train(
+    rows: Rows,
+    weights: Rows,
+    size: int,
+    *,
+    init: str = "k-means++",
+    max_iter: int = 100,
+    refine: int = 30,
+    seed: int = 0,
+) -> tuple[Rows, float, int]:
+    """The codebook in order of brightness, its mean squared error, and the steps."""
+    whole = Blocks(rows, weights)
+    large = min(size + size // 4, 65536) if refine else size
+    first, second = sample(whole, FIRST_SAMPLE * large, 0, seed), sample(whole, SECOND_SAMPLE * size, 1, seed)
+    codebook, steps = (seeded(first, large, seed), 0) if init == "k-means++" else split(first, large)
+    for step in range(refine * ROUND_STEPS):
+        turn, last = divmod(step, ROUND_STEPS)
+        blocks = first if 2 * turn < refine else second if 20 * turn < 17 * refine else whole
+        found = blocks.statistics(codebook)
+        left = refine * ROUND_STEPS - step
+        amplitude = 443 * left * left // (refine * ROUND_STEPS) ** 2
+        moved = annealed(codebook, found, blocks.total, amplitude, step, seed)
+        moved = repaired(moved, codebook, blocks, found)
+        part = min(max(10 * (turn + 1) - 2 * refine, 0), 5 * refine)
+        gone = len(codebook) - (large - (large - size) * part // (5 * refine))
+        if last == ROUND_STEPS - 1 and gone:
+            moved = moved[survivors(codebook, found.counts, blocks.total, gone)]
+        codebook, steps = moved, steps + 1
+    codebook, more = lloyd(whole, codebook, max_iter)
+    codebook = codebook[np.lexsort((*codebook.T[::-1], codebook.sum(1)))]
+    return codebook, whole.statistics(codebook).error / (whole.total * rows.shape[1]), steps + more
