@@ -174,9 +174,9 @@ def _in_bands(
     """Bands of rows, top to bottom, each loaded from `scan.overlap` rows above it on."""
     shape, out_bytes = (picture.height, picture.width), picture.width * dtype.itemsize
     device = session.new_array(shape, dtype) if picture.on_device else None
-    host = None if picture.on_device else runtime.HostResult(session, shape, dtype)
+    host = None if picture.on_device else picture.result(session, shape, dtype)
     row_bytes = max(scan.row_bytes, picture.width * picture.channels, out_bytes)
-    for row0, row1 in images.row_bands(picture.height, row_bytes, session, scan.rows):
+    for row0, row1 in images.row_bands(picture.height, row_bytes, session, scan.rows, picture):
         with session.scope() as band:
             origin = max(0, row0 - scan.overlap)
             image = picture.upload(session, band, origin, row1)

@@ -17,6 +17,7 @@ from clquant.dithering.phase_planes import MARGIN, PHASES, SIDE, PhasePlanes
 from clquant.dithering.registry import register_dither
 from clquant.dithering.search_steps import SearchPalette, ToggleSearch, bytes_per_row_of_cells
 from clquant.images import ImageLike, Picture
+from clquant.images.sinks import SinkResult
 from clquant.runtime import (
     Array,
     Buffer,
@@ -186,7 +187,7 @@ class _Searching:
         self._start = start
         self._halo = -(-passes * PHASES * (len(kernel) // 2) // SIDE) * SIDE
 
-    def run(self, progress: Progress, index_dtype: npt.DTypeLike) -> Array | HostResult:
+    def run(self, progress: Progress, index_dtype: npt.DTypeLike) -> Array | HostResult | SinkResult:
         """The indices, on the device or on their way to the host."""
         session, picture = self._session, self._picture
         result = _result(session, picture, index_dtype)
@@ -201,12 +202,14 @@ class _Searching:
         room = bytes_per_row_of_cells(self._picture.width, self._palette.space.dims)
         rows = (self._session.limits.max_alloc // room - 2 * MARGIN) * SIDE
         height = self._picture.height
+        if self._picture.lazy is not None:
+            rows = min(rows, self._picture.lazy.rows_at_once(room // SIDE, SIDE))
         if rows >= height:
             return [(0, height)]
         rows = max(rows - 2 * self._halo, SIDE)
         return [(row, min(row + rows, height)) for row in range(0, height, rows)]
 
-    def _search(self, band: tuple[int, int], result: Array | HostResult, progress: Progress) -> None:
+    def _search(self, band: tuple[int, int], result: Array | HostResult | SinkResult, progress: Progress) -> None:
         session, (row0, row1) = self._session, band
         first, last = max(row0 - self._halo, 0), min(row1 + self._halo, self._picture.height)
         layout = PhasePlanes(last - first, self._picture.width)
@@ -219,7 +222,7 @@ class _Searching:
                 if progress.wanted:
                     session.finish()
                 progress.report(step + 1, self._passes + 1)
-            if isinstance(result, HostResult):
+            if not isinstance(result, Array):
                 room = result.room(scope, row0, row1)
                 search.store(room, row0 - first, row1 - row0)
                 result.store(scope, row0, row1, room)
@@ -240,9 +243,9 @@ class _Searching:
         return rows
 
 
-def _result(session: Session, picture: Picture, dtype: npt.DTypeLike) -> Array | HostResult:
+def _result(session: Session, picture: Picture, dtype: npt.DTypeLike) -> Array | HostResult | SinkResult:
     shape = (picture.height, picture.width)
-    return session.new_array(shape, dtype) if picture.on_device else HostResult(session, shape, dtype)
+    return session.new_array(shape, dtype) if picture.on_device else picture.result(session, shape, dtype)
 
 
 register_dither("search", SearchDither().dither)

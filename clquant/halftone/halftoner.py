@@ -190,6 +190,8 @@ class PinwheelHalftoner(Estimator):
         dpi: float = ...,
         inches: float = ...,
         progress: runtime.ProgressCallback | None = ...,
+        out: Any = ...,
+        memory: Any = ...,
     ) -> npt.NDArray[Any]: ...
     def transform(
         self,
@@ -200,6 +202,8 @@ class PinwheelHalftoner(Estimator):
         dpi: float = 300.0,
         inches: float = 9.5,
         progress: runtime.ProgressCallback | None = None,
+        out: Any = None,
+        memory: Any = None,
     ) -> npt.NDArray[np.uint8] | runtime.Array:
         """Halftone a picture: each of gray, or red, green and blue by itself, alpha unchanged; or to the palette.
 
@@ -223,6 +227,10 @@ class PinwheelHalftoner(Estimator):
             takes them.
         progress : callable, optional
             Called with (rows done, rows), or with `refine` (passes done, passes); returning False stops the job.
+        out : object, optional
+            With ``shape`` and ``__setitem__`` (NumPy, zarr, h5py): gets the result; not for "bits" or device arrays.
+        memory : int or str, optional
+            Host memory that a lazy image (see `clquant.images.lazy`) may take, such as ``"1 GiB"``; default 512 MiB.
 
         Returns
         -------
@@ -243,9 +251,11 @@ class PinwheelHalftoner(Estimator):
         kind = params.choice("output", output, OUTPUTS)
         report = runtime.Progress(params.callback("progress", progress))
         passes = params.integer("refine", refine, 0, MOST_PASSES)
+        if passes and (out is not None or images.is_read_in_parts(image)):
+            raise runtime.InvalidArgument("refine is given with out or a lazy image; allowed: a picture in memory")
         if self.palette is not None:
             vector, palette = self._vector_settings(), as_palette(self.palette)
-            picture = read_picture(image)
+            picture = read_picture(image, out, memory)
             session = runtime.open_session(self.queue, images.device_arrays([picture]))
             if not passes:
                 return pinwheel_palette(session, picture, palette, vector, report)
@@ -253,7 +263,9 @@ class PinwheelHalftoner(Estimator):
             space = "linear" if vector.linear else vector.color_space
             return refined_entries(session, picture, start, palette, space, passes, (dpi, inches), report)
         settings = self._settings()
-        picture = read_picture(image)
+        picture = read_picture(image, out, memory)
+        if kind == "bits" and out is not None:
+            raise runtime.InvalidArgument("out is given for output='bits'; allowed: 'values' and 'levels'")
         if kind == "bits" and (picture.channels != 1 or settings.levels != 2):
             raise runtime.InvalidArgument(
                 f"output is 'bits' for {picture.channels} channels at {settings.levels} levels; "

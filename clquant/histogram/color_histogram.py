@@ -12,9 +12,10 @@ from clquant import params
 from clquant.histogram import file
 from clquant.histogram.counting import count_colors
 from clquant.histogram.merging import HostCounts, checked_total, codes_of, colors_of, is_partial, merged, summed
-from clquant.images import Picture, files, several
+from clquant.images import Picture, files, pieces, read_parts, several
 from clquant.images.batches import read_in_groups, session_of
 from clquant.images.folders import files_below
+from clquant.images.lazy import is_store
 from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback, reports_memory
 
 # Counts of parts that wait to be merged, in colours: 12 bytes each.
@@ -80,19 +81,26 @@ class ColorHistogram:
 
     @classmethod
     def of(
-        cls, images: Any, *, queue: CommandQueue | None = None, progress: ProgressCallback | None = None
+        cls,
+        images: Any,
+        *,
+        queue: CommandQueue | None = None,
+        progress: ProgressCallback | None = None,
+        memory: Any = None,
     ) -> ColorHistogram:
         """The histogram of an image, or of several together.
 
         Parameters
         ----------
         images : image, folder, or list, tuple or iterator of these
-            Whatever `clquant.images.read` takes; a folder stands for the pictures in it and below. Each file is read
-            when its turn comes.
+            Whatever `clquant.images.read` takes, lazy images too; a folder stands for the pictures in it and below.
+            Each file is read when its turn comes.
         queue : pyopencl.CommandQueue, optional
             Default: the device arrays' own, else the best device.
         progress : callable, optional
             Called with (done, total) images; returning False stops the job.
+        memory : int or str, optional
+            Host memory for the rows of a lazy image (see `clquant.images.lazy`), such as ``"1 GiB"``.
 
         Returns
         -------
@@ -114,17 +122,29 @@ class ColorHistogram:
         waiting: list[HostCounts] = []
         done = 0
 
-        def together(group: dict[int, Picture]) -> None:
-            nonlocal done
+        def count(pictures: list[Picture]) -> None:
             with session.scope() as scope:
-                counted = count_colors(session, scope, list(group.values()))
-                waiting.append(HostCounts.of(session, counted))
+                waiting.append(HostCounts.of(session, count_colors(session, scope, pictures)))
             if sum(len(part.codes) for part in waiting) > _MOST_WAITING:
                 waiting[:] = [merged(waiting)]
+
+        def together(group: dict[int, Picture]) -> None:
+            nonlocal done
+            count(list(group.values()))
             done += len(group)
             report.report(done, len(sources))
 
-        read_in_groups(sources, lambda _: True, together, lambda index, picture: together({index: picture}))
+        def in_pieces(_: int, picture: Picture) -> None:
+            nonlocal done
+            for piece in pieces(picture):
+                count([piece])
+            done += 1
+            report.report(done, len(sources))
+
+        def read_one(source: Any, argument: str) -> Picture:
+            return read_parts(source, memory=memory, argument=argument)
+
+        read_in_groups(sources, lambda picture: picture.lazy is None, together, in_pieces, read_one)
         return cls._from(merged(waiting))
 
     @property
@@ -260,7 +280,7 @@ def _expanded(sources: Any) -> list[Any]:
     """The images of a job, with the files of folders in their places."""
     found: list[Any] = []
     for source in sources if isinstance(sources, list | tuple) else [sources]:
-        is_folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)
+        is_folder = isinstance(source, str | os.PathLike) and os.path.isdir(source) and not is_store(source)
         found += files_below(os.fsdecode(source)) if is_folder else [source]
     if not found:
         raise InvalidArgument("images is empty; allowed: at least one image")

@@ -1,18 +1,7 @@
-"""Pictures as people hand them in: the input rules, files, uploads."""
+"""Pictures as people hand them in: the input rules (`clquant.images.input_rules`), files, uploads."""
 
-from clquant.images.picture import (
-    HostImage,
-    ImageLike,
-    Picture,
-    buffer_of,
-    device_arrays,
-    emit,
-    held,
-    read,
-    read_many,
-    row_bands,
-    several,
-)
+from clquant.images.input_rules import held, is_read_in_parts, pieces, read, read_many, read_parts, several
+from clquant.images.picture import HostImage, ImageLike, Picture, buffer_of, device_arrays, row_bands
 from clquant.images.picture_files import FORMATS, allow_formats
 
 __all__ = [
@@ -23,10 +12,12 @@ __all__ = [
     "allow_formats",
     "buffer_of",
     "device_arrays",
-    "emit",
     "held",
+    "is_read_in_parts",
+    "pieces",
     "read",
     "read_many",
+    "read_parts",
     "row_bands",
     "several",
 ]

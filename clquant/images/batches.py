@@ -37,11 +37,16 @@ def session_of(queue: CommandQueue | None, sources: Sequence[ImageLike]) -> Sess
     return open_session(queue, [source for source in sources if isinstance(source, Array)])
 
 
+def _read(source: ImageLike, argument: str) -> Picture:
+    return read(source, argument=argument)
+
+
 def read_in_groups(
     sources: Sequence[ImageLike],
     joins: Callable[[Picture], bool],
     together: Callable[[dict[int, Picture]], None],
     alone: Callable[[int, Picture], None],
+    read_one: Callable[[ImageLike, str], Picture] = _read,
 ) -> None:
     """Read images in order, each when those before it that do not wait for others are done.
 
@@ -55,6 +60,8 @@ def read_in_groups(
         that are taken as they are cost nothing.
     alone : callable
         Does one of the others.
+    read_one : callable
+        Reads an image, which errors call by the second argument.
 
     Raises
     ------
@@ -64,7 +71,7 @@ def read_in_groups(
     waiting: dict[int, Picture] = {}
     waiting_bytes = 0
     for index, source in enumerate(sources):
-        waiting_bytes += _take(index, source, joins, waiting, alone)
+        waiting_bytes += _take(index, read_one(source, f"images[{index}]"), source, joins, waiting, alone)
         if waiting_bytes >= MOST_BYTES:
             together(waiting)
             waiting, waiting_bytes = {}, 0
@@ -74,13 +81,13 @@ def read_in_groups(
 
 def _take(
     index: int,
+    picture: Picture,
     source: ImageLike,
     joins: Callable[[Picture], bool],
     waiting: dict[int, Picture],
     alone: Callable[[int, Picture], None],
 ) -> int:
-    """Read one image, and do it or let it wait: the bytes that it then holds. No other name keeps its pixels alive."""
-    picture = read(source, argument=f"images[{index}]")
+    """Do a picture or let it wait: the bytes that it then holds. No other name keeps its pixels alive."""
     if not joins(picture):
         alone(index, picture)
         return 0

@@ -13,14 +13,14 @@ from clquant.estimator import weights_of
 from clquant.histogram.color_histogram import ColorHistogram, counts_of
 from clquant.histogram.counting import count_colors
 from clquant.histogram.weights import checked_weights
-from clquant.images import ImageLike, Picture, device_arrays, read_many, several
+from clquant.images import ImageLike, Picture, device_arrays, is_read_in_parts, read_many, several
 from clquant.images.batches import listed, read_in_groups, session_of
 from clquant.kmeans.fit import Fit, Fitted
 from clquant.kmeans.params import KMeansParams
 from clquant.kmeans.small_images import batch_palettes, fits
 from clquant.palette.engine import PaletteEngine
 from clquant.palette.target_quality import Trial, shown_error
-from clquant.runtime import CommandQueue, Progress, ProgressCallback, open_session
+from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, open_session
 
 
 class KMeansPalette(PaletteEngine):
@@ -118,14 +118,21 @@ class KMeansPalette(PaletteEngine):
         self.queue = queue
 
     def fit(
-        self, images: Any, y: Any = None, sample_weight: Any = None, *, progress: ProgressCallback | None = None
+        self,
+        images: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        progress: ProgressCallback | None = None,
+        memory: Any = None,
     ) -> KMeansPalette:
         """Learn a palette from one image, or one that several share.
 
         Parameters
         ----------
         images : image, or list, tuple or iterator of images
-            Whatever `clquant.images.read` takes.
+            Whatever `clquant.images.read` takes; lazy ones (zarr, h5py, `numpy.memmap`, a TIFF in tiles) are counted in
+            parts, with the same result.
         y : None
             Ignored, as in scikit-learn's pipelines. (H, W) weights in its place are taken as `sample_weight`.
         sample_weight : array_like, device array, gray picture or its path, or a list of them, optional
@@ -133,6 +140,8 @@ class KMeansPalette(PaletteEngine):
             (see `clquant.histogram.weights.fixed_point_weights`).
         progress : callable, optional
             Called with (done, total) steps; returning False stops the job.
+        memory : int or str, optional
+            Host memory for the rows of a lazy image, such as ``"1 GiB"``; default 512 MiB.
 
         Returns
         -------
@@ -148,7 +157,13 @@ class KMeansPalette(PaletteEngine):
         StoppedError
             If `progress` returned False; what was learned before stands.
         """
-        return self._keep(self._fitted(images, weights_of(y, sample_weight), progress))
+        weights, sources = weights_of(y, sample_weight), several(images)
+        given = sources if isinstance(sources, list | tuple) else [sources]
+        if not any(is_read_in_parts(source) for source in given):
+            return self._keep(self._fitted(sources, weights, progress))
+        if weights is not None:
+            raise InvalidArgument("sample_weight is given with a lazy image; allowed: with images in memory")
+        return self.fit_histogram(ColorHistogram.of(sources, queue=self.queue, memory=memory), progress=progress)
 
     def _begin_fit(
         self, images: Any, sample_weight: Any, progress: ProgressCallback | None

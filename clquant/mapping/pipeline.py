@@ -13,6 +13,7 @@ from clquant import images, params
 from clquant.color import spaces
 from clquant.color.palette import Palette
 from clquant.images import ImageLike, Picture
+from clquant.images.sinks import SinkResult
 from clquant.mapping.palette_cache import open_palette
 from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.mapping.pixel_batch import PixelBatch
@@ -137,11 +138,11 @@ def _run(
     if colors:
         shape = (*shape, palette.colors.shape[1])
     dtype = np.dtype(np.uint8) if colors else palette.index_dtype
-    result: Array | HostResult
+    result: Array | HostResult | SinkResult
     if picture.on_device:
         result = session.new_array(shape, dtype)
     else:
-        result = room if room is not None and room.fits(shape, dtype) else HostResult(session, shape, dtype)
+        result = room if room is not None and room.fits(shape, dtype) else picture.result(session, shape, dtype)
     with session.scope() as scope, contextlib.ExitStack() as inside:
         picture = picture.send(session, scope)
         space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
@@ -162,7 +163,7 @@ def _run(
     return session.hand_over(result) if isinstance(result, Array) else result.array()
 
 
-def _store(band: Band, palette: Palette, write: Writer, colors: bool, result: Array | HostResult) -> None:
+def _store(band: Band, palette: Palette, write: Writer, colors: bool, result: Array | HostResult | SinkResult) -> None:
     """One band's part of the result."""
     if isinstance(result, Array) and not colors and result.size == band.count:
         write(band, images.buffer_of(result))

@@ -16,8 +16,9 @@ from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
 from clquant.dithering.registry import Ditherer, find_dither
 from clquant.estimator import Estimator, weights_of
-from clquant.images import ImageLike, Picture
+from clquant.images import ImageLike, Picture, read_parts
 from clquant.images import read as read_picture
+from clquant.images.sinks import Sink
 from clquant.mapping import lookup, pipeline
 from clquant.mapping.error import mean_squared_error
 from clquant.mapping.palette_on_device import METRICS
@@ -45,6 +46,8 @@ def predict(
     dither: Any = None,
     queue: CommandQueue | None = None,
     progress: ProgressCallback | None = None,
+    out: Any = None,
+    memory: Any = None,
 ) -> Any:
     """Palette indices of an image's pixels.
 
@@ -64,6 +67,12 @@ def predict(
     queue : pyopencl.CommandQueue, optional
     progress : callable, optional
         Called with (done, total) parts of the image; returning False stops the job.
+    out : object, optional
+        Gets the result instead of a new array, of an image that is not on the device: with ``shape`` and
+        ``__setitem__`` of rows (NumPy, zarr, h5py), of the result's shape and of a dtype that holds it.
+    memory : int or str, optional
+        Host memory that a lazy image (zarr, h5py, `numpy.memmap`, a TIFF in tiles; see `clquant.images.lazy`) may
+        take, such as ``"1 GiB"``; default 512 MiB.
 
     Returns
     -------
@@ -79,6 +88,7 @@ def predict(
         If `progress` returned False.
     """
     checked, ditherer = _checked(palette, color_space, metric, dither, progress)
+    image = read_parts(image, out=out, memory=memory)
     if ditherer is not None:
         return ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
     return pipeline.indices(image, checked, color_space, queue, progress, metric=metric)
@@ -94,6 +104,8 @@ def transform(
     dither: Any = None,
     queue: CommandQueue | None = None,
     progress: ProgressCallback | None = None,
+    out: Any = None,
+    memory: Any = None,
 ) -> Any:
     """An image in a palette's colours; arguments and errors as in `predict`.
 
@@ -104,7 +116,11 @@ def transform(
     """
     checked, ditherer = _checked(palette, color_space, metric, dither, progress)
     if ditherer is None:
-        return pipeline.colors(image, checked, color_space, queue, progress, metric=metric)
+        source = read_parts(image, out=out, memory=memory)
+        return pipeline.colors(source, checked, color_space, queue, progress, metric=metric)
+    image = read_parts(image, out=None if out is None else Sink(out, checked.colors), memory=memory)
+    if out is not None:
+        return ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
     chosen = ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
     return lookup.applied(chosen, checked, queue)
 
@@ -214,7 +230,15 @@ class PaletteEngine(Estimator, abc.ABC):
         vars(self).update(search.run())
         return self
 
-    def predict(self, image: ImageLike, dither: Any = None, *, progress: ProgressCallback | None = None) -> Any:
+    def predict(
+        self,
+        image: ImageLike,
+        dither: Any = None,
+        *,
+        progress: ProgressCallback | None = None,
+        out: Any = None,
+        memory: Any = None,
+    ) -> Any:
         """Indices into `palette_` of an image's pixels.
 
         Parameters
@@ -228,6 +252,12 @@ class PaletteEngine(Estimator, abc.ABC):
             or an object with a method `dither` (`OrderedDither`, `ErrorDiffusion`) choose a way to dither.
         progress : callable, optional
             Called with (done, total) parts of the image; returning False stops the job.
+        out : object, optional
+            Gets the result instead of a new array, of an image that is not on the device: with ``shape`` and
+            ``__setitem__`` of rows (NumPy, zarr, h5py), of the result's shape and of a dtype that holds it.
+        memory : int or str, optional
+            Host memory that a lazy image (zarr, h5py, `numpy.memmap`, a TIFF in tiles; see `clquant.images.lazy`) may
+            take, such as ``"1 GiB"``; default 512 MiB.
 
         Returns
         -------
@@ -246,14 +276,22 @@ class PaletteEngine(Estimator, abc.ABC):
         StoppedError
             If `progress` returned False.
         """
-        return predict(image, **self._given(dither, progress))
+        return predict(image, **self._given(dither, progress), out=out, memory=memory)
 
-    def transform(self, image: ImageLike, dither: Any = None, *, progress: ProgressCallback | None = None) -> Any:
+    def transform(
+        self,
+        image: ImageLike,
+        dither: Any = None,
+        *,
+        progress: ProgressCallback | None = None,
+        out: Any = None,
+        memory: Any = None,
+    ) -> Any:
         """The image in the colours of `palette_`.
 
         Parameters
         ----------
-        image, dither, progress
+        image, dither, progress, out, memory
             As `predict` takes them.
 
         Returns
@@ -265,7 +303,7 @@ class PaletteEngine(Estimator, abc.ABC):
         ------
         As `predict`.
         """
-        return transform(image, **self._given(dither, progress))
+        return transform(image, **self._given(dither, progress), out=out, memory=memory)
 
     def quantize(
         self, image: ImageLike, dither: Any = None, *, progress: ProgressCallback | None = None

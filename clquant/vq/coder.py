@@ -118,7 +118,7 @@ class BlockCoder:
                         search.run(band, row1 - row0, picture.width, images.buffer_of(result), offset)
                     progress.report(-(-row1 // shape.rows) * columns, rows * columns)
                 return session.hand_over(result)
-            whole = HostResult(session, (rows, columns), dtype)
+            whole = picture.result(session, (rows, columns), dtype)
             for row0, row1 in picture.parts(session, band_bytes(picture, shape), shape.rows):
                 with session.scope() as inner:
                     part = row0 // shape.rows, -(-row1 // shape.rows)

@@ -66,19 +66,6 @@ def test_bands_cover_the_rows_once(queue: runtime.CommandQueue, monkeypatch: pyt
     assert list(picture.bands(session, bytes_per_pixel=16, multiple_of=4))[:2] == [(0, 4), (4, 8)]
 
 
-def test_device_results_stay_on_the_device(queue: runtime.CommandQueue) -> None:
-    session = runtime.open_session(queue)
-    values = np.arange(6, dtype=np.uint16).reshape(2, 3)
-    with session.scope() as scope:
-        buffer = scope.copy_of(values)
-        on_host = images.emit(session, False, buffer, (2, 3), np.uint16)
-        on_device = images.emit(session, True, buffer, (2, 3), np.uint16)
-    assert isinstance(on_device, runtime.Array)
-    assert on_device.queue == queue
-    assert np.array_equal(on_host, values)
-    assert np.array_equal(on_device.get(), values)
-
-
 def test_bool_and_16_bit_and_float_by_the_stated_rules() -> None:
     assert images.read(np.array([[True, False]])).array.ravel().tolist() == [255, 0]
     sixteen = np.arange(65536, dtype=np.uint16).reshape(256, 256)

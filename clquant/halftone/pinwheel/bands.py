@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +16,20 @@ MAX_SIDE = 1 << 30  # kernels count a side's pixels in 32 bits, and those of the
 Band = tuple[int, int, int, int]
 
 
-def read_picture(image: images.ImageLike) -> Picture:
-    """`clquant.images.read`, of pictures that error diffusion takes.
+def read_picture(image: images.ImageLike, out: Any = None, memory: Any = None) -> Picture:
+    """`clquant.images.read_parts`, of pictures that error diffusion takes.
+
+    Parameters
+    ----------
+    image, out, memory
+        As `clquant.images.read_parts` takes them.
 
     Raises
     ------
     InvalidArgument
-        If a side is above `MAX_SIDE`; else as `clquant.images.read`.
+        If a side is above `MAX_SIDE`; else as `clquant.images.read_parts`.
     """
-    picture = images.read(image)
+    picture = images.read_parts(image, out=out, memory=memory)
     if max(picture.height, picture.width) > MAX_SIDE:
         raise runtime.InvalidArgument(
             f"image has {picture.height} x {picture.width} pixels; allowed: up to {MAX_SIDE} a side"

@@ -338,7 +338,7 @@ def halftone(
             job.run(scope, image, target, picture, whole, channels)
             report.report(picture.height, picture.height)
             return session.hand_over(device)
-        host = runtime.HostResult(session, (picture.height, row_bytes), np.uint8)
+        host = picture.result(session, picture.shape, np.uint8)
         least = job.least_rows(picture.width, channels)
         for rows in block_bands(picture, row_bytes, EDGE_BYTES * channels, settings.block_size, session, least):
             with session.scope() as band:
@@ -350,4 +350,4 @@ def halftone(
                 job.run(band, image, output, picture, rows, channels)
                 host.store(band, rows[2], rows[3], output, (rows[2] - rows[0]) * row_bytes)
             report.report(rows[3], picture.height)
-        return host.array().reshape(picture.shape)
+        return host.array()

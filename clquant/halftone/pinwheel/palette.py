@@ -86,7 +86,7 @@ def pinwheel_palette(
     """
     size = palette.index_dtype.itemsize
     shape = (picture.height, picture.width)
-    result: Any = None if picture.on_device else runtime.HostResult(session, shape, palette.index_dtype)
+    result: Any = None if picture.on_device else picture.result(session, shape, palette.index_dtype)
     by_paths = _takes_paths(session, picture, palette, settings)
     space = spaces.space(settings.color_space, palette.has_alpha or picture.channels == 4)
     searches = max(picture.pixels, COLORS if by_paths else 0)

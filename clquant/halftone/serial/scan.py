@@ -148,9 +148,9 @@ def _in_bands(
     """Bands of whole tiles, top to bottom; the last row's errors of one are the first of the next."""
     shape, out_bytes = (picture.height, picture.width), picture.width * dtype.itemsize
     device = session.new_array(shape, dtype) if picture.on_device else None
-    host = None if picture.on_device else runtime.HostResult(session, shape, dtype)
+    host = None if picture.on_device else picture.result(session, shape, dtype)
     row_bytes = max(scan.row_bytes, picture.width * picture.channels, out_bytes)
-    for row0, row1 in row_bands(picture.height, row_bytes, session, scan.rows):
+    for row0, row1 in row_bands(picture.height, row_bytes, session, scan.rows, picture):
         count = row1 - row0
         with session.scope() as band:
             image = picture.upload(session, band, row0, row1)

@@ -1,0 +1,279 @@
+"""What people hold -> device buffers, and back.
+
+The rules, for every engine:
+
+- uint8 arrays (H, W), (H, W, 3) and (H, W, 4) are taken as they are, of any strides; (H, W, 1) counts as (H, W).
+- bool becomes 0 and 255; uint16 becomes round(v / 257), with a warning if no value is above 255; floats must lie in
+  0..1 and become round(255 v), half up; other integers must lie in 0..255. Every other dtype is refused.
+- Arrays of other libraries, masked arrays, bytes and file objects: see `clquant.images.foreign`.
+- Files and PIL images: EXIF orientation is applied; an embedded ICC profile of an RGB picture is converted to sRGB
+  where Pillow can; 1, L, RGB and RGBA keep their channels, but a file of gray or RGB that names one value as
+  transparent (PNG, GIF) becomes RGBA; P becomes RGBA if it has transparency, else RGB; LA, PA, La and RGBa become RGBA;
+  CMYK, YCbCr, LAB and HSV become RGB as Pillow converts them; 16-bit gray becomes round(v / 257), of 16-bit colour
+  Pillow reads the high byte; 32-bit modes I and F are refused unless an I picture's values fit 16 bits. Of several
+  frames the first is read.
+- Files are read in the formats of `clquant.images.FORMATS`, whatever their names say; others must be named, with
+  `allow_formats` or in `CLQUANT_FORMATS`. More than 2^29 pixels, or more than Pillow's `MAX_IMAGE_PIXELS` allows where
+  the application has set it, or than a file's bytes can hold, are refused before they are decoded.
+- A device array must be uint8 of the shapes above, of any strides; its result stays on the device, on the same queue.
+- A picture without pixels is refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+
+from clquant.images import decode, foreign, lazy
+from clquant.images.lazy import LazyRows
+from clquant.images.picture import ImageLike, Picture
+from clquant.images.sinks import Sink
+from clquant.images.strided import packed
+from clquant.params import shown
+from clquant.runtime import Array, InvalidArgument, InvalidType
+
+
+def read_parts(source: ImageLike, *, out: Any = None, memory: Any = None, argument: str = "image") -> Picture:
+    """As `read`, for jobs that work on bands: a picture elsewhere stays there, and results may go into `out`.
+
+    Parameters
+    ----------
+    source : image, or a lazy picture
+        See `clquant.images.lazy`: zarr, h5py, `numpy.memmap`, the path of a zarr or of a TIFF in tiles.
+    out : object, optional
+        With ``shape`` and ``__setitem__``: gets the result, of a picture that is not on the device.
+    memory : int or str, optional
+        Host memory that the job may take for a lazy picture, such as ``"1 GiB"``; default 512 MiB.
+    argument : str
+        The argument's name in error messages.
+
+    Returns
+    -------
+    Picture
+
+    Raises
+    ------
+    InvalidType, InvalidArgument, FileError
+        As `read`; if `out` or `memory` is not allowed.
+    """
+    bound = lazy.memory_bytes(memory)
+    if isinstance(source, str | os.PathLike):
+        opened = lazy.opened(os.fsdecode(source))
+        source = source if opened is None else opened
+    if not isinstance(source, Picture) and lazy.is_lazy(source):
+        gray, channels = _check_shape(tuple(int(side) for side in source.shape), argument, 4)
+        rows = LazyRows(source, argument, bound)
+        picture = Picture(rows.height, rows.width, channels, gray, lazy=rows)
+    else:
+        picture = read(source, argument=argument)
+    if out is None:
+        return picture
+    if picture.on_device:
+        raise InvalidArgument("out is given with a device array; allowed: without out, the result stays on the device")
+    return dataclasses.replace(picture, sink=out if isinstance(out, Sink) else Sink(out))
+
+
+def is_read_in_parts(source: ImageLike) -> bool:
+    """Whether `read_parts` leaves an image where it is.
+
+    Parameters
+    ----------
+    source : image
+    """
+    if isinstance(source, str | os.PathLike):
+        return lazy.opened(os.fsdecode(source)) is not None
+    return not isinstance(source, Picture) and lazy.is_lazy(source)
+
+
+def pieces(picture: Picture) -> Iterator[Picture]:
+    """A picture as pictures in memory, from top to bottom; one that is in memory is the only piece.
+
+    Parameters
+    ----------
+    picture : Picture
+
+    Yields
+    ------
+    Picture
+        Of a lazy picture as many rows as its bound on memory allows.
+
+    Raises
+    ------
+    FileError, InvalidArgument, InvalidType
+        If rows cannot be read.
+    """
+    if picture.lazy is None:
+        yield picture
+        return
+    rows = picture.lazy.rows_at_once(0)
+    for row in range(0, picture.height, rows):
+        array = picture.lazy.rows(row, min(row + rows, picture.height))
+        yield dataclasses.replace(picture, height=len(array), array=array, lazy=None)
+
+
+def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4) -> Picture:
+    """Read what a person holds by the rules at the head of this module.
+
+    Parameters
+    ----------
+    source : path-like, PIL image, ndarray, pyopencl.array.Array, array of another library, bytes or binary file
+        Or a `Picture` that was read by the same rules, which is given back.
+    argument : str
+        The argument's name in error messages.
+    max_channels : int
+        4, or more for engines that take multi-band arrays; then every C up to it is allowed.
+
+    Returns
+    -------
+    Picture
+
+    Raises
+    ------
+    InvalidType
+        If it is none of these, or of a dtype or mode that is refused.
+    InvalidArgument
+        If the shape or the values are refused.
+    FileError
+        If a file cannot be read, is damaged, or claims more than 2^29 pixels.
+    """
+    if isinstance(source, Picture):
+        return source
+    if isinstance(source, Array):
+        return _from_device(source, argument, max_channels)
+    try:
+        array = _to_array(source, argument)
+        gray, channels = _check_shape(array.shape, argument, max_channels)
+        height, width = array.shape[:2]
+        packed = np.ascontiguousarray(array).reshape(height, width, channels)
+    except MemoryError as error:
+        raise InvalidArgument(f"{argument} is {shown(source)}, which needs more memory than there is") from error
+    return Picture(height, width, channels, gray, array=packed)
+
+
+def _to_array(source: Any, argument: str) -> npt.NDArray[np.uint8]:
+    masked = sys.modules.get("numpy.ma")  # which takes a while to import
+    if masked is not None and isinstance(source, masked.MaskedArray):
+        _check_shape(source.shape, argument, 4)
+        filled = decode.to_uint8(source.filled(0), argument)
+        return foreign.with_mask_as_alpha(source, filled)
+    if isinstance(source, np.ndarray):
+        return decode.to_uint8(source, argument)
+    if isinstance(source, str | os.PathLike):
+        if lazy.is_store(source):
+            stored: Any = lazy.opened(os.fsdecode(source))
+            return decode.to_uint8(np.asarray(stored[...]), argument)
+        return decode.from_file(os.fspath(source), argument)
+    if isinstance(source, PIL.Image.Image):
+        return decode.from_pil(source, argument)
+    array = foreign.as_array(source, argument)
+    if array is not None:
+        return decode.to_uint8(array, argument)
+    data = foreign.encoded(source, argument)
+    if data is not None:
+        return decode.from_bytes(data, argument)
+    raise InvalidType(
+        f"{argument} is a {type(source).__name__}; allowed: a path, a PIL image, an array of NumPy, a device or any "
+        "library with __array__ or __dlpack__, bytes or a binary file"
+    )
+
+
+def held(source: Any, argument: str = "image") -> Any:
+    """What an iterator gave, safe from its next step: PIL images are read now, arrays copied, the rest is as it was.
+
+    ``PIL.ImageSequence.Iterator`` gives one image again and again, and moves it to another frame each time; readers of
+    videos give one array again and again.
+
+    Parameters
+    ----------
+    source : image
+    argument : str
+        The argument's name in error messages.
+
+    Returns
+    -------
+    Picture, ndarray, or `source` itself
+
+    Raises
+    ------
+    InvalidType, InvalidArgument, FileError
+        As `read`.
+    """
+    if isinstance(source, np.ndarray):
+        return source.copy()
+    return read(source, argument=argument) if isinstance(source, PIL.Image.Image) else source
+
+
+def several(source: Any, argument: str = "images") -> Any:
+    """A list of what an iterator gives (a generator, ``Path.glob``), and anything else as it is.
+
+    Parameters
+    ----------
+    source : image, or list, tuple or iterator of images
+    argument : str
+
+    Returns
+    -------
+    list, or `source` itself
+
+    Raises
+    ------
+    InvalidType, InvalidArgument, FileError
+        As `read`, naming ``argument[i]``: what the iterator gives is made safe from its next step (see `held`).
+    """
+    if not isinstance(source, Iterator) or hasattr(source, "read"):
+        return source
+    return [held(one, f"{argument}[{i}]") for i, one in enumerate(source)]
+
+
+def read_many(
+    source: ImageLike | Sequence[ImageLike], *, argument: str = "images", max_channels: int = 4
+) -> list[Picture]:
+    """Read one picture, or a list or tuple of them.
+
+    Parameters
+    ----------
+    source : image or list or tuple of images
+    argument : str
+    max_channels : int
+
+    Returns
+    -------
+    list of Picture
+
+    Raises
+    ------
+    InvalidArgument
+        If the list is empty; else as `read`, naming ``argument[i]``.
+    """
+    if not isinstance(source, list | tuple):
+        return [read(source, argument=argument, max_channels=max_channels)]
+    if not source:
+        raise InvalidArgument(f"{argument} is empty; allowed: at least one image")
+    return [read(s, argument=f"{argument}[{i}]", max_channels=max_channels) for i, s in enumerate(source)]
+
+
+def _check_shape(shape: tuple[int, ...], argument: str, max_channels: int) -> tuple[bool, int]:
+    bands = "3 or 4" if max_channels == 4 else f"1 to {max_channels}"
+    gray = len(shape) == 2 or (len(shape) == 3 and shape[2] == 1)
+    allowed_channels = {1, 3, 4} if max_channels == 4 else set(range(1, max_channels + 1))
+    if len(shape) not in (2, 3) or (not gray and shape[2] not in allowed_channels):
+        raise InvalidArgument(f"{argument} has the shape {shape}; allowed: (H, W) or (H, W, C) with C {bands}")
+    if 0 in shape:
+        raise InvalidArgument(f"{argument} has the shape {shape}, so no pixels; allowed: at least one pixel")
+    return gray, 1 if gray else shape[2]
+
+
+def _from_device(source: Array, argument: str, max_channels: int) -> Picture:
+    if source.dtype != np.uint8:
+        raise InvalidType(f"{argument} is a device array of {source.dtype}; allowed: uint8")
+    gray, channels = _check_shape(source.shape, argument, max_channels)
+    if not source.flags.c_contiguous:
+        source = packed(source)
+    return Picture(source.shape[0], source.shape[1], channels, gray, device_array=source)

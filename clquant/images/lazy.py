@@ -1,0 +1,193 @@
+"""Pictures that are read row by row while a job goes on: zarr, h5py, `numpy.memmap`, tiled TIFF.
+
+A lazy picture is anything with ``shape``, ``dtype`` and ``__getitem__`` that is no array in memory. A job asks for
+bands of rows from top to bottom; the next band is read by a thread while the device works on this one. Results are the
+same bits as of the whole picture in memory.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import math
+import os
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import params
+from clquant.images import decode
+from clquant.params import shown
+from clquant.runtime import Array, FileError, InvalidArgument
+
+# Host memory of a job on a lazy picture, unless the caller names another bound.
+DEFAULT_MEMORY = 512 << 20
+# Bands that are in memory at a time: two that were read, one converted, and as much again on the device and of results.
+BANDS_IN_MEMORY = 6
+_UNITS = {"b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+# What arrays in memory have, those of other libraries and on other devices too.
+_IN_MEMORY = ("__dlpack__", "__array_interface__", "__cuda_array_interface__", "dims")
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*\Z")
+
+
+def memory_bytes(memory: Any) -> int:
+    """A bound on host memory, in bytes.
+
+    Parameters
+    ----------
+    memory : None, int or str
+        Bytes, or a text such as ``"1 GiB"`` or ``"500 MB"``; None is `DEFAULT_MEMORY`. At least 1 MiB.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        If it is anything else.
+    """
+    if memory is None:
+        return DEFAULT_MEMORY
+    if isinstance(memory, str):
+        match = _SIZE.match(memory)
+        if match is None or match[2].lower() not in _UNITS:
+            raise InvalidArgument(f"memory is {shown(memory)}; allowed: bytes, or a text such as '1 GiB'")
+        memory = int(float(match[1]) * _UNITS[match[2].lower()])
+    return params.integer("memory", memory, 1 << 20)
+
+
+def is_lazy(source: Any) -> bool:
+    """Whether a picture should be read in parts: it has rows, and is no array in memory."""
+    if isinstance(source, np.memmap):
+        return True
+    if isinstance(source, np.ndarray | Array) or any(hasattr(source, name) for name in _IN_MEMORY):
+        return False
+    return all(hasattr(source, name) for name in ("shape", "dtype", "__getitem__", "ndim"))
+
+
+class LazyRows:
+    """Rows of a picture elsewhere, as uint8 by the rules of `clquant.images`.
+
+    Parameters
+    ----------
+    source : object
+        With ``shape`` (H, W) or (H, W, C), ``dtype`` and ``__getitem__`` of slices; ``chunks``, if it has them, say in
+        what pieces it is stored.
+    argument : str
+        Its name in error messages.
+    memory : int
+        Bytes of host memory that the job may take.
+    """
+
+    def __init__(self, source: Any, argument: str, memory: int) -> None:
+        self._source = source
+        self._argument = argument
+        self._ahead: tuple[int, int, concurrent.futures.Future[npt.NDArray[np.uint8]]] | None = None
+        self._reader = concurrent.futures.ThreadPoolExecutor(1, "clquant-read")
+        self.height, self.width = (int(side) for side in source.shape[:2])
+        self.channels = int(source.shape[2]) if len(source.shape) == 3 else 1
+        self._item = np.dtype(source.dtype).itemsize
+        self.memory = memory
+        chunks = getattr(source, "chunks", None)
+        self.chunk_rows = int(chunks[0]) if chunks and isinstance(chunks[0], int) else 1
+
+    def rows_at_once(self, out_row_bytes: int, multiple_of: int = 1) -> int:
+        """Rows of a band, so that memory stays bounded; whole chunks if that leaves a band at least one.
+
+        Parameters
+        ----------
+        out_row_bytes : int
+            Of the job's largest buffer for a row besides the picture's own.
+        multiple_of : int
+        """
+        row_bytes = max(self.width * self.channels * self._item, out_row_bytes, 1)
+        most = max(self.memory // (BANDS_IN_MEMORY * row_bytes), 1)
+        whole = math.lcm(self.chunk_rows, multiple_of)
+        step = whole if whole <= most else multiple_of
+        return int(max(most // step * step, multiple_of))
+
+    def rows(self, row0: int, row1: int) -> npt.NDArray[np.uint8]:
+        """Rows ``row0..row1``, (rows, W, C) uint8, C-contiguous; the rows after them are begun to be read.
+
+        Raises
+        ------
+        FileError
+            If the source fails.
+        InvalidArgument, InvalidType
+            If its values are not allowed.
+        """
+        ahead, self._ahead = self._ahead, None
+        found = ahead[2].result() if ahead is not None and ahead[:2] == (row0, row1) else self._read(row0, row1)
+        after = min(2 * row1 - row0, self.height)
+        if after > row1:
+            self._ahead = (row1, after, self._reader.submit(self._read, row1, after))
+        return found
+
+    def _read(self, row0: int, row1: int) -> npt.NDArray[np.uint8]:
+        try:
+            values = np.asarray(self._source[row0:row1])
+        except Exception as error:  # storage fails in many ways
+            raise FileError(f"{self._argument}: cannot read rows {row0} to {row1 - 1}: {error}") from error
+        if values.shape[:2] != (row1 - row0, self.width):
+            raise FileError(f"{self._argument}: rows {row0} to {row1 - 1} have the shape {values.shape}")
+        converted = decode.to_uint8(values, self._argument)
+        return np.ascontiguousarray(converted).reshape(row1 - row0, self.width, self.channels)
+
+
+def opened(path: str) -> Any | None:
+    """A zarr array or a tiled TIFF behind a path, to be read lazily; None for every other path.
+
+    Parameters
+    ----------
+    path : str
+        A folder with a zarr array (or an OME-Zarr pyramid, whose first level is taken), or a TIFF in tiles.
+
+    Raises
+    ------
+    FileError
+        If it is one of these and cannot be read, or the package that reads it is not installed.
+    """
+    if is_store(path):
+        return _zarr_array(path)
+    if os.path.splitext(path)[1].lower() in (".tif", ".tiff", ".btf", ".svs") and os.path.isfile(path):
+        return _tiled_tiff(path)
+    return None
+
+
+def is_store(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a folder with a zarr array or group.
+
+    Parameters
+    ----------
+    path : path_like
+    """
+    return any(os.path.exists(os.path.join(path, name)) for name in ("zarr.json", ".zarray", ".zgroup"))
+
+
+def _zarr_array(store: Any, what: str = "") -> Any:
+    what = what or repr(store)
+    try:
+        import zarr  # an extra
+    except ImportError as error:
+        raise FileError(f"cannot read {what}: zarr is not installed (pip install clquant[large])") from error
+    try:
+        found = zarr.open(store, mode="r")
+        return found["0"] if not hasattr(found, "dtype") else found
+    except Exception as error:
+        raise FileError(f"cannot read {what}: {error}") from error
+
+
+def _tiled_tiff(path: str) -> Any | None:
+    """The first page in tiles of a TIFF; None for strips, which Pillow reads, and without tifffile and zarr."""
+    try:
+        import tifffile  # an extra
+        import zarr  # noqa: F401
+    except ImportError:
+        return None
+    try:
+        with tifffile.TiffFile(path) as file:
+            page: Any = file.pages[0]
+            if not page.is_tiled or page.photometric.name not in ("RGB", "MINISBLACK") or page.planarconfig.value != 1:
+                return None
+        store = tifffile.imread(path, aszarr=True, level=0)
+    except Exception as error:
+        raise FileError(f"cannot read {path!r}: {error}") from error
+    return _zarr_array(store, repr(path))

@@ -1,0 +1,149 @@
+"""Where results of bands go: arrays of the caller's, or anything that takes slices of rows."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.params import shown
+from clquant.runtime import Buffer, FileError, InvalidArgument, InvalidType, Scope, Session
+
+
+class Sink:
+    """The caller's `out`.
+
+    Parameters
+    ----------
+    out : object
+        With ``shape`` and ``__setitem__`` of rows: a NumPy array, `numpy.memmap`, zarr or h5py.
+    colors : ndarray, optional
+        (n, 3 or 4) uint8: rows of palette indices are written as these colours.
+    """
+
+    def __init__(self, out: Any, colors: npt.NDArray[np.uint8] | None = None) -> None:
+        if not hasattr(out, "__setitem__") or not hasattr(out, "shape"):
+            raise InvalidType(f"out is {shown(out)}; allowed: an array, or anything with shape and __setitem__")
+        self._out = out
+        self._colors = colors
+        chunks = getattr(out, "chunks", None)
+        self.chunk_rows = int(chunks[0]) if chunks and isinstance(chunks[0], int) else 1
+
+    def checked(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Sink:
+        """This sink, whose shape and dtype fit the result's.
+
+        Raises
+        ------
+        InvalidArgument
+            If they do not.
+        """
+        if self._colors is not None:
+            shape, dtype = (*shape, self._colors.shape[1]), self._colors.dtype
+        given = tuple(int(side) for side in self._out.shape)
+        if given != shape or not np.can_cast(dtype, getattr(self._out, "dtype", dtype), "safe"):
+            kind = getattr(self._out, "dtype", "no dtype")
+            raise InvalidArgument(f"out has shape {given} and dtype {kind}; allowed: {shape} and {dtype}")
+        return self
+
+    def write(self, begin: int, end: int, rows: npt.NDArray[Any]) -> None:
+        """Write some rows.
+
+        Raises
+        ------
+        FileError
+            If what is behind `out` refuses them.
+        """
+        try:
+            self._out[begin:end] = rows if self._colors is None else self._colors[rows]
+        except Exception as error:  # storage fails in many ways
+            raise FileError(f"out: cannot write rows {begin} to {end - 1}: {error}") from error
+
+    @property
+    def target(self) -> Any:
+        """The caller's object."""
+        return self._out
+
+
+class SinkResult:
+    """What `runtime.HostResult` is for a new array, for a `Sink`: rows are written by a thread, in their order.
+
+    Parameters
+    ----------
+    session : Session
+    shape : tuple of int
+    dtype : dtype_like
+    sink : Sink
+
+    Raises
+    ------
+    InvalidArgument
+        If the sink does not fit.
+    """
+
+    is_pinned = False
+
+    def __init__(self, session: Session, shape: tuple[int, ...], dtype: npt.DTypeLike, sink: Sink) -> None:
+        self._session = session
+        self._shape, self._dtype = shape, np.dtype(dtype)
+        self._sink = sink.checked(shape, self._dtype)
+        self._writer = concurrent.futures.ThreadPoolExecutor(1, "clquant-write")
+        self._writing: concurrent.futures.Future[None] | None = None
+
+    def fits(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> bool:
+        """Whether results have this shape and type.
+
+        Parameters
+        ----------
+        shape : tuple of int
+        dtype : dtype_like
+        """
+        return (shape, np.dtype(dtype)) == (self._shape, self._dtype)
+
+    def room(self, scope: Scope, begin: int, end: int) -> Buffer:
+        """A buffer that is to be filled with some rows and given to `store`.
+
+        Parameters
+        ----------
+        scope : Scope
+        begin, end : int
+        """
+        return scope.empty((end - begin) * int(np.prod(self._shape[1:])) * self._dtype.itemsize)
+
+    def store(self, scope: Scope, begin: int, end: int, buffer: Buffer, offset: int = 0) -> None:  # noqa: ARG002
+        """Write what a buffer holds after everything queued so far; what was written before is awaited.
+
+        Parameters
+        ----------
+        scope : Scope
+        begin, end : int
+        buffer : pyopencl.Buffer
+        offset : int
+            Bytes into the buffer.
+
+        Raises
+        ------
+        FileError
+            If the rows before could not be written.
+        """
+        rows = self._session.download(buffer, (end - begin, *self._shape[1:]), self._dtype, offset)
+        self._await()
+        self._writing = self._writer.submit(self._sink.write, begin, end, rows)
+
+    def array(self) -> Any:
+        """The caller's object, once everything is written.
+
+        Raises
+        ------
+        FileError
+            If something could not be.
+        """
+        self._await()
+        self._writer.shutdown()
+        return self._sink.target
+
+    def _await(self) -> None:
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
