@@ -11,6 +11,7 @@ import concurrent.futures
 import math
 import os
 import re
+import weakref
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,18 @@ class LazyRows:
         return np.ascontiguousarray(converted).reshape(row1 - row0, self.width, self.channels)
 
 
+class _Tiff:
+    """The array of a TIFF, whose file is closed when nobody holds the array any more."""
+
+    def __init__(self, array: Any, store: Any) -> None:
+        self._array = array
+        self.shape, self.dtype, self.ndim, self.chunks = array.shape, array.dtype, array.ndim, array.chunks
+        weakref.finalize(self, store.close)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._array[key]
+
+
 def opened(path: str) -> Any | None:
     """A zarr array or a tiled TIFF behind a path, to be read lazily; None for every other path.
 
@@ -190,4 +203,4 @@ def _tiled_tiff(path: str) -> Any | None:
         store = tifffile.imread(path, aszarr=True, level=0)
     except Exception as error:
         raise FileError(f"cannot read {path!r}: {error}") from error
-    return _zarr_array(store, repr(path))
+    return _Tiff(_zarr_array(store, repr(path)), store)

@@ -113,13 +113,29 @@ class SpatialPalette(PaletteEngine):
         self.palette_ = SpatialFit(self, several(images), weights_of(y, sample_weight), progress).run()
         return self
 
-    def predict(self, image: ImageLike, dither: Any = "search", *, progress: ProgressCallback | None = None) -> Any:
+    def predict(
+        self,
+        image: ImageLike,
+        dither: Any = "search",
+        *,
+        progress: ProgressCallback | None = None,
+        out: Any = None,
+        memory: Any = None,
+    ) -> Any:
         """As `PaletteEngine.predict`, by search where no other way is named; None maps to the nearest colours."""
-        return super().predict(image, dither, progress=progress)
+        return super().predict(image, dither, progress=progress, out=out, memory=memory)
 
-    def transform(self, image: ImageLike, dither: Any = "search", *, progress: ProgressCallback | None = None) -> Any:
+    def transform(
+        self,
+        image: ImageLike,
+        dither: Any = "search",
+        *,
+        progress: ProgressCallback | None = None,
+        out: Any = None,
+        memory: Any = None,
+    ) -> Any:
         """As `PaletteEngine.transform`, by search where no other way is named; None maps to the nearest colours."""
-        return super().transform(image, dither, progress=progress)
+        return super().transform(image, dither, progress=progress, out=out, memory=memory)
 
     def quantize(
         self, image: ImageLike, dither: Any = "search", *, progress: ProgressCallback | None = None

@@ -12,13 +12,14 @@ import numpy.typing as npt
 import pyopencl.array
 import pytest
 import tifffile
-import zarr
 from hypothesis import given, settings
 
 import clquant
 from clquant import images, runtime
 from clquant.images import lazy
 from clquant.palette.engine import predict, transform
+
+zarr = pytest.importorskip("zarr", minversion="3")  # needs Python 3.11
 
 SIX = clquant.Palette([(0, 0, 0), (255, 255, 255), (0, 160, 0), (0, 0, 255), (255, 0, 0), (90, 90, 90)])
 DITHERS = (None, "blue-noise", "floyd-steinberg", "atkinson", "leaky", "pinwheel", "search")
