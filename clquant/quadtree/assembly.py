@@ -74,14 +74,14 @@ class Decomposition:
     stops: Mapping[int, npt.NDArray[np.bool_]] = field(default_factory=dict)
 
 
-def _buffer_bytes(job: Job, height: int, width: int) -> list[int]:
-    """Bytes of the greatest buffers that a subtree of so many pixels may need, whatever its pixels hold."""
+def _buffer_bytes(job: Job, height: int, width: int, leaves: int | None = None) -> list[int]:
+    """Bytes of the greatest buffers that a subtree of so many pixels needs, for so many leaves or as many as can be."""
     channels = job.picture.channels
     bands = job.criterion.bands(channels)
     low = 4 * bands * (cells(height, width, 1) + cells(height, width, 2)) if job.levels else 0
-    most_leaves = cells(height, width, job.criterion.floor_level)
-    records = most_leaves * record_dtype(channels, False).itemsize
-    sums = 8 * channels * most_leaves if job.leaf_sums else 0
+    listed = cells(height, width, job.criterion.floor_level) if leaves is None else leaves
+    records = listed * record_dtype(channels, False).itemsize
+    sums = 8 * channels * listed if job.leaf_sums else 0
     stats = 8 * bands * sum(cells(height, width, level) for level in range(3, MAX_TILE_LEVEL + 1))
     return [height * width * channels, low, records, sums, sums, stats, cells(height, width, 2)]
 
@@ -91,17 +91,18 @@ def _room(session: runtime.Session) -> int:
     return session.limits.global_memory * 4 // 5
 
 
+def _fits(session: runtime.Session, needed: list[int]) -> bool:
+    """Whether the device has room for buffers of so many bytes, which kernels address by 32 bits."""
+    return max(needed) <= min(session.limits.max_alloc, (1 << 32) - 1) and sum(needed) <= _room(session)
+
+
 def subtree_level(session: runtime.Session, job: Job) -> int:
-    """Level of the subtrees that the device has room for; the root's level where the whole picture fits."""
+    """Level of the subtrees that the device has room for, whatever the picture holds."""
     height, width = job.picture.height, job.picture.width
     level = root_level(height, width)
-    room = _room(session)
-    if 64 * (job.picture.channels + 1) * height * width <= min(session.limits.max_alloc, room, (1 << 32) - 1):
-        return level  # more than all buffers together
     while level > LEAST_LEVEL:
         side = 1 << level
-        needed = _buffer_bytes(job, min(side, height), min(side, width))
-        if max(needed) <= min(session.limits.max_alloc, (1 << 32) - 1) and sum(needed) <= room:
+        if _fits(session, _buffer_bytes(job, min(side, height), min(side, width))):
             break
         level -= 1
     return level
@@ -144,15 +145,17 @@ def decompose(session: runtime.Session, job: Job, progress: runtime.Progress) ->
         If the progress callback returned False.
     """
     picture = job.picture
-    level = subtree_level(session, job)
-    if level == root_level(picture.height, picture.width):
+    height, width = picture.height, picture.width
+    if _fits(session, _buffer_bytes(job, height, width, leaves=0)):
         with session.scope() as scope:
-            region = _region(scope, picture, 0, 0, level, None)
+            region = _region(scope, picture, 0, 0, root_level(height, width), None)
             with _subtree(session, scope, job, region) as subtree:
-                result = _finish(subtree, scope, job, picture.gray, picture.on_device)
-        progress.report(1, 1)
-        return result
-    return _Forest(session, job, level).build(progress)
+                count = subtree.count()
+                if _fits(session, _buffer_bytes(job, height, width, count)):
+                    result = _finish(subtree, scope, job, count, picture.on_device)
+                    progress.report(1, 1)
+                    return result
+    return _Forest(session, job, subtree_level(session, job)).build(progress)
 
 
 def whole_subtree(
@@ -168,10 +171,10 @@ def whole_subtree(
     picture : Picture
     criterion : Criterion
     """
-    level = root_level(picture.height, picture.width)
-    if subtree_level(session, Job(picture, criterion, top_down=False, statistics=True)) != level:
+    job = Job(picture, criterion, top_down=False, statistics=True)
+    if not _fits(session, _buffer_bytes(job, picture.height, picture.width, leaves=0)):
         return None
-    region = _region(scope, picture, 0, 0, level, None)
+    region = _region(scope, picture, 0, 0, root_level(picture.height, picture.width), None)
     return Subtree(Plan(session, region, picture.channels, criterion), scope, store_low=True)
 
 
@@ -187,10 +190,9 @@ def _subtree(session: runtime.Session, scope: runtime.Scope, job: Job, region: R
         yield subtree
 
 
-def _finish(subtree: Subtree, scope: runtime.Scope, job: Job, gray: bool, on_device: bool) -> Decomposition:
-    """What is wanted of a subtree, off the device unless its leaves are to stay there."""
-    count = subtree.count()
-    dtype = record_dtype(subtree.plan.channels, gray)
+def _finish(subtree: Subtree, scope: runtime.Scope, job: Job, count: int, on_device: bool) -> Decomposition:
+    """What is wanted of a subtree of so many leaves, off the device unless its leaves are to stay there."""
+    dtype = record_dtype(subtree.plan.channels, job.picture.gray)
     result = Decomposition(None)
     host: runtime.HostResult | None = None
     if on_device:
@@ -236,7 +238,7 @@ class _Forest:
                 with self.session.scope() as scope:
                     region = _region(scope, self.job.picture, x, y, self.level, rows)
                     with _subtree(self.session, scope, self.job, region) as subtree:
-                        part = _finish(subtree, scope, self.job, self.job.picture.gray, False)
+                        part = _finish(subtree, scope, self.job, subtree.count(), False)
                         self._take_root(subtree, x, y)
                     self._take_levels(part, x, y)
                 parts[x, y] = Decomposition(part.leaves, part.sums, part.squares)
