@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 import PIL.ImageDraw
+import PIL.ImageFilter
 
 import clquant
 
@@ -50,11 +51,37 @@ def halftones(frog: npt.NDArray[np.uint8]) -> None:
     panels(several, 3).save(FOLDER / "halftone_colors.png", optimize=True)
 
 
+def searches(frog: npt.NDArray[np.uint8]) -> None:
+    """Write the pictures of search-dithering.md: at their size, magnified, and after a blur; and halftones refined."""
+    crop = np.ascontiguousarray(frog[100:260, 240:480])
+    means, spatial = clquant.KMeansPalette(8).fit(crop), clquant.SpatialPalette(8).fit(crop)
+    ways = {
+        "original": crop,
+        "k-means, floyd-steinberg": means.transform(crop, "floyd-steinberg"),
+        "k-means, search": means.transform(crop, "search"),
+        "SpatialPalette": spatial.transform(crop),
+    }
+    blur = PIL.ImageFilter.GaussianBlur(2)
+    rows = [
+        list(ways.items()),
+        [("4 times", np.kron(p[60:100, 100:160], np.ones((4, 4, 1), np.uint8))) for p in ways.values()],
+        [("blurred", np.asarray(PIL.Image.fromarray(p).filter(blur))) for p in ways.values()],
+    ]
+    panels([cell for row in rows for cell in row], 4).save(FOLDER / "search_dithers.png", optimize=True)
+    gray = np.asarray(PIL.Image.fromarray(crop).convert("L"))
+    halftoner = clquant.PinwheelHalftoner()
+    found = {"floyd_steinberg": clquant.floyd_steinberg(gray), "pinwheel": halftoner.transform(gray)}
+    found |= {"refine=2": halftoner.transform(gray, refine=2)}
+    made = [(label, np.repeat(picture[:, :, None], 3, axis=2)) for label, picture in found.items()]
+    panels(made, 3).save(FOLDER / "search_halftones.png", optimize=True)
+
+
 def main() -> None:
     """Write the pictures."""
     with PIL.Image.open(FOLDER / "red_eyed_tree_frog.png") as image:
         frog = np.asarray(image.convert("RGB"))
     halftones(frog)
+    searches(frog)
     crop = np.ascontiguousarray(frog[80:370, 130:450])
 
     def shown(count: int, **options: str) -> npt.NDArray[np.uint8]:

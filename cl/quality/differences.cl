@@ -3,7 +3,7 @@
  * Single precision by float_functions.h; a sum over pixels is one of integers, 2^20 per unit. The formulas are in
  * clquant/quality/differences.py and tests/reference/quality.py, which has the same operations in the same order.
  *
- * Constants: LANES, pixels that a work-item takes at a time; OKLAB 1 or 0.
+ * Constants: LANES, pixels that a work-item takes at a time; OKLAB 1 or 0; RADIUS of the blur's window.
  * Tables: light, 256 uint, 2^30 times the linear light of a code; rotation, ROTATION_STEPS + 2 floats: sin(60 degrees *
  * exp(-(angle / 25 degrees)^2)) by the sine of the angle. */
 #include "quality/float_functions.h"
@@ -213,48 +213,55 @@ __kernel void linear_colors(__global const uint *light, __global const uchar *pi
 }
 
 /* Colours blurred along columns, the picture's edge repeated.
- * NDRange: 1-D, any size, at least a work-item per result. colors: of a picture of `height` rows those from row `there`
- * on. weights: radius + 1, the middle one last. blurred: rows x width, of the rows from row0 on; fewer than 2^32. */
+ * NDRange: columns x rows, at least a work-item per result. colors: of a picture of `height` rows those from row `there`
+ * on. weights: RADIUS + 1, the middle one last. blurred: rows x width, of the rows from row0 on; fewer than 2^32. */
 __kernel void blur_columns(__global const uint4 *colors, uint width, uint height, uint there, uint row0, uint rows,
-                           __global const uint *weights, uint radius, __global uint4 *blurred)
+                           __global const uint *weights, __global uint4 *blurred)
 {
-    const uint i = get_global_id(0);
-    if (i >= width * rows)
+    const uint x = get_global_id(0), row = get_global_id(1);
+    if (x >= width || row >= rows)
         return;
-    const int y = (int)(row0 + i / width), last = (int)height - 1;
-    __global const uint4 *column = colors + i % width;
-    ulong4 sum = HALF + weighted(column[(y - there) * width], weights[radius]);
-    for (int apart = 1; apart <= (int)radius; apart++) {
+    const int y = (int)(row0 + row), last = (int)height - 1;
+    __global const uint4 *column = colors + x;
+    ulong4 sum = HALF + weighted(column[(y - there) * width], weights[RADIUS]);
+    for (int apart = 1; apart <= RADIUS; apart++) {
         const uint above = max(y - apart, 0) - there, below = min(y + apart, last) - there;
-        sum += weighted(column[above * width] + column[below * width], weights[radius - apart]);
+        sum += weighted(column[above * width] + column[below * width], weights[RADIUS - apart]);
     }
-    blurred[i] = mean_of(sum);
+    blurred[row * width + x] = mean_of(sum);
 }
 
-uint4 blur_row(__global const uint4 *row, uint x, uint width, __global const uint *weights, uint radius)
+uint4 blur_row(__global const uint4 *row, uint x, uint width, __global const uint *weights)
 {
-    ulong4 sum = HALF + weighted(row[x], weights[radius]);
-    for (int apart = 1; apart <= (int)radius; apart++) {
+    ulong4 sum = HALF + weighted(row[x], weights[RADIUS]);
+    if (x >= RADIUS && x + RADIUS < width) {
+        for (int apart = 1; apart <= RADIUS; apart++)
+            sum += weighted(row[x - apart] + row[x + apart], weights[RADIUS - apart]);
+        return mean_of(sum);
+    }
+    for (int apart = 1; apart <= RADIUS; apart++) {
         const uint4 left = row[max((int)x - apart, 0)], right = row[min((int)x + apart, (int)width - 1)];
-        sum += weighted(left + right, weights[radius - apart]);
+        sum += weighted(left + right, weights[RADIUS - apart]);
     }
     return mean_of(sum);
 }
 
 /* Behind a blur of light.
- * NDRange: 1-D, any size. first, second: of blur_columns, n = rows x width. sums: a ulong per work-item. */
+ * NDRange: 1-D, any size. first, second: of blur_columns, rows x width. sums: a ulong per work-item. */
 __kernel void blurred_differences(__global const float *rotation, __global const uint4 *first,
-                                  __global const uint4 *second, uint width, uint n, __global const uint *weights,
-                                  uint radius, __global ulong *sums)
+                                  __global const uint4 *second, uint width, uint rows,
+                                  __global const uint *weights, __global ulong *sums)
 {
     ulong sum = 0;
-    for (uint i = get_global_id(0) * LANES; i < n; i += get_global_size(0) * LANES) {
-        const uint many = min((uint)LANES, n - i);
+    const uint steps = (width + LANES - 1) / LANES;
+    for (uint i = get_global_id(0); i < steps * rows; i += get_global_size(0)) {
+        const uint y = i / steps, x0 = i % steps * LANES, many = min((uint)LANES, width - x0);
+        __global const uint4 *first_row = first + y * width, *second_row = second + y * width;
         uint given[6][LANES];
         for (uint lane = 0; lane < LANES; lane++) {
-            const uint at = i + min(lane, many - 1), x = at % width;
-            const uint4 a = blur_row(first + (at - x), x, width, weights, radius);
-            const uint4 b = blur_row(second + (at - x), x, width, weights, radius);
+            const uint x = x0 + min(lane, many - 1);
+            const uint4 a = blur_row(first_row, x, width, weights);
+            const uint4 b = blur_row(second_row, x, width, weights);
             given[0][lane] = a.x;
             given[1][lane] = a.y;
             given[2][lane] = a.z;

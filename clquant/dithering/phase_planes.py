@@ -7,6 +7,7 @@ memory.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,14 +93,9 @@ class PhaseSteps:
         kernel : ndarray
             (2 reach + 1, 2 reach + 1) int32, reach at most `MOST_REACH`.
         """
-        reach = len(kernel) // 2
-        down, across = (part.ravel() - reach for part in np.indices(kernel.shape))
-        y, x = phase // SIDE + down, phase % SIDE + across
-        planes = np.array(self._planes)[SIDE * (y % SIDE) + x % SIDE]
-        offsets = planes * self._layout.plane + y // SIDE * self._layout.stride + x // SIDE
-        weights = kernel.ravel()
-        found: npt.NDArray[np.int32] = np.stack([offsets, weights], axis=1)[weights != 0].astype(np.int32)
-        return found
+        planes, cells, weights = _around(phase, self._layout.stride, kernel.tobytes(), len(kernel))
+        offsets = np.array(self._planes, np.int32)[planes] * np.int32(self._layout.plane) + cells
+        return np.stack([offsets, weights], axis=1)
 
     def step(self, phase: int) -> tuple[int, int]:
         """The planes that deciding a phase reads and writes; then the one that was read is free."""
@@ -110,3 +106,16 @@ class PhaseSteps:
     def plane_of(self, phase: int) -> int:
         """The plane that a phase is in."""
         return self._planes[phase]
+
+
+@functools.lru_cache(maxsize=256)
+def _around(
+    phase: int, stride: int, weights: bytes, side: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """The phases of the pixels around one, their cells relative to its own, and the weights that are not 0."""
+    kernel = np.frombuffer(weights, np.int32)
+    down, across = (part.ravel() - side // 2 for part in np.indices((side, side)))
+    y, x = phase // SIDE + down, phase % SIDE + across
+    phases, cells = SIDE * (y % SIDE) + x % SIDE, y // SIDE * stride + x // SIDE
+    used = kernel != 0
+    return phases[used].astype(np.int32), cells[used].astype(np.int32), kernel[used]

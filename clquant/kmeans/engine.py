@@ -67,13 +67,14 @@ class KMeansPalette(PaletteEngine):
     ----------
     palette_ : Palette
         (n, 3), or (n, 4) where the images or the fixed colours have alpha below 255. With fully transparent pixels
-        its first entry is (0, 0, 0, 0), and the other entries are fitted to the other pixels alone. Gray images have
-        gray palettes.
+        its first entry is (0, 0, 0, 0), and the other entries are fitted to the other pixels, without those of little
+        alpha that the first entry is nearest to. Gray images have gray palettes, which are the best there are (see
+        `clquant.kmeans.exact`).
     inertia_ : float
         Sum over the pixels of weight times squared distance to the nearest palette colour, in the units of the colour
         space.
     n_iter_ : int
-        Steps of Lloyd's algorithm over all colours; 0 where the palette is exact.
+        Steps of Lloyd's algorithm over all colours; 0 where the palette is exact, or the best there is.
 
     Notes
     -----

@@ -118,6 +118,7 @@ class Fit:
         self.session = session
         self.progress = progress
         self.weight_unit = weight_unit
+        self._pinned = params.solid
 
     def run(self, count: Callable[[Scope], ColorCounts]) -> Fitted:
         """The palette of counted colours.
@@ -134,24 +135,28 @@ class Fit:
             clear = len(fixed) - len(solid)
             reserved = int(counts.clear and clear == 0)
             k = self.params.n_colors - reserved - clear
+            transparent = np.zeros((reserved, 4), np.uint8)
+            if counts.partial and reserved + clear:  # pixels of little alpha are mapped to it
+                self._pinned = np.concatenate([np.zeros((1, 4), np.uint8), solid])
             exact = self._exact(counts, k)
             if exact is not None:
-                colors, inertia, steps = exact, PendingInertia.known(0.0), 0
+                others, inertia, steps = exact, PendingInertia.known(0.0), 0
             else:
                 start = held.enter_context(contextlib.ExitStack())
-                colors, inertia, steps = self._cluster(scope, start, counts, k)
-            transparent = np.zeros((reserved, 4), np.uint8)
-            found = np.concatenate([transparent, fixed, colors[len(solid) :]])
+                free = k - len(solid)
+                colors, inertia, steps = self._cluster(scope, start, counts, len(self._pinned) + free)
+                others = colors[len(self._pinned) :]
+            found = np.concatenate([transparent, fixed, others])
             palette = Palette(found if counts.partial or (found[:, 3] < 255).any() else found[:, :3])
             return Fitted(palette, inertia.holding(held.pop_all()), steps)
 
     def _exact(self, counts: ColorCounts, k: int) -> npt.NDArray[np.uint8] | None:
-        """The fixed colours but transparent ones, then all others, (n, 4), where that makes k at most."""
+        """All colours but the fixed ones, (n, 4), where that makes k at most with the fixed ones that are solid."""
         if counts.n_colors > k:
             return None
-        colors, solid = counts.to_host(self.session)[0], self.params.solid
-        rest = without(colors, solid)
-        return np.concatenate([solid, rest]) if len(solid) + len(rest) <= k else None
+        solid = self.params.solid
+        rest = without(counts.to_host(self.session)[0], solid)
+        return rest if len(solid) + len(rest) <= k else None
 
     def _cluster(
         self, scope: Scope, last: contextlib.ExitStack, counts: ColorCounts, k: int
@@ -165,23 +170,24 @@ class Fit:
             Holds the memory that the last start needed: releasing it takes longer than what is left to do.
         counts : ColorCounts
         k : int
+            Those that are pinned among them.
 
         Returns
         -------
         colors : ndarray
-            (k, 4) uint8.
+            (k, 4) uint8, the pinned ones first.
         inertia : PendingInertia
         steps : int
             Of that start.
         """
-        solid = self.params.solid
-        space = spaces.space(self.params.color_space, counts.partial or bool((solid[:, 3] < 255).any()))
+        pinned = self._pinned
+        space = spaces.space(self.params.color_space, counts.partial or bool((pinned[:, 3] < 255).any()))
         points = points_of(self.session, scope, counts, space)
         sets = LloydSets(self.session, scope, points)
         unit = (points.scale * space.unit) ** 2 * self.weight_unit
 
         def queued_inertia(colors: npt.NDArray[np.uint8]) -> Callable[[], int]:
-            lloyd = sets.lloyd(k, len(solid))
+            lloyd = sets.lloyd(k, len(pinned))
             lloyd.set_centers(space.coordinates(colors).astype(np.int64) * points.scale)
             return lloyd.inertia_later()
 
@@ -202,7 +208,7 @@ class Fit:
 
     def _best(self, counts: ColorCounts, k: int, space: Space) -> npt.NDArray[np.uint8] | None:
         """The k colours of the lowest inertia, where they are found directly (see `clquant.kmeans.exact`)."""
-        if len(self.params.fixed) or not isinstance(self.params.init, str):
+        if len(self.params.fixed) or len(self._pinned) or not isinstance(self.params.init, str):
             return None
         merge = counts.n_colors == k + 1 and counts.n_colors <= MAX_MERGE_COLORS
         if not merge and (counts.partial or counts.n_colors > 256):
@@ -242,38 +248,40 @@ class Fit:
         self, scope: Scope, counts: ColorCounts, sets: LloydSets, k: int, one: Try, total: int
     ) -> tuple[npt.NDArray[np.uint8], int] | None:
         """The k colours that one start ends at, and the steps to them; None where no center could move."""
-        (init, start, size), points, solid = one, sets.points, self.params.solid
+        (init, start, size), points, pinned = one, sets.points, self._pinned
         starter = self._started(scope, counts, sets, size, start, init)
-        lloyd = sets.lloyd(k, len(solid))
-        if len(solid):
-            lloyd.set_centers(self._with_fixed(starter.get_centers(), points, k))
+        lloyd = sets.lloyd(k, len(pinned))
+        if len(pinned):
+            lloyd.set_centers(self._with_pinned(starter.get_centers(), points, k))
             if not isinstance(init, str) and not _can_move(lloyd):
                 return None
         max_iter = self.params.max_iter
         steps = lloyd.run(max_iter, self.params.tol, self.progress, (start * max_iter, total))
         colors = points.space.colors((lloyd.get_centers() + points.scale // 2) // points.scale)
-        colors[: len(solid)] = solid[:, : colors.shape[1]]
+        colors[: len(pinned)] = pinned[:, : colors.shape[1]]
         return colors, steps
 
     def _tries(self, k: int, n: int) -> list[Try]:
         """All that k colours of n distinct ones start from, in order."""
-        init, pinned, sizes = self.params.init, len(self.params.solid), [k]
-        if pinned:
-            sizes = [size for size in (k - pinned, k) if 0 < size < n] or [n]  # the last: none is free
+        init, pinned, solid = self.params.init, len(self._pinned), len(self.params.solid)
+        sizes = [k - pinned + solid]
+        if solid:
+            sizes = [size for size in (k - pinned, *sizes) if 0 < size < n] or [n]  # the last: none is free
         tries = [(init, start, size) for start in range(self.params.starts) for size in sizes]
-        if isinstance(init, str) and init == INITS[0] and are_few(n, k):
+        if isinstance(init, str) and init == INITS[0] and are_few(n, k - pinned + solid):
             tries += [("wu", self.params.starts, size) for size in sizes]
         if pinned and not isinstance(init, str):
             tries.append((INITS[0], 0, sizes[-1]))
         return tries
 
-    def _with_fixed(self, centers: npt.NDArray[np.int64], points: Points, k: int) -> npt.NDArray[np.int64]:
-        """k centers, the fixed colours first; each of them, in order, replaces the nearest center (ties: the first)."""
-        fixed = points.space.coordinates(self.params.solid).astype(np.int64) * points.scale
-        for color in fixed[: len(fixed) + len(centers) - k]:
-            nearest = ((centers - color) ** 2).sum(axis=1).argmin()
+    def _with_pinned(self, centers: npt.NDArray[np.int64], points: Points, k: int) -> npt.NDArray[np.int64]:
+        """k centers, the pinned ones first; solid ones, in order, replace the nearest centers (ties: the first)."""
+        pinned = points.space.coordinates(self._pinned).astype(np.int64) * points.scale
+        solid = pinned[len(pinned) - len(self.params.solid) :]
+        for place in solid[: len(pinned) + len(centers) - k]:
+            nearest = ((centers - place) ** 2).sum(axis=1).argmin()
             centers = np.delete(centers, nearest, axis=0)
-        return np.concatenate([fixed, centers])
+        return np.concatenate([pinned, centers])
 
     def _started(
         self, scope: Scope, counts: ColorCounts, sets: LloydSets, k: int, start: int, init: str | npt.NDArray[np.uint8]

@@ -117,8 +117,9 @@ def blurred_color_difference(
     sigma = params.real("sigma", sigma, 0.3, 30.0)
     pair = _read(original, result)
     session = pair.open(queue)
-    program = _program(session, formula)
-    blur = _Blur(session, program, pair, sigma)
+    radius = math.ceil(WINDOW_SIGMAS * sigma)
+    program = _program(session, formula, radius)
+    blur = _Blur(session, program, pair, half_window(sigma, radius))
     kernel = program.kernel("blurred_differences")
     with session.scope() as scope:
         blur.upload(scope)
@@ -128,7 +129,7 @@ def blurred_color_difference(
             with session.scope() as band:
                 blurred = blur.columns(sent, scope, band, row0, row1)
                 n = (row1 - row0) * pair.width
-                given = (rotation, *blurred, np.uint32(pair.width), np.uint32(n), blur.weights, np.uint32(blur.radius))
+                given = (rotation, *blurred, np.uint32(pair.width), np.uint32(row1 - row0), blur.weights)
                 total.launch(kernel, -(-n // _lanes(session)), *given)
         return total.value() / (STEPS_PER_UNIT * pair.first.pixels)
 
@@ -136,16 +137,16 @@ def blurred_color_difference(
 class _Blur:
     """The blur along columns of both pictures of a pair."""
 
-    def __init__(self, session: Session, program: Program, pair: Pair, sigma: float) -> None:
+    def __init__(self, session: Session, program: Program, pair: Pair, window: npt.NDArray[np.uint32]) -> None:
         self._session = session
         self._colors, self._columns = program.kernel("linear_colors"), program.kernel("blur_columns")
         self._height, self._width = pair.height, pair.width
-        self._sigma, self.radius = sigma, math.ceil(WINDOW_SIGMAS * sigma)
+        self._window, self.radius = window, len(window) - 1
 
     def upload(self, scope: Scope) -> None:
         """Send the tables."""
         self._light = _light(scope)
-        self.weights = scope.upload(half_window(self._sigma, self.radius))
+        self.weights = scope.upload(self._window)
 
     def columns(self, pair: Pair, scope: Scope, band: Scope, row0: int, row1: int) -> list[Buffer]:
         """Rows ``row0..row1`` of both pictures, blurred."""
@@ -158,12 +159,13 @@ class _Blur:
             colors, blurred = (band.empty(BYTES_PER_COLOR * size) for size in (before, n))
             given = (self._light, *_pixels(picture, rows), np.uint32(before), colors)
             self._launch(self._colors, before, *given)
-            self._launch(self._columns, n, colors, *sizes, self.weights, np.uint32(self.radius), blurred)
+            self._launch(self._columns, (self._width, row1 - row0), colors, *sizes, self.weights, blurred)
             made.append(blurred)
         return made
 
-    def _launch(self, kernel: Kernel, items: int, *arguments: Any) -> None:
-        self._session.launch(kernel, items, self._session.work_group_size(kernel, 64), *arguments)
+    def _launch(self, kernel: Kernel, items: int | tuple[int, int], *arguments: Any) -> None:
+        group = self._session.work_group_size(kernel, 64)
+        self._session.launch(kernel, items, group if isinstance(items, int) else (group, 1), *arguments)
 
 
 def _read(original: ImageLike, result: ImageLike) -> Pair:
@@ -185,9 +187,9 @@ def _lanes(session: Session) -> int:
     return CPU_LANES if session.limits.is_cpu else 1
 
 
-def _program(session: Session, formula: str) -> Program:
+def _program(session: Session, formula: str, radius: int = 0) -> Program:
     oklab = params.choice("formula", formula, FORMULAS) == "oklab"
-    constants = {"LANES": _lanes(session), "OKLAB": int(oklab), "ROTATION_STEPS": ROTATION_STEPS}
+    constants = {"LANES": _lanes(session), "OKLAB": int(oklab), "ROTATION_STEPS": ROTATION_STEPS, "RADIUS": radius}
     return session.program("quality/differences.cl", **constants)
 
 

@@ -83,9 +83,14 @@ class device_errors:  # noqa: N801 - read as a function; a generator's context w
 
 def device_error(error: cl.Error, doing: str) -> DeviceError | DeviceMemoryError:
     """What stands for an error of PyOpenCL's (see `device_errors`)."""
-    if isinstance(error, cl.MemoryError) or error.code in _OUT_OF_MEMORY:
+    if is_out_of_memory(error):
         return DeviceMemoryError(f"the device ran out of memory in {doing}: {error}")
     return DeviceError(f"the device failed in {doing}: {error}")
+
+
+def is_out_of_memory(error: cl.Error) -> bool:
+    """Whether memory is what an error of PyOpenCL's is about."""
+    return isinstance(error, cl.MemoryError) or error.code in _OUT_OF_MEMORY
 
 
 Thing = TypeVar("Thing", bound=Callable[..., Any] | type)

@@ -21,7 +21,7 @@ from clquant.spatial.statistics import Statistics
 UNIT = 1 << 12
 # Of the rows' entries.
 _ROW_SHIFT = 20
-_SWEEPS = 40
+_SWEEPS = 24
 # The middle weight is added in so many parts: all else is times this instead.
 _SHARE = 10
 _FARTHEST = 2048 * UNIT
@@ -60,8 +60,11 @@ def best_changes(found: Statistics, middle: int, free: npt.NDArray[np.bool_]) ->
     target = -(slopes * UNIT) // diagonal
     x = np.zeros_like(target)
     for _ in range(_SWEEPS):
+        before = x.copy()
         for j, row in enumerate(rows):
             x[j] = np.minimum(np.maximum(target[j] - (row @ x >> _ROW_SHIFT), -_FARTHEST), _FARTHEST)
+        if np.array_equal(x, before):
+            break
     changes = np.zeros(found.slopes.shape, np.int64)
     changes[moved] = x
     return changes

@@ -222,7 +222,7 @@ def test_every_level_of_a_256_level_halftone_is_the_input(queue):
         ({"linear": 1}, runtime.InvalidType),
         ({"error_limit": 0.5}, runtime.InvalidArgument),
         ({"error_limit": 600}, runtime.InvalidArgument),
-        ({"random_state": None}, runtime.InvalidType),
+        ({"random_state": "a"}, runtime.InvalidType),
         ({"random_state": -1}, runtime.InvalidArgument),
         ({"queue": "gpu"}, runtime.InvalidType),
     ],

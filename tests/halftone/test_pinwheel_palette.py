@@ -7,11 +7,12 @@ import PIL.Image
 import pyopencl.array
 import pytest
 
-from clquant import runtime
+from clquant import KMeansPalette, runtime
 from clquant.color.palette import Palette
 from clquant.color.spaces import space
 from clquant.halftone import PinwheelHalftoner, floyd_steinberg
-from clquant.halftone.pinwheel.palette_paths import admits
+from clquant.halftone.pinwheel import palette_paths
+from clquant.halftone.pinwheel.palette_paths import admits, fade_of
 from clquant.halftone.serial import warps
 from clquant.halftone.serial.rows import ROWS
 from clquant.palette import engine as palettes
@@ -71,6 +72,62 @@ def test_paths_to_any_palette_equal_the_portable_form(device, rng, entries, colo
         expected = engine.transform(image)
     with runtime.force_variant("paths"):
         assert np.array_equal(engine.transform(image), expected)
+
+
+def dull(rng, colors, spread):
+    """A palette around a middle, farther inside the colours of `outside_the_hull` the less `spread` is."""
+    return Palette(
+        np.clip(np.array([190, 140, 150]) + spread * rng.normal(0, 40, (colors, 3)), 0, 255).astype(np.uint8)
+    )
+
+
+def outside_the_hull(side):
+    y, x = np.mgrid[0:side, 0:side] / side
+    levels = np.stack([200 + 40 * np.sin(3 * x), 120 + 60 * y, 150 + 50 * np.cos(2 * x + 3 * y)], axis=-1)
+    return np.round(levels + np.random.default_rng(1).normal(0, 3, levels.shape)).clip(0, 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize(("spread", "fade"), [(0.2, 192), (1.5, None)])
+def test_errors_that_fade_equal_the_reference(queue, rng, spread, fade):
+    palette, image = dull(rng, 12, spread), outside_the_hull(19)
+    assert fade_of(palette) == fade if fade else 192 < fade_of(palette) < 256
+    result = PinwheelHalftoner(8, palette=palette, queue=queue).transform(image)
+    assert np.array_equal(result, halftone_to_palette(image, 8, "spiral", palette, space("srgb", False)))
+
+
+def test_errors_fade_where_entries_are_near_each_other():
+    assert fade_of(EPAPER) == 256
+    assert fade_of(Palette([[9, 9, 9]])) == 256
+    assert fade_of(Palette(np.arange(600)[:, None] * np.array([[1, 0, 0]]) % 256)) <= 256
+    assert fade_of(Palette([[v, v, v] for v in range(0, 256, 51)])) == 144 + 88
+
+
+def aligned_error(image, shown, period):
+    """How much of the blurred error is the same in all tiles: 1 for errors that do not know of them."""
+    frequency = [
+        np.fft.fftfreq(n)[:, None, None] if i == 0 else np.fft.fftfreq(n)[None, :, None]
+        for i, n in enumerate(image.shape[:2])
+    ]
+    squared = frequency[0] ** 2 + frequency[1] ** 2
+    low, high = (np.exp(-2 * (np.pi * sigma) ** 2 * squared) for sigma in (1.5, 16))
+    error = shown.astype(float) - image
+    blurred = np.fft.ifft2(np.fft.fft2(error, axes=(0, 1)) * (low - high), axes=(0, 1)).real
+    down, across = (n // period for n in image.shape[:2])
+    tiles = blurred.reshape(down, period, across, period, 3)
+    return down * across * (tiles.mean(axis=(0, 2)) ** 2).mean() / (blurred**2).mean()
+
+
+@pytest.mark.parametrize("colors", [16, 32])
+def test_blocks_do_not_show_in_colours_outside_the_hull(queue, sample, monkeypatch, colors):
+    image = np.ascontiguousarray(sample[:192, :192])
+    palette = KMeansPalette(colors, queue=queue).fit(image).palette_
+
+    def figure(dither):
+        return aligned_error(image, palettes.transform(image, palette, dither=dither, queue=queue), 64)
+
+    faded, serial = figure("pinwheel"), figure("floyd-steinberg")
+    monkeypatch.setattr(palette_paths, "MIN_FADE", palette_paths.FULL_FADE)
+    assert faded < min(figure("pinwheel"), 1.1 * serial)
 
 
 def test_transparent_pixels_take_the_transparent_entry(queue, rng):

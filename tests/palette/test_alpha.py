@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from clquant import KMeansPalette
 from clquant.color import spaces
+from clquant.mapping.error import mean_squared_error
 from tests.color.test_palette import pil
 
 
@@ -60,3 +61,16 @@ def test_opaque_stays_opaque(sample, space):
     image[:10, :, 3] = 0
     _, colors = shown(image, 16, space, None)
     assert (colors[10:, :, 3] == 255).all()
+
+
+@pytest.mark.parametrize("space", spaces.NAMES)
+@pytest.mark.parametrize("given", [{}, {"fixed_colors": ["#ff8800", "#00000000"]}, {"init": "random"}], ids=str)
+def test_pixels_of_little_alpha_count_where_they_are_mapped(rng, space, given):
+    """Some to the entry of alpha 0."""
+    image = rng.integers(0, 256, (30, 40, 4), dtype=np.uint8)
+    image[..., 3] = np.linspace(0, 90, 1200).astype(np.uint8).reshape(30, 40)
+    engine = KMeansPalette(6, color_space=space, **given).fit(image)
+    clear = int(np.flatnonzero(engine.palette_.rgba()[:, 3] == 0)[0])
+    assert ((engine.predict(image) == clear) & (image[..., 3] > 0)).any()
+    error = mean_squared_error(image, engine.palette_, color_space=space)
+    assert engine.inertia_ == pytest.approx(error * 3 * image[..., 3].size, rel=1e-12)

@@ -118,7 +118,8 @@ inline uint4 quad_of(global const uint *paths, int i) {
     {                                                                                                                  \
         const uint pixel = PIXEL, marks = (marked) ? pixel : 0u, place = here;                                         \
         const int3 worth = WORTH(unpacked(pixel));                                                                     \
-        const int3 reached = carry + inflow + (extra);                                                                 \
+        const int3 arrived = carry + inflow + (extra);                                                                 \
+        const int3 reached = (int)marks < 0 ? arrived : arrived * fade >> 8;                                           \
         const uint entry = entry_at(nearest + PLACE(worth, reached));                                                  \
         const uint word = from_two;                                                                                    \
         inflow = (int3)((int)(short)word, (int)word >> 16, from_one);                                                  \
@@ -330,7 +331,7 @@ kernel void halftone_palette_paths(global const uint *paths, global INDEX *entri
                                    global const INDEX *nearest, global const uint *colors,
                                    global const uint2 *worths, global const short *light, global const uchar *codes,
                                    global short4 *edges, int4 picture, int4 blocks, int error_limit, int amplitude,
-                                   int gain, uint2 key) {
+                                   int gain, int fade, uint2 key) {
     local uint all_two[QUEUE_ENTRIES * LANES];
     local short all_one[QUEUE_ENTRIES * LANES];
     const int lane = (int)get_local_id(0), block_y = FIRST_ROW + (int)get_global_id(1);

@@ -8,6 +8,7 @@ that the scan reads ahead and whole cache lines.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -42,6 +43,9 @@ HALF_VALUE = 8
 EDGE_BYTES = 8
 """Of an error that a block leaves to another: four components of 16 bits."""
 LARGEST_BLOCK = 64
+MIN_FADE, STEP_FADE, FULL_FADE = 192, 144, 256
+MAX_FAR_COLORS = 512
+"""More colours are not so far from each other that more than `MIN_FADE` is needed."""
 AHEAD = 16
 """Pixels by which a path's are asked for before they are due, where that is done."""
 KINDS = {
@@ -65,6 +69,35 @@ class Common:
     amplitude: np.int32
     gain: np.int32
     key: npt.NDArray[np.uint32]
+
+
+def fade_of(palette: Palette) -> int:
+    """How much of an error that reaches a pixel counts, in 1/256.
+
+    Of a colour outside the palette's hull the error adds up along the path of a block, up to its limit, so that blocks
+    begin otherwise than they end, and their edges and diagonals show. If three quarters of the error count it does not.
+    But a tone nearer to an entry than a quarter of that entry's distance to the next then shows no dots: that is seen
+    if entries are far apart, so that all of the error counts there.
+
+    Parameters
+    ----------
+    palette : Palette
+
+    Returns
+    -------
+    int
+        192, or 144 more than the root of the mean squared distance in RGB from an entry to the nearest one that
+        differs, if that is more, up to 256.
+    """
+    colors = np.unique(palette.rgba()[palette.rgba()[:, 3] > 0, :3], axis=0).astype(np.int64)
+    if len(colors) > MAX_FAR_COLORS:
+        return MIN_FADE
+    if len(colors) < 2:
+        return FULL_FADE
+    squared = ((colors[:, None] - colors[None]) ** 2).sum(axis=2)
+    np.fill_diagonal(squared, np.iinfo(np.int64).max)
+    step = math.isqrt(int(squared.min(axis=1).sum()) // len(colors))
+    return min(max(STEP_FADE + step, MIN_FADE), FULL_FADE)
 
 
 def _lanes(block_size: int) -> int:
@@ -167,7 +200,7 @@ class PathScan:
         common: Common,
     ) -> None:
         self._session, self._picture, self._block, self._common = session, picture, block_size, common
-        self._entry_bytes = palette.index_dtype.itemsize
+        self._entry_bytes, self._fade = palette.index_dtype.itemsize, np.int32(fade_of(palette))
         nearest = full_table.plain_table(on_device)
         few, index = palette.index_dtype == np.uint8, "uchar" if palette.index_dtype == np.uint8 else "ushort"
         colors = np.zeros((256 if few else len(palette), 4), np.uint8)
@@ -229,6 +262,7 @@ class PathScan:
                 common.limit,
                 common.amplitude,
                 common.gain,
+                self._fade,
                 common.key,
             )
             launch(program.kernel("scatter_paths"), *spread, entries, output, place, *where)

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import pyopencl as cl
 
-from clquant.runtime.errors import BuildError, DeviceError
+from clquant.runtime.errors import BuildError, DeviceError, device_error, device_errors, is_out_of_memory
 from clquant.runtime.memory.headroom import FOR_RUNNING, check_room, check_room_to_compile
 from clquant.runtime.program import build, pocl
 from clquant.runtime.program.caches import avoid_unwritable_caches, read_regular, system_caches
@@ -124,7 +124,8 @@ class Kernel:
         return self._info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, device)
 
     def _info(self, what: int, device: cl.Device) -> int:
-        return int(cast(int, self.native().get_work_group_info(what, device)))
+        with device_errors(f"asking about kernel {self.name}"):
+            return int(cast(int, self.native().get_work_group_info(what, device)))
 
 
 class Program:
@@ -266,8 +267,8 @@ def _with_short_header(context: cl.Context, device: cl.Device, source: str) -> c
     """The program, built with a short header instead of PoCL's long one; None elsewhere, and where it needs more."""
     if not pocl.takes_short_header(device):
         return None
-    program = cl.Program(context, kernel_source(pocl.SHORT_HEADER) + source)
     try:
+        program = cl.Program(context, kernel_source(pocl.SHORT_HEADER) + source)
         return build.build(program, device, [*OPTIONS, pocl.WITHOUT_LONG_HEADER])
     except cl.Error:
         return None
@@ -283,10 +284,12 @@ def _compile(context: cl.Context, device: cl.Device, file: str, source: str) -> 
             return cached
     program = _with_short_header(context, device, source)
     if program is None:
-        program = cl.Program(context, source)
         try:
+            program = cl.Program(context, source)
             build.build(program, device, OPTIONS)
         except cl.Error as error:
+            if is_out_of_memory(error):
+                raise device_error(error, f"building {file}") from error
             raise BuildError(f"{file} does not build on {device.name.strip()}:\n{error}") from error
     if path is not None:
         _store_binary(program, device, path)
