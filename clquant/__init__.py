@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         empty_pinned,
     )
     from clquant.spatial import SpatialPalette
-    from clquant.vq import ClvqInfo, VQCodec, clvq_info
+    from clquant.vq import ClvqInfo, VQCodec, clvq_info, register_codebook
 
 __version__ = "0.1.0"
 
@@ -85,6 +85,7 @@ _HOMES = {
         "ClvqInfo",
         "VQCodec",
         "clvq_info",
+        "register_codebook",
     ),
 }
 _MODULES = ("quality", "runtime")
@@ -124,6 +125,7 @@ __all__ = [
     "quality",
     "quantize",
     "quantize_frames",
+    "register_codebook",
     "runtime",
     "save_gif",
 ]

@@ -1,0 +1,85 @@
+"""The codec ``clquant.clvq`` of numcodecs: the compressor of arrays of zarr format 2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numcodecs.abc import Codec
+
+from clquant.runtime import FormatError, InvalidArgument
+from clquant.vq.chunks import CODEC_NAME, ChunkCoder, register_codebook
+from clquant.vq.codec import VQCodec
+
+
+class ClvqNumcodec(Codec):
+    """Codes chunks of uint8 in C order as .clvq files.
+
+    Parameters
+    ----------
+    codebook : VQCodec or str
+        A codec that holds a codebook, which is registered; or the identity of one that is (`register_codebook`).
+    embed : bool
+        Whether every chunk holds the codebook; else the array names it and readers must know it.
+
+    Raises
+    ------
+    NotFittedError, InvalidArgument, InvalidType
+        If the codec holds no codebook, or an argument is not allowed.
+    """
+
+    codec_id = CODEC_NAME
+
+    def __init__(self, codebook: VQCodec | str, embed: bool = False) -> None:
+        self._coder = ChunkCoder(register_codebook(codebook) if isinstance(codebook, VQCodec) else codebook, embed)
+
+    def get_config(self) -> dict[str, Any]:
+        """What an array's metadata says of the codec."""
+        return {"id": CODEC_NAME, "codebook": self._coder.codebook, "embed": self._coder.embed}
+
+    def __repr__(self) -> str:
+        return f"ClvqNumcodec(codebook={self._coder.codebook!r}, embed={self._coder.embed})"
+
+    def encode(self, buf: Any) -> bytes:
+        """The .clvq file of a chunk.
+
+        Parameters
+        ----------
+        buf : ndarray of uint8
+            In C order, of the chunk's shape.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            If the chunk is not allowed, or the codebook is not known.
+        """
+        chunk = np.asarray(buf)
+        if not chunk.flags.c_contiguous:
+            raise InvalidArgument("chunks are in Fortran order; allowed: C order")
+        return self._coder.encode(chunk)
+
+    def decode(self, buf: Any, out: Any = None) -> npt.NDArray[np.uint8]:
+        """The picture of a chunk.
+
+        Parameters
+        ----------
+        buf : bytes-like
+        out : ndarray of uint8, optional
+            Of as many elements; filled and returned.
+
+        Raises
+        ------
+        FormatError
+            If the file is damaged, or is not as large as `out`.
+        InvalidArgument
+            If it does not hold its codebook and this is not known.
+        """
+        picture = self._coder.decode(bytes(memoryview(buf)))
+        if out is None:
+            return picture
+        target = np.asarray(out)
+        if target.size != picture.size or target.dtype != np.uint8:
+            raise FormatError(f"a chunk holds {picture.size} pixels' components; {target.size} are wanted")
+        target.reshape(-1)[:] = picture.reshape(-1)
+        return target

@@ -1,0 +1,110 @@
+"""The array-to-bytes codec ``clquant.clvq`` of zarr format 3, which zarr finds by its entry point."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from zarr.abc.codec import ArrayBytesCodec
+
+from clquant.runtime import InvalidArgument
+from clquant.vq.chunks import CODEC_NAME, ChunkCoder, register_codebook
+from clquant.vq.codec import VQCodec
+
+
+class ClvqCodec(ArrayBytesCodec):
+    """Codes chunks of uint8 as .clvq files: the ``serializer`` of an array of pictures.
+
+    Parameters
+    ----------
+    codebook : VQCodec or str
+        A codec that holds a codebook, which is registered; or the identity of one that is (`register_codebook`).
+    embed : bool
+        Whether every chunk holds the codebook; else the array names it and readers must know it.
+
+    Attributes
+    ----------
+    coder : ChunkCoder
+
+    Raises
+    ------
+    NotFittedError, InvalidArgument, InvalidType
+        If the codec holds no codebook, or an argument is not allowed.
+    """
+
+    is_fixed_size = False
+    coder: ChunkCoder
+
+    def __init__(self, *, codebook: VQCodec | str, embed: bool = False) -> None:
+        self.coder = ChunkCoder(register_codebook(codebook) if isinstance(codebook, VQCodec) else codebook, embed)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ClvqCodec) and other.coder == self.coder
+
+    def __hash__(self) -> int:
+        return hash(self.coder)
+
+    def __repr__(self) -> str:
+        return f"ClvqCodec(codebook={self.coder.codebook!r}, embed={self.coder.embed})"
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ClvqCodec:
+        """The codec of an array's metadata.
+
+        Parameters
+        ----------
+        data : mapping
+            As `to_dict` gives it.
+
+        Raises
+        ------
+        InvalidArgument
+            If it is not that.
+        """
+        configuration = data.get("configuration")
+        if data.get("name") != CODEC_NAME or not isinstance(configuration, Mapping):
+            raise InvalidArgument(f"codec is {dict(data)}; allowed: the name {CODEC_NAME} and a configuration")
+        unknown = set(configuration) - {"codebook", "embed"}
+        if unknown or "codebook" not in configuration:
+            raise InvalidArgument(f"configuration has {sorted(configuration)}; allowed: codebook, embed")
+        return cls(**configuration)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name and configuration, for an array's metadata."""
+        return {"name": CODEC_NAME, "configuration": {"codebook": self.coder.codebook, "embed": self.coder.embed}}
+
+    def validate(self, *, shape: tuple[int, ...], dtype: Any, chunk_grid: Any) -> None:
+        """See that an array's chunks can be coded, where the codebook is known.
+
+        Parameters
+        ----------
+        shape : tuple of int
+        dtype : zarr data type
+        chunk_grid : zarr chunk grid
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            If they cannot.
+        """
+        self.coder.check(tuple(getattr(chunk_grid, "chunk_shape", shape)), dtype.to_native_dtype())
+
+    def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
+        """Not known beforehand.
+
+        Raises
+        ------
+        NotImplementedError
+            Always, as zarr wants it.
+        """
+        raise NotImplementedError
+
+    async def _encode_single(self, chunk_data: Any, chunk_spec: Any) -> Any:
+        data = await asyncio.to_thread(self.coder.encode, chunk_data.as_numpy_array())
+        return chunk_spec.prototype.buffer.from_bytes(data)
+
+    async def _decode_single(self, chunk_data: Any, chunk_spec: Any) -> Any:
+        chunk = await asyncio.to_thread(self.coder.decode, chunk_data.to_bytes(), tuple(chunk_spec.shape))
+        return chunk_spec.prototype.nd_buffer.from_ndarray_like(np.asarray(chunk))
