@@ -1,21 +1,21 @@
-// Levels 1 and 2 of the quadtree: what a work-item does with 8x4 pixels, the upper or lower half of an 8x8 cell, which
-// are two 4x4 blocks side by side.
-//
-// After quadtree/quadtree.h and quadtree_pixels.h. STORE_LOW is 1 to write the statistics of these levels. One band
-// after another, so that a work-item has the words of one band in registers, no more: pixels of up to four channels
-// (three with weights) are there all the time, others and those of tiles at the picture's edge are read again for every
-// band.
+/* Levels 1 and 2 of the quadtree: what a work-item does with 8x4 pixels, the upper or lower half of an 8x8 cell, which
+ * are two 4x4 blocks side by side.
+ *
+ * After quadtree/quadtree.h and quadtree_pixels.h. STORE_LOW is 1 to write the statistics of these levels. One band
+ * after another, so that a work-item has the words of one band in registers, no more: pixels of up to four channels
+ * (three with weights) are there all the time, others and those of tiles at the picture's edge are read again for every
+ * band. */
 
 #define HALF_WORDS (2 * CHANNELS)
 #define IN_REGISTERS(whole) ((whole) && CHANNELS <= (CRITERION == WEIGHTED ? 3 : 4))
 
-// What one work-item needs to know of the job besides its pixels.
+/* What one work-item needs to know of the job besides its pixels. */
 typedef struct {
     uint width, height, floor_level, top_level;
     ulong bound;
 } rules_t;
 
-// A half cell: its first byte, place, and the pixels of it that are inside the picture.
+/* A half cell: its first byte, place, and the pixels of it that are inside the picture. */
 typedef struct {
     __global const uchar *first;
     uint pitch, x, y, columns, rows;
@@ -28,7 +28,7 @@ inline uint permuted(uint a, uint b, uint pick) {
     return bytes;
 }
 
-// Four bytes of one band, those of a quadrant, in one word: bytes i and i + CHANNELS of two rows.
+/* Four bytes of one band, those of a quadrant, in one word: bytes i and i + CHANNELS of two rows. */
 inline uint quadrant_bytes(const uint *upper, uint i) {
     uint second = i + CHANNELS, first_byte = i & 3u, second_byte = second & 3u;
     const uint *lower = upper + HALF_WORDS;
@@ -47,8 +47,8 @@ inline uint dot_bytes(uint a, uint b, uint more) {
 }
 #endif
 
-// Sum and sum of squares of band c over the node i (0 to 3, from left to right) of level 1 in row s; pixels outside the
-// picture are 0. With the range criterion its extent, too.
+/* Sum and sum of squares of band c over the node i (0 to 3, from left to right) of level 1 in row s; pixels outside the
+ * picture are 0. With the range criterion its extent, too. */
 inline void reduce_quadrant(const half_cell_t *part, const uint *rows, uint s, uint i, uint c, int whole, uint zero,
                             uint *sum, uint *squares, uchar2 *extent) {
 #if DP4A
@@ -78,10 +78,10 @@ inline void reduce_quadrant(const half_cell_t *part, const uint *rows, uint s, u
     }
 }
 
-// What the bands seen so far say of each node of a half cell, to be compared with a limit at last: of n^2 times their
-// variances the greatest, the least, or the sum with weights, of ranges the greatest. On 4 pixels a variance times n^2
-// is below 2^18, on 16 at most 16 * 8 * 255^2 - (8 * 255)^2 = 4161600: times weights of up to four channels, 1020,
-// below 2^32, and of sixteen on 4 pixels below 2^30.
+/* What the bands seen so far say of each node of a half cell, to be compared with a limit at last: of n^2 times their
+ * variances the greatest, the least, or the sum with weights, of ranges the greatest. On 4 pixels a variance times n^2
+ * is below 2^18, on 16 at most 16 * 8 * 255^2 - (8 * 255)^2 = 4161600: times weights of up to four channels, 1020,
+ * below 2^32, and of sixteen on 4 pixels below 2^30. */
 #if CRITERION == WEIGHTED && CHANNELS > 4
 typedef ulong score_t;
 #else
@@ -100,7 +100,7 @@ inline void clear_scores(scores_t *scores) {
     scores->level2[0] = scores->level2[1] = CRITERION == ANY ? ~0u : 0u;
 }
 
-// A score with one band more, `value` its variance times n^2, or its range.
+/* A score with one band more, `value` its variance times n^2, or its range. */
 inline score_t with_band(score_t score, uint value, uint c) {
 #if CRITERION == WEIGHTED
     return score + (score_t)value * WEIGHTS[c];
@@ -121,7 +121,7 @@ inline uint block_bit(uint b) {
     return 16u << (8 * b);
 }
 
-// What the score of a node of n <= 16 pixels may be at most.
+/* What the score of a node of n <= 16 pixels may be at most. */
 inline score_t narrow_limit(uint level, uint n, int whole, const rules_t *rules) {
 #if CRITERION == RANGE
     return (uint)(rules->bound >> 16);
@@ -131,13 +131,13 @@ inline score_t narrow_limit(uint level, uint n, int whole, const rules_t *rules)
 #endif
 }
 
-// Pixels inside the picture of the node `i` in row `s` of nodes of `side` pixels.
+/* Pixels inside the picture of the node `i` in row `s` of nodes of `side` pixels. */
 inline uint narrow_pixels(const half_cell_t *part, uint side, uint s, uint i, int whole) {
     uint columns = part->columns - min(part->columns, side * i);
     return whole ? side * side : min(side, columns) * min(side, part->rows - min(part->rows, side * s));
 }
 
-// Writes the words of band c of four nodes of level 1 side by side: `s` rows below the first.
+/* Writes the words of band c of four nodes of level 1 side by side: `s` rows below the first. */
 inline void store_level1(__global uint *low, const half_cell_t *part, const uint *word, uint s, uint c, int whole,
                          const rules_t *rules) {
     uint cols = along(rules->width, 1), cells = cols * along(rules->height, 1);
@@ -152,7 +152,7 @@ inline void store_level1(__global uint *low, const half_cell_t *part, const uint
             at[i] = word[i];
 }
 
-// The same of the two blocks.
+/* The same of the two blocks. */
 inline void store_level2(__global uint *low, const half_cell_t *part, const uint *word, uint c, int whole,
                          const rules_t *rules) {
     uint cols = along(rules->width, 2), cells = cols * along(rules->height, 2);
@@ -168,12 +168,12 @@ inline void store_level2(__global uint *low, const half_cell_t *part, const uint
             at[b] = word[b];
 }
 
-// Band c of the half cell: levels 1 and 2 are scored and stored; gives back the wide word of all its pixels.
+/* Band c of the half cell: levels 1 and 2 are scored and stored; gives back the wide word of all its pixels. */
 inline ulong reduce_band(const half_cell_t *part, const uint *rows, uint c, int whole, const rules_t *rules,
                          scores_t *scores, uchar2 *extent, __global uint *low) {
     uint sum2[2] = {0, 0}, squares2[2] = {0, 0}, zero = (uint)(rules->bound >> 60);
     uchar2 extent2[2];
-    extent2[0] = extent2[1] = NO_EXTENT; // rusticl of Mesa 22.3 crashes on a list of constant vectors
+    extent2[0] = extent2[1] = NO_EXTENT; /* rusticl of Mesa 22.3 crashes on a list of constant vectors */
 #pragma unroll
     for (uint s = 0; s < 2; ++s) {
         uint word1[4];
@@ -216,8 +216,8 @@ inline ulong reduce_band(const half_cell_t *part, const uint *rows, uint c, int 
     return (ulong)(sum2[0] + sum2[1]) << WIDE_SHIFT | (squares2[0] + squares2[1]);
 }
 
-// Which nodes of the half cell stop a split, a bit each: the flags of the left block (see quadtree/tiles.cl) from bit 0
-// on, those of the right one from bit 8 on.
+/* Which nodes of the half cell stop a split, a bit each: the flags of the left block (see quadtree/tiles.cl) from bit 0
+ * on, those of the right one from bit 8 on. */
 inline uint half_flags(const half_cell_t *part, const scores_t *scores, int whole, const rules_t *rules) {
     uint flags = 0;
 #pragma unroll
@@ -235,7 +235,7 @@ inline uint half_flags(const half_cell_t *part, const scores_t *scores, int whol
     return flags;
 }
 
-// Leaves under the half cell, were none of its ancestors a leaf.
+/* Leaves under the half cell, were none of its ancestors a leaf. */
 inline uint half_leaves(const half_cell_t *part, uint flags, int whole) {
     uint leaves = 0;
 #pragma unroll
@@ -266,7 +266,7 @@ inline void store_flags(__global uchar *flags, const half_cell_t *part, uint fla
             at[b] = (uchar)(flag >> (8 * b));
 }
 
-// Band c of a half cell, added to the words and extents of its cell's slot `at`, WIDE_NODES a band.
+/* Band c of a half cell, added to the words and extents of its cell's slot `at`, WIDE_NODES a band. */
 inline void add_to_cell(const half_cell_t *part, const uint *rows, uint c, int lower, int whole, const rules_t *rules,
                         scores_t *scores, __local ulong *wide, __local uchar2 *reach, uint at, __global uint *low) {
     uint slot = c * WIDE_NODES + at;
@@ -278,7 +278,8 @@ inline void add_to_cell(const half_cell_t *part, const uint *rows, uint c, int l
 #endif
 }
 
-// Levels 1 and 2 of an 8x8 cell's upper or `lower` half, which is added to the cell's slot `at`; gives back the leaves.
+/* Levels 1 and 2 of an 8x8 cell's upper or `lower` half, which is added to the cell's slot `at`; gives back the
+ * leaves. */
 inline uint reduce_half(const half_cell_t *part, int lower, int whole, const rules_t *rules, __local ulong *wide,
                         __local uchar2 *reach, uint at, __global uint *low, __global uchar *flags) {
     scores_t scores;

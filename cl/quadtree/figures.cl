@@ -4,8 +4,9 @@
 #include "quadtree/leaf_list.h"
 
 /* Sum of squared differences between the leaves' means and the pixels, over pixels and channels.
- * NDRange: 1-D, any size. leaves, count, left, top, width, height: as quadtree_paint takes them. pixels: (height, width,
- * CHANNELS), from byte `at` on. sums: a ulong per work-item, of the squares i, i + items, ... of SQUARE x SQUARE pixels. */
+ * NDRange: 1-D, any size. leaves, count, left, top, width, height: as quadtree_paint takes them. pixels: (height,
+ * width, CHANNELS), from byte `at` on. sums: a ulong per work-item, of the squares i, i + items, ... of SQUARE x
+ * SQUARE pixels. */
 __kernel void quadtree_error(__global const uint *leaves, uint count, uint left, uint top, uint width, uint height,
                              __global const uchar *pixels, ulong at, __global ulong *sums)
 {
@@ -43,8 +44,8 @@ __kernel void quadtree_error(__global const uint *leaves, uint count, uint left,
     sums[get_global_id(0)] = sum;
 }
 
-/* Leaves and forks by level, counted from the pixels. A leaf begins a new fork at every level above its own up to the one
- * where its ancestors and those of the leaf before it meet.
+/* Leaves and forks by level, counted from the pixels. A leaf begins a new fork at every level above its own up to the
+ * one where its ancestors and those of the leaf before it meet.
  * NDRange: 1-D, any size. counts: per work-item LEVELS leaves, then LEVELS + 1 differences, from level to level, of the
  * forks. */
 __kernel void quadtree_counts(__global const uint *leaves, uint count, uint root, __global int *counts)

@@ -1,10 +1,10 @@
-// The leaves of a reduced quadtree as a list in Morton order, without sorting, scanning or atomics: how many leaves lie
-// under every node is known, so a leaf's place is the sum over its ancestors of the counts of their earlier siblings.
-//
-// Constants besides those of quadtree/quadtree.h: ALIGNED (quadtree/pixels.h); LEAF_LEVEL (3 to
-// TILE_LEVEL), side of the squares whose leaves one work-group gathers at a time; GROUP, the work-group size; SERIAL, 1
-// for the form in which one work-item writes the leaves of tiles one after another (quadtree/leaves_serial.h; GROUP is
-// 1 then).
+/* The leaves of a reduced quadtree as a list in Morton order, without sorting, scanning or atomics: how many leaves lie
+ * under every node is known, so a leaf's place is the sum over its ancestors of the counts of their earlier siblings.
+ *
+ * Constants besides those of quadtree/quadtree.h: ALIGNED (quadtree/pixels.h); LEAF_LEVEL (3 to
+ * TILE_LEVEL), side of the squares whose leaves one work-group gathers at a time; GROUP, the work-group size; LANES, 1
+ * for the form in which one work-item writes the leaves of tiles one after another (quadtree/leaves_lanes.h; GROUP is
+ * 1 then). */
 
 #include "quadtree/quadtree.h"
 #include "quadtree/pixels.h"
@@ -12,13 +12,13 @@
 #define BLOCKS (1u << (2 * TILE_LEVEL - 4))
 #define ACROSS (1u << (TILE_LEVEL - 2))
 #define CELLS (BLOCKS / 4)
-#define INNER (BLOCKS / 3 - 1)  // nodes of levels 3 to TILE_LEVEL - 1 of a tile
+#define INNER (BLOCKS / 3 - 1) /* nodes of levels 3 to TILE_LEVEL - 1 of a tile */
 #define SLOTS (1u << (2 * LEAF_LEVEL))
 #define PADDED (SLOTS + SLOTS / 16)
-#define STEPS 16u  // from a tile to the root, at most
+#define STEPS 16u /* from a tile to the root, at most */
 #define RECORD_WORDS (3 + MEAN_WORDS)
 
-// Leaves under a 4x4 block whose flags are `flag`, were none of its ancestors a leaf.
+/* Leaves under a 4x4 block whose flags are `flag`, were none of its ancestors a leaf. */
 inline uint block_leaves(uint flag, int whole, uint x, uint y, uint width, uint height) {
     if (flag & 16u)
         return 1;
@@ -32,29 +32,29 @@ inline uint block_leaves(uint flag, int whole, uint x, uint y, uint width, uint 
     return leaves;
 }
 
-// Leaves that come before the node (x, y) of `level` under its parent, in Morton order.
+/* Leaves that come before the node (x, y) of `level` under its parent, in Morton order. */
 inline uint earlier_siblings(__global const uint *grid, uint x, uint y, uint cols) {
     uint first = (y & ~1u) * cols + (x & ~1u), second = (x | 1u) < cols;
-    // Loaded whether they count or not, so that no load waits for another.
+    /* Loaded whether they count or not, so that no load waits for another. */
     uint left = grid[first + (y & 1u) * cols], above = grid[first], beside = grid[first + second];
     return (x & 1u) * (left & COUNT_MASK) + (y & 1u) * ((above & COUNT_MASK) + second * (beside & COUNT_MASK));
 }
 
-// The same, and STOP where the node (x, y) stops a split. nodes: from level 3 on.
+/* The same, and STOP where the node (x, y) stops a split. nodes: from level 3 on. */
 inline uint step_of(__global const uint *nodes, uint x, uint y, uint level, uint width, uint height) {
     __global const uint *grid = nodes + level_base(width, height, 3, level);
     uint cols = along(width, level);
     return earlier_siblings(grid, x, y, cols) | (grid[y * cols + x] & STOP);
 }
 
-// Takes one step up from a node: `place` is its place among the leaves under its parent, `covering` the level of the
-// greatest leaf that covers it, or 0. What lies before within a covering leaf does not count.
+/* Takes one step up from a node: `place` is its place among the leaves under its parent, `covering` the level of the
+ * greatest leaf that covers it, or 0. What lies before within a covering leaf does not count. */
 inline void take_step(uint step, uint level, uint *place, uint *covering) {
     *covering = step & STOP ? level : *covering;
     *place = (step & STOP ? 0u : *place) + (step & COUNT_MASK);
 }
 
-// Mean word `w` (channels 4w to 4w + 3) of the node (x, y) of `level` >= 3, from the statistics.
+/* Mean word `w` (channels 4w to 4w + 3) of the node (x, y) of `level` >= 3, from the statistics. */
 inline uint node_mean(__global const ulong *stats, __global const ulong *upper, int whole, uint x, uint y, uint level,
                       uint w, uint width, uint height) {
     uint cells = along(width, level) * along(height, level);
@@ -76,8 +76,8 @@ inline uint node_mean(__global const ulong *stats, __global const ulong *upper, 
     return word;
 }
 
-// A 4x4 block: its first byte, its pixels inside the picture, and the pixels themselves where there are up to four
-// channels; more would not fit the registers.
+/* A 4x4 block: its first byte, its pixels inside the picture, and the pixels themselves where there are up to four
+ * channels; more would not fit the registers. */
 typedef struct {
     __global const uchar *first;
     uint pitch, columns, height;
@@ -94,7 +94,7 @@ inline uint block_byte(const block_t *block, uint px, uint py, uint c) {
 #endif
 }
 
-// Mean word `w` over the pixels of a block from column px and row py, `side` by `side`, of which n lie inside.
+/* Mean word `w` over the pixels of a block from column px and row py, `side` by `side`, of which n lie inside. */
 inline uint block_mean(const block_t *block, uint px, uint py, uint side, uint n, uint w) {
     uint word = 0;
 #if CHANNELS <= 4
@@ -113,18 +113,18 @@ inline uint block_mean(const block_t *block, uint px, uint py, uint side, uint n
     return word;
 }
 
-// Where a slot is in local memory. Work-items begin 16 or 32 slots apart where nothing is uniform: with a gap after
-// every 16 these are in different banks.
+/* Where a slot is in local memory. Work-items begin 16 or 32 slots apart where nothing is uniform: with a gap after
+ * every 16 these are in different banks. */
 inline uint padded(uint slot) {
     return slot + (slot >> 4);
 }
 
-// A leaf's place in its tile and its level, kept until the leaves are written side by side.
+/* A leaf's place in its tile and its level, kept until the leaves are written side by side. */
 inline uint square_place(uint x, uint y, uint level) {
     return level << 12 | y << 6 | x;
 }
 
-// Writes the record `at` of a tile whose corner is (x, y), collected in `slot`.
+/* Writes the record `at` of a tile whose corner is (x, y), collected in `slot`. */
 inline void write_record(__global uint *record, uint at, uint x, uint y, uint slot, __local const ushort *places,
                          __local const uint *means) {
     uint place = places[padded(slot)], size = 1u << (place >> 12);
@@ -142,8 +142,8 @@ inline void write_record(__global uint *record, uint at, uint x, uint y, uint sl
 #endif
 }
 
-// Collects the places and mean words `w` of the leaves of the 4x4 block at column x, row y of the tile into `slot`
-// onward.
+/* Collects the places and mean words `w` of the leaves of the 4x4 block at column x, row y of the tile into `slot`
+ * onward. */
 inline void collect_words(const block_t *block, uint flag, int whole, uint x, uint y, uint slot, uint w,
                           __local ushort *places, __local uint *means) {
     if (flag & 16u) {
@@ -177,8 +177,8 @@ inline void collect_words(const block_t *block, uint flag, int whole, uint x, ui
     }
 }
 
-// Collects the leaves of the 4x4 block at column x, row y of the tile. Word by word: with the loop over words inside
-// the one over leaves, Intel's CPU compiler (2026.22) loses slots where there are two words.
+/* Collects the leaves of the 4x4 block at column x, row y of the tile. Word by word: with the loop over words inside
+ * the one over leaves, Intel's CPU compiler (2026.22) loses slots where there are two words. */
 inline void collect_block(__global const uchar *first, uint pitch, uint columns, uint height, uint flag, int whole,
                           uint x, uint y, uint slot, __local ushort *places, __local uint *means) {
     block_t block;
@@ -196,16 +196,16 @@ inline void collect_block(__global const uchar *first, uint pitch, uint columns,
         collect_words(&block, flag, whole, x, y, slot, w, places, means);
 }
 
-#if SERIAL
-#include "quadtree/leaves_serial.h"
+#if LANES
+#include "quadtree/leaves_lanes.h"
 #else
-// What a work-group knows of its tile.
+/* What a work-group knows of its tile. */
 typedef struct {
-    uint x, y, width, height;  // its place in the grid of tiles; of the picture
+    uint x, y, width, height; /* its place in the grid of tiles; of the picture */
     int whole;
 } tile_t;
 
-// Four flags of a tile's blocks, row by row: word i; 0 outside the picture.
+/* Four flags of a tile's blocks, row by row: word i; 0 outside the picture. */
 inline uint tile_flags(const tile_t *tile, __global const uchar *flags, uint i) {
     uint cols = along(tile->width, 2), rows = along(tile->height, 2);
     uint x = (tile->x << (TILE_LEVEL - 2)) + 4 * (i % (ACROSS / 4));
@@ -218,8 +218,8 @@ inline uint tile_flags(const tile_t *tile, __global const uchar *flags, uint i) 
     return word;
 }
 
-// Entry i of a tile's nodes of levels 3 to TILE_LEVEL - 1, one level after another in Morton order; 0 outside the
-// picture.
+/* Entry i of a tile's nodes of levels 3 to TILE_LEVEL - 1, one level after another in Morton order; 0 outside the
+ * picture. */
 inline uint tile_node(const tile_t *tile, __global const uint *nodes, uint i) {
     uint level = 3;
     for (uint here = CELLS; level + 1 < TILE_LEVEL && i >= here; here >>= 2, ++level) {
@@ -231,7 +231,7 @@ inline uint tile_node(const tile_t *tile, __global const uint *nodes, uint i) {
     return tile->whole || (x < cols && y < along(tile->height, level)) ? nodes[y * cols + x] : 0u;
 }
 
-// Loads a tile's nodes and flags, several of each before any is kept, so that they do not wait for one another.
+/* Loads a tile's nodes and flags, several of each before any is kept, so that they do not wait for one another. */
 inline void load_tile(const tile_t *tile, __global const uint *nodes, __global const uchar *flags, __local uint *inner,
                       __local uint *block_flags) {
     for (uint start = get_local_id(0); start < INNER; start += 3 * GROUP) {
@@ -251,24 +251,24 @@ inline void load_tile(const tile_t *tile, __global const uint *nodes, __global c
             if (start + k * GROUP < BLOCKS / 4)
                 block_flags[start + k * GROUP] = more[k];
     }
-    // Where the group is small, the loop above has left flags out.
+    /* Where the group is small, the loop above has left flags out. */
     for (uint i = get_local_id(0); i < BLOCKS / 4 && 2 * GROUP < BLOCKS / 4; i += GROUP)
         block_flags[i] = tile_flags(tile, flags, i);
 }
 
-// Mean word `w` of the node (x, y) of a level from 3 to TILE_LEVEL - 1.
+/* Mean word `w` of the node (x, y) of a level from 3 to TILE_LEVEL - 1. */
 inline uint inner_mean(const tile_t *tile, __global const ulong *stats, uint x, uint y, uint level, uint w) {
     return node_mean(stats, 0, tile->whole, x, y, level, w, tile->width, tile->height);
 }
 
-// Whether cell j of level 3 is the first of the node of `level` that holds it.
+/* Whether cell j of level 3 is the first of the node of `level` that holds it. */
 inline uint begins_node(uint j, uint level) {
     return (j & ((1u << (2 * level - 6)) - 1u)) == 0;
 }
 
-// Follows a tile's tree from the levels below TILE_LEVEL down to `last`, to the node that holds cell j of level 3:
-// gives back the level of the leaf that covers the cell, or 0, and at *slot the place of the leaf, or of the node, in
-// the tile.
+/* Follows a tile's tree from the levels below TILE_LEVEL down to `last`, to the node that holds cell j of level 3:
+ * gives back the level of the leaf that covers the cell, or 0, and at *slot the place of the leaf, or of the node, in
+ * the tile. */
 inline uint find_cell(__local const uint4 *inner, uint j, uint last, uint *slot) {
     uint leaf = 0;
     *slot = 0;
@@ -283,14 +283,14 @@ inline uint find_cell(__local const uint4 *inner, uint j, uint last, uint *slot)
     return leaf;
 }
 
-// The leaves' records: x, y, size (pixels), and the means rounded half up, a byte a channel, padded to whole words.
-//
-// NDRange: one work-group of GROUP work-items a tile of 2^TILE_LEVEL pixels a side, in row order. A tile that has more
-// leaves than fit local memory is gathered in squares of 2^LEAF_LEVEL pixels a side, one after another.
-// pixels, origin, pitch, width, height, flags, stats, nodes: as quadtree_tiles. left, top: of this subtree in the
-// picture. last_level: the highest in `nodes`, whose grid is one node. upper: levels above TILE_LEVEL, 2 * BANDS planes
-// each: sums, squares, sums, ... leaves: RECORD_WORDS words a leaf.
-// Local memory: 2 + 4 * MEAN_WORDS bytes a pixel of a square, some 3 a block of the tile, and 64.
+/* The leaves' records: x, y, size (pixels), and the means rounded half up, a byte per channel, padded to whole words.
+ *
+ * NDRange: one work-group of GROUP work-items per tile of 2^TILE_LEVEL pixels per side, in row order. A tile that has
+ * more leaves than fit local memory is gathered in squares of 2^LEAF_LEVEL pixels per side, one after another.
+ * pixels, origin, pitch, width, height, flags, stats, nodes: as quadtree_tiles. left, top: of this subtree in the
+ * picture. last_level: the highest in `nodes`, whose grid is one node. upper: levels above TILE_LEVEL, 2 * BANDS planes
+ * each: sums, squares, sums, ... leaves: RECORD_WORDS words per leaf.
+ * Local memory: 2 + 4 * MEAN_WORDS bytes per pixel of a square, some 3 per block of the tile, and 64. */
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_leaves(
     __global const uchar *pixels, ulong origin, uint pitch, uint width, uint height, uint left, uint top,
     uint last_level, __global const uchar *flags, __global const ulong *stats, __global const ulong *upper,
@@ -322,7 +322,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_leaves
         }
     }
     uint level = tile_leaves <= SLOTS ? TILE_LEVEL : LEAF_LEVEL, cells = 1u << (2 * level - 6);
-    // The same for all work-items of the group, as `covering` is.
+    /* The same for all work-items of the group, as `covering` is. */
     uint squares = covering > 0 ? 0u : CELLS / cells;
     for (uint s = 0; s < squares; ++s) {
         uint first, end = tile_leaves, cover = find_cell(inner, s * cells, level, &first);
@@ -330,7 +330,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_leaves
             end = first + begins_node(s * cells, cover);
         else if (s + 1 < squares)
             find_cell(inner, (s + 1) * cells, level, &end);
-        // A work-item takes two blocks side by side: the upper or the lower half of a cell.
+        /* A work-item takes two blocks side by side: the upper or the lower half of a cell. */
         for (uint i = 2 * s * cells + lid; i < 2 * (s + 1) * cells; i += GROUP) {
             uint j = i >> 1, lower = i & 1u, slot, leaf = find_cell(inner, j, 3, &slot);
             uint column = 8 * even_bits(j), row = 8 * even_bits(j >> 1) + 4 * lower;

@@ -1,7 +1,7 @@
 /* The complete tree in one array: Masina and Stedile, section 5.1. For devices with doubles.
  *
- * Constants: CHANNELS; WORDS, what holds the nodes' sums: 0 the pixels, 1 narrow words, 2 wide ones, 3 pairs of words (see
- * quadtree.h); COMPLETE 1 if nodes within leaves have statistics too. */
+ * Constants: CHANNELS; WORDS, what holds the nodes' sums: 0 the pixels, 1 narrow words, 2 wide ones, 3 pairs of words
+ * (see quadtree.h); COMPLETE 1 if nodes within leaves have statistics too. */
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #include "quadtree/leaf_list.h"
 
@@ -83,11 +83,11 @@ inline void write_record(__global uchar *record, __global const uint *leaves, ui
 #endif
 }
 
-/* NDRange: 1-D, any work-group size, at least a work-item per NODES nodes. leaves, count: of the picture. width, height:
- * its pixels. level: of the nodes, counted from the pixels. words: of the level, from `begin` on. first, nodes: places in
- * the level, in the paper's order of children, of the nodes that are written; `first` a multiple of NODES. records: per
- * node kind, CHANNELS means (uchar), CHANNELS deviations (double), packed. A deviation is the correctly rounded root of
- * n squares - sum^2, over n, in doubles; of nodes of 2^24 pixels and more it is not exact. */
+/* NDRange: 1-D, any work-group size, at least a work-item per NODES nodes. leaves, count: of the picture. width,
+ * height: its pixels. level: of the nodes, counted from the pixels. words: of the level, from `begin` on. first, nodes:
+ * places in the level, in the paper's order of children, of the nodes that are written; `first` a multiple of NODES.
+ * records: per node kind, CHANNELS means (uchar), CHANNELS deviations (double), packed. A deviation is the correctly
+ * rounded root of n squares - sum^2, over n, in doubles; of nodes of 2^24 pixels and more it is not exact. */
 __kernel void quadtree_records(__global const uint *leaves, uint count, uint width, uint height, uint level,
                                __global const word_t *words, ulong begin, uint first, uint nodes,
                                __global uchar *records)

@@ -1,12 +1,13 @@
-// Pixels of a tile of 64x64 in explicit vectors, band by band: what the forms for CPUs share. After quadtree_pixels.h.
+/* Pixels of a tile of 64x64 in explicit vectors, band by band: what the forms for CPUs share. After
+ * quadtree_pixels.h. */
 
 #define LANES_INLINE inline __attribute__((always_inline))
 #define SIDE 64u
-// How far loops over bands are unrolled: with more bands than a picture mostly has, compilers would take several times
-// as long, for code that is no faster.
+/* How far loops over bands are unrolled: with more bands than a picture mostly has, compilers would take several times
+ * as long, for code that is no faster. */
 #define UNROLLED (BANDS > 4 ? 1 : BANDS)
 
-// A whole vector wherever it lies: compilers load what vload16 asks for in pieces where a shuffle follows.
+/* A whole vector wherever it lies: compilers load what vload16 asks for in pieces where a shuffle follows. */
 typedef uchar16 __attribute__((aligned(1))) bytes_t;
 typedef uchar8 __attribute__((aligned(1))) flags_t;
 typedef uint8 __attribute__((aligned(4))) words_t;
@@ -14,8 +15,8 @@ typedef uint8 __attribute__((aligned(4))) words_t;
 typedef short __attribute__((vector_size(32))) halves_t;
 #endif
 
-// Of neighbours in sixteen lanes, which are the halves of a 32-bit lane, the sum of their products. Values are below
-// 2^15, their products below 2^16.
+/* Of neighbours in sixteen lanes, which are the halves of a 32-bit lane, the sum of their products. Values are below
+ * 2^15, their products below 2^16. */
 LANES_INLINE uint8 dot_lanes(ushort16 a, ushort16 b) {
 #ifdef __AVX2__
     return __builtin_astype(__builtin_ia32_pmaddwd256(__builtin_astype(a, halves_t), __builtin_astype(b, halves_t)),
@@ -26,7 +27,7 @@ LANES_INLINE uint8 dot_lanes(ushort16 a, ushort16 b) {
 #endif
 }
 
-// Squares of values below 2^15.
+/* Squares of values below 2^15. */
 LANES_INLINE uint8 squared_lanes(uint8 values) {
 #ifdef __AVX2__
     return dot_lanes(as_ushort16(values), as_ushort16(values));
@@ -35,7 +36,7 @@ LANES_INLINE uint8 squared_lanes(uint8 values) {
 #endif
 }
 
-// Sixteen pixels, band by band, of a picture or of a copy of some of its rows.
+/* Sixteen pixels, band by band, of a picture or of a copy of some of its rows. */
 LANES_INLINE void load_planes(__global const uchar *pixel, const uchar *copy, int whole, ushort16 *plane) {
     uchar16 bytes[CHANNELS];
 #pragma unroll UNROLLED
@@ -44,7 +45,7 @@ LANES_INLINE void load_planes(__global const uchar *pixel, const uchar *copy, in
 #if CHANNELS == 1
     plane[0] = convert_ushort16(bytes[0]);
 #elif CHANNELS == 3
-    // Every third byte: the places of a channel in three vectors are 0, 2 and 1 apart, so that they fill one vector.
+    /* Every third byte: the places of a channel in three vectors are 0, 2 and 1 apart, so that they fill one vector. */
     const uchar16 m = (uchar16)(255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255);
     const uchar16 n = (uchar16)(0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0);
     const uchar16 o = ~(m | n);
@@ -73,7 +74,7 @@ LANES_INLINE void load_planes(__global const uchar *pixel, const uchar *copy, in
 #endif
 }
 
-// Four rows of a tile from (x, y) on, `first` its first byte; outside the picture, zeros.
+/* Four rows of a tile from (x, y) on, `first` its first byte; outside the picture, zeros. */
 LANES_INLINE void copy_rows(__global const uchar *first, uint pitch, uint x, uint y, uint width, uint height,
                             uchar *rows) {
     uint bytes = min(SIDE, width - x) * CHANNELS;

@@ -1,15 +1,15 @@
-// Shared by the quadtree kernels: geometry of the levels, packed statistics, the uniformity criteria.
-//
-// Levels are counted from the pixels: a node of level k is a square of 2^k pixels a side, clipped to the picture.
-// The grid of level k has ceil(height / 2^k) rows and ceil(width / 2^k) columns, row-major.
-//
-// Constants the host passes: CHANNELS (1..16), BANDS (CHANNELS, plus one when luma is derived), CRITERION,
-// WEIGHT_LIST (CHANNELS integers 0..255), TILE_LEVEL (4..6).
-//
-// Packed words, sums of 8-bit values x and of their squares, added as plain integers:
-//   narrow (levels 1 and 2, uint):            sum << 20 | squares.  16 * 255   < 2^12, 16 * 255^2   < 2^20.
-//   wide   (levels 3 to TILE_LEVEL, ulong):   sum << 32 | squares.  4096 * 255 < 2^20, 4096 * 255^2 < 2^28.
-// Above TILE_LEVEL a node has two ulongs: sums < 2^40 and squares < 2^48 for fewer than 2^32 pixels.
+/* Shared by the quadtree kernels: geometry of the levels, packed statistics, the uniformity criteria.
+ *
+ * Levels are counted from the pixels: a node of level k is a square of 2^k pixels per side, clipped to the picture.
+ * The grid of level k has ceil(height / 2^k) rows and ceil(width / 2^k) columns, row-major.
+ *
+ * Constants the host passes: CHANNELS (1..16), BANDS (CHANNELS, plus one when luma is derived), CRITERION,
+ * WEIGHT_LIST (CHANNELS integers 0..255), TILE_LEVEL (4..6).
+ *
+ * Packed words, sums of 8-bit values x and of their squares, added as plain integers:
+ *   narrow (levels 1 and 2, uint):            sum << 20 | squares.  16 * 255   < 2^12, 16 * 255^2   < 2^20.
+ *   wide   (levels 3 to TILE_LEVEL, ulong):   sum << 32 | squares.  4096 * 255 < 2^20, 4096 * 255^2 < 2^28.
+ * Above TILE_LEVEL a node has two ulongs: sums < 2^40 and squares < 2^48 for fewer than 2^32 pixels. */
 
 #define EVERY 0
 #define ANY 1
@@ -31,12 +31,12 @@ __constant uint WEIGHTS[CHANNELS] = {WEIGHT_LIST};
 #define WHOLE_LEVELS 12
 #endif
 
-// Nodes of `level` along a picture of `length` pixels.
+/* Nodes of `level` along a picture of `length` pixels. */
 inline uint along(uint length, uint level) {
     return (length + (1u << level) - 1u) >> level;
 }
 
-// First node of `level` in an array that holds the grids of the levels first, first + 1, ... one after another.
+/* First node of `level` in an array that holds the grids of the levels first, first + 1, ... one after another. */
 inline uint level_base(uint width, uint height, uint first, uint level) {
     uint base = 0;
     for (uint k = first; k < level; ++k)
@@ -44,34 +44,34 @@ inline uint level_base(uint width, uint height, uint first, uint level) {
     return base;
 }
 
-// Even bits of a Morton code of at most 8 bits: the x of a block in its tile (the y is even_bits(code >> 1)).
+/* Even bits of a Morton code of at most 8 bits: the x of a block in its tile (the y is even_bits(code >> 1)). */
 inline uint even_bits(uint code) {
     return (code & 1u) | ((code >> 1) & 2u) | ((code >> 2) & 4u) | ((code >> 3) & 8u);
 }
 
-// The other way: bit i of a coordinate of at most 4 bits becomes bit 2i.
+/* The other way: bit i of a coordinate of at most 4 bits becomes bit 2i. */
 inline uint spread_bits(uint v) {
     return (v & 1u) | (v & 2u) << 1 | (v & 4u) << 2 | (v & 8u) << 3;
 }
 
-// A narrow word as a wide one.
+/* A narrow word as a wide one. */
 inline ulong widened(uint word) {
     return (ulong)(word >> NARROW_SHIFT) << WIDE_SHIFT | (word & NARROW_MASK);
 }
 
 #define MEAN_WORDS ((CHANNELS + 3) / 4)
 
-// Mean of a channel sum over n pixels, rounded half up; in 32 bits where 2 * 255 * n + n fits.
+/* Mean of a channel sum over n pixels, rounded half up; in 32 bits where 2 * 255 * n + n fits. */
 inline uint rounded_mean(ulong sum, ulong n) {
     return n < 1 << 22 ? (2 * (uint)sum + (uint)n) / (2 * (uint)n) : (uint)((2 * sum + n) / (2 * n));
 }
 
-// The same of a whole node of a level from 1 to TILE_LEVEL.
+/* The same of a whole node of a level from 1 to TILE_LEVEL. */
 inline uint whole_mean(uint sum, uint level) {
     return (sum + (1u << (2 * level - 1))) >> (2 * level);
 }
 
-// Pixels of the node (x, y) of `level` that lie inside the picture; 0 for a region wholly outside.
+/* Pixels of the node (x, y) of `level` that lie inside the picture; 0 for a region wholly outside. */
 inline ulong pixels_inside(uint x, uint y, uint level, uint width, uint height) {
     ulong left = (ulong)x << level, top = (ulong)y << level, side = 1UL << level;
     if (left >= width || top >= height)
@@ -79,13 +79,13 @@ inline ulong pixels_inside(uint x, uint y, uint level, uint width, uint height) 
     return min(side, width - left) * min(side, height - top);
 }
 
-// floor(bound * n^2 / 2^32) as (high, low); bound < 2^60 and n < 2^32 keep the product under 2^124.
+/* floor(bound * n^2 / 2^32) as (high, low); bound < 2^60 and n < 2^32 keep the product under 2^124. */
 inline ulong2 deviation_limit(ulong n, ulong bound) {
     ulong n2 = n * n, low = n2 * bound, high = mul_hi(n2, bound);
     return (ulong2)(high >> 32, upsample((uint)high, (uint)(low >> 32)));
 }
 
-// n * squares - sum^2, n^2 times the variance, as (high, low): at most 255^2 * n^2 < 2^80.
+/* n * squares - sum^2, n^2 times the variance, as (high, low): at most 255^2 * n^2 < 2^80. */
 inline ulong2 scaled_variance(ulong sum, ulong squares, ulong n) {
     ulong low = n * squares, high = mul_hi(n, squares), taken = sum * sum;
     return (ulong2)(high - mul_hi(sum, sum) - (ulong)(low < taken), low - taken);
@@ -95,20 +95,20 @@ inline int at_most(ulong2 value, ulong2 limit) {
     return value.x < limit.x || (value.x == limit.x && value.y <= limit.y);
 }
 
-// floor(bound * n^2 / 2^32) for n <= 2^16 in 64 bits: bound / 2^32 < 2^28, and what is left of it times n^2 is below
-// 2^64.
+/* floor(bound * n^2 / 2^32) for n <= 2^16 in 64 bits: bound / 2^32 < 2^28, and what is left of it times n^2 is below
+ * 2^64. */
 inline ulong small_limit(uint n, ulong bound) {
     ulong n2 = (ulong)n * n;
     return n2 * (bound >> 32) + (n2 * (bound & 0xFFFFFFFFUL) >> 32);
 }
 
-// The same of a whole node (4^level pixels) of a level up to WHOLE_LEVELS.
+/* The same of a whole node (4^level pixels) of a level up to WHOLE_LEVELS. */
 inline ulong whole_limit(uint level, ulong bound) {
     return level <= 8 ? bound >> (32 - 4 * level) : bound << (4 * level - 32);
 }
 
-// What the bands of a node say together, one band after another: with weights the sum of n^2 times their variances,
-// else whether they are within the limit.
+/* What the bands of a node say together, one band after another: with weights the sum of n^2 times their variances,
+ * else whether they are within the limit. */
 typedef struct {
 #if CRITERION == WEIGHTED
     ulong high, total;
@@ -134,12 +134,12 @@ inline uchar2 join_extents(uchar2 a, uchar2 b) {
     return (uchar2)(min(a.x, b.x), max(a.y, b.y));
 }
 
-// The greatest less the least value, 0 of no values; an extent is (least, greatest).
+/* The greatest less the least value, 0 of no values; an extent is (least, greatest). */
 inline uint extent_width(uchar2 extent) {
     return extent.y - min(extent.x, extent.y);
 }
 
-// Adds a band of a node with that extent.
+/* Adds a band of a node with that extent. */
 inline void add_extent(verdict_t *verdict, uchar2 extent, ulong bound) {
     verdict->within &= (ulong)extent_width(extent) << 16 <= bound;
 }
@@ -152,9 +152,9 @@ inline void add_outcome(verdict_t *verdict, int within) {
 #endif
 }
 
-// Adds band c of a node of n <= 2^16 pixels, or of a whole one of a level up to WHOLE_LEVELS, whose n^2 times the
-// variance is `scaled`. Level 12: sums below 2^32, n times the squares at most 255^2 * 2^48 < 2^64, the limit below
-// 2^48 * 2^16. With weights, n <= 2^12: variances below 2^40, their total below 2^52, the limit at most 2^60 / 2^8.
+/* Adds band c of a node of n <= 2^16 pixels, or of a whole one of a level up to WHOLE_LEVELS, whose n^2 times the
+ * variance is `scaled`. Level 12: sums below 2^32, n times the squares at most 255^2 * 2^48 < 2^64, the limit below
+ * 2^48 * 2^16. With weights, n <= 2^12: variances below 2^40, their total below 2^52, the limit at most 2^60 / 2^8. */
 inline void add_band(verdict_t *verdict, uint c, ulong scaled, ulong limit) {
 #if CRITERION == WEIGHTED
     verdict->total += scaled * WEIGHTS[c];
@@ -164,13 +164,13 @@ inline void add_band(verdict_t *verdict, uint c, ulong scaled, ulong limit) {
 #endif
 }
 
-// The same of a node of n <= 4^TILE_LEVEL pixels whose wide word is `word`.
+/* The same of a node of n <= 4^TILE_LEVEL pixels whose wide word is `word`. */
 inline void add_word(verdict_t *verdict, uint c, ulong word, uint n, ulong limit) {
     uint sum = (uint)(word >> WIDE_SHIFT);
     add_band(verdict, c, (word & WIDE_MASK) * n - (ulong)sum * sum, limit);
 }
 
-// The same for any node, in 128 bits. Sums of at most 4080 weights keep the total under 2^92.
+/* The same for any node, in 128 bits. Sums of at most 4080 weights keep the total under 2^92. */
 inline void add_wide_band(verdict_t *verdict, uint c, ulong sum, ulong squares, ulong n, ulong2 limit) {
     ulong2 v = scaled_variance(sum, squares, n);
 #if CRITERION == WEIGHTED
@@ -186,7 +186,7 @@ inline void add_wide_band(verdict_t *verdict, uint c, ulong sum, ulong squares, 
 
 #endif
 
-// What the bands that were added say. For limits of 64 bits.
+/* What the bands that were added say. For limits of 64 bits. */
 inline int is_uniform(const verdict_t *verdict, ulong limit) {
 #if CRITERION == WEIGHTED
     return verdict->total <= limit;

@@ -1,8 +1,8 @@
-/* Pictures of a list of leaves. A work-item paints a square of SQUARE x SQUARE pixels: the leaf that holds its corner, and
- * those that follow in Morton order until the square is full.
+/* Pictures of a list of leaves. A work-item paints a square of SQUARE x SQUARE pixels: the leaf that holds its corner,
+ * and those that follow in Morton order until the square is full.
  *
- * Constants: CHANNELS of the means; OUT channels of the picture, CHANNELS or 3; OUTLINE 1 to draw borders; BASE channels
- * of the picture under them, 0 for the leaves' means; SQUARE, a power of two. */
+ * Constants: CHANNELS of the means; OUT channels of the picture, CHANNELS or 3; OUTLINE 1 to draw borders; BASE
+ * channels of the picture under them, 0 for the leaves' means; SQUARE, a power of two. */
 #include "quadtree/leaf_list.h"
 
 #if BASE == 0

@@ -1,10 +1,10 @@
-// Bottom-up reduction of a picture's tiles: Masina and Stedile, "Parallelizing Quadtree Image Decomposition with mixed
-// approaches", sections 5.2 and 6, with exact sums in place of means and deviations.
-//
-// Constants besides those of quadtree/quadtree.h: ALIGNED (see quadtree/pixels.h); STORE_LOW, 1 to write the statistics
-// of levels 1 and 2; GROUP, the work-group size; MOST_TILES, the most tiles side by side of a group, 1 without LANES;
-// LANES, 1 for the form in explicit vectors (quadtree/tiles_lanes.h; GROUP is 1 then); DP4A, 1 for NVIDIA's byte products
-// (quadtree/blocks.h).
+/* Bottom-up reduction of a picture's tiles: Masina and Stedile, "Parallelizing Quadtree Image Decomposition with mixed
+ * approaches", sections 5.2 and 6, with exact sums in place of means and deviations.
+ *
+ * Constants besides those of quadtree/quadtree.h: ALIGNED (see quadtree/pixels.h); STORE_LOW, 1 to write the statistics
+ * of levels 1 and 2; GROUP, the work-group size; MOST_TILES, the most tiles side by side of a group, 1 without LANES;
+ * LANES, 1 for the form in explicit vectors (quadtree/tiles_lanes.h; GROUP is 1 then); DP4A, 1 for NVIDIA's byte
+ * products (quadtree/blocks.h). */
 
 #include "quadtree/quadtree.h"
 #include "quadtree/pixels.h"
@@ -14,8 +14,8 @@
 
 #include "quadtree/blocks.h"
 
-// One node of level 3 or more, whose words and extents go to the slot `at`: they are those of `parts` slots from
-// `below` on. Decides, stores, and gives back the leaves under it, `leaves` if it is split.
+/* One node of level 3 or more, whose words and extents go to the slot `at`: they are those of `parts` slots from
+ * `below` on. Decides, stores, and gives back the leaves under it, `leaves` if it is split. */
 inline uint finish_node(__local ulong *wide, __local uchar2 *reach, uint below, uint parts, uint at, uint leaves,
                         uint level, uint x, uint y, uint base, int whole, const rules_t *rules, __global ulong *stats,
                         __global uint *nodes) {
@@ -48,7 +48,7 @@ inline uint finish_node(__local ulong *wide, __local uchar2 *reach, uint below, 
     return leaves;
 }
 
-// Levels 1 to 3 of the 8x8 cell at (x, y), whose slot is `at`; gives back the leaves under it.
+/* Levels 1 to 3 of the 8x8 cell at (x, y), whose slot is `at`; gives back the leaves under it. */
 inline uint reduce_cell(__global const uchar *pixels, ulong origin, uint pitch, uint x, uint y, int whole,
                         const rules_t *rules, __local ulong *wide, __local uchar2 *reach, uint at, __global uint *low,
                         __global uchar *flags, __global ulong *stats, __global uint *nodes) {
@@ -68,7 +68,7 @@ inline uint reduce_cell(__global const uchar *pixels, ulong origin, uint pitch, 
 #include "quadtree/planes.h"
 #include "quadtree/tiles_lanes.h"
 
-// Levels 5 and 6 of a tile whose nodes of level 4 are in the first slots.
+/* Levels 5 and 6 of a tile whose nodes of level 4 are in the first slots. */
 inline void finish_tile(__local ulong *wide, __local uchar2 *reach, __local uint *count, uint tile_x, uint tile_y,
                         const rules_t *rules, __global ulong *stats, __global uint *nodes) {
     int whole = (tile_x + 1) << TILE_LEVEL <= rules->width && (tile_y + 1) << TILE_LEVEL <= rules->height;
@@ -89,19 +89,19 @@ inline void finish_tile(__local ulong *wide, __local uchar2 *reach, __local uint
 }
 #endif
 
-// Levels 1 to TILE_LEVEL of tiles of 2^TILE_LEVEL pixels a side.
-//
-// NDRange: one work-group of GROUP work-items a tile of `list` if `listed`, else `across` tiles side by side (up to
-// MOST_TILES), in row order.
-// pixels: rows of `pitch` bytes from byte `origin`, CHANNELS bytes a pixel; width x height pixels are the picture.
-// floor_level: nodes up to this level are leaves whatever they hold; top_level: the root's level, none is above.
-// bound: the criterion's bound in fixed point (quadtree/quadtree.h).
-// low: with STORE_LOW, BANDS planes of level 1, then of level 2: narrow words. flags: a byte a node of level 2: bits 0
-// to 3, its children in Morton order stop a split; bit 4, it does. stats: levels 3 to TILE_LEVEL one after another,
-// BANDS planes of wide words each. nodes: the same levels on: leaves under a node, and STOP where it stops a split.
-// extents: with the range criterion, CHANNELS planes of (least, greatest) of level TILE_LEVEL.
-// Local memory: 8 * BANDS + 4 bytes a cell of 8x8 pixels and a node above (a third more) of MOST_TILES tiles; extents
-// 2 * CHANNELS each.
+/* Levels 1 to TILE_LEVEL of tiles of 2^TILE_LEVEL pixels per side.
+ *
+ * NDRange: one work-group of GROUP work-items per tile of `list` if `listed`, else `across` tiles side by side (up to
+ * MOST_TILES), in row order.
+ * pixels: rows of `pitch` bytes from byte `origin`, CHANNELS bytes per pixel; width x height pixels are the picture.
+ * floor_level: nodes up to this level are leaves whatever they hold; top_level: the root's level, none is above.
+ * bound: the criterion's bound in fixed point (quadtree/quadtree.h).
+ * low: with STORE_LOW, BANDS planes of level 1, then of level 2: narrow words. flags: a byte per node of level 2: bits
+ * 0 to 3, its children in Morton order stop a split; bit 4, it does. stats: levels 3 to TILE_LEVEL one after another,
+ * BANDS planes of wide words each. nodes: the same levels on: leaves under a node, and STOP where it stops a split.
+ * extents: with the range criterion, CHANNELS planes of (least, greatest) of level TILE_LEVEL.
+ * Local memory: 8 * BANDS + 4 bytes per cell of 8x8 pixels and a node above (a third more) of MOST_TILES tiles; extents
+ * 2 * CHANNELS each. */
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
     __global const uchar *pixels, ulong origin, uint pitch, uint width, uint height, uint floor_level, uint top_level,
     ulong bound, __global uint *low, __global uchar *flags, __global ulong *stats, __global uint *nodes,
@@ -128,7 +128,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
 #else
     uint lid = get_local_id(0);
     int whole = (tile_x + 1) << TILE_LEVEL <= width && (tile_y + 1) << TILE_LEVEL <= height;
-    // Work-items go along the rows, for the sake of coalescing; slot j in local memory is the cell's Morton code.
+    /* Work-items go along the rows, for the sake of coalescing; slot j in local memory is the cell's Morton code. */
     for (uint i = lid; i < CELLS; i += GROUP) {
         uint cx = i & ((1u << (TILE_LEVEL - 3)) - 1), cy = i >> (TILE_LEVEL - 3);
         uint j = spread_bits(cx) | spread_bits(cy) << 1;

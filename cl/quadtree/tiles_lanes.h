@@ -1,12 +1,12 @@
-// Levels 1 to 4 of tiles side by side by one work-item, in explicit vectors: the form for CPUs, whose compilers do not
-// vectorize across work-items. Same integers as reduce_cell in quadtree/tiles.cl; TILE_LEVEL is 6, not for the range
-// criterion. After quadtree/blocks.h and quadtree_planes.h.
-//
-// Sums and sums of squares of levels 1 to 4 fit 32 bits, and so does n^2 times the variance: at level 4, of n = 256
-// pixels, n * squares <= 256^2 * 255^2 < 2^32. A row of a level is BANDS planes of a word for every node across a tile.
-//
-// `whole` is a constant wherever it is passed for levels 1 to 3: a tile at the picture's edge takes its pixels from a
-// copy that is 0 outside, and counts the pixels of every node.
+/* Levels 1 to 4 of tiles side by side by one work-item, in explicit vectors: the form for CPUs, whose compilers do not
+ * vectorize across work-items. Same integers as reduce_cell in quadtree/tiles.cl; TILE_LEVEL is 6, not for the range
+ * criterion. After quadtree/blocks.h and quadtree_planes.h.
+ *
+ * Sums and sums of squares of levels 1 to 4 fit 32 bits, and so does n^2 times the variance: at level 4, of n = 256
+ * pixels, n * squares <= 256^2 * 255^2 < 2^32. A row of a level is BANDS planes of a word for every node across a tile.
+ *
+ * `whole` is a constant wherever it is passed for levels 1 to 3: a tile at the picture's edge takes its pixels from a
+ * copy that is 0 outside, and counts the pixels of every node. */
 
 #include "common/compile_hints.h"
 
@@ -14,13 +14,13 @@
 #define ACROSS_2 16u
 #define ACROSS_3 8u
 
-// Nodes of `across` side by side, from (x, y) of `level` on, that are in the grid.
+/* Nodes of `across` side by side, from (x, y) of `level` on, that are in the grid. */
 LANES_INLINE uint nodes_inside(uint x, uint y, uint level, uint across, int whole, const rules_t *rules) {
     uint cols = along(rules->width, level);
     return whole ? across : y < along(rules->height, level) ? min(across, cols - min(x, cols)) : 0u;
 }
 
-// Pixels inside the picture of eight nodes side by side, from (x, y) of `level` on.
+/* Pixels inside the picture of eight nodes side by side, from (x, y) of `level` on. */
 LANES_INLINE uint8 pixels_lanes(uint x, uint y, uint level, int whole, const rules_t *rules) {
     if (whole)
         return 1u << (2 * level);
@@ -29,17 +29,17 @@ LANES_INLINE uint8 pixels_lanes(uint x, uint y, uint level, int whole, const rul
     return min((uint8)rules->width - left, (uint8)side) * min(rules->height - top, side);
 }
 
-// Asks for pixels before they are needed: the rows of a picture lie too far apart for processors to foresee that. On
-// PoCL alone: compilers on their way to SPIR-V may know no such thing.
+/* Asks for pixels before they are needed: the rows of a picture lie too far apart for processors to foresee that. On
+ * PoCL alone: compilers on their way to SPIR-V may know no such thing. */
 LANES_INLINE void fetch_ahead(__global const uchar *pixel) {
 #ifdef COMPILED_AT_LAUNCH
     __builtin_prefetch((const void *)(size_t)pixel, 0, 2);
 #endif
 }
 
-// Writes the first `count` words of a vector of statistics; all eight past the caches where the compiler can and the
-// vectors of a plane are `aligned`, for nothing on the device reads them again. Between other work: rows written at
-// once keep pixels waiting.
+/* Writes the first `count` words of a vector of statistics; all eight past the caches where the compiler can and the
+ * vectors of a plane are `aligned`, for nothing on the device reads them again. Between other work: rows written at
+ * once keep pixels waiting. */
 LANES_INLINE void write_words(uint8 words, __global uint *at, uint count, int aligned) {
 #ifdef __clang__
     if (count == 8 && aligned) {
@@ -58,15 +58,15 @@ LANES_INLINE void write_words(uint8 words, __global uint *at, uint count, int al
     }
 }
 
-// What the bands of eight nodes of a level from 1 to 4 say together: of n^2 times their variances the greatest, the
-// least, or the sum with weights, below 2^52.
+/* What the bands of eight nodes of a level from 1 to 4 say together: of n^2 times their variances the greatest, the
+ * least, or the sum with weights, below 2^52. */
 #if CRITERION == WEIGHTED
 typedef ulong8 lane_scores_t;
 #else
 typedef uint8 lane_scores_t;
 #endif
 
-// Scores of bands up to c, of n pixels a node, from those of the bands before.
+/* Scores of bands up to c, of n pixels per node, from those of the bands before. */
 LANES_INLINE lane_scores_t with_lanes(lane_scores_t scores, uint c, uint8 sum, uint8 squares, uint8 n, uint level,
                                       int whole) {
     uint8 v = (whole ? squares << (2 * level) : squares * n) - (level < 4 ? squared_lanes(sum) : sum * sum);
@@ -81,14 +81,14 @@ LANES_INLINE lane_scores_t with_lanes(lane_scores_t scores, uint c, uint8 sum, u
 #endif
 }
 
-// All ones in the lanes of nodes of n pixels that stop a split: scores are compared with the least that does not, which
-// is 0 above the root and beyond all of them at levels that always stop.
+/* All ones in the lanes of nodes of n pixels that stop a split: scores are compared with the least that does not, which
+ * is 0 above the root and beyond all of them at levels that always stop. */
 LANES_INLINE uint8 stops_lanes(lane_scores_t scores, uint8 n, uint level, int whole, const rules_t *rules) {
     int never = level > rules->top_level, always = level <= rules->floor_level;
     ulong same = never ? 0UL : always ? ~0UL : whole_limit(level, rules->bound) + 1;
     ulong8 limits = same;
     if (!whole) {
-        // Of n pixels: floor(bound * n^2 / 2^32), n^2 <= 2^16.
+        /* Of n pixels: floor(bound * n^2 / 2^32), n^2 <= 2^16. */
         ulong8 n2 = convert_ulong8(n * n);
         ulong8 each = n2 * (rules->bound >> 32) + (n2 * (rules->bound & 0xFFFFFFFFUL) >> 32) + 1UL;
         limits = never || always ? same : each;
@@ -102,9 +102,9 @@ LANES_INLINE uint8 stops_lanes(lane_scores_t scores, uint8 n, uint level, int wh
 #endif
 }
 
-// The level-1 row y of the tile, from node x on, of two rows of pixels, which is row s of its parents: its words and
-// marks, which are the leaves under a node in the low byte, and in the next one its bit among its parent's children if
-// it stops a split.
+/* The level-1 row y of the tile, from node x on, of two rows of pixels, which is row s of its parents: its words and
+ * marks, which are the leaves under a node in the low byte, and in the next one its bit among its parent's children if
+ * it stops a split. */
 LANES_INLINE void reduce_rows(__global const uchar *first, uint pitch, const uchar *rows, uint x, uint y, uint s,
                               int whole, const rules_t *rules, uint *word1, uint *marks, __global uint *low) {
     uint cols = along(rules->width, 1), cells = cols * along(rules->height, 1);
@@ -134,21 +134,21 @@ LANES_INLINE void reduce_rows(__global const uchar *first, uint pitch, const uch
     }
 }
 
-// Sums of two words side by side, of sixteen.
+/* Sums of two words side by side, of sixteen. */
 LANES_INLINE uint8 merge_pairs(const uint *words) {
     uint8 left = ((const words_t *)words)[0], right = ((const words_t *)words)[1];
     return (uint8)(left.even, right.even) + (uint8)(left.odd, right.odd);
 }
 
-// Sums of the two nodes side by side and of those below them: eight of the next level, of sixteen of two rows.
+/* Sums of the two nodes side by side and of those below them: eight of the next level, of sixteen of two rows. */
 LANES_INLINE uint8 merge_rows(const uint *upper, const uint *lower) {
     uint8 left = ((const words_t *)upper)[0] + ((const words_t *)lower)[0];
     uint8 right = ((const words_t *)upper)[1] + ((const words_t *)lower)[1];
     return (uint8)(left.even, right.even) + (uint8)(left.odd, right.odd);
 }
 
-// The level-2 row y of the tile, from node x on: four rows of pixels from `first` on. Levels 1 and 2 are stored, words
-// and leaves of level 2 given back.
+/* The level-2 row y of the tile, from node x on: four rows of pixels from `first` on. Levels 1 and 2 are stored, words
+ * and leaves of level 2 given back. */
 LANES_INLINE void reduce_strip(__global const uchar *first, uint pitch, uint x, uint y, int whole, const rules_t *rules,
                                uint *word2, uint *count2, __global uint *low, __global uchar *flags) {
     uint cells1 = along(rules->width, 1) * along(rules->height, 1);
@@ -190,7 +190,7 @@ LANES_INLINE void reduce_strip(__global const uchar *first, uint pitch, uint x, 
     }
 }
 
-// Stores four nodes side by side, from (x, y) of `level` on, whose words are sum and squares.
+/* Stores four nodes side by side, from (x, y) of `level` on, whose words are sum and squares. */
 LANES_INLINE void store_four(const uint8 *sum, const uint8 *squares, uint4 entry, int high, uint x, uint y, uint level,
                              int whole, const rules_t *rules, __global ulong *stats, __global uint *nodes) {
     uint cols = along(rules->width, level), cells = cols * along(rules->height, level);
@@ -219,8 +219,8 @@ LANES_INLINE void store_four(const uint8 *sum, const uint8 *squares, uint4 entry
     }
 }
 
-// Decides and stores eight nodes of level 3 or 4: four from (x, y) on, four from (next_x, next_y) on; gives back the
-// leaves under them.
+/* Decides and stores eight nodes of level 3 or 4: four from (x, y) on, four from (next_x, next_y) on; gives back the
+ * leaves under them. */
 LANES_INLINE uint8 finish_lanes(const uint8 *sum, const uint8 *squares, uint8 leaves, uint x, uint y, uint next_x,
                                 uint next_y, uint level, int whole, const rules_t *rules, __global ulong *stats,
                                 __global uint *nodes) {
@@ -237,7 +237,7 @@ LANES_INLINE uint8 finish_lanes(const uint8 *sum, const uint8 *squares, uint8 le
     return leaves;
 }
 
-// The level-3 row y of the tile, from node x on: its sums, squares and leaves.
+/* The level-3 row y of the tile, from node x on: its sums, squares and leaves. */
 LANES_INLINE uint8 reduce_row_3(__global const uchar *first, uint pitch, uint x, uint y, int whole,
                                 const rules_t *rules, uint8 *sum, uint8 *squares, __global uint *low,
                                 __global uchar *flags, __global ulong *stats, __global uint *nodes) {
@@ -260,12 +260,12 @@ LANES_INLINE uint8 reduce_row_3(__global const uchar *first, uint pitch, uint x,
                         nodes);
 }
 
-// What is known of a tile while its rows are worked off: two rows of level 4, of four of level 3.
+/* What is known of a tile while its rows are worked off: two rows of level 4, of four of level 3. */
 typedef struct {
     uint sums[2 * BANDS * ACROSS_2], squares[2 * BANDS * ACROSS_2], leaves[2 * ACROSS_2];
 } rows_t;
 
-// Row r of four of level 3 of the tile at (x, y), the first of them row y >> 3 of that level.
+/* Row r of four of level 3 of the tile at (x, y), the first of them row y >> 3 of that level. */
 LANES_INLINE void reduce_row(__global const uchar *first, uint pitch, uint x, uint y, uint r, int whole,
                              const rules_t *rules, rows_t *found, __global uint *low, __global uchar *flags,
                              __global ulong *stats, __global uint *nodes) {
@@ -280,7 +280,7 @@ LANES_INLINE void reduce_row(__global const uchar *first, uint pitch, uint x, ui
     }
 }
 
-// The two rows of level 4 under those, which begin at (x, y): words and leaves at their Morton codes.
+/* The two rows of level 4 under those, which begin at (x, y): words and leaves at their Morton codes. */
 LANES_INLINE void reduce_pair(const rows_t *found, uint x, uint y, int whole, const rules_t *rules,
                               __local ulong *wide, __local uint *count, __global ulong *stats, __global uint *nodes) {
     uint8 sum4[BANDS], squares4[BANDS];
@@ -297,8 +297,8 @@ LANES_INLINE void reduce_pair(const rows_t *found, uint x, uint y, int whole, co
     vstore8(leaves4.s01452367, 0, count);
 }
 
-// Levels 1 to 4 of `many` tiles side by side, the first of them at (x, y). Row by row across all of them: the longer
-// the pieces of a picture's rows that are read, the sooner processors foresee what comes next.
+/* Levels 1 to 4 of `many` tiles side by side, the first of them at (x, y). Row by row across all of them: the longer
+ * the pieces of a picture's rows that are read, the sooner processors foresee what comes next. */
 LANES_INLINE void reduce_tiles(__global const uchar *pixels, ulong origin, uint pitch, uint x, uint y, uint many,
                                const rules_t *rules, __local ulong *wide, __local uint *count, __global uint *low,
                                __global uchar *flags, __global ulong *stats, __global uint *nodes) {

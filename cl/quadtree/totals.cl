@@ -1,9 +1,9 @@
-// Top-down building: statistics of whole tiles, and of the leaves of a finished list.
-// Masina and Stedile, section 2.1, Algorithm 1: a region's statistics come from its pixels, not from its children.
+/* Top-down building: statistics of whole tiles, and of the leaves of a finished list.
+ * Masina and Stedile, section 2.1, Algorithm 1: a region's statistics come from its pixels, not from its children. */
 
-// Constants besides those of quadtree/quadtree.h: ALIGNED (quadtree/pixels.h); GROUP, the work-group size; LANES, 1 for
-// the form in explicit vectors (quadtree/planes.h; GROUP is 1 then, TILE_LEVEL 6, and the criterion not that of the
-// range).
+/* Constants besides those of quadtree/quadtree.h: ALIGNED (quadtree/pixels.h); GROUP, the work-group size; LANES, 1 for
+ * the form in explicit vectors (quadtree/planes.h; GROUP is 1 then, TILE_LEVEL 6, and the criterion not that of the
+ * range). */
 
 #include "quadtree/quadtree.h"
 #include "quadtree/pixels.h"
@@ -14,8 +14,8 @@
 #if LANES
 #include "quadtree/planes.h"
 
-// Sums and sums of squares of the tile at (x, y) whose first byte is `first`. A lane adds up 512 pixels: squares stay
-// below 2^25. Neighbours are the halves of a 32-bit lane; a square is below 2^16.
+/* Sums and sums of squares of the tile at (x, y) whose first byte is `first`. A lane adds up 512 pixels: squares stay
+ * below 2^25. Neighbours are the halves of a 32-bit lane; a square is below 2^16. */
 LANES_INLINE void add_tile(__global const uchar *first, uint pitch, uint x, uint y, int whole, uint width, uint height,
                            ulong *sum, ulong *squares) {
     uint8 sums[BANDS], totals[BANDS];
@@ -45,8 +45,8 @@ LANES_INLINE void add_tile(__global const uchar *first, uint pitch, uint x, uint
 #endif
 
 #if !LANES && CHANNELS <= 4
-// Wide word of band c over a 4x4 block of which `columns` by `height` pixels from its corner on are in the picture;
-// `extent` is joined with its extent. `zero`: see row_value.
+/* Wide word of band c over a 4x4 block of which `columns` by `height` pixels from its corner on are in the picture;
+ * `extent` is joined with its extent. `zero`: see row_value. */
 inline ulong block_word(const uint *rows, uint c, uint columns, uint height, uint zero, uchar2 *extent) {
     uint word = 0;
 #pragma unroll
@@ -62,12 +62,12 @@ inline ulong block_word(const uint *rows, uint c, uint columns, uint height, uin
 }
 #endif
 
-// Statistics of every tile of 2^TILE_LEVEL pixels a side, nothing of what is under it.
-//
-// NDRange: one work-group of GROUP work-items a tile, in row order. pixels, origin, pitch, width, height, floor_level,
-// top_level, bound: as quadtree_tiles. stats, nodes, extents: level TILE_LEVEL alone, from stats_at and nodes_at on,
-// laid out as quadtree_tiles does; a node that is to be split counts no leaves yet.
-// Local memory: 8 * BANDS + 2 * CHANNELS bytes a work-item.
+/* Statistics of every tile of 2^TILE_LEVEL pixels per side, nothing of what is under it.
+ *
+ * NDRange: one work-group of GROUP work-items per tile, in row order. pixels, origin, pitch, width, height,
+ * floor_level, top_level, bound: as quadtree_tiles. stats, nodes, extents: level TILE_LEVEL alone, from stats_at and
+ * nodes_at on, laid out as quadtree_tiles does; a node that is to be split counts no leaves yet.
+ * Local memory: 8 * BANDS + 2 * CHANNELS bytes per work-item. */
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_totals(
     __global const uchar *pixels, ulong origin, uint pitch, uint width, uint height, uint floor_level, uint top_level,
     ulong bound, __global ulong *stats, uint stats_at, __global uint *nodes, uint nodes_at, __global uchar2 *extents) {
@@ -113,7 +113,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_totals
 #endif
     }
 #else
-    // Band by band, for more would not fit the registers.
+    /* Band by band, for more would not fit the registers. */
     for (uint c = 0; c < BANDS; ++c) {
         ulong word = 0;
         uchar2 extent = NO_EXTENT;
@@ -169,11 +169,11 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_totals
     }
 }
 
-// Exact statistics of the leaves of a list: those of at most 4 pixels a side from the pixels, greater ones from the
-// levels' statistics.
-//
-// NDRange: one work-item a leaf, any work-group size. left, top: of this subtree in the picture. leaves: records as
-// quadtree_leaves writes them. stats, upper: as quadtree_leaves takes them. sums, squares: CHANNELS a leaf.
+/* Exact statistics of the leaves of a list: those of at most 4 pixels per side from the pixels, greater ones from the
+ * levels' statistics.
+ *
+ * NDRange: one work-item a leaf, any work-group size. left, top: of this subtree in the picture. leaves: records as
+ * quadtree_leaves writes them. stats, upper: as quadtree_leaves takes them. sums, squares: CHANNELS a leaf. */
 __kernel void quadtree_leaf_sums(__global const uchar *pixels, ulong origin, uint pitch, uint width, uint height,
                                  uint left, uint top, __global const uint *leaves, uint count,
                                  __global const ulong *stats, __global const ulong *upper, __global ulong *sums,

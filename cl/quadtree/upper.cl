@@ -1,12 +1,12 @@
-// The levels above the tiles, up to the root: Masina and Stedile, section 5.2; the paper finishes these on the host.
-//
-// Constants besides those of quadtree/quadtree.h: SPAN, the most levels of one launch; GROUP, the work-group size.
+/* The levels above the tiles, up to the root: Masina and Stedile, section 5.2; the paper finishes these on the host.
+ *
+ * Constants besides those of quadtree/quadtree.h: SPAN, the most levels of one launch; GROUP, the work-group size. */
 
 #include "quadtree/quadtree.h"
 #include "common/compile_hints.h"
 
-// Bands whose loads do not wait for one another; more would not fit the registers. Alone, as on CPUs, a work-item finds
-// them in its cache, and several would take a compiler longer than the levels take.
+/* Bands whose loads do not wait for one another; more would not fit the registers. Alone, as on CPUs, a work-item finds
+ * them in its cache, and several would take a compiler longer than the levels take. */
 #if GROUP == 1
 #define AT_ONCE 1u
 #else
@@ -15,14 +15,14 @@
 #define FIRST_NODES (1u << (2 * SPAN - 2))
 #define NODES (FIRST_NODES + FIRST_NODES / 3 + 1)
 
-// `levels` <= SPAN levels from `first` on, from the level below them.
-//
-// NDRange: one work-group of GROUP work-items a node of level first + SPAN - 1, in row order.
-// below: the statistics of level first - 1; with `packed`, BANDS planes of wide words, else 2 * BANDS planes: sums,
-// squares, sums, ... stats: 2 * BANDS planes of each level, one level after another. nodes: leaves under each node, and
-// STOP, from below_nodes_at on for the level below and from nodes_at on for these. extents: with the range criterion,
-// CHANNELS planes of (least, greatest) of each level, likewise. *_at: in elements.
-// Local memory: 16 * BANDS + 4 bytes a node of a group (NODES), and 2 * CHANNELS for extents.
+/* `levels` <= SPAN levels from `first` on, from the level below them.
+ *
+ * NDRange: one work-group of GROUP work-items a node of level first + SPAN - 1, in row order.
+ * below: the statistics of level first - 1; with `packed`, BANDS planes of wide words, else 2 * BANDS planes: sums,
+ * squares, sums, ... stats: 2 * BANDS planes of each level, one level after another. nodes: leaves under each node, and
+ * STOP, from below_nodes_at on for the level below and from nodes_at on for these. extents: with the range criterion,
+ * CHANNELS planes of (least, greatest) of each level, likewise. *_at: in elements.
+ * Local memory: 16 * BANDS + 4 bytes per node of a group (NODES), and 2 * CHANNELS for extents. */
 __kernel SMALL __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_upper(
     __global const ulong *below, uint below_at, uint packed, __global ulong *stats, uint stats_at,
     __global uint *nodes, uint below_nodes_at, uint nodes_at, __global uchar2 *extents, uint below_extents_at,
@@ -43,7 +43,7 @@ __kernel SMALL __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_
             uint x = (group_x << (SPAN - 1 - s)) + even_bits(j), y = (group_y << (SPAN - 1 - s)) + even_bits(j >> 1);
             ulong n = pixels_inside(x, y, level, width, height);
             uint leaves = 0, node = y * cols + x;
-            // Loads of a child outside the picture go to child 0 and count for nothing: no load waits for another.
+            /* Loads of a child outside the picture go to child 0 and count for nothing: no load waits for another. */
             uint children[4], inside[4];
 #pragma unroll
             for (uint q = 0; q < 4; ++q) {

@@ -5,8 +5,8 @@
  * below 2^31 is the high word of a sum below 2^63, and two values of equal weight are added first in 32 bits.
  * With a and b the lumas less 127500, four means say all: those of the lumas, of a^2 + b^2 and of (a - b)^2, as
  * 2 cov(a, b) = var(a) + var(b) - var(a - b). 1 - SSIM = l + c - l c with
- *   l = (mean a - mean b)^2 / (mean a^2 + mean b^2 + C1), at most 1,   c = var(a - b) / (var a + var b + C2), at most 2:
- * equal windows give exactly 0.
+ *   l = (mean a - mean b)^2 / (mean a^2 + mean b^2 + C1), at most 1,   c = var(a - b) / (var a + var b + C2), at most
+ * 2: equal windows give exactly 0.
  *
  * Constants: CHANNELS; TAPS, odd. */
 #include "quality/windows.h"
@@ -30,8 +30,8 @@ uint4 quantities(uint first, uint second)
     return (uint4)(first << 13, second << 13, (uint)((a * a + b * b + 8) >> 4), (uint)((d * d + 16) >> 5));
 }
 
-/* NDRange: 1-D, any size, at least a work-item per pixel. first, second: n < 2^32 pixels from byte first_at and second_at
- * on. made: n. */
+/* NDRange: 1-D, any size, at least a work-item per pixel. first, second: n < 2^32 pixels from byte first_at and
+ * second_at on. made: n. */
 __kernel void similarity_quantities(__global const uchar *first, ulong first_at, __global const uchar *second,
                                     ulong second_at, uint n, __global uint4 *made)
 {

@@ -106,7 +106,7 @@ class QuadtreeBuilder(Estimator):
         Parameters
         ----------
         image : path, PIL image, array (H, W) or (H, W, C) with C up to 16, or device array
-            At most 65535 pixels a side. A picture that the device has no room for is cut into subtrees.
+            At most 65535 pixels per side. A picture that the device has no room for is cut into subtrees.
         progress : callable, optional
             Called as ``progress(done, total)`` after each subtree; returning False stops the job.
 

@@ -140,7 +140,7 @@ def _check_weights(weights: Any, channels: int) -> tuple[int, ...]:
     if not array and (not isinstance(weights, Sequence) or isinstance(weights, str | bytes)):
         raise InvalidType(f"weights is {params.shown(weights)}; allowed: a list or array of one integer a channel")
     if len(weights) != channels:
-        raise InvalidArgument(f"weights has {len(weights)} entries; allowed: one a channel, here {channels}")
+        raise InvalidArgument(f"weights has {len(weights)} entries; allowed: one per channel, here {channels}")
     checked = tuple(params.integer(f"weights[{i}]", w, 0, 255) for i, w in enumerate(weights))
     if not any(checked):
         raise InvalidArgument("weights are all 0; allowed: at least one above 0")

@@ -28,7 +28,7 @@ def record_dtype(channels: int, gray: bool) -> np.dtype[np.void]:
     Returns
     -------
     numpy.dtype
-        x, y and size (int32, pixels), mean (uint8, one a channel), and padding to whole words, which is 0.
+        x, y and size (int32, pixels), mean (uint8, one per channel), and padding to whole words, which is 0.
     """
     mean: Any = "u1" if gray else ("u1", (channels,))
     return np.dtype(
@@ -51,7 +51,7 @@ class StoredStops(Mapping[int, npt.NDArray[np.bool_]]):
     top : int
         The root's level.
     flags : ndarray of uint8
-        A byte a node of level 2, as `quadtree_tiles` writes them (cl/quadtree/tiles.cl).
+        A byte per node of level 2, as `quadtree_tiles` writes them (cl/quadtree/tiles.cl).
     nodes : ndarray of uint32
         Levels 3 to `top`: `STOP` in what stops a split.
     """

@@ -13,7 +13,7 @@ from clquant.quadtree.geometry import grid, morton, root_level
 from clquant.quadtree.levels import FORK, Level
 
 LEAST_PIECE_LEVEL = 6
-SQUARE, CPU_SQUARE = 8, 32  # pixels a side of what a work-item looks at
+SQUARE, CPU_SQUARE = 8, 32  # pixels per side of what a work-item looks at
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from clquant import runtime
 from clquant.quadtree.plan import Launch, Plan, is_vector_cpu, tiles_at_once
 from clquant.quadtree.totals import NO_CRITERION
 
-MOST_LISTED = 8  # tiles whose leaves a work-item of the form for CPUs lists, one after another
+MOST_LISTED = 8  # tiles whose leaves per work-item of the form for CPUs lists, one after another
 
 VARIANTS = (
-    runtime.Variant("lanes", "quadtree/leaves.cl", is_vector_cpu, {"SERIAL": 1, "ALIGNED": 0}),
-    runtime.Variant("portable", "quadtree/leaves.cl", constants={"SERIAL": 0}),
+    runtime.Variant("lanes", "quadtree/leaves.cl", is_vector_cpu, {"LANES": 1, "ALIGNED": 0}),
+    runtime.Variant("portable", "quadtree/leaves.cl", constants={"LANES": 0}),
 )
 
 
@@ -44,13 +44,13 @@ def leaves_launch(plan: Plan, buffers: Mapping[str, runtime.Buffer], records: ru
     """
     session, region = plan.session, plan.region
     variant = session.choose(VARIANTS)
-    serial, tiles = variant.name == "lanes", plan.cells[plan.tile]
-    wanted = 1 if serial else session.tuned("quadtree.leaf_group")
+    lanes, tiles = variant.name == "lanes", plan.cells[plan.tile]
+    wanted = 1 if lanes else session.tuned("quadtree.leaf_group")
     gathered = leaf_level(session.limits, plan.channels, plan.tile)
     constants = {**variant.constants, **NO_CRITERION, "LEAF_LEVEL": gathered}
     kernel, group = plan.kernel(variant.file, "quadtree_leaves", wanted, **constants)
     corner = np.uint32(region.left), np.uint32(region.top)
     stored = (buffers[name] for name in ("flags", "stats", "upper", "nodes"))
-    groups = -(-tiles // tiles_at_once(session.limits, tiles, MOST_LISTED)) if serial else tiles
+    groups = -(-tiles // tiles_at_once(session.limits, tiles, MOST_LISTED)) if lanes else tiles
     given = (*plan.geometry(), *corner, np.uint32(plan.last), *stored, records)
     return Launch(kernel, groups * group, group, given)

@@ -13,7 +13,7 @@ from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.geometry import cells
 from clquant.quadtree.region import Region
 
-MAX_TILE_LEVEL = 6  # tiles of 64 pixels a side; forms other than the portable one are for these
+MAX_TILE_LEVEL = 6  # tiles of 64 pixels per side; forms other than the portable one are for these
 
 
 class Launch(NamedTuple):

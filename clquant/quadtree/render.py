@@ -1,4 +1,4 @@
-"""Pictures of a tree: leaves in their means, outlines, one frame a level."""
+"""Pictures of a tree: leaves in their means, outlines, one frame per level."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def as_rgb(picture: Pixels) -> Pixels:
 
 
 class Frames(Sequence[Pixels]):
-    """One picture a depth, root first: leaves so far, and what is still to be split in its mean.
+    """One picture per depth, root first: leaves so far, and what is still to be split in its mean.
 
     Each is painted when it is asked for, so that a large picture's frames need not all be held at once.
 

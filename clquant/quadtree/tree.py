@@ -137,7 +137,7 @@ class Quadtree:
         -------
         structured ndarray, read-only
             `x`, `y` (int32): top-left pixel; `size` (int32): side in pixels, a power of two, which may reach beyond the
-            picture; `mean` (uint8, one a channel; a plain number for gray): rounded half up, over the pixels inside.
+            picture; `mean` (uint8, one per channel; a plain number for gray): rounded half up, over the pixels inside.
         """
         return self._leaves
 
@@ -214,7 +214,7 @@ class Quadtree:
         """
         if self.depth > MAX_ARRAY_LEVEL:
             raise InvalidArgument(
-                f"to_array of a tree of depth {self.depth}; allowed: up to {MAX_ARRAY_LEVEL} (8192 pixels a side)"
+                f"to_array of a tree of depth {self.depth}; allowed: up to {MAX_ARRAY_LEVEL} (8192 pixels per side)"
             )
         session = self._session()
         pixels = render.paint(session, self._list) if self._picture is None else self._picture.pixels
@@ -339,7 +339,7 @@ class Quadtree:
         return render.paint(self._session(), self._list, render.Paint(tuple(ink), base))
 
     def frames(self) -> Sequence[npt.NDArray[np.uint8]]:
-        """One picture a depth, root first; the last is `render()`.
+        """One picture per depth, root first; the last is `render()`.
 
         Before the last, a loaded tree's differ from those of the tree that was saved: a region still to be split is
         painted in the mean of its leaves' means, as that of its pixels is not in the file.

@@ -1,29 +1,29 @@
-// The leaves of tiles in their order by one work-item: the form for CPUs. Same records as the kernel of that name in
-// quadtree/leaves.cl, after whose functions this comes.
-//
-// Each tile is gone through twice. First come the counts alone: they say which nodes of 8x8 pixels and more are leaves,
-// which cells of 8x8 are split, and where the records of either begin; pixels of the cells are asked for. Those are
-// there when the tile's turn comes to be written, after the next tile has been gone through.
+/* The leaves of tiles in their order by one work-item: the form for CPUs. Same records as the kernel of that name in
+ * quadtree/leaves.cl, after whose functions this comes.
+ *
+ * Each tile is gone through twice. First come the counts alone: they say which nodes of 8x8 pixels and more are leaves,
+ * which cells of 8x8 are split, and where the records of either begin; pixels of the cells are asked for. Those are
+ * there when the tile's turn comes to be written, after the next tile has been gone through. */
 
 #include "common/compile_hints.h"
 
-#define SERIAL_INLINE inline __attribute__((always_inline))
-// Of what is called once a tile or seldom: PoCL compiles a kernel's own code three times, but not what it calls.
+#define LANES_INLINE inline __attribute__((always_inline))
+/* Of what is called once a tile or seldom: PoCL compiles a kernel's own code three times, but not what it calls. */
 #ifdef COMPILED_AT_LAUNCH
 #define APART __attribute__((noinline))
 #else
 #define APART inline
 #endif
-#define MOST_LEVELS 17u  // of a picture
+#define MOST_LEVELS 17u /* of a picture */
 
-// The nodes of a level: `sums` is the first band's statistics up to TILE_LEVEL; cells: nodes of the level.
+/* The nodes of a level: `sums` is the first band's statistics up to TILE_LEVEL; cells: nodes of the level. */
 typedef struct {
     __global const uint *nodes;
     __global const ulong *sums;
     uint cols, cells;
 } grid_t;
 
-// The subtree. first: its first pixel; left, top: its corner in the picture.
+/* The subtree. first: its first pixel; left, top: its corner in the picture. */
 typedef struct {
     __global const uchar *first, *flags;
     __global uint *leaves;
@@ -31,8 +31,8 @@ typedef struct {
     grid_t grids[MOST_LEVELS];
 } subtree_t;
 
-// What is to be written of a tile whose first cell of 8x8 pixels is (x, y): the cells that are split, and leaves from
-// level 3 on with their levels, all by the Morton codes of their first cells and with the places of their records.
+/* What is to be written of a tile whose first cell of 8x8 pixels is (x, y): the cells that are split, and leaves from
+ * level 3 on with their levels, all by the Morton codes of their first cells and with the places of their records. */
 typedef struct {
     __global uint *list;
     uint x, y, total, split_many, leaf_many;
@@ -41,15 +41,15 @@ typedef struct {
     ushort split_slot[CELLS], leaf_slot[CELLS];
 } plan_t;
 
-// Asks for a line of pixels before it is needed. On PoCL alone: compilers that make SPIR-V may know no such thing.
-SERIAL_INLINE void ask_for(__global const uchar *pixel) {
+/* Asks for a line of pixels before it is needed. On PoCL alone: compilers that make SPIR-V may know no such thing. */
+LANES_INLINE void ask_for(__global const uchar *pixel) {
 #ifdef COMPILED_AT_LAUNCH
     __builtin_prefetch((const void *)(size_t)pixel, 0, 3);
 #endif
 }
 
-// Writes the record at `to`.
-SERIAL_INLINE void write_leaf(__global uint *to, uint x, uint y, uint size, const uint *words) {
+/* Writes the record at `to`. */
+LANES_INLINE void write_leaf(__global uint *to, uint x, uint y, uint size, const uint *words) {
 #if RECORD_WORDS == 4
     *(__global uint4 *)to = (uint4)(x, y, size, words[0]);
 #else
@@ -61,14 +61,14 @@ SERIAL_INLINE void write_leaf(__global uint *to, uint x, uint y, uint size, cons
 #endif
 }
 
-// With up to four channels only blocks at the picture's edge come here.
+/* With up to four channels only blocks at the picture's edge come here. */
 #if CHANNELS <= 4
 #define SELDOM SMALL APART
 #else
 #define SELDOM APART
 #endif
 
-// The leaf of a node of level 1 or 2 of which `columns` by `rows` pixels lie inside the picture.
+/* The leaf of a node of level 1 or 2 of which `columns` by `rows` pixels lie inside the picture. */
 SELDOM void write_small(__global uint *to, uint x, uint y, uint size, uint columns, uint rows,
                         __global const uchar *pixel, uint pitch) {
     uint words[MEAN_WORDS] = {0}, sum[CHANNELS];
@@ -83,8 +83,8 @@ SELDOM void write_small(__global uint *to, uint x, uint y, uint size, uint colum
     write_leaf(to, x, y, size, words);
 }
 
-// The leaves of the 4x4 block at (x, y) of the picture, of which `columns` by `rows` pixels lie inside, from `slot` on;
-// gives back the next free one.
+/* The leaves of the 4x4 block at (x, y) of the picture, of which `columns` by `rows` pixels lie inside, from `slot` on;
+ * gives back the next free one. */
 SELDOM uint write_block(__global const uchar *pixel, uint pitch, uint flag, uint columns, uint rows, uint x, uint y,
                         __global uint *list, uint slot) {
     if (flag & 16u) {
@@ -119,8 +119,8 @@ typedef uint __attribute__((aligned(1))) loose_word_t;
 typedef uint2 __attribute__((aligned(1))) loose_words2_t;
 typedef uint4 __attribute__((aligned(1))) loose_words4_t;
 
-// Four pixels side by side, a word each.
-SERIAL_INLINE uint4 pixel_words(__global const uchar *pixel) {
+/* Four pixels side by side, a word each. */
+LANES_INLINE uint4 pixel_words(__global const uchar *pixel) {
 #if CHANNELS == 4
     return *(__global const loose_words4_t *)pixel;
 #elif CHANNELS == 3
@@ -135,16 +135,17 @@ SERIAL_INLINE uint4 pixel_words(__global const uchar *pixel) {
 #endif
 }
 
-// Sums of the four pixels of each quadrant of a block: of the first and third channel, or with `shift` 8 of the others.
-SERIAL_INLINE uint4 quadrant_sums(const uint4 *rows, uint shift) {
+/* Sums of the four pixels of each quadrant of a block: of the first and third channel, or with `shift` 8 of the
+ * others. */
+LANES_INLINE uint4 quadrant_sums(const uint4 *rows, uint shift) {
     uint4 upper = (rows[0] >> shift & 0xFF00FFu) + (rows[1] >> shift & 0xFF00FFu);
     uint4 lower = (rows[2] >> shift & 0xFF00FFu) + (rows[3] >> shift & 0xFF00FFu);
     return (uint4)(upper.even, lower.even) + (uint4)(upper.odd, lower.odd);
 }
 
-// As write_block, of a whole block, in a list of `total` records of which those from `slot` on are still to come: any
-// may be written as long as the right ones are later.
-SERIAL_INLINE uint write_whole_block(__global const uchar *pixel, uint pitch, uint flag, uint x, uint y,
+/* As write_block, of a whole block, in a list of `total` records of which those from `slot` on are still to come: any
+ * may be written as long as the right ones are later. */
+LANES_INLINE uint write_whole_block(__global const uchar *pixel, uint pitch, uint flag, uint x, uint y,
                                      __global uint *list, uint slot, uint total) {
     uint4 rows[4];
 #pragma unroll
@@ -158,7 +159,7 @@ SERIAL_INLINE uint write_whole_block(__global const uchar *pixel, uint pitch, ui
         return slot + 1;
     }
     uint4 means = ((low + 0x20002u) >> 2 & 0xFF00FFu) | ((high + 0x20002u) >> 2 & 0xFF00FFu) << 8;
-    // Four records a quadrant, of which the first one alone counts where the quadrant is a leaf.
+    /* Four records a quadrant, of which the first one alone counts where the quadrant is a leaf. */
     uint4 is_leaf = as_uint4(((uint4)flag & (uint4)(1, 2, 4, 8)) != 0u), sizes = 1u - is_leaf;
     uint4 words = select((uint4)(rows[0].even, rows[2].even), means, is_leaf);
     const uint8 place = (uint8)(x, y, 0, 0, x + 1, y, 0, 0);
@@ -188,8 +189,8 @@ SERIAL_INLINE uint write_whole_block(__global const uchar *pixel, uint pitch, ui
 }
 #endif
 
-// The leaves of a cell of 8x8 pixels at (x, y) of the subtree, from `slot` on.
-SERIAL_INLINE void write_cell(const subtree_t *subtree, const plan_t *plan, uint x, uint y, uint slot) {
+/* The leaves of a cell of 8x8 pixels at (x, y) of the subtree, from `slot` on. */
+LANES_INLINE void write_cell(const subtree_t *subtree, const plan_t *plan, uint x, uint y, uint slot) {
     uint pitch = subtree->pitch, width = subtree->width, height = subtree->height;
     __global const uchar *pixel = subtree->first + (ulong)y * pitch + x * CHANNELS;
     __global const uchar *flag = subtree->flags + (y >> 2) * subtree->cols2 + (x >> 2);
@@ -214,8 +215,8 @@ SERIAL_INLINE void write_cell(const subtree_t *subtree, const plan_t *plan, uint
     }
 }
 
-// The leaf of a node of `level` >= 3 below the tile's whose first cell is (x, y).
-SERIAL_INLINE void write_node(const subtree_t *subtree, const plan_t *plan, uint x, uint y, uint level, uint slot) {
+/* The leaf of a node of `level` >= 3 below the tile's whose first cell is (x, y). */
+LANES_INLINE void write_node(const subtree_t *subtree, const plan_t *plan, uint x, uint y, uint level, uint slot) {
     const grid_t *grid = subtree->grids + level;
     uint nx = x >> (level - 3), ny = y >> (level - 3), words[MEAN_WORDS] = {0};
     uint n = plan->whole ? 1u << (2 * level) : (uint)pixels_inside(nx, ny, level, subtree->width, subtree->height);
@@ -228,14 +229,14 @@ SERIAL_INLINE void write_node(const subtree_t *subtree, const plan_t *plan, uint
     write_leaf(plan->list + slot * RECORD_WORDS, subtree->left + 8 * x, subtree->top + 8 * y, 1u << level, words);
 }
 
-// Finds the cells of a tile that are split and the leaves that are greater; `slot` is the next free place.
-SERIAL_INLINE void plan_nodes(const subtree_t *subtree, plan_t *plan) {
+/* Finds the cells of a tile that are split and the leaves that are greater; `slot` is the next free place. */
+LANES_INLINE void plan_nodes(const subtree_t *subtree, plan_t *plan) {
     uint split_many = 0, leaf_many = 0, slot = 0;
     for (uint j = 0; j < CELLS; ++j) {
         uint x = plan->x + even_bits(j), y = plan->y + even_bits(j >> 1), leaf = 0, entry = 0;
         if (!plan->whole && (8 * x >= subtree->width || 8 * y >= subtree->height))
             continue;
-        // The nodes within the tile that begin at this cell, the greatest first.
+        /* The nodes within the tile that begin at this cell, the greatest first. */
         for (uint level = TILE_LEVEL - 1; level >= 3 && leaf == 0; --level)
             if ((j & ((1u << (2 * level - 6)) - 1u)) == 0) {
                 const grid_t *grid = subtree->grids + level;
@@ -264,7 +265,7 @@ SERIAL_INLINE void plan_nodes(const subtree_t *subtree, plan_t *plan) {
     plan->leaf_many = leaf_many;
 }
 
-// Plans the tile (x, y); where a greater leaf covers it, nothing, but that leaf is written by its first tile.
+/* Plans the tile (x, y); where a greater leaf covers it, nothing, but that leaf is written by its first tile. */
 APART void plan_tile(const subtree_t *subtree, uint x, uint y, uint last_level, __global const ulong *stats,
                              __global const ulong *upper, plan_t *plan) {
     uint offset = 0, covering = 0;
@@ -293,7 +294,7 @@ APART void plan_tile(const subtree_t *subtree, uint x, uint y, uint last_level, 
     plan_nodes(subtree, plan);
 }
 
-// Writes what was planned of a tile: cells first, as their records may be written beyond them.
+/* Writes what was planned of a tile: cells first, as their records may be written beyond them. */
 APART void write_tile(const subtree_t *subtree, const plan_t *plan) {
     FEW_TURNS
     for (uint k = 0; k < plan->split_many; ++k) {
@@ -309,9 +310,9 @@ APART void write_tile(const subtree_t *subtree, const plan_t *plan) {
     }
 }
 
-// As quadtree_leaves in quadtree_leaves.cl.
-//
-// NDRange: work-groups of one work-item, any number; they share the tiles in row order. Buffers: as there.
+/* As quadtree_leaves in quadtree_leaves.cl.
+ *
+ * NDRange: work-groups of one work-item, any number; they share the tiles in row order. Buffers: as there. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quadtree_leaves(
     __global const uchar *pixels, ulong origin, uint pitch, uint width, uint height, uint left, uint top,
     uint last_level, __global const uchar *flags, __global const ulong *stats, __global const ulong *upper,
