@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Buffer, Scope, Session
+from clquant.runtime import Buffer, InvalidArgument, Scope, Session
 
 SLOTS = 1 << 16
-MOST = 1 << 14
+MAX_DISTINCT = 1 << 14
 _RUN = 16
 _RUN_ON_CPUS = 256
 # log2 of most colours whose pixels a thread of a CPU counts by itself, where an atomic operation takes longest.
@@ -21,8 +21,8 @@ _GROUP = 256
 
 
 @dataclass(frozen=True)
-class FewColors:
-    """What `few_colors` found.
+class DistinctColors:
+    """What `distinct_colors` found.
 
     Attributes
     ----------
@@ -43,13 +43,13 @@ class FewColors:
     partial: bool
 
 
-def few_colors(
+def distinct_colors(
     session: Session,
     scope: Scope,
     bands: Iterable[tuple[Buffer, int, int]],
     most: int,
     meanwhile: Callable[[], None] | None = None,
-) -> FewColors:
+) -> DistinctColors:
     """The distinct colours of some bands of pixels together, if they are at most `most`.
 
     Parameters
@@ -59,11 +59,12 @@ def few_colors(
     bands : iterable of (Buffer, int, int)
         Pixels (count, channels) uint8, channels (1, 3 or 4; gray v is (v, v, v)) and count, together below 2^32.
     most : int
-        0 to `MOST`.
+        0 to `MAX_DISTINCT`.
     meanwhile : callable, optional
         Called when all is queued, before the device is waited for.
     """
-    assert 0 <= most <= MOST
+    if not 0 <= most <= MAX_DISTINCT:
+        raise InvalidArgument(f"most is {most}; allowed: 0 to {MAX_DISTINCT}")
     table = scope.zeros(4 * SLOTS)
     tally = scope.zeros(4 * SLOTS)
     found = scope.zeros(8)
@@ -86,9 +87,9 @@ def few_colors(
         meanwhile()
     number, alphas = (int(v) for v in session.download(found, 2, np.uint32))
     if number > most:
-        return FewColors(None, None, bool(alphas & 1), bool(alphas & 2))
+        return DistinctColors(None, None, bool(alphas & 1), bool(alphas & 2))
     packed = session.download(table, SLOTS, np.uint32)
     counts = session.download(tally, SLOTS, np.uint32)[packed != 0]
     rgba = packed[packed != 0].view(np.uint8).reshape(-1, 4)
     order = np.lexsort((rgba[:, 3], rgba[:, 2], rgba[:, 1], rgba[:, 0]))
-    return FewColors(rgba[order], counts[order], bool(alphas & 1), bool(alphas & 2))
+    return DistinctColors(rgba[order], counts[order], bool(alphas & 1), bool(alphas & 2))

@@ -18,8 +18,9 @@ from clquant.kmeans.exact import MAX_MERGE_COLORS, are_gray, gray_levels, merged
 from clquant.kmeans.lloyd import Lloyd, LloydSets
 from clquant.kmeans.params import INITS, KMeansParams, with_alpha
 from clquant.kmeans.points import Points, Sketcher, points_of
-from clquant.kmeans.seeding import MOST_SWAPPED, random_points
+from clquant.kmeans.seeding import random_points
 from clquant.kmeans.sketch_start import sampled_start, sketch_levels
+from clquant.kmeans.swaps import MAX_SWAPPED
 from clquant.runtime import Progress, Scope, Session
 
 # What centers start from, the number of that start, and how many centers it has.
@@ -59,8 +60,8 @@ class PendingInertia:
         """The same, owning device memory."""
         return PendingInertia(self._measure, held)
 
-    def queue(self) -> None:
-        """Queue the measurement, unless that was done, and release its memory.
+    def queue(self) -> Callable[[], float]:
+        """Queue the measurement, unless that was done, and release its memory: what waits for it.
 
         Raises
         ------
@@ -70,6 +71,7 @@ class PendingInertia:
         if self._wait is None:
             with self._held:
                 self._wait = self._measure()
+        return self._wait
 
     def result(self) -> float:
         """The inertia.
@@ -79,9 +81,7 @@ class PendingInertia:
         DeviceMemoryError, DeviceError
             If the device fails.
         """
-        self.queue()
-        assert self._wait is not None
-        return self._wait()
+        return self.queue()()
 
 
 @dataclass(frozen=True)
@@ -290,7 +290,7 @@ class Fit:
         points = sets.points
         seed = (self.params.seed + start) % 2**64
         if isinstance(init, str) and init == "k-means++":
-            rounds = self.params.swap_rounds if 2 <= k <= MOST_SWAPPED else 0
+            rounds = self.params.swap_rounds if 2 <= k <= MAX_SWAPPED else 0
             return sampled_start(self.session, scope, counts, sets, k, seed, rounds, self.params.tol)
         lloyd = sets.lloyd(k)
         if not isinstance(init, str):

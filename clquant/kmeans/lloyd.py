@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.kmeans.lloyd_grid import GRID, LloydGrid
-from clquant.kmeans.lloyd_grid import MOST_CENTERS as MOST_IN_GRID
-from clquant.kmeans.points import GROUP, MOST_SQUARED, PADDING, TILE, Points, Tiles, tiles_of
+from clquant.kmeans.lloyd_grid import MAX_CENTERS as MAX_IN_GRID
+from clquant.kmeans.points import MAX_SQUARED, PADDING, TILE, Points, Tiles, pick_points, tiles_of
 from clquant.runtime import (
     Buffer,
+    InvalidArgument,
     LocalMemory,
     PreparedLaunch,
     Progress,
@@ -69,7 +70,8 @@ class Lloyd:
     def __init__(
         self, session: Session, scope: Scope, points: Points, k: int, pinned: int = 0, tiles: Tiles | None = None
     ) -> None:
-        assert sum(e * e for e in points.extent) < MOST_SQUARED
+        if sum(e * e for e in points.extent) >= MAX_SQUARED:
+            raise InvalidArgument(f"points have the extent {points.extent}; allowed: squares that add up to under 2^24")
         dims = points.space.dims
         self._session = session
         self._scope = scope
@@ -82,7 +84,7 @@ class Lloyd:
         self.state = scope.empty(4 * STATE_WORDS)
         self._tiles = tiles
         self._prepared: dict[tuple[bool, int, bool], list[PreparedLaunch]] = {}
-        in_grid = k <= MOST_IN_GRID[dims] and not points.wide
+        in_grid = k <= MAX_IN_GRID[dims] and not points.wide
         variant = session.choose([v for v in VARIANTS if in_grid or v.file != GRID.file])
         self.grid = LloydGrid(session, scope, self, variant) if variant.file == GRID.file else None
         if self.grid is not None:
@@ -137,14 +139,7 @@ class Lloyd:
         chosen : ndarray
             (k,) int64, 0 to n - 1.
         """
-        session, points = self._session, self.points
-        kernel = session.program("kmeans/points.cl", **points.space.constants()).kernel("pick_points")
-        sizes = np.uint32(self.k), np.uint32(self.k_stride)
-        with session.scope() as scope:
-            which = scope.copy_of(chosen.astype(np.uint32))
-            group = session.work_group_size(kernel, GROUP)
-            given = (points.coordinates, np.uint32(points.stride), which)
-            session.launch(kernel, self.k, group, *given, *sizes, self.centers)
+        pick_points(self._session, self.points, chosen, self.centers, self.k_stride)
 
     def get_centers(self) -> npt.NDArray[np.int64]:
         """(k, dims) integers in units of the points."""

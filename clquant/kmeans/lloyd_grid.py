@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 # `cl/common/grid_barrier.h`; and of `cl/kmeans/swaps_warps.h`.
 SUMS = 4
 MEETING_WORDS = 96
-WORDS_A_PLACE = 12
+WORDS_PER_PLACE = 12
 SEEDING = "kmeans/lloyd_grid_seeding.cl"
 # Centers of a tile's list that a warp has in local memory.
 SHORTLIST = 64
 # Points of a work-item at a time: the fewest where each point has so many work-items (of many centers, whose lists are
-# long, fewer do); the most where each work-item has so many points. A tile has at least `LEAST_POINTS` times as many.
+# long, fewer do); the most where each work-item has so many points. A tile has at least `MIN_POINTS` times as many.
 ROWS = (1, 2, 4)
-ITEMS_A_POINT, ITEMS_A_POINT_OF_MANY, MANY = 4, 2, 128
-LEAST_POINTS = 32
+ITEMS_PER_POINT, ITEMS_PER_POINT_OF_MANY, MANY = 4, 2, 128
+MIN_POINTS = 32
 # Local memory that is left to the compiler.
 SPARE_BYTES = 1024
 # Of the arguments that `GRID_PARAMETERS` of `cl/kmeans/lloyd_grid.cl` lists, `pinned`; and the first of a kernel's own.
 PINNED_AT, OWN_AT = 12, 18
 # What a device has at least: work-items of a group, and bytes of local memory.
-LEAST_GROUP = 128
-LEAST_LOCAL = 48 << 10
+MIN_GROUP = 128
+MIN_LOCAL = 48 << 10
 
 
 def _admits(limits: Limits) -> bool:
-    room = limits.work_group >= LEAST_GROUP and limits.local_memory >= LEAST_LOCAL
+    room = limits.work_group >= MIN_GROUP and limits.local_memory >= MIN_LOCAL
     return limits.is_nvidia and limits.compute_capability >= 80 and limits.int64_atomics and room
 
 
@@ -48,7 +48,7 @@ GRID = Variant(
     {"DEVICE_FENCE": NVIDIA_FENCE, "WARP": 32, "SHORTLIST": SHORTLIST},
 )
 # With more centers than this, by dimensions, other forms are taken: local memory leaves room for few work-items.
-MOST_CENTERS = {3: 512, 4: 256}
+MAX_CENTERS = {3: 512, 4: 256}
 
 
 class LloydGrid:
@@ -76,6 +76,7 @@ class LloydGrid:
         whole = max(4, self._warp)
         self._stride = -(-lloyd.k // whole) * whole
         self.fresh = True
+        self._steps: PreparedLaunch | None = None
 
     @functools.cached_property
     def _group(self) -> int:
@@ -88,7 +89,7 @@ class LloydGrid:
     @functools.cached_property
     def _rows(self) -> int:
         points, items = self._lloyd.points.n, self._most_groups * self._group
-        if points * (ITEMS_A_POINT_OF_MANY if self._lloyd.k > MANY else ITEMS_A_POINT) <= items:
+        if points * (ITEMS_PER_POINT_OF_MANY if self._lloyd.k > MANY else ITEMS_PER_POINT) <= items:
             return ROWS[0]
         return ROWS[1] if points < items * ROWS[2] else ROWS[2]
 
@@ -96,7 +97,7 @@ class LloydGrid:
     def tile(self) -> int:
         """Most points of a tile: about as many as make a tile for each warp there is."""
         warps = self._most_groups * self._group // self._warp
-        return min(TILE, max(LEAST_POINTS * self._rows, 1 << (self._lloyd.points.n // warps).bit_length()))
+        return min(TILE, max(MIN_POINTS * self._rows, 1 << (self._lloyd.points.n // warps).bit_length()))
 
     def _kernel(self, name: str) -> Kernel:
         constants = {"DIMS": self._dims, "ROWS": self._rows, "GROUP": self._group, **self._variant.constants}
@@ -111,7 +112,7 @@ class LloydGrid:
         k = self._lloyd.k
         lists = group // self._warp * (self._listed * 18 + self._warp * 32)
         repair = 16 * group + 8 + 8 * k
-        return max(lists, repair, 8 * group + 4 * WORDS_A_PLACE * self._stride if swaps else 0)
+        return max(lists, repair, 8 * group + 4 * WORDS_PER_PLACE * self._stride if swaps else 0)
 
     def _local_bytes(self, group: int, swaps: bool) -> int:
         return 4 * self._dims * self._stride * (2 if swaps else 1) + self._scratch_bytes(group, swaps)
@@ -135,13 +136,12 @@ class LloydGrid:
             *(np.uint32(self._stride), LocalMemory(self._scratch_bytes(self._group, swaps)), *more),
         )
 
-    @functools.cached_property
-    def _steps(self) -> PreparedLaunch:
-        return self._prepared("lloyd_steps", 0, False, *(np.uint32(0), np.uint64(0), np.uint32(0), np.uint32(0)))
-
-    def prepare(self) -> None:
-        """Make what `steps` needs."""
-        assert self._steps
+    def prepare(self) -> PreparedLaunch:
+        """Make what `steps` needs, unless that was done: the launch."""
+        if self._steps is None:
+            own = np.uint32(0), np.uint64(0), np.uint32(0), np.uint32(0)
+            self._steps = self._prepared("lloyd_steps", 0, False, *own)
+        return self._steps
 
     def steps(self, most: int, by_axis: bool, tolerance: int, pinned: int) -> None:
         """Queue steps until they are done, as `Lloyd.step` takes its arguments.
@@ -155,7 +155,7 @@ class LloydGrid:
         pinned : int
             Centers that stay where they are.
         """
-        launch = self._steps
+        launch = self.prepare()
         launch.set(PINNED_AT, np.uint32(pinned))
         launch.set(OWN_AT, np.uint32(by_axis), np.uint64(tolerance), np.uint32(self.fresh), np.uint32(most))
         launch.queue()
@@ -187,7 +187,7 @@ class LloydGrid:
             )
 
     def swap(self, rounds: int, steps: int, count: int) -> None:
-        """Queue all of `clquant.kmeans.seeding.swap_centers`.
+        """Queue all of `clquant.kmeans.swaps.swap_centers`.
 
         Parameters
         ----------

@@ -18,20 +18,20 @@ from clquant.color.spaces import Space
 from clquant.histogram.counts import ColorCounts
 from clquant.runtime import Buffer, LocalMemory, Scope, Session
 
-MOST_SQUARED = 2**24
-# A tile has at most `TILE` points, and cells with fewer than about `LEAST_TILE` share one.
+MAX_SQUARED = 2**24
+# A tile has at most `TILE` points, and cells with fewer than about `MIN_TILE` share one.
 TILE = 256
-LEAST_TILE = 32
+MIN_TILE = 32
 GROUP = 64
 PADDING = 16
 # Grids whose occupied cells `count_groups` of `cl/kmeans/points.cl` counts at once.
-MOST_LEVELS = 4
+MAX_LEVELS = 4
 
 
 def scale_of(space: Space) -> int:
     """The largest power of two by which coordinates can be multiplied with squared distances below 2^24."""
     scale = 1
-    while sum((2 * scale * e) ** 2 for e in space.extent) < MOST_SQUARED:
+    while sum((2 * scale * e) ** 2 for e in space.extent) < MAX_SQUARED:
         scale *= 2
     return scale
 
@@ -150,6 +150,30 @@ def points_of(session: Session, scope: Scope, counts: ColorCounts, space: Space)
     return Points(space, scale, n, stride, coordinates, counts.counts, counts.wide, cells, blocks)
 
 
+def pick_points(
+    session: Session, points: Points, chosen: npt.NDArray[np.int64], centers: Buffer, k_stride: int
+) -> None:
+    """Copy some of the points to centers.
+
+    Parameters
+    ----------
+    session : Session
+    points : Points
+    chosen : ndarray
+        (k,) int64, 0 to n - 1.
+    centers : pyopencl.Buffer
+        (dims, k_stride) float32.
+    k_stride : int
+    """
+    kernel = session.program("kmeans/points.cl", **points.space.constants()).kernel("pick_points")
+    with session.scope() as scope:
+        which = scope.copy_of(chosen.astype(np.uint32))
+        group = session.work_group_size(kernel, GROUP)
+        sizes = np.uint32(len(chosen)), np.uint32(k_stride)
+        given = points.coordinates, np.uint32(points.stride), which
+        session.launch(kernel, len(chosen), group, *given, *sizes, centers)
+
+
 class Sketcher:
     """Means of points over the cells of finer grids.
 
@@ -182,13 +206,13 @@ class Sketcher:
         Parameters
         ----------
         levels : sequence of int
-            At most `MOST_LEVELS`.
+            At most `MAX_LEVELS`.
         """
         kernel = self._program.kernel("count_groups")
         group = self._session.work_group_size(kernel, min(GROUP, self._session.tuned("kmeans.sketch_group")), 4)
         cells = len(self._points.cells) - 1
         groups = self._scope.empty(4 * cells * len(levels))
-        masks = np.zeros(MOST_LEVELS, np.uint32)
+        masks = np.zeros(MAX_LEVELS, np.uint32)
         masks[: len(levels)] = [self._mask(level) for level in levels]
         sizes = (cells * group, len(levels))
         given = (self._counts.colors, self._cells, masks, groups, LocalMemory(4 * group))
@@ -258,7 +282,7 @@ def tiles_of(session: Session, scope: Scope, points: Points, largest: int = TILE
         Most points of a tile.
     """
     cells = points.cells
-    firsts, blocks = cells[:-1] // LEAST_TILE, points.blocks
+    firsts, blocks = cells[:-1] // MIN_TILE, points.blocks
     begins = np.append(True, (firsts[1:] != firsts[:-1]) | (blocks[1:] != blocks[:-1]))
     cells = np.append(cells[:-1][begins], cells[-1:])
     sizes = cells[1:].astype(np.int64) - cells[:-1]

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from clquant.histogram.counts import ColorCounts
 from clquant.kmeans.lloyd import Lloyd, LloydSets
 from clquant.kmeans.points import Points, Sketcher
-from clquant.kmeans.seeding import sample_centers, swap_centers
+from clquant.kmeans.seeding import sample_centers
+from clquant.kmeans.swaps import swap_centers
 from clquant.runtime import Scope, Session
 
 # Steps of Lloyd's algorithm on the sketch between rounds of swaps.
@@ -22,7 +23,7 @@ SWAP_STEPS = 6
 SKETCH_STEPS = 32
 # The coarse sketch has at least this many points a center; a picture with fewer colours is its own sketch.
 SKETCH_POINTS = 128
-LEAST_SKETCH = 1 << 14
+MIN_SKETCH = 1 << 14
 SKETCH_LEVELS = (5, 6, 7)
 # So few centers start so often: of 37 photographs and 2 to 8 colours one start was up to 3 % worse than the best of six
 # of others up to 45 %; of three starts the best was within 1 %. They share the rounds of swaps, with as good results.
@@ -55,7 +56,7 @@ def sampled_start(
     seed : int
         0 to 2^64 - 1.
     rounds : int
-        Of swaps; above 0 for at most `clquant.kmeans.seeding.MOST_SWAPPED` centers.
+        Of swaps; above 0 for at most `clquant.kmeans.swaps.MAX_SWAPPED` centers.
     tol : float
         As for `Lloyd.run`.
 
@@ -110,7 +111,7 @@ def sketch_levels(sketcher: Sketcher, points: Points, k: int) -> list[tuple[int,
         Two at most; none for few points. A grid's level, and how many of its cells are occupied in each of the points'
         own, (cells,) uint32.
     """
-    least = max(SKETCH_POINTS * k, LEAST_SKETCH)
+    least = max(SKETCH_POINTS * k, MIN_SKETCH)
     chosen: list[tuple[int, npt.NDArray[np.uint32]]] = []
     if points.n < least:
         return chosen

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from clquant.color import spaces
 from clquant.color.palette import Palette, without
 from clquant.color.spaces import Space
-from clquant.histogram.distinct import MOST, FewColors, few_colors
+from clquant.histogram.distinct import MAX_DISTINCT, DistinctColors, distinct_colors
 from clquant.images import ImageLike, Picture
 from clquant.images.batches import read_in_groups
 from clquant.neuquant import schedule as tables
@@ -25,7 +25,7 @@ from clquant.neuquant.sequential import train_sequential
 from clquant.neuquant.small_images import Map, fits, learn_many, pays
 from clquant.runtime import DeviceMemoryError, Progress, Scope, Session, philox4x32, seed_key
 
-MANY_COLORS = FewColors(None, None, transparent=False, partial=False)
+MANY_COLORS = DistinctColors(None, None, transparent=False, partial=False)
 # Pictures of so many pixels reach a device with memory of its own so late that the map is prepared meanwhile.
 PREPARED_PIXELS = 1 << 20
 
@@ -180,7 +180,7 @@ class Learning:
         """The palette of each job, a job being pictures that share one; with `clear` it has an entry of alpha 0."""
         rules, fixed = self.rules, self.rules.fixed
         palettes: dict[int, Palette] = {}
-        trained: dict[tuple[int, bool], list[tuple[int, Pixels, FewColors]]] = {}
+        trained: dict[tuple[int, bool], list[tuple[int, Pixels, DistinctColors]]] = {}
         reserved: set[int] = set()
         has_clear = bool((fixed[:, 3] == 0).any())
         alone = rules.parallel and len(jobs) == 1 and not self.session.limits.unified_memory
@@ -212,7 +212,7 @@ class Learning:
 
     def _looked_at(
         self, scope: Scope, job: Job, prepare: Callable[[Pixels | None], None] | None
-    ) -> tuple[Pixels, FewColors]:
+    ) -> tuple[Pixels, DistinctColors]:
         """The pixels of a job as its map takes them, and what is to be known of their colours.
 
         `prepare` is called while a large picture is drawn from or on its way.
@@ -220,7 +220,7 @@ class Learning:
         session, rules = self.session, self.rules
         most, ahead = rules.n_colors, None
         if rules.parallel:
-            most, samples = MOST, tables.schedule(rules.n_colors, rules.sample_factor).most
+            most, samples = MAX_DISTINCT, tables.schedule(rules.n_colors, rules.sample_factor).most
             meanwhile = None if prepare is None else partial(prepare, None)
             drawn = drawn_pixels(session, scope, job, rules.start, samples, meanwhile)
             if drawn is not None:
@@ -236,16 +236,16 @@ class Learning:
         if prepare is not None and pixels.total >= PREPARED_PIXELS:
             ahead = partial(prepare, None)
         with session.scope() as inner:
-            return pixels, few_colors(session, inner, pixels.triples(), most, ahead)
+            return pixels, distinct_colors(session, inner, pixels.triples(), most, ahead)
 
-    def _colors_of_begun(self, scope: Scope, picture: Picture, pixels: Pixels) -> FewColors:
+    def _colors_of_begun(self, scope: Scope, picture: Picture, pixels: Pixels) -> DistinctColors:
         """What is to be known of a picture's colours: by its first rows, if they have more than are counted."""
         session, band = self.session, pixels.bands[-1]
         with session.scope() as inner:
-            few = few_colors(session, inner, [(band.pixels, band.channels, band.count)], MOST)
+            few = distinct_colors(session, inner, [(band.pixels, band.channels, band.count)], MAX_DISTINCT)
             if few.colors is None or band.count == pixels.total:
                 return few
-            return few_colors(session, inner, Pixels.of(session, scope, [picture]).triples(), MOST)
+            return distinct_colors(session, inner, Pixels.of(session, scope, [picture]).triples(), MAX_DISTINCT)
 
     def _prepare(self, scope: Scope, likely: Likely, pixels: Pixels | None) -> None:
         """Add the map of opaque pixels of many colours, ready to train.
@@ -265,7 +265,7 @@ class Learning:
             likely[key] = made
 
     def _train(
-        self, group: list[tuple[Pixels, FewColors]], space: Space, n_colors: int, ready: BatchMap | None
+        self, group: list[tuple[Pixels, DistinctColors]], space: Space, n_colors: int, ready: BatchMap | None
     ) -> Sequence[npt.NDArray[np.int64]]:
         session, rules = self.session, self.rules
         if not rules.parallel:
@@ -283,7 +283,7 @@ class Learning:
         return results
 
     def _train_map(
-        self, scope: Scope, trainer: BatchMap, pixels: Pixels, few: FewColors, space: Space, progress: Progress
+        self, scope: Scope, trainer: BatchMap, pixels: Pixels, few: DistinctColors, space: Space, progress: Progress
     ) -> npt.NDArray[np.int64]:
         """The nodes of one mini-batch map: trained without the fixed colours, refined with them."""
         rules = self.rules

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from clquant.histogram.distinct import MOST
+from clquant.histogram.distinct import MAX_DISTINCT
 from clquant.images import Picture
 from clquant.neuquant.sampling import Band, Pixels
 from clquant.runtime import Scope, Session, array_to_send, gather_ahead
@@ -47,7 +47,7 @@ def drawn_pixels(
     count: int,
     meanwhile: Callable[[], None] | None = None,
 ) -> Pixels | None:
-    """What a map learns from, if that is quickly drawn, and shows that the pictures have more than `MOST` colours.
+    """What a map learns from, if that is quickly drawn, and shows more than `MAX_DISTINCT` colours.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ def drawn_pixels(
     -------
     Pixels or None
         None unless it is one large RGB picture in the host's ordinary memory, for a device with memory of its own, and
-        the pixels looked at have more than `MOST` colours. Of pictures with alpha every pixel has to be looked at, gray
-        ones have few colours, and for page-locked memory there is `begun_pixels`.
+        the pixels looked at have more than `MAX_DISTINCT` colours. Of pictures with alpha every pixel has to be looked
+        at, gray ones have few colours, and for page-locked memory there is `begun_pixels`.
     """
     picture, count = pictures[0], max(count, LOOKED_AT)
     if len(pictures) > 1 or not _pays(session, picture, count):
@@ -84,7 +84,7 @@ def drawn_pixels(
         meanwhile()
     for part in first:
         part.result()
-    many = at_least_colors(drawn[:LOOKED_AT]) > MOST
+    many = at_least_colors(drawn[:LOOKED_AT]) > MAX_DISTINCT
     for part in others:
         if many or not part.cancel():
             part.result()
@@ -133,7 +133,8 @@ def begun_pixels(
     Returns
     -------
     Pixels or None
-        Its last band has the picture's first rows, or all. None unless it seems to have more than `MOST` colours.
+        Its last band has the picture's first rows, or all. None unless it seems to have more than `MAX_DISTINCT`
+        colours.
     """
     array, sent, channels = picture.array, picture.sent, picture.channels
     if array is None or sent is None:
@@ -161,7 +162,7 @@ def begun_pixels(
 
 
 def _are_many(glanced: npt.NDArray[np.uint8]) -> bool:
-    """Whether some pixels are opaque, and have so many colours that all seem to have more than `MOST`."""
+    """Whether some pixels are opaque, and have so many colours that all seem to have more than `MAX_DISTINCT`."""
     return bool((glanced[:, 3:] == 255).all()) and 4 * at_least_colors(glanced) >= 3 * len(glanced)
 
 

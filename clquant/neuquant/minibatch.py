@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.color.spaces import Space
-from clquant.histogram.distinct import FewColors
+from clquant.histogram.distinct import DistinctColors
 from clquant.neuquant import schedule as tables
 from clquant.neuquant.point_order import Points, order_points
 from clquant.neuquant.refine import refine_form
@@ -115,16 +115,16 @@ class BatchMap:
         self._present = 0
         self._begun: Begun | None = None
         self._begun_steps = 0
-        self._queued: FewColors | None = None
+        self._queued: DistinctColors | None = None
 
-    def prepare(self, refine_steps: int, few: FewColors | None = None) -> Begun:
+    def prepare(self, refine_steps: int, few: DistinctColors | None = None) -> Begun:
         """What `train` begins with, whatever the pixels are; made at the first call, and again for more steps.
 
         Parameters
         ----------
         refine_steps : int
             Steps of refinement that are to come.
-        few : FewColors, optional
+        few : DistinctColors, optional
             Of the pixels, where that is known.
         """
         if self._begun is None or self._begun_steps < refine_steps:
@@ -145,7 +145,7 @@ class BatchMap:
         return Begun(samples, slabs, step, self._refinement(samples, slabs) if again else None)
 
     def train(
-        self, pixels: Pixels, few: FewColors, start: int, refine_steps: int, progress: Progress
+        self, pixels: Pixels, few: DistinctColors, start: int, refine_steps: int, progress: Progress
     ) -> npt.NDArray[np.int64]:
         """Train and refine, once; what was queued ahead is waited for.
 
@@ -163,22 +163,22 @@ class BatchMap:
             self.queue(pixels, few, start, refine_steps, progress)
         return self._whole_nodes()
 
-    def suits(self, few: FewColors) -> bool:
+    def suits(self, few: DistinctColors) -> bool:
         """Whether pixels of such colours can be trained on, or are what was queued.
 
         Parameters
         ----------
-        few : FewColors
+        few : DistinctColors
         """
         return self._queued is None or (self._queued.colors is None and few.colors is None)
 
-    def queue(self, pixels: Pixels, few: FewColors, start: int, refine_steps: int, progress: Progress) -> None:
+    def queue(self, pixels: Pixels, few: DistinctColors, start: int, refine_steps: int, progress: Progress) -> None:
         """Queue all steps of training and refining; `train` gives their result.
 
         Parameters
         ----------
         pixels : Pixels
-        few : FewColors
+        few : DistinctColors
             Of these pixels: where their colours are few, they are refined on, and in `FEW_COLORS_STEPS` times as many
             steps, which cost less all the same.
         start : int
@@ -212,7 +212,7 @@ class BatchMap:
             self._refine_steps(kernels, refined.count, (len(steps), all_steps), before, progress)
 
     def _queue_in_one(
-        self, grid: Grid, begun: Begun, pixels: Pixels, few: FewColors, start: int, refine_steps: int
+        self, grid: Grid, begun: Begun, pixels: Pixels, few: DistinctColors, start: int, refine_steps: int
     ) -> None:
         """As `queue`: all steps of the map in one launch, all of the refinement in another."""
         samples = begun.samples
@@ -244,7 +244,7 @@ class BatchMap:
         self,
         nodes: npt.NDArray[np.int64],
         pixels: Pixels,
-        few: FewColors,
+        few: DistinctColors,
         start: int,
         refine_steps: int,
         progress: Progress,
@@ -316,7 +316,7 @@ class BatchMap:
                 self._order(Points(points.buffer, high - low, None), [cut - low for cut in cuts])
             yield step, step.first - low
 
-    def _refine_points(self, pixels: Pixels, few: FewColors, start: int, trained: Points | None) -> Points:
+    def _refine_points(self, pixels: Pixels, few: DistinctColors, start: int, trained: Points | None) -> Points:
         """What is refined on: the colours with their counts where they are few, else samples, at most every pixel.
 
         `trained` is what the map learns from, if all its samples are there at once: the first ones serve again.
@@ -375,7 +375,7 @@ def whole_nodes(nodes: npt.NDArray[np.int32], space: Space) -> npt.NDArray[np.in
     return np.asarray(np.minimum(whole[..., : space.dims], np.array(space.extent)))
 
 
-def refinement(few: FewColors, refine_steps: int) -> int:
+def refinement(few: DistinctColors, refine_steps: int) -> int:
     """Steps of the refinement: more over few colours, which cost less all the same."""
     return refine_steps if few.colors is None else refine_steps * FEW_COLORS_STEPS
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from clquant.color import spaces
 from clquant.color.spaces import Space
-from clquant.histogram.distinct import MOST
+from clquant.histogram.distinct import MAX_DISTINCT
 from clquant.images import Picture
 from clquant.neuquant import schedule as tables
 from clquant.neuquant.minibatch import FEW_COLORS_STEPS, NODE_BITS, search_shift, whole_nodes
@@ -208,9 +208,9 @@ class _Many:
 
         kernel, local = admitted(session, self._group, build)
         largest = max(p.pixels for p in self._pictures)
-        slots = 1 << (2 * min(largest, MOST + local) - 1).bit_length()
+        slots = 1 << (2 * min(largest, MAX_DISTINCT + local) - 1).bit_length()
         groups = self._groups(count, 8 * slots)
-        sizes = np.array([count, slots, MOST, self._rules.n_colors], np.uint32)
+        sizes = np.array([count, slots, MAX_DISTINCT, self._rules.n_colors], np.uint32)
         given = colors.pixels, colors.listed, firsts, colors.found, sizes, *colors.places
         session.launch(
             kernel, groups * local, local, *(pixels, colors.offsets, scope.zeros(groups * 8 * slots), *given)
@@ -245,7 +245,7 @@ class _Many:
         plane = (max(self._pictures[i].pixels for i in which) + PADDING + 1) // 2 * 2
         scratch = (SCRATCH_BYTES_OF_LANES if self._lanes else SCRATCH_BYTES) * plane
         groups = self._groups(len(which), scratch)
-        refined = rules.refine_steps * FEW_COLORS_STEPS, rules.refine_steps, schedule.refined, MOST
+        refined = rules.refine_steps * FEW_COLORS_STEPS, rules.refine_steps, schedule.refined, MAX_DISTINCT
         nodes = scope.empty(16 * n_colors * len(which))
         session.launch(
             kernel,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from clquant import runtime
 from clquant.histogram import distinct as distinct_module
-from clquant.histogram.distinct import MOST, few_colors
+from clquant.histogram.distinct import MAX_DISTINCT, distinct_colors
 from tests.portability.programs import GPU_LIKE
 
 
@@ -19,7 +19,7 @@ def found(pictures, most, queue=None):
     session = runtime.open_session(queue)
     with session.scope() as scope:
         bands = [(scope.copy_of(p), p.shape[1], len(p)) for p in pictures]
-        return few_colors(session, scope, bands, most)
+        return distinct_colors(session, scope, bands, most)
 
 
 def distinct(pictures):
@@ -55,7 +55,7 @@ def test_bands_add_up_and_alpha_is_seen_beyond_the_limit(queue, rng):
     assert not found([many], 10, queue).partial
     many[-1, 3] = 0
     many[-2, 3] = 9
-    result = found([many, many], MOST, queue)
+    result = found([many, many], MAX_DISTINCT, queue)
     assert (result.colors, result.transparent, result.partial) == (None, True, True)
     two = [np.full((5, 1), 3, np.uint8), np.full((4, 3), 9, np.uint8)]
     assert found(two, 2, queue).colors.tolist() == [[3, 3, 3, 255], [9, 9, 9, 255]]

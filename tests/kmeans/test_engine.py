@@ -32,7 +32,7 @@ ANY = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck
 @pytest.fixture
 def small_sketches(monkeypatch):
     """Sketches of small pictures too, so that the reference stays quick."""
-    monkeypatch.setattr(sketch_start, "LEAST_SKETCH", 16)
+    monkeypatch.setattr(sketch_start, "MIN_SKETCH", 16)
 
 
 def expected_palette(pixels, k, seed=0, max_iter=100, tol=1e-4, swap_rounds=24):
@@ -45,7 +45,7 @@ def expected_palette(pixels, k, seed=0, max_iter=100, tol=1e-4, swap_rounds=24):
     where = space.coordinates(colors).astype(np.int64) * scale
     codes = colors if partial else colors[:, :3]
     sketches = [reference.sketch(where, weights, codes, level) for level in SKETCH_LEVELS]
-    least = max(SKETCH_POINTS * k, sketch_start.LEAST_SKETCH)
+    least = max(SKETCH_POINTS * k, sketch_start.MIN_SKETCH)
     enough = [s for s in sketches if len(where) >= least <= len(s[0])]
     start, mass = enough[0] if enough else (where, weights)
     rounds = swap_rounds if k >= 2 else 0

@@ -14,7 +14,7 @@ from clquant import ColorHistogram, images, runtime
 from clquant.color import spaces
 from clquant.histogram import counting
 from clquant.histogram.color_histogram import counts_of
-from clquant.kmeans import lloyd, points, seeding
+from clquant.kmeans import lloyd, points, seeding, swaps
 from tests.reference import counting as counting_reference
 from tests.reference import kmeans as reference
 
@@ -236,7 +236,7 @@ def test_weights_beyond_32_bits(queue, rng, form, channels):
             seeding.sample_centers(case.session, made, 7)
             drawn = reference.sample_centers(case.where, case.weights.astype(object), 30, 7)
             np.testing.assert_array_equal(made.get_centers(), drawn)
-            seeding.swap_centers(case.session, case.scope, made, 5, 3)
+            swaps.swap_centers(case.session, case.scope, made, 5, 3)
             swapped = reference.swap_centers(case.where, case.weights, drawn, case.extent, 5, 3)
             np.testing.assert_array_equal(made.get_centers(), swapped)
             sketcher = points.Sketcher(case.session, case.scope, case.counts, case.points)
@@ -268,13 +268,13 @@ def test_seeding_more_centers_than_points_repeats_the_first(queue):
 @pytest.mark.parametrize(("k", "rounds"), [(2, 3), (5, 0), (12, 6), (60, 5)])
 @pytest.mark.parametrize(("channels", "most_at_once"), [(3, 512), (4, 512), (3, 0)])
 def test_swaps_equal_the_reference(queue, rng, k, rounds, channels, most_at_once, monkeypatch):
-    monkeypatch.setattr(seeding, "MOST_AT_ONCE", most_at_once)
+    monkeypatch.setattr(swaps, "MAX_IN_ONE_GROUP", most_at_once)
     pixels = photo(rng) if channels == 3 else picture(rng, channels=4)
     with case_of(queue, pixels) as case:
         made = lloyd.Lloyd(case.session, case.scope, case.points, k)
         centers = case.where[:: len(case.where) // (3 * k)][:k]
         made.set_centers(centers)
-        seeding.swap_centers(case.session, case.scope, made, rounds, 3)
+        swaps.swap_centers(case.session, case.scope, made, rounds, 3)
         expected = reference.swap_centers(case.where, case.weights, centers, case.extent, rounds, 3)
         np.testing.assert_array_equal(made.get_centers(), expected)
 
@@ -285,7 +285,7 @@ def test_swaps_lower_the_inertia(queue, rng):
         results = []
         for rounds in (0, 12):
             made.set_centers(case.where[:16])
-            seeding.swap_centers(case.session, case.scope, made, rounds, 4)
+            swaps.swap_centers(case.session, case.scope, made, rounds, 4)
             results.append(made.inertia())
         assert results[1] < 0.8 * results[0]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clquant import KMeansPalette, runtime
-from clquant.kmeans import lloyd, lloyd_grid, points, seeding
+from clquant.kmeans import lloyd, lloyd_grid, points, seeding, swaps
 from tests.kmeans.test_lloyd import case_of, device_step, photo, picture
 from tests.reference import kmeans as reference
 
@@ -158,7 +158,7 @@ def test_swaps_equal_the_reference(queue, rng, k, rounds, channels):
         made = lloyd.Lloyd(case.session, case.scope, case.points, k)
         centers = case.where[:: len(case.where) // (3 * k)][:k]
         made.set_centers(centers)
-        seeding.swap_centers(case.session, case.scope, made, rounds, 3)
+        swaps.swap_centers(case.session, case.scope, made, rounds, 3)
         expected = reference.swap_centers(case.where, case.weights, centers, case.extent, rounds, 3)
         np.testing.assert_array_equal(made.get_centers(), expected)
         assert profile.counts()["swap_rounds"] == 1
@@ -188,13 +188,13 @@ def test_seeding_more_centers_than_points_repeats_the_first(queue):
 
 @pytest.mark.usefixtures("grid")
 def test_more_centers_than_groups_have_room_for(queue, rng, monkeypatch):
-    monkeypatch.setattr(lloyd, "MOST_IN_GRID", {3: 10, 4: 9})
+    monkeypatch.setattr(lloyd, "MAX_IN_GRID", {3: 10, 4: 9})
     with case_of(queue, photo(rng)) as case:
         for k in (10, 11):
             made = lloyd.Lloyd(case.session, case.scope, case.points, k)
             assert (made.grid is None) == (k > 10)
             made.set_centers(case.where[:k])
-            seeding.swap_centers(case.session, case.scope, made, 4, 3)
+            swaps.swap_centers(case.session, case.scope, made, 4, 3)
             expected = reference.swap_centers(case.where, case.weights, case.where[:k], case.extent, 4, 3)
             np.testing.assert_array_equal(made.get_centers(), expected)
 

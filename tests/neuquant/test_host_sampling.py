@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clquant import NeuQuantCL, runtime
-from clquant.histogram.distinct import MOST
+from clquant.histogram.distinct import MAX_DISTINCT
 from clquant.neuquant import fit, host_sampling
 from clquant.neuquant import schedule as tables
 from clquant.neuquant.host_sampling import at_least_colors, samples_after, spread_places
@@ -120,9 +120,9 @@ def test_places_are_those_of_the_reference(total, start):
 
 
 def test_no_more_colors_are_promised_than_there_are(rng):
-    few = rng.integers(0, 256, (MOST, 3), dtype=np.uint8)
+    few = rng.integers(0, 256, (MAX_DISTINCT, 3), dtype=np.uint8)
     assert at_least_colors(np.repeat(few, 4, axis=0)) <= len(np.unique(few, axis=0))
-    assert at_least_colors(rng.integers(0, 256, (4 * MOST, 3), dtype=np.uint8)) > MOST
+    assert at_least_colors(rng.integers(0, 256, (4 * MAX_DISTINCT, 3), dtype=np.uint8)) > MAX_DISTINCT
 
 
 @pytest.mark.parametrize("sample_factor", [1, 3, 30])
