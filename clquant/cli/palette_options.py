@@ -25,6 +25,7 @@ ORDERED = {"blue-noise": ("blue-noise", 8), "bayer": ("bayer", 8)} | {f"bayer{n}
 EPILOG = """examples:
   clquant palette photo.jpg -k 64                         writes photo-64.png beside it
   clquant palette photo.jpg -k 16 --dither blue-noise -o photo.gif
+  clquant palette photo.jpg -k 16 --method spatial        the best look in few colours
   clquant palette photo.jpg -k 16 --space oklab           colours chosen for the eye
   clquant palette photo.jpg --psnr 35                     the fewest colours that give 35 dB
   clquant palette photo.jpg --use brand.gpl --dither blue-noise     your own palette
@@ -85,10 +86,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         const=DEFAULT,
         choices=dither_names(),
         metavar="HOW",
-        help=f"one of: {', '.join(dither_names())}; {DEFAULT} if none is named (default: no dithering)",
+        help=f"one of: {', '.join(dither_names())}; {DEFAULT} if none is named (default: no dithering; search with "
+        "--method spatial)",
     )
     drawn.add_argument(
         "--strength", type=float, metavar="S", help="of ordered dithering and of error filters, 0 to 1 (default: 1)"
+    )
+    drawn.add_argument(
+        "--sharpness", type=float, metavar="S", help="of --dither search, 0 to 16: greater is calmer (default: 0.4)"
     )
     drawn.add_argument("--serpentine", action="store_true", help="error filters: every other row from right to left")
     drawn.add_argument("--animate", type=int, metavar="MS", help="write all inputs as frames of one GIF, MS ms each")
@@ -117,6 +122,8 @@ def check(args: argparse.Namespace) -> None:
         raise InvalidArgument(
             f"--strength goes with --dither {', '.join(sorted((*ORDERED, *FILTERS)))}, not {args.dither}"
         )
+    if args.sharpness is not None and args.dither != "search":
+        raise InvalidArgument(f"--sharpness goes with --dither search, not {args.dither}")
     if args.serpentine and args.dither not in FILTERS:
         raise InvalidArgument(f"--serpentine goes with --dither {', '.join(sorted(FILTERS))}, not {args.dither}")
     if args.show and args.output == STDOUT:
@@ -140,6 +147,10 @@ def ditherer(args: argparse.Namespace) -> Any:
 
         space = named_error_space(args.dither)
         return clquant.ErrorDiffusion(args.dither, strength, args.serpentine, error_space=space)
+    if args.sharpness is not None:
+        return clquant.SearchDither(sharpness=args.sharpness)
+    if args.dither is None and args.method == "spatial":
+        return "search"
     return args.dither
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from clquant import Palette, QuadtreeBuilder, VQCodec
+from clquant import Palette, QuadtreeBuilder, SpatialPalette, VQCodec
 from clquant.cli import main
 
 IGNORED = [
@@ -60,3 +60,24 @@ def test_what_would_be_ignored_is_refused(folder, arguments, message, capsys):
 def test_a_picture_among_trees_takes_the_options(folder):
     assert main(["quadtree", "a.png", "t.clqt", "-t", "255", "-o", "out/", "--save", "trees/", "-q"]) == 0
     assert (folder / "trees" / "a.clqt").stat().st_size < (folder / "trees" / "t.clqt").stat().st_size
+
+
+def test_search_and_spatial_palettes(tmp_path, sample):
+    source, small = tmp_path / "in.png", sample[:48, :60]
+    PIL.Image.fromarray(small).save(source)
+    made = {}
+    for name, options in {
+        "spatial": ["--method", "spatial"],
+        "named": ["--method", "spatial", "--dither", "search"],
+        "nearest": ["--method", "spatial", "--dither", "bayer"],
+        "calm": ["--dither", "search", "--sharpness", "2"],
+        "usual": ["--dither", "search"],
+    }.items():
+        target = tmp_path / f"{name}.png"
+        assert main(["palette", str(source), "-k", "6", *options, "-o", str(target), "--quiet"]) == 0
+        made[name] = np.asarray(PIL.Image.open(target).convert("RGB"))
+    assert np.array_equal(made["spatial"], made["named"])
+    assert np.array_equal(made["spatial"], SpatialPalette(6).fit_transform(small))
+    assert not np.array_equal(made["spatial"], made["nearest"])
+    assert not np.array_equal(made["calm"], made["usual"])
+    assert main(["palette", str(source), "--dither", "bayer", "--sharpness", "1"]) == 2
