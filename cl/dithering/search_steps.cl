@@ -123,7 +123,7 @@ __kernel void toggle_phase(__global float *errors, __global int *state, __global
     }
     const float4 shown = entries[before & INDEX_MASK];
     const int4 wanted = convert_int4(shown) - ((convert_int4(gathered) + (1 << shift >> 1)) >> shift);
-    const float4 point = -2.0f * convert_float4(clamp(wanted, -FARTHEST, FARTHEST));
+    const float4 point = -2.0f * convert_float4(clamp(wanted, (int4)(-FARTHEST), (int4)(FARTHEST)));
     const int barred = before & OPAQUE ? transparent : -1;
     int best = 0;
     float least = FLT_MAX;

@@ -41,7 +41,7 @@ __kernel void toggle_phase(__global float *restrict errors, __global int *restri
     for (int c = 0; c < DIMS; c++) {
         const int16 moved = (convert_int16(gathered[c]) + (1 << shift >> 1)) >> shift;
         const int16 wanted = convert_int16(vload16(0, shown[c])) - moved;
-        point[c] = -2.0f * convert_float16(clamp(wanted, -FARTHEST, FARTHEST));
+        point[c] = -2.0f * convert_float16(clamp(wanted, (int16)(-FARTHEST), (int16)(FARTHEST)));
     }
     int16 best = 0;
     float16 least = FLT_MAX;
