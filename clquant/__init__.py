@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clquant import quality, runtime
+    from clquant import quality, runtime, video
     from clquant.color.indexed import IndexedImage
     from clquant.color.palette import Palette
     from clquant.dithering.error_diffusion import ErrorDiffusion
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clquant.kmeans import KMeansPalette
     from clquant.neuquant import NeuQuantCL
     from clquant.one_call import quantize
-    from clquant.palette.animation import quantize_frames, save_gif
+    from clquant.palette.animation import Animation, quantize_frames, save_animation, save_gif
     from clquant.palette.engine import PaletteEngine
     from clquant.quadtree import Quadtree, QuadtreeBuilder
     from clquant.runtime import (
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         empty_pinned,
     )
     from clquant.spatial import SpatialPalette
+    from clquant.video import animate
     from clquant.vq import ClvqInfo, VQCodec, clvq_info, register_codebook
 
 __version__ = "0.1.0"
@@ -56,10 +57,7 @@ _HOMES = {
     "clquant.histogram.color_histogram": ("ColorHistogram",),
     "clquant.kmeans": ("KMeansPalette",),
     "clquant.neuquant": ("NeuQuantCL",),
-    "clquant.palette.animation": (
-        "quantize_frames",
-        "save_gif",
-    ),
+    "clquant.palette.animation": ("Animation", "quantize_frames", "save_animation", "save_gif"),
     "clquant.palette.engine": ("PaletteEngine",),
     "clquant.quadtree": (
         "Quadtree",
@@ -81,6 +79,7 @@ _HOMES = {
         "empty_pinned",
     ),
     "clquant.spatial": ("SpatialPalette",),
+    "clquant.video": ("animate",),
     "clquant.vq": (
         "ClvqInfo",
         "VQCodec",
@@ -88,10 +87,11 @@ _HOMES = {
         "register_codebook",
     ),
 }
-_MODULES = ("quality", "runtime")
+_MODULES = ("quality", "runtime", "video")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Animation",
     "BuildError",
     "ClquantError",
     "ClvqInfo",
@@ -119,6 +119,7 @@ __all__ = [
     "StoppedError",
     "VQCodec",
     "WeightTables",
+    "animate",
     "clvq_info",
     "empty_pinned",
     "floyd_steinberg",
@@ -127,7 +128,9 @@ __all__ = [
     "quantize_frames",
     "register_codebook",
     "runtime",
+    "save_animation",
     "save_gif",
+    "video",
 ]
 
 

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 import clquant
-from clquant.cli import streams
+from clquant.cli import common, streams
 
 COMMANDS = ("bench", "compare", "devices", "halftone", "palette", "panel", "quadtree", "tune", "vq")
 
@@ -97,7 +97,9 @@ def main(
         named = given[:1] if given and given[0] in COMMANDS else COMMANDS
         args = build_parser(named).parse_args(given)
         with running or contextlib.nullcontext():
-            return int(args.run(args))
+            status = int(args.run(args))
+            common.print_records(args)
+            return status
     except KeyboardInterrupt:
         return _say("interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +14,8 @@ from typing import Any
 from clquant import runtime
 from clquant.cli import streams
 from clquant.runtime import InvalidArgument
+
+ICC_HELP = "colours of a file with an ICC profile: become sRGB, or stay, and so does the profile (default: %(default)s)"
 
 
 def add_inputs(parser: argparse.ArgumentParser, what: str = "picture") -> None:
@@ -42,6 +46,32 @@ def add_output(parser: argparse.ArgumentParser, suffixes: str, default: str) -> 
         help=f"file to write ({suffixes}), folder where IN is several files or a folder, or - for standard output; "
         f"default: {default}",
     )
+
+
+def add_batch(parser: argparse.ArgumentParser, fields: str) -> None:
+    """Declare how results are named and reported, and what becomes of files that are there.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+    fields : str
+        What ``--name`` knows beside the fields of all commands, for the help.
+    """
+    parser.add_argument(
+        "--name",
+        metavar="TEMPLATE",
+        help="names of results beside their inputs or in a folder, such as '{stem}-small.gif'; {stem}, {suffix} and "
+        f"{{number}} are the input's{fields}",
+    )
+    there = parser.add_mutually_exclusive_group()
+    there.add_argument("--force", action="store_true", help="let a result replace its own input")
+    there.add_argument(
+        "-n",
+        "--no-clobber",
+        action="store_true",
+        help="leave files that are there, and skip what they would be made of",
+    )
+    parser.add_argument("--json", action="store_true", help="print what was done as JSON, instead of a line per result")
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
@@ -90,10 +120,61 @@ def chosen(args: argparse.Namespace, defaults: Mapping[str, Any]) -> dict[str, A
     return {name: default if getattr(args, name) is None else getattr(args, name) for name, default in defaults.items()}
 
 
-def say(args: argparse.Namespace, text: str) -> None:
-    """Print a line about the work to standard error, unless ``--quiet``."""
+def say(args: argparse.Namespace, text: str, **record: Any) -> None:
+    """Print a line about the work to standard error, unless ``--quiet``; with ``--json`` keep its record instead.
+
+    Parameters
+    ----------
+    args : Namespace
+    text : str
+    **record
+        The same as values that JSON has; what is None is left out.
+    """
+    if wants_json(args):
+        _records(args)["results"].append({name: value for name, value in record.items() if value is not None})
+    else:
+        note(args, text)
+
+
+def note(args: argparse.Namespace, text: str) -> None:
+    """Print a remark to standard error, unless ``--quiet``."""
     if not args.quiet:
         streams.complain(streams.printable(text) + "\n")
+
+
+def wants_json(args: argparse.Namespace) -> bool:
+    """Whether results are reported as JSON (see `add_batch`)."""
+    return getattr(args, "json", None) is True
+
+
+def is_reported(args: argparse.Namespace) -> bool:
+    """Whether anybody reads what `say` is given, which may take time to find out."""
+    return wants_json(args) or not args.quiet
+
+
+def record_failures(args: argparse.Namespace, failures: Sequence[tuple[str, str]]) -> None:
+    """Keep for ``--json`` which inputs failed, and why."""
+    if wants_json(args):
+        _records(args)["failed"] += [{"input": path, "error": error} for path, error in failures]
+
+
+def _records(args: argparse.Namespace) -> dict[str, list[Any]]:
+    if not hasattr(args, "records"):
+        args.records = {"results": [], "failed": []}
+    records: dict[str, list[Any]] = args.records
+    return records
+
+
+def print_records(args: argparse.Namespace) -> None:
+    """Print what `say` and `record_failures` have kept, if ``--json`` was given."""
+    if hasattr(args, "records"):
+        # Infinite figures, as the PSNR of equal pictures, are null: JSON has no such numbers.
+        finite = {name: [_finite(record) for record in records] for name, records in args.records.items()}
+        streams.write_text(json.dumps(finite, indent=2, allow_nan=False) + "\n")
+
+
+def _finite(record: dict[str, Any]) -> dict[str, Any]:
+    return {n: None if isinstance(v, float) and not math.isfinite(v) else v for n, v in record.items()}
 
 
 @contextlib.contextmanager

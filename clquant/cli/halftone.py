@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import PIL.Image
 
-from clquant.cli import common, inputs
+from clquant.cli import batch, common, inputs
 from clquant.cli.colors import given_palette
 from clquant.cli.inputs import Source
-from clquant.cli.outputs import STDOUT, Outputs, picture_bytes, shown
+from clquant.cli.loading import Loaded, load
+from clquant.cli.outputs import Outputs, lossless_kind, named, not_there, picture_bytes, shown
 from clquant.color import spaces
-from clquant.color.indexed import format_of
-from clquant.color.palette import Palette
+from clquant.color.formats import png
+from clquant.color.formats.gif import MAX_COLORS
+from clquant.color.formats.parallel import looked_up
+from clquant.color.indexed import IndexedImage
+from clquant.color.palette import Palette, as_palette
+from clquant.color.values import as_rgba
 from clquant.halftone import PinwheelHalftoner
 from clquant.halftone.pinwheel.paths import SCANS
+from clquant.halftone.pinwheel.tones import make_tones
 from clquant.runtime import InvalidArgument
 
 HELP = "halftone pictures by pinwheel error diffusion"
@@ -33,9 +42,8 @@ EPILOG = """examples:
 Without --gray and --palette each colour channel is halftoned by itself.
 The same picture, options and seed give the same bits on every device."""
 
-
-# What Pillow writes with loss, or by a coder that has it by default.
-LOSSY = frozenset({"AVIF", "JPEG", "JPEG2000", "MPO", "PDF", "WEBP"})
+# Formats in which pictures of levels are indexed.
+INDEXED = frozenset({"PNG", "GIF", "PBM", "SIXEL"})
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -44,8 +52,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_inputs(parser)
     written = ".png, .pbm, .tif, .gif and whatever else Pillow writes without loss"
     common.add_output(parser, written, "IN-halftone.png beside each")
+    common.add_batch(parser, ", {levels} is L")
     parser.add_argument("--gray", action="store_true", help="reduce the picture to gray (Rec. 601 luma) first")
-    parser.add_argument("--block", type=int, default=32, metavar="N", help="side of a block, 2 to 64 (default: 32)")
+    parser.add_argument(
+        "--block", "--block-size", type=int, default=32, metavar="N", help="side of a block, 2 to 64 (default: 32)"
+    )
     parser.add_argument("--scan", choices=SCANS, default="spiral", help="path through a block (default: spiral)")
     parser.add_argument(
         "--weights",
@@ -58,7 +69,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--palette", metavar="COLORS", help="halftone to these colours: 'black,#f00,white' or a palette file"
     )
     parser.add_argument(
-        "--space", choices=spaces.NAMES, help="with --palette: where colours are compared with its (default: srgb)"
+        "--space",
+        "--color-space",
+        choices=spaces.NAMES,
+        help="with --palette: where colours are compared with its (default: srgb)",
     )
     parser.add_argument("--noise", type=float, default=0.0, metavar="X", help="threshold noise, 0 to 1 (default: 0)")
     parser.add_argument(
@@ -71,7 +85,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dpi", type=float, help="with --refine: pixels per inch (default: 300)")
     parser.add_argument("--inches", type=float, help="with --refine: distance of the eye (default: 9.5)")
     parser.add_argument("--linear", action="store_true", help="diffuse errors in linear light")
-    parser.add_argument("--seed", type=int, default=0, help="seed of start errors and noise (default: 0)")
+    parser.add_argument(
+        "--seed", "--random-state", type=int, default=0, help="seed of start errors and noise (default: 0)"
+    )
+    parser.add_argument("--icc", choices=("srgb", "keep"), default="srgb", help=common.ICC_HELP)
     common.add_device(parser)
 
 
@@ -81,11 +98,18 @@ def run(args: argparse.Namespace) -> int:
         common.refuse(args, ["space"], "without --palette; allowed: with --palette")
     if not args.refine:
         common.refuse(args, ["dpi", "inches"], "without --refine; allowed: with --refine")
-    seen = {name: getattr(args, name) for name in ("dpi", "inches") if getattr(args, name) is not None}
+    how = {"refine": args.refine}
+    how |= {name: getattr(args, name) for name in ("dpi", "inches") if getattr(args, name) is not None}
     sources = inputs.expand(args.inputs)
-    places = Outputs(sources, [args.palette])
-    targets = places.each(args.output, lambda source: f"{source.stem}-halftone.png")
-    kinds = [_kind(target) for target in targets]
+    name = named(args.name, lambda source: f"{source.stem}-halftone.png", levels=args.levels)
+    sources = inputs.without_own_results(sources, name, args.output)
+    places = Outputs(sources, [args.palette], force=args.force)
+    targets = places.each(args.output, name)
+    for target in targets:
+        lossless_kind(target, "a halftone")
+    pairs = not_there(args, sources, targets)
+    if not pairs:
+        return 0
     halftoner = PinwheelHalftoner(
         args.block,
         scan=args.scan,
@@ -98,39 +122,118 @@ def run(args: argparse.Namespace) -> int:
         queue=common.open_queue(args),
         random_state=args.seed,
     )
-    for source, target, kind in zip(sources, targets, kinds, strict=True):
-        begin = time.perf_counter()
-        picture = _pixels(source, args.gray)
-        with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
-            data = _halftoned(halftoner, picture, kind, target, {"refine": args.refine, **seen, "progress": progress})
+
+    def work(number: int, source: Source, loaded: Loaded) -> batch.Finish:
+        return _one(args, halftoner, places, str(pairs[number][1]), how, source, loaded)
+
+    return batch.run(args, [source for source, _ in pairs], partial(_read, args), work)
+
+
+def _read(args: argparse.Namespace, source: Source) -> Loaded:
+    loaded = load(source, args.icc == "keep")
+    if loaded.frames > 1:
+        common.note(args, f"{source.relative}: the first of {loaded.frames} frames; halftones are of one picture")
+    pixels = loaded.pixels
+    if args.gray and pixels.shape[2] > 1:
+        pixels = np.asarray(PIL.Image.fromarray(pixels).convert("L"))
+    elif pixels.shape[2] == 1:
+        pixels = pixels[:, :, 0]
+    return replace(loaded, pixels=pixels)
+
+
+def _one(
+    args: argparse.Namespace,
+    halftoner: PinwheelHalftoner,
+    places: Outputs,
+    target: str,
+    how: dict[str, Any],
+    source: Source,
+    loaded: Loaded,
+) -> batch.Finish:
+    begin = time.perf_counter()
+    kind = lossless_kind(target, "a halftone")
+    with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
+        if halftoner.palette is not None:
+            made = halftoner.transform(loaded.pixels, progress=progress, **how)
+            values = None
+        else:
+            made = halftoner.transform(loaded.pixels, output="levels", progress=progress, **how)
+            values = make_tones(args.levels, args.linear).output
+
+    def finish() -> None:
+        if values is None:
+            drawn = IndexedImage.of_own(made, as_palette(halftoner.palette))
+            data = drawn.to_bytes(kind, **loaded.options(kind))
+        else:
+            data = _encoded(made, values, kind, target, loaded.options(kind))
         places.write(target, data)
+        height, width = loaded.pixels.shape[:2]
         seconds = time.perf_counter() - begin
-        height, width = picture.shape[:2]
-        common.say(args, f"{source.relative} -> {shown(target)}: {width}x{height}, {_made(halftoner)}, {seconds:.2f} s")
-    return 0
+        levels = args.levels if values is not None else None
+        colors = None if values is not None else len(as_palette(halftoner.palette))
+        what = f"{colors} colours" if values is None else f"{levels} levels"
+        common.say(
+            args,
+            f"{source.relative} -> {shown(target)}: {width}x{height}, {what}, {seconds:.2f} s",
+            input=source.path,
+            output=target,
+            width=width,
+            height=height,
+            levels=levels,
+            n_colors=colors,
+            bytes=len(data),
+            seconds=seconds,
+        )
+
+    return finish
 
 
-def _made(halftoner: PinwheelHalftoner) -> str:
-    if isinstance(halftoner.palette, Palette):
-        return f"{len(halftoner.palette)} colours"
-    return f"{halftoner.levels} levels"
+def _encoded(
+    levels: npt.NDArray[np.uint8], values: npt.NDArray[np.uint8], kind: str, target: str, kept: dict[str, Any]
+) -> bytes:
+    """A halftone in a file format, indexed if that has a palette and all of its colours fit.
 
-
-def _kind(target: str) -> str:
-    kind = "PNG" if target == STDOUT else format_of(target)
-    if kind in LOSSY:
-        raise InvalidArgument(f"output {target!r}: a lossy format would spoil a halftone; allowed: .png, .tif, ..")
-    return kind
-
-
-def _pixels(source: Source, gray: bool) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    pixels: np.ndarray[Any, np.dtype[np.uint8]] = inputs.read_picture(source)
-    if gray and pixels.shape[2] > 1:
-        return np.asarray(PIL.Image.fromarray(pixels).convert("L"))
-    return pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
-
-
-def _halftoned(halftoner: PinwheelHalftoner, picture: Any, kind: str, target: str, how: dict[str, Any]) -> bytes:
-    if halftoner.palette is not None:
-        return halftoner.quantize(picture, **how).to_bytes(kind)
-    return picture_bytes(halftoner.to_pil(picture, **how), kind, target)
+    Parameters
+    ----------
+    levels : ndarray of uint8, shape (H, W), (H, W, 3) or (H, W, 4)
+        Numbers of levels, and alpha.
+    values : ndarray of uint8
+        What each level stands for.
+    kind : str
+        As `IndexedImage.to_bytes` takes it.
+    target : str
+        For errors.
+    kept : dict
+        What the file keeps of its input.
+    """
+    gray = levels.ndim == 2
+    count, channels = len(values), 1 if gray else 3
+    alpha = None if gray or levels.shape[2] == 3 else levels[:, :, 3]  # which is as it was
+    hole = count**channels
+    binary = alpha is None or bool(np.isin(alpha, (0, 255)).all())
+    if kind not in INDEXED or not binary or hole + (alpha is not None) > MAX_COLORS:
+        shades = looked_up(values, levels if gray else np.ascontiguousarray(levels[:, :, :3]))
+        image = PIL.Image.fromarray(shades if alpha is None else np.dstack([shades, alpha]))
+        if image.mode == "L" and count == 2:
+            image = image.convert("1", dither=PIL.Image.Dither.NONE)
+        return picture_bytes(image, kind, target, **kept)
+    grid = np.indices((count,) * channels).reshape(channels, -1).T
+    colors = values[grid if channels == 3 else grid.repeat(3, axis=1)]
+    if gray:
+        indices = levels
+    else:
+        indices = (levels[:, :, 0] * np.uint8(count) + levels[:, :, 1]) * np.uint8(count) + levels[:, :, 2]
+    if alpha is not None:
+        indices = np.where(alpha == 0, np.uint8(hole), indices)
+        colors = np.concatenate([as_rgba(colors), np.zeros((1, 4), np.uint8)])
+    drawn = IndexedImage.of_own(indices, Palette(colors))
+    ramp = 255 % (count - 1) == 0 and np.array_equal(values.astype(int) * (count - 1), 255 * np.arange(count))
+    if kind == "PNG" and gray and ramp and count in (2, 4, 16, 256):
+        return png.indexed(indices, drawn.palette.rgba(), gray=True, **kept)
+    try:
+        return drawn.to_bytes(kind, **kept)
+    except InvalidArgument as error:
+        height, width = levels.shape[:2]
+        raise InvalidArgument(
+            f"output {shown(target)!r}: {kind} cannot hold this picture of {width}x{height}: {error}"
+        ) from error

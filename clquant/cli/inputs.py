@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from clquant import images, params
 from clquant.cli import streams
-from clquant.images import decode, files
+from clquant.images import decode, files, picture_files
 from clquant.images.folders import PICTURE_SUFFIXES, files_below
-from clquant.runtime import FileError, FormatError, InvalidArgument, InvalidType
+from clquant.runtime import ClquantError, FileError, FormatError, InvalidArgument, InvalidType
 
 STDIN = "-"
 
@@ -28,10 +28,13 @@ class Source:
         A file, or ``"-"`` for standard input.
     relative : pathlib.PurePath
         Where its output goes below an output folder: its path below the folder it was found in.
+    found : bool
+        Whether it was found in a folder, instead of named.
     """
 
     path: str
     relative: pathlib.PurePath
+    found: bool = False
 
     @property
     def piped(self) -> bool:
@@ -76,6 +79,9 @@ class Inputs:
         return "several inputs" if len(self) > 1 else "the pictures of a folder"
 
 
+Naming = Callable[[Source], str]  # from an input to its result's name
+
+
 def expand(given: Sequence[str], suffixes: frozenset[str] = PICTURE_SUFFIXES) -> Inputs:
     """Files, in the order given; a folder stands for the files in it and below that have one of the suffixes.
 
@@ -95,7 +101,9 @@ def expand(given: Sequence[str], suffixes: frozenset[str] = PICTURE_SUFFIXES) ->
         if path == STDIN:
             sources.append(Source(STDIN, pathlib.PurePath("stdin")))
         elif os.path.isdir(path):  # `Path.is_dir` raises where a name is too long
-            sources += [Source(str(found), found.relative_to(path)) for found in files_below(path, suffixes)]
+            sources += [
+                Source(str(found), found.relative_to(path), found=True) for found in files_below(path, suffixes)
+            ]
         elif os.path.exists(path):
             sources.append(Source(path, pathlib.PurePath(pathlib.Path(path).name)))
         else:
@@ -131,6 +139,55 @@ def opened(source: Source) -> Iterator[BinaryIO]:
         yield file
 
 
+def without_own_results(sources: Inputs, name: Naming, output: str | None) -> Inputs:
+    """Inputs less what an earlier call like this one made of others among them: a folder may be given again and again.
+
+    Left out are, of what was found in folders, pictures that lie where the result of another one goes and have its
+    size, and all that lie in the output folder.
+
+    Parameters
+    ----------
+    sources : Inputs
+    name : callable
+        From an input to its result's name.
+    output : str or None
+        The option ``-o``.
+
+    Returns
+    -------
+    Inputs
+    """
+    found = [source for source in sources if source.found]
+    if not found:
+        return sources
+    results: dict[str, Source] = {}
+    inside = None
+    if output is None:
+        results = {os.path.realpath(os.path.join(os.path.dirname(s.path), name(s))): s for s in found}
+    elif output != STDIN:
+        inside = os.path.realpath(output)
+
+    def is_result(source: Source) -> bool:
+        place = os.path.realpath(source.path)
+        if inside is not None and os.path.commonpath([inside, place]) == inside:
+            return True
+        origin = results.get(place)
+        return origin is not None and origin is not source and _size(origin) == _size(source)
+
+    kept = tuple(source for source in sources if not (source.found and is_result(source)))
+    return Inputs(kept, sources.several) if kept else sources
+
+
+def _size(source: Source) -> tuple[int, int] | None:
+    """A file's pixels across and down, whichever way they are turned; None of what is no picture."""
+    try:
+        with picture_files.opened(source.path, source.shown) as (image, _):
+            short, long = sorted(image.size)
+            return short, long
+    except ClquantError:
+        return None
+
+
 def read_picture(source: Source) -> Any:
     """(H, W, C) uint8: an input's picture, by the rules of `clquant.images`.
 
@@ -141,18 +198,6 @@ def read_picture(source: Source) -> Any:
     """
     pixels = decode.from_bytes(streams.read(), source.shown) if source.piped else source.path
     return images.read(pixels, argument=source.shown).array
-
-
-def read_frames(source: Source) -> list[Any]:
-    """(H, W, C) uint8 each: every frame of one input, by the same rules; one where it is no animation.
-
-    Raises
-    ------
-    FileError, InvalidArgument, InvalidType
-        If they cannot be read, naming it.
-    """
-    frames = decode.frames(streams.read() if source.piped else source.path, source.shown)
-    return [images.read(frame, argument=source.shown).array for frame in frames]
 
 
 @contextlib.contextmanager

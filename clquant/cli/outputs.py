@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import pathlib
 import stat
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
+import numpy as np
 import PIL.Image
 
-from clquant.cli import streams
-from clquant.cli.inputs import Inputs, Source
-from clquant.color.indexed import own_options
+from clquant.cli import common, streams
+from clquant.cli.inputs import Inputs, Naming, Source
+from clquant.color.formats import png
+from clquant.color.indexed import LOSSLESS, format_of, own_options
 from clquant.images import files
 from clquant.runtime import ClquantError, FileError, InvalidArgument
 
 STDOUT = "-"
+# What Pillow writes with loss, or by a coder that has it by default.
+LOSSY = frozenset({"AVIF", "JPEG", "JPEG2000", "MPO", "PDF"})
 
 
 class Outputs:
@@ -30,10 +35,13 @@ class Outputs:
     inputs : Inputs
     also : sequence of str or None
         Other files that are read: a palette, a codebook. What is None or no file does not matter.
+    force : bool
+        Whether a result may replace its own input.
     """
 
-    def __init__(self, inputs: Inputs, also: Sequence[str | None] = ()) -> None:
+    def __init__(self, inputs: Inputs, also: Sequence[str | None] = (), *, force: bool = False) -> None:
         self._inputs = inputs
+        self._force = force
         paths = [source.path for source in inputs if not source.piped]
         self._read = {_identity(path) for path in [*paths, *(path for path in also if path)]}
         self._taken: set[str] = set()
@@ -42,7 +50,7 @@ class Outputs:
     def each(
         self,
         output: str | None,
-        name: Callable[[Source], str],
+        name: Naming,
         option: str = "-o",
         suffixes: Collection[str] | None = None,
     ) -> list[str]:
@@ -93,12 +101,15 @@ class Outputs:
         FileError
             If it is a folder, or its folder is not there.
         """
+        return self._one(output, option, suffixes, None)
+
+    def _one(self, output: str, option: str, suffixes: Collection[str] | None, source: Source | None) -> str:
         target = files.path_of(output, option)
         if os.path.isdir(target):
             raise FileError(f"cannot write {output!r}: it is a folder")
         if not os.path.isdir(target.parent):
             raise FileError(f"cannot write {output!r}: there is no folder {str(target.parent)!r}")
-        return self._checked(str(target), option, suffixes)
+        return self._checked(str(target), option, suffixes, source)
 
     def _place(
         self, source: Source, output: str | None, name: str, option: str, suffixes: Collection[str] | None
@@ -112,9 +123,9 @@ class Outputs:
             beside = pathlib.Path(source.path).with_name(name)
             if not os.path.isfile(source.path) or beside.parts[:2] == ("/", "dev"):
                 raise InvalidArgument(f"{source.shown} is no regular file; name an output with {option}")
-            return self._checked(str(beside), option, suffixes)
+            return self._checked(str(beside), option, suffixes, source)
         if not (several or os.path.isdir(output) or output.endswith(("/", os.sep))):
-            return self.one(output, option, suffixes)
+            return self._one(output, option, suffixes, source)
         if os.path.isfile(output):
             raise InvalidArgument(f"output {output!r} is a file, but {why} need a folder")
         if not os.path.isdir(output) and _names_a_file(output):
@@ -122,9 +133,9 @@ class Outputs:
         target = files.path_of(output, option) / source.relative.parent / name
         _check_can_make(target.parent)
         self._folders.add(str(target))
-        return self._checked(str(target), option, suffixes)
+        return self._checked(str(target), option, suffixes, source)
 
-    def _checked(self, target: str, option: str, suffixes: Collection[str] | None) -> str:
+    def _checked(self, target: str, option: str, suffixes: Collection[str] | None, source: Source | None) -> str:
         if os.path.exists(target) and not os.path.isfile(target):
             return target  # a device or a pipe takes anything, and any number of times
         suffix = pathlib.PurePath(target).suffix.lower()
@@ -132,7 +143,8 @@ class Outputs:
             allowed = ", ".join(suffixes)
             raise InvalidArgument(f"{option} {target!r} has the suffix {suffix!r}; allowed: {allowed}")
         identity = _identity(target)
-        if identity is not None and identity in self._read:
+        own = self._force and source is not None and identity == _identity(source.path)
+        if identity is not None and identity in self._read and not own:
             which = "the input itself" if len(self._inputs) == 1 else "one of the inputs"
             raise InvalidArgument(f"{target!r} is {which}; name another output with {option}")
         place = os.path.normcase(os.path.realpath(target))
@@ -159,6 +171,101 @@ class Outputs:
         files.write_bytes(target, data)
 
 
+def named(template: str | None, default: Naming, **fields: Any) -> Naming:
+    """The names of results, as ``--name`` says.
+
+    Parameters
+    ----------
+    template : str or None
+        The option's argument: the text of a file name, with fields in braces.
+    default : callable
+        The names without the option.
+    **fields
+        What the template may name, beside the input's `stem`, `suffix` and `number`.
+
+    Returns
+    -------
+    callable
+        From an input to its result's name.
+
+    Raises
+    ------
+    InvalidArgument
+        If the template is no such text, or makes no file name.
+    """
+    if template is None:
+        return default
+    numbers: dict[Source, int] = {}
+
+    def name(source: Source) -> str:
+        number = numbers.setdefault(source, len(numbers) + 1)
+        suffix = pathlib.PurePath(source.relative.name).suffix
+        known = {"stem": source.stem, "suffix": suffix, "number": number, **fields}
+        try:
+            made = template.format_map(known)
+        except (KeyError, IndexError, ValueError, AttributeError, TypeError) as error:
+            allowed = ", ".join(f"{{{field}}}" for field in known)
+            raise InvalidArgument(f"--name is {template!r}; allowed: the text of a file name with {allowed}") from error
+        if not made or made in (".", "..") or pathlib.PurePath(made).name != made:
+            raise InvalidArgument(
+                f"--name is {template!r}, which makes {made!r}; allowed: names of files without folders"
+            )
+        return made
+
+    return name
+
+
+def kind_of(target: str) -> str:
+    """The format, for `IndexedImage.to_bytes`, of a place that results go to; PNG for standard output.
+
+    Raises
+    ------
+    InvalidArgument
+        If no format has its suffix.
+    """
+    return "PNG" if target == STDOUT else format_of(target)
+
+
+def lossless_kind(target: str, spoils: str) -> str:
+    """As `kind_of`, of formats without loss.
+
+    Parameters
+    ----------
+    target : str
+        A path, or ``"-"``, which gets PNG.
+    spoils : str
+        What losses would do, for the error.
+
+    Raises
+    ------
+    InvalidArgument
+        If no format has its suffix, or only one with losses.
+    """
+    kind = kind_of(target)
+    if kind in LOSSY:
+        raise InvalidArgument(
+            f"output {target!r}: a lossy format would spoil {spoils}; allowed: .png, .gif, .tif, .webp and others "
+            "without loss"
+        )
+    return kind
+
+
+def not_there(
+    args: argparse.Namespace, sources: Inputs, targets: Sequence[str | None]
+) -> list[tuple[Source, str | None]]:
+    """The inputs to work on with their results' places: with ``--no-clobber`` those whose results are not there."""
+    pairs = list(zip(sources, targets, strict=True))
+    if not args.no_clobber:
+        return pairs
+    todo = []
+    for source, target in pairs:
+        if target is not None and target != STDOUT and os.path.isfile(target):
+            common.note(args, f"{target} is there already: {source.relative} is left out")
+        else:
+            todo.append((source, target))
+    return todo
+
+
 def shown(target: str) -> str:
     """What messages call a place that results go to."""
     return "standard output" if target == STDOUT else target
@@ -182,6 +289,12 @@ def picture_bytes(image: PIL.Image.Image, kind: str, target: str, **options: Any
     InvalidArgument
         If the format cannot hold it.
     """
+    if kind == "PBM" and image.mode != "1":
+        raise InvalidArgument(f"output {shown(target)!r}: a bitmap is black and white alone; try .pgm, .ppm or .png")
+    if kind == "PNG" and image.mode in ("L", "RGB", "RGBA") and not options:
+        return png.picture(np.asarray(image))
+    options = {**LOSSLESS.get(kind, {}), **options}
+    kind = "PPM" if kind == "PBM" else kind
     data = io.BytesIO()
     try:
         image.save(data, kind, **{**own_options(image, kind), **options})

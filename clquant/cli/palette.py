@@ -3,113 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
-import numpy as np
-import numpy.typing as npt
-
-import clquant
-from clquant.cli import common, inputs, palette_options, terminal
+from clquant.cli import batch, common, inputs, palette_films, palette_options, palette_report, streams, terminal
 from clquant.cli.colors import given_palette
 from clquant.cli.inputs import Inputs, Source
-from clquant.cli.outputs import STDOUT, Outputs, shown
+from clquant.cli.loading import Loaded, load
+from clquant.cli.outputs import LOSSY, STDOUT, Outputs, kind_of, named, not_there, shown
+from clquant.cli.palette_work import Options
 from clquant.color.formats import registry
-from clquant.color.indexed import IndexedImage, format_of
+from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
-from clquant.palette import animation, engine
-from clquant.palette.sixel import shown_palette
-from clquant.runtime import CommandQueue, InvalidArgument
+from clquant.images import decode, files
+from clquant.runtime import ClquantError, InvalidArgument
 
 HELP = "reduce pictures to a palette of few colours"
 
 configure = palette_options.configure
-
-
-@dataclass(frozen=True)
-class Options:
-    """The arguments, checked.
-
-    Attributes
-    ----------
-    args : Namespace
-    queue : pyopencl.CommandQueue
-    palette : Palette or None
-        What ``--use`` named.
-    dither : object
-        For ``dither=``.
-    """
-
-    args: argparse.Namespace
-    queue: CommandQueue
-    palette: Palette | None
-    dither: Any
-
-    def quantize(self, picture: Any, palette: Palette, label: str, as_shown: bool) -> IndexedImage:
-        """One picture through a palette.
-
-        Parameters
-        ----------
-        picture : ndarray of uint8, (H, W, C)
-        palette : Palette
-            Gets a transparent entry where the picture has pixels of alpha 0.
-        label : str
-            The progress bar's.
-        as_shown : bool
-            Whether to take the colours that sixel rounds the palette to.
-
-        Returns
-        -------
-        IndexedImage
-            Its palette in the order that ``--order`` names.
-        """
-        chosen = palette
-        if picture.shape[2] == 4 and not picture[:, :, 3].all():
-            chosen = chosen.with_transparent()
-        if as_shown:
-            chosen = shown_palette(chosen)
-        with common.progress_bar(self.args, label) as progress:
-            result = engine.quantize(
-                picture,
-                chosen,
-                color_space=self.args.space,
-                dither=self.dither,
-                queue=self.queue,
-                progress=progress,
-            )
-        return result if self.args.order == "fitted" else result.sorted(self.args.order)
-
-    def learn(self, pictures: list[Any], label: str) -> Palette:
-        """The palette that ``--use`` names, or else one learned of some pictures together.
-
-        Parameters
-        ----------
-        pictures : list of ndarray of uint8, (H, W, C) each
-        label : str
-            What the progress bar calls the pictures.
-
-        Returns
-        -------
-        Palette
-        """
-        if self.palette is not None:
-            return self.palette
-        learner = palette_options.learner(self.args, self.queue)
-        weights = palette_options.weights(self.args, pictures)
-        with common.progress_bar(self.args, f"palette of {label}") as progress:
-            if self.args.psnr is None and self.args.mse is None:
-                learner.fit(pictures, weights, progress=progress)
-            else:
-                learner.fit_quality(
-                    pictures,
-                    target_psnr=self.args.psnr,
-                    max_mse=self.args.mse,
-                    sample_weight=weights,
-                    progress=progress,
-                )
-        palette: Palette = learner.palette_
-        return palette
 
 
 def run(args: argparse.Namespace) -> int:
@@ -118,101 +30,183 @@ def run(args: argparse.Namespace) -> int:
     if args.show:
         terminal.check()
     sources = inputs.expand(args.inputs)
-    places = Outputs(sources, [args.use, args.weights, args.fixed])
+    count = "palette" if args.use is not None else palette_options.colors(args)
+    films = palette_films.suffixes(sources)
+    name = named(args.name, lambda source: f"{source.stem}-{count}{films[source]}", colors=count)
+    if args.animate is None and not (_only_told(args) and args.output is None):
+        sources = inputs.without_own_results(sources, name, args.output)
+    places = Outputs(sources, [args.use, args.weights, args.fixed], force=args.force)
     if args.save_palette is not None:
         registry.format_of(args.save_palette)
         if sources.several and not args.shared and args.use is None and args.animate is None:
             raise InvalidArgument("--save-palette with several inputs needs --shared: each would have its own palette")
         places.one(args.save_palette, "--save-palette")
-    targets = _targets(args, sources, places)
+    targets = _targets(args, sources, places, name)
     used = given_palette("--use", args.use) if args.use is not None else None
+    if args.animate is None:
+        pairs = not_there(args, sources, targets)
+        if not pairs:
+            return 0
     options = Options(args, common.open_queue(args), used, palette_options.ditherer(args))
     if args.animate is not None:
-        return _animate(options, sources, places)
-    # Read once: a pipe can be read no second time.
-    pictures = [inputs.read_picture(source) for source in sources] if args.shared else None
-    shared = None if pictures is None else options.learn(pictures, "all inputs")
-    for number, (source, target) in enumerate(zip(sources, targets, strict=True)):
-        begin = time.perf_counter()
-        picture = inputs.read_picture(source) if pictures is None else pictures[number]
-        result = _one(options, source, target, places, picture, shared)
-        if not args.quiet:  # what is said takes time to find out
-            seconds = time.perf_counter() - begin
-            error = _psnr(result, picture, options.queue)
-            common.say(args, _summary(source, target, result, error, seconds))
-    return 0
+        return palette_films.animate(options, sources, places)
+    todo, targets = [source for source, _ in pairs], [target for _, target in pairs]
+    read: batch.Read[Loaded] = partial(_read, args, dict(pairs))
+    shared = None
+    if args.shared:
+        read, shared = _learned_together(options, todo, read)
+    return batch.run(args, todo, read, partial(_one, options, places, targets, shared))
 
 
-def _one(
-    options: Options, source: Source, target: str | None, places: Outputs, picture: Any, shared: Palette | None
-) -> IndexedImage:
-    args, name = options.args, source.relative.name
-    palette = shared or options.learn([picture], name)
-    kind = None if target is None else "PNG" if target == STDOUT else format_of(target)
-    result = options.quantize(picture, palette, name, as_shown=kind in (None, "SIXEL"))
-    data = b"" if kind is None else result.to_bytes(kind)
-    if args.save_palette is not None:
-        result.palette.write(args.save_palette)
-    if target is not None:
-        places.write(target, data)
-    if args.show:
-        terminal.show(result)
-    return result
+def _only_told(args: argparse.Namespace) -> bool:
+    """Whether results are for the eye, so that no file is written unless one is named."""
+    return bool(args.show or args.stats)
 
 
-def _animate(options: Options, sources: Inputs, places: Outputs) -> int:
-    args = options.args
-    frames = [frame for source in sources for frame in inputs.read_frames(source)]
-    begin = time.perf_counter()
-    shared = options.learn(frames, "all frames") if args.shared or options.palette else None
-    pictures = []
-    for number, frame in enumerate(frames):
-        label = f"frame {number + 1} of {len(frames)}"
-        pictures.append(options.quantize(frame, shared or options.learn([frame], label), label, as_shown=False))
-    if args.save_palette is not None:
-        pictures[0].palette.write(args.save_palette)
-    data = animation.gif_bytes(pictures, delay_ms=args.animate)
-    places.write(args.output, data)
-    seconds = time.perf_counter() - begin
-    count = "1 frame" if len(frames) == 1 else f"{len(frames)} frames"
-    common.say(args, f"{count} -> {shown(args.output)}: {len(data)} bytes, {seconds:.2f} s")
-    return 0
-
-
-def _targets(args: argparse.Namespace, sources: Inputs, places: Outputs) -> list[str | None]:
-    """Where results go, one an input; None where they are only shown, and of an animation its one file."""
+def _targets(args: argparse.Namespace, sources: Inputs, places: Outputs, name: inputs.Naming) -> list[str | None]:
+    """Where results go, one per input; None if they are only shown, and of an animation its one file."""
     if args.animate is not None:
-        if args.output is None or (args.output != STDOUT and not args.output.lower().endswith(".gif")):
-            raise InvalidArgument("--animate needs one .gif file to write, named with -o")
-        return [STDOUT if args.output == STDOUT else places.one(args.output)]
-    if args.show and args.output is None:
+        return [palette_films.target(args, places)]
+    if _only_told(args) and args.output is None:
         return [None] * len(sources)
-    count = "palette" if args.use is not None else palette_options.colors(args)
-    targets = places.each(args.output, lambda source: f"{source.stem}-{count}.png")
+    targets = places.each(args.output, name)
     for target in targets:
-        if target != STDOUT:
-            format_of(target)
+        kind_of(target)
     return [*targets]
 
 
-def _as_seen(pixels: npt.NDArray[np.uint8], alpha: bool) -> npt.NDArray[np.uint8]:
-    """(H, W, 3) uint8 of (H, W, C); with `alpha` (2 H, W, 3): over black, and below that over white."""
-    colors = np.broadcast_to(pixels[:, :, :3], (*pixels.shape[:2], 3))
-    if not alpha:
-        return colors
-    cover = pixels[:, :, 3:].astype(np.uint16) if pixels.shape[2] == 4 else np.uint16(255)
-    black = (colors * cover + 127) // 255
-    return np.concatenate([black, black + (255 - cover)]).astype(np.uint8)
+def _read(args: argparse.Namespace, targets: dict[Source, str | None], source: Source) -> Loaded:
+    loaded = load(source, args.icc == "keep")
+    target = targets[source]
+    if loaded.frames > 1 and target is not None and not palette_films.holds_frames(target, loaded):
+        common.note(
+            args,
+            f"{source.relative}: the first of {loaded.frames} frames; .gif, .png, .apng and .webp hold all of them",
+        )
+    return loaded
 
 
-def _psnr(result: IndexedImage, picture: Any, queue: CommandQueue) -> float:
-    colors = result.to_array()
-    alpha = 4 in (picture.shape[2], colors.shape[2])
-    return clquant.quality.psnr(_as_seen(picture, alpha), _as_seen(colors, alpha), queue=queue)
+def _learned_together(
+    options: Options, sources: list[Source], read: batch.Read[Loaded]
+) -> tuple[batch.Read[Loaded], Palette]:
+    """What gives the inputs as they were read once, a pipe can be read no second time, and their palette."""
+    kept: dict[Source, Loaded | ClquantError] = {}
+    for source in sources:
+        try:
+            kept[source] = read(source)
+        except ClquantError as error:
+            if len(sources) == 1:
+                raise
+            kept[source] = error
+    pictures = []
+    for source, loaded in kept.items():
+        if isinstance(loaded, Loaded):
+            pictures += palette_films.all_frames(source, loaded)
+    if not pictures:
+        raise next(error for error in kept.values() if isinstance(error, ClquantError))
+
+    def again(source: Source) -> Loaded:
+        found = kept[source]
+        if isinstance(found, ClquantError):
+            raise found
+        return found
+
+    return again, options.learn(pictures, "all inputs")
 
 
-def _summary(source: Source, target: str | None, result: IndexedImage, error: float, seconds: float) -> str:
+def _one(
+    options: Options,
+    places: Outputs,
+    targets: list[str | None],
+    shared: Palette | None,
+    number: int,
+    source: Source,
+    loaded: Loaded,
+) -> batch.Finish:
+    args, target = options.args, targets[number]
+    if target is not None and palette_films.holds_frames(target, loaded):
+        return palette_films.film(options, places, target, shared, source, loaded)
+    begin = time.perf_counter()
+    label, picture = source.relative.name, loaded.pixels
+    kind = None if target is None else kind_of(target)
+    kept = {} if kind is None else loaded.options(kind)
+    data = b""
+    with inputs.named(source):
+        if args.max_bytes is not None and kind is not None:
+            result, data = options.within_bytes(picture, kind, label, kept)
+        else:
+            palette = shared or options.learn([picture], label)
+            result = options.quantize(picture, palette, label, as_shown=kind in (None, "SIXEL") and args.show)
+    lossy = kind in LOSSY
+    if kind is not None and (lossy or args.save_palette is not None):
+        data = data or options.encoded(result, kind, kept)
+    error = 0.0
+    if common.is_reported(args):
+        seen = decode.from_bytes(data, str(target)) if lossy else result.to_array()
+        error = palette_report.psnr(seen, picture, options.queue)
+    if args.save_palette is not None:
+        result.palette.write(args.save_palette)
+    if args.show:
+        terminal.show(result)
+    if args.stats and not common.wants_json(args):
+        height, width = result.shape
+        streams.write_text(palette_report.stats_table(f"{source.relative}, {width}x{height}", result) + "\n")
+
+    def finish() -> None:
+        written = data
+        if kind is not None and target is not None:
+            written = _smaller(args, source, loaded, result, kind, written or options.encoded(result, kind, kept))
+            places.write(target, written)
+        _report(args, source, target, result, error, len(written), time.perf_counter() - begin)
+
+    return finish
+
+
+def _smaller(
+    args: argparse.Namespace, source: Source, loaded: Loaded, result: IndexedImage, kind: str, data: bytes
+) -> bytes:
+    """The input's own file, if it has the format asked for, is no larger, and the result has all of its colours."""
+    if (
+        not loaded.indexed
+        or loaded.format != kind
+        or args.use is not None
+        or args.fixed is not None
+        or args.order != "fitted"
+    ):
+        return data
+    if loaded.data is None and os.path.getsize(source.path) > len(data):
+        return data
+    if not palette_report.same_picture(result, loaded.pixels):
+        return data
+    own = files.read_bytes(source.path) if loaded.data is None else loaded.data
+    return own if len(own) <= len(data) else data
+
+
+def _report(
+    args: argparse.Namespace,
+    source: Source,
+    target: str | None,
+    result: IndexedImage,
+    error: float,
+    nbytes: int,
+    seconds: float,
+) -> None:
     height, width = result.shape
     where = "the terminal" if target is None else shown(target)
-    count = "1 colour" if len(result.palette) == 1 else f"{len(result.palette)} colours"
-    return f"{source.relative} -> {where}: {width}x{height}, {count}, PSNR {error:.2f} dB, {seconds:.2f} s"
+    count = palette_report.count_of(len(result.palette))
+    losses = " with this format's losses" if target is not None and kind_of(target) in LOSSY else ""
+    if target is None and args.stats and not args.show:
+        where = "statistics"
+    common.say(
+        args,
+        f"{source.relative} -> {where}: {width}x{height}, {count}, PSNR {error:.2f} dB{losses}, {seconds:.2f} s",
+        input=source.path,
+        output=target,
+        width=width,
+        height=height,
+        n_colors=len(result.palette),
+        colors=palette_report.shares(result) if args.stats and common.wants_json(args) else result.palette.hex(),
+        psnr=error,
+        bytes=nbytes if target is not None and target != STDOUT else None,
+        seconds=seconds,
+    )

@@ -11,6 +11,7 @@ from clquant.cli import common
 from clquant.cli.colors import given_palette
 from clquant.cli.outputs import STDOUT
 from clquant.color import order, spaces
+from clquant.color.formats.deflate import EFFORTS
 from clquant.dithering.error_filters import FILTERS
 from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.palette.animation import DELAYS_MS
@@ -19,6 +20,7 @@ from clquant.runtime import CommandQueue, InvalidArgument
 MOST_COLORS = 256  # without -k
 # Of the options that choose how a palette is learned, those that are None where they are not given.
 LEARNING = ("colors", "psnr", "mse", "weights", "fixed", "sample_factor", "seed")
+TIFF_COMPRESSIONS = {"none": "raw", "packbits": "packbits", "deflate": "tiff_adobe_deflate", "g4": "group4"}
 METHODS = {"kmeans": "KMeansPalette", "neuquant": "NeuQuantCL", "spatial": "SpatialPalette"}  # classes of `clquant`
 ORDERED = {"blue-noise": ("blue-noise", 8), "bayer": ("bayer", 8)} | {f"bayer{n}": ("bayer", n) for n in (2, 4, 8, 16)}
 
@@ -44,14 +46,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     common.add_inputs(parser)
     common.add_output(
-        parser, ".png and .gif are indexed, .six is sixel, others are in full colour", "IN-K.png beside each input"
+        parser,
+        ".png, .gif, .tif and .bmp are indexed, .webp is without loss, .six is sixel; animated pictures stay so as "
+        ".gif, .png and .webp",
+        "IN-K.png beside each input, of animated ones with their own suffix",
     )
+    common.add_batch(parser, ", {colors} is K")
     learned = parser.add_argument_group("the palette")
-    learned.add_argument("-k", "--colors", type=int, metavar="K", help=f"colours, 2 to 65536 (default: {MOST_COLORS})")
     learned.add_argument(
-        "--psnr", type=float, metavar="DB", help="the fewest colours, up to K, that give this PSNR, undithered"
+        "-k", "--colors", "--n-colors", type=int, metavar="K", help=f"colours, 2 to 65536 (default: {MOST_COLORS})"
     )
-    learned.add_argument("--mse", type=float, metavar="E", help="the same for a mean squared error a channel")
+    learned.add_argument(
+        "--psnr",
+        "--target-psnr",
+        type=float,
+        metavar="DB",
+        help="the fewest colours, up to K, that give this PSNR, undithered",
+    )
+    learned.add_argument(
+        "--mse", "--max-mse", type=float, metavar="E", help="the same for a mean squared error a channel"
+    )
     learned.add_argument(
         "--use", metavar="COLORS", help="take these colours, 'black,#f80' or a palette file, instead of learning some"
     )
@@ -64,17 +78,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     learned.add_argument(
         "--space",
+        "--color-space",
         choices=spaces.NAMES,
         default="srgb",
         help="where colours are compared: srgb for the least error in numbers, linear for light, oklab for the eye "
         "(default: %(default)s)",
     )
     learned.add_argument(
-        "--weights", metavar="FILE", help="a gray picture of the same size: how much each pixel counts"
+        "--weights",
+        "--sample-weight",
+        metavar="FILE",
+        help="a gray picture of the same size: how much each pixel counts",
     )
-    learned.add_argument("--fixed", metavar="COLORS", help="colours that must be in it, '#f80,black' or a palette file")
+    learned.add_argument(
+        "--fixed", "--fixed-colors", metavar="COLORS", help="colours that must be in it, '#f80,black' or a palette file"
+    )
     learned.add_argument("--shared", action="store_true", help="learn one palette for all inputs")
-    learned.add_argument("--seed", type=int, help="seed of what is random (default: 0)")
+    learned.add_argument("--seed", "--random-state", type=int, help="seed of what is random (default: 0)")
     learned.add_argument(
         "--order", choices=order.ORDERS, default="fitted", help="order of the colours (default: fitted)"
     )
@@ -96,8 +116,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--sharpness", type=float, metavar="S", help="of --dither search, 0 to 16: greater is calmer (default: 0.4)"
     )
     drawn.add_argument("--serpentine", action="store_true", help="error filters: every other row from right to left")
-    drawn.add_argument("--animate", type=int, metavar="MS", help="write all inputs as frames of one GIF, MS ms each")
+    drawn.add_argument(
+        "--animate", type=int, metavar="MS", help="write all inputs as frames of one .gif, .png or .webp, MS ms each"
+    )
+    drawn.add_argument("--stats", action="store_true", help="print the colours with their shares; no file unless -o")
     drawn.add_argument("--show", action="store_true", help="print the picture into the terminal (sixel)")
+    written = parser.add_argument_group("the file")
+    written.add_argument(
+        "--max-bytes", type=int, metavar="N", help="the most colours, up to K, whose file has at most N bytes"
+    )
+    written.add_argument(
+        "--effort", choices=tuple(EFFORTS), default="normal", help="PNG: how long to search for less (default: normal)"
+    )
+    written.add_argument(
+        "--compression", choices=tuple(TIFF_COMPRESSIONS), help="TIFF: g4 of black and white alone (default: deflate)"
+    )
+    written.add_argument("--icc", choices=("srgb", "keep"), default="srgb", help=common.ICC_HELP)
     common.add_device(parser)
 
 
@@ -126,6 +160,15 @@ def check(args: argparse.Namespace) -> None:
         raise InvalidArgument(f"--sharpness goes with --dither search, not {args.dither}")
     if args.serpentine and args.dither not in FILTERS:
         raise InvalidArgument(f"--serpentine goes with --dither {', '.join(sorted(FILTERS))}, not {args.dither}")
+    if args.stats and args.output == STDOUT:
+        raise InvalidArgument("--stats and -o - would both write to standard output")
+    if args.max_bytes is not None:
+        params.integer("--max-bytes", args.max_bytes, 1)
+        for name in ("use", "psnr", "mse", "animate"):
+            if getattr(args, name) is not None:
+                raise InvalidArgument(f"--max-bytes and --{name} are given; allowed: one of them")
+        if args.shared or args.method != "kmeans":
+            raise InvalidArgument("--max-bytes learns a palette for each input by k-means; allowed: without the others")
     if args.show and args.output == STDOUT:
         raise InvalidArgument("--show and -o - would both write to standard output")
     if args.animate is not None:
@@ -159,8 +202,8 @@ def engine_class(method: str) -> Any:
     return getattr(clquant, METHODS[method])
 
 
-def learner(args: argparse.Namespace, queue: CommandQueue) -> Any:
-    """The engine that the arguments describe."""
+def learner(args: argparse.Namespace, queue: CommandQueue, most: int | None = None) -> Any:
+    """The engine that the arguments describe; with at most so many colours instead of theirs."""
     more: dict[str, Any] = {}
     if args.sample_factor is not None:
         more["sample_factor"] = args.sample_factor
@@ -169,7 +212,7 @@ def learner(args: argparse.Namespace, queue: CommandQueue) -> Any:
     if args.sequential:
         more["mode"] = "sequential"
     return engine_class(args.method)(
-        colors(args), color_space=args.space, random_state=args.seed or 0, queue=queue, **more
+        most or colors(args), color_space=args.space, random_state=args.seed or 0, queue=queue, **more
     )
 
 

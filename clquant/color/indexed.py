@@ -24,6 +24,9 @@ MOST_ICO_SIDE = 256
 WITHOUT_ALPHA = frozenset({"BMP", "DIB", "EPS", "JPEG", "MPO", "PCX", "PPM"})
 # Formats beside PNG and GIF that hold a palette, of opaque colours.
 WITH_PALETTE = frozenset({"BMP", "DIB", "PCX", "TGA", "TIFF"})
+# Those that are a bit per pixel if the palette is black and white.
+BILEVEL = frozenset({"BMP", "TIFF"})
+_BLACK_AND_WHITE = np.array([[0, 0, 0, 255], [255, 255, 255, 255]], np.uint8).view(np.uint32)
 # Suffixes whose formats are known without importing all of Pillow's.
 _COMMON_SUFFIXES = {
     ".png": "PNG",
@@ -34,9 +37,10 @@ _COMMON_SUFFIXES = {
     ".tiff": "TIFF",
     ".bmp": "BMP",
     ".webp": "WEBP",
+    ".pbm": "PBM",
 }
 # What Pillow must be told to write without loss, and small.
-_LOSSLESS: dict[str, dict[str, Any]] = {
+LOSSLESS: dict[str, dict[str, Any]] = {
     "TIFF": {"compression": "tiff_adobe_deflate"},
     "WEBP": {"lossless": True, "exact": True},
 }
@@ -146,10 +150,11 @@ class IndexedImage:
         ----------
         format : str
             ``"PNG"`` and ``"GIF"`` (indexed), ``"BMP"``, ``"TIFF"``, ``"TGA"`` and ``"PCX"`` (indexed if the palette is
-            opaque or the format has no alpha), ``"WEBP"`` (without loss), ``"SIXEL"``, or any other that Pillow writes,
-            in full colour; or a suffix, such as ``"tif"``. More than 256 colours are written in full colour, but not
-            as GIF and sixel. PNG keeps all alpha; in GIF, entries of alpha below 128 become one transparent entry; BMP,
-            DIB, EPS, JPEG, MPO, PCX and PPM have no alpha. JPEG, MPO, PDF and AVIF have losses.
+            opaque or the format has no alpha), ``"WEBP"`` (without loss), ``"SIXEL"``, ``"PBM"`` (a bitmap, of black
+            and white alone), or any other that Pillow writes, in full colour; or a suffix, such as ``"tif"``. More than
+            256 colours are written in full colour, but not as GIF and sixel. PNG keeps all alpha; in GIF, entries of
+            alpha below 128 become one transparent entry; BMP, DIB, EPS, JPEG, MPO, PCX and PPM have no alpha. JPEG,
+            MPO, PDF and AVIF have losses.
         **options
             Of PNG: `effort` (``"fast"``, ``"normal"`` or ``"small"``), `dpi` (two numbers), `icc_profile` (bytes).
             Other options, and those of other formats, are passed to Pillow: `compression` of TIFF, which is
@@ -175,7 +180,7 @@ class IndexedImage:
         image, more = self._for_pillow(name, options)
         out = io.BytesIO()
         try:
-            image.save(out, name, **{**own_options(image, name), **more, **options})
+            image.save(out, "PPM" if name == "PBM" else name, **{**own_options(image, name), **more, **options})
         except ClquantError:
             raise
         except Exception as error:  # Pillow's encoders raise many kinds on options that they do not like
@@ -197,8 +202,10 @@ class IndexedImage:
             return image, {"optimize": False, **more}
         if name == "PNG":
             return self.to_pil(), {}
-        if name == "TIFF" and options.get("compression") == "group4":
-            return self._bilevel(), {}
+        if name == "PBM" or (name == "TIFF" and options.get("compression") == "group4"):
+            return self._bilevel(name), {}
+        if name in BILEVEL and self._is_bilevel:
+            return self._bilevel(name), dict(LOSSLESS.get(name, {}))
         without_alpha = name in WITHOUT_ALPHA
         opaque = without_alpha or not self.palette.has_alpha or bool((self.palette.colors[:, 3] == 255).all())
         if name in WITH_PALETTE and opaque and len(self.palette) <= 256:
@@ -208,9 +215,14 @@ class IndexedImage:
             image = PIL.Image.fromarray(self.to_array())
         if without_alpha and image.mode == "RGBA":
             image = image.convert("RGB")
-        return image, dict(_LOSSLESS.get(name, {}))
+        return image, dict(LOSSLESS.get(name, {}))
 
-    def _bilevel(self) -> PIL.Image.Image:
+    @property
+    def _is_bilevel(self) -> bool:
+        """Whether the colours are black and white."""
+        return len(self.palette) <= 2 and bool(np.isin(self.palette.rgba().view(np.uint32), _BLACK_AND_WHITE).all())
+
+    def _bilevel(self, name: str) -> PIL.Image.Image:
         """The picture of mode 1.
 
         Raises
@@ -218,10 +230,11 @@ class IndexedImage:
         InvalidArgument
             If its colours are not black and white.
         """
-        levels = self.palette.rgba()
-        if not np.isin(levels.view(np.uint32), np.array([[0, 0, 0, 255], [255] * 4], np.uint8).view(np.uint32)).all():
-            raise InvalidArgument("compression is 'group4', which has black and white alone; this palette has more")
-        return PIL.Image.fromarray(parallel.looked_up(levels[:, 0], self.host_indices())).convert("1")
+        if not self._is_bilevel:
+            what = "PBM" if name == "PBM" else "TIFF of group 4"
+            shown = " ".join(self.palette.hex(limit=3)) + (" ..." if len(self.palette) > 3 else "")
+            raise InvalidArgument(f"a bitmap ({what}) is black and white alone; this picture has the colours {shown}")
+        return PIL.Image.fromarray(parallel.looked_up(self.palette.colors[:, 0], self.host_indices())).convert("1")
 
     def gif_image(self) -> tuple[PIL.Image.Image, dict[str, Any]]:
         """The picture as GIF holds it, and Pillow's options for it.
@@ -371,7 +384,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
 def _format_named(format: str) -> str:
     """A format's name as Pillow has it, or ``"SIXEL"``, of such a name or a suffix in letters of any case."""
     name = format.upper()
-    if name in ("PNG", "GIF", "SIXEL"):
+    if name in ("PNG", "GIF", "SIXEL", "PBM"):
         return name
     PIL.Image.init()
     known = name if name in PIL.Image.SAVE else _format_of_suffix("." + format.removeprefix("."))

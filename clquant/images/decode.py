@@ -79,13 +79,13 @@ def from_file(path: str, argument: str) -> npt.NDArray[np.uint8]:
         As `from_pil`.
     """
     with opened(os.fsdecode(path), argument) as (image, _):
-        return _converted(image, argument)
+        return converted(image, argument)
 
 
 def from_bytes(data: bytes, argument: str) -> npt.NDArray[np.uint8]:
     """As `from_file`, of a file's bytes."""
     with opened(data, argument) as (image, _):
-        return _converted(image, argument)
+        return converted(image, argument)
 
 
 def frames(source: str | bytes, argument: str) -> list[npt.NDArray[np.uint8]]:
@@ -107,7 +107,7 @@ def frames(source: str | bytes, argument: str) -> list[npt.NDArray[np.uint8]]:
             # The frames to come are taken for as large, so that most are refused at the first.
             if pixels + (count - number) * image.width * image.height > most:
                 raise ValueError(f"its {count} frames have more than {most} pixels together")
-            found.append(_converted(image, argument))
+            found.append(converted(image, argument))
             pixels += image.width * image.height
         return found
 
@@ -125,14 +125,14 @@ def from_pil(image: PIL.Image.Image, argument: str) -> npt.NDArray[np.uint8]:
         If its mode holds more than 16 bits a value.
     """
     try:
-        return _converted(image, argument)
+        return converted(image, argument)
     except (InvalidArgument, InvalidType, MemoryError):
         raise
     except Exception as error:  # decoders raise all kinds on damaged files
         raise FileError(f"{argument}: cannot read the PIL image: {str(error) or type(error).__name__}") from error
 
 
-def _converted(image: PIL.Image.Image, argument: str) -> npt.NDArray[np.uint8]:
+def converted(image: PIL.Image.Image, argument: str) -> npt.NDArray[np.uint8]:
     if 0 in image.size:
         raise InvalidArgument(f"{argument} has the size {image.size}, so no pixels; allowed: at least one pixel")
     key = _color_key(image)

@@ -1,21 +1,195 @@
-"""Animated GIFs from indexed frames."""
+"""Animations of indexed frames: GIF, PNG and WebP."""
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import PIL.Image
 
 from clquant import params
-from clquant.color.formats import gif, gif_frames
-from clquant.color.indexed import IndexedImage
+from clquant.color.formats import apng, gif, gif_frames
+from clquant.color.indexed import LOSSLESS, IndexedImage
 from clquant.images import ImageLike, files, several
 from clquant.palette import engine
 from clquant.runtime import InvalidArgument, InvalidType, Progress, ProgressCallback, reports_memory
 
 DELAYS_MS = 10, 10 * gif.MAX_DELAY
+ANIMATED = ("GIF", "PNG", "WEBP")
+_SUFFIXES = {".gif": "GIF", ".png": "PNG", ".apng": "PNG", ".webp": "WEBP"}
+
+
+@dataclass(frozen=True)
+class Animation:
+    """Frames in few colours with their times.
+
+    Attributes
+    ----------
+    frames : list of IndexedImage
+        At least one, all of one size.
+    delays_ms : list of int
+        How long each stands.
+    plays : int
+        How often they are shown; 0 for ever.
+    """
+
+    frames: list[IndexedImage]
+    delays_ms: list[int]
+    plays: int = 0
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def to_bytes(self, format: str) -> bytes:
+        """The animation in a file format: see `animation_bytes`.
+
+        Parameters
+        ----------
+        format : str
+
+        Returns
+        -------
+        bytes
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            As `animation_bytes`.
+        """
+        return animation_bytes(self.frames, format, delay_ms=self.delays_ms, plays=self.plays)
+
+    def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
+        """Write the animation, whole or not at all: see `save_animation`.
+
+        Parameters
+        ----------
+        path : path_like
+        format : str, optional
+
+        Raises
+        ------
+        InvalidArgument, InvalidType, FileError
+            As `save_animation`.
+        """
+        save_animation(path, self.frames, delay_ms=self.delays_ms, plays=self.plays, format=format)
+
+
+def animation_bytes(
+    frames: Iterable[IndexedImage], format: str, *, delay_ms: int | Sequence[int] = 40, plays: int = 0
+) -> bytes:
+    """An animation that shows every frame as it is.
+
+    Parameters
+    ----------
+    frames : sequence or iterator of IndexedImage
+        At least one, all of one size.
+    format : str
+        ``"GIF"`` (as `gif_bytes`), ``"PNG"`` (indexed if all frames have one palette of at most 256 colours, else in
+        full colour; all alpha is kept) or ``"WEBP"`` (without loss).
+    delay_ms : int or sequence of int
+        How long each frame stands, 10 to 655350 ms; one for all, or as many as frames.
+    plays : int
+        How often they are shown, 0 to 65535; 0 for ever.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    InvalidArgument
+        If there is no frame, or their sizes differ, or the format cannot hold them, or there are not as many delays as
+        frames.
+    InvalidType
+        If a frame is no `IndexedImage`.
+    """
+    name = params.choice("format", format.upper() if isinstance(format, str) else format, ANIMATED)
+    params.integer("plays", plays, 0, gif.MAX_PLAYS)
+    given = _listed(frames)
+    for frame in given:
+        if not isinstance(frame, IndexedImage):
+            raise InvalidType(
+                f"frames holds {params.shown(frame)}; allowed: IndexedImage (quantize_frames makes them of pictures)"
+            )
+    delays = _delays(delay_ms, len(given))
+    shapes = sorted({frame.shape for frame in given})
+    if len(shapes) > 1:
+        raise InvalidArgument(f"frames have the sizes {shapes} (height, width); allowed: one size for all")
+    if name == "WEBP":
+        return _webp(given, delays, plays)
+    pictures = [(frame.host_indices(), frame.palette.rgba()) for frame in given]
+    if name == "PNG":
+        return apng.encoded(pictures, delays, plays)
+    height, width = given[0].shape
+    hundredths = [(delay + 5) // 10 for delay in delays]
+    return gif.encoded(width, height, gif_frames.drawn(pictures, plays != 1), hundredths, plays)
+
+
+def _webp(frames: Sequence[IndexedImage], delays: Sequence[int], plays: int) -> bytes:
+    pictures = [PIL.Image.fromarray(frame.to_array()) for frame in frames]
+    out = io.BytesIO()
+    try:
+        pictures[0].save(
+            out,
+            "WEBP",
+            save_all=True,
+            append_images=pictures[1:],
+            duration=list(delays),
+            loop=plays,
+            **LOSSLESS["WEBP"],
+        )
+    except Exception as error:  # Pillow's encoders raise many kinds
+        raise InvalidArgument(f"cannot write the frames as 'WEBP': {error}") from error
+    return out.getvalue()
+
+
+def animated_format_of(path: str | os.PathLike[str]) -> str:
+    """The name, for `animation_bytes`, of the format that a path's suffix stands for.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        If none of them has that suffix, or it is no path.
+    """
+    suffix = files.path_of(path).suffix.lower()
+    if suffix not in _SUFFIXES:
+        allowed = ", ".join(_SUFFIXES)
+        raise InvalidArgument(f"{os.fspath(path)!r}: no animation has the suffix {suffix!r}; allowed: {allowed}")
+    return _SUFFIXES[suffix]
+
+
+def save_animation(
+    path: str | os.PathLike[str],
+    frames: Iterable[IndexedImage],
+    *,
+    delay_ms: int | Sequence[int] = 40,
+    plays: int = 0,
+    format: str | None = None,
+) -> None:
+    """Write an animation, whole or not at all.
+
+    Parameters
+    ----------
+    path : path_like
+        .gif, .png, .apng or .webp.
+    frames, delay_ms, plays
+        As `animation_bytes` takes them.
+    format : str, optional
+        As `animation_bytes`; by default that of the path's suffix.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        As `animation_bytes`, and if no format has the suffix.
+    FileError
+        If the file cannot be written.
+    """
+    name = animated_format_of(path) if format is None else format
+    files.write_bytes(path, animation_bytes(frames, name, delay_ms=delay_ms, plays=plays))
 
 
 @reports_memory
@@ -25,7 +199,7 @@ def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int | Sequence[int] =
     Parameters
     ----------
     frames : sequence or iterator of IndexedImage
-        At least one, all of one size, at most 65535 pixels wide and high, each of at most 256 colours; where palettes
+        At least one, all of one size, at most 65535 pixels wide and high, each of at most 256 colours; if palettes
         differ, each frame carries its own. Entries of alpha below 128 become one transparent entry.
     delay_ms : int or sequence of int
         How long each frame stands, 10 to 655350 ms; one for all, or as many as frames. GIF counts in 10 ms, so it is
@@ -41,32 +215,13 @@ def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int | Sequence[int] =
     ------
     InvalidArgument
         If there is no frame, or their sizes differ, or a palette or a frame is too large, or there are not as many
-        delays as frames.
+        delays as frames, or a frame of 256 opaque colours, all in use, comes before one with holes in it.
     """
-    params.boolean("loop", loop)
-    given = _listed(frames)
-    for frame in given:
-        if not isinstance(frame, IndexedImage):
-            raise InvalidType(
-                f"frames holds {params.shown(frame)}; allowed: IndexedImage (quantize_frames makes them of pictures)"
-            )
-    delays = _delays(delay_ms, len(given))
-    shapes = sorted({frame.shape for frame in given})
-    if len(shapes) > 1:
-        raise InvalidArgument(f"frames have the sizes {shapes} (height, width); allowed: one size for all")
-    height, width = given[0].shape
-    pictures = [(frame.host_indices(), frame.palette.rgba()) for frame in given]
-    return gif.encoded(
-        width,
-        height,
-        gif_frames.drawn(pictures, loop),
-        delays,
-        loop,
-    )
+    return animation_bytes(frames, "GIF", delay_ms=delay_ms, plays=0 if params.boolean("loop", loop) else 1)
 
 
 def _delays(delay_ms: Any, count: int) -> list[int]:
-    """Hundredths of a second for each of `count` frames."""
+    """Milliseconds for each of `count` frames."""
     if isinstance(delay_ms, Sequence | np.ndarray) and not isinstance(delay_ms, str | bytes):
         each = [params.integer(f"delay_ms[{i}]", delay, *DELAYS_MS) for i, delay in enumerate(delay_ms)]
         if len(each) != count:
@@ -75,7 +230,7 @@ def _delays(delay_ms: Any, count: int) -> list[int]:
             )
     else:
         each = [params.integer("delay_ms", delay_ms, *DELAYS_MS)] * count
-    return [(delay + 5) // 10 for delay in each]
+    return each
 
 
 def _listed(frames: Any) -> list[Any]:

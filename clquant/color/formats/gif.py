@@ -23,6 +23,7 @@ from clquant.runtime import InvalidArgument
 MAX_SIDE = 65535
 MAX_COLORS = 256
 MAX_DELAY = 65535  # hundredths of a second
+MAX_PLAYS = 65535
 # A GIF has one transparent entry: colours of less alpha than this become it.
 OPAQUE_ALPHA = 128
 
@@ -31,7 +32,7 @@ _TABLE_FLAG = 0x80
 _EIGHT_BITS_A_CHANNEL = 0x70
 _KEEP, _CLEAR = 1, 2  # what becomes of a frame's rectangle before the next frame is drawn
 _EXTENSION, _DESCRIPTOR, _TRAILER = b"\x21", b"\x2c", b"\x3b"
-_LOOP_FOR_EVER = _EXTENSION + b"\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00"
+_LOOP = _EXTENSION + b"\xff\x0bNETSCAPE2.0\x03\x01"
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def with_one_hole(
     return parallel.looked_up(merged, indices), int(clear[0])
 
 
-def encoded(width: int, height: int, frames: Iterable[Frame], delays: Sequence[int], loop: bool) -> bytes:
+def encoded(width: int, height: int, frames: Iterable[Frame], delays: Sequence[int], plays: int) -> bytes:
     """A whole file.
 
     Parameters
@@ -105,8 +106,8 @@ def encoded(width: int, height: int, frames: Iterable[Frame], delays: Sequence[i
         At least one. Those whose table is not the first one's carry their own.
     delays : sequence of int
         Hundredths of a second that each frame stands, up to `MAX_DELAY`.
-    loop : bool
-        Whether it runs for ever, or once.
+    plays : int
+        How often it is shown, up to `MAX_PLAYS`; 0 for ever.
 
     Returns
     -------
@@ -121,8 +122,8 @@ def encoded(width: int, height: int, frames: Iterable[Frame], delays: Sequence[i
             background = frame.transparent or 0
             flags = _TABLE_FLAG | _EIGHT_BITS_A_CHANNEL | size
             out.write(b"GIF89a" + struct.pack("<HHBBB", width, height, flags, background, 0) + table)
-            if loop:
-                out.write(_LOOP_FOR_EVER)
+            if plays != 1:  # what is written is how often it is repeated
+                out.write(_LOOP + struct.pack("<HB", max(plays - 1, 0), 0))
         own = (size, table) != shared
         flags = (_CLEAR if frame.clear else _KEEP) << 2 | (frame.transparent is not None)
         out.write(_EXTENSION + b"\xf9" + struct.pack("<BBHBB", 4, flags, delay, frame.transparent or 0, 0))

@@ -53,7 +53,7 @@ def drawn(frames: Sequence[Indexed], loop: bool) -> Iterator[Frame]:
         stands = now.shown.copy()
         erased = (now.shown != now.hole) & (after.shown == after.hole) if holes else np.zeros(0, np.bool_)
         clear = bool(erased.any())
-        rows, columns = _bounds(touched | erased if clear else touched)
+        rows, columns = bounds(touched | erased if clear else touched)
         if clear:
             stands[rows, columns] = now.hole
         part, transparent, colors = now.indices[rows, columns], now.transparent, frame[1][:, :3]
@@ -88,7 +88,7 @@ class _Seen:
             self.shown = parallel.looked_up(codes, self.indices)
 
 
-def _bounds(mask: npt.NDArray[np.bool_]) -> tuple[slice, slice]:
+def bounds(mask: npt.NDArray[np.bool_]) -> tuple[slice, slice]:
     """The smallest rectangle, as (rows, columns), around what is set; one pixel where nothing is."""
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
     if not len(rows):

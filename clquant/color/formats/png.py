@@ -24,8 +24,8 @@ MAX_DPI = 50_000_000  # of which pixels per metre fit the file
 # Options of `indexed` and `picture`, for those who pass on what they were given.
 OPTIONS = frozenset({"effort", "dpi", "icc_profile"})
 
-_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_GRAY, _RGB, _INDEXED, _RGBA = 0, 2, 3, 6
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+GRAY, RGB, INDEXED, RGBA = 0, 2, 3, 6  # kinds of pixels
 _METRES_PER_INCH = 0.0254
 
 # A picture up to so many bytes is its own sample; of larger ones, strips of rows from all of its height are tried.
@@ -136,15 +136,43 @@ def indexed(
     """
     if len(rgba) > MAX_COLORS:
         raise InvalidArgument(f"an indexed PNG holds at most {MAX_COLORS} colours; this palette has {len(rgba)}")
-    depth = next(bits for bits in (1, 2, 4, 8) if len(rgba) <= 1 << bits)
-    chunks = []
-    if not gray:
-        chunks.append(_chunk(b"PLTE", np.ascontiguousarray(rgba[:, :3]).tobytes()))
-        faint = np.flatnonzero(rgba[:, 3] < 255)
-        if len(faint):
-            chunks.append(_chunk(b"tRNS", rgba[: faint[-1] + 1, 3].tobytes()))
-    kind = _GRAY if gray else _INDEXED
+    depth = depth_of(len(rgba))
+    chunks = [] if gray else palette_chunks(rgba)
+    kind = GRAY if gray else INDEXED
     return _file(indices, depth, kind, chunks, gray or depth in (1, 8), _effort(effort), _about(dpi, icc_profile))
+
+
+def depth_of(count: int) -> int:
+    """The least bits per pixel that hold so many colours."""
+    return next(bits for bits in (1, 2, 4, 8) if count <= 1 << bits)
+
+
+def palette_chunks(rgba: Bytes) -> list[bytes]:
+    """The chunks that hold (n, 4) colours, alpha only if there is some."""
+    chunks = [chunk(b"PLTE", np.ascontiguousarray(rgba[:, :3]).tobytes())]
+    faint = np.flatnonzero(rgba[:, 3] < 255)
+    if len(faint):
+        chunks.append(chunk(b"tRNS", rgba[: faint[-1] + 1, 3].tobytes()))
+    return chunks
+
+
+def compressed(pixels: Bytes, depth: int, effort: str = "normal") -> bytes:
+    """The zlib stream of a picture's rows.
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8, shape (H, W) or (H, W, C)
+    depth : int
+        Bits per value: 1, 2, 4 or 8.
+    effort : str
+        As `indexed` takes it.
+
+    Returns
+    -------
+    bytes
+    """
+    chosen = _effort(effort)
+    return b"".join(band.data for band in _bands(_chosen(pixels, depth, True, chosen), chosen))
 
 
 def picture(
@@ -172,7 +200,7 @@ def picture(
     InvalidArgument, InvalidType
         As `indexed`.
     """
-    kind = _GRAY if pixels.ndim == 2 else _RGB if pixels.shape[2] == 3 else _RGBA
+    kind = GRAY if pixels.ndim == 2 else RGB if pixels.shape[2] == 3 else RGBA
     return _file(pixels, 8, kind, [], True, _effort(effort), _about(dpi, icc_profile))
 
 
@@ -183,12 +211,12 @@ def _file(
     if max(height, width) > MAX_SIDE:
         raise InvalidArgument(f"a PNG is at most {MAX_SIDE} pixels wide and high; this picture is {width}x{height}")
     layout = _chosen(pixels, depth, fixed_depth, effort)
-    header = _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, layout.depth, kind, 0, 0, 0))
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, layout.depth, kind, 0, 0, 0))
     data = b"".join(
         struct.pack(">I", len(band.data)) + b"IDAT" + band.data + struct.pack(">I", band.crc)
         for band in _bands(layout, effort)
     )
-    return b"".join([_SIGNATURE, header, about, *chunks, data, _chunk(b"IEND", b"")])
+    return b"".join([SIGNATURE, header, about, *chunks, data, chunk(b"IEND", b"")])
 
 
 def _bands(layout: _Layout, effort: deflate.Effort) -> list[deflate.Band]:
@@ -262,16 +290,17 @@ def _about(dpi: Any, profile: bytes | None) -> bytes:
     if profile is not None:
         if not isinstance(profile, bytes):
             raise InvalidType(f"icc_profile is {params.shown(profile)}; allowed: bytes")
-        chunks += _chunk(b"iCCP", b"ICC profile\0\0" + zlib.compress(profile, 9))
+        chunks += chunk(b"iCCP", b"ICC profile\0\0" + zlib.compress(profile, 9))
     if dpi is not None:
         if not isinstance(dpi, tuple | list) or len(dpi) != 2:
             raise InvalidType(f"dpi is {params.shown(dpi)}; allowed: two numbers, across and down")
         across, down = (
             round(params.real(f"dpi[{i}]", value, 0, MAX_DPI) / _METRES_PER_INCH) for i, value in enumerate(dpi)
         )
-        chunks += _chunk(b"pHYs", struct.pack(">IIB", across, down, 1))
+        chunks += chunk(b"pHYs", struct.pack(">IIB", across, down, 1))
     return chunks
 
 
-def _chunk(kind: bytes, data: bytes) -> bytes:
+def chunk(kind: bytes, data: bytes) -> bytes:
+    """A chunk with its length and checksum."""
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(data, zlib.crc32(kind)))

@@ -1,0 +1,142 @@
+"""Work through the inputs of a call: reading, the device and writing overlap, and a bad file does not end the rest."""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from clquant.cli import common, streams
+from clquant.cli.inputs import Source
+from clquant.runtime import ClquantError, DeviceMemoryError, FileError, FormatError
+
+T = TypeVar("T")
+
+# What makes one input's result: encode it, write it, and give what is reported; it runs beside the next input's work.
+Finish = Callable[[], None]
+Read = Callable[[Source], T]
+
+EXIT_FAILED = 1
+MOST_READERS = 4
+# After a picture of so many bytes only one is read ahead.
+LARGE_BYTES = 1 << 26
+
+
+def run(
+    args: argparse.Namespace,
+    sources: Sequence[Source],
+    read: Read[T],
+    work: Callable[[int, Source, T], Finish],
+) -> int:
+    """Read, work on and finish every input, in order.
+
+    Parameters
+    ----------
+    args : Namespace
+    sources : sequence of Source
+    read : callable
+        From an input to what is in it, in a thread of its own.
+    work : callable
+        From an input's number, itself and what was read to what finishes it; in this thread.
+
+    Returns
+    -------
+    int
+        0, or 1 if some inputs failed: then the others are done, and each failure was said.
+
+    Raises
+    ------
+    ClquantError
+        If the only input fails, or an argument is wrong for all of them.
+    """
+    if len(sources) == 1:
+        work(0, sources[0], read(sources[0]))()
+        return 0
+    failed: list[tuple[Source, ClquantError]] = []
+
+    def fail(source: Source, error: ClquantError) -> None:
+        failed.append((source, error))
+        text = str(error)
+        streams.complain(f"clquant: {text if source.shown in text else f'{source.shown}: {text}'}\n")
+
+    with _Stages() as stages:
+        for number, source in enumerate(sources):
+            stages.read_ahead(sources, number, read)
+            try:
+                picture = stages.picture()
+            except ClquantError as error:
+                fail(source, error)
+                continue
+            try:
+                finish = work(number, source, picture)
+            except ClquantError as error:
+                if not _is_about(source, error):
+                    raise
+                fail(source, error)
+                continue
+            stages.finish(source, finish, fail)
+        stages.finish_all(fail)
+    common.record_failures(args, [(source.path, str(error)) for source, error in failed])
+    if failed:
+        names = ", ".join(source.shown for source, _ in failed)
+        streams.complain(f"clquant: {len(failed)} of {len(sources)} inputs failed: {names}\n")
+    return EXIT_FAILED if failed else 0
+
+
+def _is_about(source: Source, error: ClquantError) -> bool:
+    """Whether an error is one input's own, and none of the arguments'."""
+    return isinstance(error, FileError | FormatError | DeviceMemoryError) or str(error).startswith(source.shown)
+
+
+class _Stages:
+    """The threads that read ahead and finish."""
+
+    def __init__(self) -> None:
+        self._threads = min(MOST_READERS, os.cpu_count() or 1)
+        self._readers = ThreadPoolExecutor(self._threads, thread_name_prefix="clquant-read")
+        self._writers = ThreadPoolExecutor(self._threads, thread_name_prefix="clquant-write")
+        self._reading: collections.deque[Future[Any]] = collections.deque()
+        self._finishing: collections.deque[tuple[Source, Future[None]]] = collections.deque()
+        self._begun = 0
+        self._ahead = self._threads
+
+    def __enter__(self) -> _Stages:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave what was not begun undone, and wait for the rest."""
+        for pool in (self._readers, self._writers):
+            pool.shutdown(cancel_futures=True)
+
+    def read_ahead(self, sources: Sequence[Source], number: int, read: Callable[[Source], Any]) -> None:
+        """Begin to read an input, and some of those after it."""
+        while self._begun < min(number + 1 + self._ahead, len(sources)):
+            self._reading.append(self._readers.submit(read, sources[self._begun]))
+            self._begun += 1
+
+    def picture(self) -> Any:
+        """What is in the next input."""
+        picture = self._reading.popleft().result()
+        self._ahead = 1 if getattr(picture, "nbytes", 0) > LARGE_BYTES else self._threads
+        return picture
+
+    def finish(self, source: Source, finish: Finish, fail: Callable[[Source, ClquantError], None]) -> None:
+        """Begin to finish an input, as soon as few enough are being finished."""
+        self._finishing.append((source, self._writers.submit(finish)))
+        while len(self._finishing) > self._ahead or (self._finishing and self._finishing[0][1].done()):
+            self._finish_first(fail)
+
+    def finish_all(self, fail: Callable[[Source, ClquantError], None]) -> None:
+        """Wait until all inputs are finished."""
+        while self._finishing:
+            self._finish_first(fail)
+
+    def _finish_first(self, fail: Callable[[Source, ClquantError], None]) -> None:
+        source, done = self._finishing.popleft()
+        try:
+            done.result()
+        except ClquantError as error:
+            fail(source, error)

@@ -1,0 +1,177 @@
+"""`clquant palette` of moving pictures: animated files in, animated files out; pictures as frames of one file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from typing import Any
+
+from clquant.cli import batch, common, inputs, palette_options, palette_report
+from clquant.cli.inputs import Inputs, Source
+from clquant.cli.loading import Film, Loaded, load_film
+from clquant.cli.outputs import STDOUT, Outputs, shown
+from clquant.cli.palette_work import Options
+from clquant.color.formats.gif import MAX_COLORS, OPAQUE_ALPHA
+from clquant.color.palette import Palette
+from clquant.images import moving
+from clquant.palette import animation
+from clquant.runtime import ClquantError, InvalidArgument
+
+ANIMATED_SUFFIXES = (".gif", ".png", ".apng", ".webp")
+STILL_SUFFIX = ".png"
+
+
+def suffixes(sources: Inputs) -> dict[Source, str]:
+    """The suffix that each input's result gets by default: its own if it is animated.
+
+    Parameters
+    ----------
+    sources : Inputs
+    """
+    found = {}
+    for source in sources:
+        suffix = os.path.splitext(source.path)[1].lower()
+        found[source] = (
+            suffix if not source.piped and suffix in ANIMATED_SUFFIXES and _is_film(source) else STILL_SUFFIX
+        )
+    return found
+
+
+def _is_film(source: Source) -> bool:
+    try:
+        return moving.about(source.path, source.shown).count > 1
+    except ClquantError:  # is said when it is read
+        return False
+
+
+def holds_frames(target: str, loaded: Loaded) -> bool:
+    """Whether a result keeps its input's frames: there are several, and the format holds them."""
+    if loaded.frames < 2:
+        return False
+    if target == STDOUT:
+        return loaded.format in animation.ANIMATED
+    return os.path.splitext(target)[1].lower() in ANIMATED_SUFFIXES
+
+
+def all_frames(source: Source, loaded: Loaded) -> list[Any]:
+    """Every frame of what was read."""
+    return load_film(source, loaded.data).pictures if loaded.frames > 1 else [loaded.pixels]
+
+
+def film(
+    options: Options, places: Outputs, target: str, shared: Palette | None, source: Source, loaded: Loaded
+) -> batch.Finish:
+    """One animated input to an animated result with its times, in one palette.
+
+    Parameters
+    ----------
+    options : Options
+    places : Outputs
+    target : str
+    shared : Palette or None
+        Of all inputs.
+    source : Source
+    loaded : Loaded
+        Its first frame.
+
+    Returns
+    -------
+    callable
+        What writes it.
+    """
+    args, begin = options.args, time.perf_counter()
+    moving_picture = load_film(source, loaded.data)
+    kind = loaded.format if target == STDOUT else animation.animated_format_of(target)
+    with inputs.named(source):
+        palette = shared or options.learn(moving_picture.pictures, source.relative.name)
+        made = _quantized(options, moving_picture, palette, source.relative.name)
+    if args.save_palette is not None:
+        made.frames[0].palette.write(args.save_palette)
+
+    def finish() -> None:
+        data = made.to_bytes(str(kind))
+        places.write(target, data)
+        _report(args, f"{source.relative}", source.path, target, made, len(data), time.perf_counter() - begin)
+
+    return finish
+
+
+def _quantized(options: Options, source: Film, palette: Palette | None, label: str) -> animation.Animation:
+    """Frames through one palette, or each through one of its own.
+
+    Then opaque ones get 255 colours if others have holes in them: GIF needs an entry to clear them with.
+    """
+    low, high = animation.DELAYS_MS
+    most = None
+    if palette is None and palette_options.colors(options.args) == MAX_COLORS:
+        holes = any(picture.shape[2] == 4 and picture[:, :, 3].min() < OPAQUE_ALPHA for picture in source.pictures)
+        most = MAX_COLORS - 1 if holes else None
+    made = []
+    for number, picture in enumerate(source.pictures, 1):
+        which = f"{label}, frame {number} of {len(source.pictures)}"
+        own = palette or options.learn([picture], which, most)
+        made.append(options.quantize(picture, own, which, as_shown=False))
+    return animation.Animation(made, [min(max(delay, low), high) for delay in source.delays], source.plays)
+
+
+def target(args: argparse.Namespace, places: Outputs) -> str:
+    """The one file of ``--animate``."""
+    suffix = "" if args.output is None else os.path.splitext(args.output)[1].lower()
+    if args.output is None or (args.output != STDOUT and suffix not in ANIMATED_SUFFIXES):
+        raise InvalidArgument("--animate needs one .gif file, or .png, .apng or .webp, to write, named with -o")
+    return STDOUT if args.output == STDOUT else places.one(args.output)
+
+
+def animate(options: Options, sources: Inputs, places: Outputs) -> int:
+    """All inputs as frames of one file.
+
+    Parameters
+    ----------
+    options : Options
+    sources : Inputs
+    places : Outputs
+
+    Returns
+    -------
+    int
+        0.
+    """
+    args = options.args
+    frames = [frame for source in sources for frame in load_film(source).pictures]
+    begin = time.perf_counter()
+    shared = options.learn(frames, "all frames") if args.shared or options.palette else None
+    made = _quantized(options, Film(frames, [args.animate] * len(frames), 0), shared, "all inputs")
+    if args.save_palette is not None:
+        made.frames[0].palette.write(args.save_palette)
+    data = made.to_bytes("GIF" if args.output == STDOUT else animation.animated_format_of(args.output))
+    places.write(args.output, data)
+    _report(args, "", None, args.output, made, len(data), time.perf_counter() - begin)
+    return 0
+
+
+def _report(
+    args: argparse.Namespace,
+    name: str,
+    path: str | None,
+    target: str,
+    made: animation.Animation,
+    nbytes: int,
+    seconds: float,
+) -> None:
+    height, width = made.frames[0].shape
+    count = "1 frame" if len(made) == 1 else f"{len(made)} frames"
+    colors = max(len(frame.palette) for frame in made.frames)
+    what = f"{name} -> {shown(target)}: {count} of {width}x{height}" if name else f"{count} -> {shown(target)}"
+    common.say(
+        args,
+        f"{what}: {palette_report.count_of(colors)}, {nbytes} bytes, {seconds:.2f} s",
+        input=path,
+        output=target,
+        frames=len(made),
+        width=width,
+        height=height,
+        n_colors=colors,
+        bytes=nbytes,
+        seconds=seconds,
+    )

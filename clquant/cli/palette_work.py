@@ -1,0 +1,166 @@
+"""The work of `clquant palette` on pictures in memory: learning palettes, mapping, files within a number of bytes."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import Any
+
+from clquant.cli import common, palette_options
+from clquant.color.indexed import IndexedImage
+from clquant.color.palette import Palette
+from clquant.palette import engine
+from clquant.palette.sixel import shown_palette
+from clquant.runtime import CommandQueue, InvalidArgument
+
+FEWEST_COLORS = 2
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments, checked.
+
+    Attributes
+    ----------
+    args : Namespace
+    queue : pyopencl.CommandQueue
+    palette : Palette or None
+        What ``--use`` named.
+    dither : object
+        For ``dither=``.
+    """
+
+    args: argparse.Namespace
+    queue: CommandQueue
+    palette: Palette | None
+    dither: Any
+
+    def quantize(self, picture: Any, palette: Palette, label: str, as_shown: bool) -> IndexedImage:
+        """One picture through a palette.
+
+        Parameters
+        ----------
+        picture : ndarray of uint8, (H, W, C)
+        palette : Palette
+            Gets a transparent entry where the picture has pixels of alpha 0.
+        label : str
+            The progress bar's.
+        as_shown : bool
+            Whether to take the colours that sixel rounds the palette to.
+
+        Returns
+        -------
+        IndexedImage
+            Its palette in the order that ``--order`` names.
+        """
+        chosen = palette
+        if picture.shape[2] == 4 and not picture[:, :, 3].all():
+            chosen = chosen.with_transparent()
+        if as_shown:
+            chosen = shown_palette(chosen)
+        with common.progress_bar(self.args, label) as progress:
+            result = engine.quantize(
+                picture,
+                chosen,
+                color_space=self.args.space,
+                dither=self.dither,
+                queue=self.queue,
+                progress=progress,
+            )
+        return result if self.args.order == "fitted" else result.sorted(self.args.order)
+
+    def learn(self, pictures: list[Any], label: str, most: int | None = None) -> Palette:
+        """The palette that ``--use`` names, or else one learned of some pictures together.
+
+        Parameters
+        ----------
+        pictures : list of ndarray of uint8, (H, W, C) each
+        label : str
+            What the progress bar calls the pictures.
+        most : int, optional
+            The most colours; default: as ``--colors`` says.
+
+        Returns
+        -------
+        Palette
+        """
+        if self.palette is not None:
+            return self.palette
+        learner = palette_options.learner(self.args, self.queue, most)
+        weights = palette_options.weights(self.args, pictures)
+        with common.progress_bar(self.args, f"palette of {label}") as progress:
+            if self.args.psnr is None and self.args.mse is None:
+                learner.fit(pictures, weights, progress=progress)
+            else:
+                learner.fit_quality(
+                    pictures,
+                    target_psnr=self.args.psnr,
+                    max_mse=self.args.mse,
+                    sample_weight=weights,
+                    progress=progress,
+                )
+        palette: Palette = learner.palette_
+        return palette
+
+    def encoded(self, result: IndexedImage, kind: str, kept: dict[str, Any]) -> bytes:
+        """A result in a file format, as ``--effort`` and ``--compression`` say.
+
+        Parameters
+        ----------
+        result : IndexedImage
+        kind : str
+            As `IndexedImage.to_bytes` takes it.
+        kept : dict
+            What the file keeps of its input, as options of that.
+
+        Returns
+        -------
+        bytes
+        """
+        more: dict[str, Any] = {}
+        if kind == "PNG":
+            more["effort"] = self.args.effort
+        elif kind == "TIFF" and self.args.compression is not None:
+            more["compression"] = palette_options.TIFF_COMPRESSIONS[self.args.compression]
+        return result.to_bytes(kind, **kept, **more)
+
+    def within_bytes(self, picture: Any, kind: str, label: str, kept: dict[str, Any]) -> tuple[IndexedImage, bytes]:
+        """The result of the most colours, up to ``--colors``, whose file has at most ``--max-bytes`` bytes.
+
+        Bisection: a file of more colours is taken to be no smaller.
+
+        Parameters
+        ----------
+        picture : ndarray of uint8, (H, W, C)
+        kind, kept
+            As `encoded` takes them.
+        label : str
+            The progress bar's.
+
+        Returns
+        -------
+        tuple
+            The result and its file.
+
+        Raises
+        ------
+        InvalidArgument
+            If two colours take more.
+        """
+        low, high = FEWEST_COLORS, palette_options.colors(self.args)
+        best: tuple[IndexedImage, bytes] | None = None
+        count = high
+        while low <= high:
+            result = self.quantize(picture, self.learn([picture], label, count), label, as_shown=kind == "SIXEL")
+            data = self.encoded(result, kind, kept)
+            if len(data) <= self.args.max_bytes:
+                best, low = (result, data), count + 1
+            else:
+                high = min(count, len(result.palette)) - 1
+            count = (low + high + 1) // 2
+        if best is None:
+            raise InvalidArgument(
+                f"--max-bytes is {self.args.max_bytes}; allowed for this picture: {len(data)}, which it takes in "
+                f"{FEWEST_COLORS} colours, or more"
+            )
+        return best

@@ -1,0 +1,134 @@
+"""Moving pictures: the frames of animated GIF, WebP and PNG files, as their players show them.
+
+Pillow draws each frame on what the frames before left, as the file's ways of disposal and blending say. An APNG's
+default image that is no frame is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+
+from clquant.images.decode import MAX_FRAMES_PIXELS, MAX_FRAMES_PIXELS_PER_BYTE, converted
+from clquant.images.picture_files import MAX_FILE_PIXELS, check_claim, opened
+
+# What players show frames for that name no time, or next to none.
+DEFAULT_DELAY_MS = 100
+# Formats whose loops are counted from the first showing on, 0 for ever; of GIF they are repetitions.
+_REPETITIONS = {"GIF"}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame.
+
+    Attributes
+    ----------
+    pixels : ndarray of uint8
+        (H, W), (H, W, 3) or (H, W, 4), as `clquant.images` reads pictures.
+    delay_ms : int
+        How long it stands.
+    """
+
+    pixels: npt.NDArray[np.uint8]
+    delay_ms: int
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """The pixels; for `numpy.asarray`, and so that a frame is taken wherever a picture is."""
+        wanted = self.pixels.dtype if dtype is None else np.dtype(dtype)
+        return self.pixels.astype(wanted, copy=bool(copy))
+
+
+@dataclass(frozen=True)
+class About:
+    """What a file's head says of its frames.
+
+    Attributes
+    ----------
+    count : int
+        Frames; 1 for a still picture.
+    width, height : int
+    plays : int
+        How often they are shown; 0 for ever.
+    """
+
+    count: int
+    width: int
+    height: int
+    plays: int
+
+
+def about(source: str | bytes, argument: str) -> About:
+    """What a file's head says of its frames.
+
+    Parameters
+    ----------
+    source : str or bytes
+        A path, or a file's bytes.
+    argument : str
+        What errors call it.
+
+    Raises
+    ------
+    FileError
+        If it is no picture that can be read.
+    """
+    with opened(source, argument) as (image, _):
+        return about_opened(image)
+
+
+def about_opened(image: PIL.Image.Image) -> About:
+    """As `about`, of a file that Pillow has opened."""
+    count = int(getattr(image, "n_frames", 1)) - _hidden(image)
+    loop = image.info.get("loop")
+    plays = 1 if loop is None else int(loop)
+    if loop and image.format in _REPETITIONS:
+        plays += 1
+    return About(max(count, 1), image.width, image.height, plays)
+
+
+def frames(source: str | bytes, argument: str) -> Iterator[Frame]:
+    """Every frame, one at a time; one of what is no animation.
+
+    Parameters
+    ----------
+    source, argument
+        As `about` takes them.
+
+    Raises
+    ------
+    FileError, InvalidArgument, InvalidType
+        As `clquant.images.decode.from_file`; also if all frames together have more pixels than are allowed.
+    """
+    with opened(source, argument) as (image, nbytes):
+        hidden, count = _hidden(image), int(getattr(image, "n_frames", 1))
+        most = min(MAX_FRAMES_PIXELS, MAX_FRAMES_PIXELS_PER_BYTE * nbytes) if count > 1 else MAX_FILE_PIXELS
+        pixels = 0
+        for number in range(hidden if count > hidden else 0, count):
+            image.seek(number)
+            check_claim(image, nbytes)
+            # The frames to come are taken for as large, so that most are refused at the first.
+            if pixels + (count - number) * image.width * image.height > most:
+                raise ValueError(f"its {count} frames have more than {most} pixels together")
+            yield Frame(converted(image, argument), _delay(image))
+            pixels += image.width * image.height
+
+
+def _hidden(image: PIL.Image.Image) -> int:
+    """How many pictures at a file's beginning are none of its frames."""
+    return int(image.format == "PNG" and bool(image.info.get("default_image")))
+
+
+def _delay(image: PIL.Image.Image) -> int:
+    """A frame's time; WebP's is known when its pixels are."""
+    delay = image.info.get("duration", 0)
+    try:
+        milliseconds = round(float(delay))
+    except (TypeError, ValueError, OverflowError):
+        milliseconds = 0
+    return milliseconds if milliseconds > 0 else DEFAULT_DELAY_MS

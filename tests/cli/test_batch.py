@@ -1,0 +1,273 @@
+"""Many files in one call: names, files that are there, failures, reports for programs."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from clquant.cli import batch, main
+from clquant.cli.inputs import expand
+from clquant.runtime import FileError, InvalidArgument
+
+
+@pytest.fixture
+def folder(tmp_path, rng, monkeypatch):
+    """A working folder with three pictures in a folder, one of them damaged."""
+    (tmp_path / "in").mkdir()
+    for name in ("a", "c"):
+        pixels = rng.integers(0, 256, (9, 14, 3), np.uint8)
+        PIL.Image.fromarray(pixels).save(tmp_path / "in" / f"{name}.png", dpi=(300, 150))
+    (tmp_path / "in" / "b.png").write_bytes((tmp_path / "in" / "a.png").read_bytes()[:70])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def names(place):
+    return sorted(path.name for path in place.iterdir())
+
+
+@pytest.mark.parametrize("command", ["palette", "halftone"])
+def test_one_bad_file_does_not_end_a_batch(folder, command, capsys):
+    assert main([command, "in", "-o", "out"]) == 1
+    assert len(names(folder / "out")) == 2
+    error = capsys.readouterr().err
+    assert error.splitlines()[-1] == "clquant: 1 of 3 inputs failed: 'in/b.png'"
+    assert "cannot read 'in/b.png'" in error
+    assert main([command, "in/b.png", "-o", "out"]) == 2
+
+
+def test_wrong_arguments_end_a_batch_at_once(folder, capsys):
+    (folder / "in" / "b.png").unlink()
+    assert main(["palette", "in", "-k", "1", "-o", "out"]) == 2
+    assert capsys.readouterr().err == "clquant: n_colors is 1; allowed: an integer from 2 to 65536\n"
+    assert not (folder / "out").exists()
+
+
+def test_failures_of_every_stage():
+    """Results are finished in any order, failures are collected, what is left is left."""
+    sources = expand([__file__, batch.__file__, __file__, batch.__file__]).sources
+    done = []
+
+    class Args:
+        json = False
+        quiet = True
+
+    def read(source):
+        return source.path
+
+    def work(number, source, loaded):
+        if number == 1:
+            raise FileError(f"{source.shown}: no")
+
+        def finish():
+            if number == 2:
+                raise InvalidArgument("never")
+            done.append(number)
+
+        return finish
+
+    assert batch.run(Args(), sources, read, work) == 1
+    assert sorted(done) == [0, 3]
+    with pytest.raises(InvalidArgument, match="never"):
+        batch.run(Args(), sources[:1], read, lambda *_: work(2, sources[0], ""))
+
+
+def test_a_folder_twice(folder):
+    (folder / "in" / "b.png").unlink()
+    for command, made in (("palette", "a-4.png"), ("halftone", "a-halftone.png")):
+        more = ["-k", "4"] if command == "palette" else []
+        for _ in range(2):
+            assert main([command, "in", *more, "-q"]) == 0
+        assert [name for name in names(folder / "in") if name.startswith("a")] == sorted(["a.png", made])
+        for path in (folder / "in").glob("*-*.png"):
+            path.unlink()
+    for _ in range(2):
+        assert main(["palette", "in", "-o", "in/out", "-q"]) == 0
+    assert names(folder / "in" / "out") == ["a-256.png", "c-256.png"]
+
+
+def test_a_picture_where_a_result_goes_is_not_lost(folder, capsys):
+    (folder / "in" / "b.png").unlink()
+    PIL.Image.new("RGB", (3, 4)).save("in/a-4.png")  # of another size, so no result
+    before = (folder / "in" / "a-4.png").read_bytes()
+    assert main(["palette", "in", "-k", "4", "-q"]) == 2
+    assert "'in/a-4.png' is one of the inputs" in capsys.readouterr().err
+    assert (folder / "in" / "a-4.png").read_bytes() == before
+
+
+def test_names_from_a_template(folder, capsys):
+    (folder / "in" / "b.png").unlink()
+    assert main(["palette", "in", "-k", "4", "-o", "out", "--name", "{number}-{stem}{suffix}.{colors}.gif", "-q"]) == 0
+    assert names(folder / "out") == ["1-a.png.4.gif", "2-c.png.4.gif"]
+    for template, message in (
+        ("{what}.png", "allowed: the text of a file name with {stem}, {suffix}, {number}, {colors}"),
+        ("{stem", "allowed: the text of a file name with"),
+        ("x/{stem}.png", "which makes 'x/a.png'; allowed: names of files without folders"),
+        ("", "which makes ''"),
+        ("same.png", "two results would both be written"),
+    ):
+        assert main(["palette", "in", "-o", "new", "--name", template]) == 2, template
+        assert message in capsys.readouterr().err
+        assert not (folder / "new").exists()
+
+
+def test_files_that_are_there(folder, capsys):
+    picture = folder / "in" / "a.png"
+    before = picture.read_bytes()
+    assert main(["palette", "in/a.png", "-k", "4", "-o", "in/a.png"]) == 2
+    assert picture.read_bytes() == before
+    assert main(["palette", "in/a.png", "-k", "4", "-o", "x.png", "-q"]) == 0
+    made = (folder / "x.png").read_bytes()
+    assert main(["palette", "in/a.png", "-k", "2", "-o", "x.png", "--no-clobber"]) == 0
+    assert "x.png is there already: a.png is left out" in capsys.readouterr().err
+    assert (folder / "x.png").read_bytes() == made
+    assert main(["palette", "in/a.png", "-k", "4", "-o", "in/a.png", "--force", "-q"]) == 0
+    assert picture.read_bytes() == made
+    assert main(["palette", "in/a.png", "in/c.png", "-o", "in", "--name", "c.png", "--force"]) == 2
+
+
+def test_reports_for_programs(folder, capsys):
+    assert main(["palette", "in", "-k", "4", "-o", "out", "--json"]) == 1
+    said = capsys.readouterr()
+    report = json.loads(said.out)
+    assert [one["input"] for one in report["results"]] == ["in/a.png", "in/c.png"]
+    first = report["results"][0]
+    assert (first["output"], first["width"], first["height"], first["n_colors"]) == ("out/a-4.png", 14, 9, 4)
+    assert first["bytes"] == (folder / "out" / "a-4.png").stat().st_size
+    assert len(first["colors"]) == 4
+    assert report["failed"][0]["input"] == "in/b.png"
+    assert main(["palette", "in/a.png", "-k", "256", "--stats", "--json"]) == 0
+    stats = json.loads(capsys.readouterr().out)["results"][0]
+    assert stats["psnr"] is None  # infinite
+    assert sum(one["pixels"] for one in stats["colors"]) == 9 * 14
+    assert sum(one["share"] for one in stats["colors"]) == pytest.approx(1)
+    assert "output" not in stats
+    assert main(["halftone", "in/a.png", "-o", "h.png", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["results"][0]["levels"] == 2
+
+
+def test_colours_with_their_shares(folder, capsys):
+    PIL.Image.fromarray(np.repeat(np.uint8([[[255, 0, 0], [0, 0, 255], [0, 0, 255]]]), 4, axis=0)).save("two.png")
+    assert main(["palette", "two.png", "-k", "2", "--stats", "-q"]) == 0
+    out = capsys.readouterr().out
+    assert [line.split("|")[1].strip() for line in out.splitlines()[4:6]] == ["#0000ff", "#ff0000"]
+    assert "66.67" in out
+    assert "two-2.png" not in names(folder)
+
+
+def test_a_number_of_bytes(folder, sample, capsys):
+    PIL.Image.fromarray(sample[100:200, 100:220]).save("photo.png")
+    sizes = []
+    for most in (9000, 3000, 1200):
+        assert main(["palette", "photo.png", "--max-bytes", str(most), "-o", f"{most}.png", "--json"]) == 0
+        result = json.loads(capsys.readouterr().out)["results"][0]
+        assert result["bytes"] == (folder / f"{most}.png").stat().st_size <= most
+        sizes.append(result["n_colors"])
+    assert sizes[0] > sizes[1] > sizes[2] >= 2
+    assert main(["palette", "photo.png", "--max-bytes", "90", "-o", "x.png"]) == 2
+    assert "--max-bytes is 90; allowed for this picture: " in capsys.readouterr().err
+    assert main(["palette", "photo.png", "--max-bytes", "90", "--use", "black,white"]) == 2
+
+
+def test_smaller_indexed_files_are_kept(folder, rng, capsys):
+    picture = PIL.Image.fromarray(rng.integers(0, 5, (40, 40), np.uint8))
+    picture.putpalette(list(range(15)))
+    picture.save("small.png", optimize=True)
+    assert main(["palette", "small.png", "-k", "16", "-o", "same.png", "-q"]) == 0
+    assert len((folder / "same.png").read_bytes()) <= len((folder / "small.png").read_bytes())
+    assert main(["palette", "small.png", "-k", "3", "-o", "fewer.png", "-q"]) == 0
+    with PIL.Image.open("fewer.png") as fewer:
+        assert len(set(np.asarray(fewer).ravel())) == 3
+
+
+def test_resolution_and_profile(folder, capsys):
+    for suffix in ("png", "tif"):
+        assert main(["palette", "in/a.png", "-o", f"x.{suffix}", "-q"]) == 0
+        assert main(["halftone", "in/a.png", "--gray", "-o", f"y.{suffix}", "-q"]) == 0
+        for name in ("x", "y"):
+            with PIL.Image.open(f"{name}.{suffix}") as image:
+                assert [round(float(value)) for value in image.info["dpi"]] == [300, 150]
+    from PIL import ImageCms
+
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    PIL.Image.open("in/a.png").save("p.png", icc_profile=profile)
+    assert main(["palette", "p.png", "-o", "kept.png", "--icc", "keep", "-q"]) == 0
+    assert main(["palette", "p.png", "-o", "plain.png", "-q"]) == 0
+    with PIL.Image.open("kept.png") as kept, PIL.Image.open("plain.png") as plain:
+        assert kept.info["icc_profile"] == profile
+        assert "icc_profile" not in plain.info
+
+
+def test_losses_are_said_and_webp_has_none(folder, capsys):
+    assert main(["palette", "in/a.png", "-k", "4", "-o", "a.png", "-q"]) == 0
+    assert main(["palette", "in/a.png", "-k", "4", "-o", "a.webp"]) == 0
+    assert "losses" not in capsys.readouterr().err
+    with PIL.Image.open("a.png") as png, PIL.Image.open("a.webp") as webp:
+        assert np.array_equal(np.asarray(png.convert("RGB")), np.asarray(webp.convert("RGB")))
+    assert main(["palette", "in/a.png", "-k", "4", "-o", "a.jpg"]) == 0
+    assert "dB with this format's losses, " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("suffix", ["bmp", "tif", "tga", "pcx"])
+def test_formats_with_a_palette(folder, suffix):
+    assert main(["palette", "in/a.png", "-k", "7", "-o", "a.gif", "-q"]) == 0
+    assert main(["palette", "in/a.png", "-k", "7", "-o", f"a.{suffix}", "-q"]) == 0
+    with PIL.Image.open("a.gif") as gif, PIL.Image.open(f"a.{suffix}") as image:
+        assert image.mode == "P"
+        assert np.array_equal(np.asarray(gif.convert("RGB")), np.asarray(image.convert("RGB")))
+
+
+def test_black_and_white_files(folder, capsys):
+    for name, compression in (("g4.tif", "g4"), ("packed.tif", "packbits"), ("plain.tif", "none"), ("a.pbm", "none")):
+        assert (
+            main(["palette", "in/a.png", "--use", "black,white", "-o", name, "--compression", compression, "-q"]) == 0
+        )
+        with PIL.Image.open(name) as image:
+            assert image.mode == "1"
+            if name.endswith(".tif"):
+                assert image.info["compression"] == {"g4": "group4", "none": "raw"}.get(compression, compression)
+    assert main(["palette", "in/a.png", "-k", "2", "-o", "x.pbm"]) == 2
+    assert "a bitmap (PBM) is black and white alone; this picture has the colours #" in capsys.readouterr().err
+    assert main(["halftone", "in/a.png", "-o", "x.pbm"]) == 2
+    assert main(["halftone", "in/a.png", "--gray", "-o", "x.pbm", "-q"]) == 0
+    assert (folder / "x.pbm").read_bytes().startswith(b"P4")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "depth", "kind"),
+    [
+        ([], 4, 3),
+        (["--gray"], 1, 0),
+        (["--gray", "--levels", "3"], 2, 3),
+        (["--gray", "--levels", "4"], 2, 0),
+        (["--gray", "--levels", "16"], 4, 0),
+        (["--levels", "3"], 8, 3),
+        (["--levels", "6"], 8, 3),
+        (["--levels", "7"], 8, 2),
+        (["--linear", "--levels", "4"], 8, 3),
+    ],
+    ids=str,
+)
+def test_halftones_have_the_right_depth(folder, arguments, depth, kind, rng):
+    from clquant import PinwheelHalftoner
+
+    pixels = rng.integers(0, 256, (40, 50, 3), np.uint8)
+    PIL.Image.fromarray(pixels).save("p.png")
+    assert main(["halftone", "p.png", *arguments, "-o", "h.png", "-q"]) == 0
+    data = (folder / "h.png").read_bytes()
+    assert (data[24], data[25]) == (depth, kind)
+    clear = np.dstack([pixels, np.uint8(255) * (pixels[:, :, 0] > 99)])
+    PIL.Image.fromarray(clear).save("clear.png")
+    assert main(["halftone", "clear.png", "-o", "c.png", "-q"]) == 0
+    assert (folder / "c.png").read_bytes()[24:26] == b"\x04\x03"
+    with PIL.Image.open("c.png") as image:
+        seen = PinwheelHalftoner().transform(clear)
+        assert np.array_equal(np.asarray(image.convert("RGBA")), np.where(clear[:, :, 3:] > 0, seen, 0))
+    levels = int(arguments[arguments.index("--levels") + 1]) if "--levels" in arguments else 2
+    picture = np.asarray(PIL.Image.open("p.png").convert("L")) if "--gray" in arguments else pixels
+    expected = PinwheelHalftoner(levels=levels, linear="--linear" in arguments).transform(picture)
+    with PIL.Image.open("h.png") as image:
+        assert np.array_equal(np.asarray(image.convert("L" if "--gray" in arguments else "RGB")), expected)

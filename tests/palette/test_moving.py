@@ -1,0 +1,181 @@
+"""Animated files in and out: frames, times and loops as players have them."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import PIL.Image
+import pytest
+
+import clquant
+from clquant import IndexedImage, KMeansPalette
+from clquant.cli import main
+from clquant.images import moving
+from clquant.palette.animation import animation_bytes
+from clquant.runtime import FileError, InvalidArgument
+
+DELAYS = [50, 70, 1200, 90]
+
+
+@pytest.fixture
+def pictures(rng):
+    """Four frames in few colours, with holes that come and go."""
+    colors = rng.integers(0, 256, (6, 4), np.uint8)
+    colors[:, 3] = 255
+    colors[2] = 0
+    return [colors[rng.integers(0, 6, (13, 17))] for _ in DELAYS]
+
+
+def written(path, pictures, **options):
+    if str(path).endswith(".gif"):  # Pillow's writer quantizes pictures with holes
+        engine = KMeansPalette(6).fit(pictures)
+        clquant.save_animation(path, [engine.quantize(picture) for picture in pictures], delay_ms=DELAYS)
+        return
+    images = [PIL.Image.fromarray(picture) for picture in pictures]
+    images[0].save(path, save_all=True, append_images=images[1:], duration=DELAYS, disposal=2, **options)
+
+
+def same(rgba, picture):
+    """Whether pictures are equal but for the colours of holes."""
+    return np.array_equal(rgba * (rgba[:, :, 3:] > 0), picture)
+
+
+def shown(path):
+    """(frames as RGBA with holes 0, times, loop) by Pillow."""
+    with PIL.Image.open(path) as film:
+        frames, delays = [], []
+        for number in range(film.n_frames):
+            film.seek(number)
+            frame = np.array(film.convert("RGBA"))
+            frame[frame[:, :, 3] == 0] = 0
+            frames.append(frame)
+            delays.append(round(film.info["duration"]))
+        return frames, delays, film.info.get("loop")
+
+
+@pytest.mark.parametrize("suffix", ["gif", "png", "apng", "webp"])
+@pytest.mark.parametrize("alike", [True, False])
+@pytest.mark.parametrize("plays", [0, 1, 3])
+def test_every_format_shows_every_frame(suffix, alike, plays, pictures, tmp_path):
+    own = [KMeansPalette(6).fit(picture) for picture in pictures]
+    engines = [KMeansPalette(6).fit(pictures)] * 4 if alike else own
+    frames = [engine.quantize(picture) for engine, picture in zip(engines, pictures, strict=True)]
+    path = tmp_path / f"a.{suffix}"
+    clquant.save_animation(path, frames, delay_ms=DELAYS, plays=plays)
+    seen, delays, loop = shown(path)
+    for one, picture in zip(seen, pictures, strict=True):
+        assert np.array_equal(one, picture)
+    assert delays == DELAYS
+    assert (1 if loop is None else loop + (suffix == "gif" and loop > 0)) == plays
+    about = clquant.video.frames(path)
+    assert (len(about), about.width, about.height, about.plays) == (4, 17, 13, plays)
+
+
+def test_indexed_and_full_colour_apng(pictures):
+    engine = KMeansPalette(6).fit(pictures)
+    data = animation_bytes([engine.quantize(picture) for picture in pictures], "PNG")
+    assert (data[24], data[25]) == (4, 3)
+    many = [IndexedImage(np.arange(300).reshape(20, 15), np.arange(900).reshape(300, 3) % 256)] * 2
+    assert animation_bytes(many, "PNG")[25] == 2
+    with PIL.Image.open(io.BytesIO(animation_bytes(many, "PNG"))) as film:
+        assert film.n_frames == 2
+        film.seek(1)
+        assert np.array_equal(np.asarray(film.convert("RGB")), many[0].to_array())
+
+
+@pytest.mark.parametrize("suffix", ["gif", "png", "webp"])
+def test_frames_are_read_with_their_times(suffix, pictures, tmp_path):
+    path = tmp_path / f"a.{suffix}"
+    written(path, pictures, loop=0, **({"lossless": True, "exact": True} if suffix == "webp" else {}))
+    film = clquant.video.frames(path)
+    assert len(film) == 4
+    for _ in range(2):
+        read = list(film)
+        assert [frame.delay_ms for frame in read] == DELAYS
+        for frame, picture in zip(read, pictures, strict=True):
+            assert same(np.asarray(frame), picture)
+    assert KMeansPalette(6).fit(read[0].pixels).palette_ == KMeansPalette(6).fit(read[0]).palette_
+
+
+def test_a_hidden_default_image_is_no_frame(pictures, tmp_path):
+    path = tmp_path / "a.png"
+    images = [PIL.Image.fromarray(picture) for picture in pictures]
+    images[0].save(path, save_all=True, append_images=images[1:], default_image=True, duration=[50, 70, 90], loop=2)
+    film = clquant.video.frames(path)
+    assert (len(film), film.plays) == (3, 2)
+    assert [frame.delay_ms for frame in film] == [50, 70, 90]
+    for frame, picture in zip(film, pictures[1:], strict=True):
+        assert np.array_equal(frame.pixels, picture)
+    assert main(["palette", str(path), "-k", "8", "--animate", "60", "-o", str(tmp_path / "b.gif"), "-q"]) == 0
+    assert len(clquant.video.frames(tmp_path / "b.gif")) == 3
+
+
+def test_still_pictures_and_no_pictures(tmp_path):
+    PIL.Image.new("RGB", (3, 2), "red").save(tmp_path / "a.png")
+    (frame,) = clquant.video.frames(tmp_path / "a.png")
+    assert (frame.pixels == [255, 0, 0]).all()
+    assert frame.delay_ms == moving.DEFAULT_DELAY_MS
+    with pytest.raises(FileError, match="no such file"):
+        clquant.video.frames(tmp_path / "b.png")
+    (tmp_path / "c.gif").write_bytes(b"GIF89a")
+    with pytest.raises(FileError, match="cannot read"):
+        clquant.video.frames(tmp_path / "c.gif")
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_animate(shared, pictures, tmp_path):
+    path = tmp_path / "a.gif"
+    written(path, pictures, loop=0)
+    made = clquant.animate(path, 6, shared=shared)
+    assert (made.delays_ms, made.plays, len(made)) == (DELAYS, 0, 4)
+    for frame, picture in zip(made.frames, pictures, strict=True):
+        assert same(frame.palette.rgba()[frame.indices], picture)
+    made.save(tmp_path / "b.webp")
+    assert shown(tmp_path / "b.webp")[1] == DELAYS
+    assert clquant.animate(pictures, 6, delay_ms=30).delays_ms == [30] * 4
+    assert clquant.animate((p for p in pictures), ["black", "white"], plays=2).plays == 2
+    for wrong in ([], 5, None):
+        with pytest.raises(
+            InvalidArgument, match=r"frames is .*; allowed: an animated file, or pictures, at least one"
+        ):
+            clquant.animate(wrong)
+    with pytest.raises(InvalidArgument, match=r"'x.tif': no animation has the suffix '.tif'; allowed: .gif, .png"):
+        made.save("x.tif")
+    with pytest.raises(InvalidArgument, match="plays is -1"):
+        clquant.save_animation("x.gif", made.frames, plays=-1)
+    with pytest.raises(InvalidArgument, match="format is 'BMP'; allowed: 'GIF', 'PNG', 'WEBP'"):
+        made.to_bytes("BMP")
+
+
+def test_opaque_frames_before_holes_get_255_colours(rng, tmp_path):
+    full = rng.integers(0, 256, (40, 40, 4), np.uint8)
+    full[:, :, 3] = 255
+    holed = full.copy()
+    holed[5:9, 5:9] = 0
+    made = clquant.animate([full, holed], 256, shared=False)
+    assert len(made.frames[0].palette) == 255
+    made.save(tmp_path / "a.gif")
+    seen, _, _ = shown(tmp_path / "a.gif")
+    assert not seen[1][5:9, 5:9].any()
+    for name, picture in (("1", full), ("2", holed)):
+        PIL.Image.fromarray(picture).save(tmp_path / f"{name}.png")
+    arguments = [str(tmp_path / "1.png"), str(tmp_path / "2.png"), "--animate", "50", "-o", str(tmp_path / "b.gif")]
+    assert main(["palette", *arguments, "-q"]) == 0
+    assert not shown(tmp_path / "b.gif")[0][1][5:9, 5:9].any()
+
+
+@pytest.mark.parametrize("suffix", ["gif", "png", "webp"])
+def test_the_command_keeps_films_moving(suffix, pictures, tmp_path, capsys):
+    path = tmp_path / f"a.{suffix}"
+    written(path, pictures, loop=0, **({"lossless": True, "exact": True} if suffix == "webp" else {}))
+    assert main(["palette", str(path), "-k", "6"]) == 0
+    assert "4 frames of 17x13: 6 colours" in capsys.readouterr().err
+    seen, delays, loop = shown(tmp_path / f"a-6.{suffix}")
+    assert (delays, loop) == (DELAYS, 0)
+    for one, picture in zip(seen, pictures, strict=True):
+        assert np.array_equal(one, picture)
+    assert main(["palette", str(path), "-k", "6", "-o", str(tmp_path / "b.bmp")]) == 0
+    assert f"a.{suffix}: the first of 4 frames" in capsys.readouterr().err
+    assert main(["halftone", str(path), "-o", str(tmp_path / "c.png")]) == 0
+    assert "the first of 4 frames" in capsys.readouterr().err
