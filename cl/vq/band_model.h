@@ -3,9 +3,12 @@
  * Constants: BUCKET, BUCKETS (vq/contexts.cl), INDEX (uchar or ushort), PAIRS (whether the buckets' ranges are those of
  * vq_pair_buckets; else they follow from values of buckets).
  */
+#define WIDE (BUCKET >= 16)
 #include "vq/rans.h"
 
 #define STRIDE (BUCKETS * BUCKET)
+#define BUCKET_STRIDE ((BUCKETS + 15) / 16 * 16)
+#define PAIR_STRIDE ((BUCKETS + 7) / 8 * 8)
 #define MAX_LANES 32
 #define NO_BLOCK 0xffffffffu
 
@@ -68,16 +71,22 @@ typedef struct {
 inline uint next_bucket(Model model, uint a, uint b, uint *state)
 {
 #if PAIRS
-    __global const ushort *begins = model.pairs + ((size_t)a * (model.groups + 1) + b) * BUCKETS;
-    const uint slot = *state & (TOTAL - 1);
-    uint symbol = 0;
-    for (uint i = 1; i < BUCKETS; ++i)
-        symbol += begins[i] <= slot;
+    __global const ushort *begins = model.pairs + ((size_t)a * (model.groups + 1) + b) * PAIR_STRIDE;
+    const ushort8 slot = (ushort8)(*state & (TOTAL - 1));
+    const ushort8 places = (ushort8)(0, 1, 2, 3, 4, 5, 6, 7);
+    ushort8 hits = 0;
+#pragma unroll
+    for (uint i = 0; i < BUCKETS; i += 8) {
+        const ushort8 eight = as_ushort8(*(__global const uint4 *)(begins + i));
+        hits += select((ushort8)0, (ushort8)1, (eight <= slot) & (places < (ushort8)(BUCKETS - i)));
+    }
+    const ushort4 four = hits.lo + hits.hi;
+    const uint symbol = (uint)(four.x + four.y + four.z + four.w) - 1;
     const uint end = symbol + 1 < BUCKETS ? begins[symbol + 1] : TOTAL;
-    *state = (end - begins[symbol]) * (*state >> TOTAL_BITS) + slot - begins[symbol];
+    *state = popped(*state, begins[symbol] | (end - begins[symbol]) << 16);
     return symbol;
 #else
-    return next_symbol(model.above_buckets + a * BUCKETS, model.left_buckets + b * BUCKETS, BUCKETS, state);
+    return next_symbol(model.above_buckets + a * BUCKET_STRIDE, model.left_buckets + b * BUCKET_STRIDE, BUCKETS, state);
 #endif
 }
 
@@ -92,11 +101,11 @@ inline uint next_codeword(Model model, uint a, uint b, uint bucket, uint *state)
 inline uint bucket_range(Model model, uint a, uint b, uint bucket)
 {
 #if PAIRS
-    __global const ushort *begins = model.pairs + ((size_t)a * (model.groups + 1) + b) * BUCKETS;
+    __global const ushort *begins = model.pairs + ((size_t)a * (model.groups + 1) + b) * PAIR_STRIDE;
     const uint end = bucket + 1 < BUCKETS ? begins[bucket + 1] : TOTAL;
     return begins[bucket] | (end - begins[bucket]) << 16;
 #else
-    return range_of(model.above_buckets + a * BUCKETS, model.left_buckets + b * BUCKETS, BUCKETS, bucket);
+    return range_of(model.above_buckets + a * BUCKET_STRIDE, model.left_buckets + b * BUCKET_STRIDE, BUCKETS, bucket);
 #endif
 }
 

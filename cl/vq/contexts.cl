@@ -7,9 +7,12 @@
  *
  * Constants: BUCKET (1..256), BUCKETS (1..256).
  */
+#define WIDE (BUCKET >= 16)
 #include "vq/rans.h"
 
 #define STRIDE (BUCKETS * BUCKET)
+#define BUCKET_STRIDE ((BUCKETS + 15) / 16 * 16)
+#define PAIR_STRIDE ((BUCKETS + 7) / 8 * 8)
 #define BINS 32
 #define NO_NEIGHBOUR 170
 #define HIGHEST 211
@@ -54,7 +57,7 @@ __kernel void vq_side_bins(__global const uchar *own, __global const uchar *othe
  * NDRange: 2-D, (BUCKETS, groups + 1), rounded up to whole work-groups of any size. bins: as above. curve: BINS bytes,
  * each at most HIGHEST. rarity: size bytes. is_above: whether values are less by the codeword's rarity; else it is only
  * by how much a codeword counts less than the others of its bucket. values: (groups + 1) x STRIDE bytes; buckets:
- * (groups + 1) x BUCKETS bytes; the last row of each stands for no neighbour.
+ * (groups + 1) x BUCKET_STRIDE bytes; the last row of each stands for no neighbour.
  */
 __kernel void vq_side_values(__global const uchar *bins, __global const uchar *curve, __global const uchar *rarity,
                              const uint size, const uint groups, const uint is_above, __global uchar *values,
@@ -75,14 +78,14 @@ __kernel void vq_side_values(__global const uchar *bins, __global const uchar *c
         values[at + i] = (uchar)(is_above ? (value + LEAST > rare ? value + LEAST - rare : 0) : value);
     }
     const uint mean = is_above ? log_of(max(sum / members, 1u)) + LEAST : HIGHEST + log_of(sum) - log_of(whole);
-    buckets[g * BUCKETS + b] = (uchar)mean;
+    buckets[g * BUCKET_STRIDE + b] = (uchar)mean;
 }
 
 /* The ranges of buckets for every pair of neighbours, from the weights of all their codewords.
  *
  * NDRange: 2-D, (groups + 1, groups + 1), rounded up to whole work-groups of any size: to the left, above. above, left,
  * size, groups: as above; size at most 2^11, so that the sum of all weights stays below 2^32. begins: (groups + 1) x
- * (groups + 1) x BUCKETS ushort, by the group above, the group to the left and the bucket: where its range begins.
+ * (groups + 1) x PAIR_STRIDE ushort, by the group above, the group to the left and the bucket: where its range begins.
  */
 __kernel void vq_pair_buckets(__global const uchar *above, __global const uchar *left, const uint size,
                               const uint groups, __global ushort *begins)
@@ -101,7 +104,7 @@ __kernel void vq_pair_buckets(__global const uchar *above, __global const uchar 
     }
     const Spread spread = spread_of(sum, BUCKETS);
     for (uint bucket = 0; bucket < BUCKETS; ++bucket)
-        begins[((size_t)a * (groups + 1) + b) * BUCKETS + bucket] = (ushort)spread_to(spread, before[bucket], bucket);
+        begins[((size_t)a * (groups + 1) + b) * PAIR_STRIDE + bucket] = (ushort)spread_to(spread, before[bucket], bucket);
 }
 
 /* What codewords weigh in sums over all of 65536 of them: below 15 * 2^12 each, so these stay below 2^32. */

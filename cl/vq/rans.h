@@ -5,10 +5,16 @@
  * A state stays within 2^16 .. 2^32 - 1. Encoding: with x >> 17 < f after renormalization, x < f 2^17, so
  * (x / f) 2^15 + x % f + c < 2^32. Decoding: f (x >> 15) + slot - c < f 2^17 <= 2^32; it is at least 2 f >= 2, so one
  * word brings it to 2^16 again. A damaged stream cannot lead out of this range.
+ *
+ * WIDE, defined before, tells that rows of values begin at multiples of 16 bytes and have room to the next one.
  */
 #define TOTAL_BITS 15
 #define TOTAL (1u << TOTAL_BITS)
 #define LOW (1u << 16)
+#define PLACES ((uint16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
+#ifndef WIDE
+#define WIDE 0
+#endif
 
 /* The weight of a logarithm v <= 167, in eighths of a bit: at most 15 * 2^17 < 2^21. */
 inline uint weight_of(uint v)
@@ -22,11 +28,14 @@ inline uint joint_weight(uchar above, uchar left)
     return weight_of(max((uint)above + left, 255u) - 255);
 }
 
-/* As `joint_weight`, of 16 symbols side by side. */
-inline uint16 joint_weights(__global const uchar *above, __global const uchar *left)
+/* As `joint_weight`, of 16 symbols side by side, of which `symbols` are there; both pointers are multiples of 16. */
+inline uint16 joint_weights(__global const uchar *above, __global const uchar *left, uint symbols)
 {
-    const uint16 sum = max(convert_uint16(vload16(0, above)) + convert_uint16(vload16(0, left)), (uint16)255) - 255;
-    return (8 | (sum & 7)) << (sum >> 3) >> 3;
+    const uint16 a = convert_uint16(as_uchar16(*(__global const uint4 *)above));
+    const uint16 b = convert_uint16(as_uchar16(*(__global const uint4 *)left));
+    const uint16 value = max(a + b, (uint16)255) - 255;
+    const uint16 weights = (8 | (value & 7)) << (value >> 3) >> 3;
+    return select((uint16)0, weights, PLACES < (uint16)symbols);
 }
 
 inline uint sum_of_16(uint16 x)
@@ -36,14 +45,27 @@ inline uint sum_of_16(uint16 x)
     return four.x + four.y + four.z + four.w;
 }
 
+/* Sums of all components up to and with each. */
+inline uint16 running_sums(uint16 x)
+{
+    x += (uint16)(0, x.s0123, x.s4567, x.s89ab, x.scd, x.se);
+    x += (uint16)(0, 0, x.s0123, x.s4567, x.s89ab, x.scd);
+    x += (uint16)(0, 0, 0, 0, x.s0123, x.s4567, x.s89ab);
+    x += (uint16)(0, 0, 0, 0, 0, 0, 0, 0, x.s01234567);
+    return x;
+}
+
 /* The sum of the weights of some symbols. */
 inline uint sum_of_weights(__global const uchar *above, __global const uchar *left, uint symbols)
 {
-    uint sum = 0, i = 0;
-    for (; i + 16 <= symbols; i += 16)
-        sum += sum_of_16(joint_weights(above + i, left + i));
-    for (; i < symbols; ++i)
+    uint sum = 0;
+#if WIDE
+    for (uint i = 0; i < symbols; i += 16)
+        sum += sum_of_16(joint_weights(above + i, left + i, symbols - i));
+#else
+    for (uint i = 0; i < symbols; ++i)
         sum += joint_weight(above[i], left[i]);
+#endif
     return sum;
 }
 
@@ -72,37 +94,66 @@ inline uint spread_to(Spread spread, uint sum, uint i)
     return (scaled(sum, spread.top) * spread.ratio >> 16) + i;
 }
 
-/* The frequencies of one of `symbols` symbols: where its range begins in the low half, how long it is in the high. */
-inline uint range_of(__global const uchar *above, __global const uchar *left, uint symbols, uint symbol)
+/* The range of a symbol before which the weights add up to `before`: where it begins in the low half, its length in the
+ * high one. */
+inline uint range_from(Spread spread, uint before, uint own, uint symbol, uint symbols)
 {
-    const uint before = sum_of_weights(above, left, symbol);
-    const uint own = joint_weight(above[symbol], left[symbol]);
-    const uint after = sum_of_weights(above + symbol + 1, left + symbol + 1, symbols - symbol - 1);
-    const Spread spread = spread_of(before + own + after, symbols);
     const uint begin = spread_to(spread, before, symbol);
     const uint end = symbol + 1 == symbols ? TOTAL : spread_to(spread, before + own, symbol + 1);
     return begin | (end - begin) << 16;
 }
 
+/* The range of one of `symbols` symbols. */
+inline uint range_of(__global const uchar *above, __global const uchar *left, uint symbols, uint symbol)
+{
+    const Spread spread = spread_of(sum_of_weights(above, left, symbols), symbols);
+    const uint before = sum_of_weights(above, left, symbol);
+    return range_from(spread, before, joint_weight(above[symbol], left[symbol]), symbol, symbols);
+}
+
+/* The state after the symbol of a range was decoded, before renormalization. */
+inline uint popped(uint state, uint range)
+{
+    return (range >> 16) * (state >> TOTAL_BITS) + (state & (TOTAL - 1)) - (range & 0xffff);
+}
+
 /* The symbol whose range holds the low bits of a state, and the state after it, before renormalization. */
 inline uint next_symbol(__global const uchar *above, __global const uchar *left, uint symbols, uint *state)
 {
-    uint sum = sum_of_weights(above, left, symbols);
-    const Spread spread = spread_of(sum, symbols);
+    const Spread spread = spread_of(sum_of_weights(above, left, symbols), symbols);
     const uint slot = *state & (TOTAL - 1);
-    uint symbol = 0, begin = 0, end = TOTAL;
-    sum = 0;
-    for (uint i = 1; i < symbols; ++i) {
-        sum += joint_weight(above[i - 1], left[i - 1]);
-        const uint bound = spread_to(spread, sum, i);
-        if (slot < bound) {
-            end = bound;
+    uint symbol = 0, before = 0, own = 0, sum = 0;
+#if WIDE
+    for (uint i = 0; i < symbols; i += 16) {
+        const uint16 weights = joint_weights(above + i, left + i, symbols - i);
+        const uint16 sums = running_sums(weights) + sum;
+        const uint16 firsts = sums - weights;
+        const uint16 cut = spread.top >= 15 ? firsts >> (spread.top - 15) : firsts << (15 - spread.top);
+        const uint16 begins = (cut * spread.ratio >> 16) + PLACES + i; /* as spread_to */
+        const uint there = min(symbols - i, 16u);
+        const uint hits =
+            sum_of_16(select((uint16)0, (uint16)1, (begins <= (uint16)slot) & (PLACES < (uint16)there)));
+        if (hits == 0)
             break;
-        }
-        begin = bound;
-        symbol = i;
+        symbol = i + hits - 1;
+        before = sum_of_16(select((uint16)0, firsts, PLACES == (uint16)(hits - 1)));
+        own = sum_of_16(select((uint16)0, weights, PLACES == (uint16)(hits - 1)));
+        sum = sums.sf;
+        if (hits < there)
+            break;
     }
-    *state = (end - begin) * (*state >> TOTAL_BITS) + slot - begin;
+#else
+    own = joint_weight(above[0], left[0]);
+    for (uint i = 1; i < symbols; ++i) {
+        sum = before + own;
+        if (slot < spread_to(spread, sum, i))
+            break;
+        symbol = i;
+        before = sum;
+        own = joint_weight(above[i], left[i]);
+    }
+#endif
+    *state = popped(*state, range_from(spread, before, own, symbol, symbols));
     return symbol;
 }
 

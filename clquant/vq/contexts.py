@@ -184,7 +184,7 @@ class Contexts:
         rarity = scope.copy_of(model.rarity * np.uint8(RARITY_UNIT))
         for i, bins in enumerate((self.above_bins, self.left_bins)):
             values = scope.empty((shape.groups + 1) * shape.stride)
-            buckets = scope.empty((shape.groups + 1) * shape.buckets)
+            buckets = scope.empty((shape.groups + 1) * (-(-shape.buckets // 16) * 16))
             given = bins, scope.copy_of(np.ascontiguousarray(model.curves[i])), rarity
             sizes = np.uint32(shape.size), np.uint32(shape.groups), np.uint32(i == 0)
             launched = (shape.buckets, shape.groups + 1), (1, group)
@@ -197,7 +197,7 @@ class Contexts:
     def _pairs(self, scope: Scope, above: Buffer, left: Buffer) -> Buffer:
         """Where buckets' ranges begin, for every pair of neighbours."""
         session, shape = self._session, self.shape
-        begins = scope.empty(2 * (shape.groups + 1) ** 2 * shape.buckets)
+        begins = scope.empty(2 * (shape.groups + 1) ** 2 * (-(-shape.buckets // 8) * 8))
         kernel = self.program.kernel("vq_pair_buckets")
         group = session.work_group_size(kernel, 64)
         sizes = np.uint32(shape.size), np.uint32(shape.groups)

@@ -57,6 +57,9 @@ def decoded(
         (BlockShape(4, 4, 1), 37, 1000, (9, 11), 4, 4),
         (BlockShape(1, 3, 3), 20, 0, (7, 2), 7, 4),  # rows shorter than the lanes are many
         (BlockShape(2, 1, 4), 300, 0, (10, 6), 3, 2),  # groups of neighbours, buckets by values
+        (BlockShape(2, 2, 1), 200, 1 << 18, (9, 7), 9, 8),  # pairs, sixteen codewords side by side
+        (BlockShape(2, 2, 1), 300, 1 << 18, (9, 7), 9, 4),
+        (BlockShape(2, 2, 1), 300, 1400, (9, 7), 4, 4),
     ],
 )
 def test_bands_equal_the_reference(
