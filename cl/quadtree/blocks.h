@@ -21,44 +21,10 @@ typedef struct {
     uint pitch, x, y, columns, rows;
 } half_cell_t;
 
-#if DP4A
-inline uint permuted(uint a, uint b, uint pick) {
-    uint bytes;
-    __asm__("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(pick));
-    return bytes;
-}
-
-/* Four bytes of one band, those of a quadrant, in one word: bytes i and i + CHANNELS of two rows. */
-inline uint quadrant_bytes(const uint *upper, uint i) {
-    uint second = i + CHANNELS, first_byte = i & 3u, second_byte = second & 3u;
-    const uint *lower = upper + HALF_WORDS;
-    if ((i >> 2) == (second >> 2))
-        return permuted(upper[i >> 2], lower[i >> 2],
-                        first_byte | second_byte << 4 | (4u + first_byte) << 8 | (4u + second_byte) << 12);
-    uint pick = first_byte | (4u + second_byte) << 4;
-    return permuted(permuted(upper[i >> 2], upper[second >> 2], pick),
-                    permuted(lower[i >> 2], lower[second >> 2], pick), 0x5410u);
-}
-
-inline uint dot_bytes(uint a, uint b, uint more) {
-    uint total;
-    __asm__("dp4a.u32.u32 %0, %1, %2, %3;" : "=r"(total) : "r"(a), "r"(b), "r"(more));
-    return total;
-}
-#endif
-
 /* Sum and sum of squares of band c over the node i (0 to 3, from left to right) of level 1 in row s; pixels outside the
  * picture are 0. With the range criterion its extent, too. */
 inline void reduce_quadrant(const half_cell_t *part, const uint *rows, uint s, uint i, uint c, int whole, uint zero,
                             uint *sum, uint *squares, uchar2 *extent) {
-#if DP4A
-    if (c < CHANNELS && IN_REGISTERS(whole) && CRITERION != RANGE) {
-        uint bytes = quadrant_bytes(rows + 2 * s * HALF_WORDS, 2 * i * CHANNELS + c);
-        *sum = dot_bytes(bytes, 0x01010101u, 0);
-        *squares = dot_bytes(bytes, bytes, 0);
-        return;
-    }
-#endif
     *sum = *squares = 0;
     *extent = NO_EXTENT;
 #pragma unroll

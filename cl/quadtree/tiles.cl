@@ -3,8 +3,7 @@
  *
  * Constants besides those of quadtree/quadtree.h: ALIGNED (see quadtree/pixels.h); STORE_LOW, 1 to write the statistics
  * of levels 1 and 2; GROUP, the work-group size; MOST_TILES, the most tiles side by side of a group, 1 without LANES;
- * LANES, 1 for the form in explicit vectors (quadtree/tiles_lanes.h; GROUP is 1 then); DP4A, 1 for NVIDIA's byte
- * products (quadtree/blocks.h). */
+ * LANES, 1 for the form in explicit vectors (quadtree/tiles_lanes.h; GROUP is 1 then). */
 
 #include "quadtree/quadtree.h"
 #include "quadtree/pixels.h"

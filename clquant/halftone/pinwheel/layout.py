@@ -131,33 +131,6 @@ def scan_constants(path: Path) -> dict[str, int]:
     }
 
 
-def unrolled_constants(path: Path, row: npt.NDArray[np.int32]) -> dict[str, int | str]:
-    """Compile-time constants of `cl/halftone/pinwheel/levels_unrolled.cl`: the scan of one phase as text."""
-    size = path.block_size
-
-    def mask(y: int, x: int) -> str:
-        return "above" if y < 0 else "below" if y >= size else "left" if x < 0 else "right" if x >= size else "-1"
-
-    steps = []
-    for k, (y, x) in enumerate(zip(path.y.tolist(), path.x.tolist(), strict=True)):
-        masks = [mask(y + dy, x + dx) for dy, dx in path.offsets[k].tolist()]
-        given = [y * size + x, path.slot[k], row[k], *path.receiver_slots[k], *masks]
-        steps.append(f"PIXEL({', '.join(map(str, given))})")
-    rim = []
-    for side, name in enumerate(("above", "right", "below", "left")):
-        for i in range(size):
-            entry = side * size + i
-            rim.append(f"EDGE({path.rim_slots[entry]}, {entry}, {(side ^ 2) * size + i}, {name})")
-    return {
-        "BLOCK": size,
-        "PHASE": path.phase,
-        "SLOTS": path.slots,
-        "LAST_SLOT": last_slot(path),
-        "STEPS": " ".join(steps),
-        "RIM": " ".join(rim),
-    }
-
-
 def lane_records(record: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
     """(rows, 256, 4) int16: threshold, and weights times 1024, so that mul_hi(error << 2, weight) is the share."""
     made = record << np.array([0, 10, 10, 10], np.int16)

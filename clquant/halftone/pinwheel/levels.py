@@ -17,7 +17,6 @@ from clquant.halftone.pinwheel.layout import (
     ring_bytes,
     ring_quads,
     scan_constants,
-    unrolled_constants,
 )
 from clquant.halftone.pinwheel.paths import INWARD, OUTWARD
 from clquant.halftone.pinwheel.plan import PhasePlan, Settings, make_plan
@@ -27,9 +26,8 @@ from clquant.images import Picture, buffer_of
 GROUP = 32
 LANES = 8
 LARGEST_BLOCK = 64
-LARGEST_UNROLLED = 8
-"""Unrolling wins up to this block size on an H200: 357 against 234 Gpx/s at 8; 213 against 270 at 16."""
-
+SMALLEST_RINGS = 8
+"""Smaller spirals have too few rings to be cut into parts."""
 
 RING_SHAPES = (
     (16, 8, 64, 64),
@@ -54,10 +52,6 @@ def _ring_shape(block_size: int, limits: runtime.Limits) -> tuple[int, int, int]
     return rings, lanes, group
 
 
-def _admits_unrolled(limits: runtime.Limits) -> bool:
-    return limits.work_group >= GROUP and limits.local_memory >= LARGEST_UNROLLED**2 * (GROUP + 4)
-
-
 def _admits_rings(limits: runtime.Limits) -> bool:
     shapes = {size: _ring_shape(size, limits) for size, *_ in RING_SHAPES}
     return all(
@@ -80,11 +74,6 @@ def _lanes_shape(phase: PhasePlan, _limits: runtime.Limits, _error_limit: int) -
     return _Shape(dict(scan_constants(phase.path)), (phase.lanes, phase.amplitude), LANES, 1)
 
 
-def _unrolled_shape(phase: PhasePlan, _limits: runtime.Limits, _error_limit: int) -> _Shape:
-    constants = {"GROUP": GROUP, **unrolled_constants(phase.path, phase.row)}
-    return _Shape(constants, (phase.packed, phase.amplitude), GROUP, GROUP)
-
-
 def _rings_shape(phase: PhasePlan, limits: runtime.Limits, error_limit: int) -> _Shape:
     rings, blocks, group = _ring_shape(phase.path.block_size, limits)
     own = {"RINGS": rings, "LANES": blocks, "GROUP": group, "LOOSE": int(error_limit >= WHITE)}
@@ -96,7 +85,6 @@ VARIANTS = (
     runtime.Variant(
         "lanes", "halftone/pinwheel/levels_lanes.cl", lambda limits: limits.is_cpu, launchers=(_lanes_shape,)
     ),
-    runtime.Variant("unrolled", "halftone/pinwheel/levels_unrolled.cl", _admits_unrolled, launchers=(_unrolled_shape,)),
     runtime.Variant("rings", "halftone/pinwheel/levels_rings.cl", _admits_rings, launchers=(_rings_shape,)),
     runtime.Variant("portable", "halftone/pinwheel/levels.cl"),
 )
@@ -106,13 +94,9 @@ EDGE_BYTES = 2  # of an error that a block leaves to another
 
 def _forms(block_size: int) -> tuple[runtime.Variant, ...]:
     """The forms of the spiral at two levels that a block size has, best first."""
-    fours = block_size % 4 == 0
-    left_out = set()
-    if not fours or block_size > LARGEST_UNROLLED:
-        left_out.add("unrolled")
-    if not fours or block_size <= LARGEST_UNROLLED // 2:
-        left_out.add("rings")
-    return tuple(form for form in VARIANTS if form.name not in left_out)
+    if block_size % 4 == 0 and block_size >= SMALLEST_RINGS:
+        return VARIANTS
+    return tuple(form for form in VARIANTS if form.name != "rings")
 
 
 @dataclass(frozen=True)
