@@ -24,7 +24,7 @@ ROWS = (
     ("kmeans", "neuquant", "halftone", "vq", "quadtree", "spatial"),
     ("one_call", "panel", "video"),
     ("__init__",),
-    ("dask",),
+    ("dask", "check"),
     ("cli",),
     ("start",),
     ("__main__",),

@@ -7,8 +7,9 @@ import json
 import os
 
 from clquant import runtime
-from clquant.cli import streams
+from clquant.cli import device_check, streams
 from clquant.cli.table import Table
+from clquant.runtime import InvalidArgument
 from clquant.runtime.device.discovery import DEVICE_VARIABLE
 
 HELP = "list the OpenCL devices there are"
@@ -16,17 +17,28 @@ HELP = "list the OpenCL devices there are"
 EPILOG = """Name a device to any command by its number, by gpu, cpu or accelerator, or by a part of its name:
   clquant palette photo.jpg --device 0
   clquant palette photo.jpg --device nvidia
-The environment variable CLQUANT_DEVICE does the same for all of them."""
+The environment variable CLQUANT_DEVICE does the same for all of them.
+  clquant devices --check
+runs a golden job of every engine on each device, in a process of its own, and says which devices are unfit; exit
+code 1 if one is. Those are used last and with a warning from then on, until their driver changes or they pass.
+Send its output along when you report a problem."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.epilog = EPILOG
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--check", action="store_true", help="run a golden job of every engine on each device")
+    parser.add_argument("--only", type=int, metavar="NUMBER", help="with --check: this device alone")
+    parser.add_argument("--in-process", action="store_true", help=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace) -> int:
-    """List the devices."""
+    """List the devices, or check them."""
+    if args.check:
+        return device_check.run(args)
+    if args.only is not None:
+        raise InvalidArgument("--only is given without --check; allowed: with --check")
     there = runtime.list_devices()
     default, note = None, ""
     try:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from clquant.check import processor
 from tests.portability.programs import FORMS, GPU_LIKE, PORTABLE
 from tests.portability.runtimes import RUNTIMES, Runtime, UnavailableError
 
@@ -29,7 +30,7 @@ HOSTILE = (
 # The same for whole processes, several at once; the tests have them one by one, for the small jobs.
 HOSTILE_RUNS = ("work_group=1,max_alloc=1048576,unified_memory=0", ",".join(HOSTILE[1:3]))
 # Threads of PoCL beside all that there are: its compute units, from which the shape of some launches follows.
-THREADS = ("1", "3")
+THREADS = ("1", "3") if os.cpu_count() == 4 else ("1", "3", "4")
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,7 @@ def main(arguments: list[str] | None = None) -> int:
     wanted = [own for own in RUNTIMES if any(name in own.name.lower() for name in names)]
     wanted = [own for own in wanted if own.trusted or options.untrusted]
     until = time.monotonic() + options.seconds
+    print(f"processor: {processor()}; {os.cpu_count()} cores", flush=True)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         found = list(pool.map(lambda own: runtime_outcomes(own, options, until), wanted))
     outcomes = [outcome for some in found for outcome in some]

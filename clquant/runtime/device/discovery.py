@@ -9,6 +9,7 @@ import weakref
 
 import pyopencl as cl
 
+from clquant.runtime.device.fitness import unfit, warn_if_unfit
 from clquant.runtime.device.fork import check_process
 from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, NoDeviceError
 from clquant.runtime.memory.headroom import FOR_COMPILING, check_room, check_room_to_start
@@ -58,7 +59,7 @@ def list_devices() -> list[cl.Device]:
     -------
     list of pyopencl.Device
         GPUs, then accelerators, then CPUs, then simulators; more compute units first, the driver's order
-        among equals. Empty where there is no driver.
+        among equals; those that `clquant devices --check` found unfit after all others. Empty where there is no driver.
 
     Raises
     ------
@@ -78,7 +79,7 @@ def list_devices() -> list[cl.Device]:
             found += [d for d in platform.get_devices() if d.available and d.compiler_available]
         except cl.Error:  # a driver without a device, or a broken one, must not hide the others
             continue
-    return sorted(found, key=_rank)
+    return sorted(found, key=lambda device: (bool(unfit(device)), *_rank(device)))
 
 
 def find_device(spec: str) -> cl.Device:
@@ -192,6 +193,7 @@ def default_queue(device: cl.Device | str | None = None) -> cl.CommandQueue:
     chosen = find_device(device) if isinstance(device, str) else device if device is not None else default_device()
     if not isinstance(chosen, cl.Device):
         raise InvalidType(f"device is a {type(chosen).__name__}; allowed: a pyopencl.Device, a name or None")
+    warn_if_unfit(chosen)
     key = chosen.int_ptr
     leases: dict[int, _Lease] = _per_thread.__dict__.setdefault("leases", {})
     if key not in leases:

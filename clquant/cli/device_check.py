@@ -1,0 +1,119 @@
+"""`clquant devices --check`: golden jobs on each device, each in a process of its own, which may crash or hang."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+from clquant import check, runtime
+from clquant.cli import streams
+from clquant.cli.table import Table
+from clquant.runtime import InvalidArgument
+from clquant.runtime.device import fitness
+
+SECONDS = 600
+PORTABLE = "CLQUANT_VARIANT=portable"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check all devices, or one; 1 if any is unfit.
+
+    Parameters
+    ----------
+    args : Namespace
+        With `json`, `only` and `in_process`.
+
+    Raises
+    ------
+    InvalidArgument
+        If there is no device of that number.
+    NoDeviceError
+        If there is no device at all.
+    """
+    there = runtime.list_devices()
+    if not there:
+        runtime.default_device()  # says how to get one
+    if args.only is not None and not 0 <= args.only < len(there):
+        raise InvalidArgument(f"--only is {args.only}; allowed: a device's number, 0 to {len(there) - 1}")
+    if args.in_process:
+        outcomes = [check.check(runtime.default_queue(there[args.only]), name) for name in check.JOBS]
+        streams.write_text(json.dumps([dataclasses.asdict(outcome) for outcome in outcomes]) + "\n")
+        return 0
+    machine = check.machine()
+    reports = [_report(n, device) for n, device in enumerate(there) if args.only in (None, n)]
+    for report in reports:  # when all are done, as it changes the devices' numbers
+        if report["jobs"] or report["unfit"]:
+            fitness.note(there[report["number"]], report["unfit"])
+    if args.json:
+        streams.write_text(json.dumps({"machine": machine, "devices": reports}, indent=1) + "\n")
+    else:
+        streams.write_text("\n".join(f"{name}: {value}" for name, value in machine.items()) + "\n\n")
+        streams.write_text("\n".join(_table(report).text() for report in reports))
+    return 1 if any(report["unfit"] for report in reports) else 0
+
+
+def _report(number: int, device: Any) -> dict[str, Any]:
+    """What came of one device's jobs, which is kept for those who use it later."""
+    report: dict[str, Any] = {
+        "number": number,
+        "device": runtime.describe(device),
+        "driver": device.driver_version.strip(),
+        "version": device.version.strip(),
+        "limits": dataclasses.asdict(runtime.Limits.of(device)),
+        "jobs": [],
+        "unfit": "",
+    }
+    if runtime.Limits.of(device).is_simulator:
+        report["note"] = "a simulator: left out, as a job takes it minutes"
+        return report
+    report["jobs"], failed = _outcomes(number, {})
+    if failed:
+        jobs, still = _outcomes(number, {"CLQUANT_VARIANT": "portable"})
+        around = f"{PORTABLE} gives right results" if jobs and not still else "use another device, or another driver"
+        report["unfit"] = f"{failed}; {around}"
+    return report
+
+
+def _outcomes(number: int, environment: dict[str, str]) -> tuple[list[dict[str, Any]], str]:
+    """The outcomes of all jobs in a process of their own, and what is wrong with them."""
+    command = [sys.executable, "-m", "clquant", "devices", "--check", "--in-process", "--only", str(number)]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, timeout=SECONDS, check=False, env={**os.environ, **environment}
+        )
+    except subprocess.TimeoutExpired:
+        return [], f"its jobs were not done after {SECONDS} s"
+    try:
+        jobs: list[dict[str, Any]] = json.loads(done.stdout)
+    except ValueError:
+        how = f"ended with {done.returncode}"
+        if done.returncode < 0:
+            how = f"was ended by {signal.Signals(-done.returncode).name}"
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        return [], f"its process {how}" + (f" ({said[-1][:200]})" if said else "")
+    wrong = [f"{job['job']} {job['error'].splitlines()[0][:200]}" for job in jobs if not job["right"]]
+    return jobs, ", ".join(wrong)
+
+
+def _table(report: dict[str, Any]) -> Table:
+    verdict = report.get("note") or (f"UNFIT: {report['unfit']}" if report["unfit"] else "fit")
+    table = Table(
+        f"{report['number']}: {report['device']}, driver {report['driver']}, {report['version']}",
+        {"job": "job", "hash": "hash", "first": "first, ms", "again": "again, ms", "outcome": "outcome"},
+        verdict,
+    )
+    for job in report["jobs"]:
+        table.add(
+            job=job["job"],
+            hash=job["digest"][:16],
+            first=round(job["first_ms"], 1),
+            again=round(job["again_ms"], 1),
+            outcome="right" if job["right"] else job["error"].splitlines()[0],
+        )
+    return table

@@ -1,0 +1,105 @@
+"""Devices that failed a golden job (`clquant devices --check`), by name and driver: none is used in silence."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import tempfile
+import threading
+import warnings
+
+import pyopencl as cl
+
+from clquant.runtime.program.caches import read_regular
+from clquant.runtime.program.programs import cache_folder
+
+FILE = "unfit.json"
+_MOST_BYTES = 1 << 20
+
+_lock = threading.Lock()
+_found: dict[str, str] | None = None
+_warned: set[str] = set()
+
+
+def _key(device: cl.Device) -> str:
+    return f"{device.platform.name.strip()}: {device.name.strip()}, driver {device.driver_version.strip()}"
+
+
+def _path() -> pathlib.Path | None:
+    folder = cache_folder()
+    return None if folder is None else folder / FILE
+
+
+def _read() -> dict[str, str]:
+    """What is wrong with which device; read once in a process."""
+    global _found
+    with _lock:
+        if _found is None:
+            _found, path = {}, _path()
+            with contextlib.suppress(OSError, ValueError, RecursionError):  # then nothing is known
+                content = json.loads(b"{}" if path is None else read_regular(path, _MOST_BYTES))
+                if isinstance(content, dict):
+                    _found = {str(name): str(what) for name, what in content.items()}
+        return _found
+
+
+def unfit(device: cl.Device) -> str:
+    """What a device did wrong when it was last checked, with the way around; empty if nothing is known.
+
+    Parameters
+    ----------
+    device : pyopencl.Device
+    """
+    found = _read()
+    return found.get(_key(device), "") if found else ""
+
+
+def warn_if_unfit(device: cl.Device) -> None:
+    """Say once in a process that a device computes wrongly.
+
+    Parameters
+    ----------
+    device : pyopencl.Device
+    """
+    what = unfit(device)
+    if what and _key(device) not in _warned:
+        _warned.add(_key(device))
+        warnings.warn(f"{_key(device)} is unfit: {what} (clquant devices --check)", RuntimeWarning, stacklevel=3)
+
+
+def note(device: cl.Device, what: str) -> None:
+    """Keep what a check of a device found, for this driver.
+
+    Parameters
+    ----------
+    device : pyopencl.Device
+    what : str
+        Empty where it is fit.
+    """
+    global _found
+    found, path = {**_read()}, _path()
+    if found.get(_key(device), "") == what:
+        return
+    found.pop(_key(device), None)
+    if what:
+        found[_key(device)] = what
+    with _lock:
+        _found = found
+    if path is None:
+        return
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(found, file, indent=1, sort_keys=True)
+        os.replace(temporary, path)
+
+
+def forget() -> None:
+    """Read the file anew when it is asked for next."""
+    global _found
+    with _lock:
+        _found = None
+        _warned.clear()
