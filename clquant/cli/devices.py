@@ -48,6 +48,8 @@ def run(args: argparse.Namespace) -> int:
             raise
         # A person who asks what there is has just named something that is not.
         note = f"No default: {_wanted()} names none of these."
+    notes = [f"{n}: {remark}." for n, device in enumerate(there) for remark in runtime.remarks(device)]
+    note = "\n".join([*notes, *([note] if note else [])])
     table = Table(
         "OpenCL devices, best first; * is used by default",
         {

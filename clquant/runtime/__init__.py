@@ -10,6 +10,7 @@ from clquant.runtime.device.discovery import (
     find_device,
     list_devices,
     profiling_queue,
+    remarks,
     sibling_queue,
 )
 from clquant.runtime.device.limits import Limits
@@ -102,6 +103,7 @@ __all__ = [
     "profile",
     "profiling_queue",
     "release_memory",
+    "remarks",
     "reports_memory",
     "seed_key",
     "sibling_queue",

@@ -40,11 +40,25 @@ def test_built_ins_of_512_bit_vectors_work_on_every_device() -> None:
 def test_each_device_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
     monkeypatch.setattr(pocl, "_outcomes", {})
-    monkeypatch.setattr(pocl, "_replace_name", lambda device: bool(looked.append(device.int_ptr)))
+    monkeypatch.setattr(pocl, "_replace_name", lambda device: looked.append(device.int_ptr) or "")
     devices = [device for device in runtime.list_devices() if device.platform.name == pocl.PLATFORM]
     for _ in range(3):
         assert not any(pocl.name_unknown_processor(device) for device in devices)
     assert sorted(looked) == sorted(device.int_ptr for device in devices)
+
+
+def test_naming_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pocl, "_outcomes", {})
+    monkeypatch.setattr(pocl, "_replace_name", lambda _: "haswell")
+    devices = [device for device in runtime.list_devices() if device.platform.name == pocl.PLATFORM]
+    named = f"to compile for haswell ({pocl.CPU_VARIABLE}=off leaves that)"
+    assert all(any(named in remark for remark in runtime.remarks(device)) for device in devices)
+    monkeypatch.setenv(pocl.CPU_VARIABLE, "off")
+    assert not any(pocl.name_unknown_processor(device) for device in devices)
+    assert not any(named in remark for device in devices for remark in runtime.remarks(device))
+    monkeypatch.setenv(pocl.CPU_VARIABLE, "znver9")
+    with pytest.raises(runtime.InvalidArgument, match="CLQUANT_POCL_CPU='znver9'; allowed: 'off', or not set"):
+        pocl.name_unknown_processor(devices[0])
 
 
 def built(source: str) -> int:

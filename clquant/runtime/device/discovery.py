@@ -11,16 +11,18 @@ import pyopencl as cl
 
 from clquant.runtime.device.fitness import unfit, warn_if_unfit
 from clquant.runtime.device.fork import check_process
+from clquant.runtime.device.vendors import registered
 from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, NoDeviceError
 from clquant.runtime.memory.headroom import FOR_COMPILING, check_room, check_room_to_start
+from clquant.runtime.program import pocl
 from clquant.runtime.program.caches import avoid_unwritable_caches
 
 DEVICE_VARIABLE = "CLQUANT_DEVICE"
 
 HOW_TO_GET_A_DRIVER = (
-    "Install one: `pip install pyopencl[pocl]` runs on any x86-64 CPU under Linux, PoCL as a package of the system "
-    "(Debian: pocl-opencl-icd, conda-forge: pocl) on others; GPUs need their vendor's OpenCL driver (Debian: "
-    "intel-opencl-icd, mesa-opencl-icd, nvidia-opencl-icd)."
+    "Install one: `pip install pyopencl[pocl]` runs on any x86-64 CPU under Linux, `pip install clquant[intel]` there "
+    "and under Windows, PoCL as a package of the system (Debian: pocl-opencl-icd, conda-forge: pocl) on others; GPUs "
+    "need their vendor's OpenCL driver (Debian: intel-opencl-icd, mesa-opencl-icd, nvidia-opencl-icd)."
 )
 
 _lock = threading.Lock()
@@ -71,7 +73,8 @@ def list_devices() -> list[cl.Device]:
     check_room_to_start()
     found: list[cl.Device] = []
     try:
-        platforms = cl.get_platforms()
+        with registered():
+            platforms = cl.get_platforms()
     except cl.Error:  # the ICD loader reports "no platform" as an error
         return found
     for platform in platforms:
@@ -134,6 +137,25 @@ def describe(device: cl.Device) -> str:
     return f"{device.platform.name.strip()}: {device.name.strip()}"
 
 
+def remarks(device: cl.Device) -> list[str]:
+    """What a person should know of a device before using it: what this library changed about it, what it did wrong.
+
+    Parameters
+    ----------
+    device : pyopencl.Device
+    """
+    said = []
+    name = pocl.name_unknown_processor(device)
+    if name:
+        said.append(
+            f"PoCL's compiler does not know this processor; it is told in PoCL's memory to compile for {name} "
+            f"({pocl.CPU_VARIABLE}={pocl.OFF} leaves that)"
+        )
+    if unfit(device):
+        said.append(f"unfit: {unfit(device)} (clquant devices --check)")
+    return said
+
+
 def default_device() -> cl.Device:
     """The device used when nothing names one.
 
@@ -153,12 +175,12 @@ def default_device() -> cl.Device:
     check_process()
     if os.environ.get(DEVICE_VARIABLE):
         return find_device(os.environ[DEVICE_VARIABLE])
+    devices = list_devices()
     if os.environ.get("PYOPENCL_CTX"):
         try:
             return cl.create_some_context(interactive=False).devices[0]
         except Exception as error:  # pyopencl raises bare RuntimeError and IndexError here
             raise NoDeviceError(f"PYOPENCL_CTX={os.environ['PYOPENCL_CTX']!r} names no device: {error}") from error
-    devices = list_devices()
     if not devices:
         raise NoDeviceError(no_device_message("none at all"))
     return devices[0]

@@ -16,11 +16,16 @@ from __future__ import annotations
 
 import bisect
 import ctypes
+import os
 import pathlib
 import sys
 
 import pyopencl as cl
 
+from clquant.runtime.errors import InvalidArgument, text_of
+
+CPU_VARIABLE = "CLQUANT_POCL_CPU"
+OFF = "off"
 PLATFORM = "Portable Computing Language"
 SHORT_HEADER = "common/pocl.h"
 WITHOUT_LONG_HEADER = "-D_OPENCL_H_"
@@ -37,8 +42,8 @@ _NAMES: tuple[tuple[frozenset[str], ctypes.Array[ctypes.c_char]], ...] = (
     (_AVX2, ctypes.create_string_buffer(b"haswell")),
     (frozenset(), ctypes.create_string_buffer(b"x86-64")),
 )
-# By device: whether its name was replaced. Each is looked at once.
-_outcomes: dict[int, bool] = {}
+# By device: what its name was replaced by, or nothing. Each is looked at once.
+_outcomes: dict[int, str] = {}
 
 
 def takes_short_header(device: cl.Device) -> bool:
@@ -51,10 +56,11 @@ def takes_short_header(device: cl.Device) -> bool:
     return device.platform.name == PLATFORM
 
 
-def name_unknown_processor(device: cl.Device) -> bool:
+def name_unknown_processor(device: cl.Device) -> str:
     """Give a PoCL device whose processor LLVM does not know a name that its clang accepts and its library has.
 
-    Does nothing on other platforms, other systems than Linux on x86-64, and processors that LLVM knows.
+    Does nothing on other platforms, other systems than Linux on x86-64, and processors that LLVM knows, nor with
+    ``CLQUANT_POCL_CPU=off``.
 
     Parameters
     ----------
@@ -62,28 +68,36 @@ def name_unknown_processor(device: cl.Device) -> bool:
 
     Returns
     -------
-    bool
-        Whether a name was replaced, at this call or before.
+    str
+        The name that was put in, at this call or before; empty where none was.
+
+    Raises
+    ------
+    InvalidArgument
+        If `CLQUANT_POCL_CPU` is neither empty nor ``off``.
     """
-    if sys.platform != "linux" or device.platform.name != PLATFORM:
-        return False
+    switch = os.environ.get(CPU_VARIABLE, "")
+    if switch not in ("", OFF):
+        raise InvalidArgument(f"{CPU_VARIABLE}={text_of(switch)}; allowed: {OFF!r}, or not set")
+    if switch == OFF or sys.platform != "linux" or device.platform.name != PLATFORM:
+        return ""
     if device.int_ptr not in _outcomes:
         _outcomes[device.int_ptr] = _replace_name(device)
     return _outcomes[device.int_ptr]
 
 
-def _replace_name(device: cl.Device) -> bool:
+def _replace_name(device: cl.Device) -> str:
     try:
         flags, readable = _processor_flags(), _readable_ranges()
     except OSError:
-        return False
+        return ""
     wrong = (_UNKNOWN, _PERHAPS_LATER) if flags >= _AVX512 else (_UNKNOWN,)
     field = _cpu_name_field(device.int_ptr, readable, wrong)
     if field is None:
-        return False
+        return ""
     name = next(name for needed, name in _NAMES if flags >= needed)
     ctypes.c_uint64.from_address(field).value = ctypes.addressof(name)
-    return True
+    return name.value.decode()
 
 
 def _processor_flags() -> set[str]:
