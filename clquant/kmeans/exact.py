@@ -81,14 +81,16 @@ def _run_costs(passed: Int) -> tuple[Int, Int]:
 def _best_runs(cost: Int, k: int) -> list[int]:
     """Where k runs of the least total cost begin and end: k + 1 ascending places."""
     n = len(cost) - 1
-    never = cost[0, 0]
-    least = cost[0]
+    by_end = np.ascontiguousarray(cost.T)  # where runs begin is compared side by side
+    least = cost[0].copy()
     begins = np.zeros((k, n + 1), np.int64)
     for run in range(1, k):
+        # Of levels before place j, j > run, this run is the last one: it begins behind as many levels as runs before.
         # Sums stay below 2^63: the impossible is half of that, and the best entry costs a quarter of 2^39 2^24 at most.
-        totals = least[:, None] + cost
-        begins[run] = totals.argmin(axis=0)
-        least = np.minimum(totals.min(axis=0), never)
+        totals = by_end[run + 1 :, run:] + least[run:]
+        chosen = totals.argmin(axis=1)
+        begins[run, run + 1 :] = chosen + run
+        least[run + 1 :] = totals[np.arange(len(chosen)), chosen]
     ends = [n]
     for run in range(k - 1, -1, -1):
         ends.append(int(begins[run, ends[-1]]))
