@@ -55,7 +55,7 @@ class Bins:
         self._scope = scope
         self._cells = cells
         self.size = cells * CELL_BINS
-        self._program = session.program("histogram/counting.cl", CELL_BINS=CELL_BINS, CUBES=int(cubes))
+        self._program = session.program("histogram/bins.cl", CELL_BINS=CELL_BINS, CUBES=int(cubes))
         notes = scope.zeros_left(KEPT_BYTES)
         self.notes: Buffer = scope.zeros(KEPT_BYTES) if notes is None else notes
         left = scope.zeros_left(4 * self.size)

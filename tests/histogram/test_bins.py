@@ -35,7 +35,7 @@ def test_occupied_bins_are_counted_and_collected(queue, rng, cubes, group, room)
     starts = np.searchsorted(codes, CELL_BINS * np.arange(CELLS + 1)).astype(np.uint32)
 
     session = runtime.open_session(queue)
-    program = session.program("histogram/counting.cl", CELL_BINS=CELL_BINS, CUBES=cubes)
+    program = session.program("histogram/bins.cl", CELL_BINS=CELL_BINS, CUBES=cubes)
     count, collect = (program.kernel(f"{verb}_occupied") for verb in ("count", "collect"))
     group = min(session.work_group_size(count, group), session.work_group_size(collect, group))
     with session.scope() as scope:
