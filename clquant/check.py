@@ -76,7 +76,8 @@ def _spatial(queue: CommandQueue) -> Arrays:
 
 
 def _vq(queue: CommandQueue) -> Arrays:
-    codec = clquant.VQCodec(16, queue=queue).fit(picture(48, 64, 1))
+    codec = clquant.VQCodec(16, queue=queue)
+    codec.codebook_ = picture(64, 4, 1).reshape(16, 4, 4)
     return {"decoded": codec.decode(codec.encode(picture(50, 61, 1)), shape=(50, 61))}
 
 
