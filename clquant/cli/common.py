@@ -169,11 +169,12 @@ def print_records(args: argparse.Namespace) -> None:
     """Print what `say` and `record_failures` have kept, if ``--json`` was given."""
     if hasattr(args, "records"):
         # Infinite figures, as the PSNR of equal pictures, are null: JSON has no such numbers.
-        finite = {name: [_finite(record) for record in records] for name, records in args.records.items()}
-        streams.write_text(json.dumps(finite, indent=2, allow_nan=False) + "\n")
+        all_finite = {name: [finite(record) for record in records] for name, records in args.records.items()}
+        streams.write_text(json.dumps(all_finite, indent=2, allow_nan=False) + "\n")
 
 
-def _finite(record: dict[str, Any]) -> dict[str, Any]:
+def finite(record: dict[str, Any]) -> dict[str, Any]:
+    """A record that JSON has: what is infinite or no number becomes None."""
     return {n: None if isinstance(v, float) and not math.isfinite(v) else v for n, v in record.items()}
 
 

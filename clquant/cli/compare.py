@@ -16,8 +16,10 @@ import PIL.ImageDraw
 import PIL.ImageFont
 
 from clquant import quality
-from clquant.cli import common, inputs, palette_options
-from clquant.cli.outputs import STDOUT, Outputs, picture_bytes
+from clquant.cli import batch, common, inputs, palette_options
+from clquant.cli.inputs import Source
+from clquant.cli.loading import Loaded, load
+from clquant.cli.outputs import STDOUT, Outputs, named, not_there, picture_bytes
 from clquant.cli.table import Table
 from clquant.color.indexed import format_of
 from clquant.dithering.registry import DEFAULT, dither_names
@@ -59,7 +61,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     common.add_inputs(parser)
     common.add_output(parser, "a picture format", "IN-compare.png beside each input")
-    parser.add_argument("-k", "--colors", type=int, default=16, metavar="K", help="colours, 2 to 256 (default: 16)")
+    common.add_batch(parser, ", {colors} is K")
+    parser.add_argument(
+        "-k", "--colors", "--n-colors", type=int, default=16, metavar="K", help="colours, 2 to 256 (default: 16)"
+    )
     parser.add_argument(
         "--dither",
         nargs="?",
@@ -69,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"of our methods, one of: {', '.join(dither_names())}; Pillow and libimagequant then dither their way",
     )
     parser.add_argument("--crop", type=int, metavar="SIDE", help="show only the middle SIDE x SIDE pixels of each")
-    parser.add_argument("--seed", type=int, default=0, help="seed of what is random (default: 0)")
+    parser.add_argument("--seed", "--random-state", type=int, default=0, help="seed of what is random (default: 0)")
     common.add_device(parser)
 
 
@@ -80,16 +85,36 @@ def run(args: argparse.Namespace) -> int:
     if args.crop is not None and args.crop < 16:
         raise InvalidArgument(f"--crop is {args.crop}; allowed: 16 or more")
     sources = inputs.expand(args.inputs)
-    places = Outputs(sources)
-    targets = places.each(args.output, lambda source: f"{source.stem}-compare.png")
-    kinds = [_kind(target) for target in targets]
+    name = named(args.name, lambda source: f"{source.stem}-compare.png", colors=args.colors)
+    sources = inputs.without_own_results(sources, name, args.output)
+    places = Outputs(sources, force=args.force)
+    targets = places.each(args.output, name)
+    for target in targets:
+        _kind(target)
+    pairs = not_there(args, sources, targets)
+    if not pairs:
+        return 0
     queue = common.open_queue(args)
-    for source, target, kind in zip(sources, targets, kinds, strict=True):
-        original = _rgb(inputs.read_picture(source))
+
+    def work(number: int, source: Source, loaded: Loaded) -> batch.Finish:
+        target = str(pairs[number][1])
+        original = _rgb(loaded.pixels)
         entries = _entries(args, queue, original)
-        places.write(target, picture_bytes(_sheet(original, entries, args.crop), kind, target))
-        common.say(args, _table(source.relative.name, args.colors, original, entries).text())
-    return 0
+        data = picture_bytes(_sheet(original, entries, args.crop), _kind(target), target)
+
+        def finish() -> None:
+            places.write(target, data)
+            common.say(
+                args,
+                _table(source.relative.name, args.colors, original, entries).text(),
+                input=source.path,
+                output=target,
+                methods={entry.name: common.finite(entry.figures) for entry in entries},
+            )
+
+        return finish
+
+    return batch.run(args, [source for source, _ in pairs], load, work)
 
 
 def _kind(target: str) -> str:

@@ -65,7 +65,7 @@ class Loaded:
         return kept
 
 
-def load(source: Source, keep_profile: bool = False) -> Loaded:
+def load(source: Source, keep_profile: bool = False, data: bytes | None = None) -> Loaded:
     """An input's picture with what goes with it.
 
     Parameters
@@ -73,13 +73,16 @@ def load(source: Source, keep_profile: bool = False) -> Loaded:
     source : Source
     keep_profile : bool
         Whether pixels stay in the colours of the file's ICC profile, instead of sRGB.
+    data : bytes, optional
+        What standard input gave, if it was read before.
 
     Raises
     ------
     FileError, InvalidArgument, InvalidType
         If it cannot be read, naming it.
     """
-    data = streams.read() if source.piped else None
+    if source.piped and data is None:
+        data = streams.read()
     with picture_files.opened(source.path if data is None else data, source.shown) as (image, _):
         profile = image.info.pop("icc_profile", None) if keep_profile else None
         frames, dpi, format = moving.about_opened(image).count, _dpi(image), image.format

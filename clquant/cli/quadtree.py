@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import pathlib
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +14,11 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import KMeansPalette
-from clquant.cli import common, inputs
+from clquant.cli import batch, common, inputs
 from clquant.cli.inputs import Source
-from clquant.cli.outputs import STDOUT, Outputs, picture_bytes, shown
+from clquant.cli.loading import Loaded, load
+from clquant.cli.outputs import STDOUT, Outputs, named, not_there, picture_bytes, shown
 from clquant.color.formats.gif import MAX_COLORS
-from clquant.images import decode
 from clquant.images.folders import PICTURE_SUFFIXES
 from clquant.palette import animation
 from clquant.quadtree import Quadtree, QuadtreeBuilder, files
@@ -44,12 +46,14 @@ EPILOG = """examples:
   clquant quadtree photo.jpg --gif -o levels.gif      one frame a level, root first
   clquant quadtree photo.jpg --threshold 20 --save photo.clqt
   clquant quadtree photo.clqt -o again.png            a saved tree is an input too
+  clquant quadtree photo.jpg -o leaves.geojson        the leaves as features, y up
   clquant quadtree photos/ -o out/
 
 A region is a leaf when the standard deviation of each channel is at most the threshold (see --criterion).
 The same picture and options give the same tree on every device."""
 
 SUFFIXES = PICTURE_SUFFIXES | {".clqt"}
+GEOJSON = "GEOJSON"  # y up, means as numbers
 FORMATS = {
     ".png": "PNG",
     ".gif": "GIF",
@@ -59,6 +63,7 @@ FORMATS = {
     ".webp": "WEBP",
     ".jpg": "JPEG",
     ".jpeg": "JPEG",
+    ".geojson": GEOJSON,
 }
 
 
@@ -67,6 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     common.add_inputs(parser, "picture or tree (.clqt)")
     common.add_output(parser, ", ".join(FORMATS), "IN-quadtree.png (.gif with --gif) beside each input")
+    common.add_batch(parser, "")
     parser.add_argument(
         "-t", "--threshold", type=float, metavar="T", help=f"gray levels, 0 to 255 (default: {BUILT['threshold']})"
     )
@@ -94,27 +100,72 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Decompose every input."""
     sources = inputs.expand(args.inputs, SUFFIXES)
-    places = Outputs(sources)
     kinds = {".gif": "GIF"} if args.gif else FORMATS
     suffix = "gif" if args.gif else "png"
-    targets = places.each(args.output, lambda source: f"{source.stem}-quadtree.{suffix}", suffixes=kinds)
-    trees: list[str | None] = [None] * len(sources)
+    name = named(args.name, lambda source: f"{source.stem}-quadtree.{suffix}")
+    sources = inputs.without_own_results(sources, name, args.output)
+    places = Outputs(sources, force=args.force)
+    targets = places.each(args.output, name, suffixes=kinds)
+    trees: dict[Source, str] = {}
     if args.save is not None:
-        trees[:] = places.each(args.save, lambda source: f"{source.stem}.clqt", "--save", (".clqt",))
-        if STDOUT in trees:
+        saved = places.each(args.save, lambda source: f"{source.stem}.clqt", "--save", (".clqt",))
+        if STDOUT in saved:
             raise InvalidArgument("--save is '-'; allowed: a file whose name ends in .clqt, or a folder")
+        trees = dict(zip(sources, saved, strict=True))
     if all(_is_tree(source) for source in sources):
         _refuse_building(args)
+    pairs = not_there(args, sources, targets)
+    if not pairs:
+        return 0
     builder = QuadtreeBuilder(**common.chosen(args, BUILT), method="top-down", queue=common.open_queue(args))
-    for source, target, tree_target in zip(sources, targets, trees, strict=True):
-        begin = time.perf_counter()
-        tree = _tree(source, builder, args)
-        places.write(target, _animation(tree, args) if args.gif else _picture(tree, args, target))
+
+    def work(number: int, source: Source, found: Quadtree | Loaded) -> batch.Finish:
+        return _one(args, builder, places, str(pairs[number][1]), trees.get(source), source, found)
+
+    return batch.run(args, [source for source, _ in pairs], partial(_read, args), work)
+
+
+def _read(args: argparse.Namespace, source: Source) -> Quadtree | Loaded:
+    """A saved tree as it is, and a picture; standard input may hold either."""
+    data = inputs.read_bytes(source) if source.piped or _is_tree(source) else b""
+    if _is_tree(source) or data.startswith(files.MAGIC):
+        if source.piped:
+            _refuse_building(args)
+        with inputs.named(source):
+            return Quadtree.from_bytes(data, max_pixels=args.max_pixels)
+    loaded = load(source, data=data or None)
+    if loaded.frames > 1:
+        common.note(args, f"{source.relative}: the first of {loaded.frames} frames; trees are of one picture")
+    return loaded
+
+
+def _one(
+    args: argparse.Namespace,
+    builder: QuadtreeBuilder,
+    places: Outputs,
+    target: str,
+    tree_target: str | None,
+    source: Source,
+    found: Quadtree | Loaded,
+) -> batch.Finish:
+    begin = time.perf_counter()
+    if isinstance(found, Quadtree):
+        tree = found
+    else:
+        pixels = found.pixels[:, :, 0] if found.pixels.shape[2] == 1 else found.pixels
+        with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
+            tree = builder.build(pixels, progress=progress)
+    data = _animation(tree, args) if args.gif else _drawn(tree, args, target)
+    figures = tree.compression() if common.is_reported(args) else {}
+
+    def finish() -> None:
+        places.write(target, data)
         if tree_target is not None:
             places.write(tree_target, tree.to_bytes())
-        if not args.quiet:  # what is said takes time to find out
-            common.say(args, _summary(source, target, tree, time.perf_counter() - begin))
-    return 0
+        if figures:
+            _report(args, source, target, tree, figures, time.perf_counter() - begin)
+
+    return finish
 
 
 def _refuse_building(args: argparse.Namespace) -> None:
@@ -126,25 +177,15 @@ def _is_tree(source: Source) -> bool:
     return source.path.lower().endswith(".clqt")
 
 
-def _tree(source: Source, builder: QuadtreeBuilder, args: argparse.Namespace) -> Quadtree:
-    """A saved tree as it is, and that of a picture; standard input may hold either."""
-    data = inputs.read_bytes(source) if source.piped or _is_tree(source) else b""
-    if _is_tree(source) or data.startswith(files.MAGIC):
-        if source.piped:
-            _refuse_building(args)
-        with inputs.named(source):
-            return Quadtree.from_bytes(data, max_pixels=args.max_pixels)
-    picture = decode.from_bytes(data, source.shown) if source.piped else inputs.read_picture(source)
-    with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
-        return builder.build(picture, progress=progress)
-
-
 def _drawable(picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     known = picture.ndim == 2 or picture.shape[2] in (3, 4)
     return picture if known else as_rgb(picture)
 
 
-def _picture(tree: Quadtree, args: argparse.Namespace, target: str) -> bytes:
+def _drawn(tree: Quadtree, args: argparse.Namespace, target: str) -> bytes:
+    """A tree as a picture, or its leaves as features."""
+    if FORMATS.get(pathlib.PurePath(target).suffix.lower()) == GEOJSON:
+        return json.dumps(tree.to_geojson(y_up=True, flat=True)).encode()
     image = PIL.Image.fromarray(tree.outline() if args.outline else _drawable(tree.render()))
     kind = FORMATS.get(pathlib.PurePath(target).suffix.lower(), "PNG")
     if kind in ("JPEG", "BMP") and image.mode == "RGBA":
@@ -163,11 +204,23 @@ def _animation(tree: Quadtree, args: argparse.Namespace) -> bytes:
     return animation.gif_bytes(animation.quantize_frames(learner, pictures, shared=False), delay_ms=delays)
 
 
-def _summary(source: Source, target: str, tree: Quadtree, seconds: float) -> str:
-    figures = tree.compression()
+def _report(
+    args: argparse.Namespace, source: Source, target: str, tree: Quadtree, figures: dict[str, Any], seconds: float
+) -> None:
     quality = f", PSNR {figures['psnr']:.2f} dB" if "psnr" in figures else ""
+    if quality and pathlib.PurePath(target).suffix.lower() in (".jpg", ".jpeg"):
+        quality += " before this format's losses"
     count = "1 leaf" if len(tree) == 1 else f"{len(tree)} leaves"
-    return (
+    common.say(
+        args,
         f"{source.relative} -> {shown(target)}: {tree.width}x{tree.height}, {count}, "
-        f"{figures['pixels_per_leaf']:.1f} pixels a leaf{quality}, {seconds:.2f} s"
+        f"{figures['pixels_per_leaf']:.1f} pixels a leaf{quality}, {seconds:.2f} s",
+        input=source.path,
+        output=target,
+        width=tree.width,
+        height=tree.height,
+        leaves=len(tree),
+        pixels_per_leaf=float(figures["pixels_per_leaf"]),
+        psnr=figures.get("psnr"),
+        seconds=seconds,
     )

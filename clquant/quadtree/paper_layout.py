@@ -1,8 +1,7 @@
-"""A tree's nodes in other layouts: the paper's complete array, GeoJSON features."""
+"""A tree's nodes in the paper's complete array."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -116,17 +115,3 @@ def complete_array(levels: Levels, channels: int) -> npt.NDArray[np.void]:
         at = (4**depth - 1) // 3 + paper_positions(*level.kinds.shape)
         nodes["kind"][at], nodes["mean"][at], nodes["deviation"][at] = level.kinds, level.means, level.deviations
     return nodes
-
-
-def features(leaves: npt.NDArray[np.void], height: int, width: int) -> Iterator[dict[str, Any]]:
-    """The leaves as GeoJSON features, clipped to the picture (see `Quadtree.records`)."""
-    places = leaves[["x", "y", "size"]].tolist()
-    means = leaves["mean"].reshape(len(leaves), -1).tolist()
-    for (x, y, size), mean in zip(places, means, strict=True):
-        right, bottom = min(x + size, width), min(y + size, height)
-        ring = [[x, y], [right, y], [right, bottom], [x, bottom], [x, y]]
-        yield {
-            "type": "Feature",
-            "geometry": {"type": "Polygon", "coordinates": [ring]},
-            "properties": {"size": size, "mean": mean},
-        }

@@ -13,7 +13,7 @@ import PIL.Image
 
 from clquant import images, params
 from clquant.images.files import PathLike, read_bytes, write_bytes
-from clquant.quadtree import figures, files, paper_layout, render
+from clquant.quadtree import figures, files, geojson, paper_layout, render
 from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.geometry import MAX_CHANNELS, Integers, morton, node_pixels, root_level
 from clquant.quadtree.leaf_list import LeafList
@@ -362,20 +362,40 @@ class Quadtree:
 
     # --- other forms ------------------------------------------------------------------------------------------------
 
-    def records(self) -> Iterator[dict[str, Any]]:
+    def records(
+        self, transform: Sequence[float] | None = None, *, y_up: bool = False, flat: bool = False
+    ) -> Iterator[dict[str, Any]]:
         """The leaves as GeoJSON features, in Morton order.
+
+        Parameters
+        ----------
+        transform : sequence of 6 numbers, or `affine.Affine`, optional
+            From pixels (x to the right, y down) to a map: (a, b, c, d, e, f) of ``a x + b y + c``, ``d x + e y + f``.
+        y_up : bool
+            Without a transform: whether y is counted from the picture's lower edge up.
+        flat : bool
+            Whether means are the numbers ``mean_1``, ``mean_2``..., which programs for maps read as fields, instead of
+            the list ``mean``.
 
         Yields
         ------
         dict
-            A ``Feature`` whose ``Polygon`` is the leaf's part of the picture in pixels (x to the right, y down, corners
-            of pixels at whole numbers), with the properties `size` and `mean` (a list).
-        """
-        return paper_layout.features(self._leaves, self.height, self.width)
+            A ``Feature`` whose ``Polygon`` is the leaf's part of the picture, by default in pixels (corners of pixels
+            at whole numbers), with the properties `size` (in pixels) and means.
 
-    def to_geojson(self) -> dict[str, Any]:
-        """All `records` as a GeoJSON ``FeatureCollection``, ready for `json.dumps`."""
-        return {"type": "FeatureCollection", "features": list(self.records())}
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            If the transform is none, or makes areas 0.
+        """
+        affine = geojson.checked_affine(transform, y_up, self.height)
+        return geojson.features(self._leaves, self.height, self.width, affine, params.boolean("flat", flat))
+
+    def to_geojson(
+        self, transform: Sequence[float] | None = None, *, y_up: bool = False, flat: bool = False
+    ) -> dict[str, Any]:
+        """All `records` as a GeoJSON ``FeatureCollection``, ready for `json.dumps`; arguments and errors as there."""
+        return {"type": "FeatureCollection", "features": list(self.records(transform, y_up=y_up, flat=flat))}
 
     def to_bytes(self) -> bytes:
         """The tree in the CLQT format: its structure and the leaves' means."""

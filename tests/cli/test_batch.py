@@ -149,6 +149,22 @@ def test_reports_for_programs(folder, capsys):
     assert json.loads(capsys.readouterr().out)["results"][0]["levels"] == 2
 
 
+def test_leaves_as_features(folder):
+    assert main(["quadtree", "in/a.png", "-o", "leaves.geojson", "-q"]) == 0
+    features = json.loads((folder / "leaves.geojson").read_text())["features"]
+    assert {"size", "mean_1", "mean_2", "mean_3"} == set(features[0]["properties"])
+    assert max(y for feature in features for _, y in feature["geometry"]["coordinates"][0]) == 9
+
+
+@pytest.mark.parametrize("command", ["quadtree", "compare"])
+def test_other_commands_go_on_and_report(folder, command, capsys):
+    assert main([command, "in", "-o", "out", "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert [one["input"] for one in report["results"]] == ["in/a.png", "in/c.png"]
+    assert [one["input"] for one in report["failed"]] == ["in/b.png"]
+    assert names(folder / "out") == [f"a-{command}.png", f"c-{command}.png"]
+
+
 def test_colours_with_their_shares(folder, capsys):
     PIL.Image.fromarray(np.repeat(np.uint8([[[255, 0, 0], [0, 0, 255], [0, 0, 255]]]), 4, axis=0)).save("two.png")
     assert main(["palette", "two.png", "-k", "2", "--stats", "-q"]) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import itertools
 import json
 import math
 import pickle
@@ -15,6 +16,7 @@ import pytest
 from clquant import runtime
 from clquant.quadtree import Quadtree, QuadtreeBuilder
 from clquant.quadtree.levels import FORK, LEAF
+from clquant.runtime import InvalidArgument, InvalidType
 from tests.quadtree.test_builder import METHODS, patches
 
 
@@ -126,6 +128,26 @@ def test_geojson(tree):
         area += (ring[2][0] - ring[0][0]) * (ring[2][1] - ring[0][1])
         assert feature["properties"] == {"size": int(leaf["size"]), "mean": leaf["mean"].tolist()}
     assert area == 53 * 70
+
+
+def test_geojson_for_maps(tree):
+    plain = tree.to_geojson()["features"]
+    up = tree.to_geojson(y_up=True, flat=True)["features"]
+    placed = tree.to_geojson((0.5, 0, 1000, 0, -0.25, 2000))["features"]
+    for one, other, there in zip(plain, up, placed, strict=True):
+        ring, turned, far = (feature["geometry"]["coordinates"][0] for feature in (one, other, there))
+        assert turned == [[x, 53 - y] for x, y in reversed(ring)]
+        assert far == [[1000 + 0.5 * x, 2000 - 0.25 * y] for x, y in reversed(ring)]
+        for way in (ring, turned, far):  # left round
+            assert sum(a[0] * b[1] - b[0] * a[1] for a, b in itertools.pairwise(way)) > 0
+        means = {f"mean_{i}": value for i, value in enumerate(one["properties"]["mean"], 1)}
+        assert other["properties"] == {"size": one["properties"]["size"], **means}
+    assert tree.to_geojson((1, 0, 0, 0, 1, 0, 0, 0, 1))["features"] == plain
+    for wrong in ((1, 2, 3), (1, 0, 0, 2, 0, 0), "abc", (1, 0, 0, 0, float("nan"), 0)):
+        with pytest.raises((InvalidArgument, InvalidType), match="transform"):
+            tree.to_geojson(wrong)
+    with pytest.raises(InvalidArgument, match="y_up is True with a transform"):
+        tree.to_geojson((1, 0, 0, 0, 1, 0), y_up=True)
 
 
 def test_a_tree_is_a_value(tree):
