@@ -15,8 +15,8 @@ from clquant.images import Picture
 from clquant.runtime import Buffer, Scope, Session, philox4x32, seed_key
 
 # Pixels that are learned from in all; of more, tiles are drawn.
-MOST_PIXELS = 1 << 21
-TILE = 128
+MOST_PIXELS = 1 << 20
+TILE = 64
 # Between parts: no kernel reaches farther.
 GAP = 8
 # Shelves have at least this length, where the parts do not fill one.

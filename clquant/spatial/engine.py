@@ -46,7 +46,7 @@ class SpatialPalette(PaletteEngine):
 
     Notes
     -----
-    Of images of more than 2^21 pixels in all, tiles of 128x128 are learned from, drawn by position.
+    Of images of more than 2^20 pixels in all, 256 tiles of 64x64 are learned from, drawn by position.
 
     J. Puzicha, M. Held, J. Ketterer, J. M. Buhmann, D. W. Fellner, "On spatial quantization of color images", IEEE
     Trans. Image Processing 9, 2000; here the assignment is a search, and the start a palette of k-means instead of
