@@ -64,6 +64,22 @@ def _many(pictures: list[Any], **arguments: Any) -> Callable[..., Result]:
     return run
 
 
+def _histograms(picture: Any, most: int) -> Callable[..., Result]:
+    """Palettes of a histogram in two parts, whose counts are so many times those of a picture."""
+
+    def run(queue: runtime.CommandQueue) -> Result:
+        made = clquant.KMeansPalette(24, queue=queue, random_state=7)
+        half = len(picture) // 2
+        parts = [clquant.ColorHistogram.of(part, queue=queue) for part in (picture[half:], picture[:half])]
+        colors, counts = sum(parts[1:], parts[0]).to_arrays()
+        made.fit_histogram(clquant.ColorHistogram(colors, counts * np.uint64(most)))
+        other = clquant.NeuQuantCL(12, queue=queue, random_state=7).fit_histogram(parts[0])
+        kept = {"counts": counts, "inertia": np.float64(made.inertia_)}
+        return {"kmeans": made.palette_.colors, "neuquant": other.palette_.colors, **kept}
+
+    return run
+
+
 def _codec(picture: Any, **arguments: Any) -> Callable[..., Result]:
     def run(queue: runtime.CommandQueue) -> Result:
         codec = clquant.VQCodec(queue=queue, random_state=7, **arguments).fit(picture)
@@ -301,6 +317,8 @@ JOBS = (
     Job("kmeans many", _many([_TINY, photo(20, 20, 1), _FLAT], n_colors=5), True),
     Job("kmeans many 16", _many([_ODD, _TINY, _FLAT], n_colors=16), False),
     Job("kmeans lossless", _palette_engine("KMeansPalette", _FLAT, n_colors=16), True),
+    Job("kmeans histogram", _histograms(_ODD, 1), False),
+    Job("kmeans histogram wide", _histograms(_RGBA_ODD, 2**39 // _RGBA_ODD[..., 0].size), False),
     Job("kmeans frames", _palette_engine("KMeansPalette", _ODD, fit_on=[_ODD, _TINY], n_colors=16), False),
     Job("neuquant 8", _palette_engine("NeuQuantCL", _TINY, n_colors=8, sample_factor=30), True),
     Job("neuquant 32", _palette_engine("NeuQuantCL", _TINY, n_colors=32), False),
