@@ -23,7 +23,7 @@ from clquant.runtime import (
     LocalMemory,
     PreparedLaunch,
     Progress,
-    Reading,
+    Readback,
     Scope,
     Session,
     Variant,
@@ -268,7 +268,7 @@ class Lloyd:
         told = self.grid is None or (progress is not None and progress.wanted)
         batch = self._session.tuned("kmeans.steps_a_wait" if told else "kmeans.steps_a_launch")
         ahead = 0 if self._session.limits.unified_memory else 1
-        states: collections.deque[Reading] = collections.deque()
+        states: collections.deque[Readback] = collections.deque()
         while queued < max_iter or states:
             if queued < max_iter:
                 count = min(batch, max_iter - queued)
@@ -300,8 +300,8 @@ class Lloyd:
         state = self._read_state()
         return lambda: int(state.array()[INERTIA : INERTIA + 2].view(np.uint64)[0])
 
-    def _read_state(self) -> Reading:
-        return Reading(self._session, self.state, STATE_WORDS, np.uint32)
+    def _read_state(self) -> Readback:
+        return Readback(self._session, self.state, STATE_WORDS, np.uint32)
 
 
 class LloydSets:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.images import Picture
-from clquant.runtime import Buffer, Kernel, Program, Progress, Scope, Session, Variant, admitted, seed_key
+from clquant.runtime import Buffer, Kernel, Program, Progress, Scope, Session, Variant, kernel_for_group, seed_key
 
 # The bounds that keep every sum within 32 bits are proved in the kernel file for pictures up to this size.
 MOST_PIXELS = 1 << 14
@@ -118,7 +118,7 @@ class _Batch:
 
         self._group = 1 if variant.name == "lanes" else session.tuned("batch.group")
         for name in ("picture_points", "seed_centers", "lloyd_steps"):
-            _, self._group = admitted(session, self._group, kernel_of(name))
+            _, self._group = kernel_for_group(session, self._group, kernel_of(name))
         self._program = build(self._group)
         groups = min(
             session.tuned("batch.groups_a_unit") * session.limits.compute_units,

@@ -39,7 +39,7 @@ def open_palette(
         return PaletteOnDevice.of(session, scope, palette, space, expected_pixels, metric)
 
     key = _key(session, palette, space, expected_pixels, metric) if len(palette) <= MAX_COLORS else None
-    with runtime.kept(session, key, make, lambda made: made.made_bytes <= MAX_BYTES) as made:
+    with runtime.cached_job(session, key, make, lambda made: made.made_bytes <= MAX_BYTES) as made:
         yield made
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from clquant.runtime import Kernel, LocalMemory, Scope, Session, admitted
+from clquant.runtime import Kernel, LocalMemory, Scope, Session, kernel_for_group
 
 # Bytes per colour of each scratch array.
 REFINE_SCRATCH = (16, 16, 4, 4, 8, 4, 4)
@@ -38,6 +38,6 @@ def refine_form(session: Session, scope: Scope, n_colors: int, map_constants: di
         constants = {"STAGED": int(in_local), "LOCAL": local, **map_constants}
         return session.program("neuquant/refine.cl", **constants).kernel("neuquant_refine")
 
-    kernel, local = admitted(session, session.tuned("neuquant.group"), build)
+    kernel, local = kernel_for_group(session, session.tuned("neuquant.group"), build)
     make = LocalMemory if in_local else scope.empty
     return RefineForm(kernel, local, tuple(make(size * n_colors) for size in REFINE_SCRATCH))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from clquant.color.spaces import Space
 from clquant.neuquant import schedule
 from clquant.neuquant.sampling import POINT_BYTES, WALK, Pixels, Sampler, gray_axis
-from clquant.runtime import Kernel, Progress, Session, admitted
+from clquant.runtime import Kernel, Progress, Session, kernel_for_group
 
 NETWORK_BITS = 4
 SEQUENTIAL_GROUP = 32
@@ -87,4 +87,4 @@ def _sequential_kernel(session: Session, space: Space, n_colors: int) -> tuple[K
         program = session.program("neuquant/sequential.cl", LOCAL=local, **constants)
         return program.kernel("neuquant_sequential")
 
-    return admitted(session, 1 if session.limits.is_cpu else SEQUENTIAL_GROUP, build)
+    return kernel_for_group(session, 1 if session.limits.is_cpu else SEQUENTIAL_GROUP, build)

@@ -15,7 +15,7 @@ from clquant.images import Picture
 from clquant.neuquant import schedule as tables
 from clquant.neuquant.minibatch import FEW_COLORS_STEPS, NODE_BITS, search_shift, whole_nodes
 from clquant.neuquant.sampling import gray_axis
-from clquant.runtime import Buffer, Kernel, LocalMemory, Progress, Scope, Session, Variant, admitted
+from clquant.runtime import Buffer, Kernel, LocalMemory, Progress, Scope, Session, Variant, kernel_for_group
 
 # The bounds that keep sums within 32 bits are proved in the kernel file for pictures up to this size.
 MOST_PIXELS = 1 << 16
@@ -206,7 +206,7 @@ class _Many:
                 "neuquant_many_colors"
             )
 
-        kernel, local = admitted(session, self._group, build)
+        kernel, local = kernel_for_group(session, self._group, build)
         largest = max(p.pixels for p in self._pictures)
         slots = 1 << (2 * min(largest, MAX_DISTINCT + local) - 1).bit_length()
         groups = self._groups(count, 8 * slots)
@@ -237,7 +237,7 @@ class _Many:
             program = session.program(variant.file, LOCAL=local, **variant.constants, **constants)
             return program.kernel("neuquant_many")
 
-        kernel, local = admitted(session, self._group, build)
+        kernel, local = kernel_for_group(session, self._group, build)
         schedule = tables.schedule(n_colors, rules.sample_factor)
         steps = np.array([(s.first, s.batch, s.offset, s.reach) for s in schedule.steps], np.uint32)
         first = np.zeros((n_colors, 4), np.int32)

@@ -9,7 +9,7 @@ import numpy as np
 from clquant.color.spaces import Space
 from clquant.neuquant.refine import REFINE_SCRATCH
 from clquant.neuquant.step import SLAB_WORDS, STEP_VARIANTS
-from clquant.runtime import NVIDIA_FENCE, Buffer, Kernel, LocalMemory, Scope, Session, Variant, admitted
+from clquant.runtime import NVIDIA_FENCE, Buffer, Kernel, LocalMemory, Scope, Session, Variant, kernel_for_group
 
 # Work-items of a group that a device has at least: several share a point.
 LEAST_GROUP = 64
@@ -98,7 +98,7 @@ class Grid:
             program = session.program(GRID.file, LOCAL=local, **constants)
             return program.kernel("neuquant_grid")
 
-        kernel, local = admitted(session, GROUP, build)
+        kernel, local = kernel_for_group(session, GROUP, build)
         points, weights, slabs, pulls, decay = rest
         words = np.zeros(MEETING_WORDS, np.uint32)
         words[0] = GATE

@@ -84,7 +84,7 @@ class Plan:
         def build(group: int) -> runtime.Kernel:
             return self.session.program(file, **constants, GROUP=group).kernel(name)
 
-        return runtime.admitted(self.session, wanted, build)
+        return runtime.kernel_for_group(self.session, wanted, build)
 
     def form(self, variants: Sequence[runtime.Variant]) -> runtime.Variant:
         """The device's form of a kernel of tiles; forms other than the portable one are for the largest, of sums."""

@@ -48,7 +48,7 @@ def open_subtree(
     def make(scope: runtime.Scope) -> Subtree:
         return Subtree(Plan(session, region, channels, criterion), scope, store_low, kept=True)
 
-    with runtime.kept(session, key, make) as subtree:
+    with runtime.cached_job(session, key, make) as subtree:
         idle, subtree.plan.region = subtree.plan.region, region
         try:
             yield subtree

@@ -59,7 +59,7 @@ def upper_launch(
     height, width = shape
     span = upper_span(session.limits, criterion.bands(int(constants["CHANNELS"])))
     upper = {**constants, "ALIGNED": 0, "SPAN": span}  # it reads no pixels: one build for both
-    kernel, group = runtime.admitted(
+    kernel, group = runtime.kernel_for_group(
         session,
         session.tuned("quadtree.upper_group"),
         lambda group: session.program("quadtree/upper.cl", **upper, GROUP=group).kernel("quadtree_upper"),

@@ -29,9 +29,9 @@ from clquant.runtime.errors import (
     StoppedError,
     reports_memory,
 )
-from clquant.runtime.launch import PreparedLaunch, admitted
-from clquant.runtime.memory.job_cache import kept, release_memory
-from clquant.runtime.memory.pages import PAGES
+from clquant.runtime.launch import PreparedLaunch, kernel_for_group
+from clquant.runtime.memory.job_cache import cached_job, release_memory
+from clquant.runtime.memory.pages import HOST_POOL
 from clquant.runtime.memory.pinned import is_page_locked
 from clquant.runtime.memory.scope import Scope
 from clquant.runtime.open_session import open_session
@@ -47,11 +47,11 @@ from clquant.runtime.transfer.copy import Upload
 from clquant.runtime.transfer.gather import gather_ahead
 from clquant.runtime.transfer.host_result import HostResult, array_to_send, empty_pinned
 from clquant.runtime.transfer.overlap import overlap_bands
-from clquant.runtime.transfer.readback import Reading
+from clquant.runtime.transfer.readback import Readback
 
 __all__ = [
+    "HOST_POOL",
     "NVIDIA_FENCE",
-    "PAGES",
     "Array",
     "Buffer",
     "BuildError",
@@ -75,7 +75,7 @@ __all__ = [
     "Program",
     "Progress",
     "ProgressCallback",
-    "Reading",
+    "Readback",
     "Scope",
     "Session",
     "Siblings",
@@ -83,8 +83,8 @@ __all__ = [
     "Total",
     "Upload",
     "Variant",
-    "admitted",
     "array_to_send",
+    "cached_job",
     "default_device",
     "default_queue",
     "describe",
@@ -95,7 +95,7 @@ __all__ = [
     "full_source",
     "gather_ahead",
     "is_page_locked",
-    "kept",
+    "kernel_for_group",
     "list_devices",
     "open_session",
     "overlap_bands",

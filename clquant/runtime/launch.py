@@ -99,7 +99,7 @@ def set_arguments(kernel: cl.Kernel, args: Sequence[Any], first: int = 0) -> Non
             kernel.set_arg(index, arg)
 
 
-def admitted(session: Session, wanted: int, build: Callable[[int], Kernel]) -> tuple[Kernel, int]:
+def kernel_for_group(session: Session, wanted: int, build: Callable[[int], Kernel]) -> tuple[Kernel, int]:
     """A kernel that is built for its work-group size, and that size.
 
     Parameters

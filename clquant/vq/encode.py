@@ -21,7 +21,7 @@ from clquant.runtime import (
     Scope,
     Session,
     Variant,
-    kept,
+    cached_job,
 )
 from clquant.vq.blocks import BlockShape
 
@@ -79,7 +79,7 @@ def open_search(session: Session, codebook: npt.NDArray[np.uint8], shape: BlockS
     key = None
     if codebook.nbytes <= MOST_KEPT:
         key = "search", codebook.tobytes(), shape, session.choose(VARIANTS).name
-    with kept(session, key, lambda scope: Search(session, scope, codebook, shape)) as search:
+    with cached_job(session, key, lambda scope: Search(session, scope, codebook, shape)) as search:
         yield search
 
 

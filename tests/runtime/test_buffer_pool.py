@@ -10,14 +10,14 @@ import pytest
 
 from clquant import runtime
 from clquant.runtime.memory import scope as memory
-from clquant.runtime.memory.buffer_pool import LEAST, MOST_QUEUES, SMALLEST, Recycler
+from clquant.runtime.memory.buffer_pool import LEAST, MOST_QUEUES, SMALLEST, BufferPool
 from clquant.runtime.transfer import copy
 
 
 @pytest.fixture
 def session(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch, copies_in_turn: None) -> runtime.Session:
     """A session of a device that seems to have memory of its own, with nothing kept."""
-    monkeypatch.setattr(memory, "RECYCLER", Recycler())
+    monkeypatch.setattr(memory, "BUFFER_POOL", BufferPool())
     monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
     return runtime.open_session(queue)
 
@@ -39,10 +39,10 @@ def test_the_next_job_takes_the_same_buffer(session: runtime.Session) -> None:
 def test_a_buffer_in_use_is_not_idle(session: runtime.Session) -> None:
     buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=1 << 20)
     gate = cl.UserEvent(session.context)
-    memory.RECYCLER.keep(session.queue, [(buffer, 1 << 20, False)], 1 << 30, gate)
-    assert memory.RECYCLER.take(session.queue, 1 << 20, idle=True) is None
+    memory.BUFFER_POOL.keep(session.queue, [(buffer, 1 << 20, False)], 1 << 30, gate)
+    assert memory.BUFFER_POOL.take(session.queue, 1 << 20, idle=True) is None
     gate.set_status(cl.command_execution_status.COMPLETE)
-    assert memory.RECYCLER.take(session.queue, 1 << 20, idle=True) is buffer
+    assert memory.BUFFER_POOL.take(session.queue, 1 << 20, idle=True) is buffer
 
 
 def test_another_queue_takes_none(session: runtime.Session) -> None:
@@ -57,7 +57,7 @@ def test_buffers_of_the_queues_that_were_used_last_are_kept(session: runtime.Ses
     queues = [runtime.sibling_queue(session.queue) for _ in range(MOST_QUEUES + 3)]
     for queue in queues:
         handle_of(runtime.open_session(queue), 1_000_000)
-    kept = [memory.RECYCLER.take(queue, Recycler.rounded(1_000_000)) is not None for queue in queues]
+    kept = [memory.BUFFER_POOL.take(queue, BufferPool.rounded(1_000_000)) is not None for queue in queues]
     assert kept == [False] * 3 + [True] * MOST_QUEUES
 
 
@@ -68,8 +68,8 @@ def test_small_buffers_are_kept_too(session: runtime.Session) -> None:
     assert handle_of(session, 1025) != first
     assert handle_of(session, 1) != first
     assert handle_of(session, 513) == first
-    assert memory.RECYCLER.take(session.queue, 1024, idle=True) is None
-    assert memory.RECYCLER.take(session.queue, 1024) is not None
+    assert memory.BUFFER_POOL.take(session.queue, 1024, idle=True) is None
+    assert memory.BUFFER_POOL.take(session.queue, 1024) is not None
 
 
 @pytest.mark.parametrize("nbytes", [300, 1 << 20])
@@ -80,7 +80,7 @@ def test_arrays_of_one_size_are_copied_to_the_same_buffer(session: runtime.Sessi
         with session.scope() as scope:
             np.testing.assert_array_equal(session.download(scope.copy_of(array), nbytes, np.uint8), array)
         session.finish()
-    assert [len(same) for same in memory.RECYCLER._kept.values()] == [1]
+    assert [len(same) for same in memory.BUFFER_POOL._kept.values()] == [1]
 
 
 def test_shared_memory_keeps_no_small_buffers_and_no_host_arrays(
@@ -92,7 +92,7 @@ def test_shared_memory_keeps_no_small_buffers_and_no_host_arrays(
     with runtime.open_session(session.queue).scope() as scope:
         if runtime.open_session(session.queue).limits.unified_memory:
             assert scope.upload(memory.aligned(np.zeros(1 << 20, np.uint8))).hostbuf is not None
-    assert not memory.RECYCLER._kept
+    assert not memory.BUFFER_POOL._kept
 
 
 def test_shared_memory_is_kept_within_a_smaller_share(session: runtime.Session) -> None:
@@ -100,7 +100,7 @@ def test_shared_memory_is_kept_within_a_smaller_share(session: runtime.Session) 
     with session.scope() as scope:
         scope.empty(1 << 20)
         scope.empty(1 << 19)
-    kept = [kept.buffer.size for same in memory.RECYCLER._kept.values() for kept in same]
+    kept = [kept.buffer.size for same in memory.BUFFER_POOL._kept.values() for kept in same]
     assert 0 < sum(kept) <= 1 << 20
 
 
@@ -135,11 +135,11 @@ def test_a_failed_job_keeps_nothing(session: runtime.Session) -> None:
     with pytest.raises(ZeroDivisionError), session.scope() as scope:
         scope.empty(1 << 20)
         raise ZeroDivisionError
-    assert not memory.RECYCLER._kept
+    assert not memory.BUFFER_POOL._kept
 
 
 def test_the_oldest_go_beyond_the_bound(session: runtime.Session) -> None:
-    recycler = Recycler()
+    recycler = BufferPool()
     buffers = [cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=1 << 20) for _ in range(4)]
     for buffer in buffers:
         recycler.keep(session.queue, [(buffer, 1 << 20, False)], 3 << 20, True)
@@ -167,14 +167,14 @@ def test_short_memory_empties_what_is_kept(
     monkeypatch.setattr(memory, "allocate", once_short)
     with session.scope() as scope:
         assert scope.empty(nbytes).size >= nbytes
-        assert not memory.RECYCLER._kept
+        assert not memory.BUFFER_POOL._kept
 
 
 def test_memory_short_at_the_first_use_empties_what_is_kept(session: runtime.Session) -> None:
     handle_of(session, 1 << 20)
     with pytest.raises(runtime.DeviceMemoryError), session.scope():
         raise runtime.DeviceMemoryError("short")
-    assert not memory.RECYCLER._kept
+    assert not memory.BUFFER_POOL._kept
 
 
 def test_a_copy_that_nothing_waits_for_keeps_its_buffer_from_others(
@@ -188,7 +188,7 @@ def test_a_copy_that_nothing_waits_for_keeps_its_buffer_from_others(
             assert not upload.ordered
             if ordered:
                 upload.order()
-        assert bool(memory.RECYCLER._kept) == ordered
+        assert bool(memory.BUFFER_POOL._kept) == ordered
 
 
 def test_buffers_of_unknown_use_are_not_kept(session: runtime.Session, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,22 +197,22 @@ def test_buffers_of_unknown_use_are_not_kept(session: runtime.Session, monkeypat
 
     monkeypatch.setattr(memory, "marker", refuse)
     handle_of(session, 1 << 20)
-    assert not memory.RECYCLER._kept
+    assert not memory.BUFFER_POOL._kept
 
 
 def test_large_sizes_are_rounded_by_at_most_an_eighth() -> None:
     for nbytes in (SMALLEST, SMALLEST + 1, 10**6, 201326592, 2**31 + 1):
-        assert nbytes <= Recycler.rounded(nbytes) <= nbytes + nbytes // 8 + 1
+        assert nbytes <= BufferPool.rounded(nbytes) <= nbytes + nbytes // 8 + 1
 
 
 def test_small_sizes_are_rounded_to_powers_of_two() -> None:
     expected = {1: LEAST, LEAST: LEAST, LEAST + 1: 2 * LEAST, SMALLEST // 2 + 1: SMALLEST, SMALLEST - 1: SMALLEST}
-    assert {nbytes: Recycler.rounded(nbytes) for nbytes in expected} == expected
+    assert {nbytes: BufferPool.rounded(nbytes) for nbytes in expected} == expected
 
 
 def test_release_memory_gives_all_back(session: runtime.Session) -> None:
     handle_of(session, 1 << 20)
-    assert memory.RECYCLER._kept
-    memory.RECYCLER.clear()
-    assert not memory.RECYCLER._kept
+    assert memory.BUFFER_POOL._kept
+    memory.BUFFER_POOL.clear()
+    assert not memory.BUFFER_POOL._kept
     runtime.release_memory()

@@ -21,7 +21,7 @@ def session(queue: runtime.CommandQueue) -> runtime.Session:
 
 
 def made(session: runtime.Session, key: object) -> object:
-    with runtime.kept(session, key, lambda _: object()) as thing:
+    with runtime.cached_job(session, key, lambda _: object()) as thing:
         return thing
 
 
@@ -31,7 +31,7 @@ def test_the_next_job_has_what_the_last_one_made(session):
 
 
 def test_two_jobs_at_once_have_two(session):
-    with runtime.kept(session, "a", lambda _: object()) as one:
+    with runtime.cached_job(session, "a", lambda _: object()) as one:
         assert made(session, "a") is not one
 
 
@@ -44,7 +44,7 @@ def test_another_queue_and_lower_limits_have_none(session, new_queue, monkeypatc
 
 def test_a_failed_job_keeps_nothing(session):
     one = made(session, "a")
-    with pytest.raises(KeyError), runtime.kept(session, "a", lambda _: object()) as thing:
+    with pytest.raises(KeyError), runtime.cached_job(session, "a", lambda _: object()) as thing:
         assert thing is one
         raise KeyError
     assert made(session, "a") is not one
@@ -54,7 +54,7 @@ def test_a_failed_job_keeps_nothing(session):
         scope.at_end(lambda: ended.append(1))
         raise KeyError
 
-    with pytest.raises(KeyError), runtime.kept(session, "b", fail):
+    with pytest.raises(KeyError), runtime.cached_job(session, "b", fail):
         pass
     assert ended == [1]
 
@@ -62,7 +62,7 @@ def test_a_failed_job_keeps_nothing(session):
 def test_what_was_used_longest_ago_goes_first(session):
     ended = []
     for key in range(job_cache.MOST + 2):
-        with runtime.kept(session, key, lambda scope, key=key: scope.at_end(lambda: ended.append(key))):
+        with runtime.cached_job(session, key, lambda scope, key=key: scope.at_end(lambda: ended.append(key))):
             pass
     assert ended == [0, 1]
     runtime.release_memory()
@@ -106,7 +106,7 @@ def test_what_is_not_worth_it_is_let_go(session):
             scope.at_end(lambda: ended.append("one"))
             return object()
 
-        with runtime.kept(session, "a", make, lambda _: worth) as thing:
+        with runtime.cached_job(session, "a", make, lambda _: worth) as thing:
             return thing
 
     first = one(False)

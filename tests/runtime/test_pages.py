@@ -7,23 +7,23 @@ import pytest
 
 from clquant import QuadtreeBuilder, runtime
 from clquant.runtime.memory import pages
-from clquant.runtime.memory.pages import PagePool
+from clquant.runtime.memory.pages import HostPool
 
 MEBIBYTE = 1 << 20
 
 
 @pytest.fixture
-def pool(monkeypatch: pytest.MonkeyPatch) -> PagePool:
+def pool(monkeypatch: pytest.MonkeyPatch) -> HostPool:
     monkeypatch.setattr(pages, "SMALLEST", MEBIBYTE)
     monkeypatch.setattr(pages, "host_share", lambda: 8 * MEBIBYTE)
-    return PagePool()
+    return HostPool()
 
 
 def begin(array: np.ndarray) -> int:
     return int(array.ctypes.data)
 
 
-def test_what_was_let_go_is_given_again_from_the_second_time_on(pool: PagePool) -> None:
+def test_what_was_let_go_is_given_again_from_the_second_time_on(pool: HostPool) -> None:
     first = pool.empty((2 * MEBIBYTE,), np.uint8)
     assert not isinstance(first.base, pages._Owner)
     second = pool.empty((512, 1024), np.uint32)
@@ -42,13 +42,13 @@ def test_what_was_let_go_is_given_again_from_the_second_time_on(pool: PagePool) 
     assert begin(third) != place
 
 
-def test_small_arrays_are_not_kept(pool: PagePool) -> None:
+def test_small_arrays_are_not_kept(pool: HostPool) -> None:
     for _ in range(3):
         pool.empty((MEBIBYTE - 1,), np.uint8)
     assert not pool._asked
 
 
-def test_no_more_than_a_share_of_the_memory(pool: PagePool) -> None:
+def test_no_more_than_a_share_of_the_memory(pool: HostPool) -> None:
     held = [pool.empty((3 * MEBIBYTE,), np.uint8) for _ in range(5)]
     assert pool._total == 6 * MEBIBYTE
     del held
@@ -88,4 +88,4 @@ def test_trees_on_kept_memory_stay_as_they_are(
     assert [content(tree) for tree in trees] == [expected[i] for _ in range(2) for i in (1, 3, 5)]
     del trees
     runtime.release_memory()
-    assert not pages.PAGES._idle
+    assert not pages.HOST_POOL._idle

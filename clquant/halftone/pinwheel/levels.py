@@ -281,7 +281,7 @@ def _open_halftone(
         return BlockHalftone(session, scope, settings, shown)
 
     key = ("halftone", settings, shown.tobytes(), session.choose(_forms(settings.block_size)).name)
-    with runtime.kept(session, key, make) as job:
+    with runtime.cached_job(session, key, make) as job:
         yield job
 
 

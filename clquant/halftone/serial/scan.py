@@ -55,7 +55,7 @@ def _gray_lanes(session: runtime.Session, picture: Picture) -> Iterator[_Scan]:
     def is_worthwhile(lanes: SerialLanes) -> bool:
         return picture.pixels <= MAX_KEPT_PIXELS and lanes.may_serve_again
 
-    with runtime.kept(session, ("serial gray", sizes), make, is_worthwhile) as lanes:
+    with runtime.cached_job(session, ("serial gray", sizes), make, is_worthwhile) as lanes:
         yield lanes
 
 

@@ -49,7 +49,7 @@ class _Kept(NamedTuple):
         return bool(self.used.command_execution_status == cl.command_execution_status.COMPLETE)
 
 
-class Recycler:
+class BufferPool:
     """Released buffers by queue and size, within a bound of bytes a device.
 
     All methods may be called from any thread.
@@ -153,4 +153,4 @@ class Recycler:
         return found
 
 
-RECYCLER = Recycler()
+BUFFER_POOL = BufferPool()

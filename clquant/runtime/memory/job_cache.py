@@ -17,9 +17,9 @@ import pyopencl as cl
 
 from clquant.runtime.device.fork import check_process
 from clquant.runtime.device.siblings import clear_siblings
-from clquant.runtime.memory.buffer_pool import RECYCLER
+from clquant.runtime.memory.buffer_pool import BUFFER_POOL
 from clquant.runtime.memory.headroom import releases_memory
-from clquant.runtime.memory.pages import PAGES
+from clquant.runtime.memory.pages import HOST_POOL
 from clquant.runtime.memory.pinned import clear_pinned
 from clquant.runtime.memory.scope import Scope
 from clquant.runtime.session import Session
@@ -38,7 +38,7 @@ class _Kept(NamedTuple):
     thing: Any
 
 
-class Keeper:
+class JobCache:
     """Things that no job is using. All methods may be called from any thread."""
 
     def __init__(self) -> None:
@@ -88,12 +88,12 @@ class Keeper:
             kept.scope.__exit__(None, None, None)
 
 
-KEEPER = Keeper()
-releases_memory(KEEPER.clear)
+JOB_CACHE = JobCache()
+releases_memory(JOB_CACHE.clear)
 
 
 @contextlib.contextmanager
-def kept(
+def cached_job(
     session: Session,
     key: Hashable | None,
     make: Callable[[Scope], Thing],
@@ -121,7 +121,7 @@ def kept(
             yield make(scope)
         return
     whole = (session.queue.int_ptr, session.limits, key)
-    found = KEEPER.take(whole)
+    found = JOB_CACHE.take(whole)
     if found is None:
         scope = session.scope()
         try:
@@ -135,7 +135,7 @@ def kept(
         found.scope.__exit__(*sys.exc_info())
         raise
     if worth(found.thing):
-        KEEPER.keep(found)
+        JOB_CACHE.keep(found)
     else:
         found.scope.__exit__(None, None, None)
 
@@ -149,9 +149,9 @@ def release_memory() -> None:
         In a process forked after OpenCL was used.
     """
     check_process()
-    KEEPER.clear()
-    RECYCLER.clear()
+    JOB_CACHE.clear()
+    BUFFER_POOL.clear()
     clear_siblings()
     clear_stagings()
     clear_pinned()
-    PAGES.clear()
+    HOST_POOL.clear()

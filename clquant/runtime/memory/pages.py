@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime.memory.buffer_pool import Recycler
+from clquant.runtime.memory.buffer_pool import BufferPool
 from clquant.runtime.memory.headroom import releases_memory
 from clquant.runtime.memory.pinned import MOST_RESULT_BYTES, host_share
 from clquant.runtime.memory.scope import HOST_ALIGNMENT, PAGE, aligned_empty
@@ -38,7 +38,7 @@ class _Owner:
         }
 
 
-class PagePool:
+class HostPool:
     """Memory of results, in use and kept. All methods may be called from any thread."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class PagePool:
         block = None
         if nbytes >= SMALLEST:
             with self._lock:
-                block = self._block(Recycler.rounded(nbytes))
+                block = self._block(BufferPool.rounded(nbytes))
         if block is None:
             return aligned_empty(shape, dtype, HOST_ALIGNMENT)
         owner = _Owner(block, nbytes)
@@ -101,5 +101,5 @@ class PagePool:
         self._total -= self._idle.pop(0).nbytes
 
 
-PAGES = PagePool()
-releases_memory(PAGES.clear)
+HOST_POOL = HostPool()
+releases_memory(HOST_POOL.clear)

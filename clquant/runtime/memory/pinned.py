@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
-from clquant.runtime.memory.buffer_pool import Recycler
+from clquant.runtime.memory.buffer_pool import BufferPool
 
 # Of results in use and blocks kept for coming ones, a device; what users ask for themselves is not bounded.
 MOST_RESULT_BYTES = 1 << 30
@@ -139,7 +139,7 @@ class PinnedPool:
         shape : tuple of int
         dtype : dtype_like
         """
-        rounded = Recycler.rounded(math.prod(shape) * np.dtype(dtype).itemsize)
+        rounded = BufferPool.rounded(math.prod(shape) * np.dtype(dtype).itemsize)
         with self._lock:
             if rounded not in self._asked:
                 self._asked.add(rounded)
@@ -167,7 +167,7 @@ class PinnedPool:
     def _array(self, shape: tuple[int, ...], dtype: np.dtype[Any], bounded: bool) -> npt.NDArray[Any] | None:
         nbytes = math.prod(shape) * dtype.itemsize
         with self._lock:
-            block = self._block(Recycler.rounded(max(nbytes, 1)), bounded)
+            block = self._block(BufferPool.rounded(max(nbytes, 1)), bounded)
             if block is not None and not bounded:
                 self._users.add(block.begin)
         if block is None:

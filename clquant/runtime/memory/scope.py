@@ -14,12 +14,12 @@ import pyopencl as cl
 
 from clquant.runtime.device.limits import Limits
 from clquant.runtime.errors import DeviceMemoryError, device_errors
-from clquant.runtime.memory.buffer_pool import MOST_SHARE, MOST_SHARE_OF_HOST, RECYCLER, Recycler
+from clquant.runtime.memory.buffer_pool import BUFFER_POOL, MOST_SHARE, MOST_SHARE_OF_HOST, BufferPool
 from clquant.runtime.memory.buffer_pool import SMALLEST as SMALLEST_KEPT
 from clquant.runtime.memory.headroom import FOR_RUNNING, check_room, releases_memory
 from clquant.runtime.transfer.copy import Upload, drop_arrived, marker, order_commands, sent_in_turn
 
-releases_memory(RECYCLER.clear)
+releases_memory(BUFFER_POOL.clear)
 
 # Zero-copy of a host array needs this alignment on the drivers that have it at all (Intel's guide: a page).
 HOST_ALIGNMENT = 64
@@ -88,7 +88,7 @@ class Scope:
         for buffer in self._buffers:
             buffer.release()
         if kind is not None and issubclass(kind, DeviceMemoryError):
-            RECYCLER.clear()  # some drivers find memory short only at its first use, too late for `_allocate_anew`
+            BUFFER_POOL.clear()  # some drivers find memory short only at its first use, too late for `_allocate_anew`
         self._buffers.clear()
         self._recyclable.clear()
         self._zeros.clear()
@@ -117,7 +117,7 @@ class Scope:
         share = MOST_SHARE_OF_HOST if self._limits.unified_memory else MOST_SHARE
         buffers = ((buffer, nbytes, buffer.int_ptr in self._zeros) for buffer, nbytes in self._recyclable)
         bound = self._limits.global_memory // share
-        RECYCLER.keep(self._queue, buffers, bound, used, self._elsewhere is not None)
+        BUFFER_POOL.keep(self._queue, buffers, bound, used, self._elsewhere is not None)
         return True
 
     def _wraps_host_memory(self) -> bool:
@@ -174,8 +174,8 @@ class Scope:
             self._buffers.append(buffer)
             return buffer
         if wanted <= self._limits.max_alloc:
-            wanted = min(Recycler.rounded(wanted), self._limits.max_alloc)
-        kept = RECYCLER.take(self._queue, wanted, idle)
+            wanted = min(BufferPool.rounded(wanted), self._limits.max_alloc)
+        kept = BUFFER_POOL.take(self._queue, wanted, idle)
         buffer = self._allocate_anew(wanted) if kept is None else kept
         self._recyclable.append((buffer, wanted))
         return buffer
@@ -188,7 +188,7 @@ class Scope:
                 raise
             with device_errors("waiting for memory"):
                 self._queue.finish()  # what is released is free only when its last use is over
-            RECYCLER.clear()
+            BUFFER_POOL.clear()
             return self._allocate(cl.mem_flags.READ_WRITE, nbytes)
 
     def zeros(self, nbytes: int) -> cl.Buffer:
@@ -218,8 +218,8 @@ class Scope:
         ----------
         nbytes : int
         """
-        rounded = Recycler.rounded(nbytes)
-        buffer = RECYCLER.take(self._queue, rounded, zeros=True)
+        rounded = BufferPool.rounded(nbytes)
+        buffer = BUFFER_POOL.take(self._queue, rounded, zeros=True)
         if buffer is not None:
             self._recyclable.append((buffer, rounded))
         return buffer

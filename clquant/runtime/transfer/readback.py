@@ -15,7 +15,7 @@ from clquant.runtime.session import Session
 from clquant.runtime.transfer.copy import keep_until_over, order_commands
 
 
-class Reading:
+class Readback:
     """What a buffer holds after everything queued so far; what is queued later may change the buffer.
 
     Where host and device share memory it is read at once, as waiting costs little there.
