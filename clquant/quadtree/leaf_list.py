@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
-from clquant.quadtree.geometry import grid, morton, root_level
+from clquant.quadtree.geometry import Integers, grid, morton, root_level
 from clquant.quadtree.levels import FORK, Level
 
 LEAST_PIECE_LEVEL = 6
@@ -67,6 +67,22 @@ class LeafList:
         if self._codes is None:
             self._codes = morton(self.records["x"], self.records["y"])
         return self._codes
+
+    def find(self, x: Integers, y: Integers) -> Integers:
+        """Places of the leaves that hold pixels."""
+        found: Integers = np.searchsorted(self.codes, morton(x, y), side="right").astype(np.int64) - 1
+        return found
+
+    def neighbours(self, leaf: int) -> Integers:
+        """Places of the leaves that share a part of an edge with a leaf, ascending."""
+        record = self.records[leaf]
+        left, top, size = int(record["x"]), int(record["y"]), int(record["size"])
+        right, bottom = left + size, top + size
+        columns = np.arange(left, min(right, self.width))
+        rows = np.arange(top, min(bottom, self.height))
+        sides = [self.find(columns, np.full_like(columns, y)) for y in (top - 1, bottom) if 0 <= y < self.height]
+        sides += [self.find(np.full_like(rows, x), rows) for x in (left - 1, right) if 0 <= x < self.width]
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *sides]))
 
     def down_to(self, level: Level) -> LeafList:
         """The leaves of the tree that ends at a level: its forks there are leaves of their means."""

@@ -15,7 +15,7 @@ from clquant import images, params
 from clquant.images.files import PathLike, read_bytes, write_bytes
 from clquant.quadtree import figures, files, geojson, paper_layout, render
 from clquant.quadtree.criteria import Criterion
-from clquant.quadtree.geometry import MAX_CHANNELS, Integers, morton, node_pixels, root_level
+from clquant.quadtree.geometry import MAX_CHANNELS, Integers, node_pixels, root_level
 from clquant.quadtree.leaf_list import LeafList
 from clquant.quadtree.levels import LeafStatistics, Levels, Statistics
 from clquant.quadtree.picture_statistics import PictureStatistics
@@ -227,10 +227,6 @@ class Quadtree:
     def _session(self) -> Session:
         return open_session() if self._picture is None else self._picture.session()
 
-    def _find(self, x: Integers, y: Integers) -> Integers:
-        found: Integers = np.searchsorted(self._list.codes, morton(x, y), side="right").astype(np.int64) - 1
-        return found
-
     @overload
     def find(self, x: int, y: int) -> int: ...
     @overload
@@ -255,14 +251,14 @@ class Quadtree:
         """
         if not isinstance(x, _MANY) and not isinstance(y, _MANY):
             column, row = params.integer("x", x, 0, self.width - 1), params.integer("y", y, 0, self.height - 1)
-            return int(self._find(np.array([column]), np.array([row]))[0])
+            return int(self._list.find(np.array([column]), np.array([row]))[0])
         columns, rows = (params.array(name, values, "integers", "iu") for name, values in (("x", x), ("y", y)))
         for name, values, limit in (("x", columns, self.width), ("y", rows, self.height)):
             if values.size and (values.min() < 0 or values.max() >= limit):
                 raise InvalidArgument(f"{name} goes from {values.min()} to {values.max()}; allowed: 0 to {limit - 1}")
         if columns.shape != rows.shape:
             raise InvalidArgument(f"x and y have the shapes {columns.shape} and {rows.shape}; allowed: one shape")
-        return self._find(columns, rows)
+        return self._list.find(columns, rows)
 
     def neighbours(self, leaf: int) -> Integers:
         """The leaves that share a part of an edge with a leaf.
@@ -282,19 +278,7 @@ class Quadtree:
         InvalidType, InvalidArgument
             If there is no such leaf.
         """
-        record = self._leaves[params.integer("leaf", leaf, 0, len(self) - 1)]
-        left, top, size = int(record["x"]), int(record["y"]), int(record["size"])
-        right, bottom = left + size, top + size
-        columns = np.arange(left, min(right, self.width))
-        rows = np.arange(top, min(bottom, self.height))
-        sides = []
-        for y in (top - 1, bottom):
-            if 0 <= y < self.height:
-                sides.append(self._find(columns, np.full_like(columns, y)))
-        for x in (left - 1, right):
-            if 0 <= x < self.width:
-                sides.append(self._find(np.full_like(rows, x), rows))
-        return np.unique(np.concatenate([np.zeros(0, np.int64), *sides]))
+        return self._list.neighbours(params.integer("leaf", leaf, 0, len(self) - 1))
 
     # --- pictures ---------------------------------------------------------------------------------------------------
 

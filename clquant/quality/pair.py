@@ -124,7 +124,8 @@ def bands(
         Half-open, top to bottom.
     """
     height = pair.height if rows is None else rows
-    picture_rows = session.limits.max_alloc // (pair.width * pair.channels) - 2 * reach
+    channels = max(pair.first.channels, pair.second.channels)
+    picture_rows = session.limits.max_alloc // (pair.width * channels) - 2 * reach
     most = max(1, min(room // row_bytes, session.limits.max_alloc // row_bytes, picture_rows))
     sent = pair.first.sent
     ends = [] if sent is None else [min(cut - reach, height) for cut in sent.cuts]

@@ -12,7 +12,7 @@ from clquant.runtime.program.programs import Kernel
 from clquant.runtime.session import Session
 
 GROUP = 64  # on CPUs a group is the piece of work of a thread: one work-item
-ITEMS_PER_UNIT = 2048  # of a GPU, which hide the latency of loads
+ITEMS_PER_UNIT = 1024  # of a GPU: they hide the latency of loads, and their sums are soon sent
 ITEMS_PER_CORE = 16  # of a CPU: few sums, and cores that are late find work left
 
 
