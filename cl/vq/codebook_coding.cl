@@ -41,15 +41,14 @@ inline int plane_prediction(__global const uchar *word, uint y, uint x, uint c, 
     return before;
 }
 
-/* The prediction of component k of a codeword; `before` is that of the first C ones. */
-inline Prediction predict(__global const uchar *word, uint k, int before)
+/* The prediction of component c of the pixel in row y and column x of a codeword; `before` is that of the first pixel's. */
+inline Prediction predict(__global const uchar *word, uint y, uint x, uint c, int before)
 {
-    const uint y = k / (Q * C), x = k / C % Q, c = k % C;
     Prediction made;
     uint activity, other;
     made.value = plane_prediction(word, y, x, c, before, &activity);
     if (c) {
-        const int error = (int)word[k - 1] - plane_prediction(word, y, x, c - 1, before, &other);
+        const int error = (int)word[(y * Q + x) * C + c - 1] - plane_prediction(word, y, x, c - 1, before, &other);
         made.value = clamp(made.value + error, 0, 255);
         activity = abs(error) + activity / 2;
     }
@@ -79,7 +78,7 @@ __kernel void vq_codebook_residuals(__global const uchar *codebook, const uint s
     if (j >= size)
         return;
     __global const uchar *word = codebook + (size_t)j * K;
-    const Prediction guess = predict(word, k, k < C && j % run ? mean_of(word - K) : 128);
+    const Prediction guess = predict(word, k / (Q * C), k / C % Q, k % C, k < C && j % run ? mean_of(word - K) : 128);
     residuals[item] = (ushort)(guess.kind << 8 | (uint)((int)word[k] - guess.value & 255));
 }
 
@@ -133,22 +132,24 @@ __kernel void vq_codebook_decode(__global const ushort *words, __global const ui
     for (uint j = which * run; j < min(which * run + run, size); ++j) {
         __global uchar *word = codebook + (size_t)j * K;
         const int before = j > which * run ? mean_of(word - K) : 128;
-        for (uint k = 0; k < K; ++k) {
-            const Prediction guess = predict(word, k, before);
-            __global const ushort *table = tables + scales[guess.kind] * (SYMBOLS + 1);
-            const uint slot = state & (TOTAL - 1);
-            uint symbol = 0;
+        for (uint y = 0; y < P; ++y)
+            for (uint x = 0; x < Q; ++x)
+                for (uint c = 0; c < C; ++c) {
+                    const Prediction guess = predict(word, y, x, c, before);
+                    __global const ushort *table = tables + scales[guess.kind] * (SYMBOLS + 1);
+                    const uint slot = state & (TOTAL - 1);
+                    uint symbol = 0;
 #pragma unroll
-            for (uint step = SYMBOLS / 2; step; step /= 2)
-                symbol += table[symbol + step] <= slot ? step : 0;
-            state = (uint)(table[symbol + 1] - table[symbol]) * (state >> TOTAL_BITS) + slot - table[symbol];
-            if (state < LOW) {
-                fine = fine && at < end;
-                state = state << 16 | (at < end ? words[at] : 0);
-                ++at;
-            }
-            word[k] = (uchar)(guess.value + (int)symbol);
-        }
+                    for (uint step = SYMBOLS / 2; step; step /= 2)
+                        symbol += table[symbol + step] <= slot ? step : 0;
+                    state = popped(state, table[symbol] | (uint)(table[symbol + 1] - table[symbol]) << 16);
+                    if (state < LOW) {
+                        fine = fine && at < end;
+                        state = state << 16 | (at < end ? words[at] : 0);
+                        ++at;
+                    }
+                    word[(y * Q + x) * C + c] = (uchar)(guess.value + (int)symbol);
+                }
     }
     if (!fine || state != LOW || at != end)
         *wrong = 1;

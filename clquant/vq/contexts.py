@@ -17,6 +17,7 @@ _MOST_ENTRIES = 1 << 24  # of a table of groups x codewords
 _MOST_PAIR_WORK = 1 << 25  # pairs of groups times codewords
 _FREE_ENTRIES, _ENTRIES_PER_PIXEL = 1 << 18, 64
 _MOST_SIDE = 128
+_SIDE_COMPONENTS = 12  # at most, of a side, that the coding order looks at
 _FALLS = (-12, -7, -4, -2, -1, 0, 1, 2, 3, 4, 6, 9, 13, 20, 32, 56)  # of a curve from bin to bin
 RARITY_UNIT = 4  # eighths of a bit
 
@@ -226,8 +227,9 @@ def coding_order(codebook: npt.NDArray[np.uint8], block: BlockShape, shape: Cont
     if shape.by_pairs:
         return order
     book = codebook.reshape(shape.size, block.rows, block.columns, block.channels)
-    edges = (book[:, 0], book[:, :, 0], book[:, -1], book[:, :, -1])
-    sides = np.concatenate([edge.reshape(shape.size, -1) for edge in edges], axis=1).astype(np.int64)
+    edges = (edge.reshape(shape.size, -1) for edge in (book[:, 0], book[:, :, 0], book[:, -1], book[:, :, -1]))
+    looked_at = [edge[:, :: -(-edge.shape[1] // _SIDE_COMPONENTS)] for edge in edges]
+    sides = np.concatenate(looked_at, axis=1).astype(np.int64)
     smallest = min(shape.bucket, 1 << shape.shift) if shape.shift else shape.bucket
     parts = [(0, shape.size)]
     while parts:

@@ -71,7 +71,11 @@ class Contexts:
         edges = [e.reshape(size, -1) for e in (book[:, 0], book[:, :, 0], book[:, -1], book[:, :, -1])]
         smallest = min(self.bucket, 1 << self.shift) if self.shift else self.bucket
         every = np.arange(size)
-        self.order = every if self.by_pairs else halved(every, np.concatenate(edges, 1), self.bucket, smallest)
+        self.order = (
+            every
+            if self.by_pairs
+            else halved(every, np.concatenate([e[:, :: -(-e.shape[1] // 12)] for e in edges], 1), self.bucket, smallest)
+        )
         top, left, bottom, right = (edge[self.order] for edge in edges)
         rare = np.zeros(size, np.int64) if rarity is None else 4 * np.asarray(rarity, np.int64)
         above = side_values(top, bottom, curves[0], self.shift)

@@ -59,7 +59,7 @@ def decoded(
         (BlockShape(2, 1, 4), 300, 0, (10, 6), 3, 2),  # groups of neighbours, buckets by values
         (BlockShape(2, 2, 1), 200, 1 << 18, (9, 7), 9, 8),  # pairs, sixteen codewords side by side
         (BlockShape(2, 2, 1), 300, 1 << 18, (9, 7), 9, 4),
-        (BlockShape(2, 2, 1), 300, 1400, (9, 7), 4, 4),
+        (BlockShape(2, 9, 3), 300, 1400, (9, 7), 4, 4),
     ],
 )
 def test_bands_equal_the_reference(
