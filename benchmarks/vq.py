@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -168,26 +169,88 @@ def rates(options: Options, pictures: Mapping[str, Picture], sizes: tuple[int, .
         "bits": "log2 N / 16",
         "plain": ".clvq, bits a pixel",
         "matched": "side match, bits a pixel",
+        "matched_psnr": "its PSNR, dB",
         "codebook": "codebook, bits a pixel",
     }
-    note = "The codebook is trained on the picture; its own bits are in the last column. Side match: state_size=64."
+    note = (
+        "The codebook is trained on the picture; its own bits are in the last column. "
+        "Side match: state_size=64, tolerance=10."
+    )
     table = Table("Rate and quality, 4x4 blocks", columns, note=note)
     for name, picture in pictures.items():
         for size in sizes:
             codec = VQCodec(size, queue=options.queue()).fit(picture)
             with_book = codec.compress(picture)
             plain = codec.compress(picture, embed_codebook=False)
-            matched = codec.set_params(state_size=64).compress(picture, embed_codebook=False)
+            matched = codec.set_params(state_size=64, tolerance=10.0).compress(picture, embed_codebook=False)
             bits = {key: 8 * len(data) / picture.size for key, data in (("plain", plain), ("matched", matched))}
             table.add(
                 picture=name,
                 size=size,
                 psnr=quality.psnr(picture, codec.decompress(plain)),
+                matched_psnr=quality.psnr(picture, codec.decompress(matched)),
                 bits=np.log2(size) / 16,
                 codebook=8 * (len(with_book) - len(plain)) / picture.size,
                 **bits,
             )
     return table
+
+
+def of_at_most(picture: Picture, form: str, nbytes: int) -> bytes | None:
+    """The file of the highest quality of Pillow's JPEG (4:2:0, optimized) or WebP (method 6) within so many bytes."""
+    options: dict[str, Any] = {"optimize": True} if form == "JPEG" else {"method": 6}
+    low, best = 1, None
+    high = 95
+    while low <= high:
+        middle = (low + high) // 2
+        file = io.BytesIO()
+        PIL.Image.fromarray(picture).save(file, form, quality=middle, **options)
+        if file.tell() <= nbytes:
+            best, low = file.getvalue(), middle + 1
+        else:
+            high = middle - 1
+    return best
+
+
+def beside_transforms(options: Options, pictures: Mapping[str, Picture], sizes: tuple[int, ...]) -> Table:
+    """What JPEG and WebP make of as many bytes, for codebooks in the file and for one that all files share.
+
+    The shared codebook is learned from every second picture, and the others are coded by it.
+    """
+    columns = {
+        "codebook": "codebook",
+        "size": "N",
+        "bits": "bits a pixel",
+        "psnr": "PSNR, dB",
+        "jpeg": "less that of JPEG, dB",
+        "webp": "less that of WebP, dB",
+    }
+    names = list(pictures)
+    table = Table("VQ beside JPEG and WebP of at most as many bytes, means", columns)
+    for size in sizes:
+        shared = VQCodec(size, queue=options.queue()).fit([pictures[name] for name in names[::2]])
+        for kind, chosen in (("in the file", names), ("shared", names[1::2] or names)):
+            found = []
+            for name in chosen:
+                picture = pictures[name]
+                own = kind == "in the file"
+                codec = VQCodec(size, queue=options.queue()).fit(picture) if own else shared
+                data = codec.compress(picture, embed_codebook=own)
+                ours = quality.psnr(picture, codec.decompress(data))
+                rivals = [of_at_most(picture, form, len(data)) for form in ("JPEG", "WEBP")]
+                if None not in rivals:
+                    theirs = [quality.psnr(picture, decoded(each, picture)) for each in rivals if each is not None]
+                    pixels = picture.shape[0] * picture.shape[1]
+                    found.append((8 * len(data) / pixels, ours, *(ours - each for each in theirs)))
+            if found:
+                bits, psnr, jpeg, webp = (float(n) for n in np.mean(found, axis=0))
+                table.add(codebook=kind, size=size, bits=bits, psnr=psnr, jpeg=jpeg, webp=webp)
+    return table
+
+
+def decoded(data: bytes, picture: Picture) -> Picture:
+    """The picture of a file, with the channels of another one."""
+    return np.asarray(PIL.Image.open(io.BytesIO(data)).convert("L" if picture.ndim == 2 else "RGB"))
 
 
 def run(options: Options) -> Iterator[Table]:
@@ -200,7 +263,10 @@ def run(options: Options) -> Iterator[Table]:
         yield decoding(options, first, side)
     for size in (64,) if options.quick else (256, 1024):
         yield codebooks(options, pictures, size)
+    sizes = (64,) if options.quick else (64, 256, 1024)
     yield rates(options, pictures, (64,) if options.quick else (128, 256, 512, 1024))
+    yield beside_transforms(options, pictures, sizes)
+    yield beside_transforms(options, harness.pictures(options), sizes)
 
 
 if __name__ == "__main__":
