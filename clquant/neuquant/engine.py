@@ -47,7 +47,7 @@ class NeuQuantCL(PaletteEngine):
     mode : str
         ``"parallel"`` or ``"sequential"``.
     sample_factor : int
-        1 to 30: train on a so-manieth part of the samples.
+        1 to 30: train on every n-th sample.
     metric : str
         How the parallel map finds a winner, and how `predict` and its kin find the nearest colour: ``"l2"``, squared
         Euclidean distance, or ``"l1"``, the sum of absolute differences, as the sequential map always learns.
