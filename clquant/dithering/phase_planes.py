@@ -22,6 +22,8 @@ SIDE = 4
 PHASES = SIDE * SIDE
 # Cells of a row between the margins are a multiple of this.
 LANES = 16
+# Of all planes of a channel together: offsets have 31 bits.
+MOST_CELLS = (1 << 31) - 1
 # The farthest that a kernel may look within the margins.
 MOST_REACH = 8
 

@@ -13,7 +13,7 @@ from clquant.color.palette import Palette, as_palette
 from clquant.color.spaces import Space
 from clquant.dithering import opponent
 from clquant.dithering.eye import eye_kernel
-from clquant.dithering.phase_planes import MARGIN, PHASES, SIDE, PhasePlanes
+from clquant.dithering.phase_planes import MARGIN, MOST_CELLS, PHASES, SIDE, PhasePlanes
 from clquant.dithering.registry import register_dither
 from clquant.dithering.search_steps import SearchPalette, ToggleSearch, bytes_per_row_of_cells
 from clquant.images import ImageLike, Picture
@@ -200,7 +200,9 @@ class _Searching:
     def _bands(self) -> list[tuple[int, int]]:
         """Half-open rows, each of which begins at a multiple of `SIDE`."""
         room = bytes_per_row_of_cells(self._picture.width, self._palette.space.dims)
-        rows = (self._session.limits.max_alloc // room - 2 * MARGIN) * SIDE
+        # Offsets within a channel's planes have 31 bits.
+        most = min(self._session.limits.max_alloc, 4 * self._palette.space.dims * MOST_CELLS)
+        rows = (most // room - 2 * MARGIN) * SIDE
         height = self._picture.height
         if self._picture.lazy is not None:
             rows = min(rows, self._picture.lazy.rows_at_once(room // SIDE, SIDE))

@@ -17,6 +17,7 @@ from clquant.dithering.eye import eye_kernel, kernel_width
 from clquant.dithering.phase_planes import (
     LANES,
     MARGIN,
+    MOST_CELLS,
     ORDER,
     PHASES,
     SIDE,
@@ -205,7 +206,8 @@ def refined(
 
 def _bands(session: Session, picture: Picture, halo: int) -> list[tuple[int, int]]:
     """Half-open rows, each of which begins at a multiple of `SIDE`."""
-    rows = (session.limits.max_alloc // (4 * PHASES * row_stride(picture.width)) - 2 * MARGIN) * SIDE
+    most = min(session.limits.max_alloc, 4 * MOST_CELLS)
+    rows = (most // (4 * PHASES * row_stride(picture.width)) - 2 * MARGIN) * SIDE
     if rows >= picture.height:
         return [(0, picture.height)]
     rows = max(rows - 2 * halo, SIDE)
