@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from clquant.color.spaces import Space
 from clquant.mapping.candidates_lanes import WHOLE_SHIFT, int4
@@ -28,6 +29,9 @@ MOST_CANDIDATES = 1 << 26
 # Most work-items that list a cell's candidates, and how many of the parent's each should have to look at.
 CELL_GROUP = 256
 ENTRIES_AN_ITEM = 4
+
+FAR = 4095
+"""Coordinates of entries that are not listed: beyond every space's extent, and 4 (2 FAR)^2 is below 2^31."""
 
 Cells = tuple[int, int, int, int]
 
@@ -71,24 +75,29 @@ class CandidateLister:
     scope : Scope
     space : Space
     points : pyopencl.Buffer
-        (count, 4) int32: the palette's coordinates.
+        (count, 4) int32: the palette's coordinates, 1 to 65536 of them; those of entries that are not `listed` are
+        farther than all of the space.
     count : int
-        Colours, 1 to 65536.
+    listed : (n,) ndarray
+        Ascending indices of the entries that differ.
     """
 
-    def __init__(self, session: Session, scope: Scope, space: Space, points: Buffer, count: int) -> None:
+    def __init__(
+        self, session: Session, scope: Scope, space: Space, points: Buffer, count: int, listed: npt.NDArray[np.int64]
+    ) -> None:
         self._session = session
         self._scope = scope
         self._space = space
         self._points = points
         self._count = count
+        self._listed_entries = listed
         self._extent = (*space.extent, 0)[:4]
 
     def whole(self) -> CandidateGrid:
         """Every entry for every point: what a few pixels take."""
-        starts = self._scope.copy_of(np.array([0, self._count], np.uint32))
-        entries = self._scope.copy_of(np.arange(self._count, dtype=np.uint16))
-        return CandidateGrid(starts, entries, (1, 1, 1, 1), WHOLE_SHIFT, self._count)
+        listed = self._listed_entries.astype(np.uint16)
+        starts = self._scope.copy_of(np.array([0, len(listed)], np.uint32))
+        return CandidateGrid(starts, self._scope.copy_of(listed), (1, 1, 1, 1), WHOLE_SHIFT, len(listed))
 
     def fine(self, expected_pixels: int) -> CandidateGrid:
         """A grid of lists, coarser or whole where they grow too long.

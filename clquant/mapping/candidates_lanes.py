@@ -19,9 +19,10 @@ from clquant.runtime import Buffer, Scope, Session
 LANES = 8
 # log2 of a cell's side, by space and by whether alpha is an axis.
 SHIFT = {"srgb": (4, 6), "linear": (7, 8), "oklab": (7, 8), "ycbcr": (7, 8)}
-# From so many colours on it is one less. Every grid is made by way of one whose cells are 4 times as long.
+# From so many colours on it is one less where alpha is no axis. Every grid is made by way of some whose cells are twice
+# as long each, from 8 times on: a cell looks at its parent's list only.
 MANY_COLORS = 1024
-PARENT_STEP = 2
+PARENT_STEPS = 3
 # Coordinates are below 2^12, so this shift puts them all into one cell.
 WHOLE_SHIFT = 12
 # Blocks of a whole grid beyond which a coarser one is taken.
@@ -65,9 +66,10 @@ class LaneGrid:
         self._shift = WHOLE_SHIFT
         if whole:
             return
-        shift = SHIFT[space.name][int(space.alpha)] - (len(palette) >= MANY_COLORS)
-        if self._refine(shift + PARENT_STEP):
-            self._refine(shift)
+        shift = SHIFT[space.name][int(space.alpha)] - (len(palette) >= MANY_COLORS and not space.alpha)
+        for coarser in range(PARENT_STEPS, -1, -1):
+            if not self._refine(shift + coarser):
+                break
 
     def arguments(self) -> tuple[Any, ...]:
         """Lists and grid, as kernels of `cl/mapping/candidates_lanes.h` take them."""
@@ -99,13 +101,25 @@ class LaneGrid:
         return True
 
 
+def distinct_entries(palette: Palette) -> npt.NDArray[np.int64]:
+    """Ascending indices of the entries that equal none before them: of equal ones the first is always the nearest.
+
+    Parameters
+    ----------
+    palette : Palette
+    """
+    packed = np.ascontiguousarray(palette.rgba()).view(np.uint32)[:, 0]
+    return np.sort(np.unique(packed, return_index=True)[1])
+
+
 def _blocks(palette: Palette, space: Space) -> npt.NDArray[np.uint16]:
-    """(blocks, planes, LANES): all entries; the last block is filled with copies of the last one."""
-    rgba = palette.rgba()
+    """(blocks, planes, LANES): all that differ; the last block is filled with copies of the last one."""
+    distinct = distinct_entries(palette)
+    rgba = palette.rgba()[distinct]
     rows = [space.coordinates(rgba)[:, : space.dims].T]
     if not space.is_injective:  # plain 8-bit values decide ties
         rows.append(rgba[:, : space.dims].T)
-    rows.append(np.arange(len(palette))[None])
+    rows.append(distinct[None])
     planes = np.concatenate([row.astype(np.uint16) for row in rows])
-    padded = np.pad(planes, ((0, 0), (0, -len(palette) % LANES)), mode="edge")
+    padded = np.pad(planes, ((0, 0), (0, -len(distinct) % LANES)), mode="edge")
     return np.ascontiguousarray(padded.reshape(len(planes), -1, LANES).transpose(1, 0, 2))

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from clquant.color.palette import Palette
 from clquant.color.spaces import Space
-from clquant.mapping.candidates import CandidateLister
-from clquant.mapping.candidates_lanes import LaneGrid, int4
+from clquant.mapping.candidates import FAR, CandidateLister
+from clquant.mapping.candidates_lanes import LaneGrid, distinct_entries, int4
 from clquant.mapping.lookup import ColorLookup
 from clquant.runtime import Buffer, InvalidArgument, Scope, Session
 
@@ -53,9 +54,8 @@ class PaletteOnDevice:
         cls, session: Session, scope: Scope, palette: Palette, space: Space, expected_pixels: int, metric: str = "l2"
     ) -> PaletteOnDevice:
         """Send a palette; arguments as the attributes of their names."""
-        points = np.zeros((len(palette), 4), np.int32)
-        points[:, : space.dims] = space.coordinates(palette.rgba())
-        return cls(session, scope, palette, space, expected_pixels, metric, scope.copy_of(points))
+        points = scope.copy_of(_points(palette.rgba(), space))
+        return cls(session, scope, palette, space, expected_pixels, metric, points)
 
     @property
     def index_bytes(self) -> int:
@@ -134,11 +134,10 @@ class PaletteOnDevice:
             none = self.points
             return none, none, none, none, none, int4((1, 1, 1, 1)), np.int32(0), self._transparent, none
         colors = self.cached("colors", lambda: self.scope.copy_of(self.palette.rgba().astype(np.int32)))
-        lister = CandidateLister(self.session, self.scope, self.space, self.points, len(self.palette))
         if fine and self.grid_is_worthwhile:
-            cells = self.cached("fine", lambda: lister.fine(self.expected_pixels))
+            cells = self.cached("fine", lambda: self._lister().fine(self.expected_pixels))
         else:
-            cells = self.cached("whole", lister.whole)
+            cells = self.cached("whole", lambda: self._lister().whole())
         return (
             *(self._tables, self.points, colors),
             *(cells.starts, cells.entries, int4(cells.cells), np.int32(cells.shift)),
@@ -150,6 +149,15 @@ class PaletteOnDevice:
         given = self.session, self.scope, self.palette, self.space
         grid = self.cached("lanes", lambda: LaneGrid(*given, whole=not self.grid_is_worthwhile))
         return self._tables, *grid.arguments(), self._transparent, self._missing
+
+    def _lister(self) -> CandidateLister:
+        listed = distinct_entries(self.palette)
+        points = self.points
+        if len(listed) < len(self.palette):
+            far = np.full((len(self.palette), 4), FAR, np.int32)
+            far[listed] = _points(self.palette.rgba()[listed], self.space)
+            points = self.scope.copy_of(far)
+        return CandidateLister(self.session, self.scope, self.space, points, len(self.palette), listed)
 
     @property
     def _tables(self) -> Buffer:
@@ -228,3 +236,10 @@ class PaletteOnDevice:
         """
         lookup = self.cached("lookup", lambda: ColorLookup(self.session, self.scope, self.palette))
         lookup.apply(indices, count, out)
+
+
+def _points(rgba: npt.NDArray[np.uint8], space: Space) -> npt.NDArray[np.int32]:
+    """(n, 4) coordinates, 0 on axes that the space has not."""
+    points = np.zeros((len(rgba), 4), np.int32)
+    points[:, : space.dims] = space.coordinates(rgba)
+    return points

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -226,3 +228,22 @@ def test_what_was_wanting_is_forgotten_with_its_palette(queue, rng):
         engine.predict(opaque, palette, queue=queue)
         with pytest.raises(InvalidArgument, match="fully transparent"):
             engine.predict(clear, palette, queue=queue)
+
+
+@pytest.mark.parametrize("name", spaces.NAMES)
+@pytest.mark.parametrize("channels", [3, 4])
+def test_equal_entries_are_searched_once(queue, rng, name, channels):
+    colors = np.repeat(rng.integers(0, 256, (7, channels), np.uint8), 300, axis=0)[rng.permutation(2100)]
+    palette = Palette(colors).with_transparent() if channels == 4 else Palette(colors)
+    space = spaces.space(name, channels == 4)
+    pixels = some_pixels(rng, palette.colors, 400, channels)
+    expected = nearest(pixels, palette, space)
+    assert len(np.unique(expected)) <= 8
+    for form in ("portable", "lanes"):
+        with contextlib.nullcontext() if form == "lanes" else force_variant(form):
+            for grid in (False, True):
+                assert np.array_equal(mapped(queue, pixels, palette, space, grid), expected)
+    session = open_session(queue)
+    with session.scope() as scope:
+        on_device = PaletteOnDevice.of(session, scope, palette, space, 2**25)
+        assert on_device._lister().fine(2**25).length <= 8
