@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from clquant.histogram.color_histogram import ColorHistogram
     from clquant.kmeans import KMeansPalette
     from clquant.neuquant import NeuQuantCL
-    from clquant.one_call import quantize
+    from clquant.one_call import DominantColor, dominant_colors, quantize
     from clquant.palette.animation import Animation, quantize_frames, save_animation, save_gif
     from clquant.palette.engine import PaletteEngine
     from clquant.quadtree import Quadtree, QuadtreeBuilder
@@ -63,7 +63,7 @@ _HOMES = {
         "Quadtree",
         "QuadtreeBuilder",
     ),
-    "clquant.one_call": ("quantize",),
+    "clquant.one_call": ("DominantColor", "dominant_colors", "quantize"),
     "clquant.runtime": (
         "BuildError",
         "ClquantError",
@@ -98,6 +98,7 @@ __all__ = [
     "ColorHistogram",
     "DeviceError",
     "DeviceMemoryError",
+    "DominantColor",
     "ErrorDiffusion",
     "FileError",
     "FormatError",
@@ -121,6 +122,7 @@ __all__ = [
     "WeightTables",
     "animate",
     "clvq_info",
+    "dominant_colors",
     "empty_pinned",
     "floyd_steinberg",
     "quality",

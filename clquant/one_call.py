@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from clquant import params
 from clquant.color.indexed import IndexedImage
@@ -72,3 +74,68 @@ def quantize(
     picture = read(image)
     learner = KMeansPalette(count, color_space=color_space, random_state=random_state, queue=queue)
     return learner.fit(picture, progress=progress).quantize(picture, dither, progress=progress)
+
+
+class DominantColor(NamedTuple):
+    """A colour that stands for a part of a picture.
+
+    Attributes
+    ----------
+    color : str
+        ``"#rrggbb"``, or ``"#rrggbbaa"`` of a picture with alpha.
+    share : float
+        Of the picture's pixels, 0 to 1.
+    """
+
+    color: str
+    share: float
+
+
+@reports_memory
+def dominant_colors(
+    image: ImageLike,
+    count: int = 5,
+    *,
+    color_space: str = "oklab",
+    random_state: Any = 0,
+    queue: CommandQueue | None = None,
+) -> list[DominantColor]:
+    """The colours that stand for a picture, with their shares of its pixels.
+
+    Parameters
+    ----------
+    image : image
+        Whatever `clquant.images.read` takes.
+    count : int
+        At most so many, 2 to 256; learned by `KMeansPalette`.
+    color_space : str
+        Where colours are compared; OKLab is nearest to the eye.
+    random_state : int
+    queue : pyopencl.CommandQueue, optional
+
+    Returns
+    -------
+    list of DominantColor
+        The most frequent first; of equal ones the one learned first. Their shares are 1 together.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType, FileError
+        If an argument is not allowed, or the image cannot be read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clquant
+    >>> image = np.array([[[255, 0, 0], [0, 0, 255], [0, 0, 255], [0, 0, 255]]], dtype=np.uint8)
+    >>> clquant.dominant_colors(image, 2)
+    [DominantColor(color='#0000ff', share=0.75), DominantColor(color='#ff0000', share=0.25)]
+    """
+    learner = KMeansPalette(
+        params.integer("count", count, 2, 256), color_space=color_space, random_state=random_state, queue=queue
+    )
+    picture = read(image)
+    indexed = learner.fit(picture).quantize(picture)
+    counts, names = indexed.counts(), indexed.palette.hex()
+    order = np.argsort(-counts, kind="stable")
+    return [DominantColor(names[i], int(counts[i]) / int(counts.sum())) for i in order if counts[i]]

@@ -1,3 +1,4 @@
+# PYTHON_ARGCOMPLETE_OK
 """Where the command begins: Ctrl-C ends it at once, and without a word of Python's, until it has work under way."""
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ from clquant.cli import common, streams
 
 COMMANDS = ("bench", "compare", "devices", "halftone", "palette", "panel", "quadtree", "tune", "vq")
 
+COMPLETION_VARIABLE = "_ARGCOMPLETE"  # set by the shell while it asks for completions
+
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
@@ -70,6 +72,15 @@ def build_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     return parser
 
 
+def complete() -> None:
+    """Answer the shell's question for completions and end, if argcomplete is installed (extra ``cli``)."""
+    try:
+        import argcomplete
+    except ImportError:
+        return
+    argcomplete.autocomplete(build_parser())
+
+
 def _module(name: str) -> ModuleType:
     return importlib.import_module(f"clquant.cli.{name}")
 
@@ -95,6 +106,8 @@ def main(
     try:
         given = sys.argv[1:] if arguments is None else list(arguments)
         named = given[:1] if given and given[0] in COMMANDS else COMMANDS
+        if COMPLETION_VARIABLE in os.environ:
+            complete()
         args = build_parser(named).parse_args(given)
         with running or contextlib.nullcontext():
             status = int(args.run(args))

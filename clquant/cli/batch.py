@@ -15,8 +15,10 @@ from clquant.runtime import ClquantError, DeviceMemoryError, FileError, FormatEr
 
 T = TypeVar("T")
 
-# What makes one input's result: encode it, write it, and give what is reported; it runs beside the next input's work.
-Finish = Callable[[], None]
+# What encodes and writes one input's result, beside the next input's work; what that gives reports the result, in the
+# inputs' order.
+Report = Callable[[], None]
+Finish = Callable[[], Report]
 Read = Callable[[Source], T]
 
 EXIT_FAILED = 1
@@ -53,7 +55,7 @@ def run(
         If the only input fails, or an argument is wrong for all of them.
     """
     if len(sources) == 1:
-        work(0, sources[0], read(sources[0]))()
+        work(0, sources[0], read(sources[0]))()()
         return 0
     failed: list[tuple[Source, ClquantError]] = []
 
@@ -99,7 +101,7 @@ class _Stages:
         self._readers = ThreadPoolExecutor(self._threads, thread_name_prefix="clquant-read")
         self._writers = ThreadPoolExecutor(self._threads, thread_name_prefix="clquant-write")
         self._reading: collections.deque[Future[Any]] = collections.deque()
-        self._finishing: collections.deque[tuple[Source, Future[None]]] = collections.deque()
+        self._finishing: collections.deque[tuple[Source, Future[Report]]] = collections.deque()
         self._begun = 0
         self._ahead = self._threads
 
@@ -137,6 +139,6 @@ class _Stages:
     def _finish_first(self, fail: Callable[[Source, ClquantError], None]) -> None:
         source, done = self._finishing.popleft()
         try:
-            done.result()
+            done.result()()
         except ClquantError as error:
             fail(source, error)

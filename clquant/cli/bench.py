@@ -13,7 +13,7 @@ import numpy.typing as npt
 import clquant
 from clquant import params, runtime
 from clquant.cli import common, inputs, streams
-from clquant.cli.outputs import Outputs
+from clquant.cli.outputs import STDOUT, Outputs
 from clquant.cli.table import Table
 from clquant.quality import psnr
 from clquant.runtime import measure
@@ -57,7 +57,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("picture", nargs="?", metavar="IN", help="a picture (default: one that is made)")
     parser.add_argument("--side", type=int, default=1024, help="side of the made picture, 64 to 16384 (default 1024)")
     parser.add_argument("--repeat", type=int, default=5, help="timed calls each, 1 to 1000 (default 5)")
-    parser.add_argument("--json", metavar="FILE", help="also write the tables to a file")
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        nargs="?",
+        const=STDOUT,
+        help="also write the tables to a file; without one, print them as JSON alone",
+    )
     common.add_device(parser)
 
 
@@ -66,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     repeat = params.integer("--repeat", args.repeat, 1, 1000)
     sources = inputs.expand([] if args.picture is None else [args.picture])
     places = Outputs(sources)
-    if args.json is not None:
+    if args.json not in (None, STDOUT):
         places.one(args.json, "--json")
     if args.picture is None:
         picture = made_picture(params.integer("--side", args.side, 64, 16384))
@@ -75,11 +81,15 @@ def run(args: argparse.Namespace) -> int:
         picture = read[..., :3] if read.shape[2] >= 3 else read.repeat(3, axis=2)
     queue = common.open_queue(args)
     tables = [rates_table(measure.device_rates(queue)), _engines(queue, np.ascontiguousarray(picture), repeat)]
-    if not args.quiet:
+    if args.json != STDOUT and not args.quiet:
         streams.write_text("\n".join(table.text() for table in tables))
     if args.json is not None:
         content = {"clquant": clquant.__version__, "tables": [table.as_dict() for table in tables]}
-        places.write(args.json, (json.dumps(content, indent=1) + "\n").encode())
+        text = json.dumps(content, indent=1) + "\n"
+        if args.json == STDOUT:
+            streams.write_text(text)
+        else:
+            places.write(args.json, text.encode())
     return 0
 
 

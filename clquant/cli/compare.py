@@ -102,9 +102,10 @@ def run(args: argparse.Namespace) -> int:
         entries = _entries(args, queue, original)
         data = picture_bytes(_sheet(original, entries, args.crop), _kind(target), target)
 
-        def finish() -> None:
+        def finish() -> batch.Report:
             places.write(target, data)
-            common.say(
+            return partial(
+                common.say,
                 args,
                 _table(source.relative.name, args.colors, original, entries).text(),
                 input=source.path,

@@ -160,7 +160,7 @@ def _one(
             made = halftoner.transform(loaded.pixels, output="levels", progress=progress, **how)
             values = make_tones(args.levels, args.linear).output
 
-    def finish() -> None:
+    def finish() -> batch.Report:
         if values is None:
             drawn = IndexedImage.of_own(made, as_palette(halftoner.palette))
             data = drawn.to_bytes(kind, **loaded.options(kind))
@@ -172,7 +172,8 @@ def _one(
         levels = args.levels if values is not None else None
         colors = None if values is not None else len(as_palette(halftoner.palette))
         what = f"{colors} colours" if values is None else f"{levels} levels"
-        common.say(
+        return partial(
+            common.say,
             args,
             f"{source.relative} -> {shown(target)}: {width}x{height}, {what}, {seconds:.2f} s",
             input=source.path,

@@ -152,12 +152,12 @@ def _one(
         height, width = result.shape
         streams.write_text(palette_report.stats_table(f"{source.relative}, {width}x{height}", result) + "\n")
 
-    def finish() -> None:
+    def finish() -> batch.Report:
         written = data
         if kind is not None and target is not None:
             written = _smaller(args, source, loaded, result, kind, written or options.encoded(result, kind, kept))
             places.write(target, written)
-        _report(args, source, target, result, error, len(written), time.perf_counter() - begin)
+        return partial(_report, args, source, target, result, error, len(written), time.perf_counter() - begin)
 
     return finish
 

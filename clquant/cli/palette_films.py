@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from functools import partial
 from typing import Any
 
 from clquant.cli import batch, common, inputs, palette_options, palette_report
@@ -89,10 +90,11 @@ def film(
     if args.save_palette is not None:
         made.frames[0].palette.write(args.save_palette)
 
-    def finish() -> None:
+    def finish() -> batch.Report:
         data = made.to_bytes(str(kind))
         places.write(target, data)
-        _report(args, f"{source.relative}", source.path, target, made, len(data), time.perf_counter() - begin)
+        seconds = time.perf_counter() - begin
+        return partial(_report, args, f"{source.relative}", source.path, target, made, len(data), seconds)
 
     return finish
 

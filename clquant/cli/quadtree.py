@@ -158,12 +158,11 @@ def _one(
     data = _animation(tree, args) if args.gif else _drawn(tree, args, target)
     figures = tree.compression() if common.is_reported(args) else {}
 
-    def finish() -> None:
+    def finish() -> batch.Report:
         places.write(target, data)
         if tree_target is not None:
             places.write(tree_target, tree.to_bytes())
-        if figures:
-            _report(args, source, target, tree, figures, time.perf_counter() - begin)
+        return partial(_report, args, source, target, tree, figures, time.perf_counter() - begin)
 
     return finish
 
@@ -207,6 +206,8 @@ def _animation(tree: Quadtree, args: argparse.Namespace) -> bytes:
 def _report(
     args: argparse.Namespace, source: Source, target: str, tree: Quadtree, figures: dict[str, Any], seconds: float
 ) -> None:
+    if not figures:
+        return
     quality = f", PSNR {figures['psnr']:.2f} dB" if "psnr" in figures else ""
     if quality and pathlib.PurePath(target).suffix.lower() in (".jpg", ".jpeg"):
         quality += " before this format's losses"

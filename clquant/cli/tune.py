@@ -33,6 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="keep nothing")
     parser.add_argument("--reset", action="store_true", help="forget what was kept for the device, measure nothing")
     parser.add_argument("--list", action="store_true", help="print the numbers as they are now, measure nothing")
+    parser.add_argument("--json", action="store_true", help="print the tables as JSON")
     common.add_device(parser)
 
 
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     queue = common.open_queue(args)
     device = runtime.describe(queue.device)
     if args.list:
-        return _list(queue)
+        return _list(args, queue)
     path = tuning.user_file()
     if path is None and not args.dry_run:
         raise InvalidArgument(
@@ -54,15 +55,16 @@ def run(args: argparse.Namespace) -> int:
     kept = {} if path is None or args.dry_run else _read(path)
     with common.progress_bar(args, "tuning") as bar:
         outcomes = tune_search.tune(queue, args.quick, runtime.Progress(lambda done, total: bar(done, total)))
-    common.say(args, _table(device, outcomes).text())
+    table = _table(device, outcomes)
+    common.say(args, table.text(), **table.as_dict())
     if path is not None and not args.dry_run:
         changed = {n: v for o in outcomes for n, v in o.after.items() if v != o.before[n]}
         _write(path, {**kept, device: changed})
-        common.say(args, f"kept in {str(path)!r}")
+        common.note(args, f"kept in {str(path)!r}")
     return 0
 
 
-def _list(queue: runtime.CommandQueue) -> int:
+def _list(args: argparse.Namespace, queue: runtime.CommandQueue) -> int:
     limits = runtime.Limits.of(queue.device)
     shipped, now = tuning.shipped(tuning.family(limits)), tuning.values(queue.device, limits)
     columns = {"name": "number", "shipped": "shipped", "now": "now", "purpose": "what it is"}
@@ -70,7 +72,10 @@ def _list(queue: runtime.CommandQueue) -> int:
     for parameter in tuning.PARAMETERS:
         name = parameter.name
         table.add(name=name, shipped=shipped[name], now=now[name], purpose=parameter.purpose)
-    streams.write_text(table.text())
+    if common.wants_json(args):
+        common.say(args, "", **table.as_dict())
+    else:
+        streams.write_text(table.text())
     return 0
 
 

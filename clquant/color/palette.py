@@ -274,6 +274,36 @@ class Palette:
         """
         registry.write(self._colors, path, format)
 
+    def to_colormap(self, name: str = "clquant") -> Any:
+        """The palette as matplotlib has colours for values.
+
+        Parameters
+        ----------
+        name : str
+            The colormap's.
+
+        Returns
+        -------
+        matplotlib.colors.ListedColormap
+            Of as many colours, in the same order, with alpha.
+
+        Raises
+        ------
+        InvalidType
+            If `name` is no text.
+        InvalidArgument
+            If matplotlib is not installed.
+        """
+        if not isinstance(name, str):
+            raise InvalidType(f"name is {params.shown(name)}; allowed: text")
+        try:
+            from matplotlib.colors import ListedColormap
+        except ImportError as error:
+            raise InvalidArgument(
+                "a colormap needs matplotlib, which is not installed: pip install matplotlib"
+            ) from error
+        return ListedColormap(self.rgba() / 255, name)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """For `pickle` and `copy`: what is made is read-only too."""
         if self._device is None and self._codes is None:

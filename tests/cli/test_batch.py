@@ -49,7 +49,7 @@ def test_wrong_arguments_end_a_batch_at_once(folder, capsys):
 def test_failures_of_every_stage():
     """Results are finished in any order, failures are collected, what is left is left."""
     sources = expand([__file__, batch.__file__, __file__, batch.__file__]).sources
-    done = []
+    done, reported = [], []
 
     class Args:
         json = False
@@ -66,11 +66,12 @@ def test_failures_of_every_stage():
             if number == 2:
                 raise InvalidArgument("never")
             done.append(number)
+            return lambda: reported.append(number)
 
         return finish
 
     assert batch.run(Args(), sources, read, work) == 1
-    assert sorted(done) == [0, 3]
+    assert sorted(done) == reported == [0, 3]
     with pytest.raises(InvalidArgument, match="never"):
         batch.run(Args(), sources[:1], read, lambda *_: work(2, sources[0], ""))
 

@@ -1,0 +1,62 @@
+"""Dominant colours with shares, palettes as colormaps, answers to a shell that completes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import clquant
+from clquant import Palette
+from clquant.cli import main
+from clquant.runtime import InvalidArgument
+
+
+def test_shares_are_those_of_the_picture(queue, rng):
+    colors = np.array([[255, 0, 0], [0, 0, 255], [9, 9, 9]], np.uint8)
+    image = colors[rng.choice(3, (30, 40), p=[0.2, 0.7, 0.1])]
+    found = clquant.dominant_colors(image, 3, queue=queue)
+    assert [one.color for one in found] == ["#0000ff", "#ff0000", "#090909"]
+    for one, color in zip(found, (colors[1], colors[0], colors[2]), strict=True):
+        assert one.share == (image == color).all(axis=2).mean()
+    assert len(clquant.dominant_colors(image, 200, queue=queue)) == 3
+    with pytest.raises(InvalidArgument, match="count is 1; allowed: an integer from 2 to 256"):
+        clquant.dominant_colors(image, 1)
+
+
+def test_colormaps():
+    colors = pytest.importorskip("matplotlib.colors", reason="matplotlib")
+    made = Palette(["#ff0000", "#00ff0080"]).to_colormap("two")
+    assert isinstance(made, colors.ListedColormap)
+    assert (made.name, made.N) == ("two", 2)
+    assert made(1) == (0, 1, 0, 128 / 255)
+
+
+def test_colormaps_need_matplotlib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.colors", None)
+    with pytest.raises(InvalidArgument, match="matplotlib, which is not installed"):
+        Palette(["red"]).to_colormap()
+
+
+@pytest.mark.parametrize(("line", "expected"), [("clquant hal", "halftone"), ("clquant palette --dit", "--dither")])
+def test_shells_complete(line, expected, tmp_path):
+    answer = tmp_path / "answer"
+    environment = {
+        **os.environ,
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(answer),
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+        "COMP_TYPE": "9",
+    }
+    subprocess.run([sys.executable, "-m", "clquant"], env=environment, check=True)
+    assert expected in answer.read_text()
+
+
+def test_numbers_as_json(capsys):
+    assert main(["tune", "--list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["results"][0]["rows"]
