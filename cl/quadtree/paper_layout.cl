@@ -51,34 +51,41 @@ typedef struct {
     uint level, side, columns, rows, width, height;
 } level_t;
 
-/* The record of the node (x, y), whose leaf is one of leaves low to high - 1. */
-inline void write_record(__global uchar *record, __global const uint *leaves, uint low, uint high,
-                         __global const word_t *words, const level_t *at, uint x, uint y)
+/* Byte `at` of a record, which is 0 before. */
+inline void put(uint *record, uint at, uint byte)
 {
-    for (uint k = 0; k < RECORD; k++)
-        record[k] = 0;
+    record[at / 4] |= byte << 8 * (at % 4);
+}
+
+/* The record of the node (x, y), whose leaf is one of leaves low to high - 1; all 0 before. */
+inline void fill_record(uint *record, __global const uint *leaves, uint low, uint high, __global const word_t *words,
+                        const level_t *at, uint x, uint y)
+{
     if (x >= at->columns || y >= at->rows)
         return;
     const uint code = morton(x << at->level, y << at->level);
     const uint size = leaf_at(leaves, low + find_leaf(leaf_at(leaves, low), high - low, code))[2];
     const uint kind = size > at->side ? INSIDE : size == at->side ? LEAF : FORK;
-    record[0] = (uchar)kind;
+    put(record, 0, kind);
     if (!COMPLETE && kind == INSIDE)
         return;
 #if WORDS == 0
+#pragma unroll
     for (uint c = 0; c < CHANNELS; c++)
-        record[1 + c] = words[((ulong)y * at->columns + x) * CHANNELS + c];
+        put(record, 1 + c, words[((ulong)y * at->columns + x) * CHANNELS + c]);
 #else
     const ulong n = (ulong)min(at->side, at->width - (x << at->level)) * min(at->side, at->height - (y << at->level));
     const int whole = n == 1UL << 2 * at->level;
+#pragma unroll
     for (uint c = 0; c < CHANNELS; c++) {
         ulong sum, squares;
         read_sums(words, (ulong)at->columns * at->rows, (ulong)y * at->columns + x, c, &sum, &squares);
-        record[1 + c] = (uchar)(whole ? (2 * sum + n) >> (2 * at->level + 1) : (2 * sum + n) / (2 * n));
+        put(record, 1 + c, (uint)(whole ? (2 * sum + n) >> (2 * at->level + 1) : (2 * sum + n) / (2 * n)));
         const double scaled = (double)(n * squares - sum * sum);
         const ulong bits = scaled == 0 ? 0UL : as_ulong(sqrt(scaled) / (double)n);
+#pragma unroll
         for (uint k = 0; k < 8; k++)
-            record[1 + CHANNELS + 8 * c + k] = (uchar)(bits >> 8 * k);
+            put(record, 1 + CHANNELS + 8 * c + k, (uint)(bits >> 8 * k) & 255u);
     }
 #endif
 }
@@ -109,6 +116,20 @@ __kernel void quadtree_records(__global const uint *leaves, uint count, uint wid
     const uint high = level < 14 ? min(count - low, NODES << 2 * level) + low : count;
     for (uint k = from; k < min(from + NODES, nodes); k++) {
         const uint y = gathered((first + k) >> 1), x = gathered(first + k) ^ y;
-        write_record(records + (ulong)k * RECORD, leaves, low, high, words + begin, &at, x, y);
+        uint record[RECORD / 4 + 1];
+#pragma unroll
+        for (uint i = 0; i < RECORD / 4 + 1; i++)
+            record[i] = 0;
+        fill_record(record, leaves, low, high, words + begin, &at, x, y);
+        __global uchar *to = records + (ulong)k * RECORD;
+#if RECORD % 4 == 0
+#pragma unroll
+        for (uint i = 0; i < RECORD / 4; i++)
+            ((__global uint *)to)[i] = record[i];
+#else
+#pragma unroll
+        for (uint i = 0; i < RECORD; i++)
+            to[i] = (uchar)(record[i / 4] >> 8 * (i % 4));
+#endif
     }
 }
