@@ -8,7 +8,7 @@
  *   l = (mean a - mean b)^2 / (mean a^2 + mean b^2 + C1), at most 1,   c = var(a - b) / (var a + var b + C2), at most
  * 2: equal windows give exactly 0.
  *
- * Constants: CHANNELS; TAPS, odd. */
+ * Constants: CHANNELS; TAPS, odd; BY_ROWS 1 or 0. */
 #include "quality/windows.h"
 
 #define RADIUS (TAPS / 2)
@@ -79,21 +79,31 @@ ulong dissimilarity(ulong4 mean, ulong c1, ulong c2)
     return (l >> 1) + c - (l * (c >> 1) >> 31);
 }
 
+/* 2^31 (1 - SSIM) of the window whose columns' means begin at `window`. */
+ulong window_dissimilarity(__global const uint4 *window, __global const uint *weights, ulong c1, ulong c2)
+{
+    ulong4 sum = HALF;
+    for (uint tap = 0; tap < RADIUS; tap++)
+        sum += weighted(window[tap] + window[TAPS - 1 - tap], weights[tap]);
+    sum += weighted(window[RADIUS], weights[RADIUS]);
+    return dissimilarity(sum >> 32, c1, c2);
+}
+
 /* Sum of 2^31 (1 - SSIM) of the windows.
- * NDRange: 1-D, any size. means: of `similarity_columns`. weights: as there. sums: a ulong per work-item. */
+ * NDRange: 1-D, any size. means: of `similarity_columns`. weights: as there. sums: a ulong per work-item: of the rows i,
+ * i + items, ... with BY_ROWS, as caches of CPUs like it, else of such windows, as neighbouring loads of GPUs do. */
 __kernel void similarity_rows(__global const uint4 *means, uint width, uint rows, __global const uint *weights,
                               ulong c1, ulong c2, __global ulong *sums)
 {
     const uint columns = width - TAPS + 1;
-    const uint n = columns * rows;
     ulong total = 0;
-    for (uint i = get_global_id(0); i < n; i += get_global_size(0)) {
-        __global const uint4 *window = means + i / columns * width + i % columns;
-        ulong4 sum = HALF;
-        for (uint tap = 0; tap < RADIUS; tap++)
-            sum += weighted(window[tap] + window[TAPS - 1 - tap], weights[tap]);
-        sum += weighted(window[RADIUS], weights[RADIUS]);
-        total += dissimilarity(sum >> 32, c1, c2);
-    }
+#if BY_ROWS
+    for (uint y = get_global_id(0); y < rows; y += get_global_size(0))
+        for (uint x = 0; x < columns; x++)
+            total += window_dissimilarity(means + y * width + x, weights, c1, c2);
+#else
+    for (uint i = get_global_id(0); i < columns * rows; i += get_global_size(0))
+        total += window_dissimilarity(means + i / columns * width + i % columns, weights, c1, c2);
+#endif
     sums[get_global_id(0)] = total;
 }

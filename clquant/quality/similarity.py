@@ -66,7 +66,8 @@ def ssim(original: Samples, result: Samples, peak: float = 255.0, *, queue: Comm
 
 def _on_device(pair: Pair, peak: float, queue: CommandQueue | None) -> float:
     session = pair.open(queue)
-    program = session.program("quality/similarity.cl", CHANNELS=pair.channels, TAPS=WINDOW)
+    by_rows = int(session.limits.is_cpu)
+    program = session.program("quality/similarity.cl", CHANNELS=pair.channels, TAPS=WINDOW, BY_ROWS=by_rows)
     kernels = [program.kernel(f"similarity_{name}") for name in ("quantities", "columns", "rows")]
     width, halo = pair.width, WINDOW - 1
     constants = [np.uint64(round((k * peak * UNIT) ** 2)) for k in (0.01, 0.03)]
