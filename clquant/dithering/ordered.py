@@ -168,8 +168,8 @@ class SmallOrdered(SmallPalette):
 
 _TABLE = Variant("table", ordered_table.FILE, launchers=(TableOrdered, PixelOrdered))
 _PORTABLE = Variant("portable", FILE, launchers=(PixelOrdered,))
-VARIANTS = (Variant("lanes", LANE_FILE, is_cpu, launchers=(SmallOrdered, LaneOrdered)), _TABLE, _PORTABLE)
-LARGE_MASKS = (Variant("lanes", LANE_FILE, is_cpu, launchers=(LaneOrdered,)), _TABLE, _PORTABLE)
+VARIANTS = (Variant("lanes", LANE_FILE, is_cpu, launchers=(SmallOrdered, LaneOrdered), gain=2.0), _TABLE, _PORTABLE)
+LARGE_MASKS = (Variant("lanes", LANE_FILE, is_cpu, launchers=(LaneOrdered,), gain=2.0), _TABLE, _PORTABLE)
 """Forms of the dithering, by any mask up to `MAX_SMALL_MASK` numbers, and by larger ones."""
 
 register_dither("blue-noise", OrderedDither("blue-noise").dither)

@@ -39,7 +39,9 @@ AROUND = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
 MOST_REACH = 7
 GROUP = 64
 
-IN_LANES = Variant("lanes", "halftone/refine_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator)
+IN_LANES = Variant(
+    "lanes", "halftone/refine_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator, gain=2.3
+)
 PORTABLE = Variant("portable", "halftone/refine.cl")
 VARIANTS = (IN_LANES, PORTABLE)
 

@@ -44,7 +44,10 @@ FEW_WITH_ALPHA = 1 << 12
 MOST_COUNTERS = 1 << 24
 
 PARTITION = Variant(
-    "partition", "histogram/counting_partition.cl", lambda limits: limits.is_cpu and not limits.is_simulator
+    "partition",
+    "histogram/counting_partition.cl",
+    lambda limits: limits.is_cpu and not limits.is_simulator,
+    gain=2.8,
 )
 PORTABLE = Variant("portable", "histogram/counting.cl")
 # Forms of counting opaque colours; `PARTITION` is shaped for CPUs and takes no weights.

@@ -29,6 +29,7 @@ VARIANTS = (
         "kmeans/small_images.cl",
         admits=lambda limits: limits.is_cpu and not limits.is_simulator,
         constants={"LANES": 16, "SEGMENTS": 8},
+        gain=6.0,
     ),
     Variant("portable", "kmeans/small_images.cl", constants={"LANES": 1, "SEGMENTS": 64}),
 )

@@ -23,7 +23,7 @@ def is_cpu(limits: Limits) -> bool:
 
 
 VARIANTS = (
-    Variant("lanes", nearest.LANE_FILE, is_cpu, launchers=(SmallPalette, LaneSearch)),
+    Variant("lanes", nearest.LANE_FILE, is_cpu, launchers=(SmallPalette, LaneSearch), gain=2.1),
     Variant("table", full_table.FILE, launchers=(FullTable, PixelSearch)),
     Variant("portable", nearest.PIXEL_FILE, launchers=(PixelSearch,)),
 )

@@ -17,7 +17,9 @@ REFINE_SHAPE = (1, 4, 2)
 REFINE_SHAPE_OF_MANY = (2, 2, 2)
 
 STEP_VARIANTS = (
-    Variant("lanes", "neuquant/step_lanes.cl", lambda limits: limits.is_cpu and limits.local_memory >= 1 << 17),
+    Variant(
+        "lanes", "neuquant/step_lanes.cl", lambda limits: limits.is_cpu and limits.local_memory >= 1 << 17, gain=11.0
+    ),
     Variant("portable", "neuquant/step.cl"),
 )
 

@@ -18,6 +18,7 @@ GRID = Variant(
     "neuquant/step_grid.cl",
     lambda limits: limits.is_nvidia and limits.compute_capability >= 70 and limits.work_group >= LEAST_GROUP,
     {"DEVICE_FENCE": NVIDIA_FENCE},
+    gain=1.4,
 )
 # The other form is steps of a launch each.
 VARIANTS = (GRID, STEP_VARIANTS[-1])

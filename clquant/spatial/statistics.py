@@ -17,7 +17,9 @@ MOST_PIXELS = 1 << 17
 SLICES, SLICE_BYTES = 256, 1 << 26
 GROUP = 64
 
-IN_LANES = Variant("lanes", "spatial/statistics_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator)
+IN_LANES = Variant(
+    "lanes", "spatial/statistics_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator, gain=3.1
+)
 PORTABLE = Variant("portable", "spatial/statistics.cl")
 VARIANTS = (IN_LANES, PORTABLE)
 

@@ -83,9 +83,13 @@ def _rings_shape(phase: PhasePlan, limits: runtime.Limits, error_limit: int) -> 
 
 VARIANTS = (
     runtime.Variant(
-        "lanes", "halftone/pinwheel/levels_lanes.cl", lambda limits: limits.is_cpu, launchers=(_lanes_shape,)
+        "lanes",
+        "halftone/pinwheel/levels_lanes.cl",
+        lambda limits: limits.is_cpu,
+        launchers=(_lanes_shape,),
+        gain=2.3,
     ),
-    runtime.Variant("rings", "halftone/pinwheel/levels_rings.cl", _admits_rings, launchers=(_rings_shape,)),
+    runtime.Variant("rings", "halftone/pinwheel/levels_rings.cl", _admits_rings, launchers=(_rings_shape,), gain=2.2),
     runtime.Variant("portable", "halftone/pinwheel/levels.cl"),
 )
 SMALLEST_SPIRAL = 4

@@ -96,15 +96,15 @@ def _palette_tiles(scope: runtime.Scope, on_device: PaletteOnDevice, picture: Pi
 
 
 GRAY_FORMS = (
-    runtime.Variant("lanes", serial_lanes.GRAY.file, lambda limits: limits.is_cpu, launchers=(_gray_lanes,)),
-    runtime.Variant("warps", warps.FILE, warps.admits, launchers=(_gray_warps,)),
+    runtime.Variant("lanes", serial_lanes.GRAY.file, lambda limits: limits.is_cpu, launchers=(_gray_lanes,), gain=5.3),
+    runtime.Variant("warps", warps.FILE, warps.admits, launchers=(_gray_warps,), gain=1.6),
     runtime.Variant(
         "rows", serial_rows.FILE, lambda limits: limits.work_group >= serial_rows.ROWS, launchers=(_gray_rows,)
     ),
     runtime.Variant("portable", tiles.FILE, launchers=(_gray_tiles,)),
 )
 PALETTE_FORMS = (
-    runtime.Variant("lanes", serial_lanes.PALETTE.file, is_cpu, launchers=(_palette_lanes,)),
+    runtime.Variant("lanes", serial_lanes.PALETTE.file, is_cpu, launchers=(_palette_lanes,), gain=1.9),
     runtime.Variant("portable", tiles.FILE, launchers=(_palette_tiles,)),
 )
 
