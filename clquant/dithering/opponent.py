@@ -8,6 +8,7 @@ of `clquant.color.spaces`.
 
 from __future__ import annotations
 
+import functools
 from fractions import Fraction
 
 import numpy as np
@@ -30,6 +31,7 @@ def _scale(space: Space) -> Fraction:
     return Fraction(1, 2)
 
 
+@functools.lru_cache(maxsize=8)
 def matrix(space: Space) -> npt.NDArray[np.int32]:
     """(4, 4) int32: three factors of each coordinate times 2^16, and what is added before the shift by 16.
 
@@ -46,7 +48,9 @@ def matrix(space: Space) -> npt.NDArray[np.int32]:
         if space.name == "oklab":
             found[i, 3] -= OKLAB_SHIFT[i] * found[i, i]
     found[3] = (int(scale * _UNIT), 0, 0, _UNIT // 2)
-    return found.astype(np.int32)
+    made = found.astype(np.int32)
+    made.flags.writeable = False  # it is kept
+    return made
 
 
 def points(space: Space, colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
