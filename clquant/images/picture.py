@@ -191,9 +191,7 @@ class Picture:
         row_bytes = self.width * max(bytes_per_pixel, self.channels)
         yield from row_bands(self.height, row_bytes, session, multiple_of, self)
 
-    def result(
-        self, session: Session, shape: tuple[int, ...], dtype: npt.DTypeLike, ahead: bool = False
-    ) -> HostResult | SinkResult:
+    def result(self, session: Session, shape: tuple[int, ...], dtype: npt.DTypeLike) -> HostResult | SinkResult:
         """Where a job puts its result's rows if the picture is not on the device: the caller's `out`, or a new array.
 
         Parameters
@@ -201,8 +199,6 @@ class Picture:
         session : Session
         shape : tuple of int
         dtype : dtype_like
-        ahead : bool
-            As `HostResult` takes it.
 
         Raises
         ------
@@ -211,7 +207,7 @@ class Picture:
         """
         if self.sink is not None:
             return SinkResult(session, shape, dtype, self.sink)
-        return HostResult(session, shape, dtype, ahead)
+        return HostResult(session, shape, dtype)
 
 
 def row_bands(

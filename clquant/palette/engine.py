@@ -352,7 +352,7 @@ class PaletteEngine(Estimator, abc.ABC):
         with session.scope() as scope:
             source = picture.send(session, scope)
             shape = (picture.height, picture.width)
-            room = None if picture.on_device else HostResult(session, shape, np.uint8, ahead=True)
+            room = None if picture.on_device else HostResult(session, shape, np.uint8)
             palette, end_fit = self._begin_fit(source, weights_of(y, sample_weight), progress)
             try:
                 space, metric = self.color_space, self.metric

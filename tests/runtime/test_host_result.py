@@ -16,7 +16,7 @@ import clquant
 from clquant import KMeansPalette, Palette, PinwheelHalftoner, QuadtreeBuilder, VQCodec, runtime
 from clquant.palette import engine
 from clquant.runtime.memory import pinned
-from clquant.runtime.transfer import copy, overlap, staging, touching
+from clquant.runtime.transfer import copy, overlap
 from clquant.runtime.transfer import host_result as results
 
 
@@ -24,11 +24,9 @@ from clquant.runtime.transfer import host_result as results
 def session(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> Iterator[runtime.Session]:
     """Of a device that seems to have memory of its own, beside many cores; every size is large enough for anything."""
     monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
-    for module, name in ((copy, "SMALLEST_DOWN"), (copy, "UNAWAITED_BYTES"), (touching, "SMALLEST_DOWN")):
+    for module, name in ((copy, "SMALLEST_DOWN"), (copy, "UNAWAITED_BYTES")):
         monkeypatch.setattr(module, name, 0)
     monkeypatch.setattr(overlap, "SMALLEST", 4096)
-    monkeypatch.setattr(touching, "ALIGNMENT", 4096)
-    monkeypatch.setattr(touching.os, "cpu_count", lambda: 16)
     monkeypatch.setattr(pinned, "_pools", type(pinned._pools)())
     yield runtime.open_session(queue)
     gc.collect()
@@ -40,14 +38,13 @@ def pool(session: runtime.Session) -> pinned.PinnedPool:
 
 @pytest.mark.parametrize("shape", [(1,), (4096,), (4097,), (123, 457), (700, 300, 3)])
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
-@pytest.mark.parametrize("ahead", [False, True])
 def test_parts_arrive_in_their_rows(
-    session: runtime.Session, shape: tuple[int, ...], dtype: type, ahead: bool, rng: np.random.Generator
+    session: runtime.Session, shape: tuple[int, ...], dtype: type, rng: np.random.Generator
 ) -> None:
     data = rng.integers(0, 256, shape).astype(dtype)
     middle = shape[0] // 2
     for turn in range(3):  # the first time in ordinary memory, then in page-locked
-        result = runtime.HostResult(session, shape, dtype, ahead)
+        result = runtime.HostResult(session, shape, dtype)
         assert result.fits(shape, np.dtype(dtype))
         assert not result.fits((*shape, 1), np.dtype(dtype))
         with session.scope() as scope:
@@ -125,7 +122,6 @@ def test_only_devices_with_memory_of_their_own_have_page_locked_arrays(queue: ru
     assert session.is_pinned(array) == (not session.limits.unified_memory)
     if session.limits.unified_memory:
         assert array.ctypes.data % 4096 == 0
-        assert not runtime.HostResult(session, (1 << 23,), np.uint8, ahead=True)._touched
 
 
 def test_engines_give_the_same_from_page_locked_arrays(
@@ -159,15 +155,12 @@ def test_engines_give_the_same_from_page_locked_arrays(
             assert np.array_equal(expected, other)
 
 
-def test_indices_are_those_of_plain_memory(
-    session: runtime.Session, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_indices_are_those_of_plain_memory(session: runtime.Session, rng: np.random.Generator) -> None:
     pixels = rng.integers(0, 256, (90, 110, 3), dtype=np.uint8)
     model = KMeansPalette(9, queue=session.queue)
-    ahead = model.fit_predict(pixels)
-    monkeypatch.setattr(touching, "SMALLEST_DOWN", staging.SMALLEST_DOWN)
-    np.testing.assert_array_equal(ahead, model.fit_predict(pixels))
-    np.testing.assert_array_equal(ahead, model.predict(pixels))
+    first = model.fit_predict(pixels)
+    np.testing.assert_array_equal(first, model.fit_predict(pixels))
+    np.testing.assert_array_equal(first, model.predict(pixels))
 
 
 @pytest.mark.parametrize(
@@ -219,12 +212,11 @@ AT_EXIT = """
 import atexit
 import numpy as np
 from clquant import KMeansPalette, runtime
-from clquant.runtime.transfer import copy, overlap, staging, touching
+from clquant.runtime.transfer import copy, overlap, staging
 
 for module in (overlap, copy):
     module.SMALLEST = 0
-copy.SMALLEST_DOWN = copy.UNAWAITED_BYTES = touching.SMALLEST_DOWN = 0
-touching.os.cpu_count = lambda: 16
+copy.SMALLEST_DOWN = copy.UNAWAITED_BYTES = 0
 staging.MAX_LANES = 1  # PoCL 3.0 does not survive several that begin at once
 image = np.random.default_rng(0).integers(0, 256, (40, 50, 3), dtype=np.uint8)
 engine = KMeansPalette(9)

@@ -30,7 +30,6 @@ TUNING_VARIABLE = "CLQUANT_TUNING"
 OFF = "off"
 FILE = "tuning.json"
 FORMAT = "clquant tuning 1"
-FAMILIES = ("any", "cpu", "nvidia")
 _MOST_BYTES = 1 << 20
 
 Values = Mapping[str, int]
@@ -112,7 +111,7 @@ def shipped(name: str) -> dict[str, int]:
     Parameters
     ----------
     name : str
-        Of `FAMILIES`.
+        ``"any"``, ``"cpu"`` or ``"nvidia"`` (see `family`).
     """
     families = json.loads((pathlib.Path(__file__).with_name(FILE)).read_text(encoding="utf-8"))
     return {**families["any"], **families[name]}

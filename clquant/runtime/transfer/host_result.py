@@ -19,7 +19,6 @@ from clquant.runtime.open_session import open_session
 from clquant.runtime.profiling import profiled
 from clquant.runtime.session import Session
 from clquant.runtime.transfer.copy import new_host_array, order_commands
-from clquant.runtime.transfer.touching import touch_ahead
 
 SMALLEST_WRITTEN = 1 << 18
 """Bytes of a result from which CPUs write it where it is to be: mapping a buffer takes as long as copying so many."""
@@ -36,11 +35,9 @@ class HostResult:
     session : Session
     shape : tuple of int
     dtype : dtype_like
-    ahead : bool
-        Whether the device has something else to do first, so that new pages may be touched meanwhile.
     """
 
-    def __init__(self, session: Session, shape: tuple[int, ...], dtype: npt.DTypeLike, ahead: bool = False) -> None:
+    def __init__(self, session: Session, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
         self._session = session
         self._copies: list[cl.Event] = []
         self._rooms: list[cl.Buffer] = []
@@ -49,7 +46,6 @@ class HostResult:
             self._array, self._pinned = HOST_POOL.empty(shape, dtype), False
         else:
             self._array, self._pinned = new_host_array(session.queue, limits, shape, dtype)
-        self._touched = touch_ahead(self._array, session.limits) if ahead and not self._pinned else []
 
     @staticmethod
     def in_place(limits: Limits, nbytes: int) -> bool:
@@ -125,7 +121,6 @@ class HostResult:
             if event is not None:
                 self._copies.append(event)
             return
-        self._wait_for_pages()
         self._session.download_into(part, buffer, offset)
 
     def array(self) -> npt.NDArray[Any]:
@@ -136,17 +131,11 @@ class HostResult:
         DeviceMemoryError, DeviceError
             If the device failed.
         """
-        self._wait_for_pages()
         with device_errors("copying from the device"):
             for event in self._copies:
                 event.wait()
         self._copies.clear()
         return self._array
-
-    def _wait_for_pages(self) -> None:
-        for future in self._touched:
-            future.result()
-        self._touched = []
 
 
 def _settle(session: Session, buffer: cl.Buffer, nbytes: int) -> None:
