@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
+from clquant.images import buffer_of
 from clquant.quadtree.geometry import Integers, root_level
 from clquant.quadtree.leaf_list import LeafList, square_side
 
@@ -16,9 +17,7 @@ ITEMS_PER_UNIT = 256
 
 def squared_error(session: runtime.Session, leaves: LeafList, pixels: npt.NDArray[np.uint8]) -> int:
     """Sum of squared differences between pixels (H, W, C) and the means of their leaves; exact."""
-    side = square_side(session)
-    constants = {"CHANNELS": leaves.channels, "SQUARE": side, "LEVELS": LEVELS}
-    kernel = session.program("quadtree/figures.cl", **constants).kernel("quadtree_error")
+    kernel, side = _error_kernel(session, leaves.channels)
     error = 0
     for piece in leaves.pieces(session, leaves.channels):
         with session.scope() as scope:
@@ -28,6 +27,25 @@ def squared_error(session: runtime.Session, leaves: LeafList, pixels: npt.NDArra
             total.launch(kernel, piece.squares(side), *piece.arguments(scope), sent, np.uint64(0))
             error += total.value()
     return error
+
+
+def squared_error_on_device(session: runtime.Session, pixels: runtime.Array, leaves: runtime.Array) -> int:
+    """The same of device arrays: pixels (H, W, C) and all of their leaves."""
+    height, width, channels = pixels.shape
+    kernel, side = _error_kernel(session, channels)
+    squares = -(-height // side) * -(-width // side)
+    numbers = [np.uint32(number) for number in (leaves.shape[0], 0, 0, width, height)]
+    with session.scope() as scope:
+        total = runtime.Total(session, scope)
+        total.launch(kernel, squares, buffer_of(leaves), *numbers, buffer_of(pixels), np.uint64(pixels.offset))
+        return total.value()
+
+
+def _error_kernel(session: runtime.Session, channels: int) -> tuple[runtime.Kernel, int]:
+    """The kernel, and the side of its squares."""
+    side = square_side(session)
+    constants = {"CHANNELS": channels, "SQUARE": side, "LEVELS": LEVELS}
+    return session.program("quadtree/figures.cl", **constants).kernel("quadtree_error"), side
 
 
 def node_counts(session: runtime.Session, leaves: LeafList) -> tuple[Integers, Integers]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from clquant import images, runtime
 from clquant.images import Picture
+from clquant.quadtree import figures
 from clquant.quadtree.assembly import Decomposition, Job, decompose
 from clquant.quadtree.geometry import MAX_CHANNELS
 from clquant.quadtree.leaf_list import LeafList
@@ -19,6 +20,7 @@ from clquant.quadtree.levels import CompleteStatistics, LeafStatistics, Level
 
 Pixels = npt.NDArray[np.uint8]
 BYTES_PER_THREAD = 1 << 24  # that a thread copies: fewer take longer to hand over
+LONG_LIST = 8  # a list of leaves is long from an eighth of the picture's bytes on
 MAX_THREADS = 8  # which keep memory busy
 
 
@@ -101,6 +103,22 @@ class PictureStatistics:
         found = self._decomposed(Job(self._picture(), criterion, not self.complete, statistics=False))
         height, width, channels = self.pixels.shape
         return LeafList(height, width, channels, found.leaves)
+
+    def squared_error(self) -> int:
+        """Sum of squared differences between the picture and its leaves' means; exact."""
+        session, (height, width, channels) = self.session(), self.pixels.shape
+        leaves = LeafList(height, width, channels, self._leaves)
+        limits, nbytes = session.limits, leaves.records.nbytes
+        room = min(limits.max_alloc, limits.global_memory // 4)
+        is_long = self.pixels.nbytes // LONG_LIST <= nbytes <= room and self.pixels.nbytes <= room
+        if limits.unified_memory or not is_long:
+            return figures.squared_error(session, leaves, self.pixels)
+        # Where the list is long, listing it again takes less time than sending it.
+        array = session.new_array(self.pixels.shape, np.uint8)
+        session.write(images.buffer_of(array), self.pixels)
+        picture = replace(self._picture(), array=None, device_array=array)
+        found = self._decomposed(Job(picture, self._criterion, not self.complete, statistics=False))
+        return figures.squared_error_on_device(session, array, found.leaves)
 
     def session(self) -> runtime.Session:
         """Where the tree was built, else on the default device."""

@@ -193,7 +193,7 @@ class Quadtree:
         """
         if self._picture is None:
             raise InvalidArgument("this tree was loaded from a file, which has not the picture's statistics")
-        return figures.squared_error(self._session(), self._list, self._picture.pixels)
+        return self._picture.squared_error()
 
     def to_array(self) -> npt.NDArray[np.void]:
         """The complete tree in one array: Masina and Stedile, section 5.1.

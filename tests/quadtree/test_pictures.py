@@ -75,6 +75,19 @@ def test_pieces_of_what_a_device_has_no_room_for(queue, rng, monkeypatch):
         assert np.array_equal(one, other)
 
 
+def test_the_error_of_a_long_list_that_is_made_again(queue, rng, monkeypatch):
+    image = rng.integers(0, 256, (70, 90, 3), dtype=np.uint8)
+    image[:32, :40] = 9
+    image[40:, 50:] //= 16
+    tree = QuadtreeBuilder(queue=queue).build(image)
+    expected = ((tree.render().astype(np.int64) - image) ** 2).sum()
+    assert tree.squared_error() == expected
+    monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
+    with runtime.profile() as profile:
+        assert tree.squared_error() == expected
+    assert profile.counts()["quadtree_leaves"] == 1
+
+
 @pytest.mark.parametrize("channels", [1, 2, 4])
 def test_outlines_on_pictures_of_all_channels(queue, rng, channels):
     image = patches(rng, 40, 50, channels)
