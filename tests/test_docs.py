@@ -16,7 +16,7 @@ import pytest
 from clquant import Palette, cli
 
 ROOT = pathlib.Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [page.name for page in PAGES]
 LONG = "tune"  # measures for minutes: such commands are only parsed
 
