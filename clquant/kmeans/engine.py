@@ -137,8 +137,8 @@ class KMeansPalette(PaletteEngine):
         y : None
             Ignored, as in scikit-learn's pipelines. (H, W) weights in its place are taken as `sample_weight`.
         sample_weight : array_like, device array, gray picture or its path, or a list of them, optional
-            (H, W) an image: what each pixel counts. Integers are taken as they are; floats become fixed-point numbers
-            (see `clquant.histogram.weights.fixed_point_weights`).
+            (H, W) an image: what each pixel counts. Booleans and integers, which may add up to 2^39, are taken as they
+            are; floats become fixed-point numbers (see `clquant.histogram.weights.fixed_point_weights`).
         progress : callable, optional
             Called with (done, total) steps; returning False stops the job.
         memory : int or str, optional
