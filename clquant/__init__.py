@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from clquant import quality, runtime, video
     from clquant.color.indexed import IndexedImage
     from clquant.color.palette import Palette
+    from clquant.dithering.alpha_edges import alpha_edges
     from clquant.dithering.error_diffusion import ErrorDiffusion
     from clquant.dithering.ordered import OrderedDither
     from clquant.dithering.search import SearchDither
@@ -46,6 +47,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "clquant.color.indexed": ("IndexedImage",),
     "clquant.color.palette": ("Palette",),
+    "clquant.dithering.alpha_edges": ("alpha_edges",),
     "clquant.dithering.error_diffusion": ("ErrorDiffusion",),
     "clquant.dithering.ordered": ("OrderedDither",),
     "clquant.dithering.search": ("SearchDither",),
@@ -120,6 +122,7 @@ __all__ = [
     "StoppedError",
     "VQCodec",
     "WeightTables",
+    "alpha_edges",
     "animate",
     "clvq_info",
     "dominant_colors",

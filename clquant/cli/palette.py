@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import time
 from functools import partial
@@ -83,7 +84,7 @@ def _read(args: argparse.Namespace, targets: dict[Source, str | None], source: S
             args,
             f"{source.relative}: the first of {loaded.frames} frames; .gif, .png, .apng and .webp hold all of them",
         )
-    return loaded
+    return dataclasses.replace(loaded, pixels=palette_options.settled(args, loaded.pixels))
 
 
 def _learned_together(
@@ -101,7 +102,7 @@ def _learned_together(
     pictures = []
     for source, loaded in kept.items():
         if isinstance(loaded, Loaded):
-            pictures += palette_films.all_frames(source, loaded)
+            pictures += palette_films.all_frames(options.args, source, loaded)
     if not pictures:
         raise next(error for error in kept.values() if isinstance(error, ClquantError))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import time
 from functools import partial
@@ -55,9 +56,15 @@ def holds_frames(target: str, loaded: Loaded) -> bool:
     return os.path.splitext(target)[1].lower() in ANIMATED_SUFFIXES
 
 
-def all_frames(source: Source, loaded: Loaded) -> list[Any]:
-    """Every frame of what was read."""
-    return load_film(source, loaded.data).pictures if loaded.frames > 1 else [loaded.pixels]
+def all_frames(args: argparse.Namespace, source: Source, loaded: Loaded) -> list[Any]:
+    """Every frame of what was read, as ``--alpha`` has it."""
+    return _frames(args, source, loaded.data).pictures if loaded.frames > 1 else [loaded.pixels]
+
+
+def _frames(args: argparse.Namespace, source: Source, data: bytes | None = None) -> Film:
+    """All frames of an input, as ``--alpha`` has them."""
+    film = load_film(source, data)
+    return dataclasses.replace(film, pictures=[palette_options.settled(args, frame) for frame in film.pictures])
 
 
 def film(
@@ -82,7 +89,7 @@ def film(
         What writes it.
     """
     args, begin = options.args, time.perf_counter()
-    moving_picture = load_film(source, loaded.data)
+    moving_picture = _frames(args, source, loaded.data)
     kind = loaded.format if target == STDOUT else animation.animated_format_of(target)
     with inputs.named(source):
         palette = shared or options.learn(moving_picture.pictures, source.relative.name)
@@ -140,7 +147,7 @@ def animate(options: Options, sources: Inputs, places: Outputs) -> int:
         0.
     """
     args = options.args
-    frames = [frame for source in sources for frame in load_film(source).pictures]
+    frames = [frame for source in sources for frame in _frames(args, source).pictures]
     begin = time.perf_counter()
     shared = options.learn(frames, "all frames") if args.shared or options.palette else None
     made = _quantized(options, Film(frames, [args.animate] * len(frames), 0), shared, "all inputs")

@@ -17,6 +17,7 @@ from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.palette.animation import DELAYS_MS
 from clquant.runtime import CommandQueue, InvalidArgument
 
+ALPHA_CHOICES = ("palette", "binary", "dithered")
 MOST_COLORS = 256  # without -k
 # Of the options that choose how a palette is learned, those that are None where they are not given.
 LEARNING = ("colors", "psnr", "mse", "weights", "fixed", "sample_factor", "seed")
@@ -117,6 +118,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     drawn.add_argument("--serpentine", action="store_true", help="error filters: every other row from right to left")
     drawn.add_argument(
+        "--alpha",
+        choices=ALPHA_CHOICES,
+        default="palette",
+        help="partly transparent pixels: entries with alpha for them; all or nothing, sharp or dithered "
+        "(default: %(default)s)",
+    )
+    drawn.add_argument(
         "--animate", type=int, metavar="MS", help="write all inputs as frames of one .gif, .png or .webp, MS ms each"
     )
     drawn.add_argument("--stats", action="store_true", help="print the colours with their shares; no file unless -o")
@@ -200,6 +208,17 @@ def ditherer(args: argparse.Namespace) -> Any:
 def engine_class(method: str) -> Any:
     """The engine that a method's name in `METHODS` stands for; its module is imported now."""
     return getattr(clquant, METHODS[method])
+
+
+def settled(args: argparse.Namespace, pixels: Any) -> Any:
+    """A picture as ``--alpha`` has it.
+
+    Parameters
+    ----------
+    args : Namespace
+    pixels : ndarray of uint8, (H, W, C)
+    """
+    return pixels if args.alpha == "palette" else clquant.alpha_edges(pixels, args.alpha)
 
 
 def learner(args: argparse.Namespace, queue: CommandQueue, most: int | None = None) -> Any:
