@@ -11,7 +11,7 @@ import contextlib
 import struct
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,13 +45,17 @@ class Effort:
     ----------
     zlib, libdeflate : int
         Levels of these: 0 to 9, and 1 to 12.
+    libdeflate_large : int
+        The level for streams of more than `MANY_BANDS`: those from 10 on take five times as long.
     """
 
     zlib: int
     libdeflate: int
+    libdeflate_large: int
 
 
-EFFORTS = {"fast": Effort(3, 5), "normal": Effort(6, 10), "small": Effort(9, 12)}
+MANY_BANDS = 24
+EFFORTS = {"fast": Effort(3, 5, 5), "normal": Effort(6, 10, 7), "small": Effort(9, 12, 12)}
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,9 @@ def bands(
     list of Band
         Their data together are the stream.
     """
+
+    if count > MANY_BANDS:
+        effort = replace(effort, libdeflate=effort.libdeflate_large)
 
     def made(number: int) -> tuple[bytes, int, int]:
         data = part(number)
