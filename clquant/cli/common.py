@@ -71,6 +71,11 @@ def add_batch(parser: argparse.ArgumentParser, fields: str) -> None:
         action="store_true",
         help="leave files that are there, and skip what they would be made of",
     )
+    add_json(parser)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--json``."""
     parser.add_argument("--json", action="store_true", help="print what was done as JSON, instead of a line per result")
 
 

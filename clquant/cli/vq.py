@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import os
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import PIL.Image
 
 from clquant import params
-from clquant.cli import common, inputs, streams
+from clquant.cli import batch, common, inputs, streams
 from clquant.cli.inputs import Source
 from clquant.cli.outputs import STDOUT, Outputs, picture_bytes, shown
 from clquant.color.indexed import format_of
@@ -26,6 +29,7 @@ SUFFIX = ".clvq"
 CLVQ_SUFFIXES = frozenset({SUFFIX})
 
 # What options stand for that are not given; given beside a codebook they would have no effect.
+Picture = npt.NDArray[np.uint8]
 LEARNED: dict[str, Any] = {"codewords": 256, "block": (4, 4), "init": "k-means++", "refine": 30, "seed": 0}
 
 EPILOG = """examples:
@@ -80,6 +84,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             help="refuse files that claim more (default: %(default)s)",
         )
     for verb in (train, encode, decode, info):
+        common.add_json(verb)
         common.add_device(verb)
 
 
@@ -88,15 +93,24 @@ _FORMAT = argparse.RawDescriptionHelpFormatter
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-n", "--codewords", type=int, metavar="N", help=f"codewords, 2 to 65536 (default: {LEARNED['codewords']})"
+        "-n",
+        "--codewords",
+        "--codebook-size",
+        type=int,
+        metavar="N",
+        help=f"codewords, 2 to 65536 (default: {LEARNED['codewords']})",
     )
-    parser.add_argument("--block", type=_block, metavar="PxQ", help="block rows x columns in pixels (default: 4x4)")
+    parser.add_argument(
+        "--block", "--block-shape", type=_block, metavar="PxQ", help="block rows x columns in pixels (default: 4x4)"
+    )
     parser.add_argument("--init", choices=["k-means++", "splitting"], help="start of the training (default: k-means++)")
     parser.add_argument(
         "--refine", type=int, metavar="R", help=f"rounds of annealed training (default: {LEARNED['refine']})"
     )
     parser.add_argument("--gray", action="store_true", help="convert pictures to gray first")
-    parser.add_argument("--seed", type=int, help=f"seed of what is random (default: {LEARNED['seed']})")
+    parser.add_argument(
+        "--seed", "--random-state", type=int, help=f"seed of what is random (default: {LEARNED['seed']})"
+    )
 
 
 def _block(text: str) -> tuple[int, int]:
@@ -123,7 +137,13 @@ def _train(args: argparse.Namespace) -> int:
     seconds = time.perf_counter() - begin
     count = "1 picture" if len(sources) == 1 else f"{len(sources)} pictures"
     common.say(
-        args, f"{count} -> {args.output}: {len(codec.codebook_)} codewords, MSE {codec.mse_:.2f}, {seconds:.2f} s"
+        args,
+        f"{count} -> {args.output}: {len(codec.codebook_)} codewords, MSE {codec.mse_:.2f}, {seconds:.2f} s",
+        inputs=[source.path for source in sources],
+        output=args.output,
+        codebook_size=len(codec.codebook_),
+        mse=float(codec.mse_),
+        seconds=seconds,
     )
     return 0
 
@@ -142,23 +162,41 @@ def _encode(args: argparse.Namespace) -> int:
     shared = None if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
     if shared is not None:
         shared.set_params(**_side_match(args))
-    for source, target in zip(sources, targets, strict=True):
-        begin = time.perf_counter()
-        picture = _pixels(source, args)
-        codec = shared or _codec(args, queue)
-        if shared is None:
-            with common.progress_bar(args, source.relative.name) as progress:
-                codec.fit(picture, progress=progress)
-        with inputs.named(source), common.progress_bar(args, f"{source.relative.name}, coding") as progress:
-            data = codec.compress(picture, embed_codebook=shared is None or args.embed, progress=progress)
+
+    def work(number: int, source: Source, picture: Picture) -> batch.Finish:
+        return _encode_one(args, shared, queue, places, targets[number], source, picture)
+
+    return batch.run(args, sources.sources, lambda source: _pixels(source, args), work)
+
+
+def _encode_one(
+    args: argparse.Namespace,
+    shared: VQCodec | None,
+    queue: Any,
+    places: Outputs,
+    target: str,
+    source: Source,
+    picture: Picture,
+) -> batch.Finish:
+    begin = time.perf_counter()
+    codec = shared or _codec(args, queue)
+    if shared is None:
+        with common.progress_bar(args, source.relative.name) as progress:
+            codec.fit(picture, progress=progress)
+    with inputs.named(source), common.progress_bar(args, f"{source.relative.name}, coding") as progress:
+        data = codec.compress(picture, embed_codebook=shared is None or args.embed, progress=progress)
+    seconds = time.perf_counter() - begin
+    error = 0.0
+    if common.is_reported(args):
+        with common.progress_bar(args, f"{source.relative.name}, looking at it") as progress:
+            decoded = codec.decompress(data, max_pixels=picture.size, progress=progress)
+        error = psnr(picture, decoded, queue=codec.queue)
+
+    def finish() -> batch.Report:
         places.write(target, data)
-        seconds = time.perf_counter() - begin
-        if not args.quiet:
-            with common.progress_bar(args, f"{source.relative.name}, looking at it") as progress:
-                decoded = codec.decompress(data, max_pixels=picture.size, progress=progress)
-            error = psnr(picture, decoded, queue=codec.queue)
-            common.say(args, _summary(source, target, picture, error, codec, len(data), seconds))
-    return 0
+        return partial(_report, args, source, target, picture, error, len(codec.codebook_), len(data), seconds)
+
+    return finish
 
 
 def _decode(args: argparse.Namespace) -> int:
@@ -173,21 +211,32 @@ def _decode(args: argparse.Namespace) -> int:
     formats = ["PNG" if target == STDOUT else format_of(target) for target in targets]
     queue = common.open_queue(args)
     codec = VQCodec(queue=queue) if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
-    for source, target, form in zip(sources, targets, formats, strict=True):
+
+    def work(number: int, source: Source, _: None) -> batch.Finish:
+        target = targets[number]
         bar = common.progress_bar(args, source.relative.name)
         with _named(source), inputs.opened(source) as file, bar as progress:
             picture = codec.decompress_from(file, max_pixels=args.max_pixels, progress=progress)
-        places.write(target, picture_bytes(PIL.Image.fromarray(picture), form, target))
         height, width = picture.shape[:2]
-        common.say(args, f"{source.relative} -> {shown(target)}: {width}x{height}")
-    return 0
+
+        def finish() -> batch.Report:
+            places.write(target, picture_bytes(PIL.Image.fromarray(picture), formats[number], target))
+            text = f"{source.relative} -> {shown(target)}: {width}x{height}"
+            return partial(common.say, args, text, input=source.path, output=target, width=width, height=height)
+
+        return finish
+
+    return batch.run(args, sources.sources, lambda _: None, work)
 
 
 def _info(args: argparse.Namespace) -> int:
     for source in inputs.expand(args.inputs, CLVQ_SUFFIXES):
         with _named(source), inputs.opened(source) as file:
             info = clvq_info(file, max_pixels=args.max_pixels)
-        streams.write_text(f"{streams.printable(str(source.relative))}: {info}\n")
+        if common.wants_json(args):
+            common.say(args, "", input=source.path, **dataclasses.asdict(info), bits_per_pixel=info.bits_per_pixel)
+        else:
+            streams.write_text(f"{streams.printable(str(source.relative))}: {info}\n")
     return 0
 
 
@@ -239,18 +288,35 @@ def _side_match(args: argparse.Namespace) -> dict[str, Any]:
     return {"state_size": 0 if args.side_match is None else args.side_match, "tolerance": args.tolerance or 0.0}
 
 
-def _pixels(source: Source, args: argparse.Namespace) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    array: np.ndarray[Any, np.dtype[np.uint8]] = inputs.read_picture(source)
+def _pixels(source: Source, args: argparse.Namespace) -> Picture:
+    array: Picture = inputs.read_picture(source)
     array = array[:, :, 0] if array.shape[2] == 1 else array
     return np.asarray(PIL.Image.fromarray(array).convert("L")) if args.gray else array
 
 
-def _summary(
-    source: Source, target: str, picture: Any, error: float, codec: VQCodec, nbytes: int, seconds: float
-) -> str:
+def _report(
+    args: argparse.Namespace,
+    source: Source,
+    target: str,
+    picture: Picture,
+    error: float,
+    codewords: int,
+    nbytes: int,
+    seconds: float,
+) -> None:
     height, width = picture.shape[:2]
-    what = f"{width}x{height}, {len(codec.codebook_)} codewords, {nbytes} bytes"
-    return (
-        f"{source.relative} -> {shown(target)}: {what}, "
-        f"{8 * nbytes / (height * width):.3f} bits a pixel, PSNR {error:.2f} dB, {seconds:.2f} s"
+    bits = 8 * nbytes / (height * width)
+    common.say(
+        args,
+        f"{source.relative} -> {shown(target)}: {width}x{height}, {codewords} codewords, {nbytes} bytes, "
+        f"{bits:.3f} bits a pixel, PSNR {error:.2f} dB, {seconds:.2f} s",
+        input=source.path,
+        output=target,
+        width=width,
+        height=height,
+        codebook_size=codewords,
+        bytes=nbytes,
+        bits_per_pixel=bits,
+        psnr=error,
+        seconds=seconds,
     )

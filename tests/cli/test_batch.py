@@ -288,3 +288,17 @@ def test_halftones_have_the_right_depth(folder, arguments, depth, kind, rng):
     expected = PinwheelHalftoner(levels=levels, linear="--linear" in arguments).transform(picture)
     with PIL.Image.open("h.png") as image:
         assert np.array_equal(np.asarray(image.convert("L" if "--gray" in arguments else "RGB")), expected)
+
+
+def test_vector_quantization_goes_on_and_reports(folder, capsys):
+    assert main(["vq", "encode", "in", "--codebook-size", "4", "--block-shape", "3x2", "-o", "out", "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert [(one["input"], one["codebook_size"]) for one in report["results"]] == [("in/a.png", 4), ("in/c.png", 4)]
+    assert [one["input"] for one in report["failed"]] == ["in/b.png"]
+    assert main(["vq", "info", "out/a.clvq", "--json"]) == 0
+    info = json.loads(capsys.readouterr().out)["results"][0]
+    assert (info["width"], info["height"], info["block_shape"]) == (14, 9, [3, 2])
+    data = (folder / "out" / "a.clvq").read_bytes()
+    (folder / "out" / "b.clvq").write_bytes(data[: len(data) // 2])
+    assert main(["vq", "decode", "out", "-o", "again", "-q"]) == 1
+    assert names(folder / "again") == ["a.png", "c.png"]
