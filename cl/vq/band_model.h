@@ -1,14 +1,10 @@
 /* Where a band's blocks are, in which order they are coded, and the frequencies of each.
  *
- * Constants: BUCKET, BUCKETS (vq/contexts.cl), INDEX (uchar or ushort), PAIRS (whether the buckets' ranges are those of
+ * Constants: BUCKET, MOST_BUCKETS (vq/buckets.h), INDEX (uchar or ushort), PAIRS (whether the buckets' ranges are those of
  * vq_pair_buckets; else they follow from values of buckets).
  */
-#define WIDE (BUCKET >= 16)
-#include "vq/rans.h"
+#include "vq/buckets.h"
 
-#define STRIDE (BUCKETS * BUCKET)
-#define BUCKET_STRIDE ((BUCKETS + 15) / 16 * 16)
-#define PAIR_STRIDE ((BUCKETS + 7) / 8 * 8)
 #define MAX_LANES 32
 #define NO_BLOCK 0xffffffffu
 
@@ -74,19 +70,21 @@ inline uint next_bucket(Model model, uint a, uint b, uint *state)
     __global const ushort *begins = model.pairs + ((size_t)a * (model.groups + 1) + b) * PAIR_STRIDE;
     const ushort8 slot = (ushort8)(*state & (TOTAL - 1));
     const ushort8 places = (ushort8)(0, 1, 2, 3, 4, 5, 6, 7);
+    const uint buckets = buckets_of(model.size);
     ushort8 hits = 0;
 #pragma unroll
-    for (uint i = 0; i < BUCKETS; i += 8) {
+    for (uint i = 0; i < MOST_BUCKETS; i += 8) {
         const ushort8 eight = as_ushort8(*(__global const uint4 *)(begins + i));
-        hits += select((ushort8)0, (ushort8)1, (eight <= slot) & (places < (ushort8)(BUCKETS - i)));
+        hits += select((ushort8)0, (ushort8)1, (eight <= slot) & (places + (ushort)i < (ushort8)buckets));
     }
     const ushort4 four = hits.lo + hits.hi;
     const uint symbol = (uint)(four.x + four.y + four.z + four.w) - 1;
-    const uint end = symbol + 1 < BUCKETS ? begins[symbol + 1] : TOTAL;
+    const uint end = symbol + 1 < buckets ? begins[symbol + 1] : TOTAL;
     *state = popped(*state, begins[symbol] | (end - begins[symbol]) << 16);
     return symbol;
 #else
-    return next_symbol(model.above_buckets + a * BUCKET_STRIDE, model.left_buckets + b * BUCKET_STRIDE, BUCKETS, state);
+    return next_symbol(model.above_buckets + a * BUCKET_STRIDE, model.left_buckets + b * BUCKET_STRIDE,
+                       buckets_of(model.size), state);
 #endif
 }
 
@@ -102,10 +100,11 @@ inline uint bucket_range(Model model, uint a, uint b, uint bucket)
 {
 #if PAIRS
     __global const ushort *begins = model.pairs + ((size_t)a * (model.groups + 1) + b) * PAIR_STRIDE;
-    const uint end = bucket + 1 < BUCKETS ? begins[bucket + 1] : TOTAL;
+    const uint end = bucket + 1 < buckets_of(model.size) ? begins[bucket + 1] : TOTAL;
     return begins[bucket] | (end - begins[bucket]) << 16;
 #else
-    return range_of(model.above_buckets + a * BUCKET_STRIDE, model.left_buckets + b * BUCKET_STRIDE, BUCKETS, bucket);
+    return range_of(model.above_buckets + a * BUCKET_STRIDE, model.left_buckets + b * BUCKET_STRIDE,
+                    buckets_of(model.size), bucket);
 #endif
 }
 

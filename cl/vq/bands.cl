@@ -6,7 +6,7 @@
  * where stride is the greater of the columns and lanes. In each step the lanes in order read what they need for the
  * bucket, then those in order what they need for the codeword in the bucket.
  *
- * Constants: BUCKET, BUCKETS, INDEX, PAIRS (vq/band_model.h).
+ * Constants: BUCKET, MOST_BUCKETS, INDEX, PAIRS (vq/band_model.h).
  */
 #include "vq/band_model.h"
 

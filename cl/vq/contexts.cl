@@ -2,17 +2,13 @@
  * distance of the sides that meet (after side-match VQ: T. Kim, "Side match and overlap match vector quantizers for
  * images", 1992).
  *
- * Neighbours come in groups of codewords, most often of one. Codewords are cut into BUCKETS buckets of BUCKET each; the
- * last may have fewer. Rows of tables have STRIDE = BUCKETS * BUCKET bytes.
+ * Neighbours come in groups of codewords, most often of one. Codewords are cut into buckets of BUCKET each, at most
+ * MOST_BUCKETS; the last may have fewer. Rows of tables have STRIDE = MOST_BUCKETS * BUCKET bytes.
  *
- * Constants: BUCKET (1..256), BUCKETS (1..256).
+ * Constants: BUCKET, MOST_BUCKETS (vq/buckets.h).
  */
-#define WIDE (BUCKET >= 16)
-#include "vq/rans.h"
+#include "vq/buckets.h"
 
-#define STRIDE (BUCKETS * BUCKET)
-#define BUCKET_STRIDE ((BUCKETS + 15) / 16 * 16)
-#define PAIR_STRIDE ((BUCKETS + 7) / 8 * 8)
 #define BINS 32
 #define NO_NEIGHBOUR 170
 #define HIGHEST 211
@@ -54,7 +50,7 @@ __kernel void vq_side_bins(__global const uchar *own, __global const uchar *othe
 
 /* Values of codewords and of buckets from the bins.
  *
- * NDRange: 2-D, (BUCKETS, groups + 1), rounded up to whole work-groups of any size. bins: as above. curve: BINS bytes,
+ * NDRange: 2-D, (buckets, groups + 1), rounded up to whole work-groups of any size. bins: as above. curve: BINS bytes,
  * each at most HIGHEST. rarity: size bytes. is_above: whether values are less by the codeword's rarity; else it is only
  * by how much a codeword counts less than the others of its bucket. values: (groups + 1) x STRIDE bytes; buckets:
  * (groups + 1) x BUCKET_STRIDE bytes; the last row of each stands for no neighbour.
@@ -65,7 +61,7 @@ __kernel void vq_side_values(__global const uchar *bins, __global const uchar *c
 {
     const uint b = get_global_id(0);
     const uint g = get_global_id(1);
-    if (b >= BUCKETS || g > groups)
+    if (b >= buckets_of(size) || g > groups)
         return;
     const size_t at = (size_t)g * STRIDE + b * BUCKET;
     const uint members = min((uint)BUCKET, size - b * BUCKET);
@@ -95,15 +91,16 @@ __kernel void vq_pair_buckets(__global const uchar *above, __global const uchar 
     if (a > groups || b > groups)
         return;
     __global const uchar *row_above = above + (size_t)a * STRIDE, *row_left = left + (size_t)b * STRIDE;
-    uint before[BUCKETS];
+    uint before[MOST_BUCKETS];
+    const uint buckets = buckets_of(size);
     uint sum = 0;
-    for (uint bucket = 0; bucket < BUCKETS; ++bucket) {
+    for (uint bucket = 0; bucket < buckets; ++bucket) {
         before[bucket] = sum;
         const uint first = bucket * BUCKET;
         sum += sum_of_weights(row_above + first, row_left + first, min((uint)BUCKET, size - first));
     }
-    const Spread spread = spread_of(sum, BUCKETS);
-    for (uint bucket = 0; bucket < BUCKETS; ++bucket)
+    const Spread spread = spread_of(sum, buckets);
+    for (uint bucket = 0; bucket < buckets; ++bucket)
         begins[((size_t)a * (groups + 1) + b) * PAIR_STRIDE + bucket] = (ushort)spread_to(spread, before[bucket], bucket);
 }
 

@@ -6,7 +6,7 @@
  * One launch looks at the blocks of one anti-diagonal of every band, which do not depend on each other; a group works
  * on one block.
  *
- * Constants: P, Q, C, ALIGNED (vq/block.h), BUCKET, BUCKETS (vq/contexts.cl), INDEX (uchar or ushort), PAIRS
+ * Constants: P, Q, C, ALIGNED (vq/block.h), BUCKET, MOST_BUCKETS (vq/buckets.h), INDEX (uchar or ushort), PAIRS
  * (vq/band_model.h), STATE (1..255).
  */
 #include "vq/block.h"

@@ -180,7 +180,7 @@ class BandCoder:
         shape = self._tables.shape
         constants: dict[str, int | str] = {
             "BUCKET": shape.bucket,
-            "BUCKETS": shape.buckets,
+            "MOST_BUCKETS": shape.most_buckets,
             "PAIRS": int(shape.by_pairs),
         }
         return self._session.program(self._variant.file, INDEX=index_type(shape.size), **constants)

@@ -57,9 +57,14 @@ class ContextShape:
         return -(-self.size // self.bucket)
 
     @property
+    def most_buckets(self) -> int:
+        """Those of the largest codebook of as many bits, which kernels are built for."""
+        return int(1 << (self.size - 1).bit_length() // 2)
+
+    @property
     def stride(self) -> int:
         """Bytes of a table's row."""
-        return self.buckets * self.bucket
+        return self.most_buckets * self.bucket
 
     @property
     def shift(self) -> int:
@@ -143,7 +148,7 @@ class Contexts:
         self._session = session
         self._scope = scope
         self.shape = ContextShape(len(codebook), pixels)
-        self.program = session.program("vq/contexts.cl", BUCKET=self.shape.bucket, BUCKETS=self.shape.buckets)
+        self.program = session.program("vq/contexts.cl", BUCKET=self.shape.bucket, MOST_BUCKETS=self.shape.most_buckets)
         self.order = coding_order(codebook, block, self.shape)
         book = codebook[self.order].reshape(len(codebook), block.rows, block.columns, block.channels)
         self.above_bins = self._bins(book[:, 0], book[:, -1])
@@ -185,7 +190,7 @@ class Contexts:
         rarity = scope.copy_of(model.rarity * np.uint8(RARITY_UNIT))
         for i, bins in enumerate((self.above_bins, self.left_bins)):
             values = scope.empty((shape.groups + 1) * shape.stride)
-            buckets = scope.empty((shape.groups + 1) * (-(-shape.buckets // 16) * 16))
+            buckets = scope.empty((shape.groups + 1) * (-(-shape.most_buckets // 16) * 16))
             given = bins, scope.copy_of(np.ascontiguousarray(model.curves[i])), rarity
             sizes = np.uint32(shape.size), np.uint32(shape.groups), np.uint32(i == 0)
             launched = (shape.buckets, shape.groups + 1), (1, group)
@@ -198,7 +203,7 @@ class Contexts:
     def _pairs(self, scope: Scope, above: Buffer, left: Buffer) -> Buffer:
         """Where buckets' ranges begin, for every pair of neighbours."""
         session, shape = self._session, self.shape
-        begins = scope.empty(2 * (shape.groups + 1) ** 2 * (-(-shape.buckets // 8) * 8))
+        begins = scope.empty(2 * (shape.groups + 1) ** 2 * (-(-shape.most_buckets // 8) * 8))
         kernel = self.program.kernel("vq_pair_buckets")
         group = session.work_group_size(kernel, 64)
         sizes = np.uint32(shape.size), np.uint32(shape.groups)

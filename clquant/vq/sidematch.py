@@ -74,7 +74,7 @@ class SideMatch:
             "vq/sidematch.cl",
             **shape.constants(size[1]),
             BUCKET=contexts.bucket,
-            BUCKETS=contexts.buckets,
+            MOST_BUCKETS=contexts.most_buckets,
             PAIRS=0,
             INDEX=index_type(contexts.size),
             STATE=self._state_size,
