@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from functools import partial
+from typing import Any
 
-from clquant.cli import common, inputs
-from clquant.cli.outputs import STDOUT, Outputs, shown
+from clquant.cli import batch, common, inputs
+from clquant.cli.inputs import Source
+from clquant.cli.outputs import STDOUT, Outputs, named, not_there, shown
 from clquant.color import spaces
-from clquant.color.indexed import format_of
-from clquant.panel import PANELS, panel
+from clquant.color.indexed import IndexedImage, format_of
+from clquant.panel import PANELS, Panel, panel
 
 HELP = "make pictures for e-paper panels of few colours"
 
@@ -29,6 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     common.add_inputs(parser)
     common.add_output(parser, ".png, .gif, ... or .bin, the packed frame", "IN-PANEL.png beside each")
+    common.add_batch(parser, ", {panel} is the panel's name")
     parser.add_argument("--panel", choices=(*PANELS, "list"), required=True, help="which one; list: print them all")
     parser.add_argument("--dither", default="default", metavar="NAME", help="as of clquant palette; none: no dithering")
     parser.add_argument("--space", choices=spaces.NAMES, default="srgb", help="where colours are compared")
@@ -48,14 +52,20 @@ def run(args: argparse.Namespace) -> int:
         return 0
     chosen = panel(args.panel)
     sources = inputs.expand(args.inputs)
-    places = Outputs(sources, [])
-    targets = places.each(args.output, lambda source: f"{source.stem}-{args.panel}.png")
-    kinds = [_kind(target) for target in targets]
+    name = named(args.name, lambda source: f"{source.stem}-{args.panel}.png", panel=args.panel)
+    sources = inputs.without_own_results(sources, name, args.output)
+    places = Outputs(sources, force=args.force)
+    targets = places.each(args.output, name)
+    for target in targets:
+        _kind(target)
+    pairs = not_there(args, sources, targets)
+    if not pairs:
+        return 0
     dither = {"default": True, "none": None}.get(args.dither, args.dither)
     queue = common.open_queue(args)
-    for source, target, kind in zip(sources, targets, kinds, strict=True):
+
+    def work(number: int, source: Source, picture: Any) -> batch.Finish:
         begin = time.perf_counter()
-        picture = inputs.read_picture(source)
         with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
             made = chosen.quantize(
                 picture,
@@ -66,15 +76,40 @@ def run(args: argparse.Namespace) -> int:
                 queue=queue,
                 progress=progress,
             )
-            if kind == "BIN":
-                data = chosen.pack(made)
-            else:
-                data = (chosen.in_device_colors(made) if args.device_colors else made).to_bytes(kind)
-        places.write(target, data)
-        seconds = time.perf_counter() - begin
-        height, width = made.shape
-        common.say(args, f"{source.relative} -> {shown(target)}: {width}x{height}, {chosen.name}, {seconds:.2f} s")
-    return 0
+        return partial(_finish, args, places, str(pairs[number][1]), source, chosen, made, begin)
+
+    return batch.run(args, [source for source, _ in pairs], inputs.read_picture, work)
+
+
+def _finish(
+    args: argparse.Namespace,
+    places: Outputs,
+    target: str,
+    source: Source,
+    chosen: Panel,
+    made: IndexedImage,
+    begin: float,
+) -> batch.Report:
+    kind = _kind(target)
+    if kind == "BIN":
+        data = chosen.pack(made)
+    else:
+        data = (chosen.in_device_colors(made) if args.device_colors else made).to_bytes(kind)
+    places.write(target, data)
+    seconds = time.perf_counter() - begin
+    height, width = made.shape
+    return partial(
+        common.say,
+        args,
+        f"{source.relative} -> {shown(target)}: {width}x{height}, {chosen.name}, {seconds:.2f} s",
+        input=source.path,
+        output=target,
+        width=width,
+        height=height,
+        panel=chosen.name,
+        bytes=len(data),
+        seconds=seconds,
+    )
 
 
 def _kind(target: str) -> str:

@@ -290,6 +290,13 @@ def test_halftones_have_the_right_depth(folder, arguments, depth, kind, rng):
         assert np.array_equal(np.asarray(image.convert("L" if "--gray" in arguments else "RGB")), expected)
 
 
+def test_panels_go_on_and_report(folder, capsys):
+    assert main(["panel", "in", "--panel", "spectra6", "-o", "out", "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert [one["panel"] for one in report["results"]] == ["spectra6"] * 2
+    assert names(folder / "out") == ["a-spectra6.png", "c-spectra6.png"]
+
+
 def test_vector_quantization_goes_on_and_reports(folder, capsys):
     assert main(["vq", "encode", "in", "--codebook-size", "4", "--block-shape", "3x2", "-o", "out", "--json"]) == 1
     report = json.loads(capsys.readouterr().out)
