@@ -302,8 +302,7 @@ __kernel void vq_update(__global const uchar *codebook, __global const ulong *to
  */
 __kernel void vq_repair(__global const uchar *blocks, const uint piece, __global const uint *worst, const uint size,
                         __global const ulong *state, __global const uint *dead, __global const uint *order,
-                        __global const uint *places, const uint merging, __global const uchar *codebook,
-                        __global uchar *moved, __global uint *changes, const uint turn, const uint capacity,
+                        __global const uchar *codebook, __global uchar *moved, __global uint *changes, const uint turn, const uint capacity,
                         const uint pieces)
 {
     const uint rank = get_global_id(0);
@@ -315,15 +314,14 @@ __kernel void vq_repair(__global const uchar *blocks, const uint piece, __global
     while (worst[holder * capacity + giver] >> PLACE_BITS < level)
         ++holder;
     const uint j = dead[rank];
-    const uint place = merging ? places[j] : j;
-    if (level == 0 || holder != piece || place == GONE)
+    if (level == 0 || holder != piece)
         return;
     const uint which = PLACE_MASK - (worst[piece * capacity + giver] & PLACE_MASK);
     uint change = 0;
     for (uint k = 0; k < K; ++k) {
         const uchar now = blocks[(size_t)which * K + k];
         change |= now != codebook[(size_t)j * K + k];
-        moved[(size_t)place * K + k] = now;
+        moved[(size_t)j * K + k] = now;
     }
     if (change)
         atomic_or(&changes[turn], 1u);
@@ -353,11 +351,21 @@ __kernel void vq_squares(__global const uchar *blocks, const uint count, __globa
     squares[first + get_global_id(0)] = total;
 }
 
-/* The sum of some numbers: one work-item. squares: number ulong, the sum replaces the first. */
-__kernel void vq_sum_squares(__global ulong *squares, const uint number)
+/* The sum of some numbers, which replaces the first.
+ *
+ * NDRange: one group of any size. squares: number ulong. Local memory: one ulong per work-item.
+ */
+__kernel void vq_sum_squares(__global ulong *squares, const uint number, __local ulong *sums)
 {
+    const uint lane = get_local_id(0);
     ulong total = 0;
-    for (uint i = 0; i < number; ++i)
+    for (uint i = lane; i < number; i += get_local_size(0))
         total += squares[i];
+    sums[lane] = total;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane > 0)
+        return;
+    for (uint i = 1; i < get_local_size(0); ++i)
+        total += sums[i];
     squares[0] = total;
 }

@@ -9,14 +9,6 @@
 #define BEHIND (1UL << 63)
 #define GONE UINT_MAX
 
-/* The numbers 0, 1, ...: which codeword a search for neighbours passes over. NDRange: 1-D, size work-items rounded up. */
-__kernel void vq_count(__global ushort *own, const uint size)
-{
-    const uint j = get_global_id(0);
-    if (j < size)
-        own[j] = (ushort)j;
-}
-
 /* What each codeword's merge costs: d^2 n m / (n + m) for weights n and m in units of 2^shift, below 2^27, times 256.
  * So products are below 2^62, quotients below 2^34, and costs below 2^60.
  *

@@ -191,9 +191,10 @@ class BlockSet:
         if number <= size:
             return self
         ends = np.arange(size + 1, dtype=np.int64) * number // size
-        counters = np.zeros((size, 4), np.uint32)
-        counters[:, 0], counters[:, 2], counters[:, 3] = np.arange(size), stage, _SAMPLING
-        places = ends[:-1] + philox4x32(counters, seed_key(seed))[:, 0].astype(np.int64) % np.diff(ends)
+        counters = np.zeros((-(-size // 4), 4), np.uint32)
+        counters[:, 0], counters[:, 2], counters[:, 3] = np.arange(len(counters)), stage, _SAMPLING
+        words = philox4x32(counters, seed_key(seed)).ravel()[:size]
+        places = ends[:-1] + words.astype(np.int64) % np.diff(ends)
         if able is not None:
             places = able[places]
         weights = None if self.weights is None else self.weights[places]

@@ -151,15 +151,15 @@ class Search:
         layout = _WORDWISE if components > _REGISTER_COMPONENTS else _ROWS
         return layout, 4 * words, np.uint8 if packed else number
 
-    def prepare_load(self, scope: Scope, codebook: Buffer, kept: Buffer) -> PreparedLaunch:
-        """`load` to be queued many times by `queue_load`, which copies the codewords as well.
+    def prepare_load(self, scope: Scope, codebook: Buffer, kept: Buffer | None = None) -> PreparedLaunch:
+        """`load` to be queued many times by `queue_load`.
 
         Parameters
         ----------
         scope : Scope
         codebook : pyopencl.Buffer
-        kept : pyopencl.Buffer
-            Is given the codewords, as bytes.
+        kept : pyopencl.Buffer, optional
+            Is given a copy of the codewords.
         """
         return self._session.prepare(scope, *self._loading(codebook, self._capacity, 0, kept))
 
@@ -224,7 +224,6 @@ class Search:
         indices: Buffer,
         offset: int = 0,
         own: Buffer | None = None,
-        index: str | None = None,
     ) -> None:
         """Queue the search for every block of a picture.
 
@@ -238,10 +237,8 @@ class Search:
         offset : int
         own : pyopencl.Buffer, optional
             When `excluding`: per block, the index that is passed over.
-        index : {"uchar", "ushort"}, optional
-            The type of the indices, if it is not that of `index_dtype`.
         """
-        kind = index or index_type(self._capacity)
+        kind = index_type(self._capacity)
         self._session.launch(*self._searching(image, height, width, indices, offset, own, kind))
 
     def prepare(

@@ -7,6 +7,8 @@ relaxation", IEEE Transactions on Signal Processing 40 (1992). The kernels and t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -19,14 +21,13 @@ from clquant.vq.merging import Merging
 # How the blocks of each codeword are summed: CPUs give every work-item a table of its own.
 PARTS = Variant("parts", "vq/lloyd.cl", lambda limits: limits.is_cpu, gain=3.3)
 SUMS = (PARTS, Variant("portable", "vq/lloyd.cl"))
-HALVES_TO_MEAN = 2  # a plain step; a longer one goes past the mean
 _TURNS = 16  # most steps between two readings of whether anything moved
 _STATE = 3  # ulong of `state` in cl/vq/lloyd.cl: the error is the first
-_SQUARES, _BLOCKS_PER_SQUARE = 1024, 64  # partial sums per piece at most; blocks of one at least
+_SQUARES, _BLOCKS_PER_SQUARE = 16384, 64  # partial sums per piece at most; blocks of one at least
 _STATE_GROUP = 256
 # Places of arguments in cl/vq/lloyd.cl that change from step to step.
 _FOLD_SIZE, _STATE_SIZE, _GIVERS_SIZE, _UPDATE_SIZE, _REPAIR_SIZE = 1, 2, 1, 2, 3
-_UPDATE_MERGING, _UPDATE_TURN, _REPAIR_MERGING, _REPAIR_TURN = 5, 12, 8, 12
+_UPDATE_MERGING, _UPDATE_TURN, _REPAIR_TURN = 5, 12, 10
 
 
 class Codewords:
@@ -79,6 +80,25 @@ class Codewords:
     def read(self) -> npt.NDArray[np.uint8]:
         """The codebook, (size, K); waits for it."""
         return self._session.download(self.codebook, (self.size, self._shape.components), np.uint8)
+
+
+@dataclass(frozen=True)
+class Motion:
+    """How codewords move in a step; by default to the means.
+
+    Attributes
+    ----------
+    halves : int
+        How far they go to their means, in halves of the way.
+    amplitude : int
+        Of the noise that is added to them: 443 for the root mean squared error.
+    number : int
+        Of the step: makes the noise differ.
+    """
+
+    halves: int = 2
+    amplitude: int = 0
+    number: int = 0
 
 
 class Lloyd:
@@ -164,7 +184,9 @@ class Lloyd:
         for number, piece in enumerate(pieces):
             arguments = piece.blocks, np.uint32(piece.count), piece.weights, squares, np.uint32(sum(items[:number]))
             session.launch(kernel, items[number], group, *arguments)
-        session.launch(self._program.kernel("vq_sum_squares"), 1, 1, squares, np.uint32(sum(items)))
+        total = self._program.kernel("vq_sum_squares")
+        lanes = session.work_group_size(total, _STATE_GROUP, 8)
+        session.launch(total, lanes, lanes, squares, np.uint32(sum(items)), LocalMemory(8 * lanes))
         return squares
 
     def _prepare_search(self, scope: Scope, piece: Piece) -> PreparedLaunch:
@@ -217,7 +239,7 @@ class Lloyd:
         words, zero = self._words, np.uint32(0)
         sizes = np.uint32(words.capacity), np.uint32(len(self._blocks.pieces))
         blocks = self._blocks.pieces[number].blocks, np.uint32(number), self._worst, zero, self._state
-        codewords = self._dead, self._order, self._merging.places, zero, words.codebook, words.moved
+        codewords = self._dead, self._order, words.codebook, words.moved
         return self._prepare("vq_repair", scope, words.capacity, *blocks, *codewords, words.changes, zero, *sizes)
 
     def _resize(self) -> None:
@@ -244,40 +266,48 @@ class Lloyd:
             fold.queue()
         self._summary.queue()
 
-    def queue_step(
-        self, *, halves: int = HALVES_TO_MEAN, amplitude: int = 0, number: int = 0, removed: int = 0, turn: int = 0
-    ) -> None:
-        """Queue a step: codewords move to the rounded means of their blocks, dead ones to the worst-coded blocks.
+    def queue_step(self, *, repairs: bool = True, turn: int = 0) -> None:
+        """Queue a plain step: codewords move to the rounded means of their blocks.
 
         Parameters
         ----------
-        halves : int
-            How far codewords go to their means, in halves of the way.
-        amplitude : int
-            Of the noise that is added to them: 443 for the root mean squared error.
-        number : int
-            Of the step: makes the noise differ.
-        removed : int
-            Codewords that merge with their nearest neighbours.
+        repairs : bool
+            Whether codewords without blocks move to the worst-coded blocks of others; else they stay.
         turn : int
             Where `Codewords.changes` says whether anything moved.
         """
-        words = self._words
         self.queue_statistics()
-        for worst in self._worsts:
-            worst.queue()
-        self._givers.queue()
+        self._queue_moves(Motion(), repairs, 0, turn)
+
+    def queue_annealed_step(self, motion: Motion, *, repairs: bool, removed: int) -> None:
+        """Queue a step with noise.
+
+        Parameters
+        ----------
+        motion : Motion
+        repairs : bool
+            As `queue_step` takes it; not when codewords are removed.
+        removed : int
+            Codewords that merge with their nearest neighbours.
+        """
+        self.queue_statistics()
         if removed:
-            self._merging.queue(words.size, removed, self._blocks.total_weight)
-        merging = np.uint32(removed > 0)
-        numbers = np.uint32(halves), np.uint32(amplitude), np.uint32(number)
-        self._update.set(_UPDATE_MERGING, merging, *numbers)
+            self._merging.queue(self._words.size, removed, self._blocks.total_weight)
+        self._queue_moves(motion, repairs, removed, 0)
+
+    def _queue_moves(self, motion: Motion, repairs: bool, removed: int, turn: int) -> None:
+        words = self._words
+        numbers = np.uint32(motion.halves), np.uint32(motion.amplitude), np.uint32(motion.number)
+        self._update.set(_UPDATE_MERGING, np.uint32(removed > 0), *numbers)
         self._update.set(_UPDATE_TURN, np.uint32(turn))
         self._update.queue()
-        for repair in self._repairs:
-            repair.set(_REPAIR_MERGING, merging)
-            repair.set(_REPAIR_TURN, np.uint32(turn))
-            repair.queue()
+        if repairs:
+            for worst in self._worsts:
+                worst.queue()
+            self._givers.queue()
+            for repair in self._repairs:
+                repair.set(_REPAIR_TURN, np.uint32(turn))
+                repair.queue()
         words.commit(words.size - removed)
 
     def run(self, most: int) -> int:

@@ -6,9 +6,11 @@ Processing 37 (1989). The kernels are in `cl/vq/merging.cl`.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
-from clquant.runtime import Buffer, LocalMemory, Scope, Session
+from clquant.runtime import Buffer, LocalMemory, PreparedLaunch, Scope, Session
 from clquant.vq.blocks import BlockShape
 from clquant.vq.encode import Search
 
@@ -41,11 +43,42 @@ class Merging:
         self, session: Session, scope: Scope, shape: BlockShape, codebook: Buffer, totals: Buffer, capacity: int
     ) -> None:
         self._session = session
+        self._scope = scope
         self._shape = shape
         self._codebook = codebook
         self._totals = totals
         self._capacity = capacity
         self.places = scope.empty(4 * capacity)
+
+    @functools.cached_property
+    def _search(self) -> Search:
+        return Search(self._session, self._scope, self._capacity, self._shape, excluding=True)
+
+    @functools.cached_property
+    def _launches(self) -> dict[str, PreparedLaunch]:
+        """What a choice takes, in order, for as many codewords as there can be."""
+        scope, session, shape, capacity = self._scope, self._session, self._shape, self._capacity
+        program = session.program("vq/merging.cl", P=shape.rows, Q=shape.columns, C=shape.channels, ALIGNED=0)
+        zero, codebook = np.uint32(0), self._codebook
+        neighbours, costs, keys = scope.empty(2 * capacity), scope.empty(8 * capacity), scope.empty(8 * capacity)
+        own = scope.copy_of(np.arange(capacity, dtype=np.uint16))
+
+        def prepared(name: str, *arguments: object) -> PreparedLaunch:
+            kernel = program.kernel(name)
+            group = session.work_group_size(kernel, session.tuned("vq.train_group"))
+            return session.prepare(scope, kernel, capacity, group, *arguments)
+
+        places = program.kernel("vq_merge_places")
+        lanes = session.work_group_size(places, _GROUP, 4)
+        local = LocalMemory(4 * lanes)
+        return {
+            "load": self._search.prepare_load(scope, codebook),
+            "search": self._search.prepare(scope, codebook, capacity * shape.rows, shape.columns, neighbours, own),
+            "costs": prepared("vq_merge_costs", codebook, neighbours, self._totals, zero, zero, costs),
+            "keys": prepared("vq_merge_keys", costs, neighbours, zero, keys),
+            "marks": prepared("vq_merge_marks", keys, zero, zero, self.places),
+            "places": session.prepare(scope, places, lanes, lanes, self.places, zero, local),
+        }
 
     def queue(self, size: int, number: int, total_weight: int) -> None:
         """Queue the choice.
@@ -59,27 +92,15 @@ class Merging:
         total_weight : int
             Of all blocks.
         """
-        session, shape = self._session, self._shape
-        constants = {"P": shape.rows, "Q": shape.columns, "C": shape.channels, "ALIGNED": 0}
-        program = session.program("vq/merging.cl", **constants)
-        many = np.uint32(size)
-        with session.scope() as scope:
-            own, neighbours = scope.empty(2 * size), scope.empty(2 * size)
-            costs, keys = scope.empty(8 * size), scope.empty(8 * size)
-
-            def launch(name: str, *arguments: object) -> None:
-                kernel = program.kernel(name)
-                group = session.work_group_size(kernel, session.tuned("vq.train_group"))
-                session.launch(kernel, size, group, *arguments)
-
-            launch("vq_count", own, many)
-            search = Search(session, scope, self._capacity, shape, excluding=True)
-            search.load(self._codebook, size)
-            search.run(self._codebook, size * shape.rows, shape.columns, neighbours, own=own, index="ushort")
-            shift = np.uint32(max(0, total_weight.bit_length() - _WEIGHT_BITS))
-            launch("vq_merge_costs", self._codebook, neighbours, self._totals, many, shift, costs)
-            launch("vq_merge_keys", costs, neighbours, many, keys)
-            launch("vq_merge_marks", keys, many, np.uint32(number), self.places)
-            kernel = program.kernel("vq_merge_places")
-            group = session.work_group_size(kernel, _GROUP, 4)
-            session.launch(kernel, group, group, self.places, many, LocalMemory(4 * group))
+        launches, many = self._launches, np.uint32(size)
+        shift = np.uint32(max(0, total_weight.bit_length() - _WEIGHT_BITS))
+        self._search.queue_load(launches["load"], size)
+        self._search.queue_search(launches["search"])
+        for name, first, values in (
+            ("costs", 3, (many, shift)),
+            ("keys", 2, (many,)),
+            ("marks", 1, (many, np.uint32(number))),
+            ("places", 1, (many,)),
+        ):
+            launches[name].set(first, *values)
+            launches[name].queue()

@@ -13,7 +13,7 @@ from clquant.runtime import Buffer, LocalMemory, Program, Session
 from clquant.vq.blockset import BlockSet
 from clquant.vq.lloyd import Codewords, Lloyd
 
-RUN = 32  # blocks whose distances are added before the sums are searched
+RUN = 16  # blocks whose distances are added before the sums are searched
 LEVEL_STEPS = 10  # Lloyd steps between two splittings
 _EQUAL, _ANEW, _LOWER = 0, 1, 2  # modes of vq_seed_distances
 _SHARE = 4  # a pass draws at most a quarter of the codewords there are

@@ -20,15 +20,17 @@ from clquant.runtime import InvalidArgument, InvalidType, Progress, Scope, Sessi
 from clquant.vq.blocks import BlockShape
 from clquant.vq.blockset import MAX_WEIGHT, BlockSet
 from clquant.vq.encode import MAX_CODEBOOK
-from clquant.vq.lloyd import Codewords, Lloyd
+from clquant.vq.lloyd import Codewords, Lloyd, Motion
 from clquant.vq.seeding import sample_codewords, split_codewords
 
 Codebook = npt.NDArray[np.uint8]
 ROUND_STEPS = 5  # annealed Lloyd steps per round of refinement
 # Blocks per codeword of the samples that the first half of the rounds are trained on, and those up to 17 in 20.
+# A sample of few codewords is not smaller than that of a hundred and some.
 FIRST_SAMPLE, SECOND_SAMPLE = 64, 256
+LEAST_FIRST, LEAST_SECOND = 8192, 32768
 _SURPLUS = 4  # one codeword in so many more than wanted is there at first; these merge with others
-_AMPLITUDE = 443  # of noise as large as the root mean squared error (see `Lloyd.queue_step`)
+_AMPLITUDE = 443  # of noise as large as the root mean squared error (see `Motion`)
 _HALVES = 3  # annealed steps go one and a half times the way to the mean
 
 
@@ -155,8 +157,9 @@ class _Training:
         self.words = Codewords(session, scope, blocks.shape, self._largest)
         self.steps = 0
         self._blocks = blocks
-        first = blocks.sample(scope, FIRST_SAMPLE * self._largest, 0, plan.seed)
-        second = blocks.sample(scope, SECOND_SAMPLE * plan.size, 1, plan.seed) if plan.refine else blocks
+        sizes = max(LEAST_FIRST, FIRST_SAMPLE * self._largest), max(LEAST_SECOND, SECOND_SAMPLE * plan.size)
+        first = blocks.sample(scope, sizes[0], 0, plan.seed)
+        second = blocks.sample(scope, sizes[1], 1, plan.seed) if plan.refine else blocks
         self._sets = first, second, blocks
 
     @functools.cached_property
@@ -189,7 +192,7 @@ class _Training:
             self.steps += split_codewords(self._session, self._sets[0], self.words, self._first, self._largest)
 
     def round(self, turn: int) -> None:
-        """Queue annealed steps; in the last one, surplus codewords merge with their neighbours."""
+        """Queue annealed steps. After the first one dead codewords are repaired, in the last one surplus ones merge."""
         refine, size = self._plan.refine, self._plan.size
         lloyd = self._first if 2 * turn < refine else self._second if 20 * turn < 17 * refine else self.whole
         every = ROUND_STEPS * refine
@@ -199,7 +202,8 @@ class _Training:
             number = ROUND_STEPS * turn + step
             amplitude = _AMPLITUDE * (every - number) ** 2 // every**2
             removed = self.words.size - left if step == ROUND_STEPS - 1 else 0
-            lloyd.queue_step(halves=_HALVES, amplitude=amplitude, number=number, removed=removed)
+            motion = Motion(_HALVES, amplitude, number)
+            lloyd.queue_annealed_step(motion, repairs=step == 0, removed=removed)
         self.steps += ROUND_STEPS
 
     def finish(self) -> None:

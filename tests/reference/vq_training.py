@@ -16,6 +16,7 @@ from clquant.runtime import philox4x32, seed_key
 Rows = npt.NDArray[np.int64]
 ROUND_STEPS, LEVEL_STEPS = 5, 10
 FIRST_SAMPLE, SECOND_SAMPLE = 64, 256
+LEAST_FIRST, LEAST_SECOND = 8192, 32768
 DRAWING, NOISE, SAMPLING = 1, 2, 3
 
 
@@ -77,7 +78,9 @@ def sample(blocks: Blocks, size: int, stage: int, seed: int) -> Blocks:
     places = []
     for i in range(size):
         first, end = i * len(able) // size, (i + 1) * len(able) // size
-        places.append(able[first + int(philox4x32([i, 0, stage, SAMPLING], seed_key(seed))[0]) % (end - first)])
+        places.append(
+            able[first + int(philox4x32([i // 4, 0, stage, SAMPLING], seed_key(seed))[i % 4]) % (end - first)]
+        )
     return Blocks(blocks.rows[places], blocks.weights[places])
 
 
@@ -186,7 +189,8 @@ def train(
     """The codebook in order of brightness, its mean squared error, and the steps."""
     whole = Blocks(rows, weights)
     large = min(size + size // 4, 65536) if refine else size
-    first, second = sample(whole, FIRST_SAMPLE * large, 0, seed), sample(whole, SECOND_SAMPLE * size, 1, seed)
+    first = sample(whole, max(LEAST_FIRST, FIRST_SAMPLE * large), 0, seed)
+    second = sample(whole, max(LEAST_SECOND, SECOND_SAMPLE * size), 1, seed)
     codebook, steps = (seeded(first, large, seed), 0) if init == "k-means++" else split(first, large)
     for step in range(refine * ROUND_STEPS):
         turn, last = divmod(step, ROUND_STEPS)
@@ -195,7 +199,8 @@ def train(
         left = refine * ROUND_STEPS - step
         amplitude = 443 * left * left // (refine * ROUND_STEPS) ** 2
         moved = annealed(codebook, found, blocks.total, amplitude, step, seed)
-        moved = repaired(moved, codebook, blocks, found)
+        if last == 0:
+            moved = repaired(moved, codebook, blocks, found)
         part = min(max(10 * (turn + 1) - 2 * refine, 0), 5 * refine)
         gone = len(codebook) - (large - (large - size) * part // (5 * refine))
         if last == ROUND_STEPS - 1 and gone:

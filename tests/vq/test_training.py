@@ -10,9 +10,9 @@ import pyopencl.array
 import pytest
 
 from clquant import VQCodec, images, runtime
+from clquant.vq import training
 from clquant.vq.blocks import BlockShape
 from clquant.vq.blockset import BlockSet
-from clquant.vq.training import check_weights
 from tests.reference import vq as reference
 from tests.reference import vq_training as training_reference
 
@@ -62,7 +62,7 @@ def assert_trained(queue: Any, pictures: list[Bytes], size: int, weights: Any = 
     rows = np.concatenate([reference.blocks(p, 2, 3) for p in pictures])
     shape = BlockShape(2, 3, pictures[0].shape[2] if pictures[0].ndim == 3 else 1)
     tables = [shape.table_shape(*p.shape[:2]) for p in pictures]
-    checked = check_weights(weights, tables)
+    checked = training.check_weights(weights, tables)
     flat = np.ones(len(rows), np.int64) if checked is None else np.concatenate([w.ravel() for w in checked])
     seed = parameters.pop("random_state", 0)
     expected = training_reference.train(rows, flat.astype(np.int64), size, seed=seed, **parameters)
@@ -102,7 +102,12 @@ def test_weighted_training_equals_the_reference(
     assert_trained(queue, pictures, 9, weights, refine=4)
 
 
-def test_samples_of_many_blocks_train_first(queue: Any, rng: np.random.Generator) -> None:
+def test_samples_of_many_blocks_train_first(
+    queue: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (training, training_reference):
+        monkeypatch.setattr(module, "LEAST_FIRST", 0)
+        monkeypatch.setattr(module, "LEAST_SECOND", 0)
     assert_trained(queue, [gray(rng, 72, 75)], 2, refine=10)
     assert_trained(queue, [gray(rng, 72, 75)], 2, np.array([3.0]), init="splitting", refine=2)
 
@@ -189,3 +194,26 @@ def test_blocks_beyond_what_sums_of_squares_hold_are_refused(queue: Any) -> None
     session = runtime.open_session(queue)
     with session.scope() as scope, pytest.raises(runtime.InvalidArgument, match=r"images have \d+ blocks; allowed"):
         BlockSet(session, scope, BlockShape(16, 16, 4), 1 << 40, None)
+
+
+def test_operands_for_tensor_cores(queue: Any, rng: np.random.Generator) -> None:
+    """What cl/vq/encode_mma.cl is given, which no device of the tests runs."""
+    session, size, components, tile, log_scale = runtime.open_session(queue), 21, 27, 16, 9
+    padded, chunks = 24, 2
+    codebook = rng.integers(0, 256, (size, components), np.uint8)
+    constants = {"P": 3, "Q": 3, "C": 3, "ALIGNED": 0, "NUMBER": "uchar", "BIAS": "int", "LAYOUT": 2, "KEEPS": 0}
+    tiles = {"WIDTH": 16 * chunks, "LOSES": "(-2147483647)", "TILE": tile, "LOG_SCALE": log_scale}
+    kernel = session.program("vq/encode_operands.cl", **constants, **tiles).kernel("vq_operands")
+    with session.scope() as scope:
+        source, operands, biases = scope.copy_of(codebook), scope.empty(padded * 16 * chunks), scope.empty(4 * padded)
+        sizes = np.uint32(0), np.uint32(size), np.uint32(padded)
+        session.launch(kernel, padded, 1, source, *sizes, operands, biases, source)
+        made = session.download(operands, (padded // 8, chunks, 8, 16), np.uint8)
+        keys = session.download(biases, padded, np.int32)
+    rows = np.zeros((padded, 16 * chunks), np.uint8)
+    rows[:size, :components] = codebook
+    np.testing.assert_array_equal(made, rows.reshape(padded // 8, 8, chunks, 16).transpose(0, 2, 1, 3))
+    norms = (codebook.astype(np.int64) ** 2).sum(1)
+    expected = np.full(padded, -(2**31) + 1)
+    expected[:size] = -norms * 2**log_scale + 2**log_scale - 1 - np.arange(size) % tile
+    np.testing.assert_array_equal(keys, expected)
