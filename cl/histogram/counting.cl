@@ -4,7 +4,8 @@
  * occupied ones. Colours with alpha go through a hash table of 32-bit keys, and are brought into Z-order afterwards.
  * All sums are integers below 2^32 (the host bounds the total weight), so their order does not matter.
  *
- * Constants: CHANNELS 1, 3 or 4 of the pixels; WEIGHTED 1 where every pixel has a weight.
+ * Constants: CHANNELS 1, 3 or 4 of the pixels; WEIGHTED 1 if every pixel has a weight; LOADS 1 on NVIDIA, where a
+ * volatile read is a relaxed atomic one (PTX ISA, ld.volatile), so that a slot is claimed only if it was seen free.
  */
 #include "common/z_order.h"
 
@@ -13,6 +14,9 @@
 #endif
 #ifndef WEIGHTED
 #define WEIGHTED 0
+#endif
+#ifndef LOADS
+#define LOADS 0
 #endif
 /* Pixel i as (R, G, B, alpha). */
 uint4 load_pixel(__global const uchar *pixels, size_t i)
@@ -128,7 +132,9 @@ __kernel void count_hashed(__global const uchar *pixels, __global const uint *we
         uint probes = weight ? 0 : most_probes + 1;
         while (probes < most_probes) {
             slot &= mask;
-            const uint held = atomic_cmpxchg(&keys[slot], 0u, key);
+            uint held = LOADS ? keys[slot] : 0;
+            if (held == 0)
+                held = atomic_cmpxchg(&keys[slot], 0u, key);
             if (held == 0 || held == key) {
                 atomic_add(&sums[slot], weight);
                 probes = most_probes + 1;

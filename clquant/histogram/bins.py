@@ -158,8 +158,8 @@ def tiled(width: int, height: int, units: int) -> tuple[int, int, int]:
     Returns
     -------
     tuple of int
-        The length of a row: the picture's, or another where tiles of thin pictures would not be full, as the sums do
-        not depend on it and every tile costs the emptying of a table; rows of a tile; tiles.
+        The length of a row, which is not the picture's if tiles of a thin picture would not be full (sums do not depend
+        on it, and every tile has a table to empty); rows of a tile; number of tiles.
     """
     pixels = width * height
     rows = max(1, min(MOST_TILE_ROWS, pixels // (TILE_COLUMNS * TILES_A_UNIT * units)))

@@ -25,7 +25,9 @@ from clquant.images import Picture, row_bands
 from clquant.runtime import (
     Buffer,
     DeviceMemoryError,
+    Limits,
     LocalMemory,
+    Program,
     Scope,
     Session,
     Variant,
@@ -52,6 +54,11 @@ PARTITION = Variant(
 PORTABLE = Variant("portable", "histogram/counting.cl")
 # Forms of counting opaque colours; `PARTITION` is shaped for CPUs and takes no weights.
 VARIANTS = (PARTITION, TILES, PORTABLE)
+
+
+def has_atomic_loads(limits: Limits) -> bool:
+    """Whether a volatile read of a word is atomic (PTX ISA, ld.volatile)."""
+    return limits.is_nvidia
 
 
 def count_colors(
@@ -114,7 +121,7 @@ class _Counter:
 
     @functools.cached_property
     def _notes(self) -> Buffer:
-        """What kernels note, where no bins have notes of their own."""
+        """What kernels note, for ways of counting whose bins have no notes."""
         return self._scope.zeros(4 * NOTES)
 
     def count(self) -> ColorCounts:
@@ -143,13 +150,15 @@ class _Counter:
                     if self._weights is not None:
                         weights = band.upload(np.ascontiguousarray(self._weights[i][row0:row1]))
                     n = (row1 - row0) * picture.width
-                    weighted = int(self._weights is not None)
-                    kernel = session.program(
-                        "histogram/counting.cl", CHANNELS=picture.channels, WEIGHTED=weighted
-                    ).kernel(name)
+                    kernel = self._program(picture.channels).kernel(name)
                     group = session.work_group_size(kernel, session.tuned("counting.group"))
                     items = min(n // 4 + 4, session.tuned("counting.work_items"))
                     session.launch(kernel, items, group, pixels, weights, np.uint32(n), *args, notes)
+
+    def _program(self, channels: int) -> Program:
+        limits, weighted = self._session.limits, int(self._weights is not None)
+        constants = {"CHANNELS": channels, "WEIGHTED": weighted, "LOADS": int(has_atomic_loads(limits))}
+        return self._session.program("histogram/counting.cl", **constants)
 
     def _launch_over_tiles(self, bins: Bins) -> None:
         """Count all pixels, tile by tile."""
@@ -182,7 +191,7 @@ class _Counter:
         return self._session.tuned("counting.groups_a_unit") * self._session.limits.compute_units
 
     def _partitioned(self, inner: Scope) -> ColorCounts | None:
-        """Count cell by cell, after the pixels were partitioned by cells; None where one is partly transparent."""
+        """Count cell by cell, after partitioning the pixels by cells; None if one is partly transparent."""
         session = self._session
         groups = self._partition_groups
         bands = len(self._partition_bands())
@@ -221,7 +230,7 @@ class _Counter:
                 session.launch(kernel, groups, 1, pixels, size, spread, row, counters, *results)
 
     def _opaque(self, inner: Scope) -> ColorCounts | None:
-        """Count by histogram; None where a pixel is partly transparent."""
+        """Count by histogram; None if a pixel is partly transparent."""
         session = self._session
         slices = max(1, -(-4 * CODES // session.limits.max_alloc))
         cells = CELLS >> (slices - 1).bit_length()
@@ -274,7 +283,7 @@ class _Counter:
     ) -> ColorCounts:
         """The taken slots of a hash table in Z-order."""
         session = self._session
-        program = session.program("histogram/counting.cl", CHANNELS=4)
+        program = self._program(4)
         file_hashed, order_cells = program.kernel("file_hashed"), program.kernel("order_cells")
         group = session.work_group_size(file_hashed, session.tuned("counting.group"))
         cursors = inner.zeros(4 * ALPHA_CELLS)

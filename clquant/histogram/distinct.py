@@ -14,7 +14,7 @@ SLOTS = 1 << 16
 MAX_DISTINCT = 1 << 14
 _RUN = 16
 _RUN_ON_CPUS = 256
-# log2 of most colours whose pixels a thread of a CPU counts by itself, where an atomic operation takes longest.
+# On CPUs, where atomic operations are slow, a thread counts up to 2^_MEMO_BITS colours by itself first.
 _MEMO_BITS = 14
 _WORK_ITEMS_PER_UNIT = 2048
 _GROUP = 256

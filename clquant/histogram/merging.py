@@ -1,4 +1,4 @@
-"""Colours and their 64-bit counts on the host, where parts are merged, and from where they go back to a device.
+"""Colours and their 64-bit counts on the host: parts are merged there, and the result goes back to a device.
 
 Colours are kept as codes in Z-order: bit b of red, green, blue and alpha is bit 4 b + 3, 4 b + 2, 4 b + 1 and 4 b.
 Opaque colours have the same order with and without alpha, which is the order of `clquant.histogram.counting`.
@@ -191,7 +191,7 @@ def summed(codes: Codes, counts: Counts) -> tuple[Codes, Counts]:
     counts : ndarray
         (n,) uint64, adding up to less than 2^64.
     """
-    # Sorting numbers that hold their places too takes NumPy a third of the time of an `argsort`.
+    # Sorting numbers that hold their places takes NumPy a third of the time of an `argsort`.
     keys = codes.astype(np.uint64) << np.uint64(32) | np.arange(len(codes), dtype=np.uint64)
     keys.sort()
     places = (keys & np.uint64(2**32 - 1)).astype(np.intp)

@@ -94,7 +94,7 @@ def checked_weights(
     Returns
     -------
     list of ndarray of uint32 or uint64, or None
-        None where none are given.
+        None if none are given.
     float
         See `fixed_point_weights`.
 

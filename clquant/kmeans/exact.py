@@ -20,7 +20,7 @@ from clquant.color.spaces import Space
 Colors = npt.NDArray[np.uint8]
 Int = npt.NDArray[np.int64]
 
-# Pairs of more colours take longer to compare than k-means takes: 4 million here.
+# Comparing all pairs of more colours takes longer than k-means.
 MAX_MERGE_COLORS = 2048
 _CHUNK = 1 << 12
 # What a float64 estimate of a cost may be off by, of itself.
@@ -81,11 +81,11 @@ def _run_costs(passed: Int) -> tuple[Int, Int]:
 def _best_runs(cost: Int, k: int) -> list[int]:
     """Where k runs of the least total cost begin and end: k + 1 ascending places."""
     n = len(cost) - 1
-    by_end = np.ascontiguousarray(cost.T)  # where runs begin is compared side by side
+    by_end = np.ascontiguousarray(cost.T)  # a row holds all beginnings of the runs with one end
     least = cost[0].copy()
     begins = np.zeros((k, n + 1), np.int64)
     for run in range(1, k):
-        # Of levels before place j, j > run, this run is the last one: it begins behind as many levels as runs before.
+        # The last of run + 1 runs ends at place j > run, and begins at `run` or later, since every run has a level.
         # Sums stay below 2^63: the impossible is half of that, and the best entry costs a quarter of 2^39 2^24 at most.
         totals = by_end[run + 1 :, run:] + least[run:]
         chosen = totals.argmin(axis=1)

@@ -31,7 +31,7 @@ _FEW_COLORS, _FEW_PER_CENTER, _MOST_FEW = 1024, 4, 4096
 
 
 def are_few(n: int, k: int) -> bool:
-    """Whether n colours are so few for k centers that Wu's boxes, some 0.1 ms a center, are tried as well."""
+    """Whether n colours are few enough for k centers to try Wu's boxes as well, which take some 0.1 ms per center."""
     return n <= min(max(_FEW_COLORS, _FEW_PER_CENTER * k), _MOST_FEW)
 
 
@@ -247,7 +247,7 @@ class Fit:
     def _end(
         self, scope: Scope, counts: ColorCounts, sets: LloydSets, k: int, one: Try, total: int
     ) -> tuple[npt.NDArray[np.uint8], int] | None:
-        """The k colours that one start ends at, and the steps to them; None where no center could move."""
+        """The k colours that one start ends at, and its steps; None if no center could move."""
         (init, start, size), points, pinned = one, sets.points, self._pinned
         starter = self._started(scope, counts, sets, size, start, init)
         lloyd = sets.lloyd(k, len(pinned))
@@ -286,7 +286,7 @@ class Fit:
     def _started(
         self, scope: Scope, counts: ColorCounts, sets: LloydSets, k: int, start: int, init: str | npt.NDArray[np.uint8]
     ) -> Lloyd:
-        """k centers of all colours, where they start; the scope owns what queued work needs."""
+        """The starting centers, k of all colours; the scope owns what queued work needs."""
         points = sets.points
         seed = (self.params.seed + start) % 2**64
         if isinstance(init, str) and init == "k-means++":

@@ -53,7 +53,7 @@ class Lloyd:
     pinned : int
         So many of the first centers never move, and take no part in repairs.
     tiles : Tiles, optional
-        Of the points, where they were made before, in a scope that lasts as long.
+        Of the points, if they are made already, in a scope that lasts as long.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Lloyd:
         differences by axis about the center as it was before the step (or, in the first of these, of squared
         distances).
     grid : LloydGrid or None
-        What does many steps at once, where that form is taken.
+        Does many steps in one launch; None in the other forms.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Lloyd:
 
     def step(self, by_axis: bool = False, tolerance: int = 0, still: bool = False) -> None:
         """Queue a step: the assignment of every point, the move of every center to its points' mean, and the repair of
-        those without points. Nothing happens where the steps since `restart` are done, unless `by_axis`.
+        those without points. Nothing happens if the steps since `restart` are done, unless `by_axis`.
 
         Parameters
         ----------
@@ -294,7 +294,7 @@ class Lloyd:
         return self.inertia_later()()
 
     def inertia_later(self) -> Callable[[], int]:
-        """What gives the `inertia` of the present centers when it is called, and waits for the device then only."""
+        """Queues the measurement of `inertia`; the returned callable waits for the device and gives it."""
         self.restart()
         self.step(still=True)
         state = self._read_state()

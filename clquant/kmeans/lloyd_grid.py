@@ -22,16 +22,17 @@ WORDS_PER_PLACE = 12
 SEEDING = "kmeans/lloyd_grid_seeding.cl"
 # Centers of a tile's list that a warp has in local memory.
 SHORTLIST = 64
-# Points of a work-item at a time: the fewest where each point has so many work-items (of many centers, whose lists are
-# long, fewer do); the most where each work-item has so many points. A tile has at least `MIN_POINTS` times as many.
+# Points that a work-item takes at a time: one if there are `ITEMS_PER_POINT` work-items per point (fewer suffice for
+# more than `MANY` centers, whose lists are long), four if there are that many points per work-item, else two. A tile
+# has at least `MIN_POINTS` times as many points.
 ROWS = (1, 2, 4)
 ITEMS_PER_POINT, ITEMS_PER_POINT_OF_MANY, MANY = 4, 2, 128
 MIN_POINTS = 32
 # Local memory that is left to the compiler.
 SPARE_BYTES = 1024
-# Of the arguments that `GRID_PARAMETERS` of `cl/kmeans/lloyd_grid.cl` lists, `pinned`; and the first of a kernel's own.
+# Places of kernel arguments: `pinned` of `GRID_PARAMETERS` in `cl/kmeans/lloyd_grid.cl`, and the first one after those.
 PINNED_AT, OWN_AT = 12, 18
-# What a device has at least: work-items of a group, and bytes of local memory.
+# A device needs at least this many work-items per group and bytes of local memory.
 MIN_GROUP = 128
 MIN_LOCAL = 48 << 10
 
@@ -96,7 +97,7 @@ class LloydGrid:
 
     @property
     def tile(self) -> int:
-        """Most points of a tile: about as many as make a tile for each warp there is."""
+        """Most points of a tile: about one tile per warp of the device."""
         warps = self._most_groups * self._group // self._warp
         return min(TILE, max(MIN_POINTS * self._rows, 1 << (self._lloyd.points.n // warps).bit_length()))
 

@@ -1,6 +1,6 @@
 """Starting centers for k-means on sketches: the means of the occupied cells of a coarse grid, then of a finer one.
 
-What the device needs first is queued first; it goes on with that while the host prepares the rest.
+What the device needs first is queued first; the host prepares the rest while the device is busy.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from clquant.runtime import Scope, Session
 SWAP_STEPS = 6
 # Most steps on the finer sketch.
 SKETCH_STEPS = 32
-# The coarse sketch has at least this many points a center; a picture with fewer colours is its own sketch.
+# The coarse sketch has at least this many points per center; a picture with fewer colours is its own sketch.
 SKETCH_POINTS = 128
 MIN_SKETCH = 1 << 14
 SKETCH_LEVELS = (5, 6, 7)
-# So few centers start so often: of 37 photographs and 2 to 8 colours one start was up to 3 % worse than the best of six
-# of others up to 45 %; of three starts the best was within 1 %. They share the rounds of swaps, with as good results.
+# Up to this many centers are started several times, and the best start goes on. On photographs with 2 to 8 colours one
+# start was up to 45 % above the best of six, and the best of three within 1 %. The starts share the rounds of swaps.
 FEW_CENTERS = 8
 STARTS_OF_FEW = 3
 
@@ -52,7 +52,7 @@ def sampled_start(
     sets : LloydSets
         Of the points of `counts`.
     k : int
-        At most so many as there are points.
+        At most the number of points.
     seed : int
         0 to 2^64 - 1.
     rounds : int

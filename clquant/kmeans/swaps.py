@@ -11,9 +11,9 @@ from clquant.runtime import Buffer, LocalMemory, PreparedLaunch, Scope, Session
 
 # Swaps compare every center with every other.
 MAX_SWAPPED = 4096
-# Up to so many centers a round of swaps is one launch of one work-group.
+# Up to this many centers, a round of swaps is one launch of one work-group.
 MAX_IN_ONE_GROUP = 512
-# Part of the centers that the first round of swaps moves.
+# The first round of swaps moves one of this many centers.
 CENTERS_PER_SWAP = 3
 # Work-items that keep the best centers, or go back to them.
 KEEP_GROUP = 256
@@ -88,7 +88,7 @@ class _SwapRounds:
     def _steps(
         self, best_centers: Buffer, best_totals: Buffer, swaps: Buffer, extents: npt.NDArray[np.int32]
     ) -> list[PreparedLaunch]:
-        """What `swap_round` does after it kept the best, in launches of a work-item a center."""
+        """What `swap_round` does after keeping the best centers, in launches with one work-item per center."""
         lloyd, scope = self._lloyd, self._scope
         k, stride = np.uint32(lloyd.k), np.uint32(lloyd.k_stride)
         # Filled up to whole vectors with what ranks last.
@@ -118,7 +118,7 @@ class _SwapRounds:
         return self._session.prepare(self._scope, kernel, group, group, *args)
 
     def _each(self, name: str, *args: object) -> PreparedLaunch:
-        """A launch of a work-item a center."""
+        """A launch with one work-item per center."""
         kernel = self._program.kernel(name)
         return self._session.prepare(
             self._scope, kernel, self._lloyd.k, self._session.work_group_size(kernel, GROUP), *args
