@@ -1,7 +1,7 @@
 /* Where a band's blocks are, in which order they are coded, and the frequencies of each.
  *
- * Constants: BUCKET, MOST_BUCKETS (vq/buckets.h), INDEX (uchar or ushort), PAIRS (whether the buckets' ranges are those of
- * vq_pair_buckets; else they follow from values of buckets).
+ * Constants: BUCKET, MOST_BUCKETS (vq/buckets.h), INDEX (uchar or ushort), PAIRS (whether the buckets' ranges are those
+ * of vq_pair_buckets; else they follow from values of buckets).
  */
 #include "vq/buckets.h"
 

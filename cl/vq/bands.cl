@@ -1,6 +1,6 @@
-/* Bands of .clvq index tables (docs/clvq-format.md): a band's rows are shared out to `lanes` rANS states in turn, which go
- * along their rows one column behind each other, so that the codewords above and to the left are known; their words are
- * interleaved in the order in which they are read. Here one work-item codes a whole band.
+/* Bands of .clvq index tables (docs/clvq-format.md): a band's rows are shared out to `lanes` rANS states in turn, which
+ * go along their rows one column behind each other, so that the codewords above and to the left are known; their words
+ * are interleaved in the order in which they are read. Here one work-item codes a whole band.
  *
  * Block (row, column) of a band is coded in step row / lanes * stride + row % lanes + column, by lane row % lanes,
  * where stride is the greater of the columns and lanes. In each step the lanes in order read what they need for the
@@ -13,11 +13,13 @@
 /* Words and states of bands.
  *
  * NDRange: 1-D, a work-item per band, rounded up to whole groups of any size. ranges: rows x columns uint2 of
- * vq_block_ranges. rows: of all bands together. band_rows: of every band but the last. lanes: 1..32. words: bands x 2 * band_rows *
- * columns ushort; a band's fill the end of its part. states: bands x lanes uint. counts: bands uint, words written.
+ * vq_block_ranges. rows: of all bands together. band_rows: of every band but the last. lanes: 1..32. words: bands x 2 *
+ * band_rows * columns ushort; a band's fill the end of its part. states: bands x lanes uint. counts: bands uint, words
+ * written.
  */
 __kernel void vq_bands_encode(__global const uint2 *ranges, const uint rows, const uint columns, const uint band_rows,
-                              const uint lanes, const uint bands, __global ushort *words, __global uint *states, __global uint *counts)
+                              const uint lanes, const uint bands, __global ushort *words, __global uint *states,
+                              __global uint *counts)
 {
     const uint band = get_global_id(0);
     if (band >= bands)
@@ -50,15 +52,15 @@ __kernel void vq_bands_encode(__global const uint2 *ranges, const uint rows, con
 
 /* Indices of bands.
  *
- * NDRange: 1-D, a work-item per band, rounded up to whole groups of any size. words: ushort, all bands'. begins: bands +
- * 1 uint, where each band's begin. states: bands x lanes uint, at least LOW each. size to
- * left_buckets: the model, as in vq_block_ranges. rows, columns, band_rows: as in vq_bands_encode. indices:
- * rows x columns INDEX, written. wrong: one uint, set to 1 if a band's words are too few or too many, or its states do
- * not end where encoders begin.
+ * NDRange: 1-D, a work-item per band, rounded up to whole groups of any size. words: ushort, all bands'. begins: bands
+ * + 1 uint, where each band's begin. states: bands x lanes uint, at least LOW each. size to left_buckets: the model, as
+ * in vq_block_ranges. rows, columns, band_rows: as in vq_bands_encode. indices: rows x columns INDEX, written. wrong:
+ * one uint, set to 1 if a band's words are too few or too many, or its states do not end where encoders begin.
  */
 __kernel void vq_bands_decode(__global const ushort *words, __global const uint *begins, __global const uint *states,
                               MODEL_PARAMETERS, const uint rows, const uint columns,
-                              const uint band_rows, const uint lanes, const uint bands, __global INDEX *indices, __global uint *wrong)
+                              const uint band_rows, const uint lanes, const uint bands, __global INDEX *indices,
+                              __global uint *wrong)
 {
     const uint band = get_global_id(0);
     if (band >= bands)

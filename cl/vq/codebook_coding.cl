@@ -1,6 +1,6 @@
-/* Codebooks in .clvq files (docs/clvq-format.md): every component is predicted from those before it in its codeword, and
- * the residuals are coded by rANS, each by one of 16 fixed tables of frequencies; which one, its class says, that is how
- * much the components around it change.
+/* Codebooks in .clvq files (docs/clvq-format.md): every component is predicted from those before it in its codeword,
+ * and the residuals are coded by rANS, each by one of 16 fixed tables of frequencies; which one, its class says, that
+ * is how much the components around it change.
  *
  * A run of codewords is coded by one state; runs do not depend on each other.
  *
@@ -41,7 +41,9 @@ inline int plane_prediction(__global const uchar *word, uint y, uint x, uint c, 
     return before;
 }
 
-/* The prediction of component c of the pixel in row y and column x of a codeword; `before` is that of the first pixel's. */
+/* The prediction of component c of the pixel in row y and column x of a codeword; `before` is that of the first
+ * pixel's.
+ */
 inline Prediction predict(__global const uchar *word, uint y, uint x, uint c, int before)
 {
     Prediction made;
@@ -67,8 +69,8 @@ inline int mean_of(__global const uchar *word)
 
 /* The class and the residual of every component.
  *
- * NDRange: 1-D, size * K work-items rounded up to whole groups of any size. codebook: size x K bytes. run: codewords of a
- * run. residuals: size x K ushort: the class in the high byte, the residual modulo 256 in the low one.
+ * NDRange: 1-D, size * K work-items rounded up to whole groups of any size. codebook: size x K bytes. run: codewords of
+ * a run. residuals: size x K ushort: the class in the high byte, the residual modulo 256 in the low one.
  */
 __kernel void vq_codebook_residuals(__global const uchar *codebook, const uint size, const uint run,
                                     __global ushort *residuals)
@@ -84,9 +86,9 @@ __kernel void vq_codebook_residuals(__global const uchar *codebook, const uint s
 
 /* Words and states of runs.
  *
- * NDRange: 1-D, a work-item per run, rounded up to whole groups of any size. residuals: as above. count: runs. tables: 16
- * x (SYMBOLS + 1) ushort, cumulative frequencies. scales: 2 * CLASSES bytes, the table of each class. words: count x run *
- * K ushort; a run's fill the end of its part. states, counts: count uint.
+ * NDRange: 1-D, a work-item per run, rounded up to whole groups of any size. residuals: as above. count: runs. tables:
+ * 16 x (SYMBOLS + 1) ushort, cumulative frequencies. scales: 2 * CLASSES bytes, the table of each class. words: count x
+ * run * K ushort; a run's fill the end of its part. states, counts: count uint.
  */
 __kernel void vq_codebook_encode(__global const ushort *residuals, const uint size, const uint run, const uint count,
                                  __global const ushort *tables, __global const uchar *scales,
@@ -114,9 +116,9 @@ __kernel void vq_codebook_encode(__global const ushort *residuals, const uint si
 
 /* Codewords of runs.
  *
- * NDRange, run, count, tables, scales: as in vq_codebook_encode. words: ushort, all runs'. begins: count + 1 uint, where
- * each run's begin. states: count uint, at least LOW each. codebook: size x K bytes, written. wrong: one uint, set to 1 if
- * a run's words are too few or too many, or its state does not end where encoders begin.
+ * NDRange, run, count, tables, scales: as in vq_codebook_encode. words: ushort, all runs'. begins: count + 1 uint,
+ * where each run's begin. states: count uint, at least LOW each. codebook: size x K bytes, written. wrong: one uint,
+ * set to 1 if a run's words are too few or too many, or its state does not end where encoders begin.
  */
 __kernel void vq_codebook_decode(__global const ushort *words, __global const uint *begins,
                                  __global const uint *states, const uint size, const uint run, const uint count,

@@ -24,8 +24,9 @@ inline uint log_of(uint n)
 /* The bin of the distance between the sides of codewords and of groups.
  *
  * NDRange: 2-D, (size, groups), rounded up to whole work-groups of any size. own: size x side bytes, the side of every
- * codeword that meets the neighbour. others: groups x side bytes, the neighbours' sides. bounds: BINS - 1 uint, the least
- * distance of each bin from 1 on, ascending; distances are at most 65025 * 128 < 2^23. bins: groups x STRIDE bytes.
+ * codeword that meets the neighbour. others: groups x side bytes, the neighbours' sides. bounds: BINS - 1 uint, the
+ * least distance of each bin from 1 on, ascending; distances are at most 65025 * 128 < 2^23. bins: groups x STRIDE
+ * bytes.
  */
 __kernel void vq_side_bins(__global const uchar *own, __global const uchar *others, const uint side,
                            __global const uint *bounds, const uint size, const uint groups, __global uchar *bins)
@@ -101,7 +102,8 @@ __kernel void vq_pair_buckets(__global const uchar *above, __global const uchar 
     }
     const Spread spread = spread_of(sum, buckets);
     for (uint bucket = 0; bucket < buckets; ++bucket)
-        begins[((size_t)a * (groups + 1) + b) * PAIR_STRIDE + bucket] = (ushort)spread_to(spread, before[bucket], bucket);
+        begins[((size_t)a * (groups + 1) + b) * PAIR_STRIDE + bucket] =
+            (ushort)spread_to(spread, before[bucket], bucket);
 }
 
 /* What codewords weigh in sums over all of 65536 of them: below 15 * 2^12 each, so these stay below 2^32. */
@@ -113,11 +115,12 @@ inline uint small_weight(__global const uchar *curves, uint bin_above, uint bin_
 
 /* What blocks of a sample have beside them, and what the model expects there.
  *
- * NDRange: 1-D, ceil(count / part) work-items rounded up to whole groups of any size; count at most 2^16. part: blocks of
- * a work-item. pairs: count x 3 ushort: the group above, the group to the left, the codeword. above_bins, left_bins: of
- * vq_side_bins. curves: 2 x BINS bytes, above and left. rarity: size bytes. spreads: count uint2, written: the Spread of
- * the block's small weights. counted: 4 x BINS + 1 uint, added to: how many codewords were in each bin, above and left;
- * the sums of the probabilities of each bin in 1/2^15, at most 2^31; what the blocks cost in eighths of a bit.
+ * NDRange: 1-D, ceil(count / part) work-items rounded up to whole groups of any size; count at most 2^16. part: blocks
+ * of a work-item. pairs: count x 3 ushort: the group above, the group to the left, the codeword. above_bins, left_bins:
+ * of vq_side_bins. curves: 2 x BINS bytes, above and left. rarity: size bytes. spreads: count uint2, written: the
+ * Spread of the block's small weights. counted: 4 x BINS + 1 uint, added to: how many codewords were in each bin, above
+ * and left; the sums of the probabilities of each bin in 1/2^15, at most 2^31; what the blocks cost in eighths of a
+ * bit.
  */
 __kernel void vq_sample_bins(__global const ushort *pairs, const uint count, const uint size, const uint part,
                              __global const uchar *above_bins, __global const uchar *left_bins,
@@ -162,9 +165,9 @@ __kernel void vq_sample_bins(__global const ushort *pairs, const uint count, con
 
 /* How often the model expects every codeword in parts of a sample.
  *
- * NDRange: 2-D, (ceil(size / SIDE_BY_SIDE), ceil(count / part)), rounded up to whole groups of any size. part: blocks of a
- * part. pairs, count, above_bins, left_bins, curves, rarity, spreads: as in vq_sample_bins. expected: parts x size uint,
- * written: in 1/2^15, at most 2^31.
+ * NDRange: 2-D, (ceil(size / SIDE_BY_SIDE), ceil(count / part)), rounded up to whole groups of any size. part: blocks
+ * of a part. pairs, count, above_bins, left_bins, curves, rarity, spreads: as in vq_sample_bins. expected: parts x size
+ * uint, written: in 1/2^15, at most 2^31.
  */
 #define SIDE_BY_SIDE 16
 __kernel void vq_sample_codewords(__global const ushort *pairs, const uint count, const uint size, const uint part,

@@ -34,10 +34,10 @@ inline bool is_better(uint value, uint error, uint best_value, uint best_error)
  *
  * NDRange: 1-D, one group of any size per block: `across` groups per band; group g of a band works on the block of its
  * row first_row + g and of column diagonal - row, if there is one. codebook: size x K bytes. image: height x width x C
- * bytes. rows, columns, band_rows: of blocks (vq/bands.cl). above, left, shift, groups: the model, as in vq_block_ranges.
- * tolerance: what the squared error may be larger by than that of the nearest codeword, itself not included.
- * chosen: rows x columns INDEX; the nearest codewords on entry. Local memory: block, K bytes; values, errors and places,
- * one uint each per work-item.
+ * bytes. rows, columns, band_rows: of blocks (vq/bands.cl). above, left, shift, groups: the model, as in
+ * vq_block_ranges. tolerance: what the squared error may be larger by than that of the nearest codeword, itself not
+ * included. chosen: rows x columns INDEX; the nearest codewords on entry. Local memory: block, K bytes; values, errors
+ * and places, one uint each per work-item.
  */
 __kernel void vq_side_choose(__global const uchar *codebook, __global const uchar *image, const uint height,
                              const uint width, const uint size, const uint groups, const uint shift,

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant import images
+from clquant import images, params
 from clquant.runtime import (
     CommandQueue,
     FormatError,
     HostResult,
     InvalidArgument,
+    InvalidType,
     Progress,
     Session,
     open_session,
@@ -339,3 +340,49 @@ def chunks(
     count = max(1, blocks // (layout.rows * layout.columns))
     for begin in range(first, stop, count):
         yield begin, min(begin + count, stop)
+
+
+def stored_codebook(reader: container.Reader, queue: CommandQueue | None) -> npt.NDArray[np.uint8] | None:
+    """The codebook that a file holds, shape (N, p, q) or (N, p, q, C); None if it names a shared one.
+
+    Parameters
+    ----------
+    reader : Reader
+    queue : pyopencl.CommandQueue or None
+
+    Raises
+    ------
+    FormatError
+        If it is not the one that the header names.
+    """
+    if reader.codebook is None:
+        return None
+    header = reader.header
+    rows = decode_codebook(open_session(queue), reader.codebook, header.codebook_size, header.block)
+    codebook = rows.reshape(header.codebook_size, *header.block.codeword_shape())
+    if container.codebook_id(codebook) != header.codebook_id:
+        raise FormatError("the codebook of a .clvq file is not the one that its header names")
+    return codebook
+
+
+def check_rows(rows: Any, height: int) -> tuple[int, int]:
+    """The pixel rows that a person wants, half-open.
+
+    Parameters
+    ----------
+    rows : pair of int or None
+        None for all.
+    height : int
+        Of the picture.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        If they are no rows of the picture.
+    """
+    if rows is None:
+        return 0, height
+    if not isinstance(rows, tuple | list) or len(rows) != 2:
+        raise InvalidType(f"rows is {params.shown(rows)}; allowed: a pair (first, end)")
+    first = params.integer("rows[0]", rows[0], 0, height - 1)
+    return first, params.integer("rows[1]", rows[1], first + 1, height)

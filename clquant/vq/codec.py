@@ -26,8 +26,8 @@ from clquant.runtime import (
 )
 from clquant.vq import container, training
 from clquant.vq.blocks import BlockShape, check_block_shape
-from clquant.vq.clvq import Compressor, read_picture
-from clquant.vq.codebook_coding import decode_codebook, encode_codebook
+from clquant.vq.clvq import Compressor, check_rows, read_picture, stored_codebook
+from clquant.vq.codebook_coding import encode_codebook
 from clquant.vq.coder import BlockCoder, Image, Pixels, Table
 from clquant.vq.encode import MAX_CODEBOOK
 from clquant.vq.pipes import Sink, Source
@@ -388,8 +388,8 @@ class VQCodec(Estimator):
         header = reader.header
         if header.kind == container.CODEBOOK:
             raise FormatError("this .clvq file holds a codebook and no picture; VQCodec.load reads it")
-        wanted = _check_rows(rows, header.shape[0])
-        codebook = _stored_codebook(reader, self.queue)
+        wanted = check_rows(rows, header.shape[0])
+        codebook = stored_codebook(reader, self.queue)
         if codebook is None:
             codebook = self._shared_codebook(header)
         return read_picture(reader, codebook.reshape(len(codebook), -1), self.queue, wanted, report)
@@ -464,7 +464,7 @@ class VQCodec(Estimator):
         data = files.read_bytes(path)
         try:
             reader = container.Reader(io.BytesIO(data), max_pixels=None)
-            codebook = _stored_codebook(reader, queue)
+            codebook = stored_codebook(reader, queue)
             if codebook is None:
                 raise FormatError("this .clvq file names a shared codebook and does not hold it")
             reader.check_rest()
@@ -473,31 +473,3 @@ class VQCodec(Estimator):
         codec = cls(reader.header.codebook_size, reader.header.block_shape, queue=queue)
         codec.codebook_ = codebook
         return codec
-
-
-def _stored_codebook(reader: container.Reader, queue: CommandQueue | None) -> npt.NDArray[np.uint8] | None:
-    """The codebook that a file holds, shape (N, p, q) or (N, p, q, C); None if it names a shared one.
-
-    Raises
-    ------
-    FormatError
-        If it is not the one that the header names.
-    """
-    if reader.codebook is None:
-        return None
-    header = reader.header
-    rows = decode_codebook(open_session(queue), reader.codebook, header.codebook_size, header.block)
-    codebook = rows.reshape(header.codebook_size, *header.block.codeword_shape())
-    if container.codebook_id(codebook) != header.codebook_id:
-        raise FormatError("the codebook of a .clvq file is not the one that its header names")
-    return codebook
-
-
-def _check_rows(rows: Any, height: int) -> tuple[int, int]:
-    """The pixel rows that a person wants, half-open."""
-    if rows is None:
-        return 0, height
-    if not isinstance(rows, tuple | list) or len(rows) != 2:
-        raise InvalidType(f"rows is {params.shown(rows)}; allowed: a pair (first, end)")
-    first = params.integer("rows[0]", rows[0], 0, height - 1)
-    return first, params.integer("rows[1]", rows[1], first + 1, height)
