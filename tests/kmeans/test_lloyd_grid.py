@@ -223,6 +223,16 @@ def test_palettes_are_those_of_the_portable_form(queue, rng, given):
         assert palette.n_iter_ == expected.n_iter_
 
 
+@pytest.mark.parametrize("file", ["kmeans/lloyd_grid.cl", "kmeans/lloyd_grid_seeding.cl"])
+@pytest.mark.parametrize("dims", [3, 4])
+def test_the_form_builds_at_the_first_try(queue, capfd, file, dims):
+    """PoCL's compiler says nothing: with `cl/common/pocl.h` too, which has all that the form needs."""
+    session = runtime.open_session(queue)
+    fence = {"DEVICE_FENCE": "mem_fence(CLK_GLOBAL_MEM_FENCE)", "WARP": 1, "SHORTLIST": 4}
+    session.program(file, DIMS=dims, ROWS=1, GROUP=24, **fence)
+    assert not session.limits.is_pocl or capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize("limits", ["", "work_group=16", "local_memory=32768", "compute_capability=75"])
 def test_small_devices_take_other_forms(queue, monkeypatch, limits):
     monkeypatch.setenv("CLQUANT_LIMITS", limits)
