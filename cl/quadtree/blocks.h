@@ -13,7 +13,7 @@
 typedef struct {
     uint width, height, floor_level, top_level;
     ulong bound;
-} rules_t;
+} params_t;
 
 /* A half cell: its first byte, place, and the pixels of it that are inside the picture. */
 typedef struct {
@@ -88,11 +88,11 @@ inline uint block_bit(uint b) {
 }
 
 /* What the score of a node of n <= 16 pixels may be at most. */
-inline score_t narrow_limit(uint level, uint n, int whole, const rules_t *rules) {
+inline score_t narrow_limit(uint level, uint n, int whole, const params_t *params) {
 #if CRITERION == RANGE
-    return (uint)(rules->bound >> 16);
+    return (uint)(params->bound >> 16);
 #else
-    ulong limit = whole ? whole_limit(level, rules->bound) : small_limit(n, rules->bound);
+    ulong limit = whole ? whole_limit(level, params->bound) : small_limit(n, params->bound);
     return (score_t)min(limit, (ulong)(score_t)~0UL);
 #endif
 }
@@ -105,8 +105,8 @@ inline uint narrow_pixels(const half_cell_t *part, uint side, uint s, uint i, in
 
 /* Writes the words of band c of four nodes of level 1 side by side: `s` rows below the first. */
 inline void store_level1(__global uint *low, const half_cell_t *part, const uint *word, uint s, uint c, int whole,
-                         const rules_t *rules) {
-    uint cols = along(rules->width, 1), cells = cols * along(rules->height, 1);
+                         const params_t *params) {
+    uint cols = along(params->width, 1), cells = cols * along(params->height, 1);
     __global uint *at = low + c * cells + ((part->y >> 1) + s) * cols + (part->x >> 1);
     if (whole && (cols & 3u) == 0) {
         *(__global uint4 *)at = (uint4)(word[0], word[1], word[2], word[3]);
@@ -120,9 +120,9 @@ inline void store_level1(__global uint *low, const half_cell_t *part, const uint
 
 /* The same of the two blocks. */
 inline void store_level2(__global uint *low, const half_cell_t *part, const uint *word, uint c, int whole,
-                         const rules_t *rules) {
-    uint cols = along(rules->width, 2), cells = cols * along(rules->height, 2);
-    uint first = BANDS * along(rules->width, 1) * along(rules->height, 1);
+                         const params_t *params) {
+    uint cols = along(params->width, 2), cells = cols * along(params->height, 2);
+    uint first = BANDS * along(params->width, 1) * along(params->height, 1);
     __global uint *at = low + first + c * cells + (part->y >> 2) * cols + (part->x >> 2);
     if (whole && ((cols | first) & 1u) == 0) {
         *(__global uint2 *)at = (uint2)(word[0], word[1]);
@@ -135,9 +135,9 @@ inline void store_level2(__global uint *low, const half_cell_t *part, const uint
 }
 
 /* Band c of the half cell: levels 1 and 2 are scored and stored; gives back the wide word of all its pixels. */
-inline ulong reduce_band(const half_cell_t *part, const uint *rows, uint c, int whole, const rules_t *rules,
+inline ulong reduce_band(const half_cell_t *part, const uint *rows, uint c, int whole, const params_t *params,
                          scores_t *scores, uchar2 *extent, __global uint *low) {
-    uint sum2[2] = {0, 0}, squares2[2] = {0, 0}, zero = (uint)(rules->bound >> 60);
+    uint sum2[2] = {0, 0}, squares2[2] = {0, 0}, zero = (uint)(params->bound >> 60);
     uchar2 extent2[2];
     extent2[0] = extent2[1] = NO_EXTENT; /* rusticl of Mesa 22.3 crashes on a list of constant vectors */
 #pragma unroll
@@ -160,7 +160,7 @@ inline ulong reduce_band(const half_cell_t *part, const uint *rows, uint c, int 
             scores->level1[4 * s + i] = (uint)with_band(scores->level1[4 * s + i], value, c);
         }
 #if STORE_LOW
-        store_level1(low, part, word1, s, c, whole, rules);
+        store_level1(low, part, word1, s, c, whole, params);
 #endif
     }
     uint word2[2];
@@ -177,26 +177,26 @@ inline ulong reduce_band(const half_cell_t *part, const uint *rows, uint c, int 
         scores->level2[b] = with_band(scores->level2[b], value, c);
     }
 #if STORE_LOW
-    store_level2(low, part, word2, c, whole, rules);
+    store_level2(low, part, word2, c, whole, params);
 #endif
     return (ulong)(sum2[0] + sum2[1]) << WIDE_SHIFT | (squares2[0] + squares2[1]);
 }
 
 /* Which nodes of the half cell stop a split, a bit each: the flags of the left block (see quadtree/tiles.cl) from bit 0
  * on, those of the right one from bit 8 on. */
-inline uint half_flags(const half_cell_t *part, const scores_t *scores, int whole, const rules_t *rules) {
+inline uint half_flags(const half_cell_t *part, const scores_t *scores, int whole, const params_t *params) {
     uint flags = 0;
 #pragma unroll
     for (uint i = 0; i < 8; ++i) {
         uint n = narrow_pixels(part, 2, i >> 2, i & 3u, whole);
-        int within = rules->floor_level >= 1 || scores->level1[i] <= narrow_limit(1, n, whole, rules);
-        flags |= n > 0 && rules->top_level >= 1 && within ? node_bit(i >> 2, i & 3u) : 0u;
+        int within = params->floor_level >= 1 || scores->level1[i] <= narrow_limit(1, n, whole, params);
+        flags |= n > 0 && params->top_level >= 1 && within ? node_bit(i >> 2, i & 3u) : 0u;
     }
 #pragma unroll
     for (uint b = 0; b < 2; ++b) {
         uint n = narrow_pixels(part, 4, 0, b, whole);
-        int within = rules->floor_level >= 2 || scores->level2[b] <= narrow_limit(2, n, whole, rules);
-        flags |= n > 0 && rules->top_level >= 2 && within ? block_bit(b) : 0u;
+        int within = params->floor_level >= 2 || scores->level2[b] <= narrow_limit(2, n, whole, params);
+        flags |= n > 0 && params->top_level >= 2 && within ? block_bit(b) : 0u;
     }
     return flags;
 }
@@ -219,8 +219,8 @@ inline uint half_leaves(const half_cell_t *part, uint flags, int whole) {
     return leaves;
 }
 
-inline void store_flags(__global uchar *flags, const half_cell_t *part, uint flag, int whole, const rules_t *rules) {
-    uint cols = along(rules->width, 2);
+inline void store_flags(__global uchar *flags, const half_cell_t *part, uint flag, int whole, const params_t *params) {
+    uint cols = along(params->width, 2);
     __global uchar *at = flags + (part->y >> 2) * cols + (part->x >> 2);
     if (whole && (cols & 1u) == 0) {
         *(__global uchar2 *)at = (uchar2)(flag & 255u, flag >> 8);
@@ -233,11 +233,11 @@ inline void store_flags(__global uchar *flags, const half_cell_t *part, uint fla
 }
 
 /* Band c of a half cell, added to the words and extents of its cell's slot `at`, WIDE_NODES a band. */
-inline void add_to_cell(const half_cell_t *part, const uint *rows, uint c, int lower, int whole, const rules_t *rules,
+inline void add_to_cell(const half_cell_t *part, const uint *rows, uint c, int lower, int whole, const params_t *params,
                         scores_t *scores, __local ulong *wide, __local uchar2 *reach, uint at, __global uint *low) {
     uint slot = c * WIDE_NODES + at;
     uchar2 extent = NO_EXTENT;
-    ulong word = reduce_band(part, rows, c, whole, rules, scores, &extent, low);
+    ulong word = reduce_band(part, rows, c, whole, params, scores, &extent, low);
     wide[slot] = lower ? wide[slot] + word : word;
 #if CRITERION == RANGE
     reach[slot] = lower ? join_extents(reach[slot], extent) : extent;
@@ -246,7 +246,7 @@ inline void add_to_cell(const half_cell_t *part, const uint *rows, uint c, int l
 
 /* Levels 1 and 2 of an 8x8 cell's upper or `lower` half, which is added to the cell's slot `at`; gives back the
  * leaves. */
-inline uint reduce_half(const half_cell_t *part, int lower, int whole, const rules_t *rules, __local ulong *wide,
+inline uint reduce_half(const half_cell_t *part, int lower, int whole, const params_t *params, __local ulong *wide,
                         __local uchar2 *reach, uint at, __global uint *low, __global uchar *flags) {
     scores_t scores;
     clear_scores(&scores);
@@ -255,13 +255,13 @@ inline uint reduce_half(const half_cell_t *part, int lower, int whole, const rul
         load_whole_rows(part->first, part->pitch, HALF_WORDS, rows);
 #pragma unroll
         for (uint c = 0; c < BANDS; ++c)
-            add_to_cell(part, rows, c, lower, whole, rules, &scores, wide, reach, at, low);
+            add_to_cell(part, rows, c, lower, whole, params, &scores, wide, reach, at, low);
     } else {
 #pragma unroll 1
         for (uint c = 0; c < BANDS; ++c)
-            add_to_cell(part, 0, c, lower, whole, rules, &scores, wide, reach, at, low);
+            add_to_cell(part, 0, c, lower, whole, params, &scores, wide, reach, at, low);
     }
-    uint flag = half_flags(part, &scores, whole, rules);
-    store_flags(flags, part, flag, whole, rules);
+    uint flag = half_flags(part, &scores, whole, params);
+    store_flags(flags, part, flag, whole, params);
     return half_leaves(part, flag, whole);
 }

@@ -15,18 +15,18 @@
 #define ACROSS_3 8u
 
 /* Nodes of `across` side by side, from (x, y) of `level` on, that are in the grid. */
-LANES_INLINE uint nodes_inside(uint x, uint y, uint level, uint across, int whole, const rules_t *rules) {
-    uint cols = along(rules->width, level);
-    return whole ? across : y < along(rules->height, level) ? min(across, cols - min(x, cols)) : 0u;
+LANES_INLINE uint nodes_inside(uint x, uint y, uint level, uint across, int whole, const params_t *params) {
+    uint cols = along(params->width, level);
+    return whole ? across : y < along(params->height, level) ? min(across, cols - min(x, cols)) : 0u;
 }
 
 /* Pixels inside the picture of eight nodes side by side, from (x, y) of `level` on. */
-LANES_INLINE uint8 pixels_lanes(uint x, uint y, uint level, int whole, const rules_t *rules) {
+LANES_INLINE uint8 pixels_lanes(uint x, uint y, uint level, int whole, const params_t *params) {
     if (whole)
         return 1u << (2 * level);
-    uint side = 1u << level, top = min(y << level, rules->height);
-    uint8 left = min((x + (uint8)(0, 1, 2, 3, 4, 5, 6, 7)) << level, (uint8)rules->width);
-    return min((uint8)rules->width - left, (uint8)side) * min(rules->height - top, side);
+    uint side = 1u << level, top = min(y << level, params->height);
+    uint8 left = min((x + (uint8)(0, 1, 2, 3, 4, 5, 6, 7)) << level, (uint8)params->width);
+    return min((uint8)params->width - left, (uint8)side) * min(params->height - top, side);
 }
 
 /* Asks for pixels before they are needed: the rows of a picture lie too far apart for processors to foresee that. On
@@ -83,14 +83,14 @@ LANES_INLINE lane_scores_t with_lanes(lane_scores_t scores, uint c, uint8 sum, u
 
 /* All ones in the lanes of nodes of n pixels that stop a split: scores are compared with the least that does not, which
  * is 0 above the root and beyond all of them at levels that always stop. */
-LANES_INLINE uint8 stops_lanes(lane_scores_t scores, uint8 n, uint level, int whole, const rules_t *rules) {
-    int never = level > rules->top_level, always = level <= rules->floor_level;
-    ulong same = never ? 0UL : always ? ~0UL : whole_limit(level, rules->bound) + 1;
+LANES_INLINE uint8 stops_lanes(lane_scores_t scores, uint8 n, uint level, int whole, const params_t *params) {
+    int never = level > params->top_level, always = level <= params->floor_level;
+    ulong same = never ? 0UL : always ? ~0UL : whole_limit(level, params->bound) + 1;
     ulong8 limits = same;
     if (!whole) {
         /* Of n pixels: floor(bound * n^2 / 2^32), n^2 <= 2^16. */
         ulong8 n2 = convert_ulong8(n * n);
-        ulong8 each = n2 * (rules->bound >> 32) + (n2 * (rules->bound & 0xFFFFFFFFUL) >> 32) + 1UL;
+        ulong8 each = n2 * (params->bound >> 32) + (n2 * (params->bound & 0xFFFFFFFFUL) >> 32) + 1UL;
         limits = never || always ? same : each;
         limits = n2 > 0UL ? limits : 0UL;
     }
@@ -106,12 +106,12 @@ LANES_INLINE uint8 stops_lanes(lane_scores_t scores, uint8 n, uint level, int wh
  * marks, which are the leaves under a node in the low byte, and in the next one its bit among its parent's children if
  * it stops a split. */
 LANES_INLINE void reduce_rows(__global const uchar *first, uint pitch, const uchar *rows, uint x, uint y, uint s,
-                              int whole, const rules_t *rules, uint *word1, uint *marks, __global uint *low) {
-    uint cols = along(rules->width, 1), cells = cols * along(rules->height, 1);
+                              int whole, const params_t *params, uint *word1, uint *marks, __global uint *low) {
+    uint cols = along(params->width, 1), cells = cols * along(params->height, 1);
     const uint8 bits = (uint8)(0x101, 0x201, 0x101, 0x201, 0x101, 0x201, 0x101, 0x201);
     for (uint i = 0; i < ACROSS_1; i += 8) {
         ushort16 above[BANDS], below[BANDS];
-        uint8 n = pixels_lanes(x + i, y, 1, whole, rules);
+        uint8 n = pixels_lanes(x + i, y, 1, whole, params);
         lane_scores_t scores = 0;
         fetch_ahead(first + (SIDE + 2 * i) * CHANNELS);
         fetch_ahead(first + pitch + (SIDE + 2 * i) * CHANNELS);
@@ -124,12 +124,12 @@ LANES_INLINE void reduce_rows(__global const uchar *first, uint pitch, const uch
             uint8 word = (sum << NARROW_SHIFT) + squares;
             *(words_t *)(word1 + c * ACROSS_1 + i) = word;
 #if STORE_LOW
-            write_words(word, low + c * cells + y * cols + x + i, nodes_inside(x + i, y, 1, 8, whole, rules),
+            write_words(word, low + c * cells + y * cols + x + i, nodes_inside(x + i, y, 1, 8, whole, params),
                         (cols & 7u) == 0);
 #endif
             scores = with_lanes(scores, c, sum, squares, n, 1, whole);
         }
-        uint8 stop = stops_lanes(scores, n, 1, whole, rules);
+        uint8 stop = stops_lanes(scores, n, 1, whole, params);
         *(words_t *)(marks + i) = select(n, s > 0 ? (bits << 2) - 3u : bits, stop);
     }
 }
@@ -149,21 +149,22 @@ LANES_INLINE uint8 merge_rows(const uint *upper, const uint *lower) {
 
 /* The level-2 row y of the tile, from node x on: four rows of pixels from `first` on. Levels 1 and 2 are stored, words
  * and leaves of level 2 given back. */
-LANES_INLINE void reduce_strip(__global const uchar *first, uint pitch, uint x, uint y, int whole, const rules_t *rules,
-                               uint *word2, uint *count2, __global uint *low, __global uchar *flags) {
-    uint cells1 = along(rules->width, 1) * along(rules->height, 1);
-    uint cols2 = along(rules->width, 2), cells2 = cols2 * along(rules->height, 2);
+LANES_INLINE void reduce_strip(__global const uchar *first, uint pitch, uint x, uint y, int whole,
+                               const params_t *params, uint *word2, uint *count2, __global uint *low,
+                               __global uchar *flags) {
+    uint cells1 = along(params->width, 1) * along(params->height, 1);
+    uint cols2 = along(params->width, 2), cells2 = cols2 * along(params->height, 2);
     uint word1[2 * BANDS * ACROSS_1], marks[2 * ACROSS_1];
     uchar rows[4 * SIDE * CHANNELS];
     if (!whole)
-        copy_rows(first, pitch, 4 * x, 4 * y, rules->width, rules->height, rows);
+        copy_rows(first, pitch, 4 * x, 4 * y, params->width, params->height, rows);
     for (uint s = 0; s < 2; ++s)
-        reduce_rows(first + 2 * s * pitch, pitch, rows + 2 * s * SIDE * CHANNELS, 2 * x, 2 * y + s, s, whole, rules,
+        reduce_rows(first + 2 * s * pitch, pitch, rows + 2 * s * SIDE * CHANNELS, 2 * x, 2 * y + s, s, whole, params,
                     word1 + s * BANDS * ACROSS_1, marks + s * ACROSS_1, low);
     for (uint i = 0; i < ACROSS_2; i += 8) {
-        uint8 n = pixels_lanes(x + i, y, 2, whole, rules);
+        uint8 n = pixels_lanes(x + i, y, 2, whole, params);
         lane_scores_t scores = 0;
-        uint at = y * cols2 + x + i, inside = nodes_inside(x + i, y, 2, 8, whole, rules);
+        uint at = y * cols2 + x + i, inside = nodes_inside(x + i, y, 2, 8, whole, params);
 #pragma unroll UNROLLED
         for (uint c = 0; c < BANDS; ++c) {
             const uint *upper = word1 + c * ACROSS_1 + 2 * i;
@@ -175,7 +176,7 @@ LANES_INLINE void reduce_strip(__global const uchar *first, uint pitch, uint x, 
             scores = with_lanes(scores, c, word >> NARROW_SHIFT, word & NARROW_MASK, n, 2, whole);
         }
         uint8 marked = merge_rows(marks + 2 * i, marks + ACROSS_1 + 2 * i);
-        uint8 stop = stops_lanes(scores, n, 2, whole, rules);
+        uint8 stop = stops_lanes(scores, n, 2, whole, params);
         uchar8 flag = convert_uchar8(marked >> 8 | (stop & 16u));
         if (inside == 8)
             *(__global flags_t *)(flags + at) = flag;
@@ -192,9 +193,9 @@ LANES_INLINE void reduce_strip(__global const uchar *first, uint pitch, uint x, 
 
 /* Stores four nodes side by side, from (x, y) of `level` on, whose words are sum and squares. */
 LANES_INLINE void store_four(const uint8 *sum, const uint8 *squares, uint4 entry, int high, uint x, uint y, uint level,
-                             int whole, const rules_t *rules, __global ulong *stats, __global uint *nodes) {
-    uint cols = along(rules->width, level), cells = cols * along(rules->height, level);
-    uint inside = nodes_inside(x, y, level, 4, whole, rules), at = y * cols + x;
+                             int whole, const params_t *params, __global ulong *stats, __global uint *nodes) {
+    uint cols = along(params->width, level), cells = cols * along(params->height, level);
+    uint inside = nodes_inside(x, y, level, 4, whole, params), at = y * cols + x;
     uint entries[4];
     ulong words[4];
     if (inside == 4)
@@ -222,28 +223,29 @@ LANES_INLINE void store_four(const uint8 *sum, const uint8 *squares, uint4 entry
 /* Decides and stores eight nodes of level 3 or 4: four from (x, y) on, four from (next_x, next_y) on; gives back the
  * leaves under them. */
 LANES_INLINE uint8 finish_lanes(const uint8 *sum, const uint8 *squares, uint8 leaves, uint x, uint y, uint next_x,
-                                uint next_y, uint level, int whole, const rules_t *rules, __global ulong *stats,
+                                uint next_y, uint level, int whole, const params_t *params, __global ulong *stats,
                                 __global uint *nodes) {
-    uint8 n = (uint8)(pixels_lanes(x, y, level, whole, rules).lo, pixels_lanes(next_x, next_y, level, whole, rules).lo);
+    uint8 n = (uint8)(pixels_lanes(x, y, level, whole, params).lo,
+                      pixels_lanes(next_x, next_y, level, whole, params).lo);
     lane_scores_t scores = 0;
 #pragma unroll UNROLLED
     for (uint c = 0; c < BANDS; ++c)
         scores = with_lanes(scores, c, sum[c], squares[c], n, level, whole);
-    uint8 stop = stops_lanes(scores, n, level, whole, rules);
+    uint8 stop = stops_lanes(scores, n, level, whole, params);
     leaves = select(leaves, (uint8)1u, stop);
     uint8 entry = leaves | (stop & STOP);
-    store_four(sum, squares, entry.lo, 0, x, y, level, whole, rules, stats, nodes);
-    store_four(sum, squares, entry.hi, 1, next_x, next_y, level, whole, rules, stats, nodes);
+    store_four(sum, squares, entry.lo, 0, x, y, level, whole, params, stats, nodes);
+    store_four(sum, squares, entry.hi, 1, next_x, next_y, level, whole, params, stats, nodes);
     return leaves;
 }
 
 /* The level-3 row y of the tile, from node x on: its sums, squares and leaves. */
 LANES_INLINE uint8 reduce_row_3(__global const uchar *first, uint pitch, uint x, uint y, int whole,
-                                const rules_t *rules, uint8 *sum, uint8 *squares, __global uint *low,
+                                const params_t *params, uint8 *sum, uint8 *squares, __global uint *low,
                                 __global uchar *flags, __global ulong *stats, __global uint *nodes) {
     uint word2[2 * BANDS * ACROSS_2], count2[2 * ACROSS_2];
     for (uint s = 0; s < 2; ++s)
-        reduce_strip(first + 4 * s * pitch, pitch, 2 * x, 2 * y + s, whole, rules, word2 + s * BANDS * ACROSS_2,
+        reduce_strip(first + 4 * s * pitch, pitch, 2 * x, 2 * y + s, whole, params, word2 + s * BANDS * ACROSS_2,
                      count2 + s * ACROSS_2, low, flags);
     for (uint c = 0; c < BANDS; ++c) {
         const uint *row = word2 + c * ACROSS_2;
@@ -256,7 +258,7 @@ LANES_INLINE uint8 reduce_row_3(__global const uchar *first, uint pitch, uint x,
         sum[c] = merge_pairs(sums);
         squares[c] = merge_pairs(totals);
     }
-    return finish_lanes(sum, squares, merge_rows(count2, count2 + ACROSS_2), x, y, x + 4, y, 3, whole, rules, stats,
+    return finish_lanes(sum, squares, merge_rows(count2, count2 + ACROSS_2), x, y, x + 4, y, 3, whole, params, stats,
                         nodes);
 }
 
@@ -267,11 +269,11 @@ typedef struct {
 
 /* Row r of four of level 3 of the tile at (x, y), the first of them row y >> 3 of that level. */
 LANES_INLINE void reduce_row(__global const uchar *first, uint pitch, uint x, uint y, uint r, int whole,
-                             const rules_t *rules, rows_t *found, __global uint *low, __global uchar *flags,
+                             const params_t *params, rows_t *found, __global uint *low, __global uchar *flags,
                              __global ulong *stats, __global uint *nodes) {
     uint8 sum3[BANDS], squares3[BANDS];
     uint at = (r & 1u) * ACROSS_2 + (r >> 1) * ACROSS_3;
-    uint8 leaves3 = reduce_row_3(first + 8 * r * pitch, pitch, x >> 3, (y >> 3) + r, whole, rules, sum3, squares3, low,
+    uint8 leaves3 = reduce_row_3(first + 8 * r * pitch, pitch, x >> 3, (y >> 3) + r, whole, params, sum3, squares3, low,
                                  flags, stats, nodes);
     *(words_t *)(found->leaves + at) = leaves3;
     for (uint c = 0; c < BANDS; ++c) {
@@ -281,7 +283,7 @@ LANES_INLINE void reduce_row(__global const uchar *first, uint pitch, uint x, ui
 }
 
 /* The two rows of level 4 under those, which begin at (x, y): words and leaves at their Morton codes. */
-LANES_INLINE void reduce_pair(const rows_t *found, uint x, uint y, int whole, const rules_t *rules,
+LANES_INLINE void reduce_pair(const rows_t *found, uint x, uint y, int whole, const params_t *params,
                               __local ulong *wide, __local uint *count, __global ulong *stats, __global uint *nodes) {
     uint8 sum4[BANDS], squares4[BANDS];
     for (uint c = 0; c < BANDS; ++c) {
@@ -292,7 +294,7 @@ LANES_INLINE void reduce_pair(const rows_t *found, uint x, uint y, int whole, co
         vstore8(words.s01452367, 0, wide + c * WIDE_NODES);
     }
     uint8 leaves4 = merge_rows(found->leaves, found->leaves + ACROSS_2);
-    leaves4 = finish_lanes(sum4, squares4, leaves4, x >> 4, y >> 4, x >> 4, (y >> 4) + 1, 4, whole, rules, stats,
+    leaves4 = finish_lanes(sum4, squares4, leaves4, x >> 4, y >> 4, x >> 4, (y >> 4) + 1, 4, whole, params, stats,
                            nodes);
     vstore8(leaves4.s01452367, 0, count);
 }
@@ -300,26 +302,26 @@ LANES_INLINE void reduce_pair(const rows_t *found, uint x, uint y, int whole, co
 /* Levels 1 to 4 of `many` tiles side by side, the first of them at (x, y). Row by row across all of them: the longer
  * the pieces of a picture's rows that are read, the sooner processors foresee what comes next. */
 LANES_INLINE void reduce_tiles(__global const uchar *pixels, ulong origin, uint pitch, uint x, uint y, uint many,
-                               const rules_t *rules, __local ulong *wide, __local uint *count, __global uint *low,
+                               const params_t *params, __local ulong *wide, __local uint *count, __global uint *low,
                                __global uchar *flags, __global ulong *stats, __global uint *nodes) {
-    uint cells3 = along(rules->width, 3) * along(rules->height, 3);
-    rows_t found[MOST_TILES];
+    uint cells3 = along(params->width, 3) * along(params->height, 3);
+    rows_t found[MAX_TILES];
     for (uint top = y; top < y + SIDE; top += SIDE / 2) {
         __global const uchar *first = pixels + origin + (ulong)top * pitch + x * CHANNELS;
         for (uint r = 0; r < 4; ++r)
             for (uint t = 0; t < many; ++t) {
                 uint left = x + SIDE * t;
-                if (left + SIDE <= rules->width && y + SIDE <= rules->height)
-                    reduce_row(first + SIDE * CHANNELS * t, pitch, left, top, r, 1, rules, found + t, low, flags, stats,
-                               nodes);
+                if (left + SIDE <= params->width && y + SIDE <= params->height)
+                    reduce_row(first + SIDE * CHANNELS * t, pitch, left, top, r, 1, params, found + t, low, flags,
+                               stats, nodes);
                 else
-                    reduce_row(first + SIDE * CHANNELS * t, pitch, left, top, r, 0, rules, found + t, low, flags, stats,
-                               nodes);
+                    reduce_row(first + SIDE * CHANNELS * t, pitch, left, top, r, 0, params, found + t, low, flags,
+                               stats, nodes);
             }
         uint slot = top > y ? 8 : 0;
         for (uint t = 0; t < many; ++t) {
-            int whole = x + SIDE * (t + 1) <= rules->width && y + SIDE <= rules->height;
-            reduce_pair(found + t, x + SIDE * t, top, whole, rules, wide + t * BANDS * WIDE_NODES + slot,
+            int whole = x + SIDE * (t + 1) <= params->width && y + SIDE <= params->height;
+            reduce_pair(found + t, x + SIDE * t, top, whole, params, wide + t * BANDS * WIDE_NODES + slot,
                         count + t * WIDE_NODES + slot, stats + BANDS * cells3, nodes + cells3);
         }
     }

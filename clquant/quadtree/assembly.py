@@ -22,11 +22,11 @@ from clquant.quadtree.subtree import Subtree
 from clquant.quadtree.subtree_cache import open_subtree
 from clquant.quadtree.upper import upper_launch
 
-LEAST_LEVEL = 3  # of a subtree: below it a picture's device has no memory to speak of
+MIN_LEVEL = 3  # of a subtree: below it a picture's device has no memory to speak of
 
 
 @dataclass
-class Job:
+class TreeJob:
     """What is wanted of a picture.
 
     Attributes
@@ -56,7 +56,7 @@ class Job:
 
 @dataclass
 class Decomposition:
-    """What came of a `Job`.
+    """What came of a `TreeJob`.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Decomposition:
     stops: Mapping[int, npt.NDArray[np.bool_]] = field(default_factory=dict)
 
 
-def _buffer_bytes(job: Job, height: int, width: int, leaves: int | None = None) -> list[int]:
+def _buffer_bytes(job: TreeJob, height: int, width: int, leaves: int | None = None) -> list[int]:
     """Bytes of the greatest buffers that a subtree of so many pixels needs, for so many leaves or as many as can be."""
     channels = job.picture.channels
     bands = job.criterion.bands(channels)
@@ -96,11 +96,11 @@ def _fits(session: runtime.Session, needed: list[int]) -> bool:
     return max(needed) <= min(session.limits.max_alloc, (1 << 32) - 1) and sum(needed) <= _room(session)
 
 
-def subtree_level(session: runtime.Session, job: Job) -> int:
+def subtree_level(session: runtime.Session, job: TreeJob) -> int:
     """Level of the subtrees that the device has room for, whatever the picture holds."""
     height, width = job.picture.height, job.picture.width
     level = root_level(height, width)
-    while level > LEAST_LEVEL:
+    while level > MIN_LEVEL:
         side = 1 << level
         if _fits(session, _buffer_bytes(job, min(side, height), min(side, width))):
             break
@@ -134,7 +134,7 @@ def _region(
     return Region(scope.upload(part), 0, width * picture.channels, height, width, left, top, level)
 
 
-def decompose(session: runtime.Session, job: Job, progress: runtime.Progress) -> Decomposition:
+def decompose(session: runtime.Session, job: TreeJob, progress: runtime.Progress) -> Decomposition:
     """Build the tree of a picture.
 
     Raises
@@ -171,7 +171,7 @@ def whole_subtree(
     picture : Picture
     criterion : Criterion
     """
-    job = Job(picture, criterion, top_down=False, statistics=True)
+    job = TreeJob(picture, criterion, top_down=False, statistics=True)
     if not _fits(session, _buffer_bytes(job, picture.height, picture.width, leaves=0)):
         return None
     region = _region(scope, picture, 0, 0, root_level(picture.height, picture.width), None)
@@ -179,7 +179,7 @@ def whole_subtree(
 
 
 @contextlib.contextmanager
-def _subtree(session: runtime.Session, scope: runtime.Scope, job: Job, region: Region) -> Iterator[Subtree]:
+def _subtree(session: runtime.Session, scope: runtime.Scope, job: TreeJob, region: Region) -> Iterator[Subtree]:
     """The subtree of a region, its reduction queued; `scope` is the job's."""
     bottom_up = not job.top_down
     with open_subtree(session, region, job.picture.channels, job.criterion, job.levels, keep=bottom_up) as subtree:
@@ -190,7 +190,7 @@ def _subtree(session: runtime.Session, scope: runtime.Scope, job: Job, region: R
         yield subtree
 
 
-def _finish(subtree: Subtree, scope: runtime.Scope, job: Job, count: int, on_device: bool) -> Decomposition:
+def _finish(subtree: Subtree, scope: runtime.Scope, job: TreeJob, count: int, on_device: bool) -> Decomposition:
     """What is wanted of a subtree of so many leaves, off the device unless its leaves are to stay there."""
     dtype = record_dtype(subtree.plan.channels, job.picture.gray)
     result = Decomposition(None)
@@ -217,7 +217,7 @@ def _finish(subtree: Subtree, scope: runtime.Scope, job: Job, count: int, on_dev
 class _Forest:
     """A picture that the device has no room for at once: subtrees one after another, then the nodes above them."""
 
-    def __init__(self, session: runtime.Session, job: Job, level: int) -> None:
+    def __init__(self, session: runtime.Session, job: TreeJob, level: int) -> None:
         self.session, self.job, self.level = session, job, level
         self.height, self.width = job.picture.height, job.picture.width
         self.channels = job.picture.channels

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from clquant import images, params, runtime
 from clquant.estimator import Estimator
 from clquant.quadtree import criteria
-from clquant.quadtree.assembly import Decomposition, Job, decompose
+from clquant.quadtree.assembly import Decomposition, TreeJob, decompose
 from clquant.quadtree.geometry import MAX_CHANNELS, MAX_SIDE
 from clquant.quadtree.picture_statistics import OwnPixels, PictureStatistics
 from clquant.quadtree.tree import Quadtree
@@ -81,23 +81,23 @@ class QuadtreeBuilder(Estimator):
         self.queue = queue
         self.random_state = random_state
 
-    def _job(self, image: images.ImageLike, statistics: bool) -> Job:
+    def _job(self, image: images.ImageLike, statistics: bool) -> TreeJob:
         picture = images.read(image, max_channels=MAX_CHANNELS)
         if max(picture.height, picture.width) > MAX_SIDE:
             raise InvalidArgument(
                 f"image has {picture.height} x {picture.width} pixels; allowed: up to {MAX_SIDE} a side"
             )
         shape = (picture.height, picture.width, picture.channels)
-        rules = criteria.check(self.threshold, self.criterion, self.weights, self.min_size, self.max_depth, shape)
+        criterion = criteria.check(self.threshold, self.criterion, self.weights, self.min_size, self.max_depth, shape)
         params.seed(self.random_state)
         top_down = params.choice("method", self.method, METHODS) == "top-down"
-        return Job(picture, rules, top_down, statistics)
+        return TreeJob(picture, criterion, top_down, statistics)
 
-    def _run(self, job: Job, progress: runtime.ProgressCallback | None) -> Decomposition:
+    def _run(self, job: TreeJob, progress: runtime.ProgressCallback | None) -> Decomposition:
         report = runtime.Progress(params.callback("progress", progress))
         return decompose(self._session(job), job, report)
 
-    def _session(self, job: Job) -> runtime.Session:
+    def _session(self, job: TreeJob) -> runtime.Session:
         return runtime.open_session(self.queue, images.device_arrays([job.picture]))
 
     def build(self, image: images.ImageLike, *, progress: runtime.ProgressCallback | None = None) -> Quadtree:

@@ -12,7 +12,7 @@ from clquant import runtime
 from clquant.quadtree.geometry import Integers, grid, morton, root_level
 from clquant.quadtree.levels import FORK, Level
 
-LEAST_PIECE_LEVEL = 6
+MIN_PIECE_LEVEL = 6
 SQUARE, CPU_SQUARE = 8, 32  # pixels per side of what a work-item looks at
 
 
@@ -113,7 +113,7 @@ class LeafList:
             yield Piece(0, 0, self.height, self.width, packed.reshape(-1), len(packed))
             return
         level = root_level(self.height, self.width)
-        while level > LEAST_PIECE_LEVEL and max(packed.shape[1], bytes_per_pixel) << 2 * level > room:
+        while level > MIN_PIECE_LEVEL and max(packed.shape[1], bytes_per_pixel) << 2 * level > room:
             level -= 1
         rows, columns = grid(self.height, self.width, level)
         for index in range(rows * columns):

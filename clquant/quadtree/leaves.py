@@ -10,7 +10,7 @@ from clquant import runtime
 from clquant.quadtree.plan import Launch, Plan, is_vector_cpu, tiles_at_once
 from clquant.quadtree.totals import NO_CRITERION
 
-MOST_LISTED = 8  # tiles whose leaves per work-item of the form for CPUs lists, one after another
+MAX_LISTED = 8  # tiles whose leaves per work-item of the form for CPUs lists, one after another
 
 VARIANTS = (
     runtime.Variant("lanes", "quadtree/leaves.cl", is_vector_cpu, {"LANES": 1, "ALIGNED": 0}, gain=1.8),
@@ -51,6 +51,6 @@ def leaves_launch(plan: Plan, buffers: Mapping[str, runtime.Buffer], records: ru
     kernel, group = plan.kernel(variant.file, "quadtree_leaves", wanted, **constants)
     corner = np.uint32(region.left), np.uint32(region.top)
     stored = (buffers[name] for name in ("flags", "stats", "upper", "nodes"))
-    groups = -(-tiles // tiles_at_once(session.limits, tiles, MOST_LISTED)) if lanes else tiles
+    groups = -(-tiles // tiles_at_once(session.limits, tiles, MAX_LISTED)) if lanes else tiles
     given = (*plan.geometry(), *corner, np.uint32(plan.last), *stored, records)
     return Launch(kernel, groups * group, group, given)

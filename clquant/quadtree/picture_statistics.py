@@ -13,7 +13,7 @@ import numpy.typing as npt
 from clquant import images, runtime
 from clquant.images import Picture
 from clquant.quadtree import figures
-from clquant.quadtree.assembly import Decomposition, Job, decompose
+from clquant.quadtree.assembly import Decomposition, TreeJob, decompose
 from clquant.quadtree.geometry import MAX_CHANNELS
 from clquant.quadtree.leaf_list import LeafList
 from clquant.quadtree.levels import CompleteStatistics, LeafStatistics, Level
@@ -66,7 +66,7 @@ class PictureStatistics:
     Parameters
     ----------
     pixels : ndarray of uint8, (H, W, C)
-    job : Job
+    job : TreeJob
         That found the tree.
     leaves : structured ndarray
     queue : pyopencl.CommandQueue or None
@@ -74,7 +74,7 @@ class PictureStatistics:
     """
 
     def __init__(
-        self, pixels: Pixels, job: Job, leaves: npt.NDArray[np.void], queue: runtime.CommandQueue | None
+        self, pixels: Pixels, job: TreeJob, leaves: npt.NDArray[np.void], queue: runtime.CommandQueue | None
     ) -> None:
         self.pixels = pixels
         self.complete = not job.top_down
@@ -89,7 +89,7 @@ class PictureStatistics:
     def level(self, level: int) -> Level:
         """As `clquant.quadtree.levels.Statistics.level`."""
         if self._made is None:
-            found = self._decomposed(Job(self._picture(), self._criterion, not self.complete, statistics=True))
+            found = self._decomposed(TreeJob(self._picture(), self._criterion, not self.complete, statistics=True))
             height, width = self.pixels.shape[:2]
             if found.sums is not None and found.squares is not None:
                 self._made = LeafStatistics(height, width, self._leaves, found.sums, found.squares)
@@ -100,7 +100,7 @@ class PictureStatistics:
     def leaves_down_to(self, level: int) -> LeafList:
         """The leaves of the tree that ends at a level: what is still to be split is a leaf there."""
         criterion = replace(self._criterion, floor_level=max(self._criterion.floor_level, level))
-        found = self._decomposed(Job(self._picture(), criterion, not self.complete, statistics=False))
+        found = self._decomposed(TreeJob(self._picture(), criterion, not self.complete, statistics=False))
         height, width, channels = self.pixels.shape
         return LeafList(height, width, channels, found.leaves)
 
@@ -117,14 +117,14 @@ class PictureStatistics:
         array = session.new_array(self.pixels.shape, np.uint8)
         session.write(images.buffer_of(array), self.pixels)
         picture = replace(self._picture(), array=None, device_array=array)
-        found = self._decomposed(Job(picture, self._criterion, not self.complete, statistics=False))
+        found = self._decomposed(TreeJob(picture, self._criterion, not self.complete, statistics=False))
         return figures.squared_error_on_device(session, array, found.leaves)
 
     def session(self) -> runtime.Session:
         """Where the tree was built, else on the default device."""
         return runtime.open_session(self._queue)
 
-    def _decomposed(self, job: Job) -> Decomposition:
+    def _decomposed(self, job: TreeJob) -> Decomposition:
         return decompose(self.session(), job, runtime.Progress(None))
 
     def _picture(self) -> Picture:

@@ -101,7 +101,7 @@ class Plan:
         region = self.region
         return (*self.pixels(), np.uint32(region.pitch), np.uint32(region.width), np.uint32(region.height))
 
-    def rules(self) -> tuple[Any, ...]:
+    def params(self) -> tuple[Any, ...]:
         """The arguments of what decides: the levels between which nodes may be leaves or not, and the bound."""
         criterion = self.criterion
         return np.uint32(criterion.floor_level), np.uint32(self.top), np.uint64(criterion.bound)

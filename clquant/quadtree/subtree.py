@@ -50,14 +50,14 @@ class StoredWords:
 class Subtree:
     """The levels of one region while they are on the device. All buffers belong to `scope`.
 
-    Where it is `kept`, it may work on one region of the same shape after another, and its launches are made once. What
+    Where it is `cached`, it may work on one region of the same shape after another, and its launches are made once. What
     a job takes away, `low`, is not kept.
     """
 
     plan: Plan
     scope: runtime.Scope
     store_low: bool
-    kept: bool = False
+    cached: bool = False
     buffers: dict[str, runtime.Buffer] = field(init=False)
     prepared: dict[str, runtime.PreparedLaunch] = field(default_factory=dict)
     low: tuple[runtime.HostResult, runtime.Buffer] | None = None
@@ -89,7 +89,7 @@ class Subtree:
             return
         kernel, items, group, arguments = make()
         self.session.launch(kernel, items, group, *arguments)
-        if self.kept:
+        if self.cached:
             # A launch keeps what it was prepared with: no pixels or records, which are other jobs' next time.
             own = list(arguments)
             for place, others in now.items():

@@ -13,7 +13,7 @@ from clquant.quadtree.plan import Plan
 from clquant.quadtree.region import Region
 from clquant.quadtree.subtree import Subtree
 
-MOST_KEPT = 1 << 22
+MAX_CACHED_VALUES = 1 << 22
 """Values of a region up to which its buffers and launches are kept for the next of its shape: larger ones take so long
 that preparing does not count."""
 
@@ -36,7 +36,7 @@ def open_subtree(
         Whether that of an earlier region of the same shape will do, where it is kept: for bottom-up reduction.
     """
     values = region.height * region.width * channels
-    if not keep or values > MOST_KEPT or not session.limits.unified_memory:
+    if not keep or values > MAX_CACHED_VALUES or not session.limits.unified_memory:
         with session.scope() as scope:
             yield Subtree(Plan(session, region, channels, criterion), scope, store_low)
         return
@@ -46,7 +46,7 @@ def open_subtree(
     key = ("quadtree", shape, criterion, store_low, form, groups)
 
     def make(scope: runtime.Scope) -> Subtree:
-        return Subtree(Plan(session, region, channels, criterion), scope, store_low, kept=True)
+        return Subtree(Plan(session, region, channels, criterion), scope, store_low, cached=True)
 
     with runtime.cached_job(session, key, make) as subtree:
         idle, subtree.plan.region = subtree.plan.region, region

@@ -17,7 +17,7 @@ VARIANTS = (
 )
 
 
-def most_tiles(limits: runtime.Limits, bands: int) -> int:
+def max_tiles(limits: runtime.Limits, bands: int) -> int:
     """Most tiles side by side that a work-item of the form for CPUs reduces, row by row: what a first cache holds."""
     nodes = 64 + 16 + 4 + 1 + 1  # cells of 8x8 pixels of a tile, nodes above, and a place that stays free
     return max(min(8, min(limits.local_memory, 32768) // (nodes * (8 * bands + 4))), 1)
@@ -52,13 +52,13 @@ def tiles_launch(
     variant = plan.form(VARIANTS)
     lanes = variant.name == "lanes"
     limits = plan.session.limits
-    most = most_tiles(limits, plan.bands) if lanes else 1
+    most = max_tiles(limits, plan.bands) if lanes else 1
     wanted = 1 if lanes else plan.session.tuned("quadtree.tile_group")
-    constants = {**variant.constants, "STORE_LOW": int(store_low), "MOST_TILES": most}
+    constants = {**variant.constants, "STORE_LOW": int(store_low), "MAX_TILES": most}
     kernel, group = plan.kernel(variant.file, "quadtree_tiles", wanted, **constants)
     rows, columns = grid(plan.region.height, plan.region.width, plan.tile)
     across = tiles_at_once(limits, plan.cells[plan.tile], most) if listed is None else 1
     tiles, groups = (buffers["flags"], rows * -(-columns // across)) if listed is None else listed
     stored = (buffers[name] for name in ("flags", "stats", "nodes", "extents"))
     which = np.uint32(listed is not None), tiles, np.uint32(across)
-    return Launch(kernel, groups * group, group, (*plan.geometry(), *plan.rules(), low, *stored, *which))
+    return Launch(kernel, groups * group, group, (*plan.geometry(), *plan.params(), low, *stored, *which))

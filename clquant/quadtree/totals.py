@@ -31,7 +31,7 @@ def totals_launch(plan: Plan, buffers: Mapping[str, runtime.Buffer]) -> Launch:
     kernel, group = plan.kernel(variant.file, "quadtree_totals", wanted, **variant.constants)
     below = plan.cells_from(3, plan.tile)
     stored = buffers["stats"], np.uint32(plan.bands * below), buffers["nodes"], np.uint32(below), buffers["extents"]
-    return Launch(kernel, plan.cells[plan.tile] * group, group, (*plan.geometry(), *plan.rules(), *stored))
+    return Launch(kernel, plan.cells[plan.tile] * group, group, (*plan.geometry(), *plan.params(), *stored))
 
 
 def leaf_sums_launch(

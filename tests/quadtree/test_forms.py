@@ -37,7 +37,7 @@ def test_tiles_side_by_side_and_the_levels_above_them(queue, rng, across, monkey
 @pytest.mark.parametrize("bands", [1, 3, 16])
 def test_tiles_side_by_side_fit_local_memory(queue, bands, local_memory):
     limits = replace(runtime.open_session(queue).limits, local_memory=local_memory)
-    most = tiles.most_tiles(limits, bands)
+    most = tiles.max_tiles(limits, bands)
     words_and_counts = (64 + 16 + 4 + 1 + 1) * (8 * bands + 4)
     assert 1 <= most <= 8
     assert most * words_and_counts <= local_memory
