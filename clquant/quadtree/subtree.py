@@ -50,8 +50,8 @@ class StoredWords:
 class Subtree:
     """The levels of one region while they are on the device. All buffers belong to `scope`.
 
-    Where it is `cached`, it may work on one region of the same shape after another, and its launches are made once. What
-    a job takes away, `low`, is not kept.
+    A `cached` one may work on one region of the same shape after another, and its launches are made once. What a job
+    takes away, `low`, is not kept.
     """
 
     plan: Plan
