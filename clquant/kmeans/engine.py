@@ -15,6 +15,7 @@ from clquant.histogram.counting import count_colors
 from clquant.histogram.weights import checked_weights
 from clquant.images import ImageLike, Picture, device_arrays, is_read_in_parts, read_many, several
 from clquant.images.batches import listed, read_in_groups, session_of
+from clquant.images.collections import verbs_of
 from clquant.kmeans.fit import Fit, Fitted
 from clquant.kmeans.params import KMeansParams
 from clquant.kmeans.small_images import batch_palettes, fits
@@ -133,7 +134,7 @@ class KMeansPalette(PaletteEngine):
         ----------
         images : image, or list, tuple or iterator of images
             Whatever `clquant.images.read` takes; lazy ones (zarr, h5py, `numpy.memmap`, a TIFF in tiles) are counted in
-            parts, with the same result.
+            parts, and Dask arrays by their workers, with the same result.
         y : None
             Ignored, as in scikit-learn's pipelines. (H, W) weights in its place are taken as `sample_weight`.
         sample_weight : array_like, device array, gray picture or its path, or a list of them, optional
@@ -160,10 +161,13 @@ class KMeansPalette(PaletteEngine):
         """
         weights, sources = weights_of(y, sample_weight), several(images)
         given = sources if isinstance(sources, list | tuple) else [sources]
-        if not any(is_read_in_parts(source) for source in given):
+        collections = [verbs_of(source) for source in given]
+        if not any(collections) and not any(is_read_in_parts(source) for source in given):
             return self._keep(self._fitted(sources, weights, progress))
         if weights is not None:
             raise InvalidArgument("sample_weight is given with a lazy image; allowed: with images in memory")
+        for verbs in filter(None, collections):
+            return self.fit_histogram(verbs.histogram(given), progress=progress)
         return self.fit_histogram(ColorHistogram.of(sources, queue=self.queue, memory=memory), progress=progress)
 
     def _begin_fit(

@@ -13,6 +13,7 @@ from clquant.histogram.color_histogram import ColorHistogram, counts_of
 from clquant.histogram.weights import checked_weights, resampled, spread_out
 from clquant.images import ImageLike, device_arrays, read_many, several
 from clquant.images.batches import listed, session_of
+from clquant.images.collections import verbs_of
 from clquant.mapping.palette_on_device import METRICS
 from clquant.neuquant.fit import Learning, Rules
 from clquant.palette.engine import PaletteEngine
@@ -129,7 +130,8 @@ class NeuQuantCL(PaletteEngine):
         Parameters
         ----------
         images : image, or list, tuple or iterator of images
-            Whatever `clquant.images.read` takes; several are trained on as one picture, end to end.
+            Whatever `clquant.images.read` takes; several are trained on as one picture, end to end. Dask arrays are
+            counted by their workers, and learned from as `fit_histogram` does.
         y : None
             Ignored, as in scikit-learn's pipelines. (H, W) weights in its place are taken as `sample_weight`.
         sample_weight : array_like, device array, gray picture or its path, or a list of them, optional
@@ -152,6 +154,8 @@ class NeuQuantCL(PaletteEngine):
             If `progress` returned False; `palette_` stays as it was.
         """
         images = several(images)
+        for verbs in filter(None, map(verbs_of, images if isinstance(images, list | tuple) else [images])):
+            return self.fit_histogram(verbs.histogram(images), progress=progress)
         pictures = read_many(images)
         weights = checked_weights(weights_of(y, sample_weight), pictures, images)[0]
         clear = False

@@ -18,6 +18,7 @@ from clquant.dithering.registry import Ditherer, find_dither
 from clquant.estimator import Estimator, weights_of
 from clquant.images import ImageLike, Picture, read_parts
 from clquant.images import read as read_picture
+from clquant.images.collections import verbs_of
 from clquant.images.sinks import Sink
 from clquant.mapping import lookup, pipeline
 from clquant.mapping.error import mean_squared_error
@@ -88,6 +89,9 @@ def predict(
         If `progress` returned False.
     """
     checked, ditherer = _checked(palette, color_space, metric, dither, progress)
+    collection = verbs_of(image)
+    if collection is not None:
+        return collection.predict(image, checked, dither=dither, color_space=color_space, metric=metric)
     image = read_parts(image, out=out, memory=memory)
     if ditherer is not None:
         return ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
@@ -115,6 +119,9 @@ def transform(
         (H, W, 3) uint8, or (H, W, 4) where the palette has alpha; on the device for a device array.
     """
     checked, ditherer = _checked(palette, color_space, metric, dither, progress)
+    collection = verbs_of(image)
+    if collection is not None:
+        return collection.transform(image, checked, dither=dither, color_space=color_space, metric=metric)
     if ditherer is None:
         source = read_parts(image, out=out, memory=memory)
         return pipeline.colors(source, checked, color_space, queue, progress, metric=metric)

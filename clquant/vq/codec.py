@@ -13,6 +13,7 @@ import numpy.typing as npt
 from clquant import params
 from clquant.estimator import Estimator
 from clquant.images import HostImage, ImageLike, device_arrays, files, read_many, several
+from clquant.images.collections import verbs_of
 from clquant.runtime import (
     Array,
     CommandQueue,
@@ -176,7 +177,7 @@ class VQCodec(Estimator):
         Parameters
         ----------
         image : image
-            Of the codebook's channels.
+            Of the codebook's channels; a Dask array gives a lazy one.
         progress : callable, optional
             Called with (blocks done, blocks); returning False stops the job.
 
@@ -196,6 +197,9 @@ class VQCodec(Estimator):
         """
         report = Progress(params.callback("progress", progress))
         coder = self._coder()
+        collection = verbs_of(image)
+        if collection is not None:
+            return collection.encode(image, self)  # type: ignore[no-any-return]
         return coder.encode(coder.read(image), report)
 
     @overload

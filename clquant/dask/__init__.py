@@ -1,0 +1,10 @@
+"""clquant on many devices and machines, by Dask (extra ``dask``).
+
+The engines take `dask.array` themselves; here is what they do not have: histograms of collections, and clusters with
+one worker per OpenCL device.
+"""
+
+from clquant.dask.cluster import LocalOpenCLCluster
+from clquant.dask.learning import histogram
+
+__all__ = ["LocalOpenCLCluster", "histogram"]

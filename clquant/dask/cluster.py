@@ -1,0 +1,90 @@
+"""Clusters with one worker process per OpenCL device: threads of one process do not scale, processes do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from distributed import Nanny, Scheduler
+from distributed.deploy.spec import SpecCluster
+
+from clquant import params
+from clquant.runtime import InvalidArgument, InvalidType, NoDeviceError
+from clquant.runtime.device.discovery import DEVICE_VARIABLE, describe, find_device, list_devices
+
+# What `dask` tasks may ask for, so that a device has one at a time: ``resources={"opencl": 1}``.
+RESOURCE = "opencl"
+
+
+class LocalOpenCLCluster(SpecCluster):
+    """A Dask cluster on this machine: one worker per OpenCL device, in a process of its own that is spawned.
+
+    Parameters
+    ----------
+    devices : sequence of str or int, optional
+        Numbers into `clquant.runtime.list_devices`, or what ``CLQUANT_DEVICE`` takes; a device that is named twice
+        gets two workers. Default: every GPU and accelerator, or, without any, every CPU.
+    threads_per_worker : int
+        1 to 64. One thread keeps a device busy; more overlap reading.
+    **options
+        Of `distributed.SpecCluster`, such as ``scheduler``, ``silence_logs`` or ``asynchronous``.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        If `devices` is empty or no sequence.
+    NoDeviceError
+        If there is no such device.
+
+    Notes
+    -----
+    Results are the same bits on any number and any mix of devices. Workers that die are started again, and what they
+    had is computed anew.
+    """
+
+    def __init__(
+        self, devices: Sequence[str | int] | None = None, *, threads_per_worker: int = 1, **options: Any
+    ) -> None:
+        threads = params.integer("threads_per_worker", threads_per_worker, 1, 64)
+        workers = {i: worker_spec(i, number, threads) for i, number in enumerate(_numbers(devices))}
+        scheduler = options.pop("scheduler", {"cls": Scheduler, "options": {"dashboard_address": None, "port": 0}})
+        super().__init__(workers=workers, scheduler=scheduler, **options)
+
+
+def worker_spec(place: int, number: int, threads: int) -> dict[str, Any]:
+    """What starts the worker of a device.
+
+    Parameters
+    ----------
+    place : int
+        Among the workers.
+    number : int
+        Into `clquant.runtime.list_devices`.
+    threads : int
+    """
+    return {
+        "cls": Nanny,
+        "options": {
+            "nthreads": threads,
+            "env": {DEVICE_VARIABLE: str(number)},
+            "resources": {RESOURCE: 1},
+            "name": f"{place}: {describe(list_devices()[number])}",
+            "dashboard_address": None,
+        },
+    }
+
+
+def _numbers(devices: Any) -> list[int]:
+    there = list_devices()
+    if devices is None:
+        real = [i for i, d in enumerate(there) if "oclgrind" not in describe(d).lower()]
+        best = [i for i in real if not there[i].type & 2] or real  # CL_DEVICE_TYPE_CPU is bit 1
+        if not best:
+            raise NoDeviceError("there is no OpenCL device for a worker")
+        return best
+    if isinstance(devices, str) or not hasattr(devices, "__iter__"):
+        raise InvalidType(f"devices is {params.shown(devices)}; allowed: a sequence of numbers or names of devices")
+    found = [there.index(find_device(str(one))) for one in devices]
+    if not found:
+        raise InvalidArgument("devices is empty; allowed: at least one device")
+    return found

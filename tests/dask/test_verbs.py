@@ -1,0 +1,103 @@
+"""Dask arrays: the bits of the whole picture, whatever the chunks, lazily, and errors that say where."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import dask
+import dask.array as da
+import hypothesis.strategies as st
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+
+import clquant
+from clquant.dask import histogram
+from clquant.palette.engine import predict, transform
+
+SIX = clquant.Palette([(0, 0, 0), (255, 255, 255), (0, 160, 0), (0, 0, 255), (255, 0, 0), (90, 90, 90)])
+
+
+@pytest.fixture(scope="module")
+def picture() -> npt.NDArray[np.uint8]:
+    smooth = np.add.outer(np.arange(203), 2 * np.arange(171))[..., None] + np.array([0, 40, 90])
+    return (smooth + np.random.default_rng(4).integers(0, 9, (203, 171, 3))).astype(np.uint8)
+
+
+@pytest.fixture(autouse=True)
+def _in_turn() -> Any:
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@pytest.mark.parametrize("dither", [None, True, "blue-noise", "bayer4", "leaky", clquant.SearchDither(passes=1)])
+@pytest.mark.parametrize("chunks", [(60, 71, 3), ((203,), (1, 100, 70), (2, 1))])
+def test_every_chunking_gives_the_bits_of_the_whole(picture: Any, dither: Any, chunks: Any) -> None:
+    whole, given = predict(picture, SIX, dither=dither), da.from_array(picture, chunks)
+    lazy = predict(given, SIX, dither=dither)
+    assert (lazy.shape, lazy.dtype, lazy.chunks) == (whole.shape, whole.dtype, given.chunks[:2])
+    assert np.array_equal(lazy.compute(), whole)
+    colors = transform(given, SIX, dither=dither)
+    assert (colors.shape, colors.dtype, colors.chunks[:2]) == (picture.shape, np.uint8, given.chunks[:2])
+    assert np.array_equal(colors.compute(), SIX.colors[whole])
+
+
+def test_a_graph_holds_no_pixels(picture: Any) -> None:
+    made = predict(da.random.default_rng(0).integers(0, 256, (4000, 4000, 3), np.uint8, chunks=(1000, 1000, 3)), SIX)
+    assert len(pickle.dumps(dict(made.__dask_graph__()), protocol=5)) < 1 << 18
+
+
+@given(
+    st.integers(1, 40), st.integers(1, 40), st.integers(1, 17), st.integers(1, 17), st.booleans(), st.integers(0, 99)
+)
+@settings(max_examples=10, deadline=None)
+def test_fits_are_those_of_the_whole(h: int, w: int, down: int, across: int, gray: bool, seed: int) -> None:
+    values = np.random.default_rng(seed).integers(0, 4, (h, w) if gray else (h, w, 3), dtype=np.uint8) * np.uint8(80)
+    given_chunks = da.from_array(values, (down, across) if gray else (down, across, 2))
+    with dask.config.set(scheduler="synchronous"):
+        assert histogram(given_chunks) == clquant.ColorHistogram.of(values)
+        one, other = clquant.KMeansPalette(5).fit(given_chunks), clquant.KMeansPalette(5).fit(values)
+    assert (one.palette_, one.inertia_, one.n_iter_) == (other.palette_, other.inertia_, other.n_iter_)
+
+
+def test_several_arrays_and_files_are_one_collection(tmp_path: Any, picture: Any) -> None:
+    clquant.quantize(picture, 9).save(tmp_path / "a.png")
+    saved = clquant.images.read(tmp_path / "a.png").array
+    given = [da.from_array(picture, (50, 171, 3)), str(tmp_path / "a.png"), da.from_array(picture[:9], (5, 5, 3))]
+    whole = [picture, saved, picture[:9]]
+    assert histogram(given) == clquant.ColorHistogram.of(whole)
+    assert clquant.KMeansPalette(6).fit(given).palette_ == clquant.KMeansPalette(6).fit(whole).palette_
+    counted = clquant.ColorHistogram.of(whole)
+    assert clquant.NeuQuantCL(8).fit(given).palette_ == clquant.NeuQuantCL(8).fit_histogram(counted).palette_
+
+
+@pytest.mark.parametrize("block", [(4, 4), (3, 5)])
+def test_encoding_moves_chunks_to_whole_blocks(picture: Any, block: Any) -> None:
+    codec = clquant.VQCodec(16, block, refine=0, max_iter=2).fit(picture)
+    lazy = codec.encode(da.from_array(picture, (50, 61, 3)))
+    assert (lazy.shape, lazy.dtype) == (codec.encode(picture).shape, np.uint8)
+    assert np.array_equal(lazy.compute(), codec.encode(picture))
+
+
+def test_what_cannot_be_cut_is_refused_and_what_fails_says_where(picture: Any) -> None:
+    given = da.from_array(picture, (100, 100, 3))
+    for dither in ("floyd-steinberg", "atkinson", "pinwheel"):
+        with pytest.raises(clquant.InvalidArgument, match=f"dither is '{dither}', which needs all rows above"):
+            predict(given, SIX, dither=dither)
+
+    def fails(block: Any) -> Any:
+        raise OSError("the disk is gone")
+
+    broken = da.from_array(picture, (100, 171, 3)).map_blocks(fails, dtype=np.uint8)
+    with pytest.raises(OSError, match="the disk is gone"):
+        predict(broken, SIX).compute()
+    with pytest.raises(clquant.InvalidArgument, match="chunk at row 100, column 0: image has fully transparent pixels"):
+        clear = np.full((150, 20, 4), 255, np.uint8)
+        clear[120] = 0
+        predict(da.from_array(clear, (100, 20, 4)), SIX).compute()
+    with pytest.raises(clquant.InvalidArgument, match="a Dask array of shape"):
+        predict(da.from_array(picture[0, 0], 3), SIX)
+    with pytest.raises(clquant.InvalidArgument, match="images is empty"):
+        histogram([])
