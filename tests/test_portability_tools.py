@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import os
 import pathlib
+import random
 import time
 from collections.abc import Callable
 
@@ -13,7 +14,7 @@ import pytest
 
 from clquant import runtime
 from clquant.runtime.program import programs
-from tests.portability import agree, compilers, forms, matrix, offline, reports, suite
+from tests.portability import agree, compilers, forms, matrix, offline, reports, suite, worst_file
 from tests.portability.programs import FORMS, NOT_BUILT, Build, load, recorded, save, unbuilt
 from tests.portability.reports import KeptReports, Report
 from tests.portability.runtimes import RUNTIMES, Runtime, UnavailableError
@@ -196,3 +197,14 @@ def test_forced_forms_are_run_and_compared(monkeypatch: pytest.MonkeyPatch) -> N
     assert found["lanes", "vq/encode_lanes.cl"] == []
     monkeypatch.setattr(forms, "golden", lambda: {"map 7": "another"})
     assert forms.run(queue, [job])["lanes", "mapping/nearest_lanes.cl"] == [("map 7", False)]
+
+
+def test_the_worst_file_is_found() -> None:
+    def read(data: bytes) -> bytes:
+        if data[:1] == b"x":
+            sum(range(3_000 * len(data)))
+        return b""
+
+    slowest, _ = worst_file.search(read, [b"a" * 40, b"x" * 40], 0.5, random.Random(1))
+    assert slowest.data[:1] == b"x"
+    assert slowest.seconds > 0
