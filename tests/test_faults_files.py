@@ -27,13 +27,14 @@ def _writers() -> dict[str, Callable[[pathlib.Path], None]]:
     palette = clquant.Palette(photo(200, 1, 3, seed=4).reshape(-1, 3))
     indexed = clquant.IndexedImage(picture[..., 0] % 200, palette)
     tree = clquant.QuadtreeBuilder(2.0).build(picture)
-    codec = clquant.VQCodec(64, max_iter=1).fit(picture)
+    # Compressed before the disk is full: PoCL writes a program's file when it builds it.
+    coded = clquant.VQCodec(64, max_iter=1).fit(picture).compress(picture)
     return {
         "palette.gpl": palette.write,
         "indexed.png": indexed.save,
         "indexed.gif": indexed.save,
         "tree.cqt": tree.save,
-        "picture.clvq": lambda path: files.write_bytes(path, codec.compress(picture)),
+        "picture.clvq": lambda path: files.write_bytes(path, coded),
     }
 
 

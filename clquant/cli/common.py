@@ -125,26 +125,28 @@ def chosen(args: argparse.Namespace, defaults: Mapping[str, Any]) -> dict[str, A
     return {name: default if getattr(args, name) is None else getattr(args, name) for name, default in defaults.items()}
 
 
-def say(args: argparse.Namespace, text: str, **record: Any) -> None:
+def say(args: argparse.Namespace, text: str, *, is_table: bool = False, **record: Any) -> None:
     """Print a line about the work to standard error, unless ``--quiet``; with ``--json`` keep its record instead.
 
     Parameters
     ----------
     args : Namespace
     text : str
+    is_table : bool
+        Whether the text has lines, and no name of a file that may hold such.
     **record
         The same as values that JSON has; what is None is left out.
     """
     if wants_json(args):
         _records(args)["results"].append({name: value for name, value in record.items() if value is not None})
     else:
-        note(args, text)
+        note(args, text, "\n" if is_table else "")
 
 
-def note(args: argparse.Namespace, text: str) -> None:
-    """Print a remark to standard error, unless ``--quiet``."""
+def note(args: argparse.Namespace, text: str, keep: str = "") -> None:
+    """Print a remark to standard error, unless ``--quiet``; of control characters only those of `keep` as they are."""
     if not args.quiet:
-        streams.complain(streams.printable(text) + "\n")
+        streams.complain(streams.printable(text, keep) + "\n")
 
 
 def wants_json(args: argparse.Namespace) -> bool:

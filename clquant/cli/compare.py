@@ -16,7 +16,7 @@ import PIL.ImageDraw
 import PIL.ImageFont
 
 from clquant import quality
-from clquant.cli import batch, common, inputs, palette_options
+from clquant.cli import batch, common, inputs, palette_options, streams
 from clquant.cli.inputs import Source
 from clquant.cli.loading import Loaded, load
 from clquant.cli.outputs import STDOUT, Outputs, named, not_there, picture_bytes
@@ -107,7 +107,8 @@ def run(args: argparse.Namespace) -> int:
             return partial(
                 common.say,
                 args,
-                _table(source.relative.name, args.colors, original, entries).text(),
+                _table(streams.printable(source.relative.name), args.colors, original, entries).text(),
+                is_table=True,
                 input=source.path,
                 output=target,
                 methods={entry.name: common.finite(entry.figures) for entry in entries},

@@ -151,7 +151,9 @@ def _one(
         terminal.show(result)
     if args.stats and not common.wants_json(args):
         height, width = result.shape
-        streams.write_text(palette_report.stats_table(f"{source.relative}, {width}x{height}", result) + "\n")
+        streams.write_text(
+            palette_report.stats_table(f"{streams.printable(str(source.relative))}, {width}x{height}", result) + "\n"
+        )
 
     def finish() -> batch.Report:
         written = data

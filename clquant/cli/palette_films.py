@@ -89,6 +89,8 @@ def film(
         What writes it.
     """
     args, begin = options.args, time.perf_counter()
+    if args.max_bytes is not None:
+        raise InvalidArgument(f"{source.shown} has {loaded.frames} frames; --max-bytes is for still pictures alone")
     moving_picture = _frames(args, source, loaded.data)
     kind = loaded.format if target == STDOUT else animation.animated_format_of(target)
     with inputs.named(source):

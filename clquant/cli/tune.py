@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     with common.progress_bar(args, "tuning") as bar:
         outcomes = tune_search.tune(queue, args.quick, runtime.Progress(lambda done, total: bar(done, total)))
     table = _table(device, outcomes)
-    common.say(args, table.text(), **table.as_dict())
+    common.say(args, table.text(), is_table=True, **table.as_dict())
     if path is not None and not args.dry_run:
         changed = {n: v for o in outcomes for n, v in o.after.items() if v != o.before[n]}
         _write(path, {**kept, device: changed})

@@ -157,6 +157,13 @@ def test_leaves_as_features(folder):
     assert max(y for feature in features for _, y in feature["geometry"]["coordinates"][0]) == 9
 
 
+def test_tables_have_lines(folder, capsys):
+    assert main(["compare", "in/a.png", "-o", "c.png"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "a.png, 14x9, 16 colours"
+    assert any(line.startswith("| k-means ") for line in lines)
+
+
 @pytest.mark.parametrize("command", ["quadtree", "compare"])
 def test_other_commands_go_on_and_report(folder, command, capsys):
     assert main([command, "in", "-o", "out", "--json"]) == 1

@@ -179,3 +179,5 @@ def test_the_command_keeps_films_moving(suffix, pictures, tmp_path, capsys):
     assert f"a.{suffix}: the first of 4 frames" in capsys.readouterr().err
     assert main(["halftone", str(path), "-o", str(tmp_path / "c.png")]) == 0
     assert "the first of 4 frames" in capsys.readouterr().err
+    assert main(["palette", str(path), "--max-bytes", "900", "-o", str(tmp_path / f"d.{suffix}")]) == 2
+    assert "has 4 frames; --max-bytes is for still pictures alone" in capsys.readouterr().err
