@@ -2,11 +2,11 @@
  *
  * M. Analoui, J. P. Allebach, "Model-based halftoning using direct binary search", Proc. SPIE 1666, 1992, with toggles
  * among all entries of a palette. With e the error of each pixel in the space of the search and C the eye's kernel, the
- * visible error is E = sum over p and q of C(p - q) e(p).e(q). Changing the pixel p from the colour v to P changes it by
- * 2 (P - v).(C*e)(p) + C(0) |P - v|^2, which is least for the entry nearest to v - (C*e)(p) / C(0).
+ * visible error is E = sum over p and q of C(p - q) e(p).e(q). Changing the pixel p from the colour v to P changes it
+ * by 2 (P - v).(C*e)(p) + C(0) |P - v|^2, which is least for the entry nearest to v - (C*e)(p) / C(0).
  *
- * All numbers are whole and every partial sum stays below 2^24 (`proved` of clquant/dithering/search_steps.py checks it),
- * so floats are exact in any order, contracted or not.
+ * All numbers are whole and every partial sum stays below 2^24 (`proved` of clquant/dithering/search_steps.py checks
+ * it), so floats are exact in any order, contracted or not.
  */
 #include "dithering/search_steps.h"
 #include "common/color_spaces.h"
@@ -88,17 +88,17 @@ __kernel void adopt_indices(__global const INDEX *start, uint columns, uint rows
 }
 
 /* Decides all pixels of one phase from the same errors.
- * NDRange: 2-D, cells across by cells down, a work-item a cell. entries (colors + 1, 4) float: coordinates, of the last
- * one 0; norms (colors) float: their squared lengths, very large for an entry that is not to be taken; transparent: the
- * entry that opaque pixels do not take, or -1; taps (n_taps) int2 from first_tap: where an error lies relative to the
- * cell in the first of a channel's planes, and its weight, whose sum over all taps times the error is C*e; read, write:
- * the planes of the phase before and after; phase: that of state; shift: log2 C(0). */
+ * NDRange: 2-D, cells across by cells down from first_row on, a work-item a cell. entries (colors + 1, 4) float:
+ * coordinates, of the last one 0; norms (colors) float: their squared lengths, very large for an entry that is not to
+ * be taken; transparent: the entry that opaque pixels do not take, or -1; taps (n_taps) int2 from first_tap: where an
+ * error lies relative to the cell in the first of a channel's planes, and its weight, whose sum over all taps times
+ * the error is C*e; read, write: the planes of the phase before and after; phase: that of state; shift: log2 C(0). */
 __kernel void toggle_phase(__global float *errors, __global int *state, __global const float4 *entries,
                            __global const float *norms, int colors, int transparent, __global const int2 *taps,
                            uint first_tap, uint n_taps, uint read, uint write, uint phase, int shift, uint columns,
-                           uint rows, uint stride, ulong plane)
+                           uint first_row, uint rows, uint stride, ulong plane)
 {
-    const uint x = (uint)get_global_id(0), y = (uint)get_global_id(1);
+    const uint x = (uint)get_global_id(0), y = first_row + (uint)get_global_id(1);
     if (x >= columns || y >= rows)
         return;
     const size_t cell = (size_t)(y + MARGIN) * stride + x + MARGIN;

@@ -1,16 +1,18 @@
-/* search_steps.cl's toggle_phase for CPUs: sixteen cells of a row in the lanes of a vector; the same result bit for bit. */
+/* search_steps.cl's toggle_phase for CPUs: sixteen cells of a row in the lanes of a vector; the same result bit for
+ * bit. */
 #include "dithering/search_steps.h"
 
 #define LANES 16
 
-/* NDRange: 2-D, groups of LANES cells across by cells down; rows of cells have a whole number of groups between their
- * margins. All else as in search_steps.cl. */
+/* NDRange: 2-D, groups of LANES cells across by cells down from first_row on; rows of cells have a whole number of
+ * groups between their margins. All else as in search_steps.cl. */
 __kernel void toggle_phase(__global float *restrict errors, __global int *restrict state,
                            __global const float4 *restrict entries, __global const float *restrict norms, int colors,
                            int transparent, __global const int2 *restrict taps, uint first_tap, uint n_taps, uint read,
-                           uint write, uint phase, int shift, uint columns, uint rows, uint stride, ulong plane)
+                           uint write, uint phase, int shift, uint columns, uint first_row, uint rows, uint stride,
+                           ulong plane)
 {
-    const uint group = (uint)get_global_id(0), y = (uint)get_global_id(1);
+    const uint group = (uint)get_global_id(0), y = first_row + (uint)get_global_id(1);
     if (group * LANES >= columns || y >= rows)
         return;
     const size_t cell = (size_t)(y + MARGIN) * stride + group * LANES + MARGIN;

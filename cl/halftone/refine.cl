@@ -1,10 +1,12 @@
-/* Direct binary search: a halftone's pixels change levels, or places with a neighbour, where that lowers the visible error.
+/* Direct binary search: a halftone's pixels change levels, or places with a neighbour, where that lowers the visible
+ * error.
  *
  * M. Analoui, J. P. Allebach, "Model-based halftoning using direct binary search", Proc. SPIE 1666, 1992; D. Lieberman,
- * J. P. Allebach, "A dual interpretation for direct binary search and its implications for tone reproduction and texture
- * quality", IEEE Trans. Image Processing 9, 2000. With e the error of each pixel, C the eye's kernel and G = C*e, a change
- * of the pixel p by d changes the visible error by 2 d G(p) + d^2 C(0); an exchange with q, where d is q's value less
- * p's, by 2 d (G(p) - G(q)) + 2 d^2 (C(0) - C(p - q)). Pixels of a phase are four apart, so no two touch one neighbour.
+ * J. P. Allebach, "A dual interpretation for direct binary search and its implications for tone reproduction and
+ * texture quality", IEEE Trans. Image Processing 9, 2000. With e the error of each pixel, C the eye's kernel and G =
+ * C*e, a change of the pixel p by d changes the visible error by 2 d G(p) + d^2 C(0); an exchange with q, where d is
+ * q's value less p's, by 2 d (G(p) - G(q)) + 2 d^2 (C(0) - C(p - q)). Pixels of a phase are four apart, so no two
+ * touch one neighbour.
  *
  * |G| < 2^24 (clquant/dithering/eye.py), so sums of floats are exact; |d| < 2^10, so 64 bits hold every change.
  */
@@ -29,9 +31,10 @@ __kernel void begin_refinement(__global const uchar *pixels, __global const ucha
 
 /* The best action of every pixel of one phase; none where no change lowers the visible error. Of equal ones the first:
  * levels ascending, then neighbours.
- * NDRange: 2-D, cells across by cells down, a work-item a cell. taps (n, 3) int4 from 3 first: what an error adds to G of
- * each neighbour, nine floats as they lie in memory, then where it lies relative to the cell; neighbours (9) int2 from 9 phase: where
- * a neighbour lies relative to the cell, and C(0) - C of its distance; middle: C(0); actions (cells) int. */
+ * NDRange: 2-D, cells across by cells down, a work-item a cell. taps (n, 3) int4 from 3 first: what an error adds to G
+ * of each neighbour, nine floats as they lie in memory, then where it lies relative to the cell; neighbours (9) int2
+ * from 9 phase: where a neighbour lies relative to the cell, and C(0) - C of its distance; middle: C(0); actions
+ * (cells) int. */
 __kernel void decide_phase(__global const float *errors, __global const int *state, __global const int *values,
                            int levels, __global const int4 *taps, uint first, uint n,
                            __global const int2 *neighbours, int middle, uint phase, uint columns, uint rows,

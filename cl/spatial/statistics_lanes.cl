@@ -1,11 +1,11 @@
-/* statistics.cl's add_phase for CPUs: a slice has one work-item, so that sums need no atomics, and sixteen cells of a row
- * gather their errors in the lanes of a vector; the same sums in all. */
+/* statistics.cl's add_phase for CPUs: a slice has one work-item, so that sums need no atomics, and sixteen cells of a
+ * row gather their errors in the lanes of a vector; the same sums in all. */
 #include "dithering/search_steps.h"
 
 #define LANES 16
 
-/* NDRange: 1-D, groups of one work-item, a work-item a slice, which takes every slices-th run of LANES cells. A slice has one
- * number more, which is not looked at. All else as in statistics.cl. */
+/* NDRange: 1-D, groups of one work-item, a work-item a slice, which takes every slices-th run of LANES cells. A slice
+ * has one number more, which is not looked at. All else as in statistics.cl. */
 __kernel void add_phase(__global const float *restrict errors, __global const int *restrict state,
                         __global const int2 *restrict taps, uint first_tap, uint n_taps,
                         __global const int2 *restrict pairs, uint first_pair, uint n_pairs, uint colors, uint phase,

@@ -11,7 +11,18 @@ from clquant.color.palette import Palette
 from clquant.color.spaces import Space
 from clquant.dithering import opponent
 from clquant.dithering.eye import EXACT
-from clquant.dithering.phase_planes import LANES, ORDER, PHASES, PLANES, PhasePlanes, PhaseSteps, row_stride
+from clquant.dithering.phase_planes import (
+    CHUNK_ROWS,
+    LANES,
+    MARGIN,
+    ORDER,
+    PHASES,
+    PLANES,
+    PhasePlanes,
+    PhaseSteps,
+    row_stride,
+    skewed_rows,
+)
 from clquant.runtime import Buffer, InvalidArgument, Scope, Session, Variant
 
 # The point whose nearest entry is taken has no coordinate beyond this (FARTHEST of `cl/dithering/search_steps.h`).
@@ -126,6 +137,7 @@ class ToggleSearch:
         self._session.fill(self.state, np.int32(-1), 4 * PHASES * layout.plane)
         form = self._session.choose(VARIANTS)
         self._cells_per_item = LANES if form is IN_LANES else 1
+        self._chunk = CHUNK_ROWS if form is IN_LANES else layout.cells_down
         self._toggle = self._session.program(form.file, DIMS=palette.space.dims, **self._pixel_constants(form)).kernel(
             "toggle_phase"
         )
@@ -184,21 +196,21 @@ class ToggleSearch:
             taps.append(self._steps.taps(phase, kernel))
             steps.append((phase, *self._steps.step(phase)))
         sent = self._scope.copy_of(np.concatenate(taps))
-        first = 0
+        first = np.cumsum([0, *map(len, taps)])
         shift = int(kernel[len(kernel) // 2, len(kernel) // 2]).bit_length() - 1
-        sizes = (-(-layout.cells_across // self._cells_per_item), layout.cells_down)
-        for (phase, read, write), own in zip(steps, taps, strict=True):
+        across = -(-layout.cells_across // self._cells_per_item)
+        for number, row, end in skewed_rows(layout.cells_down, len(steps), self._chunk, MARGIN):
+            phase, read, write = steps[number]
             self._session.launch(
                 self._toggle,
-                sizes,
+                (across, end - row),
                 self._group(self._toggle),
                 *(self.errors, self.state, palette.entries, palette.norms, np.int32(palette.count)),
-                *(np.int32(palette.transparent), sent, np.uint32(first), np.uint32(len(own))),
+                *(np.int32(palette.transparent), sent, np.uint32(first[number]), np.uint32(len(taps[number]))),
                 *(np.uint32(read), np.uint32(write), np.uint32(phase), np.int32(shift)),
-                *(np.uint32(layout.cells_across), np.uint32(layout.cells_down)),
+                *(np.uint32(layout.cells_across), np.uint32(row), np.uint32(end)),
                 *(np.uint32(layout.stride), np.uint64(layout.plane)),
             )
-            first += len(own)
 
     def error_taps(self, phase: int) -> npt.NDArray[np.int32]:
         """As `PhaseSteps.taps` of the search's kernel: where the errors around a phase's cells lie now.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from clquant import KMeansPalette, Palette, SearchDither
 from clquant.color import spaces
-from clquant.dithering import eye, opponent, phase_planes, search
+from clquant.dithering import eye, opponent, phase_planes, search, search_steps
 from clquant.palette import engine
 from clquant.quality import visual_error
 from clquant.runtime import InvalidArgument, InvalidType, StoppedError, force_variant, open_session
@@ -140,6 +140,29 @@ def test_every_color_is_within_the_bounds_of_exactness():
             assert np.ptp(points, axis=0).max() <= opponent.most_error(space)
             assert np.abs(points).max() <= opponent.most_error(space)
             assert (points**2).sum(axis=1).max() + 4096 * np.abs(points).sum(axis=1).max() < 2**24
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 100])
+def test_chunks_of_rows_change_nothing(queue, rng, monkeypatch, chunk):
+    image = rng.integers(0, 256, (77, 40, 3), dtype=np.uint8)
+    palette = Palette(rng.integers(0, 256, (6, 3)))
+    with force_variant("portable"):
+        whole = engine.predict(image, palette, dither=SearchDither(2), queue=queue)
+    monkeypatch.setattr(search_steps, "CHUNK_ROWS", chunk)
+    assert np.array_equal(engine.predict(image, palette, dither=SearchDither(2), queue=queue), whole)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 50), st.integers(2, 3))
+def test_every_row_takes_all_steps_in_turn_and_none_too_early(rows, steps, chunk, skew):
+    done = np.zeros(rows, int)
+    for step, first, end in phase_planes.skewed_rows(rows, steps, chunk, skew):
+        assert (done[first:end] == step).all()
+        around = done[max(first - skew, 0) : end + skew]
+        assert around.min() >= step
+        assert around.max() <= step + 1
+        done[first:end] += 1
+    assert (done == steps).all()
 
 
 def test_steps_visit_every_phase_and_never_write_what_is_read():
