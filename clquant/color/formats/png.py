@@ -171,8 +171,8 @@ def compressed(pixels: Bytes, depth: int, effort: str = "normal") -> bytes:
     -------
     bytes
     """
-    chosen = _effort(effort)
-    return b"".join(band.data for band in _bands(_chosen(pixels, depth, True, chosen), chosen))
+    _, bands = _encoded(pixels, depth, True, _effort(effort))
+    return b"".join(band.data for band in bands)
 
 
 def picture(
@@ -210,11 +210,10 @@ def _file(
     height, width = pixels.shape[:2]
     if max(height, width) > MAX_SIDE:
         raise InvalidArgument(f"a PNG is at most {MAX_SIDE} pixels wide and high; this picture is {width}x{height}")
-    layout = _chosen(pixels, depth, fixed_depth, effort)
+    layout, bands = _encoded(pixels, depth, fixed_depth, effort)
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, layout.depth, kind, 0, 0, 0))
     data = b"".join(
-        struct.pack(">I", len(band.data)) + b"IDAT" + band.data + struct.pack(">I", band.crc)
-        for band in _bands(layout, effort)
+        struct.pack(">I", len(band.data)) + b"IDAT" + band.data + struct.pack(">I", band.crc) for band in bands
     )
     return b"".join([SIGNATURE, header, about, *chunks, data, chunk(b"IEND", b"")])
 
@@ -232,18 +231,27 @@ def _bands(layout: _Layout, effort: deflate.Effort) -> list[deflate.Band]:
     return deflate.bands(count, lambda i: layout.bytes_of(edges[i], edges[i + 1]), before, effort, b"IDAT")
 
 
-def _chosen(pixels: Bytes, depth: int, fixed_depth: bool, effort: deflate.Effort) -> _Layout:
-    """The layout that makes the smallest sample, where that is clear enough (see the head of this module)."""
-    layouts = [(_Layout(pixels, depth, filtered=False), 1.0), (_Layout(pixels, depth, filtered=True), _FILTER_GAIN)]
+def _encoded(
+    pixels: Bytes, depth: int, fixed_depth: bool, effort: deflate.Effort
+) -> tuple[_Layout, list[deflate.Band]]:
+    """The layout of the smallest sample, if that is clear enough (see the head of this module), and its data."""
+    layouts = [_Layout(pixels, depth, filtered=False), _Layout(pixels, depth, filtered=True)]
+    gains = [1.0, _FILTER_GAIN]
     if not fixed_depth:
-        layouts.append((_Layout(pixels, 8, filtered=False), _UNPACKED_GAIN))
-    strips = _strips(len(pixels), layouts[0][0].row_bytes)
+        layouts.append(_Layout(pixels, 8, filtered=False))
+        gains.append(_UNPACKED_GAIN)
+    strips = _strips(len(pixels), layouts[0].row_bytes)
+    if strips == [(0, len(pixels))]:
+        made = parallel.in_threads(lambda i: _bands(layouts[i], effort), len(layouts))
+        sizes = [sum(len(band.data) for band in bands) for bands in made]
+        best = int(np.argmin(np.divide(sizes, gains)))
+        return layouts[best], made[best]
 
-    def size(number: int) -> float:
-        layout, gain = layouts[number]
-        return deflate.size(b"".join(layout.bytes_of(*strip) for strip in strips), effort) / gain
+    def size(number: int) -> int:
+        return deflate.size(b"".join(layouts[number].bytes_of(*strip) for strip in strips), effort)
 
-    return layouts[int(np.argmin(parallel.in_threads(size, len(layouts))))][0]
+    layout = layouts[int(np.argmin(np.divide(parallel.in_threads(size, len(layouts)), gains)))]
+    return layout, _bands(layout, effort)
 
 
 def _strips(height: int, row_bytes: int) -> list[tuple[int, int]]:
