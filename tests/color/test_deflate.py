@@ -14,6 +14,7 @@ def stream(data: bytes, band: int, effort: str) -> bytes:
     count = max(-(-len(data) // band), 1)
     made = deflate.bands(
         count,
+        len(data),
         lambda i: data[i * band : (i + 1) * band],
         lambda i: data[max(i * band - deflate.WINDOW_BYTES, 0) : i * band],
         deflate.EFFORTS[effort],

@@ -69,6 +69,7 @@ def test_bands_make_one_file(kind, libdeflate, rng, monkeypatch):
     else:
         monkeypatch.setattr(deflate, "libdeflate", None)
     monkeypatch.setattr(deflate, "BAND_BYTES", 5000)
+    monkeypatch.setattr(deflate, "MAX_BAND_BYTES", 5000)
     made = {
         "noise": rng.integers(0, 40, (150, 301), np.uint8),
         "flat": np.zeros((150, 301), np.uint8),

@@ -23,7 +23,9 @@ libdeflate: Any = None
 with contextlib.suppress(ImportError):
     import deflate as libdeflate
 
-BAND_BYTES = 1 << 20
+# A band's size: a picture has up to so many of the smaller one, then larger bands.
+BAND_BYTES, MAX_BAND_BYTES = 1 << 20, 1 << 22
+MANY_BANDS = 16
 WINDOW_BYTES = 1 << 15
 # An empty stored block behind its header's three bits: LEN and its complement.
 _EMPTY_BLOCK = b"\0\0\xff\xff"
@@ -36,6 +38,10 @@ _MAX_HEADER_BYTES = 600
 # Bits of a dynamic block's header up to its code lengths, and those of 19 lengths of 3 bits (RFC 1951, section 3.2.7).
 _HEAD_BITS, _LENGTH_CODES = 17, 19
 
+# Of four lengths of three bits each: the parts of a code space of 128 that codes of these lengths take.
+_LENGTHS = np.arange(4096)[:, None] >> np.arange(0, 12, 3) & 7
+_CODE_SPACE = np.where(_LENGTHS > 0, 128 >> _LENGTHS, 0).sum(axis=1).astype(np.uint16)
+
 
 @dataclass(frozen=True)
 class Effort:
@@ -46,7 +52,7 @@ class Effort:
     zlib, libdeflate : int
         Levels of these: 0 to 9, and 1 to 12.
     libdeflate_large : int
-        The level for streams of more than `MANY_BANDS`: those from 10 on take five times as long.
+        The level for streams of more than `LARGE_BYTES`: those from 10 on take five times as long.
     """
 
     zlib: int
@@ -54,7 +60,7 @@ class Effort:
     libdeflate_large: int
 
 
-MANY_BANDS = 24
+LARGE_BYTES = 24 << 20
 EFFORTS = {"fast": Effort(3, 5, 5), "normal": Effort(6, 10, 7), "small": Effort(9, 12, 12)}
 
 
@@ -74,8 +80,19 @@ class Band:
     crc: int
 
 
+def band_count(size: int) -> int:
+    """How many bands data of so many bytes are cut into."""
+    band = min(max(size // MANY_BANDS, BAND_BYTES), MAX_BAND_BYTES)
+    return max(round(size / band), 1)
+
+
 def bands(
-    count: int, part: Callable[[int], bytes], before: Callable[[int], bytes], effort: Effort, prefix: bytes = b""
+    count: int,
+    size: int,
+    part: Callable[[int], bytes],
+    before: Callable[[int], bytes],
+    effort: Effort,
+    prefix: bytes = b"",
 ) -> list[Band]:
     """A zlib stream in bands.
 
@@ -83,6 +100,8 @@ def bands(
     ----------
     count : int
         Bands, at least one.
+    size : int
+        Bytes of all of them.
     part : callable
         From a band's number to its bytes. Called from several threads.
     before : callable
@@ -97,7 +116,7 @@ def bands(
         Their data together are the stream.
     """
 
-    if count > MANY_BANDS:
+    if size > LARGE_BYTES:
         effort = replace(effort, libdeflate=effort.libdeflate_large)
 
     def made(number: int) -> tuple[bytes, int, int]:
@@ -106,15 +125,15 @@ def bands(
 
     parts = parallel.in_threads(made, count)
     checksum = 1
-    for _, adler, size in parts:
-        checksum = _combined_adler(checksum, adler, size)
+    for _, adler, nbytes in parts:
+        checksum = _combined_adler(checksum, adler, nbytes)
     streams = [data for data, _, _ in parts]
     streams[0] = _header(effort) + streams[0]
     streams[-1] += struct.pack(">I", checksum)
     return [Band(data, zlib.crc32(data, zlib.crc32(prefix))) for data in streams]
 
 
-def size(data: bytes, effort: Effort) -> int:
+def size_of(data: bytes, effort: Effort) -> int:
     """Bytes that data take as one band."""
     return len(_band(data, lambda _: b"", 0, True, effort))
 
@@ -225,11 +244,10 @@ def _final_headers(stream: bytes, start: int, stop: int) -> npt.NDArray[np.int64
     allowed = (codes <= 29) & (distances <= 29)
     places, head = places[allowed], head[allowed]
     announced = (head >> np.uint64(13) & np.uint64(15)) + np.uint64(4)
-    lengths = _words(padded, places + _HEAD_BITS)
-    space = np.zeros(len(places), np.int64)
-    for number in range(_LENGTH_CODES):
-        length = (lengths >> np.uint64(3 * number) & np.uint64(7)).astype(np.int64)
-        space += np.where((number < announced) & (length > 0), 128 >> length, 0)
+    lengths = _words(padded, places + _HEAD_BITS) & ((np.uint64(1) << np.uint64(3) * announced) - np.uint64(1))
+    space = np.zeros(len(places), np.uint16)
+    for shift in range(0, 3 * _LENGTH_CODES, 12):
+        space += _CODE_SPACE[(lengths >> np.uint64(shift) & np.uint64(0xFFF)).astype(np.intp)]
     return np.asarray((places[space == 128] + 8 * first)[::-1])
 
 

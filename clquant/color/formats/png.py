@@ -220,7 +220,8 @@ def _file(
 
 def _bands(layout: _Layout, effort: deflate.Effort) -> list[deflate.Band]:
     height, row_bytes = len(layout.pixels), layout.row_bytes
-    count = min(max(round(height * row_bytes / deflate.BAND_BYTES), 1), height)
+    size = height * row_bytes
+    count = min(deflate.band_count(size), height)
     edges = [height * number // count for number in range(count + 1)]
 
     def before(number: int) -> bytes:
@@ -228,7 +229,7 @@ def _bands(layout: _Layout, effort: deflate.Effort) -> list[deflate.Band]:
         start = max(end - -(-deflate.WINDOW_BYTES // row_bytes), 0)
         return layout.bytes_of(start, end)[-deflate.WINDOW_BYTES :]
 
-    return deflate.bands(count, lambda i: layout.bytes_of(edges[i], edges[i + 1]), before, effort, b"IDAT")
+    return deflate.bands(count, size, lambda i: layout.bytes_of(edges[i], edges[i + 1]), before, effort, b"IDAT")
 
 
 def _encoded(
@@ -248,7 +249,7 @@ def _encoded(
         return layouts[best], made[best]
 
     def size(number: int) -> int:
-        return deflate.size(b"".join(layouts[number].bytes_of(*strip) for strip in strips), effort)
+        return deflate.size_of(b"".join(layouts[number].bytes_of(*strip) for strip in strips), effort)
 
     layout = layouts[int(np.argmin(np.divide(parallel.in_threads(size, len(layouts)), gains)))]
     return layout, _bands(layout, effort)

@@ -24,7 +24,7 @@ _END = b"\x1b\\"
 _BLANK, _REPEAT, _COLOR, _LINE_END, _BAND_END = b"?!#$-"  # as integers
 # A run shorter than this is not longer when written out.
 _SHORTEST_RUN = 4
-_PART_PIXELS = 1 << 17
+_PART_PIXELS = 1 << 20  # of fewer, threads wait for each other more than they work
 
 Integers = npt.NDArray[np.int64]
 
