@@ -131,13 +131,14 @@ def _one(
     label, picture = source.relative.name, loaded.pixels
     kind = None if target is None else kind_of(target)
     kept = {} if kind is None else loaded.options(kind)
+    as_shown = kind == "SIXEL" or (kind is None and args.show)
     data = b""
     with inputs.named(source):
         if args.max_bytes is not None and kind is not None:
             result, data = options.within_bytes(picture, kind, label, kept)
         else:
             palette = shared or options.learn([picture], label)
-            result = options.quantize(picture, palette, label, as_shown=kind in (None, "SIXEL") and args.show)
+            result = options.quantize(picture, palette, label, as_shown=as_shown)
     lossy = kind in LOSSY
     if kind is not None and (lossy or args.save_palette is not None):
         data = data or options.encoded(result, kind, kept)

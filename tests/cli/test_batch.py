@@ -8,9 +8,13 @@ import numpy as np
 import PIL.Image
 import pytest
 
+from clquant import KMeansPalette
 from clquant.cli import batch, main
 from clquant.cli.inputs import expand
+from clquant.palette import engine
+from clquant.palette.sixel import shown_palette
 from clquant.runtime import FileError, InvalidArgument
+from tests.reference.sixel import decode
 
 
 @pytest.fixture
@@ -155,6 +159,13 @@ def test_leaves_as_features(folder):
     features = json.loads((folder / "leaves.geojson").read_text())["features"]
     assert {"size", "mean_1", "mean_2", "mean_3"} == set(features[0]["properties"])
     assert max(y for feature in features for _, y in feature["geometry"]["coordinates"][0]) == 9
+
+
+def test_sixel_files_have_the_colours_that_terminals_show(folder):
+    assert main(["palette", "in/a.png", "-k", "5", "-o", "x.six", "-q"]) == 0
+    pixels = np.asarray(PIL.Image.open("in/a.png"))
+    palette = shown_palette(KMeansPalette(5).fit(pixels).palette_)
+    assert np.array_equal(decode((folder / "x.six").read_bytes())[:, :, :3], engine.transform(pixels, palette))
 
 
 def test_tables_have_lines(folder, capsys):
