@@ -15,6 +15,7 @@ from clquant import runtime
 from clquant.cli import streams
 from clquant.runtime import InvalidArgument
 
+_COMPRESSIONS = {"none": "raw", "packbits": "packbits", "deflate": "tiff_adobe_deflate", "g4": "group4"}
 ICC_HELP = "colours of a file with an ICC profile: become sRGB, or stay, and so does the profile (default: %(default)s)"
 
 
@@ -77,6 +78,18 @@ def add_batch(parser: argparse.ArgumentParser, fields: str) -> None:
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Declare ``--json``."""
     parser.add_argument("--json", action="store_true", help="print what was done as JSON, instead of a line per result")
+
+
+def add_compression(parser: Any) -> None:
+    """Declare ``--compression``, in a parser or a group of one."""
+    parser.add_argument(
+        "--compression", choices=tuple(_COMPRESSIONS), help="TIFF: g4 of black and white alone (default: deflate)"
+    )
+
+
+def compression(args: argparse.Namespace, kind: str) -> dict[str, Any]:
+    """What ``--compression`` says, as options of `IndexedImage.to_bytes` and of Pillow."""
+    return {"compression": _COMPRESSIONS[args.compression]} if kind == "TIFF" and args.compression is not None else {}
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:

@@ -88,6 +88,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", "--random-state", type=int, default=0, help="seed of start errors and noise (default: 0)"
     )
+    common.add_compression(parser)
     parser.add_argument("--icc", choices=("srgb", "keep"), default="srgb", help=common.ICC_HELP)
     common.add_device(parser)
 
@@ -160,12 +161,14 @@ def _one(
             made = halftoner.transform(loaded.pixels, output="levels", progress=progress, **how)
             values = make_tones(args.levels, args.linear).output
 
+    kept = loaded.options(kind) | common.compression(args, kind)
+
     def finish() -> batch.Report:
         if values is None:
             drawn = IndexedImage.of_own(made, as_palette(halftoner.palette))
-            data = drawn.to_bytes(kind, **loaded.options(kind))
+            data = drawn.to_bytes(kind, **kept)
         else:
-            data = _encoded(made, values, kind, target, loaded.options(kind))
+            data = _encoded(made, values, kind, target, kept)
         places.write(target, data)
         height, width = loaded.pixels.shape[:2]
         seconds = time.perf_counter() - begin

@@ -21,7 +21,6 @@ ALPHA_CHOICES = ("palette", "binary", "dithered")
 MOST_COLORS = 256  # without -k
 # Of the options that choose how a palette is learned, those that are None where they are not given.
 LEARNING = ("colors", "psnr", "mse", "weights", "fixed", "sample_factor", "seed")
-TIFF_COMPRESSIONS = {"none": "raw", "packbits": "packbits", "deflate": "tiff_adobe_deflate", "g4": "group4"}
 METHODS = {"kmeans": "KMeansPalette", "neuquant": "NeuQuantCL", "spatial": "SpatialPalette"}  # classes of `clquant`
 ORDERED = {"blue-noise": ("blue-noise", 8), "bayer": ("bayer", 8)} | {f"bayer{n}": ("bayer", n) for n in (2, 4, 8, 16)}
 
@@ -136,9 +135,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     written.add_argument(
         "--effort", choices=tuple(EFFORTS), default="normal", help="PNG: how long to search for less (default: normal)"
     )
-    written.add_argument(
-        "--compression", choices=tuple(TIFF_COMPRESSIONS), help="TIFF: g4 of black and white alone (default: deflate)"
-    )
+    common.add_compression(written)
     written.add_argument("--icc", choices=("srgb", "keep"), default="srgb", help=common.ICC_HELP)
     common.add_device(parser)
 

@@ -120,9 +120,7 @@ class Options:
         more: dict[str, Any] = {}
         if kind == "PNG":
             more["effort"] = self.args.effort
-        elif kind == "TIFF" and self.args.compression is not None:
-            more["compression"] = palette_options.TIFF_COMPRESSIONS[self.args.compression]
-        return result.to_bytes(kind, **kept, **more)
+        return result.to_bytes(kind, **kept, **common.compression(self.args, kind), **more)
 
     def within_bytes(self, picture: Any, kind: str, label: str, kept: dict[str, Any]) -> tuple[IndexedImage, bytes]:
         """The result of the most colours, up to ``--colors``, whose file has at most ``--max-bytes`` bytes.

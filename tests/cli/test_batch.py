@@ -264,6 +264,11 @@ def test_black_and_white_files(folder, capsys):
             assert image.mode == "1"
             if name.endswith(".tif"):
                 assert image.info["compression"] == {"g4": "group4", "none": "raw"}.get(compression, compression)
+    assert main(["halftone", "in/a.png", "--gray", "--compression", "g4", "-o", "h.tif", "-q"]) == 0
+    with PIL.Image.open("h.tif") as image:
+        assert (image.mode, image.info["compression"]) == ("1", "group4")
+    assert main(["halftone", "in/a.png", "--compression", "g4", "-o", "x.tif"]) == 2
+    assert "'x.tif': TIFF cannot hold this picture of 14x9 and mode RGB" in capsys.readouterr().err
     assert main(["palette", "in/a.png", "-k", "2", "-o", "x.pbm"]) == 2
     assert "a bitmap (PBM) is black and white alone; this picture has the colours #" in capsys.readouterr().err
     assert main(["halftone", "in/a.png", "-o", "x.pbm"]) == 2
