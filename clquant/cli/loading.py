@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
 import PIL.Image
 
 from clquant import images
-from clquant.cli import streams
+from clquant.cli import inputs
 from clquant.cli.inputs import Source
 from clquant.images import decode, moving, picture_files
 
@@ -39,7 +40,7 @@ class Loaded:
     indexed : bool
         Whether the file has a palette.
     data : bytes or None
-        The file, if it came through standard input.
+        The file, if it came through a pipe.
     """
 
     pixels: Any
@@ -81,8 +82,7 @@ def load(source: Source, keep_profile: bool = False, data: bytes | None = None) 
     FileError, InvalidArgument, InvalidType
         If it cannot be read, naming it.
     """
-    if source.piped and data is None:
-        data = streams.read()
+    data = data or _piped(source)
     with picture_files.opened(source.path if data is None else data, source.shown) as (image, _):
         profile = image.info.pop("icc_profile", None) if keep_profile else None
         frames, dpi, format = moving.about_opened(image).count, _dpi(image), image.format
@@ -90,6 +90,11 @@ def load(source: Source, keep_profile: bool = False, data: bytes | None = None) 
         pixels = decode.converted(image, source.shown)
     picture = images.read(pixels, argument=source.shown).array
     return Loaded(picture, dpi, profile, frames, format, indexed, data)
+
+
+def _piped(source: Source) -> bytes | None:
+    """What a pipe holds, which can be read once only; None of a file."""
+    return inputs.read_bytes(source) if source.piped or not os.path.isfile(source.path) else None
 
 
 def _dpi(image: PIL.Image.Image) -> tuple[float, float] | None:
@@ -136,8 +141,7 @@ def load_film(source: Source, data: bytes | None = None) -> Film:
     FileError, InvalidArgument, InvalidType
         If they cannot be read, naming it.
     """
-    if source.piped and data is None:
-        data = streams.read()
+    data = data or _piped(source)
     file = source.path if data is None else data
     about = moving.about(file, source.shown)
     frames = list(moving.frames(file, source.shown))

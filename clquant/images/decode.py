@@ -14,13 +14,9 @@ import PIL.Image
 import PIL.ImageOps
 from PIL import ImageCms
 
-from clquant.images.picture_files import MAX_FILE_PIXELS, check_claim, opened
+from clquant.images.picture_files import opened
 from clquant.params import shown
 from clquant.runtime import FileError, InvalidArgument, InvalidType
-
-# Of all frames of an animation, which are held at once. A frame that changes nothing takes some 20 bytes.
-MAX_FRAMES_PIXELS = MAX_FILE_PIXELS
-MAX_FRAMES_PIXELS_PER_BYTE = 1 << 16
 
 
 def to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
@@ -86,30 +82,6 @@ def from_bytes(data: bytes, argument: str) -> npt.NDArray[np.uint8]:
     """As `from_file`, of a file's bytes."""
     with opened(data, argument) as (image, _):
         return converted(image, argument)
-
-
-def frames(source: str | bytes, argument: str) -> list[npt.NDArray[np.uint8]]:
-    """Every frame of a file, given by its path or bytes, as `from_file` reads the first; one of what is no animation.
-
-    Raises
-    ------
-    FileError, InvalidArgument, InvalidType
-        As `from_file`; also if all frames together have more than `MAX_FRAMES_PIXELS` pixels.
-    """
-    with opened(source, argument) as (image, nbytes):
-        count = getattr(image, "n_frames", 1)
-        most = min(MAX_FRAMES_PIXELS, MAX_FRAMES_PIXELS_PER_BYTE * nbytes) if count > 1 else MAX_FILE_PIXELS
-        found: list[npt.NDArray[np.uint8]] = []
-        pixels = 0
-        for number in range(count):
-            image.seek(number)
-            check_claim(image, nbytes)
-            # The frames to come are taken for as large, so that most are refused at the first.
-            if pixels + (count - number) * image.width * image.height > most:
-                raise ValueError(f"its {count} frames have more than {most} pixels together")
-            found.append(converted(image, argument))
-            pixels += image.width * image.height
-        return found
 
 
 def from_pil(image: PIL.Image.Image, argument: str) -> npt.NDArray[np.uint8]:

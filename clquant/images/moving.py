@@ -14,9 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant.images.decode import MAX_FRAMES_PIXELS, MAX_FRAMES_PIXELS_PER_BYTE, converted
+from clquant.images.decode import converted
 from clquant.images.picture_files import MAX_FILE_PIXELS, check_claim, opened
 
+# Of all frames of an animation together. A frame that changes nothing takes some 20 bytes.
+MAX_FRAMES_PIXELS = MAX_FILE_PIXELS
+MAX_FRAMES_PIXELS_PER_BYTE = 1 << 16
 # What players show frames for that name no time, or next to none.
 DEFAULT_DELAY_MS = 100
 # Formats whose loops are counted from the first showing on, 0 for ever; of GIF they are repetitions.

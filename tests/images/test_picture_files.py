@@ -17,7 +17,7 @@ import pytest
 
 import clquant
 from clquant import images
-from clquant.images import decode, picture_files
+from clquant.images import decode, moving, picture_files
 from tests.portability.fuzz import damaged
 from tests.portability.inputs import photo
 from tests.portability.picture_seeds import picture_seeds
@@ -104,7 +104,7 @@ def test_pillows_own_bound_is_passed_while_frames_are_decoded(monkeypatch):
     pictures[0].save(stream, "GIF", save_all=True, append_images=pictures[1:], disposal=2)
     monkeypatch.setattr(PIL.Image, "MAX_IMAGE_PIXELS", 100)
     monkeypatch.setattr(picture_files, "PILLOWS_OWN_LIMIT", 100)
-    assert len(decode.frames(stream.getvalue(), "image")) == 3
+    assert len(list(moving.frames(stream.getvalue(), "image"))) == 3
     assert PIL.Image.MAX_IMAGE_PIXELS == 100
 
 
@@ -112,11 +112,11 @@ def test_frames_are_bounded_before_they_are_decoded(monkeypatch):
     pictures = [PIL.Image.fromarray(photo(20, 30, 1, seed)) for seed in range(3)]
     stream = io.BytesIO()
     pictures[0].save(stream, "GIF", save_all=True, append_images=pictures[1:])
-    monkeypatch.setattr(decode, "MAX_FRAMES_PIXELS", 1799)
+    monkeypatch.setattr(moving, "MAX_FRAMES_PIXELS", 1799)
     with pytest.raises(clquant.FileError, match="its 3 frames have more than 1799 pixels together"):
-        decode.frames(stream.getvalue(), "image")
-    monkeypatch.setattr(decode, "MAX_FRAMES_PIXELS", 1800)
-    assert len(decode.frames(stream.getvalue(), "image")) == 3
+        list(moving.frames(stream.getvalue(), "image"))
+    monkeypatch.setattr(moving, "MAX_FRAMES_PIXELS", 1800)
+    assert len(list(moving.frames(stream.getvalue(), "image"))) == 3
 
 
 def test_frames_of_few_bytes_are_bounded_by_them():
@@ -124,7 +124,7 @@ def test_frames_of_few_bytes_are_bounded_by_them():
     head = struct.pack("<6sHHBBB", b"GIF89a", 4096, 4096, 0x80, 0, 0) + bytes(6)
     frame = struct.pack("<BHHHHB", 0x2C, 0, 0, 1, 1, 0) + b"\x02\x02\x44\x01\x00"
     with pytest.raises(clquant.FileError, match="its 200 frames have more than"):
-        decode.frames(head + frame * 200 + b";", "image")
+        list(moving.frames(head + frame * 200 + b";", "image"))
 
 
 def test_damaged_exif_says_nothing_about_the_orientation():
@@ -146,7 +146,7 @@ def test_damage_is_a_file_error_in_every_format(kind):
         warnings.simplefilter("ignore")
         for _ in range(40):
             data = damaged(rng, seed)
-            for read in (decode.from_bytes, decode.frames):
+            for read in (decode.from_bytes, lambda *given: list(moving.frames(*given))):
                 with contextlib.suppress(clquant.FileError, clquant.InvalidType, clquant.InvalidArgument):
                     read(data, "image")
 
@@ -159,5 +159,5 @@ def test_a_piped_animation_is_read_once(tmp_path: pathlib.Path) -> None:
     os.mkfifo(path)
     writer = threading.Thread(target=path.write_bytes, args=(stream.getvalue(),))
     writer.start()
-    assert len(decode.frames(str(path), "image")) == 2
+    assert len(list(moving.frames(str(path), "image"))) == 2
     writer.join(60)

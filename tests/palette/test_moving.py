@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import threading
 
 import numpy as np
 import PIL.Image
@@ -181,3 +183,15 @@ def test_the_command_keeps_films_moving(suffix, pictures, tmp_path, capsys):
     assert "the first of 4 frames" in capsys.readouterr().err
     assert main(["palette", str(path), "--max-bytes", "900", "-o", str(tmp_path / f"d.{suffix}")]) == 2
     assert "has 4 frames; --max-bytes is for still pictures alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [[], ["--animate", "60"], ["--shared"]], ids=str)
+def test_films_through_named_pipes(more, pictures, tmp_path):
+    written(tmp_path / "a.gif", pictures)
+    os.mkfifo(tmp_path / "pipe")
+    data = (tmp_path / "a.gif").read_bytes()
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(data,), daemon=True)
+    writer.start()
+    assert main(["palette", str(tmp_path / "pipe"), "-k", "6", *more, "-o", str(tmp_path / "b.gif"), "-q"]) == 0
+    writer.join(10)
+    assert len(clquant.video.frames(tmp_path / "b.gif")) == 4

@@ -26,7 +26,7 @@ import PIL.Image
 import clquant
 from clquant import images
 from clquant.color.formats import registry
-from clquant.images import decode
+from clquant.images import moving
 from tests.portability.inputs import flat, photo
 from tests.portability.picture_seeds import picture_seeds
 from tests.portability.wild_calls import wild_call, wild_command
@@ -108,7 +108,7 @@ def _read_picture(data: bytes) -> None:
 
 
 def _read_frames(data: bytes) -> None:
-    decode.frames(data, "image")
+    list(moving.frames(data, "image"))
 
 
 def _animations() -> list[bytes]:

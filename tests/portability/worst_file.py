@@ -21,7 +21,7 @@ from typing import Any
 import clquant
 from clquant import images
 from clquant.color.formats import registry
-from clquant.images import decode, picture_files
+from clquant.images import decode, moving, picture_files
 from tests.portability.fuzz import _animations, _palettes, _pictures, damaged
 from tests.portability.inputs import flat, photo
 from tests.portability.picture_seeds import picture_seeds
@@ -48,7 +48,7 @@ def _claimed(data: bytes) -> int:
         for number in range(getattr(image, "n_frames", 1)):
             image.seek(number)
             pixels += image.width * image.height
-    return min(pixels, decode.MAX_FRAMES_PIXELS, decode.MAX_FRAMES_PIXELS_PER_BYTE * len(data))
+    return min(pixels, moving.MAX_FRAMES_PIXELS, moving.MAX_FRAMES_PIXELS_PER_BYTE * len(data))
 
 
 def _pixels(result: Any) -> int:
@@ -102,7 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
     ]
     readers: dict[str, tuple[Callable[[bytes], Any], list[bytes]]] = {
         "pictures": (lambda data: decode.from_bytes(data, "image"), _pictures()),
-        "animations": (lambda data: decode.frames(data, "image"), _animations()),
+        "animations": (lambda data: list(moving.frames(data, "image")), _animations()),
         "palettes": (registry.from_bytes, _palettes()),
         "quadtrees": (clquant.Quadtree.from_bytes, trees),
         ".clvq": (codec.decompress, [codec.compress(photo(24, 28))]),
