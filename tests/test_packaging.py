@@ -84,7 +84,7 @@ def test_a_wheel_built_from_the_sdist_is_the_same(distributions, tmp_path):
         archive.extraction_filter = getattr(tarfile, "data_filter", None)  # the default only from Python 3.14 on
         archive.extractall(tmp_path)
     (source,) = (path for path in tmp_path.iterdir() if path.is_dir())
-    told_of = ("tests/conftest.py", "mkdocs.yml", ".ci/run", ".pre-commit-config.yaml")
+    told_of = ("tests/conftest.py", "docs/conf.py", ".ci/run", ".pre-commit-config.yaml")
     for name in ("README.md", "docs/images/red_eyed_tree_frog.png", "LICENSE", *told_of):
         assert (source / name).exists(), name
     out = tmp_path / "out"

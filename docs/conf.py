@@ -1,0 +1,63 @@
+"""Sphinx: `python -m sphinx -W -b html docs build/site`, from the root of a clone with the extras `docs` and `pocl`."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).parent
+sys.path[:0] = [str(HERE.parent), str(HERE / "_ext")]
+os.environ["COLUMNS"] = "100"  # the width of the command's help
+
+import clquant  # noqa: E402
+
+project = "clquant"
+author = "The clquant developers"
+project_copyright = author
+version = release = clquant.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "command_help",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_ext", "benchmarks", "gallery/**/*.md5", "gallery/**/*.ipynb", "gallery/**/*.py"]
+default_role = "code"
+highlight_language = "python"
+
+myst_enable_extensions = ["attrs_block", "colon_fence", "deflist"]
+myst_heading_anchors = 4
+
+autodoc_typehints = "none"  # the docstrings give types
+autosummary_generate = True
+autosummary_imported_members = True
+numpydoc_show_class_members = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": str(HERE.parent / "examples"),
+    "gallery_dirs": "gallery",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "download_all_examples": True,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "image_scrapers": ("matplotlib",),
+    "plot_gallery": "True",
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "clquant"
+html_theme_options = {
+    "navbar_align": "left",
+    "header_links_before_dropdown": 6,
+    "show_toc_level": 2,
+    "navigation_with_keys": True,
+}
+html_static_path: list[str] = []
+html_show_sourcelink = False
