@@ -2,8 +2,8 @@
 NeuQuant: the sampling factor
 =============================
 
-Dekker's program takes one pixel in `sample_factor`; the CuNeuQuant table puts quality beside it. Few samples cost
-little quality.
+Dekker's program takes one pixel in `sample_factor`; the CuNeuQuant table puts quality beside it. The
+parallel map loses less by few samples.
 """
 
 import matplotlib.pyplot as plt

@@ -81,7 +81,9 @@ def test_what_is_named_exists(page):
         if not name.endswith(".json"):
             found = importlib.import_module("clquant")
             for part in name.split(".")[1:]:
-                found = getattr(found, part) if hasattr(found, part) else importlib.import_module(name)
+                if not hasattr(found, part):
+                    importlib.import_module(f"{found.__name__}.{part}")
+                found = getattr(found, part)
     for path in re.findall(r"`((?:cl|clquant|tests|benchmarks|docs|training)/[\w./]+)`", text):
         assert (ROOT / path).exists(), path
 
