@@ -13,6 +13,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
+import clquant
 from clquant import Palette, cli
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -105,3 +106,15 @@ def test_examples_of_the_help_parse(command, text):
     assert calls
     for arguments in calls:
         assert cli.build_parser().parse_args(arguments).command == arguments[0]
+
+
+def test_every_public_name_has_a_page():
+    text = (ROOT / "docs" / "api" / "index.rst").read_text(encoding="utf-8")
+    listed = re.findall(r"^   (\w+)$", text, flags=re.MULTILINE)
+    assert set(clquant.__all__) <= {*listed}
+
+
+def test_the_table_of_variables_is_whole():
+    table = (ROOT / "docs" / "environment.md").read_text(encoding="utf-8")
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "clquant").rglob("*.py"))
+    assert set(re.findall(r"\bCLQUANT_[A-Z_]+\b", sources)) == set(re.findall(r"`(CLQUANT_[A-Z_]+)` \|", table))
