@@ -16,7 +16,7 @@ import PIL.ImageDraw
 import PIL.ImageFont
 
 from clquant import quality
-from clquant.cli import batch, common, inputs, palette_options, streams
+from clquant.cli import batch, common, compare_page, inputs, palette_options, streams
 from clquant.cli.inputs import Source
 from clquant.cli.loading import Loaded, load
 from clquant.cli.outputs import STDOUT, Outputs, named, not_there, picture_bytes
@@ -31,6 +31,7 @@ EPILOG = """examples:
   clquant compare photo.jpg -k 16                  writes photo-compare.png beside it
   clquant compare photo.jpg -k 64 --dither blue-noise -o sheet.png
   clquant compare photo.jpg --crop 256
+  clquant compare photo.jpg --html photo.html      and a page with a slider, for a browser
 
 Under each picture stand its mean squared error, PSNR, SSIM, the error after a model of the eye, the mean CIEDE2000
 difference pixel by pixel and after a blur in linear light (of these three lower is better), and the time that learning
@@ -45,6 +46,16 @@ LINE_HEIGHT = 14
 # The widest line of a label, in pixels of the font.
 LABEL_WIDTH = 300
 MOST_COLUMNS = 3
+# Headings of the figures.
+COLUMNS = {
+    "mse": "MSE",
+    "psnr": "PSNR, dB",
+    "ssim": "SSIM",
+    "visual": "visual error",
+    "color": "CIEDE2000",
+    "blurred": "blurred CIEDE2000",
+    "ms": "ms",
+}
 
 
 @dataclass(frozen=True)
@@ -74,6 +85,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"of our methods, one of: {', '.join(dither_names())}; Pillow and libimagequant then dither their way",
     )
     parser.add_argument("--crop", type=int, metavar="SIDE", help="show only the middle SIDE x SIDE pixels of each")
+    parser.add_argument(
+        "--html",
+        metavar="PAGE",
+        help="write a page with a slider between any two pictures too: an .html file, or a folder for several inputs",
+    )
     parser.add_argument("--seed", "--random-state", type=int, default=0, help="seed of what is random (default: 0)")
     common.add_device(parser)
 
@@ -91,6 +107,7 @@ def run(args: argparse.Namespace) -> int:
     targets = places.each(args.output, name)
     for target in targets:
         _kind(target)
+    pages = _pages(args, places, sources)
     pairs = not_there(args, sources, targets)
     if not pairs:
         return 0
@@ -101,13 +118,17 @@ def run(args: argparse.Namespace) -> int:
         original = _rgb(loaded.pixels)
         entries = _entries(args, queue, original)
         data = picture_bytes(_sheet(original, entries, args.crop), _kind(target), target)
+        table = _table(streams.printable(source.relative.name), args.colors, original, entries)
+        page = _page(source, args, original, entries) if source in pages else b""
 
         def finish() -> batch.Report:
             places.write(target, data)
+            if source in pages:
+                places.write(pages[source], page)
             return partial(
                 common.say,
                 args,
-                _table(streams.printable(source.relative.name), args.colors, original, entries).text(),
+                table.text(),
                 is_table=True,
                 input=source.path,
                 output=target,
@@ -117,6 +138,27 @@ def run(args: argparse.Namespace) -> int:
         return finish
 
     return batch.run(args, [source for source, _ in pairs], load, work)
+
+
+def _pages(args: argparse.Namespace, places: Outputs, sources: inputs.Inputs) -> dict[Source, str]:
+    """Where the page of each input goes; empty without --html."""
+    if args.html is None:
+        return {}
+    targets = places.each(args.html, lambda source: f"{source.stem}-compare.html", "--html", (".html", ".htm"))
+    if STDOUT in targets:
+        raise InvalidArgument("--html is '-'; allowed: a file whose name ends in .html, or a folder")
+    return dict(zip(sources, targets, strict=True))
+
+
+def _page(source: Source, args: argparse.Namespace, original: Picture, entries: list[Entry]) -> bytes:
+    shape = [min(side, args.crop or side) for side in original.shape[:2]]
+    return compare_page.page(
+        f"{streams.printable(source.relative.name)}, {args.colors} colours",
+        _middle(original, *shape),
+        {entry.name: _middle(entry.picture, *shape) for entry in entries},
+        COLUMNS,
+        {entry.name: entry.figures for entry in entries},
+    )
 
 
 def _kind(target: str) -> str:
@@ -204,9 +246,7 @@ def _figures(queue: CommandQueue, original: Picture, result: Picture) -> dict[st
 
 def _table(name: str, colors: int, original: Picture, entries: list[Entry]) -> Table:
     height, width = original.shape[:2]
-    columns = {"method": "method", "mse": "MSE", "psnr": "PSNR, dB", "ssim": "SSIM", "visual": "visual error"}
-    columns |= {"color": "CIEDE2000", "blurred": "blurred CIEDE2000", "ms": "ms"}
-    table = Table(f"{name}, {width}x{height}, {colors} colours", columns)
+    table = Table(f"{name}, {width}x{height}, {colors} colours", {"method": "method", **COLUMNS})
     for entry in entries:
         table.add(method=entry.name, **entry.figures)
     return table
