@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import pathlib
 import sys
+import tempfile
+from typing import Any
 
 HERE = pathlib.Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE / "_ext")]
 os.environ["COLUMNS"] = "100"  # the width of the command's help
 
 import clquant  # noqa: E402
+from clquant import cli  # noqa: E402
 
 project = "clquant"
 author = "The clquant developers"
@@ -61,3 +64,18 @@ html_theme_options = {
 }
 html_static_path: list[str] = []
 html_show_sourcelink = False
+
+
+def write_compare_page(app: Any, failure: Exception | None) -> None:
+    """The page that compare.md shows: the sample by every method, beside the site's pages."""
+    if failure is not None or app.builder.name != "html":
+        return
+    sample = HERE / "images" / "red_eyed_tree_frog.png"
+    with tempfile.TemporaryDirectory() as folder:
+        made = ["-o", f"{folder}/sheet.png", "--html", str(pathlib.Path(app.outdir) / "compare-frog.html")]
+        if cli.main(["compare", str(sample), "-k", "16", "--crop", "480", "--force", "-q", *made]):
+            raise RuntimeError("clquant compare failed")
+
+
+def setup(app: Any) -> None:
+    app.connect("build-finished", write_compare_page)
