@@ -227,25 +227,16 @@ inline uint worst_level(__global const uint *worst, uint j, uint capacity, uint 
     return level;
 }
 
-/* Codewords in the order of their worst blocks, as many as are dead.
+/* Keys of codewords by their worst blocks, below 2^10: the smaller, the worse these are; if any codeword is dead.
  *
- * NDRange: 1-D, size work-items rounded up to whole groups of any size. order: codewords, the worst first, the lowest
- * index on ties.
+ * NDRange: 1-D, size work-items rounded up to whole groups of any size. keys: size ulong.
  */
-__kernel void vq_givers(__global const uint *worst, const uint size, __global const ulong *state,
-                        __global uint *order, const uint capacity, const uint pieces)
+__kernel void vq_giver_keys(__global const uint *worst, const uint size, __global const ulong *state,
+                            __global ulong *keys, const uint capacity, const uint pieces)
 {
     const uint j = get_global_id(0);
-    if (j >= size || state[DEAD] == 0)
-        return;
-    const uint own = worst_level(worst, j, capacity, pieces);
-    uint rank = 0;
-    for (uint i = 0; i < size; ++i) {
-        const uint other = worst_level(worst, i, capacity, pieces);
-        rank += other > own || (other == own && i < j);
-    }
-    if (rank < state[DEAD])
-        order[rank] = j;
+    if (j < size && state[DEAD] > 0)
+        keys[j] = 1023 - worst_level(worst, j, capacity, pieces);
 }
 
 /* Moves codewords to the means of their blocks, or past them and by noise.
@@ -296,7 +287,7 @@ __kernel void vq_update(__global const uchar *codebook, __global const ulong *to
         atomic_or(&changes[turn], 1u);
 }
 
-/* Moves dead codewords to the worst blocks of the first codewords in order, as far as those have an error.
+/* Moves dead codewords to the worst blocks of the codewords in `order`, as far as those have an error.
  *
  * NDRange: 1-D, size work-items rounded up to whole groups of any size. blocks: of that piece.
  */

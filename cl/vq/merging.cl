@@ -7,7 +7,6 @@
 
 #define COLUMNS (K + 1)
 #define BEHIND (1UL << 63)
-#define GONE UINT_MAX
 
 /* What each codeword's merge costs: d^2 n m / (n + m) for weights n and m in units of 2^shift, below 2^27, times 256.
  * So products are below 2^62, quotients below 2^34, and costs below 2^60.
@@ -45,38 +44,4 @@ __kernel void vq_merge_keys(__global const ulong *costs, __global const ushort *
     const uint i = neighbours[j];
     const bool before = costs[j] < costs[i] || (costs[j] == costs[i] && j < i);
     keys[j] = before ? costs[j] : costs[j] | BEHIND;
-}
-
-/* Marks the `number` codewords of the lowest keys, the lowest index on ties. NDRange: as vq_merge_costs. places: size
- * uint, GONE or 0. */
-__kernel void vq_merge_marks(__global const ulong *keys, const uint size, const uint number, __global uint *places)
-{
-    const uint j = get_global_id(0);
-    if (j >= size)
-        return;
-    const ulong own = keys[j];
-    uint rank = 0;
-    for (uint i = 0; i < size; ++i)
-        rank += keys[i] < own || (keys[i] == own && i < j);
-    places[j] = rank < number ? GONE : 0;
-}
-
-/* New indices of the codewords that stay. NDRange: one group of any size. Local memory: one uint per work-item. */
-__kernel void vq_merge_places(__global uint *places, const uint size, __local uint *staying)
-{
-    const uint lane = get_local_id(0);
-    const uint lanes = get_local_size(0);
-    const uint share = (size + lanes - 1) / lanes;
-    const uint end = min((lane + 1) * share, size);
-    uint number = 0;
-    for (uint j = lane * share; j < end; ++j)
-        number += places[j] != GONE;
-    staying[lane] = number;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    uint place = 0;
-    for (uint i = 0; i < lane; ++i)
-        place += staying[i];
-    for (uint j = lane * share; j < end; ++j)
-        if (places[j] != GONE)
-            places[j] = place++;
 }

@@ -140,6 +140,22 @@ class BlockSet:
         """The sum of the weights; the number of blocks if they have none."""
         return self.count if self.weights is None else int(self.weights.sum(dtype=np.int64))
 
+    def read(self, number: int) -> npt.NDArray[np.uint8]:
+        """All blocks, and the first one again until they are as many as asked for; waits for them.
+
+        Parameters
+        ----------
+        number : int
+            At least as many as blocks.
+
+        Returns
+        -------
+        ndarray of uint8, shape (number, K)
+        """
+        components = self.shape.components
+        rows = [self._session.download(piece.blocks, (piece.count, components), np.uint8) for piece in self.pieces]
+        return np.concatenate([*rows, np.repeat(rows[0][:1], number - self.count, axis=0)])
+
     def _check_bound(self) -> None:
         """Errors, and the sums of squares they are made from, are unsigned 64-bit numbers on the device."""
         largest = 1 if self.weights is None else MAX_WEIGHT

@@ -119,7 +119,7 @@ class VQCodec(Estimator):
         images : image, or list, tuple or iterator of images
             Of any sizes, all of the same number of channels.
         sample_weight : sequence, optional
-            One entry a picture: a non-negative number, or an array (block rows, block columns) of them. Weights are
+            One entry per picture: a non-negative number, or an array (block rows, block columns) of them. Weights are
             rounded to 1/4095 of the largest.
         progress : callable, optional
             Called with (done, total); returning False stops the training and leaves the codec as it was.

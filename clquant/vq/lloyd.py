@@ -17,12 +17,14 @@ from clquant.vq.blocks import BlockShape
 from clquant.vq.blockset import BlockSet, Piece
 from clquant.vq.encode import Search
 from clquant.vq.merging import Merging
+from clquant.vq.selection import Selection
 
 # How the blocks of each codeword are summed: CPUs give every work-item a table of its own.
 PARTS = Variant("parts", "vq/lloyd.cl", lambda limits: limits.is_cpu, gain=3.3)
 SUMS = (PARTS, Variant("portable", "vq/lloyd.cl"))
 _TURNS = 16  # most steps between two readings of whether anything moved
-_STATE = 3  # ulong of `state` in cl/vq/lloyd.cl: the error is the first
+_STATE, _DEAD = 3, 2  # ulong of `state` in cl/vq/lloyd.cl, of which the error is the first, and how many are dead
+_LEVEL_DIGITS = 2  # bytes of the keys by which dead codewords find blocks
 _SQUARES, _BLOCKS_PER_SQUARE = 16384, 64  # partial sums per piece at most; blocks of one at least
 _STATE_GROUP = 256
 # Places of arguments in cl/vq/lloyd.cl that change from step to step.
@@ -133,14 +135,15 @@ class Lloyd:
         self._errors = scope.empty(8 * capacity)
         self._worst = scope.empty(4 * capacity * pieces)
         self._state = scope.zeros(8 * _STATE)
-        self._dead, self._order = scope.empty(4 * capacity), scope.empty(4 * capacity)
+        self._dead, self._keys = scope.empty(4 * capacity), scope.empty(8 * capacity)
+        self._givers = Selection(session, scope, self._keys, capacity, _LEVEL_DIGITS, (self._state, _DEAD))
         self._merging = Merging(session, scope, blocks.shape, words.codebook, self.totals, capacity)
         self._searches = [self._prepare_search(scope, piece) for piece in blocks.pieces]
         self._accumulations = [self._prepare_accumulation(scope, piece) for piece in blocks.pieces]
         self._folds = [self._prepare_fold(scope, number) for number in range(pieces)]
         self._summary = self._prepare_state(scope)
         self._worsts = [self._prepare_worst(scope, number) for number in range(pieces)]
-        self._givers = self._prepare_givers(scope)
+        self._giver_keys = self._prepare_giver_keys(scope)
         self._update = self._prepare_update(scope, key)
         self._repairs = [self._prepare_repair(scope, number) for number in range(pieces)]
         self._size = 0
@@ -224,10 +227,10 @@ class Lloyd:
         found = self._words.codebook, self._state, self._worst, np.uint32(self._words.capacity)
         return self._prepare("vq_worst", scope, piece.count, *rows, *found)
 
-    def _prepare_givers(self, scope: Scope) -> PreparedLaunch:
+    def _prepare_giver_keys(self, scope: Scope) -> PreparedLaunch:
         sizes = np.uint32(self._words.capacity), np.uint32(len(self._blocks.pieces))
-        found = self._worst, np.uint32(0), self._state, self._order
-        return self._prepare("vq_givers", scope, self._words.capacity, *found, *sizes)
+        found = self._worst, np.uint32(0), self._state, self._keys
+        return self._prepare("vq_giver_keys", scope, self._words.capacity, *found, *sizes)
 
     def _prepare_update(self, scope: Scope, key: npt.NDArray[np.uint32]) -> PreparedLaunch:
         words, zero = self._words, np.uint32(0)
@@ -239,7 +242,7 @@ class Lloyd:
         words, zero = self._words, np.uint32(0)
         sizes = np.uint32(words.capacity), np.uint32(len(self._blocks.pieces))
         blocks = self._blocks.pieces[number].blocks, np.uint32(number), self._worst, zero, self._state
-        codewords = self._dead, self._order, words.codebook, words.moved
+        codewords = self._dead, self._givers.chosen, words.codebook, words.moved
         return self._prepare("vq_repair", scope, words.capacity, *blocks, *codewords, words.changes, zero, *sizes)
 
     def _resize(self) -> None:
@@ -251,7 +254,7 @@ class Lloyd:
         for fold in self._folds:
             fold.set(_FOLD_SIZE, np.uint32(size))
         self._summary.set(_STATE_SIZE, np.uint32(size))
-        self._givers.set(_GIVERS_SIZE, np.uint32(size))
+        self._giver_keys.set(_GIVERS_SIZE, np.uint32(size))
         self._update.set(_UPDATE_SIZE, np.uint32(size))
         for repair in self._repairs:
             repair.set(_REPAIR_SIZE, np.uint32(size))
@@ -304,7 +307,8 @@ class Lloyd:
         if repairs:
             for worst in self._worsts:
                 worst.queue()
-            self._givers.queue()
+            self._giver_keys.queue()
+            self._givers.queue(words.size)
             for repair in self._repairs:
                 repair.set(_REPAIR_TURN, np.uint32(turn))
                 repair.queue()

@@ -10,12 +10,13 @@ import functools
 
 import numpy as np
 
-from clquant.runtime import Buffer, LocalMemory, PreparedLaunch, Scope, Session
+from clquant.runtime import Buffer, PreparedLaunch, Scope, Session
 from clquant.vq.blocks import BlockShape
 from clquant.vq.encode import Search
+from clquant.vq.selection import Selection
 
 _WEIGHT_BITS = 27  # of the weights that costs are computed from
-_GROUP = 256
+_KEY_DIGITS = 8
 
 
 class Merging:
@@ -48,7 +49,9 @@ class Merging:
         self._codebook = codebook
         self._totals = totals
         self._capacity = capacity
-        self.places = scope.empty(4 * capacity)
+        self._keys = scope.empty(8 * capacity)
+        self._selection = Selection(session, scope, self._keys, capacity, _KEY_DIGITS)
+        self.places = self._selection.places
 
     @functools.cached_property
     def _search(self) -> Search:
@@ -60,7 +63,7 @@ class Merging:
         scope, session, shape, capacity = self._scope, self._session, self._shape, self._capacity
         program = session.program("vq/merging.cl", P=shape.rows, Q=shape.columns, C=shape.channels, ALIGNED=0)
         zero, codebook = np.uint32(0), self._codebook
-        neighbours, costs, keys = scope.empty(2 * capacity), scope.empty(8 * capacity), scope.empty(8 * capacity)
+        neighbours, costs = scope.empty(2 * capacity), scope.empty(8 * capacity)
         own = scope.copy_of(np.arange(capacity, dtype=np.uint16))
 
         def prepared(name: str, *arguments: object) -> PreparedLaunch:
@@ -68,16 +71,11 @@ class Merging:
             group = session.work_group_size(kernel, session.tuned("vq.train_group"))
             return session.prepare(scope, kernel, capacity, group, *arguments)
 
-        places = program.kernel("vq_merge_places")
-        lanes = session.work_group_size(places, _GROUP, 4)
-        local = LocalMemory(4 * lanes)
         return {
             "load": self._search.prepare_load(scope, codebook),
             "search": self._search.prepare(scope, codebook, capacity * shape.rows, shape.columns, neighbours, own),
             "costs": prepared("vq_merge_costs", codebook, neighbours, self._totals, zero, zero, costs),
-            "keys": prepared("vq_merge_keys", costs, neighbours, zero, keys),
-            "marks": prepared("vq_merge_marks", keys, zero, zero, self.places),
-            "places": session.prepare(scope, places, lanes, lanes, self.places, zero, local),
+            "keys": prepared("vq_merge_keys", costs, neighbours, zero, self._keys),
         }
 
     def queue(self, size: int, number: int, total_weight: int) -> None:
@@ -99,8 +97,7 @@ class Merging:
         for name, first, values in (
             ("costs", 3, (many, shift)),
             ("keys", 2, (many,)),
-            ("marks", 1, (many, np.uint32(number))),
-            ("places", 1, (many,)),
         ):
             launches[name].set(first, *values)
             launches[name].queue()
+        self._selection.queue(size, number)

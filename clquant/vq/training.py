@@ -55,7 +55,7 @@ class Trained:
 
 
 def check_weights(sample_weight: Any, tables: Sequence[tuple[int, int]]) -> list[npt.NDArray[np.uint16]] | None:
-    """Weights as a person gave them, as whole numbers 0..4095 a block.
+    """Weights as a person gave them, as whole numbers 0..4095 per block.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def check_weights(sample_weight: Any, tables: Sequence[tuple[int, int]]) -> list
     several = isinstance(sample_weight, list | tuple) or (isinstance(sample_weight, np.ndarray) and sample_weight.ndim)
     if not several or len(sample_weight) != len(tables):
         raise InvalidType(
-            f"sample_weight is {params.shown(sample_weight)}; allowed: one entry a picture ({len(tables)})"
+            f"sample_weight is {params.shown(sample_weight)}; allowed: one entry per picture ({len(tables)})"
         )
     weights = []
     for i, (entry, table) in enumerate(zip(sample_weight, tables, strict=True)):
@@ -131,6 +131,9 @@ def train(
     with session.scope() as scope:
         blocks = BlockSet.of_pictures(session, scope, pictures, weights, shape)
         progress.report(0, stages)
+        if blocks.count <= plan.size:
+            progress.report(stages, stages)
+            return Trained(_in_order(blocks.read(plan.size)), 0.0, 0)
         training = _Training(session, scope, blocks, plan)
         training.start()
         training.report(progress, 1)
@@ -138,11 +141,15 @@ def train(
             training.round(turn)
             training.report(progress, 2 + turn)
         training.finish()
-        codebook = training.words.read()
-        codebook = codebook[np.lexsort((*codebook.T[::-1], codebook.sum(1, dtype=np.int64)))]
+        codebook = _in_order(training.words.read())
         error = training.whole.error()
         progress.report(stages, stages)
         return Trained(codebook, error / (blocks.total_weight * shape.components), training.steps)
+
+
+def _in_order(codebook: Codebook) -> Codebook:
+    """By the sums of codewords, then by their components."""
+    return codebook[np.lexsort((*codebook.T[::-1], codebook.sum(1, dtype=np.int64)))]
 
 
 class _Training:
@@ -156,7 +163,6 @@ class _Training:
         self._largest = min(plan.size + plan.size // _SURPLUS, MAX_CODEBOOK) if plan.refine else plan.size
         self.words = Codewords(session, scope, blocks.shape, self._largest)
         self.steps = 0
-        self._blocks = blocks
         sizes = max(LEAST_FIRST, FIRST_SAMPLE * self._largest), max(LEAST_SECOND, SECOND_SAMPLE * plan.size)
         first = blocks.sample(scope, sizes[0], 0, plan.seed)
         second = blocks.sample(scope, sizes[1], 1, plan.seed) if plan.refine else blocks

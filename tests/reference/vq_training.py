@@ -123,12 +123,12 @@ def annealed(codebook: Rows, found: Statistics, total: int, amplitude: int, step
 
 
 def repaired(moved: Rows, codebook: Rows, blocks: Blocks, found: Statistics) -> Rows:
-    """Codewords without rows, in order, go to the worst rows of the codewords whose worst row is worst."""
+    """Codewords without rows, in order, go to the worst rows of the codewords whose worst row is worst, in order."""
     dead = np.flatnonzero(found.counts == 0)
     if len(dead) == 0:
         return moved
     levels, row = blocks.worst(codebook, found.indices)
-    order = np.argsort(-levels, kind="stable")[: len(dead)]
+    order = np.sort(np.argsort(-levels, kind="stable")[: len(dead)])
     moved = moved.copy()
     for j, giver in zip(dead, order, strict=True):
         if levels[giver]:
@@ -188,6 +188,9 @@ def train(
 ) -> tuple[Rows, float, int]:
     """The codebook in order of brightness, its mean squared error, and the steps."""
     whole = Blocks(rows, weights)
+    if len(rows) <= size:
+        codebook = np.concatenate([rows, np.repeat(rows[:1], size - len(rows), axis=0)])
+        return codebook[np.lexsort((*codebook.T[::-1], codebook.sum(1)))], 0.0, 0
     large = min(size + size // 4, 65536) if refine else size
     first = sample(whole, max(LEAST_FIRST, FIRST_SAMPLE * large), 0, seed)
     second = sample(whole, max(LEAST_SECOND, SECOND_SAMPLE * size), 1, seed)

@@ -13,6 +13,7 @@ from clquant import VQCodec, images, runtime
 from clquant.vq import training
 from clquant.vq.blocks import BlockShape
 from clquant.vq.blockset import BlockSet
+from clquant.vq.selection import Selection
 from tests.reference import vq as reference
 from tests.reference import vq_training as training_reference
 
@@ -29,12 +30,6 @@ def block_set(queue: Any, scope: Any, pictures: list[Bytes], shape: BlockShape, 
     return BlockSet.of_pictures(session, scope, [images.read(p) for p in pictures], weights, shape)
 
 
-def rows_of(queue: Any, blocks: BlockSet) -> npt.NDArray[np.int64]:
-    session, components = runtime.open_session(queue), blocks.shape.components
-    rows = [session.download(piece.blocks, (piece.count, components), np.uint8) for piece in blocks.pieces]
-    return np.concatenate(rows).astype(np.int64)
-
-
 @pytest.mark.parametrize("limits", ["", "max_alloc=1600,work_group=4"])
 def test_blocks_and_their_samples(
     queue: Any, rng: np.random.Generator, limits: str, monkeypatch: pytest.MonkeyPatch
@@ -48,11 +43,11 @@ def test_blocks_and_their_samples(
     with runtime.open_session(queue).scope() as scope:
         for given, known in ((None, np.ones_like(flat)), (weights, flat)):
             blocks = block_set(queue, scope, pictures, shape, given)
-            np.testing.assert_array_equal(rows_of(queue, blocks), rows)
+            np.testing.assert_array_equal(blocks.read(blocks.count), rows)
             assert blocks.sample(scope, len(rows), 0, 5) is blocks
             sampled = blocks.sample(scope, 60, 1, 5)
             expected = training_reference.sample(training_reference.Blocks(rows, known), 60, 1, 5)
-            np.testing.assert_array_equal(rows_of(queue, sampled), expected.rows)
+            np.testing.assert_array_equal(sampled.read(sampled.count), expected.rows)
             assert sampled.total_weight == expected.total
 
 
@@ -217,3 +212,20 @@ def test_operands_for_tensor_cores(queue: Any, rng: np.random.Generator) -> None
     expected = np.full(padded, -(2**31) + 1)
     expected[:size] = -norms * 2**log_scale + 2**log_scale - 1 - np.arange(size) % tile
     np.testing.assert_array_equal(keys, expected)
+
+
+@pytest.mark.parametrize("digits", [2, 8])
+def test_selection(queue: Any, rng: np.random.Generator, digits: int) -> None:
+    session, size = runtime.open_session(queue), 700
+    keys = rng.integers(0, [60, 2**62][digits == 8], size, np.uint64)
+    keys[::3] = keys[1]
+    with session.scope() as scope:
+        selection = Selection(session, scope, scope.copy_of(keys), size + 5, digits)
+        for number in (1, 200, 300, size):
+            selection.queue(size, number)
+            expected = np.sort(np.argsort(keys, kind="stable")[:number])
+            np.testing.assert_array_equal(session.download(selection.chosen, number, np.uint32), expected)
+            stays = np.ones(size, bool)
+            stays[expected] = False
+            places = session.download(selection.places, size, np.uint32)
+            np.testing.assert_array_equal(places, np.where(stays, np.cumsum(stays) - 1, 2**32 - 1))
