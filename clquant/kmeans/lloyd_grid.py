@@ -30,8 +30,6 @@ ITEMS_PER_POINT, ITEMS_PER_POINT_OF_MANY, MANY = 4, 2, 128
 MIN_POINTS = 32
 # Local memory that is left to the compiler.
 SPARE_BYTES = 1024
-# Places of kernel arguments: `pinned` of `GRID_PARAMETERS` in `cl/kmeans/lloyd_grid.cl`, and the first one after those.
-PINNED_AT, OWN_AT = 12, 18
 # A device needs at least this many work-items per group and bytes of local memory.
 MIN_GROUP = 128
 MIN_LOCAL = 48 << 10
@@ -158,8 +156,13 @@ class LloydGrid:
             Centers that stay where they are.
         """
         launch = self.prepare()
-        launch.set(PINNED_AT, np.uint32(pinned))
-        launch.set(OWN_AT, np.uint32(by_axis), np.uint64(tolerance), np.uint32(self.fresh), np.uint32(most))
+        launch.set(
+            pinned=np.uint32(pinned),
+            by_axis=np.uint32(by_axis),
+            tolerance=np.uint64(tolerance),
+            fresh=np.uint32(self.fresh),
+            most=np.uint32(most),
+        )
         launch.queue()
         self.fresh = False
 

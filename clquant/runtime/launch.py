@@ -34,6 +34,7 @@ class PreparedLaunch:
         args: Sequence[Any],
     ) -> None:
         self._queue = queue
+        self._kernel = kernel
         self._name = kernel.name
         self._sizes = sizes
         self._groups = groups
@@ -44,18 +45,27 @@ class PreparedLaunch:
         with device_errors(f"kernel {kernel.name}"):
             set_arguments(self._native, self._args)
 
-    def set(self, first: int, *args: Any) -> None:
+    def set(self, first: int = 0, *args: Any, **named: Any) -> None:
         """Change arguments for what is queued from now on.
 
         Parameters
         ----------
         first : int
-            The first one's place.
+            The place of the first of `args`.
         *args
             NumPy scalars or arrays of the exact types.
+        **named
+            The same, by their names in the kernel's signature.
+
+        Raises
+        ------
+        DeviceError
+            If the kernel has no argument of a name, or the device refuses.
         """
         try:
             set_arguments(self._native, args, first)
+            for name, arg in named.items():
+                set_arguments(self._native, (arg,), self._kernel.place(name))
         except cl.Error as error:
             raise device_error(error, f"kernel {self._name}") from error
 

@@ -20,6 +20,7 @@ from clquant.runtime.errors import BuildError, DeviceError, device_error, device
 from clquant.runtime.memory.headroom import FOR_RUNNING, check_room, check_room_to_compile
 from clquant.runtime.program import build, pocl
 from clquant.runtime.program.caches import avoid_unwritable_caches, read_regular, system_caches
+from clquant.runtime.program.signature import argument_places
 
 CACHE_VARIABLE = "CLQUANT_CACHE_DIR"
 # Compilers made of Clang print into the user's terminal how many warnings they have, of loops not unrolled for one.
@@ -37,14 +38,35 @@ Constants = Mapping[str, int | str]
 class Kernel:
     """A kernel of a built program, safe to use from several threads (each gets its own `cl.Kernel`)."""
 
-    def __init__(self, program: cl.Program, name: str) -> None:
+    def __init__(self, program: cl.Program, name: str, source: str) -> None:
         self.name = name
+        self._source = source
+        self._places: dict[str, int] | None = None
         self._program = program
         self._threads = threading.local()
         self._work_group: dict[int, int] = {}
         self._spare: list[cl.Kernel] = []
         self._launched: set[tuple[int, ...] | None] = set()
         self.native()  # an unknown name fails here, not at the first launch
+
+    def place(self, argument: str) -> int:
+        """Where an argument of that name stands in the kernel's signature.
+
+        Parameters
+        ----------
+        argument : str
+
+        Raises
+        ------
+        DeviceError
+            If it has none of that name.
+        """
+        if self._places is None:
+            self._places = argument_places(self._source, self.name)
+        if argument not in self._places:
+            has = ", ".join(self._places)
+            raise DeviceError(f"kernel {self.name} has no argument {argument!r}; it has {has}")
+        return self._places[argument]
 
     def native(self) -> cl.Kernel:
         """This thread's `pyopencl.Kernel`; setting arguments on a shared one is undefined in OpenCL."""
@@ -131,8 +153,9 @@ class Kernel:
 class Program:
     """A built kernel file. `kernel(name)` gives its kernels, one object a name."""
 
-    def __init__(self, native: cl.Program) -> None:
+    def __init__(self, native: cl.Program, source: str) -> None:
         self._native = native
+        self._source = source
         self._kernels: dict[str, Kernel] = {}
 
     def kernel(self, name: str) -> Kernel:
@@ -148,7 +171,7 @@ class Program:
             If the file has no such kernel.
         """
         if name not in self._kernels:
-            self._kernels[name] = Kernel(self._native, name)
+            self._kernels[name] = Kernel(self._native, name, self._source)
         return self._kernels[name]
 
 
@@ -325,7 +348,7 @@ class ProgramCache:
                 found = programs.get(key)
                 if found is None:
                     source = full_source(file, constants)
-                    found = programs[key] = Program(_compile(context, device, file, source))
+                    found = programs[key] = Program(_compile(context, device, file, source), source)
         return found
 
 
