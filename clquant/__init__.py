@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -144,7 +145,10 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"clquant.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'clquant' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    # What fails for want of memory is an error of the library's, once its errors are there.
+    errors = sys.modules.get("clquant.runtime.errors")
+    load = importlib.import_module if errors is None else errors.reports_memory(importlib.import_module)
+    value = getattr(load(_HOME_OF[name]), name)
     globals()[name] = value
     return value
 

@@ -12,6 +12,7 @@ import re
 import resource
 import subprocess
 import sys
+import traceback
 from collections.abc import Iterator
 
 MIB = 1 << 20
@@ -37,9 +38,20 @@ def child(limit: int, names: list[str], warm: bool) -> None:
         except clquant.ClquantError as error:
             print(name, type(error).__name__, sep=": ", flush=True)
         except BaseException as error:
+            if isinstance(error, MemoryError) and not _through_library(error):
+                print(name, "no memory for the job's own picture", sep=": ", flush=True)
+                continue
             print(name, f"ESCAPED {type(error).__name__} {error}", sep=": ", flush=True)
     sys.stdout.flush()
     os._exit(0)  # what the interpreter needs to end is not what is looked at
+
+
+def _through_library(error: BaseException) -> bool:
+    """Whether an error came through any code of the package."""
+    import clquant
+
+    package = os.path.dirname(clquant.__file__) + os.sep
+    return any(frame.filename.startswith(package) for frame in traceback.extract_tb(error.__traceback__))
 
 
 def outcomes(limit: int, names: list[str], warm: bool) -> Iterator[tuple[str, str]]:

@@ -22,7 +22,8 @@ def test_every_engine_ends_in_its_bits_or_in_one_error(limit: int, warm: bool) -
     names = ["kmeans rgb 8", "neuquant 8", "vq gray 4x4", "halftone bits", "quadtree rgb"]
     told = list(short_memory.outcomes(limit << 20, names, warm))
     assert [name for name, _ in told] == names
-    wanted = {"right"} if limit == 1500 else {"right", "DeviceMemoryError"}
+    short = {"DeviceMemoryError", "no memory for the job's own picture"}
+    wanted = {"right"} if limit == 1500 else {"right", *short}
     assert {outcome for _, outcome in told} <= wanted
 
 
