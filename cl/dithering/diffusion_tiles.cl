@@ -14,39 +14,49 @@
 #define PITCH(tiles) (tiles)
 #define TILE_PITCH(span) 1L
 #endif
-#define AT(columns, below) convert_int4(errors[slot[below] + (x - (columns) * step) * (long)PITCH(tiles)])
+#define AT(columns, below) \
+    convert_int4(errors[row[below] + (column - (columns) * step) * (long)PITCH(tiles)])
 
 /* One pass over rows rows.x to rows.y - 1 of a picture.
- * NDRange: 1-D, a work-item a tile, guarded by their number `tiles`; `across` of them side by side.
+ * NDRange: 1-D, a work-item IN_TURNS tiles, guarded by their number `tiles`; `across` of them side by side. The tiles of
+ * a work-item take a step in turns: a step waits for the one before, but not for those of other tiles.
  * image uchar [rows from rows.z on][width][CHANNELS]; output INDEX [rows from rows.w on][width]; extent: largest value
  * of each component; strength in 1/256. errors short4 [SLOTS][span][tiles], with TILE_MAJOR [tiles][SLOTS][span]: a
  * tile's last rows of errors, row y in slot y modulo SLOTS, span = 2 + columns of a tile and its overlap + 2; 0 before a
- * tile's first row, and always in the outer columns.
- * Constants: TILE_MAJOR; DEPTH rows below a pixel that get a share; SERPENTINE: rows of odd number run from right to
- * left. */
+ * tile's first row, and always in the outer columns. side is even unless there is one tile.
+ * Constants: TILE_MAJOR; IN_TURNS; DEPTH rows below a pixel that get a share; SERPENTINE: rows of odd number run from
+ * right to left. */
 __kernel void diffuse_tiles(DIFFUSION_PARAMETERS, __global short4 *errors, int4 rows, int width, int side, int overlap,
                             int across, int span, uint tiles)
 {
-    const uint tile = get_global_id(0);
-    if (tile >= tiles)
+    const uint begin = IN_TURNS * (uint)get_global_id(0);
+    if (begin >= tiles)
         return;
-    const int top = rows.x + (int)(tile / across) * side;
-    const int left = (int)(tile % across) * side;
-    const int begin = max(0, left - overlap);
-    const int end = min((long)width, (long)left + side + overlap);
-    const long first = tile * TILE_PITCH(span);
-    const int bottom = min((long)rows.y, (long)top + side);
-    for (int y = max(0, top - overlap); y < bottom; y++) {
-        const int step = SERPENTINE && (y & 1) ? -1 : 1;
-        long slot[SLOTS];
-        for (int below = 0; below < SLOTS; below++)
-            slot[below] = ((long)((y + SLOTS - below) % SLOTS) * span + 2 - begin) * PITCH(tiles) + first;
-        for (int i = 0; i < end - begin; i++) {
-            const int x = step > 0 ? begin + i : end - 1 - i;
-            const int shown = y >= top && x >= left && x - left < side;
-            const long to = shown ? (long)(y - rows.w) * width + x : -1;
-            const int4 error = diffuse(DIFFUSION_ARGUMENTS, (size_t)(y - rows.z) * width + x, to, ARRIVING);
-            errors[slot[0] + x * (long)PITCH(tiles)] = convert_short4(error);
+    const uint count = min((uint)IN_TURNS, tiles - begin);
+    int left[IN_TURNS], top[IN_TURNS];
+    for (uint t = 0; t < IN_TURNS; t++) {
+        left[t] = (int)((begin + t) % across) * side - overlap;
+        top[t] = rows.x + (int)((begin + t) / across) * side - overlap;
+    }
+    const int columns = span - 4;
+    const int last = (int)min((long)rows.y, (long)top[0] + overlap + side);
+    for (int v = 0; v < last - top[0]; v++) {
+        const int step = SERPENTINE && (top[0] + v & 1) ? -1 : 1;
+        for (int i = 0; i < columns; i++) {
+            const int column = step > 0 ? i : columns - 1 - i;
+            for (uint t = 0; t < count; t++) {
+                const int x = left[t] + column, y = top[t] + v;
+                if (x < 0 || x >= width || y < 0 || y >= rows.y)
+                    continue;
+                const long first = (begin + t) * TILE_PITCH(span);
+                long row[SLOTS];
+                for (int below = 0; below < SLOTS; below++)
+                    row[below] = ((long)((y + SLOTS - below) % SLOTS) * span + 2) * PITCH(tiles) + first;
+                const int shown = v >= overlap && column >= overlap && column - overlap < side;
+                const long to = shown ? (long)(y - rows.w) * width + x : -1;
+                const int4 error = diffuse(DIFFUSION_ARGUMENTS, (size_t)(y - rows.z) * width + x, to, ARRIVING);
+                errors[row[0] + column * (long)PITCH(tiles)] = convert_short4(error);
+            }
         }
     }
 }

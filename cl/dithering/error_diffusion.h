@@ -4,14 +4,34 @@
  * are compared. The value is clamp(c + strength * s / (256 * DIVISOR)), rounded toward zero, with s the sum of weights
  * times errors; it is within 0..extent, so an error is at most 2048, |s| at most 48 * 2048, and strength * s < 2^25.
  *
- * Constants: ARRIVING, an expression: s by weights and AT(columns ahead, rows below); DIVISOR; PLAIN_ERRORS;
+ * Constants: IN_LANES 1: candidates are compared in the lanes of a vector, for CPUs; ARRIVING, an expression: s by weights and AT(columns ahead, rows below); DIVISOR; PLAIN_ERRORS;
  * mapping/nearest.h's.
  */
+#if IN_LANES
+#include "mapping/candidates_lanes.h"
+#define SEARCH_PARAMETERS LANE_PARAMETERS, __global const int4 *points, __global const int4 *colors
+#define SEARCH_ARGUMENTS tables, LANE_CELLS, transparent, missing, points, colors
+
+int nearest_entry(int4 point, int4 color, SEARCH_PARAMETERS)
+{
+    const int at[4] = {point.x, point.y, point.z, point.w};
+    const uint key = (uint)color.x | (uint)color.y << 8 | (uint)color.z << 16 | (uint)color.w << 24;
+    return (int)nearest_in_lanes(at, 1, key, spans[cell_of(point, grid, shift)], blocks);
+}
+#else
 #include "mapping/nearest.h"
+#define SEARCH_PARAMETERS PALETTE_PARAMETERS
+#define SEARCH_ARGUMENTS PALETTE_ARGUMENTS
+
+int nearest_entry(int4 point, int4 color, SEARCH_PARAMETERS)
+{
+    return nearest_to_color(point, color, points, colors, PALETTE_CELLS);
+}
+#endif
 
 #define DIFFUSION_PARAMETERS \
-    PALETTE_PARAMETERS, __global const uchar *image, __global INDEX *output, int4 extent, int strength
-#define DIFFUSION_ARGUMENTS PALETTE_ARGUMENTS, image, output, extent, strength
+    SEARCH_PARAMETERS, __global const uchar *image, __global INDEX *output, int4 extent, int strength
+#define DIFFUSION_ARGUMENTS SEARCH_ARGUMENTS, image, output, extent, strength
 
 /* Chooses the entry of the pixel `from` of the image, writes it to the place `to` of the output unless that is
  * negative, and returns the error. Pixels of alpha 0 have no error and take none. */
@@ -24,11 +44,11 @@ int4 diffuse(DIFFUSION_PARAMETERS, size_t from, long to, int4 sum)
         const int4 arriving = strength * sum / (256 * DIVISOR);
 #if PLAIN_ERRORS
         const int4 value = clamp(color + arriving, (int4)(0), extent);
-        entry = nearest_to_color(space_coordinates(value, tables), value, points, colors, PALETTE_CELLS);
+        entry = nearest_entry(space_coordinates(value, tables), value, SEARCH_ARGUMENTS);
         error = value - colors[entry];
 #else
         const int4 value = clamp(space_coordinates(color, tables) + arriving, (int4)(0), extent);
-        entry = nearest_to_color(value, color, points, colors, PALETTE_CELLS);
+        entry = nearest_entry(value, color, SEARCH_ARGUMENTS);
         error = value - points[entry];
 #endif
     }

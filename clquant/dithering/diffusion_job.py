@@ -11,9 +11,20 @@ from clquant.color.spaces import Space
 from clquant.dithering.error_filters import ErrorFilter
 from clquant.mapping.candidates_lanes import int4
 from clquant.mapping.palette_on_device import PaletteOnDevice
-from clquant.runtime import Buffer
+from clquant.mapping.search import is_cpu
+from clquant.runtime import Buffer, Variant
 
 MAX_PLAIN = 255
+
+
+def forms(file: str) -> tuple[Variant, ...]:
+    """The forms of a scan: candidates in the lanes of a vector for CPUs, and the portable one.
+
+    Parameters
+    ----------
+    file : str
+    """
+    return (Variant("lanes", file, is_cpu, {"IN_LANES": 1}), Variant("portable", file, constants={"IN_LANES": 0}))
 
 
 @dataclass(frozen=True)
@@ -62,13 +73,18 @@ class DiffusionParams:
         arriving = " + ".join(f"{weight} * AT({column}, {row})" for column, row, weight in self.filter.shares)
         return {"ARRIVING": f"({arriving})", "DIVISOR": self.filter.divisor, "PLAIN_ERRORS": int(self.plain_errors)}
 
-    def arguments(self, on_device: PaletteOnDevice, image: Buffer, output: Buffer) -> tuple[Any, ...]:
+    def arguments(self, on_device: PaletteOnDevice, form: Variant, image: Buffer, output: Buffer) -> tuple[Any, ...]:
         """What kernels of `cl/dithering/error_diffusion.h` begin with.
 
         Parameters
         ----------
         on_device : PaletteOnDevice
+        form : Variant
+            Of `forms`.
         image, output : pyopencl.Buffer
         """
         extent = (MAX_PLAIN,) * 4 if self.plain_errors else self.space.extent
-        return *on_device.arguments(), image, output, int4(extent), np.int32(self.strength)
+        search: tuple[Any, ...] = on_device.arguments()
+        if form.constants["IN_LANES"]:
+            search = *on_device.lane_arguments(), on_device.points, on_device.colors
+        return *search, image, output, int4(extent), np.int32(self.strength)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from clquant import runtime
-from clquant.dithering.diffusion_job import BandRows, DiffusionParams
+from clquant.dithering.diffusion_job import BandRows, DiffusionParams, forms
 from clquant.images import Picture
 from clquant.mapping.candidates_lanes import int4
 from clquant.mapping.palette_on_device import PaletteOnDevice
 
 FILE = "dithering/diffusion_tiles.cl"
+VARIANTS = forms(FILE)
 OVERLAP = 8
 """Pixels outside a tile from which it is scanned: from 4 to 16 no difference was found in the result's visual error."""
 GROUP = 32
+IN_TURNS = 4
+"""Tiles of a work-item on CPUs."""
 ERROR_BYTES = 8
 MARGIN = 2
 """Columns of 0 on each side of a tile's errors, which filters look at."""
@@ -48,12 +51,15 @@ class TileScan:
         self.overlap = 0 if whole else OVERLAP
         self._side = given.tile_size or max(picture.height, picture.width)
         self._across = -(-picture.width // self._side)
-        self._span = min(picture.width, self._side + 2 * self.overlap) + 2 * MARGIN
-        constants = {**on_device.constants(picture.channels), **given.constants()}
-        own = {
+        self._span = min(picture.width + self.overlap, self._side + 2 * self.overlap) + 2 * MARGIN
+        self._form = session.choose(VARIANTS)
+        constants = {**on_device.constants(picture.channels), **given.constants(), **self._form.constants}
+        self._in_turns = IN_TURNS if session.limits.is_cpu and not whole else 1
+        own: dict[str, int] = {
             "DEPTH": given.filter.depth,
             "SERPENTINE": int(given.serpentine),
             "TILE_MAJOR": int(session.limits.is_cpu),
+            "IN_TURNS": self._in_turns,
         }
         self._kernel = session.program(FILE, **constants, **own).kernel("diffuse_tiles")
         self._state = scope.zeros(self._error_bytes(1)) if whole else None
@@ -91,6 +97,6 @@ class TileScan:
         session = self._session
         wanted = 1 if session.limits.is_cpu else min(GROUP, max(1, tiles // session.limits.compute_units))
         group = session.work_group_size(self._kernel, wanted)
-        given = *self._given.arguments(self._on_device, image, output), errors, int4(rows)
+        given = *self._given.arguments(self._on_device, self._form, image, output), errors, int4(rows)
         sizes = (np.int32(n) for n in (self._width, self._side, self.overlap, self._across, self._span))
-        session.launch(self._kernel, tiles, group, *given, *sizes, np.uint32(tiles))
+        session.launch(self._kernel, -(-tiles // self._in_turns), group, *given, *sizes, np.uint32(tiles))

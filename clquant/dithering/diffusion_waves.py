@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from clquant import runtime
-from clquant.dithering.diffusion_job import BandRows, DiffusionParams
+from clquant.dithering.diffusion_job import BandRows, DiffusionParams, forms
 from clquant.dithering.wavefront import waves
 from clquant.images import Picture
 from clquant.mapping.palette_on_device import PaletteOnDevice
 
 FILE = "dithering/diffusion_waves.cl"
+VARIANTS = forms(FILE)
 ROWS = 32
 """Of a tile; it has this times the filter's lag columns."""
 ERROR_BYTES = 8
@@ -44,7 +45,8 @@ class WaveScan:
         self._session, self._on_device, self._given, self._width = session, on_device, given, picture.width
         lag = given.filter.lag
         self._columns = ROWS * lag
-        constants = {**on_device.constants(picture.channels), **given.constants()}
+        self._form = session.choose(VARIANTS)
+        constants = {**on_device.constants(picture.channels), **given.constants(), **self._form.constants}
         program = session.program(FILE, **constants, ROWS=ROWS, COLUMNS=self._columns, LAG=lag)
         self._kernel = program.kernel("diffuse_wave")
         # Barriers cost a CPU a switch between work-items; one work-item does a tile's rows in turn there.
@@ -73,7 +75,7 @@ class WaveScan:
         session, count, above = self._session, band.row1 - band.row0, MARGIN * self._error_row
         errors = scope.zeros(above + count * self._error_row)
         session.copy(errors, self._above, above)
-        given = self._given.arguments(self._on_device, image, output)
+        given = self._given.arguments(self._on_device, self._form, image, output)
         sizes = np.int32(count), np.int32(self._width)
         for wave, first, tiles in waves(count, self._width, ROWS, self._columns, self._given.filter.lag):
             now = np.int32(wave), np.int32(first)

@@ -133,16 +133,20 @@ class PaletteOnDevice:
         if not searches:
             none = self.points
             return none, none, none, none, none, int4((1, 1, 1, 1)), np.int32(0), self._transparent, none
-        colors = self.cached("colors", lambda: self.scope.copy_of(self.palette.rgba().astype(np.int32)))
         if fine and self.grid_is_worthwhile:
             cells = self.cached("fine", lambda: self._lister().fine(self.expected_pixels))
         else:
             cells = self.cached("whole", lambda: self._lister().whole())
         return (
-            *(self._tables, self.points, colors),
+            *(self._tables, self.points, self.colors),
             *(cells.starts, cells.entries, int4(cells.cells), np.int32(cells.shift)),
             *(self._transparent, self._missing),
         )
+
+    @property
+    def colors(self) -> Buffer:
+        """(k, 4) int32: the palette's 8-bit values."""
+        return self.cached("colors", lambda: self.scope.copy_of(self.palette.rgba().astype(np.int32)))
 
     def lane_arguments(self) -> tuple[Any, ...]:
         """The first arguments of a kernel that takes `LANE_PARAMETERS` of `cl/mapping/candidates_lanes.h`."""
