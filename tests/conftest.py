@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import threading
 from collections.abc import Callable
@@ -12,6 +13,10 @@ import numpy.typing as npt
 import PIL.Image
 import pyopencl as cl
 import pytest
+
+# A process per core runs tests, and each has PoCL's threads: on many cores they would be the square of these.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("POCL_MAX_PTHREAD_COUNT", "4")
 
 from clquant import runtime
 

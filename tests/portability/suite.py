@@ -25,7 +25,10 @@ from tests.portability.runtimes import RUNTIMES, Runtime, UnavailableError
 ROOT = pathlib.Path(__file__).parent.parent.parent
 # Begun first: Intel's runtime compiles quadtrees for seconds a program, half a minute with 16 bands.
 LONGEST = ("tests/quadtree/test_builder.py",)
-_PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not test_the_bits_are_golden")
+_PYTEST = (
+    *(sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"),
+    *("-k", "not test_the_bits_are_golden"),
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ def parts(runtime: Runtime, folder: pathlib.Path, fetch: bool) -> list[Part]:
     environment = {**runtime.prepare(folder, fetch), **runtime.extra}
     command = [*_PYTEST, "--collect-only", "--device", runtime.device]
     found = subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True)
-    files = collections.Counter(re.findall(r"^(tests/\w+\.py)::", found.stdout, re.MULTILINE))
+    files = collections.Counter(re.findall(r"^(tests/[\w/]+\.py)::", found.stdout, re.MULTILINE))
     if not files:
         raise UnavailableError(f"no test takes a device of it: {(found.stdout + found.stderr).strip()[-600:]}")
     ordered = sorted(files.most_common(), key=lambda item: item[0] not in LONGEST)
