@@ -11,6 +11,7 @@ from clquant.cli import common
 from clquant.cli.colors import given_palette
 from clquant.cli.outputs import STDOUT
 from clquant.color import order, spaces
+from clquant.color.display import DISPLAY_FORMATS
 from clquant.color.formats.deflate import EFFORTS
 from clquant.dithering.error_filters import FILTERS
 from clquant.dithering.registry import DEFAULT, dither_names
@@ -20,7 +21,7 @@ from clquant.runtime import CommandQueue, InvalidArgument
 ALPHA_CHOICES = ("palette", "binary", "dithered")
 MOST_COLORS = 256  # without -k
 # Of the options that choose how a palette is learned, those that are None where they are not given.
-LEARNING = ("colors", "psnr", "mse", "weights", "fixed", "sample_factor", "seed")
+LEARNING = ("colors", "psnr", "mse", "weights", "fixed", "color_format", "sample_factor", "seed")
 METHODS = {"kmeans": "KMeansPalette", "neuquant": "NeuQuantCL", "spatial": "SpatialPalette"}  # classes of `clquant`
 ORDERED = {"blue-noise": ("blue-noise", 8), "bayer": ("bayer", 8)} | {f"bayer{n}": ("bayer", n) for n in (2, 4, 8, 16)}
 
@@ -83,6 +84,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="srgb",
         help="where colours are compared: srgb for the least error in numbers, linear for light, oklab for the eye "
         "(default: %(default)s)",
+    )
+    learned.add_argument(
+        "--color-format",
+        choices=tuple(DISPLAY_FORMATS),
+        help="kmeans: only colours that a display of so many bits per channel has; also of the palette in .c and .h",
     )
     learned.add_argument(
         "--weights",
@@ -157,6 +163,8 @@ def check(args: argparse.Namespace) -> None:
     for option, given in (("--sample-factor", args.sample_factor is not None), ("--sequential", args.sequential)):
         if given and args.method != "neuquant":
             raise InvalidArgument(f"{option} is given with --method {args.method}; allowed: with --method neuquant")
+    if args.color_format is not None and args.method != "kmeans":
+        raise InvalidArgument(f"--color-format is given with --method {args.method}; allowed: with --method kmeans")
     if args.strength is not None and args.dither not in (*ORDERED, *FILTERS):
         raise InvalidArgument(
             f"--strength goes with --dither {', '.join(sorted((*ORDERED, *FILTERS)))}, not {args.dither}"
@@ -225,6 +233,8 @@ def learner(args: argparse.Namespace, queue: CommandQueue, most: int | None = No
         more["sample_factor"] = args.sample_factor
     if args.fixed is not None:
         more["fixed_colors"] = given_palette("--fixed", args.fixed)
+    if args.color_format is not None:
+        more["color_format"] = args.color_format
     if args.sequential:
         more["mode"] = "sequential"
     return engine_class(args.method)(

@@ -59,6 +59,11 @@ class KMeansPalette(PaletteEngine):
         distances those of colours with alpha (docs/palettes.md).
     color_space : str
         ``"srgb"``, ``"linear"`` or ``"oklab"``: where distances are taken (see `clquant.color.spaces`).
+    color_format : str, optional
+        ``"rgb565"``, ``"rgb555"``, ``"rgb444"``, ``"rgb333"`` or ``"rgb332"``: entries have only so many bits of red,
+        green and blue, repeated to fill 8 (see `clquant.color.display`), and pixels are assigned to such entries while
+        the palette is fitted. Alpha keeps 8 bits. Images whose colours, each channel at its nearest level, are no more
+        than `n_colors` get exactly those; fixed colours must be such colours.
     random_state : int
         Seed, 0 to 2^64 - 1.
     queue : pyopencl.CommandQueue, optional
@@ -105,6 +110,7 @@ class KMeansPalette(PaletteEngine):
         swap_rounds: int = 24,
         fixed_colors: Any = None,
         color_space: str = "srgb",
+        color_format: str | None = None,
         random_state: int = 0,
         queue: CommandQueue | None = None,
     ) -> None:
@@ -116,6 +122,7 @@ class KMeansPalette(PaletteEngine):
         self.swap_rounds = swap_rounds
         self.fixed_colors = fixed_colors
         self.color_space = color_space
+        self.color_format = color_format
         self.random_state = random_state
         self.queue = queue
 
@@ -248,7 +255,7 @@ class KMeansPalette(PaletteEngine):
         way of the host) are fitted thousands at a time, a work-group each: by
         several starts of k-means++ and Lloyd steps over the means of the cells of a grid (see
         `clquant.kmeans.small_images`), whatever `n_init`, `max_iter`, `tol` and `swap_rounds` say. The others, and all
-        where `init` or `color_space` is not the default or `n_colors` is over 256, are fitted by `fit`.
+        where `init`, `color_space` or `color_format` is not the default or `n_colors` is over 256, are fitted by `fit`.
 
         Each file is read when its turn comes, so that of large pictures no more than one is in memory, and of small
         ones some thousands; what is wrong with one is found then, after those before it.

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.color import spaces
+from clquant.color.display import DisplayFormat
 from clquant.color.palette import Palette, without
 from clquant.color.spaces import Space
 from clquant.histogram.counts import ColorCounts
@@ -18,6 +19,7 @@ from clquant.kmeans.exact import MAX_MERGE_COLORS, are_gray, gray_levels, merged
 from clquant.kmeans.lloyd import Lloyd, LloydSets
 from clquant.kmeans.params import INITS, KMeansParams, with_alpha
 from clquant.kmeans.points import Points, Sketcher, points_of
+from clquant.kmeans.restricted import RestrictedLloyd, cells_of
 from clquant.kmeans.seeding import random_points
 from clquant.kmeans.sketch_start import sampled_start, sketch_levels
 from clquant.kmeans.swaps import MAX_SWAPPED
@@ -26,6 +28,7 @@ from clquant.runtime import Progress, Scope, Session
 # What centers start from, the number of that start, and how many centers it has.
 Try = tuple[str | npt.NDArray[np.uint8], int, int]
 
+_GRAYS = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 3, axis=1)
 # Of few colours the rare ones decide how well all are shown, and k-means++ is not likely to draw those.
 _FEW_COLORS, _FEW_PER_CENTER, _MOST_FEW = 1024, 4, 4096
 
@@ -152,7 +155,7 @@ class Fit:
 
     def _exact(self, counts: ColorCounts, k: int) -> npt.NDArray[np.uint8] | None:
         """All colours but the fixed ones, (n, 4), where that makes k at most with the fixed ones that are solid."""
-        if counts.n_colors > k:
+        if counts.n_colors > k or self.params.display is not None:
             return None
         solid = self.params.solid
         rest = without(counts.to_host(self.session)[0], solid)
@@ -187,7 +190,7 @@ class Fit:
         unit = (points.scale * space.unit) ** 2 * self.weight_unit
 
         def queued_inertia(colors: npt.NDArray[np.uint8]) -> Callable[[], int]:
-            lloyd = sets.lloyd(k, len(pinned))
+            lloyd = sets.lloyd(len(colors), len(pinned))
             lloyd.set_centers(space.coordinates(colors).astype(np.int64) * points.scale)
             return lloyd.inertia_later()
 
@@ -208,6 +211,8 @@ class Fit:
 
     def _best(self, counts: ColorCounts, k: int, space: Space) -> npt.NDArray[np.uint8] | None:
         """The k colours of the lowest inertia, where they are found directly (see `clquant.kmeans.exact`)."""
+        if self.params.display is not None:
+            return self._displayed(counts, k, self.params.display)
         if len(self.params.fixed) or len(self._pinned) or not isinstance(self.params.init, str):
             return None
         merge = counts.n_colors == k + 1 and counts.n_colors <= MAX_MERGE_COLORS
@@ -217,6 +222,16 @@ class Fit:
         if are_gray(colors):
             return gray_levels(colors, weights, k, space)
         return merged_pair(colors, weights, space) if merge else None
+
+    def _displayed(self, counts: ColorCounts, k: int, display: DisplayFormat) -> npt.NDArray[np.uint8] | None:
+        """The pinned colours and what a display makes of all others, where that is k colours at most."""
+        most = np.prod([np.bincount(display.places(_GRAYS)[:, channel]).max() for channel in range(3)])
+        if counts.n_colors > k * most << 8 * counts.partial:
+            return None
+        shown = display.nearest(counts.to_host(self.session)[0])
+        packed = np.unique(np.ascontiguousarray(shown).view(np.uint32))
+        rest = without(packed.view(np.uint8).reshape(-1, 4), self._pinned)
+        return np.concatenate([self._pinned, rest]) if len(self._pinned) + len(rest) <= k else None
 
     def _ends(
         self,
@@ -257,9 +272,21 @@ class Fit:
                 return None
         max_iter = self.params.max_iter
         steps = lloyd.run(max_iter, self.params.tol, self.progress, (start * max_iter, total))
+        if self.params.display is not None:
+            return self._restricted(counts, lloyd, self.params.display, steps)
         colors = points.space.colors((lloyd.get_centers() + points.scale // 2) // points.scale)
         colors[: len(pinned)] = pinned[:, : colors.shape[1]]
         return colors, steps
+
+    def _restricted(
+        self, counts: ColorCounts, lloyd: Lloyd, display: DisplayFormat, steps: int
+    ) -> tuple[npt.NDArray[np.uint8], int]:
+        """The colours of a display at which steps end that begin where others did."""
+        colors, weights = counts.to_host(self.session)
+        cells = cells_of(display, lloyd.points.space, lloyd.points.scale, colors, weights.astype(np.int64))
+        restricted = RestrictedLloyd(lloyd, self._pinned, display, cells)
+        found = restricted.run(self.params.max_iter)
+        return found, steps + restricted.steps
 
     def _tries(self, k: int, n: int) -> list[Try]:
         """All that k colours of n distinct ones start from, in order."""

@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.color import spaces
+from clquant.color.display import DisplayFormat, checked_format
 from clquant.color.palette import MOST_COLORS, checked_colors, checked_fixed
+from clquant.color.values import hex_texts
 from clquant.kmeans.small_images import MOST_COLORS as MOST_BATCHED
 from clquant.runtime import InvalidArgument
 
@@ -31,6 +33,8 @@ class KMeansParams:
         A name, or (n_colors, 4) uint8.
     fixed : ndarray
         (f, 4) uint8: the fixed colours.
+    display : DisplayFormat or None
+        What entries are restricted to.
     """
 
     n_colors: int
@@ -41,6 +45,7 @@ class KMeansParams:
     swap_rounds: int
     fixed: npt.NDArray[np.uint8]
     color_space: str
+    display: DisplayFormat | None
     seed: int
 
     @classmethod
@@ -53,6 +58,7 @@ class KMeansParams:
             Naming the parameter that is not allowed.
         """
         n_colors = params.integer("n_colors", engine.n_colors, 2, MOST_COLORS)
+        display = checked_format(engine.color_format)
         return cls(
             n_colors=n_colors,
             init=_checked_init(engine.init, n_colors),
@@ -60,8 +66,9 @@ class KMeansParams:
             max_iter=params.integer("max_iter", engine.max_iter, 1),
             tol=params.real("tol", engine.tol, 0.0, 0.5),
             swap_rounds=params.integer("swap_rounds", engine.swap_rounds, 0, 1000),
-            fixed=checked_fixed(engine.fixed_colors, n_colors),
+            fixed=_displayable(checked_fixed(engine.fixed_colors, n_colors), display),
             color_space=params.choice("color_space", engine.color_space, spaces.NAMES),
+            display=display,
             seed=params.seed(engine.random_state),
         )
 
@@ -79,7 +86,7 @@ class KMeansParams:
     def batched(self) -> bool:
         """Whether `clquant.kmeans.small_images` can fit small pictures by these."""
         plain = isinstance(self.init, str) and self.init == INITS[0] and self.color_space == "srgb"
-        return plain and len(self.fixed) == 0 and self.n_colors <= MOST_BATCHED
+        return plain and self.display is None and len(self.fixed) == 0 and self.n_colors <= MOST_BATCHED
 
 
 def with_alpha(colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -99,3 +106,15 @@ def _checked_init(init: Any, n_colors: int) -> str | npt.NDArray[np.uint8]:
     if len(colors) != n_colors:
         raise InvalidArgument(f"init has {len(colors)} colours; allowed: n_colors = {n_colors}")
     return with_alpha(colors)
+
+
+def _displayable(fixed: npt.NDArray[np.uint8], display: DisplayFormat | None) -> npt.NDArray[np.uint8]:
+    """The fixed colours, if a display has all of them."""
+    if display is not None:
+        nearest = display.nearest(fixed)
+        for number in np.flatnonzero((nearest != fixed).any(axis=1) & (fixed[:, 3] > 0))[:1]:
+            text, other = (hex_texts(colors[number : number + 1, :3])[0] for colors in (fixed, nearest))
+            raise InvalidArgument(
+                f"fixed_colors[{number}] is {text}, which {display.name} does not have; allowed: {other}, its nearest"
+            )
+    return fixed

@@ -1,0 +1,124 @@
+"""Colours of displays with fewer than 8 bits per channel.
+
+A value v of b bits stands for the 8-bit value whose bits are those of v, again and again from the highest one: of 5
+bits ``v << 3 | v >> 2``. The highest b bits of such a value are v, so that drivers that cut 8-bit values off find v.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import params
+
+Colors = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class DisplayFormat:
+    """How many bits red, green and blue have.
+
+    Attributes
+    ----------
+    name : str
+    bits : tuple of int
+        1 to 8 each.
+    """
+
+    name: str
+    bits: tuple[int, int, int]
+
+    def levels(self, channel: int) -> npt.NDArray[np.int64]:
+        """(2^b,) int64: the 8-bit values of a channel, 0 (red) to 2, ascending.
+
+        Parameters
+        ----------
+        channel : int
+        """
+        bits = self.bits[channel]
+        values = np.arange(1 << bits, dtype=np.int64)
+        repeated = sum(values << bits * number for number in range(-(-8 // bits)))
+        return np.asarray(repeated >> (-8 % bits))
+
+    def places(self, colors: Colors) -> npt.NDArray[np.int64]:
+        """(n, 3) int64: which level of each channel is nearest to 8-bit values; ties: the lower.
+
+        Parameters
+        ----------
+        colors : ndarray
+            (n, 3) or (n, 4) uint8.
+        """
+        found = np.empty((len(colors), 3), np.int64)
+        for channel in range(3):
+            levels = self.levels(channel)
+            found[:, channel] = np.searchsorted(levels[1:] + levels[:-1], 2 * colors[:, channel].astype(np.int64))
+        return found
+
+    def colors_at(self, places: npt.NDArray[np.int64]) -> Colors:
+        """(n, 3) uint8: the colours of some levels.
+
+        Parameters
+        ----------
+        places : ndarray
+            (n, 3) integers.
+        """
+        channels = [self.levels(channel)[places[:, channel]] for channel in range(3)]
+        return np.stack(channels, axis=1).astype(np.uint8)
+
+    def nearest(self, colors: Colors) -> Colors:
+        """Colours with each channel at its nearest level; alpha, if they have it, as it is.
+
+        Parameters
+        ----------
+        colors : ndarray
+            (n, 3) or (n, 4) uint8.
+
+        Returns
+        -------
+        ndarray
+            Of the same shape.
+        """
+        return np.concatenate([self.colors_at(self.places(colors)), colors[:, 3:]], axis=1)
+
+    def codes(self, colors: Colors) -> npt.NDArray[np.uint16]:
+        """(n,) uint16: red's bits, then green's, then blue's in the lowest ones, of the nearest levels.
+
+        Parameters
+        ----------
+        colors : ndarray
+            (n, 3) or (n, 4) uint8.
+        """
+        places = self.places(colors)
+        _, green, blue = self.bits
+        return (places[:, 0] << green + blue | places[:, 1] << blue | places[:, 2]).astype(np.uint16)
+
+
+DISPLAY_FORMATS = {
+    name: DisplayFormat(name, bits)
+    for name, bits in (
+        ("rgb332", (3, 3, 2)),
+        ("rgb333", (3, 3, 3)),
+        ("rgb444", (4, 4, 4)),
+        ("rgb555", (5, 5, 5)),
+        ("rgb565", (5, 6, 5)),
+    )
+}
+
+
+def checked_format(name: str | None, argument: str = "color_format") -> DisplayFormat | None:
+    """The format of a name; None for None.
+
+    Parameters
+    ----------
+    name : str or None
+    argument : str
+        What errors call it.
+
+    Raises
+    ------
+    InvalidArgument
+        If there is no such format.
+    """
+    return None if name is None else DISPLAY_FORMATS[params.choice(argument, name, DISPLAY_FORMATS)]

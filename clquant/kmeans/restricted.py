@@ -1,0 +1,247 @@
+"""Lloyd's algorithm for entries that a display of fewer bits per channel can show.
+
+Each step assigns every point to its nearest entry as the display has it, and moves each entry to the displayable colour
+nearest to the mean of its points. Where the entries no longer change, entries that are missed least are swapped for
+displayable colours that are missed most; these are estimated by cells, the points of one nearest displayable colour,
+and swaps stay only if they lower the inertia over all points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.color.display import DisplayFormat
+from clquant.color.spaces import Space
+from clquant.color.values import as_rgba
+from clquant.kmeans.lloyd import Lloyd
+
+Colors = npt.NDArray[np.uint8]
+Int = npt.NDArray[np.int64]
+
+# Distances of cells to entries that are looked at for swaps; with more, there are none.
+_MOST_DISTANCES = 1 << 25
+# Alpha values share a cell by so many of their highest bits.
+_ALPHA_BITS = 3
+# Means are known to this part of a point's unit.
+_PART = 256
+_NEIGHBOURS = np.stack(np.meshgrid(*[[0, -1, 1]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+
+
+def nearest_displayable(display: DisplayFormat, space: Space, means: Int, unit: int) -> Colors:
+    """The displayable colours nearest to places of a space.
+
+    From the colour whose channels are nearest to the place's own, always on to the nearest of the 26 neighbours among
+    the levels (ties: the first in the order 0, -1, 1 of red, green, blue), while that is nearer. Where a channel is an
+    axis, in ``"srgb"`` and ``"linear"`` without alpha, no other colour is nearer.
+
+    Parameters
+    ----------
+    display : DisplayFormat
+    space : Space
+    means : ndarray
+        (n, dims) int64, in 1 / `unit` of the space's coordinates; `unit` times an extent is below 2^30.
+    unit : int
+
+    Returns
+    -------
+    ndarray
+        (n, 3) uint8, or (n, 4) with alpha; alpha is not restricted, and a colour of alpha 0 is (0, 0, 0, 0).
+    """
+    if not len(means):
+        return np.zeros((0, 4 if space.alpha else 3), np.uint8)
+    first = space.colors((means + unit // 2) // unit)
+    alpha = first[:, 3:]
+    places = display.places(first)
+    most = np.array([(1 << bits) - 1 for bits in display.bits])
+    while True:
+        near = np.clip(places[:, None] + _NEIGHBOURS, 0, most)
+        colors = display.colors_at(near.reshape(-1, 3))
+        there = space.coordinates(np.concatenate([colors, np.repeat(alpha, len(_NEIGHBOURS), axis=0)], axis=1))
+        apart = there.astype(np.int64).reshape(len(means), len(_NEIGHBOURS), -1) * unit - means[:, None]
+        chosen = (apart * apart).sum(axis=2).argmin(axis=1)
+        if not chosen.any():
+            break
+        places = near[np.arange(len(places)), chosen]
+    found = np.concatenate([display.colors_at(places), alpha], axis=1)
+    return np.asarray(found if not alpha.size else np.where(alpha > 0, found, 0), np.uint8)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Points by their nearest displayable colour.
+
+    Attributes
+    ----------
+    colors : ndarray
+        (m, 4) uint8: distinct displayable colours.
+    places : ndarray
+        (m, dims) int64: the means of their points, in the points' units.
+    weights : ndarray
+        (m,) int64.
+    """
+
+    colors: Colors
+    places: Int
+    weights: Int
+
+
+def cells_of(display: DisplayFormat, space: Space, scale: int, colors: Colors, weights: Int) -> Cells:
+    """The cells of counted colours.
+
+    Parameters
+    ----------
+    display : DisplayFormat
+    space : Space
+    scale : int
+        Of the points.
+    colors : ndarray
+        (n, 4) uint8.
+    weights : ndarray
+        (n,) int64, adding up to at most 2^39.
+    """
+    keys = display.codes(colors).astype(np.int64) << _ALPHA_BITS | colors[:, 3] >> 8 - _ALPHA_BITS
+    _, cell = np.unique(keys, return_inverse=True)
+    count = int(cell.max()) + 1
+    # Sums are below 2^39 2^12 = 2^51, so that fp64 holds them.
+    total = np.bincount(cell, weights, count).astype(np.int64)
+    points = space.coordinates(colors).astype(np.int64) * scale
+    sums = [np.bincount(cell, weights * axis, count).astype(np.int64) for axis in points.T]
+    means = np.stack(sums, axis=1) * _PART // total[:, None]
+    shown = nearest_displayable(display, space, means, scale * _PART)
+    if not space.alpha:
+        shown = np.concatenate([shown, np.full((count, 1), 255, np.uint8)], axis=1)
+    return Cells(shown, means // _PART, total)
+
+
+class RestrictedLloyd:
+    """Steps of entries that a display can show.
+
+    Parameters
+    ----------
+    lloyd : Lloyd
+        Where the centers begin; they are changed.
+    pinned : ndarray
+        (f, 4) uint8: the first entries, which stay.
+    display : DisplayFormat
+    cells : Cells
+        Of all points.
+    """
+
+    def __init__(self, lloyd: Lloyd, pinned: Colors, display: DisplayFormat, cells: Cells) -> None:
+        self._lloyd = lloyd
+        self._points = lloyd.points
+        self._pinned = pinned
+        self._display = display
+        self._cells = cells
+        self.steps = 0
+
+    def run(self, max_iter: int) -> Colors:
+        """Steps and swaps, at most `max_iter` steps in all, from 1 up.
+
+        Parameters
+        ----------
+        max_iter : int
+
+        Returns
+        -------
+        ndarray
+            (n, 3) or (n, 4) uint8, the pinned ones first. Fewer than the centers if some have no points in the end.
+        """
+        space, unit = self._points.space, self._points.scale
+        colors = nearest_displayable(self._display, space, self._lloyd.get_centers(), unit)
+        pinned = len(self._pinned)
+        colors[:pinned] = self._pinned[:, : colors.shape[1]]
+        best, inertia = self._settled(colors, max_iter)
+        swaps = len(best) - pinned
+        few = len(best) * len(self._cells.colors) <= _MOST_DISTANCES
+        while few and swaps and self.steps < max_iter:
+            tried, swaps = self._swapped(best, swaps)
+            if swaps:
+                colors, found = self._settled(tried, max_iter)
+                if found < inertia:
+                    best, inertia = colors, found
+                else:
+                    swaps //= 2
+        return best[self._used(best)]
+
+    def _settled(self, colors: Colors, max_iter: int) -> tuple[Colors, int]:
+        """Entries of the lowest inertia of the steps until nothing moves, and that inertia."""
+        totals = self._totals(colors)
+        inertia = self._inertia(totals)
+        while self.steps < max_iter:
+            moved = self._moved(totals, colors)
+            if np.array_equal(moved, colors):
+                break
+            after = self._totals(moved)
+            if self._inertia(after) >= inertia:
+                break
+            colors, totals, inertia = moved, after, self._inertia(after)
+        return colors, inertia
+
+    def _totals(self, colors: Colors) -> npt.NDArray[np.uint64]:
+        """The statistics of entries, as `Lloyd.totals`: a step."""
+        lloyd, points = self._lloyd, self._points
+        lloyd.set_centers(points.space.coordinates(colors).astype(np.int64) * points.scale)
+        lloyd.restart()
+        lloyd.step(by_axis=True, still=True)
+        self.steps += 1
+        return lloyd.get_totals()
+
+    def _inertia(self, totals: npt.NDArray[np.uint64]) -> int:
+        return int(totals[1 + self._points.space.dims :].sum())
+
+    def _moved(self, totals: npt.NDArray[np.uint64], colors: Colors) -> Colors:
+        """The entries at the means of their points; those without points stay."""
+        dims = self._points.space.dims
+        weights = totals[0].astype(np.int64)
+        moves = np.flatnonzero(weights[len(self._pinned) :]) + len(self._pinned)
+        # Sums are below 2^39 2^12, and _PART times as much below 2^63.
+        means = totals[1 : 1 + dims, moves].T.astype(np.int64) * _PART // weights[moves][:, None]
+        found: Colors = colors.copy()
+        found[moves] = nearest_displayable(self._display, self._points.space, means, self._points.scale * _PART)
+        return found
+
+    def _distances(self, colors: Colors) -> tuple[Int, Int, Int]:
+        """Of each cell: the nearest entry (ties: the lowest), its squared distance, and that of the next one."""
+        points = self._points.space.coordinates(colors).astype(np.float64) * self._points.scale
+        places = self._cells.places.astype(np.float64)
+        # Whole numbers below 2^26: exact.
+        squared = (places**2).sum(axis=1)[:, None] - 2 * (places @ points.T) + (points**2).sum(axis=1)
+        rows = np.arange(len(squared))
+        nearest = squared.argmin(axis=1)
+        first = squared[rows, nearest].astype(np.int64)
+        squared[rows, nearest] = np.inf
+        second = squared.min(axis=1)
+        return nearest, first, np.where(np.isfinite(second), second, 1 << 24).astype(np.int64)
+
+    def _swapped(self, colors: Colors, most: int) -> tuple[Colors, int]:
+        """The entries after up to `most` swaps that promise to gain, and how many these were."""
+        cells, pinned = self._cells, len(self._pinned)
+        nearest, first, second = self._distances(colors)
+        losses = np.zeros(len(colors), np.int64)
+        # Weights add up to 2^39 at most and squared distances are below 2^24: sums are below 2^63.
+        np.add.at(losses, nearest, cells.weights * (second - first))
+        there = self._points.space.coordinates(cells.colors).astype(np.int64) * self._points.scale
+        gains = cells.weights * (first - ((cells.places - there) ** 2).sum(axis=1))
+        known = _packed(colors)
+        gains[np.isin(_packed(cells.colors), known)] = 0
+        wanted = np.argsort(-gains, kind="stable")[:most]
+        given = np.argsort(losses[pinned:], kind="stable")[: len(wanted)] + pinned
+        pays = gains[wanted] > losses[given]
+        count = int(np.argmin(pays)) if not pays.all() else len(pays)
+        found = colors.copy()
+        found[given[:count]] = cells.colors[wanted[:count], : colors.shape[1]]
+        return found, count
+
+    def _used(self, colors: Colors) -> npt.NDArray[np.bool_]:
+        """(n,) bool: the entries that are pinned or have points."""
+        used = np.asarray(self._totals(colors)[0] > 0)
+        used[: len(self._pinned)] = True
+        return used
+
+
+def _packed(colors: Colors) -> npt.NDArray[np.uint32]:
+    return np.ascontiguousarray(as_rgba(colors)).view(np.uint32)[:, 0]
