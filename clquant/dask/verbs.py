@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from clquant.color.palette import Palette
 from clquant.dask.chunks import checked, mapped, on_grid, tiling_of
+from clquant.dask.codebooks import fit as fit_codec
 from clquant.dask.learning import histogram
 from clquant.palette import engine
 
-__all__ = ["encode", "histogram", "predict", "transform"]
+__all__ = ["encode", "fit_codec", "histogram", "predict", "transform"]
 
 
 def predict(image: Any, palette: Palette, *, dither: Any, **options: Any) -> Any:

@@ -18,6 +18,51 @@ _SQUARE = 255 * 255
 _SAMPLING = 3  # purpose of random numbers
 
 
+def check_bound(shape: BlockShape, count: int, weights: npt.NDArray[np.uint16] | None) -> None:
+    """Errors, and the sums of squares they are made from, are unsigned 64-bit numbers on the device.
+
+    Parameters
+    ----------
+    shape : BlockShape
+    count : int
+    weights : ndarray of uint16 or None
+
+    Raises
+    ------
+    InvalidArgument
+        If there are so many blocks that these do not fit.
+    """
+    largest = 1 if weights is None else MAX_WEIGHT
+    most = (1 << 63) // (_SQUARE * shape.components * largest)
+    if count > most:
+        raise InvalidArgument(f"images have {count} blocks; allowed: at most {most} of this shape")
+
+
+def sample_places(
+    count: int, weights: npt.NDArray[np.uint16] | None, size: int, stage: int, seed: int
+) -> npt.NDArray[np.int64] | None:
+    """The increasing numbers of the blocks of a sample; None if no more blocks than `size` have weight.
+
+    Parameters
+    ----------
+    count : int
+        Of all blocks.
+    weights : ndarray of uint16, shape (count,), or None
+    size, stage, seed
+        As `BlockSet.sample` takes them.
+    """
+    able = None if weights is None else np.flatnonzero(weights)
+    number = count if able is None else len(able)
+    if number <= size:
+        return None
+    ends = np.arange(size + 1, dtype=np.int64) * number // size
+    counters = np.zeros((-(-size // 4), 4), np.uint32)
+    counters[:, 0], counters[:, 2], counters[:, 3] = np.arange(len(counters)), stage, _SAMPLING
+    words = philox4x32(counters, seed_key(seed)).ravel()[:size]
+    places = ends[:-1] + words.astype(np.int64) % np.diff(ends)
+    return places if able is None else able[places]
+
+
 def _program(session: Session, shape: BlockShape, width: int) -> Program:
     return session.program("vq/blockset.cl", **shape.constants(width))
 
@@ -98,7 +143,7 @@ class BlockSet:
         self.shape = shape
         self.count = count
         self.weights = weights
-        self._check_bound()
+        check_bound(shape, count, weights)
         self._most = max(1, min(MAX_PIECE, session.limits.max_alloc // max(shape.components, 2)))
         self.pieces: list[Piece] = []
         for first in range(0, count, self._most):
@@ -135,6 +180,32 @@ class BlockSet:
             blocks._add(picture)
         return blocks
 
+    @classmethod
+    def of_rows(
+        cls,
+        session: Session,
+        scope: Scope,
+        shape: BlockShape,
+        rows: npt.NDArray[np.uint8],
+        weights: npt.NDArray[np.uint16] | None,
+    ) -> BlockSet:
+        """Blocks of the host.
+
+        Parameters
+        ----------
+        session, scope, shape, weights
+            As the constructor takes them.
+        rows : ndarray of uint8, shape (count, K)
+            C-contiguous.
+        """
+        blocks = cls(session, scope, shape, len(rows), weights)
+        first = 0
+        for piece in blocks.pieces:
+            session.write(piece.blocks, rows[first : first + piece.capacity])
+            piece.count = piece.capacity
+            first += piece.count
+        return blocks
+
     @property
     def total_weight(self) -> int:
         """The sum of the weights; the number of blocks if they have none."""
@@ -155,13 +226,6 @@ class BlockSet:
         components = self.shape.components
         rows = [self._session.download(piece.blocks, (piece.count, components), np.uint8) for piece in self.pieces]
         return np.concatenate([*rows, np.repeat(rows[0][:1], number - self.count, axis=0)])
-
-    def _check_bound(self) -> None:
-        """Errors, and the sums of squares they are made from, are unsigned 64-bit numbers on the device."""
-        largest = 1 if self.weights is None else MAX_WEIGHT
-        most = (1 << 63) // (_SQUARE * self.shape.components * largest)
-        if self.count > most:
-            raise InvalidArgument(f"images have {self.count} blocks; allowed: at most {most} of this shape")
 
     def _add(self, picture: Picture) -> None:
         """Append a picture's blocks, in bands of block rows."""
@@ -202,17 +266,9 @@ class BlockSet:
         BlockSet
             This one, if no more blocks than `size` have weight.
         """
-        able = None if self.weights is None else np.flatnonzero(self.weights)
-        number = self.count if able is None else len(able)
-        if number <= size:
+        places = sample_places(self.count, self.weights, size, stage, seed)
+        if places is None:
             return self
-        ends = np.arange(size + 1, dtype=np.int64) * number // size
-        counters = np.zeros((-(-size // 4), 4), np.uint32)
-        counters[:, 0], counters[:, 2], counters[:, 3] = np.arange(len(counters)), stage, _SAMPLING
-        words = philox4x32(counters, seed_key(seed)).ravel()[:size]
-        places = ends[:-1] + words.astype(np.int64) % np.diff(ends)
-        if able is not None:
-            places = able[places]
         weights = None if self.weights is None else self.weights[places]
         sampled = BlockSet(self._session, scope, self.shape, size, weights)
         self._gather(sampled, places)

@@ -117,7 +117,7 @@ class VQCodec(Estimator):
         Parameters
         ----------
         images : image, or list, tuple or iterator of images
-            Of any sizes, all of the same number of channels.
+            Of any sizes, all of the same number of channels. Of Dask arrays the workers of a cluster find the sums.
         sample_weight : sequence, optional
             One entry per picture: a non-negative number, or an array (block rows, block columns) of them. Weights are
             rounded to 1/4095 of the largest.
@@ -153,7 +153,12 @@ class VQCodec(Estimator):
             refine=params.integer("refine", self.refine, 0),
             seed=params.seed(self.random_state),
         )
-        pictures = read_many(several(images))
+        given, reporter = several(images), Progress(params.callback("progress", progress))
+        listed = given if isinstance(given, list | tuple) else [given]
+        for collection in filter(None, map(verbs_of, listed)):
+            trained, shape = collection.fit_codec(self, listed, sample_weight, plan, reporter)
+            return self._keep(trained, shape)
+        pictures = read_many(given)
         channels = {p.channels for p in pictures}
         if len(channels) > 1:
             raise InvalidArgument(f"images have {sorted(channels)} channels; allowed: the same number in all")
@@ -161,9 +166,10 @@ class VQCodec(Estimator):
         tables = [shape.table_shape(p.height, p.width) for p in pictures]
         weights = training.check_weights(sample_weight, tables)
         session = open_session(self.queue, device_arrays(pictures))
-        reporter = Progress(params.callback("progress", progress))
-        trained = training.train(session, pictures, weights, shape, plan, reporter)
-        self.codebook_ = trained.codebook.reshape(size, *shape.codeword_shape())
+        return self._keep(training.train(session, pictures, weights, shape, plan, reporter), shape)
+
+    def _keep(self, trained: training.Trained, shape: BlockShape) -> VQCodec:
+        self.codebook_ = trained.codebook.reshape(len(trained.codebook), *shape.codeword_shape())
         self.mse_, self.n_iter_ = trained.mse, trained.n_iter
         return self
 

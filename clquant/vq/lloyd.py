@@ -27,6 +27,8 @@ _STATE, _DEAD = 3, 2  # ulong of `state` in cl/vq/lloyd.cl, of which the error i
 _LEVEL_DIGITS = 2  # bytes of the keys by which dead codewords find blocks
 _SQUARES, _BLOCKS_PER_SQUARE = 16384, 64  # partial sums per piece at most; blocks of one at least
 _STATE_GROUP = 256
+PLACE_BITS = 22  # of a block's number within its piece, beside its level, in cl/vq/lloyd.cl
+PLACE_MASK = (1 << PLACE_BITS) - 1
 # Places of arguments in cl/vq/lloyd.cl that change from step to step.
 _FOLD_SIZE, _STATE_SIZE, _GIVERS_SIZE, _UPDATE_SIZE, _REPAIR_SIZE = 1, 2, 1, 2, 3
 _UPDATE_MERGING, _UPDATE_TURN, _REPAIR_TURN = 5, 12, 10
@@ -123,7 +125,8 @@ class Lloyd:
         self._session = session
         self._blocks = blocks
         self._words = words
-        self._mass = blocks.total_weight * blocks.shape.components
+        self._total_weight = self._weight()
+        self._mass = self._total_weight * blocks.shape.components
         self._parts = self._tables()
         self._program = self._built()
         self._squares = self._sum_of_squares(scope)
@@ -148,6 +151,10 @@ class Lloyd:
         self._repairs = [self._prepare_repair(scope, number) for number in range(pieces)]
         self._size = 0
 
+    def _weight(self) -> int:
+        """The weight of all blocks."""
+        return self._blocks.total_weight
+
     def _tables(self) -> int:
         """How many tables of sums there are: on CPUs one per compute unit, where blocks and memory are enough."""
         session, blocks, capacity = self._session, self._blocks, self._words.capacity
@@ -165,10 +172,7 @@ class Lloyd:
             Q=shape.columns,
             C=shape.channels,
             ALIGNED=0,
-            PARTS=self._parts,
             WEIGHTED=int(blocks.weights is not None),
-            PIECES=len(blocks.pieces),
-            CAPACITY=self._words.capacity,
         )
 
     def _prepare(self, name: str, scope: Scope, items: int, *arguments: object) -> PreparedLaunch:
@@ -262,12 +266,21 @@ class Lloyd:
     def queue_statistics(self) -> None:
         """Queue the assignment of all blocks, and what follows from it: `totals` and the error."""
         self._resize()
+        self._queue_sums()
+        self._summary.queue()
+
+    def _queue_sums(self) -> None:
+        """Queue what fills `totals` and the codewords' errors, and empties the worst blocks."""
         for search in self._searches:
             self._words.search.queue_search(search)
         for accumulation, fold in zip(self._accumulations, self._folds, strict=True):
             accumulation.queue()
             fold.queue()
-        self._summary.queue()
+
+    def _queue_worst(self) -> None:
+        """Queue what finds the worst block of each codeword, if any codeword is dead."""
+        for worst in self._worsts:
+            worst.queue()
 
     def queue_step(self, *, repairs: bool = True, turn: int = 0) -> None:
         """Queue a plain step: codewords move to the rounded means of their blocks.
@@ -295,7 +308,7 @@ class Lloyd:
         """
         self.queue_statistics()
         if removed:
-            self._merging.queue(self._words.size, removed, self._blocks.total_weight)
+            self._merging.queue(self._words.size, removed, self._total_weight)
         self._queue_moves(motion, repairs, removed, 0)
 
     def _queue_moves(self, motion: Motion, repairs: bool, removed: int, turn: int) -> None:
@@ -305,8 +318,7 @@ class Lloyd:
         self._update.set(_UPDATE_TURN, np.uint32(turn))
         self._update.queue()
         if repairs:
-            for worst in self._worsts:
-                worst.queue()
+            self._queue_worst()
             self._giver_keys.queue()
             self._givers.queue(words.size)
             for repair in self._repairs:
@@ -339,6 +351,27 @@ class Lloyd:
             done += share
             share = min(2 * share, _TURNS)
         return most
+
+    def read_totals(self) -> npt.NDArray[np.uint64]:
+        """Sums of the blocks of each codeword, (size, K + 1), the last column their weights; waits for them."""
+        return self._session.download(self.totals, (self._words.size, self._blocks.shape.components + 1), np.uint64)
+
+    def read_squares(self) -> int:
+        """The weighted sum of the blocks' squared lengths; waits for it."""
+        return int(self._session.download(self._squares, 1, np.uint64)[0])
+
+    def read_worst(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        """Of each codeword, the level of its worst block (0: none has an error), and that block's number; waits for it.
+
+        They are those of the codebook of the last `queue_statistics`, and only there if any codeword is dead.
+        """
+        self._queue_worst()
+        shape = len(self._blocks.pieces), self._words.capacity
+        found = self._session.download(self._worst, shape, np.uint32)[:, : self._words.size]
+        piece = (found >> PLACE_BITS).argmax(0)
+        packed = found[piece, np.arange(found.shape[1])]
+        first = np.concatenate([[0], np.cumsum([piece.count for piece in self._blocks.pieces])])
+        return packed >> PLACE_BITS, first[piece] + (PLACE_MASK - (packed & PLACE_MASK)).astype(np.int64)
 
     def error(self) -> int:
         """The weighted sum of squared distances to the nearest codewords, exactly; waits for it."""

@@ -7,7 +7,7 @@ Linde, Buzo and Gray 1980 (Lloyd steps); Zeger, Vaisey and Gersho 1992 (noise on
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,24 +127,53 @@ def train(
     StoppedError
         If the progress callback returned False.
     """
-    stages = 2 + plan.refine
     with session.scope() as scope:
         blocks = BlockSet.of_pictures(session, scope, pictures, weights, shape)
-        progress.report(0, stages)
-        if blocks.count <= plan.size:
-            progress.report(stages, stages)
-            return Trained(_in_order(blocks.read(plan.size)), 0.0, 0)
-        training = _Training(session, scope, blocks, plan)
-        training.start()
-        training.report(progress, 1)
-        for turn in range(plan.refine):
-            training.round(turn)
-            training.report(progress, 2 + turn)
-        training.finish()
-        codebook = _in_order(training.words.read())
-        error = training.whole.error()
+        return train_on(session, scope, blocks, plan, progress, Lloyd)
+
+
+def train_on(
+    session: Session, scope: Scope, blocks: Any, plan: Plan, progress: Progress, steps: Callable[..., Lloyd]
+) -> Trained:
+    """Train a codebook on blocks that are there already.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Holds what the training needs.
+    blocks : BlockSet
+        Or what has its ``count``, ``shape``, ``total_weight``, ``read`` and ``sample``.
+    plan : Plan
+    progress : Progress
+    steps : callable
+        As `Lloyd` is constructed, for `blocks` and for samples of them.
+
+    Returns
+    -------
+    Trained
+
+    Raises
+    ------
+    StoppedError
+        If the progress callback returned False.
+    """
+    stages = 2 + plan.refine
+    progress.report(0, stages)
+    if blocks.count <= plan.size:
         progress.report(stages, stages)
-        return Trained(codebook, error / (blocks.total_weight * shape.components), training.steps)
+        return Trained(_in_order(blocks.read(plan.size)), 0.0, 0)
+    training = _Training(session, scope, blocks, plan, steps)
+    training.start()
+    training.report(progress, 1)
+    for turn in range(plan.refine):
+        training.round(turn)
+        training.report(progress, 2 + turn)
+    training.finish()
+    codebook = _in_order(training.words.read())
+    error = training.whole.error()
+    progress.report(stages, stages)
+    return Trained(codebook, error / (blocks.total_weight * blocks.shape.components), training.steps)
 
 
 def _in_order(codebook: Codebook) -> Codebook:
@@ -155,8 +184,9 @@ def _in_order(codebook: Codebook) -> Codebook:
 class _Training:
     """The stages of one training."""
 
-    def __init__(self, session: Session, scope: Scope, blocks: BlockSet, plan: Plan) -> None:
+    def __init__(self, session: Session, scope: Scope, blocks: Any, plan: Plan, steps: Callable[..., Lloyd]) -> None:
         self._session = session
+        self._steps = steps
         self._scope = scope
         self._plan = plan
         self._key = seed_key(plan.seed)
@@ -182,7 +212,7 @@ class _Training:
         return self._second if self._sets[2] is self._sets[1] else self._on(2)
 
     def _on(self, number: int) -> Lloyd:
-        return Lloyd(self._session, self._scope, self._sets[number], self.words, self._key)
+        return self._steps(self._session, self._scope, self._sets[number], self.words, self._key)
 
     def report(self, progress: Progress, done: int) -> None:
         """Tell how many stages are over, if anybody wants to know; what is queued is waited for."""

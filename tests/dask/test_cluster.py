@@ -14,8 +14,9 @@ from distributed import Client, get_worker
 
 import clquant
 from clquant import runtime
-from clquant.dask import LocalOpenCLCluster, preload
+from clquant.dask import LocalOpenCLCluster, actors, codebooks, preload
 from clquant.palette.engine import predict
+from clquant.vq import training
 
 
 def _device() -> tuple[int, str]:
@@ -44,6 +45,33 @@ def test_workers_have_devices_and_may_die(tmp_path: pathlib.Path) -> None:
         assert clquant.KMeansPalette(8).fit(given).palette_ == palette
         assert (tmp_path / "died").exists()
         assert np.array_equal(predict(given, palette).compute(), predict(picture, palette))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_workers_may_die_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("FIRST_SAMPLE", 2), ("SECOND_SAMPLE", 3), ("LEAST_FIRST", 8), ("LEAST_SECOND", 16)):
+        monkeypatch.setattr(training, name, value)
+    monkeypatch.setattr(codebooks, "FEW_BLOCKS", 0)
+    picture = np.random.default_rng(1).integers(0, 256, (90, 120), dtype=np.uint8)
+    one = clquant.VQCodec(20, refine=8, max_iter=9).fit(picture)
+    killed = []
+    with LocalOpenCLCluster([0, 0], silence_logs=50) as cluster, Client(cluster) as client:
+        client.wait_for_workers(2, timeout=120)
+
+        def kills(done: int, _total: int) -> bool:
+            there = list(client.run(os.getpid, on_error="ignore").values())
+            if done in (1, 9) and there:
+                killed.append(there[done % len(there)])
+                os.kill(killed[-1], signal.SIGKILL)
+            return True
+
+        given = da.from_array(picture, (40, 60))
+        for step, parts in ((None, 16), (None, 0), (kills, 16)):
+            monkeypatch.setattr(actors, "MOST_ACTORS", parts)
+            other = clquant.VQCodec(20, refine=8, max_iter=9).fit(given, progress=step)
+            assert np.array_equal(one.codebook_, other.codebook_)
+            assert (one.mse_, one.n_iter_) == (other.mse_, other.n_iter_)
+    assert killed
 
 
 def test_wrong_devices_are_named() -> None:

@@ -1,0 +1,115 @@
+"""VQ training on Dask arrays and files: the bits of one process, whatever the chunks and parts."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import dask
+import dask.array as da
+import hypothesis.strategies as st
+import numpy as np
+import PIL.Image
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import clquant
+from clquant.dask import codebooks
+from clquant.vq import training
+from clquant.vq.parted import Part, Tile
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Samples and parts so small that the steps over all blocks matter."""
+    for name, value in (("FIRST_SAMPLE", 2), ("SECOND_SAMPLE", 3), ("LEAST_FIRST", 8), ("LEAST_SECOND", 16)):
+        monkeypatch.setattr(training, name, value)
+    monkeypatch.setattr(codebooks, "FEW_BLOCKS", 0)
+    monkeypatch.setattr(codebooks, "workers", lambda: 3)
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def _learned(codec: clquant.VQCodec) -> tuple[bytes, float, int]:
+    return codec.codebook_.tobytes(), codec.mse_, codec.n_iter_
+
+
+@given(
+    height=st.integers(1, 40),
+    width=st.integers(1, 40),
+    chunk=st.tuples(st.integers(1, 17), st.integers(1, 17)),
+    block=st.sampled_from([(4, 4), (3, 2)]),
+    size=st.integers(2, 40),
+    init=st.sampled_from(["k-means++", "splitting"]),
+    refine=st.integers(0, 3),
+    kinds=st.integers(2, 200),
+    weighted=st.booleans(),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_codebooks_are_those_of_one_process(
+    height: int, width: int, chunk: Any, block: Any, size: int, init: str, refine: int, kinds: int, weighted: bool,
+    seed: int,
+) -> None:  # fmt: skip
+    rng = np.random.default_rng(seed)
+    values = (rng.integers(0, kinds, (height, width)) * 255 // kinds).astype(np.uint8)
+    weights = [rng.integers(0, 3, (-(-height // block[0]), -(-width // block[1]))) + 1] if weighted else None
+    made = [
+        clquant.VQCodec(size, block, init=init, refine=refine, max_iter=6).fit([image], weights)
+        for image in (values, da.from_array(values, chunk))
+    ]
+    assert _learned(made[0]) == _learned(made[1])
+
+
+def test_dead_codewords_find_the_worst_blocks_of_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(codebooks._Parts, "_worst", _counted(codebooks._Parts._worst, asked))
+    few = np.repeat(np.repeat(np.random.default_rng(0).integers(0, 4, (24, 20)) * 60, 4, 0), 4, 1).astype(np.uint8)
+    few[:40] = np.random.default_rng(1).integers(0, 256, (40, 80))
+    for init in ("k-means++", "splitting"):
+        one, other = (clquant.VQCodec(90, init=init, refine=2).fit(x) for x in (few, da.from_array(few, (17, 33))))
+        assert _learned(one) == _learned(other)
+    assert asked
+
+
+def _counted(method: Any, calls: list[int]) -> Any:
+    def counted(*args: Any) -> Any:
+        calls.append(1)
+        return method(*args)
+
+    return counted
+
+
+def test_several_arrays_and_files_are_one_collection(tmp_path: Any) -> None:
+    rng = np.random.default_rng(5)
+    first, second, third = (
+        rng.integers(0, 9, (h, w, 3), np.uint8) * np.uint8(25) for h, w in ((31, 18), (9, 7), (22, 40))
+    )
+    PIL.Image.fromarray(second).save(tmp_path / "second.png")
+    weights = [1, rng.random((3, 2)), 0.5]
+    one = clquant.VQCodec(30, refine=2).fit([first, second, third], weights)
+    given = [da.from_array(first, (7, 9, 1)), str(tmp_path / "second.png"), da.from_array(third, (22, 11, 3))]
+    assert _learned(clquant.VQCodec(30, refine=2).fit(given, weights)) == _learned(one)
+    with pytest.raises(clquant.FileError, match=r"images\[1\].*missing.png"):
+        clquant.VQCodec(8).fit([given[0], str(tmp_path / "missing.png")])
+    with pytest.raises(clquant.InvalidArgument, match=r"images have \[1, 3\] channels"):
+        clquant.VQCodec(8).fit([given[0], da.from_array(first[..., 0], (9, 9))])
+    wrong = da.from_array(first.astype(np.int64) * 9, (16, 18, 3))
+    with pytest.raises(clquant.InvalidArgument, match=r"chunk at row (0|16), column (0|16) is array"):
+        clquant.VQCodec(8).fit(wrong)
+
+
+def test_a_part_may_move_and_its_device_memory_is_made_anew() -> None:
+    values = np.random.default_rng(6).integers(0, 256, (10, 13, 1), dtype=np.uint8)
+    part = Part([values, values[:3]], None, (4, 4))
+    codebook = part.rows(np.array([0, 5, 12]))
+    before = part.statistics(codebook, 4)
+    assert before[:, -1].sum() == 16
+    moved = pickle.loads(pickle.dumps(part))
+    assert np.array_equal(moved.statistics(codebook, 9), before)
+    assert moved.squares(9) == part.squares(4)
+    dead = np.concatenate([codebook, codebook[:1]])  # the last one loses all ties
+    one, other = (each.worst(dead, 4, [Tile(0, 4), Tile(12, 4)]) for each in (part, moved))
+    assert np.array_equal(one.rows, other.rows)
+    assert np.array_equal(one.numbers, other.numbers)
+    assert len(pickle.dumps(part)) < 2000
