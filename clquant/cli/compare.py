@@ -21,7 +21,7 @@ from clquant.cli.inputs import Source
 from clquant.cli.loading import Loaded, load
 from clquant.cli.outputs import STDOUT, Outputs, named, not_there, picture_bytes
 from clquant.cli.table import Table
-from clquant.color.indexed import format_of
+from clquant.color.formats.names import format_of
 from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.runtime import CommandQueue, InvalidArgument
 

@@ -16,10 +16,11 @@ from clquant.cli import batch, common, inputs
 from clquant.cli.colors import given_palette
 from clquant.cli.inputs import Source
 from clquant.cli.loading import Loaded, load
-from clquant.cli.outputs import Outputs, lossless_kind, named, not_there, picture_bytes, shown
+from clquant.cli.outputs import Outputs, lossless_kind, named, not_there, picture_bytes, shown, source_name
 from clquant.color import spaces
 from clquant.color.formats import png
 from clquant.color.formats.gif import MAX_COLORS
+from clquant.color.formats.names import SMALL_DISPLAYS
 from clquant.color.formats.parallel import looked_up
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
@@ -43,7 +44,7 @@ Without --gray and --palette each colour channel is halftoned by itself.
 The same picture, options and seed give the same bits on every device."""
 
 # Formats in which pictures of levels are indexed.
-INDEXED = frozenset({"PNG", "GIF", "PBM", "SIXEL"})
+INDEXED = frozenset({"PNG", "GIF", "PBM", "SIXEL"}) | SMALL_DISPLAYS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -161,7 +162,7 @@ def _one(
             made = halftoner.transform(loaded.pixels, output="levels", progress=progress, **how)
             values = make_tones(args.levels, args.linear).output
 
-    kept = loaded.options(kind) | common.compression(args, kind)
+    kept = loaded.options(kind) | common.compression(args, kind) | source_name(kind, target, source)
 
     def finish() -> batch.Report:
         if values is None:

@@ -16,7 +16,8 @@ import PIL.Image
 from clquant.cli import common, streams
 from clquant.cli.inputs import Inputs, Naming, Source
 from clquant.color.formats import png
-from clquant.color.indexed import LOSSLESS, format_of, own_options
+from clquant.color.formats.embedded import identifier
+from clquant.color.formats.names import LOSSLESS, SMALL_DISPLAYS, SOURCES, format_of, own_options
 from clquant.images import files
 from clquant.runtime import ClquantError, FileError, InvalidArgument
 
@@ -226,6 +227,22 @@ def kind_of(target: str) -> str:
     return "PNG" if target == STDOUT else format_of(target)
 
 
+def source_name(kind: str | None, target: str | None, source: Source) -> dict[str, str]:
+    """What arrays in a C source are called, as an option of `IndexedImage.to_bytes`: after its file, or its input.
+
+    Parameters
+    ----------
+    kind : str or None
+        The output's format.
+    target : str or None
+        Where it goes.
+    source : Source
+    """
+    if kind not in SOURCES:
+        return {}
+    return {"name": identifier(source.stem if target in (None, STDOUT) else pathlib.PurePath(str(target)).stem)}
+
+
 def lossless_kind(target: str, spoils: str) -> str:
     """As `kind_of`, of formats without loss.
 
@@ -291,6 +308,8 @@ def picture_bytes(image: PIL.Image.Image, kind: str, target: str, **options: Any
     """
     if kind == "PBM" and image.mode != "1":
         raise InvalidArgument(f"output {shown(target)!r}: a bitmap is black and white alone; try .pgm, .ppm or .png")
+    if kind in SMALL_DISPLAYS:
+        raise InvalidArgument(f"output {shown(target)!r}: it holds a palette of at most 256 colours; try .png")
     if kind == "PNG" and image.mode in ("L", "RGB", "RGBA") and not options:
         return png.picture(np.asarray(image))
     options = {**LOSSLESS.get(kind, {}), **options}

@@ -12,9 +12,11 @@ from clquant.cli import batch, common, inputs, palette_films, palette_options, p
 from clquant.cli.colors import given_palette
 from clquant.cli.inputs import Inputs, Source
 from clquant.cli.loading import Loaded, load
-from clquant.cli.outputs import LOSSY, STDOUT, Outputs, kind_of, named, not_there, shown
+from clquant.cli.outputs import LOSSY, STDOUT, Outputs, kind_of, named, not_there, shown, source_name
 from clquant.cli.palette_work import Options
+from clquant.color.display import DISPLAY_FORMATS
 from clquant.color.formats import registry
+from clquant.color.formats.names import SMALL_DISPLAYS
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.images import decode, files
@@ -43,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
             raise InvalidArgument("--save-palette with several inputs needs --shared: each would have its own palette")
         places.one(args.save_palette, "--save-palette")
     targets = _targets(args, sources, places, name)
-    used = given_palette("--use", args.use) if args.use is not None else None
+    used = _used(args)
     if args.animate is None:
         pairs = not_there(args, sources, targets)
         if not pairs:
@@ -59,6 +61,16 @@ def run(args: argparse.Namespace) -> int:
     return batch.run(args, todo, read, partial(_one, options, places, targets, shared))
 
 
+def _used(args: argparse.Namespace) -> Palette | None:
+    """The palette of ``--use``, as the display of ``--color-format`` has it."""
+    if args.use is None:
+        return None
+    palette = given_palette("--use", args.use)
+    if args.color_format is None:
+        return palette
+    return Palette(DISPLAY_FORMATS[args.color_format].nearest(palette.colors))
+
+
 def _only_told(args: argparse.Namespace) -> bool:
     """Whether results are for the eye, so that no file is written unless one is named."""
     return bool(args.show or args.stats)
@@ -72,7 +84,8 @@ def _targets(args: argparse.Namespace, sources: Inputs, places: Outputs, name: i
         return [None] * len(sources)
     targets = places.each(args.output, name)
     for target in targets:
-        kind_of(target)
+        if kind_of(target) not in SMALL_DISPLAYS and args.lvgl is not None:
+            raise InvalidArgument(f"--lvgl goes with .c, .h and .bin, not {target!r}")
     return [*targets]
 
 
@@ -130,7 +143,7 @@ def _one(
     begin = time.perf_counter()
     label, picture = source.relative.name, loaded.pixels
     kind = None if target is None else kind_of(target)
-    kept = {} if kind is None else loaded.options(kind)
+    kept = {} if kind is None else loaded.options(kind) | source_name(kind, target, source)
     as_shown = kind == "SIXEL" or (kind is None and args.show)
     data = b""
     with inputs.named(source):

@@ -13,6 +13,7 @@ from clquant.cli.outputs import STDOUT
 from clquant.color import order, spaces
 from clquant.color.display import DISPLAY_FORMATS
 from clquant.color.formats.deflate import EFFORTS
+from clquant.color.formats.embedded import LVGL_VERSIONS
 from clquant.dithering.error_filters import FILTERS
 from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.palette.animation import DELAYS_MS
@@ -21,7 +22,7 @@ from clquant.runtime import CommandQueue, InvalidArgument
 ALPHA_CHOICES = ("palette", "binary", "dithered")
 MOST_COLORS = 256  # without -k
 # Of the options that choose how a palette is learned, those that are None where they are not given.
-LEARNING = ("colors", "psnr", "mse", "weights", "fixed", "color_format", "sample_factor", "seed")
+LEARNING = ("colors", "psnr", "mse", "weights", "fixed", "sample_factor", "seed")
 METHODS = {"kmeans": "KMeansPalette", "neuquant": "NeuQuantCL", "spatial": "SpatialPalette"}  # classes of `clquant`
 ORDERED = {"blue-noise": ("blue-noise", 8), "bayer": ("bayer", 8)} | {f"bayer{n}": ("bayer", n) for n in (2, 4, 8, 16)}
 
@@ -35,6 +36,7 @@ EPILOG = """examples:
   clquant palette photo.jpg -k 32 --save-palette photo.ase
   clquant palette photos/ -k 256 -o out/                  every picture of a folder
   clquant palette frames/*.png -k 128 --shared --animate 40 -o film.gif
+  clquant palette icon.png -k 16 --lvgl 9 -o icon.c       for a program on a small display
   clquant palette photo.jpg -k 256 --show                 in a terminal that shows sixel
   cat photo.jpg | clquant palette - -k 32 > photo.png
 
@@ -88,7 +90,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     learned.add_argument(
         "--color-format",
         choices=tuple(DISPLAY_FORMATS),
-        help="kmeans: only colours that a display of so many bits per channel has; also of the palette in .c and .h",
+        help="only colours that a display of so many bits per channel has, by --method kmeans or the nearest to --use; "
+        "palettes in .c and .h are written so",
     )
     learned.add_argument(
         "--weights",
@@ -140,6 +143,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     written.add_argument(
         "--effort", choices=tuple(EFFORTS), default="normal", help="PNG: how long to search for less (default: normal)"
+    )
+    written.add_argument(
+        "--lvgl",
+        type=int,
+        choices=LVGL_VERSIONS,
+        help=".c, .h: an image of this version of LVGL instead of plain arrays; .bin: of this version (default: 9)",
     )
     common.add_compression(written)
     written.add_argument("--icc", choices=("srgb", "keep"), default="srgb", help=common.ICC_HELP)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clquant.cli import common, palette_options
+from clquant.color.formats.names import SMALL_DISPLAYS, SOURCES
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.palette import engine
@@ -103,7 +104,7 @@ class Options:
         return palette
 
     def encoded(self, result: IndexedImage, kind: str, kept: dict[str, Any]) -> bytes:
-        """A result in a file format, as ``--effort`` and ``--compression`` say.
+        """A result in a file format, as ``--effort``, ``--compression``, ``--lvgl`` and ``--color-format`` say.
 
         Parameters
         ----------
@@ -120,6 +121,10 @@ class Options:
         more: dict[str, Any] = {}
         if kind == "PNG":
             more["effort"] = self.args.effort
+        if kind in SMALL_DISPLAYS and self.args.lvgl is not None:
+            more["lvgl"] = self.args.lvgl
+        elif kind in SOURCES:
+            more["color_format"] = self.args.color_format
         return result.to_bytes(kind, **kept, **common.compression(self.args, kind), **more)
 
     def within_bytes(self, picture: Any, kind: str, label: str, kept: dict[str, Any]) -> tuple[IndexedImage, bytes]:

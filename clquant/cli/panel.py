@@ -10,9 +10,10 @@ from typing import Any
 
 from clquant.cli import batch, common, inputs
 from clquant.cli.inputs import Source
-from clquant.cli.outputs import STDOUT, Outputs, named, not_there, shown
+from clquant.cli.outputs import STDOUT, Outputs, named, not_there, shown, source_name
 from clquant.color import spaces
-from clquant.color.indexed import IndexedImage, format_of
+from clquant.color.formats.names import format_of
+from clquant.color.indexed import IndexedImage
 from clquant.panel import PANELS, Panel, panel
 
 HELP = "make pictures for e-paper panels of few colours"
@@ -94,7 +95,8 @@ def _finish(
     if kind == "BIN":
         data = chosen.pack(made)
     else:
-        data = (chosen.in_device_colors(made) if args.device_colors else made).to_bytes(kind)
+        shown_as = chosen.in_device_colors(made) if args.device_colors else made
+        data = shown_as.to_bytes(kind, **source_name(kind, target, source))
     places.write(target, data)
     seconds = time.perf_counter() - begin
     height, width = made.shape

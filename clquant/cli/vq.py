@@ -19,7 +19,7 @@ from clquant import params
 from clquant.cli import batch, common, inputs, streams
 from clquant.cli.inputs import Source
 from clquant.cli.outputs import STDOUT, Outputs, picture_bytes, shown
-from clquant.color.indexed import format_of
+from clquant.color.formats.names import format_of
 from clquant.quality import psnr
 from clquant.runtime import FileError, FormatError, InvalidArgument, NotFittedError
 from clquant.vq import VQCodec, clvq_info, container

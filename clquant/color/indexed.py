@@ -12,38 +12,25 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import params
-from clquant.color.formats import gif, parallel, png, sixel
+from clquant.color.formats import embedded, gif, parallel, png, sixel
+from clquant.color.formats.names import (
+    BILEVEL,
+    LOSSLESS,
+    OWN,
+    SOURCES,
+    WITH_PALETTE,
+    WITHOUT_ALPHA,
+    format_named,
+    format_of,
+    own_options,
+)
 from clquant.color.order import permutation
 from clquant.color.palette import Palette, as_palette
 from clquant.color.values import as_array
 from clquant.images import files
 from clquant.runtime import Array, ClquantError, InvalidArgument, InvalidType, reports_memory
 
-MOST_ICO_SIDE = 256
-# Formats that Pillow cannot write, or does not read again, with alpha.
-WITHOUT_ALPHA = frozenset({"BMP", "DIB", "EPS", "JPEG", "MPO", "PCX", "PPM"})
-# Formats beside PNG and GIF that hold a palette, of opaque colours.
-WITH_PALETTE = frozenset({"BMP", "DIB", "PCX", "TGA", "TIFF"})
-# Those that are a bit per pixel if the palette is black and white.
-BILEVEL = frozenset({"BMP", "TIFF"})
 _BLACK_AND_WHITE = np.array([[0, 0, 0, 255], [255, 255, 255, 255]], np.uint8).view(np.uint32)
-# Suffixes whose formats are known without importing all of Pillow's.
-_COMMON_SUFFIXES = {
-    ".png": "PNG",
-    ".gif": "GIF",
-    ".six": "SIXEL",
-    ".sixel": "SIXEL",
-    ".tif": "TIFF",
-    ".tiff": "TIFF",
-    ".bmp": "BMP",
-    ".webp": "WEBP",
-    ".pbm": "PBM",
-}
-# What Pillow must be told to write without loss, and small.
-LOSSLESS: dict[str, dict[str, Any]] = {
-    "TIFF": {"compression": "tiff_adobe_deflate"},
-    "WEBP": {"lossless": True, "exact": True},
-}
 
 
 @reports_memory
@@ -151,12 +138,14 @@ class IndexedImage:
         format : str
             ``"PNG"`` and ``"GIF"`` (indexed), ``"BMP"``, ``"TIFF"``, ``"TGA"`` and ``"PCX"`` (indexed if the palette is
             opaque or the format has no alpha), ``"WEBP"`` (without loss), ``"SIXEL"``, ``"PBM"`` (a bitmap, of black
-            and white alone), or any other that Pillow writes, in full colour; or a suffix, such as ``"tif"``. More than
-            256 colours are written in full colour, but not as GIF and sixel. PNG keeps all alpha; in GIF, entries of
-            alpha below 128 become one transparent entry; BMP, DIB, EPS, JPEG, MPO, PCX and PPM have no alpha. JPEG,
-            MPO, PDF and AVIF have losses.
+            and white alone), ``"C"``, ``"H"`` and ``"LVGL"`` (see `clquant.color.formats.embedded`), or any other that
+            Pillow writes, in full colour; or a suffix, such as ``"tif"``. More than 256 colours are written in full
+            colour, but not as GIF, sixel, C, H and LVGL. PNG keeps all alpha; in GIF, entries of alpha below 128 become
+            one transparent entry; BMP, DIB, EPS, JPEG, MPO, PCX and PPM have no alpha. JPEG, MPO, PDF and AVIF have
+            losses.
         **options
             Of PNG: `effort` (``"fast"``, ``"normal"`` or ``"small"``), `dpi` (two numbers), `icc_profile` (bytes).
+            Of C and H: `name`, `color_format`, `lvgl`; of LVGL: `lvgl` (8 or 9).
             Other options, and those of other formats, are passed to Pillow: `compression` of TIFF, which is
             ``"group4"`` only with a black and white palette, `lossless` of WebP.
 
@@ -172,9 +161,9 @@ class IndexedImage:
         """
         if not isinstance(format, str):
             raise InvalidType(f"format is {params.shown(format)}; allowed: the name of a picture format")
-        name = _format_named(format)
-        if name == "SIXEL":
-            return self.to_sixel()
+        name = format_named(format)
+        if name in OWN:
+            return self._own(name, options)
         if name == "PNG" and options.keys() <= png.OPTIONS:
             return self._png(options)
         image, more = self._for_pillow(name, options)
@@ -186,6 +175,16 @@ class IndexedImage:
         except Exception as error:  # Pillow's encoders raise many kinds on options that they do not like
             raise InvalidArgument(f"cannot write the picture as {format!r}: {error}") from error
         return out.getvalue()
+
+    def _own(self, name: str, options: dict[str, Any]) -> bytes:
+        try:
+            if name == "SIXEL":
+                return self.to_sixel(**options)
+            if name == "LVGL":
+                return embedded.lvgl_binary(self.host_indices(), self.palette.rgba(), **options)
+            return embedded.c_source(self.host_indices(), self.palette.rgba(), header=name == "H", **options)
+        except TypeError as error:
+            raise InvalidArgument(f"cannot write the picture as {name!r}: {error}") from error
 
     def _png(self, options: dict[str, Any]) -> bytes:
         try:
@@ -320,7 +319,10 @@ class IndexedImage:
             path.write(self.to_bytes(format, **options))
             return
         named = cast("str | os.PathLike[str]", path)
-        files.write_bytes(named, self.to_bytes(format_of(named) if format is None else format, **options))
+        kind = format_of(named) if format is None else format
+        if kind in SOURCES:
+            options = {"name": embedded.identifier(files.path_of(named).stem), **options}
+        files.write_bytes(named, self.to_bytes(kind, **options))
 
     def __reduce__(self) -> tuple[type[IndexedImage], tuple[Any, Palette]]:
         """For `pickle` and `copy`: indices on a device come to the host."""
@@ -343,64 +345,3 @@ class IndexedImage:
     def _repr_html_(self) -> str:
         data = base64.b64encode(self._repr_png_()).decode("ascii")
         return f'<img src="data:image/png;base64,{data}"/>{self.palette._repr_html_()}'
-
-
-def own_options(image: PIL.Image.Image, name: str) -> dict[str, Any]:
-    """What Pillow must be told to write a picture as it is, and not in sizes that icons commonly have.
-
-    Raises
-    ------
-    InvalidArgument
-        If the format holds no such picture.
-    """
-    if name == "ICNS" or (name == "ICO" and max(image.size) > MOST_ICO_SIDE):
-        raise InvalidArgument(
-            f"{name} holds no picture of {image.width}x{image.height} pixels; allowed: "
-            f"ICO up to {MOST_ICO_SIDE}x{MOST_ICO_SIDE}, PNG and other formats"
-        )
-    return {"sizes": [image.size]} if name == "ICO" else {}
-
-
-def format_of(path: str | os.PathLike[str]) -> str:
-    """The name, for `IndexedImage.to_bytes`, of the format that a path's suffix stands for.
-
-    Returns
-    -------
-    str
-        Such as ``"PNG"``; ``"SIXEL"`` for .six and .sixel.
-
-    Raises
-    ------
-    InvalidArgument, InvalidType
-        If no format has that suffix, or it is no path.
-    """
-    named = files.path_of(path)
-    name = _format_of_suffix(named.suffix)
-    if name is None:
-        raise InvalidArgument(f"{str(named)!r}: no picture format has the suffix {named.suffix!r}; try .png or .gif")
-    return name
-
-
-def _format_named(format: str) -> str:
-    """A format's name as Pillow has it, or ``"SIXEL"``, of such a name or a suffix in letters of any case."""
-    name = format.upper()
-    if name in ("PNG", "GIF", "SIXEL", "PBM"):
-        return name
-    PIL.Image.init()
-    known = name if name in PIL.Image.SAVE else _format_of_suffix("." + format.removeprefix("."))
-    if known is None:
-        raise InvalidArgument(
-            f"format is {params.shown(format)}; allowed: 'PNG', 'GIF', 'SIXEL', or the name or suffix of a format that "
-            f"Pillow writes, such as 'JPEG', 'TIFF' or 'webp'"
-        )
-    return known
-
-
-def _format_of_suffix(suffix: str) -> str | None:
-    """The format of a suffix with its dot; None where Pillow writes none."""
-    lower = suffix.lower()
-    if lower in _COMMON_SUFFIXES:
-        return _COMMON_SUFFIXES[lower]
-    PIL.Image.init()
-    name = PIL.Image.registered_extensions().get(lower)
-    return name if name in PIL.Image.SAVE else None

@@ -13,7 +13,8 @@ import PIL.Image
 
 from clquant import params
 from clquant.color.formats import apng, gif, gif_frames
-from clquant.color.indexed import LOSSLESS, IndexedImage
+from clquant.color.formats.names import LOSSLESS
+from clquant.color.indexed import IndexedImage
 from clquant.images import ImageLike, files, several
 from clquant.palette import engine
 from clquant.runtime import InvalidArgument, InvalidType, Progress, ProgressCallback, reports_memory

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
+from clquant.color.formats.bits import packed_rows
 from clquant.runtime import InvalidArgument
 
 
@@ -35,13 +36,7 @@ def pack_codes(codes: npt.ArrayLike, bits: int) -> bytes:
     frame = _frame(codes)
     if frame.size and int(frame.max()) >> bits:
         raise InvalidArgument(f"codes go up to {frame.max()}; allowed: 0 to {(1 << bits) - 1} in {bits} bits")
-    per_byte = 8 // bits
-    height, width = frame.shape
-    padded = np.zeros((height, -(-width // per_byte) * per_byte), np.uint8)
-    padded[:, :width] = frame
-    shifts = np.arange(per_byte - 1, -1, -1, dtype=np.uint8) * np.uint8(bits)
-    fields = padded.reshape(height, -1, per_byte) << shifts
-    return bytes(np.bitwise_or.reduce(fields, axis=2).astype(np.uint8))
+    return packed_rows(frame.astype(np.uint8), bits).tobytes()
 
 
 def pack_planes(indices: npt.ArrayLike, black: int = 0, color: int = 2) -> tuple[bytes, bytes]:

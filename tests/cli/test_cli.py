@@ -123,6 +123,21 @@ def test_quality_order_weights_and_methods(folder):
     assert colors("n.png") <= 16
 
 
+def test_files_for_small_displays(folder):
+    ran("palette", "a.png", "-k", "8", "--color-format", "rgb565", "-o", "icon.c", "-q")
+    assert "const uint16_t icon_palette[8] = {" in (folder / "icon.c").read_text()
+    ran("palette", "a.png", "-k", "8", "--lvgl", "9", "-o", "icon-9.h", "-q")
+    assert "static const lv_image_dsc_t icon_9 = {" in (folder / "icon-9.h").read_text()
+    ran("palette", "a.png", "-k", "8", "--lvgl", "8", "-o", "icon.bin", "-q")
+    assert (folder / "icon.bin").read_bytes()[0] == 9
+    ran("palette", "a.png", "--use", "#f81,#07f", "--color-format", "rgb444", "--save-palette", "p.hex", "-q")
+    assert list(Palette.read("p.hex")) == [(255, 136, 17), (0, 119, 255)]
+    ran("halftone", "gray.png", "-o", "dots.h", "-q")
+    assert "#define DOTS_BITS 1\n" in (folder / "dots.h").read_text()
+    ran("panel", "a.png", "--panel", "bwr", "-o", "label.c", "-q")
+    assert "const uint8_t label_pixels[" in (folder / "label.c").read_text()
+
+
 def film(path):
     with PIL.Image.open(path) as image:
         return image.n_frames, image.info["duration"]

@@ -25,6 +25,8 @@ IGNORED = [
     (["palette", "a.png", "--use", "two.gpl", "-k", "256"], "--use takes a palette as it is; --colors would learn one"),
     (["palette", "a.png", "--use", "two.gpl", "--seed", "0"], "--use takes a palette as it is; --seed would learn one"),
     (["palette", "a.png", "--use", ""], "neither a file nor colours"),
+    (["palette", "a.png", "--lvgl", "9", "-o", "b.png"], "--lvgl goes with .c, .h and .bin, not 'b.png'"),
+    (["palette", "a.png", "--color-format", "rgb565", "--method", "neuquant"], "--color-format is given with --method"),
     (["palette", "a.png", "--fixed", ""], "--fixed is '', neither a file nor colours; allowed: a palette file"),
     (["palette", "a.png", "--fixed", "redd"], "--fixed is 'redd', neither a file nor colours"),
     (["palette", "a.png", "--use", "no.gpl"], "--use is 'no.gpl', neither a file nor colours"),

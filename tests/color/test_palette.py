@@ -9,7 +9,7 @@ import PIL.Image
 import pytest
 
 from clquant import IndexedImage, Palette
-from clquant.color import indexed
+from clquant.color.formats import names
 from clquant.runtime import FileError, InvalidArgument, InvalidType, open_session
 
 
@@ -198,7 +198,7 @@ def test_formats_by_suffix(rgba, suffix, tmp_path):
     assert path.read_bytes() == rgba.to_bytes(suffix)
 
 
-@pytest.mark.parametrize("kind", sorted(indexed.WITHOUT_ALPHA))
+@pytest.mark.parametrize("kind", sorted(names.WITHOUT_ALPHA))
 def test_formats_without_alpha(rgba, kind):
     assert rgba.to_bytes(kind) == IndexedImage(rgba.indices, rgba.palette.colors[:, :3]).to_bytes(kind)
 

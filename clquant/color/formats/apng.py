@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.color.formats import parallel, png
+from clquant.color.formats.bits import bits_of
 from clquant.color.formats.gif_frames import Indexed, bounds
 
 _KEEP, _REPLACE = 0, 0  # dispose_op none, blend_op source
@@ -40,7 +41,7 @@ def encoded(frames: Sequence[Indexed], delays_ms: Sequence[int], plays: int) -> 
     rgba = frames[0][1]
     alike = len(rgba) <= png.MAX_COLORS and all(np.array_equal(colors, rgba) for _, colors in frames)
     opaque = all((colors[:, 3] == 255).all() for _, colors in frames)
-    depth = png.depth_of(len(rgba)) if alike else 8
+    depth = bits_of(len(rgba)) if alike else 8
     kind = png.INDEXED if alike else png.RGB if opaque else png.RGBA
     head = png.chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, 0))
     control = png.chunk(b"acTL", struct.pack(">II", len(frames), plays))

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.color.formats import deflate, parallel
+from clquant.color.formats.bits import bits_of, packed_rows
 from clquant.runtime import InvalidArgument, InvalidType
 
 MAX_COLORS = 256
@@ -67,17 +68,9 @@ class _Layout:
     def packed(self, row0: int, row1: int) -> Bytes:
         """(row1 - row0, row_bytes - 1) uint8."""
         rows = self.pixels[row0:row1]
-        if self.depth == 1:
-            return np.packbits(rows, axis=1)
         if self.depth == 8:
             return np.ascontiguousarray(rows).reshape(len(rows), -1)
-        per_byte = 8 // self.depth
-        width = rows.shape[1]
-        packed = np.zeros((len(rows), -(-width // per_byte)), np.uint8)
-        for place in range(per_byte):
-            part = rows[:, place::per_byte]
-            packed[:, : part.shape[1]] |= part << np.uint8(8 - self.depth * (place + 1))
-        return packed
+        return packed_rows(rows, self.depth)
 
     def bytes_of(self, row0: int, row1: int) -> bytes:
         """Rows with their filters' numbers in front, as they are compressed."""
@@ -136,15 +129,10 @@ def indexed(
     """
     if len(rgba) > MAX_COLORS:
         raise InvalidArgument(f"an indexed PNG holds at most {MAX_COLORS} colours; this palette has {len(rgba)}")
-    depth = depth_of(len(rgba))
+    depth = bits_of(len(rgba))
     chunks = [] if gray else palette_chunks(rgba)
     kind = GRAY if gray else INDEXED
     return _file(indices, depth, kind, chunks, gray or depth in (1, 8), _effort(effort), _about(dpi, icc_profile))
-
-
-def depth_of(count: int) -> int:
-    """The least bits per pixel that hold so many colours."""
-    return next(bits for bits in (1, 2, 4, 8) if count <= 1 << bits)
 
 
 def palette_chunks(rgba: Bytes) -> list[bytes]:

@@ -1,0 +1,252 @@
+"""Indexed pictures for programs on small displays: C sources with plain arrays, and LVGL's images.
+
+LVGL's indexed images (https://docs.lvgl.io, versions 8 and 9) are the palette, 2^bits colours as blue, green, red and
+alpha, and then the rows, each beginning with a new byte, the first pixel in the highest bits. As a file a header is in
+front: in version 8 a 32-bit number (colour format in 5 bits, 5 bits 0, width and height in 11 bits each), in version 9
+six 16-bit numbers (0x19 and the colour format in the first, flags, width, height, bytes per row, 0), low bytes first.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import params
+from clquant.color.display import checked_format
+from clquant.color.formats.bits import bits_of, packed_rows
+from clquant.runtime import InvalidArgument
+
+MAX_COLORS = 256
+LVGL_VERSIONS = (8, 9)
+# Colour formats of 1, 2, 4 and 8 bits, in both versions.
+_LVGL_FORMATS = {1: 7, 2: 8, 4: 9, 8: 10}
+_MOST_SIDES = {8: 2047, 9: 65535}
+_MAGIC = 0x19
+_BYTES_PER_LINE = 16
+_BYTE_TEXTS = np.frombuffer(b"".join(b"0x%02x, " % value for value in range(256)), np.uint8).reshape(256, 6)
+
+# Words of C, which are no names, and what a name is.
+_WORDS = (
+    "auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if|inline|int|long|register|"
+    "restrict|return|short|signed|sizeof|static|struct|switch|typedef|union|unsigned|void|volatile|while"
+)
+_NAME = re.compile(rf"(?!({_WORDS})$)[A-Za-z_][0-9A-Za-z_]*")
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """A picture as programs read it.
+
+    Attributes
+    ----------
+    rows : ndarray of uint8, shape (H, stride)
+    width, bits : int
+    rgba : ndarray of uint8, shape (n, 4)
+    """
+
+    rows: Bytes
+    width: int
+    bits: int
+    rgba: Bytes
+
+    @classmethod
+    def of(cls, indices: Bytes, rgba: Bytes, what: str) -> _Packed:
+        """Indices and palette; `what` is the format's name for errors."""
+        if len(rgba) > MAX_COLORS:
+            raise InvalidArgument(f"{what} holds at most {MAX_COLORS} colours; this palette has {len(rgba)}")
+        bits = bits_of(len(rgba))
+        return cls(packed_rows(indices.astype(np.uint8), bits), indices.shape[1], bits, rgba)
+
+    @property
+    def height(self) -> int:
+        """Rows."""
+        return len(self.rows)
+
+    @property
+    def stride(self) -> int:
+        """Bytes of a row."""
+        return int(self.rows.shape[1])
+
+    def lvgl_palette(self) -> Bytes:
+        """(2^bits, 4) uint8: blue, green, red, alpha; 0 beyond the colours."""
+        palette = np.zeros((1 << self.bits, 4), np.uint8)
+        palette[: len(self.rgba)] = self.rgba[:, [2, 1, 0, 3]]
+        return palette
+
+    def check_lvgl(self, version: int) -> None:
+        """Refuse what a version's header cannot say."""
+        most = _MOST_SIDES[version]
+        if max(self.width, self.height) > most:
+            raise InvalidArgument(
+                f"LVGL {version} holds pictures of at most {most}x{most}; this one is {self.width}x{self.height}"
+            )
+
+
+def identifier(text: str) -> str:
+    """A name for C, of a file's stem: other characters become underscores.
+
+    Parameters
+    ----------
+    text : str
+    """
+    name = re.sub(r"[^0-9A-Za-z_]", "_", text) or "picture"
+    return name if _NAME.fullmatch(name) else f"_{name}"
+
+
+def c_source(
+    indices: Bytes,
+    rgba: Bytes,
+    *,
+    header: bool = False,
+    name: str = "picture",
+    color_format: str | None = None,
+    lvgl: int | None = None,
+) -> bytes:
+    """A picture as a C source file.
+
+    Parameters
+    ----------
+    indices : ndarray of integers, shape (H, W)
+        Below the number of colours; kept, packed in 1, 2, 4 or 8 bits.
+    rgba : ndarray of uint8, shape (n, 4)
+        The palette, at most 256 colours, in the order that the file keeps.
+    header : bool
+        Whether to write a file to be included, with a guard, and arrays that are ``static``.
+    name : str
+        An identifier: what the arrays' names begin with, and that of LVGL's image.
+    color_format : str, optional
+        ``"rgb565"`` and others of `clquant.color.display`: palette entries are 16-bit codes of these; by default 32-bit
+        numbers, alpha, red, green and blue from the highest bits. Not with `lvgl`, whose palettes are 32-bit.
+    lvgl : int, optional
+        8 or 9: an image of this version of LVGL, instead of plain arrays.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    InvalidArgument
+        If there are too many colours, the picture is too large for LVGL, or an argument is not allowed.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InvalidArgument(f"name is {params.shown(name)}; allowed: an identifier of C")
+    display = checked_format(color_format)
+    if lvgl is not None and display is not None:
+        raise InvalidArgument(f"color_format is {color_format!r} with lvgl={lvgl!r}, whose palettes are 32-bit")
+    picture = _Packed.of(indices, rgba, "a C source")
+    if lvgl is None:
+        codes, digits = _argb(rgba), 8
+        if display is not None:
+            if ((rgba[:, 3] > 0) & (rgba[:, 3] < 255)).any():
+                raise InvalidArgument(f"color_format is {color_format!r}, which has no alpha; the palette has some")
+            codes, digits = display.codes(rgba).astype(np.uint32), 4
+        text = _plain(picture, name, header, [f"0x{code:0{digits}x}" for code in codes.tolist()])
+    else:
+        picture.check_lvgl(params.choice("lvgl", lvgl, LVGL_VERSIONS))
+        text = _lvgl(picture, name, header, lvgl)
+    if header:
+        guard = f"{name.upper()}_H"
+        text = f"#ifndef {guard}\n#define {guard}\n\n{text}\n#endif\n"
+    return text.encode("ascii")
+
+
+def lvgl_binary(indices: Bytes, rgba: Bytes, *, lvgl: int = 9) -> bytes:
+    """A picture as a file that LVGL reads from its file systems.
+
+    Parameters
+    ----------
+    indices, rgba
+        As `c_source` takes them.
+    lvgl : int
+        8 or 9.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    InvalidArgument
+        As `c_source`.
+    """
+    version = params.choice("lvgl", lvgl, LVGL_VERSIONS)
+    picture = _Packed.of(indices, rgba, "an LVGL image")
+    picture.check_lvgl(version)
+    kind = _LVGL_FORMATS[picture.bits]
+    if version == 8:
+        head = struct.pack("<I", kind | picture.width << 10 | picture.height << 21)
+    else:
+        head = struct.pack("<BBHHHHH", _MAGIC, kind, 0, picture.width, picture.height, picture.stride, 0)
+    return head + picture.lvgl_palette().tobytes() + picture.rows.tobytes()
+
+
+def _argb(rgba: Bytes) -> npt.NDArray[np.uint32]:
+    wide = rgba.astype(np.uint32)
+    return np.asarray(wide[:, 3] << 24 | wide[:, 0] << 16 | wide[:, 1] << 8 | wide[:, 2], np.uint32)
+
+
+def _lines(data: Bytes) -> str:
+    """Bytes as the inside of a C array, `_BYTES_PER_LINE` a line."""
+    flat = data.reshape(-1)
+    whole = len(flat) // _BYTES_PER_LINE * _BYTES_PER_LINE
+    lines = _BYTE_TEXTS[flat[:whole]].reshape(-1, 6 * _BYTES_PER_LINE)
+    indent = np.full((len(lines), 4), ord(" "), np.uint8)
+    # The space after a line's last comma becomes its end.
+    lines = np.concatenate([indent, lines[:, :-1], np.full((len(lines), 1), ord("\n"), np.uint8)], axis=1)
+    text = str(lines.tobytes(), "ascii")
+    if whole < len(flat):
+        text += "    " + str(_BYTE_TEXTS[flat[whole:]].tobytes(), "ascii").rstrip() + "\n"
+    return text
+
+
+def _plain(picture: _Packed, name: str, header: bool, codes: list[str]) -> str:
+    clear = np.flatnonzero(picture.rgba[:, 3] == 0)
+    numbers = {
+        "WIDTH": picture.width,
+        "HEIGHT": picture.height,
+        "BITS": picture.bits,
+        "STRIDE": picture.stride,
+        "COLORS": len(codes),
+        "TRANSPARENT": int(clear[0]) if len(clear) else -1,
+    }
+    defined = "".join(f"#define {name.upper()}_{key} {value}\n" for key, value in numbers.items())
+    kind, static = "uint16_t" if len(codes[0]) == 6 else "uint32_t", "static " if header else ""
+    rows = [codes[i : i + 8] for i in range(0, len(codes), 8)]
+    palette = "".join(f"    {', '.join(row)},\n" for row in rows)
+    return (
+        f"/* {picture.width}x{picture.height} pixels of {picture.bits} bits, the first one in a byte's highest bits; "
+        f"{picture.stride} bytes a row. */\n#include <stdint.h>\n\n{defined}\n"
+        f"{static}const {kind} {name}_palette[{len(codes)}] = {{\n{palette}}};\n\n"
+        f"{static}const uint8_t {name}_pixels[{picture.rows.size}] = {{\n{_lines(picture.rows)}}};\n"
+    )
+
+
+def _lvgl(picture: _Packed, name: str, header: bool, version: int) -> str:
+    static = "static " if header else ""
+    if version == 8:
+        kind, structure = f"LV_IMG_CF_INDEXED_{picture.bits}BIT", "lv_img_dsc_t"
+        fields = [("header.cf", kind), ("header.always_zero", 0), ("header.reserved", 0)]
+    else:
+        kind, structure = f"LV_COLOR_FORMAT_I{picture.bits}", "lv_image_dsc_t"
+        fields = [("header.magic", "LV_IMAGE_HEADER_MAGIC"), ("header.cf", kind), ("header.flags", 0)]
+    fields += [("header.w", picture.width), ("header.h", picture.height)]
+    if version == 9:
+        fields.append(("header.stride", picture.stride))
+    fields += [("data_size", f"sizeof({name}_map)"), ("data", f"{name}_map")]
+    members = "".join(f"    .{field} = {value},\n" for field, value in fields)
+    return (
+        f"/* {picture.width}x{picture.height} pixels, {len(picture.rgba)} colours, for LVGL {version}. */\n"
+        '#ifdef LV_LVGL_H_INCLUDE_SIMPLE\n#include "lvgl.h"\n#else\n#include "lvgl/lvgl.h"\n#endif\n\n'
+        "#ifndef LV_ATTRIBUTE_MEM_ALIGN\n#define LV_ATTRIBUTE_MEM_ALIGN\n#endif\n\n"
+        f"static const LV_ATTRIBUTE_MEM_ALIGN uint8_t {name}_map[] = {{\n"
+        f"    /* palette: blue, green, red, alpha */\n{_lines(picture.lvgl_palette())}"
+        f"    /* pixels */\n{_lines(picture.rows)}}};\n\n"
+        f"{static}const {structure} {name} = {{\n{members}}};\n"
+    )

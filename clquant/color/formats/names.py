@@ -1,0 +1,106 @@
+"""Formats of picture files: their names, suffixes and what they hold."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import PIL.Image
+
+from clquant import params
+from clquant.images import files
+from clquant.runtime import InvalidArgument
+
+MOST_ICO_SIDE = 256
+# Formats that Pillow cannot write, or does not read again, with alpha.
+WITHOUT_ALPHA = frozenset({"BMP", "DIB", "EPS", "JPEG", "MPO", "PCX", "PPM"})
+# Formats beside PNG and GIF that hold a palette, of opaque colours.
+WITH_PALETTE = frozenset({"BMP", "DIB", "PCX", "TGA", "TIFF"})
+# Those that are a bit per pixel if the palette is black and white.
+BILEVEL = frozenset({"BMP", "TIFF"})
+# Suffixes whose formats are known without importing all of Pillow's.
+_COMMON_SUFFIXES = {
+    ".png": "PNG",
+    ".gif": "GIF",
+    ".six": "SIXEL",
+    ".sixel": "SIXEL",
+    ".tif": "TIFF",
+    ".tiff": "TIFF",
+    ".bmp": "BMP",
+    ".webp": "WEBP",
+    ".pbm": "PBM",
+    ".c": "C",
+    ".h": "H",
+    ".bin": "LVGL",
+}
+# Formats of our own.
+OWN = frozenset({"SIXEL", "C", "H", "LVGL"})
+# Those whose text has a name in it.
+SOURCES = frozenset({"C", "H"})
+SMALL_DISPLAYS = SOURCES | {"LVGL"}
+# What Pillow must be told to write without loss, and small.
+LOSSLESS: dict[str, dict[str, Any]] = {
+    "TIFF": {"compression": "tiff_adobe_deflate"},
+    "WEBP": {"lossless": True, "exact": True},
+}
+
+
+def own_options(image: PIL.Image.Image, name: str) -> dict[str, Any]:
+    """What Pillow must be told to write a picture as it is, and not in sizes that icons commonly have.
+
+    Raises
+    ------
+    InvalidArgument
+        If the format holds no such picture.
+    """
+    if name == "ICNS" or (name == "ICO" and max(image.size) > MOST_ICO_SIDE):
+        raise InvalidArgument(
+            f"{name} holds no picture of {image.width}x{image.height} pixels; allowed: "
+            f"ICO up to {MOST_ICO_SIDE}x{MOST_ICO_SIDE}, PNG and other formats"
+        )
+    return {"sizes": [image.size]} if name == "ICO" else {}
+
+
+def format_of(path: str | os.PathLike[str]) -> str:
+    """The name, for `IndexedImage.to_bytes`, of the format that a path's suffix stands for.
+
+    Returns
+    -------
+    str
+        Such as ``"PNG"``; ``"SIXEL"`` for .six and .sixel.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        If no format has that suffix, or it is no path.
+    """
+    named = files.path_of(path)
+    name = _format_of_suffix(named.suffix)
+    if name is None:
+        raise InvalidArgument(f"{str(named)!r}: no picture format has the suffix {named.suffix!r}; try .png or .gif")
+    return name
+
+
+def format_named(format: str) -> str:
+    """A format's name as Pillow has it, or ``"SIXEL"``, of such a name or a suffix in letters of any case."""
+    name = format.upper()
+    if name in OWN or name in ("PNG", "GIF", "PBM"):
+        return name
+    PIL.Image.init()
+    known = name if name in PIL.Image.SAVE else _format_of_suffix("." + format.removeprefix("."))
+    if known is None:
+        raise InvalidArgument(
+            f"format is {params.shown(format)}; allowed: 'PNG', 'GIF', 'SIXEL', or the name or suffix of a format that "
+            f"Pillow writes, such as 'JPEG', 'TIFF' or 'webp'"
+        )
+    return known
+
+
+def _format_of_suffix(suffix: str) -> str | None:
+    """The format of a suffix with its dot; None where Pillow writes none."""
+    lower = suffix.lower()
+    if lower in _COMMON_SUFFIXES:
+        return _COMMON_SUFFIXES[lower]
+    PIL.Image.init()
+    name = PIL.Image.registered_extensions().get(lower)
+    return name if name in PIL.Image.SAVE else None
