@@ -20,7 +20,9 @@ from clquant.mapping.search import VARIANTS
 MAX_COLORS = 1024
 """Of a palette that is kept."""
 MAX_BYTES = 1 << 23
-"""Of the lists and tables of a palette that is kept."""
+"""Of the lists and tables of a palette that is kept on any device."""
+MEMORY_PER_PALETTE = 256
+"""On a device with much memory one part in so many may hold a kept palette: tables of all colours take 16 to 96 MB."""
 
 
 @contextlib.contextmanager
@@ -39,7 +41,8 @@ def open_palette(
         return PaletteOnDevice.of(session, scope, palette, space, expected_pixels, metric)
 
     key = _key(session, palette, space, expected_pixels, metric) if len(palette) <= MAX_COLORS else None
-    with runtime.cached_job(session, key, make, lambda made: made.made_bytes <= MAX_BYTES) as made:
+    most = max(MAX_BYTES, session.limits.global_memory // MEMORY_PER_PALETTE)
+    with runtime.cached_job(session, key, make, lambda made: made.made_bytes <= most) as made:
         yield made
 
 

@@ -124,6 +124,20 @@ def test_dear_tables_want_more_pixels(queue, rng, monkeypatch):
     assert len(made) == 1
 
 
+@pytest.mark.parametrize(("memory", "tables"), [(1 << 30, 3), (1 << 34, 1)])
+def test_a_table_is_kept_where_memory_is_plenty(queue, rng, monkeypatch, memory, tables):
+    monkeypatch.setenv("CLQUANT_LIMITS", f"global_memory={memory}")
+    made = []
+    over_boxes = full_table._map_boxes
+    monkeypatch.setattr(full_table, "_map_boxes", lambda *args, **given: made.append(1) or over_boxes(*args, **given))
+    image, palette = picture(rng, (270, 270, 3)), Palette(rng.integers(0, 256, (9, 3)))
+    runtime.release_memory()
+    first, *others = (by_table(queue, image, palette) for _ in range(3))
+    runtime.release_memory()
+    assert all(np.array_equal(first, other) for other in others)
+    assert len(made) == tables
+
+
 def test_a_small_device_makes_no_table(queue, rng, monkeypatch):
     monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=8000000,work_group=8")
     monkeypatch.setattr(full_table, "nearest_table", None)
