@@ -21,6 +21,14 @@ inline uint log_of(uint n)
     return 8 * top + ((top >= 3 ? n >> (top - 3) : n << (3 - top)) & 7);
 }
 
+/* a - b, or 0 if that is negative; both below 2^31. In signed numbers, as Oclgrind has no saturating subtraction, which
+ * its compiler makes of a comparison of unsigned ones.
+ */
+inline uint reduced(uint a, uint b)
+{
+    return (uint)max((int)a - (int)b, 0);
+}
+
 /* The bin of the distance between the sides of codewords and of groups.
  *
  * NDRange: 2-D, (size, groups), rounded up to whole work-groups of any size. own: size x side bytes, the side of every
@@ -70,9 +78,9 @@ __kernel void vq_side_values(__global const uchar *bins, __global const uchar *c
     for (uint i = 0; i < members; ++i) {
         const uint value = g < groups ? curve[bins[at + i]] : NO_NEIGHBOUR;
         const uint rare = LEAST + rarity[b * BUCKET + i];
-        sum += weight_of(value > rare ? value - rare : 0);
-        whole += weight_of(HIGHEST > rare ? HIGHEST - rare : 0);
-        values[at + i] = (uchar)(is_above ? (value + LEAST > rare ? value + LEAST - rare : 0) : value);
+        sum += weight_of(reduced(value, rare));
+        whole += weight_of(reduced(HIGHEST, rare));
+        values[at + i] = (uchar)(is_above ? reduced(value + LEAST, rare) : value);
     }
     const uint mean = is_above ? log_of(max(sum / members, 1u)) + LEAST : HIGHEST + log_of(sum) - log_of(whole);
     buckets[g * BUCKET_STRIDE + b] = (uchar)mean;
@@ -110,7 +118,7 @@ __kernel void vq_pair_buckets(__global const uchar *above, __global const uchar 
 inline uint small_weight(__global const uchar *curves, uint bin_above, uint bin_left, uint rarity)
 {
     const uint above = curves[bin_above];
-    return joint_weight((uchar)(above > rarity ? above - rarity : 0), curves[BINS + bin_left]) >> 5;
+    return joint_weight((uchar)reduced(above, rarity), curves[BINS + bin_left]) >> 5;
 }
 
 /* What blocks of a sample have beside them, and what the model expects there.

@@ -119,7 +119,7 @@ class CandidateLister:
         return self._lists(shift, coarse) or coarse
 
     def _lists(self, shift: int, parent: CandidateGrid | None) -> CandidateGrid | None:
-        """Lists of a grid, from a parent's lists or from the whole palette; None where they grow too long."""
+        """Lists of a grid, from a parent's lists or from the whole palette; None where they grow too long for the device."""
         kernel = self._session.program("mapping/candidates.cl").kernel("list_candidates")
         length = parent.length if parent else self._count
         wanted = 1 if self._session.limits.is_cpu else max(1, min(CELL_GROUP, length // ENTRIES_AN_ITEM))
@@ -144,6 +144,8 @@ class CandidateLister:
         """Count each cell's candidates, then write them where the host says."""
         session = self._session
         total = math.prod(cells)
+        if 4 * (total + 1) > session.limits.max_alloc:
+            return None
         shared = LocalMemory(4 * group), LocalMemory(4 * group)
         counts = self._scope.empty(4 * total)
         launch: Any = (kernel, groups * group, group, self._points, np.int32(self._count), *given)

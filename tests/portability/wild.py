@@ -69,7 +69,7 @@ _PLAIN: tuple[Any, ...] = (
     *(
         np.str_("srgb"),
         np.bytes_(b"x"),
-        np.datetime64("NaT"),
+        np.datetime64("NaT", "D"),
         np.timedelta64(5, "s"),
         np.complex64(1j),
         np.longdouble(0.25),
