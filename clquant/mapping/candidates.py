@@ -119,7 +119,7 @@ class CandidateLister:
         return self._lists(shift, coarse) or coarse
 
     def _lists(self, shift: int, parent: CandidateGrid | None) -> CandidateGrid | None:
-        """Lists of a grid, from a parent's lists or from the whole palette; None if these are too long for the device."""
+        """Lists of a grid, from a parent's lists or from the whole palette; None if they are too long."""
         kernel = self._session.program("mapping/candidates.cl").kernel("list_candidates")
         length = parent.length if parent else self._count
         wanted = 1 if self._session.limits.is_cpu else max(1, min(CELL_GROUP, length // ENTRIES_AN_ITEM))
