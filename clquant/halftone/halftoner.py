@@ -30,6 +30,8 @@ from clquant.halftone.refine import (
 )
 from clquant.halftone.tables import UNITS, WeightTables, constant_tables, trained_tables
 from clquant.images import HostImage, ImageLike
+from clquant.images.file_sinks import About, writing
+from clquant.images.sinks import Sink
 
 WEIGHTS = ("tone-dependent", "constant")
 OUTPUTS = ("values", "levels", "bits")
@@ -227,8 +229,9 @@ class PinwheelHalftoner(Estimator):
             takes them.
         progress : callable, optional
             Called with (rows done, rows), or with `refine` (passes done, passes); returning False stops the job.
-        out : object, optional
-            With ``shape`` and ``__setitem__`` (NumPy, zarr, h5py): gets the result; not for "bits" or device arrays.
+        out : object or path-like, optional
+            With ``shape`` and ``__setitem__`` (NumPy, zarr, h5py), or the path of a ``.zarr`` or a ``.tif`` in tiles:
+            gets the result; not for "bits" or device arrays.
         memory : int or str, optional
             Host memory that a lazy image (see `clquant.images.lazy`) may take, such as ``"1 GiB"``; default 512 MiB.
 
@@ -253,6 +256,21 @@ class PinwheelHalftoner(Estimator):
         passes = params.integer("refine", refine, 0, MOST_PASSES)
         if passes and (out is not None or images.is_read_in_parts(image)):
             raise runtime.InvalidArgument("refine is given with out or a lazy image; allowed: a picture in memory")
+        entries = None if self.palette is None else as_palette(self.palette).colors
+        with writing(out, About(palette=entries, source=image)) as sink:
+            return self._transformed(image, kind, passes, (dpi, inches), report, sink, memory)
+
+    def _transformed(
+        self,
+        image: ImageLike,
+        kind: str,
+        passes: int,
+        eye: tuple[float, float],
+        report: runtime.Progress,
+        out: Sink | None,
+        memory: Any,
+    ) -> npt.NDArray[np.uint8] | runtime.Array:
+        """As `transform`, of checked arguments."""
         if self.palette is not None:
             vector, palette = self._vector_settings(), as_palette(self.palette)
             picture = read_picture(image, out, memory)
@@ -261,7 +279,7 @@ class PinwheelHalftoner(Estimator):
                 return pinwheel_palette(session, picture, palette, vector, report)
             start = pinwheel_palette(session, picture, palette, vector, runtime.Progress(None))
             space = "linear" if vector.linear else vector.color_space
-            return refined_entries(session, picture, start, palette, space, passes, (dpi, inches), report)
+            return refined_entries(session, picture, start, palette, space, passes, eye, report)
         settings = self._settings()
         picture = read_picture(image, out, memory)
         if kind == "bits" and out is not None:
@@ -284,7 +302,7 @@ class PinwheelHalftoner(Estimator):
             numbers = np.arange(settings.levels, dtype=np.uint8)
             begun = images.read(halftone(session, picture, settings, numbers, runtime.Progress(None)))
             tones = make_tones(settings.levels, settings.linear).output
-            how = Refinement(passes, refinement_kernel(dpi, inches), settings.linear, tones, shown)
+            how = Refinement(passes, refinement_kernel(*eye), settings.linear, tones, shown)
             result = refined(session, picture, begun, how, report)
         else:
             result = halftone(session, picture, settings, shown, report)

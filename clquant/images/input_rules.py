@@ -31,10 +31,10 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant.images import decode, foreign, lazy
+from clquant.images import decode, foreign, geo, lazy
 from clquant.images.lazy import LazyRows
 from clquant.images.picture import ImageLike, Picture
-from clquant.images.sinks import Sink
+from clquant.images.sinks import ArraySink, Sink
 from clquant.images.strided import packed
 from clquant.params import shown
 from clquant.runtime import Array, InvalidArgument, InvalidType
@@ -77,7 +77,7 @@ def read_parts(source: ImageLike, *, out: Any = None, memory: Any = None, argume
         return picture
     if picture.on_device:
         raise InvalidArgument("out is given with a device array; allowed: without out, the result stays on the device")
-    return dataclasses.replace(picture, sink=out if isinstance(out, Sink) else Sink(out))
+    return dataclasses.replace(picture, sink=out if isinstance(out, Sink) else ArraySink(out))
 
 
 def is_read_in_parts(source: ImageLike) -> bool:
@@ -166,8 +166,8 @@ def _to_array(source: Any, argument: str) -> npt.NDArray[np.uint8]:
     if isinstance(source, np.ndarray):
         return decode.to_uint8(source, argument)
     if isinstance(source, str | os.PathLike):
-        if lazy.is_store(source):
-            stored: Any = lazy.opened(os.fsdecode(source))
+        stored: Any = lazy.opened(os.fsdecode(source)) if lazy.is_store(source) or geo.is_geotiff(source) else None
+        if stored is not None:
             return decode.to_uint8(np.asarray(stored[...]), argument)
         return decode.from_file(os.fspath(source), argument)
     if isinstance(source, PIL.Image.Image):

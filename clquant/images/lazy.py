@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.images import decode
+from clquant.images import decode, geo
 from clquant.params import shown
 from clquant.runtime import Array, FileError, InvalidArgument
 
@@ -160,6 +160,9 @@ def opened(path: str) -> Any | None:
     """
     if is_store(path):
         return _zarr_array(path)
+    raster = geo.opened(path)
+    if raster is not None:
+        return raster
     if os.path.splitext(path)[1].lower() in (".tif", ".tiff", ".btf", ".svs") and os.path.isfile(path):
         return _tiled_tiff(path)
     return None
@@ -175,12 +178,29 @@ def is_store(path: str | os.PathLike[str]) -> bool:
     return any(os.path.exists(os.path.join(path, name)) for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
+def zarr_module(job: str) -> Any:
+    """The package zarr, which is an extra.
+
+    Parameters
+    ----------
+    job : str
+        What it is needed for, such as ``"read 'a.zarr'"``.
+
+    Raises
+    ------
+    FileError
+        If it is not installed.
+    """
+    try:
+        import zarr
+    except ImportError as error:
+        raise FileError(f"cannot {job}: zarr is not installed (pip install clquant[large])") from error
+    return zarr
+
+
 def _zarr_array(store: Any, what: str = "") -> Any:
     what = what or repr(store)
-    try:
-        import zarr  # an extra
-    except ImportError as error:
-        raise FileError(f"cannot read {what}: zarr is not installed (pip install clquant[large])") from error
+    zarr = zarr_module(f"read {what}")
     try:
         found = zarr.open(store, mode="r")
         return found["0"] if not hasattr(found, "dtype") else found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import concurrent.futures
 from typing import Any
 
@@ -12,39 +13,34 @@ from clquant.params import shown
 from clquant.runtime import Buffer, FileError, InvalidArgument, InvalidType, Scope, Session
 
 
-class Sink:
-    """The caller's `out`.
+class Sink(abc.ABC):
+    """What rows of a result are written to, from top to bottom.
 
     Parameters
     ----------
-    out : object
-        With ``shape`` and ``__setitem__`` of rows: a NumPy array, `numpy.memmap`, zarr or h5py.
+    target : object
+        What the caller gave.
     colors : ndarray, optional
         (n, 3 or 4) uint8: rows of palette indices are written as these colours.
     """
 
-    def __init__(self, out: Any, colors: npt.NDArray[np.uint8] | None = None) -> None:
-        if not hasattr(out, "__setitem__") or not hasattr(out, "shape"):
-            raise InvalidType(f"out is {shown(out)}; allowed: an array, or anything with shape and __setitem__")
-        self._out = out
+    def __init__(self, target: Any, colors: npt.NDArray[np.uint8] | None = None) -> None:
+        self.target = target
         self._colors = colors
-        chunks = getattr(out, "chunks", None)
-        self.chunk_rows = int(chunks[0]) if chunks and isinstance(chunks[0], int) else 1
 
     def checked(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Sink:
-        """This sink, whose shape and dtype fit the result's.
+        """This sink, ready for a result of a shape and dtype.
 
         Raises
         ------
         InvalidArgument
-            If they do not.
+            If it takes no such result.
+        FileError
+            If it cannot be written to.
         """
         if self._colors is not None:
             shape, dtype = (*shape, self._colors.shape[1]), self._colors.dtype
-        given = tuple(int(side) for side in self._out.shape)
-        if given != shape or not np.can_cast(dtype, getattr(self._out, "dtype", dtype), "safe"):
-            kind = getattr(self._out, "dtype", "no dtype")
-            raise InvalidArgument(f"out has shape {given} and dtype {kind}; allowed: {shape} and {dtype}")
+        self._open(shape, dtype)
         return self
 
     def write(self, begin: int, end: int, rows: npt.NDArray[Any]) -> None:
@@ -53,17 +49,53 @@ class Sink:
         Raises
         ------
         FileError
-            If what is behind `out` refuses them.
+            If what is behind it refuses them.
         """
+        self._write(begin, end, rows if self._colors is None else self._colors[rows])
+
+    def has(self, row1: int) -> bool:  # noqa: ARG002
+        """Whether it holds all rows before `row1` from an earlier job."""
+        return False
+
+    @abc.abstractmethod
+    def _open(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        """Get ready."""
+
+    @abc.abstractmethod
+    def _write(self, begin: int, end: int, rows: npt.NDArray[Any]) -> None:
+        """As `write`, of the values that are kept."""
+
+
+class ArraySink(Sink):
+    """The caller's `out` that is no path.
+
+    Parameters
+    ----------
+    out : object
+        With ``shape`` and ``__setitem__`` of rows: a NumPy array, `numpy.memmap`, zarr or h5py.
+    colors : ndarray, optional
+        As `Sink`.
+    """
+
+    def __init__(self, out: Any, colors: npt.NDArray[np.uint8] | None = None) -> None:
+        if not hasattr(out, "__setitem__") or not hasattr(out, "shape"):
+            raise InvalidType(
+                f"out is {shown(out)}; allowed: an array, anything with shape and __setitem__, or a path that ends in "
+                ".zarr, .tif or .tiff"
+            )
+        super().__init__(out, colors)
+
+    def _open(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        given = tuple(int(side) for side in self.target.shape)
+        if given != shape or not np.can_cast(dtype, getattr(self.target, "dtype", dtype), "safe"):
+            kind = getattr(self.target, "dtype", "no dtype")
+            raise InvalidArgument(f"out has shape {given} and dtype {kind}; allowed: {shape} and {dtype}")
+
+    def _write(self, begin: int, end: int, rows: npt.NDArray[Any]) -> None:
         try:
-            self._out[begin:end] = rows if self._colors is None else self._colors[rows]
+            self.target[begin:end] = rows
         except Exception as error:  # storage fails in many ways
             raise FileError(f"out: cannot write rows {begin} to {end - 1}: {error}") from error
-
-    @property
-    def target(self) -> Any:
-        """The caller's object."""
-        return self._out
 
 
 class SinkResult:
@@ -100,6 +132,15 @@ class SinkResult:
         dtype : dtype_like
         """
         return (shape, np.dtype(dtype)) == (self._shape, self._dtype)
+
+    def has(self, row1: int) -> bool:
+        """Whether all rows before `row1` are there from an earlier job, so that they need not be made again.
+
+        Parameters
+        ----------
+        row1 : int
+        """
+        return self._sink.has(row1)
 
     def room(self, scope: Scope, begin: int, end: int) -> Buffer:
         """A buffer that is to be filled with some rows and given to `store`.

@@ -149,6 +149,8 @@ def _run(
         on_device = inside.enter_context(open_palette(session, palette, space, picture.pixels, metric))
         bands = picture.parts(session, picture.width * (4 if colors else 2))
         for done, (row0, row1) in enumerate(bands, 1):
+            if isinstance(result, SinkResult) and result.has(row1):
+                continue
             with session.scope() as inner:
                 pixels = picture.upload(session, inner, row0, row1)
                 band = Band(session, inner, on_device, pixels, picture.channels, row0, row1, picture.width)

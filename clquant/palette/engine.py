@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from clquant.estimator import Estimator, weights_of
 from clquant.images import ImageLike, Picture, read_parts
 from clquant.images import read as read_picture
 from clquant.images.collections import verbs_of
-from clquant.images.sinks import Sink
+from clquant.images.file_sinks import About, writing
 from clquant.mapping import lookup, pipeline
 from clquant.mapping.error import mean_squared_error
 from clquant.mapping.palette_on_device import METRICS
@@ -37,6 +38,16 @@ def _checked(
     return as_palette(palette), find_dither(dither)
 
 
+def _settings(palette: Palette, color_space: str, metric: str, dither: Any) -> dict[str, Any]:
+    """What decides a result beside the picture, as values that JSON has."""
+    owner = getattr(dither, "__self__", dither)
+    if not isinstance(owner, str | bool | None):
+        parameters = sorted(getattr(owner, "__dict__", {}).items())
+        owner = [getattr(owner, "__qualname__", type(owner).__qualname__), repr(parameters)]
+    digest = hashlib.sha256(palette.rgba().tobytes()).hexdigest()
+    return {"palette": digest, "color_space": color_space, "metric": metric, "dither": owner}
+
+
 @reports_memory
 def predict(
     image: ImageLike,
@@ -49,6 +60,7 @@ def predict(
     progress: ProgressCallback | None = None,
     out: Any = None,
     memory: Any = None,
+    resume: bool = False,
 ) -> Any:
     """Palette indices of an image's pixels.
 
@@ -68,12 +80,16 @@ def predict(
     queue : pyopencl.CommandQueue, optional
     progress : callable, optional
         Called with (done, total) parts of the image; returning False stops the job.
-    out : object, optional
+    out : object or path-like, optional
         Gets the result instead of a new array, of an image that is not on the device: with ``shape`` and
-        ``__setitem__`` of rows (NumPy, zarr, h5py), of the result's shape and of a dtype that holds it.
+        ``__setitem__`` of rows (NumPy, zarr, h5py), of the result's shape and of a dtype that holds it. Or the path
+        of a file, ``.zarr`` or ``.tif`` in tiles with the palette, which is there when the job is done.
     memory : int or str, optional
         Host memory that a lazy image (zarr, h5py, `numpy.memmap`, a TIFF in tiles; see `clquant.images.lazy`) may
         take, such as ``"1 GiB"``; default 512 MiB.
+    resume : bool
+        With a ``.zarr`` path as `out`: keep what a job that is stopped has done, and go on with what an earlier one of
+        the same image and arguments has kept.
 
     Returns
     -------
@@ -92,10 +108,12 @@ def predict(
     collection = verbs_of(image)
     if collection is not None:
         return collection.predict(image, checked, dither=dither, color_space=color_space, metric=metric)
-    image = read_parts(image, out=out, memory=memory)
-    if ditherer is not None:
-        return ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
-    return pipeline.indices(image, checked, color_space, queue, progress, metric=metric)
+    about = About(None, checked.colors, image, resume, _settings(checked, color_space, metric, dither))
+    with writing(out, about) as sink:
+        image = read_parts(image, out=sink, memory=memory)
+        if ditherer is not None:
+            return ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
+        return pipeline.indices(image, checked, color_space, queue, progress, metric=metric)
 
 
 @reports_memory
@@ -110,6 +128,7 @@ def transform(
     progress: ProgressCallback | None = None,
     out: Any = None,
     memory: Any = None,
+    resume: bool = False,
 ) -> Any:
     """An image in a palette's colours; arguments and errors as in `predict`.
 
@@ -122,14 +141,14 @@ def transform(
     collection = verbs_of(image)
     if collection is not None:
         return collection.transform(image, checked, dither=dither, color_space=color_space, metric=metric)
-    if ditherer is None:
-        source = read_parts(image, out=out, memory=memory)
-        return pipeline.colors(source, checked, color_space, queue, progress, metric=metric)
-    image = read_parts(image, out=None if out is None else Sink(out, checked.colors), memory=memory)
-    if out is not None:
-        return ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
-    chosen = ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
-    return lookup.applied(chosen, checked, queue)
+    settings = {"verb": "transform", **_settings(checked, color_space, metric, dither)}
+    about = About(None if ditherer is None else checked.colors, None, image, resume, settings)
+    with writing(out, about) as sink:
+        image = read_parts(image, out=sink, memory=memory)
+        if ditherer is None:
+            return pipeline.colors(image, checked, color_space, queue, progress, metric=metric)
+        chosen = ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
+        return chosen if out is not None else lookup.applied(chosen, checked, queue)
 
 
 @reports_memory
@@ -245,6 +264,7 @@ class PaletteEngine(Estimator, abc.ABC):
         progress: ProgressCallback | None = None,
         out: Any = None,
         memory: Any = None,
+        resume: bool = False,
     ) -> Any:
         """Indices into `palette_` of an image's pixels.
 
@@ -259,12 +279,16 @@ class PaletteEngine(Estimator, abc.ABC):
             or an object with a method `dither` (`OrderedDither`, `ErrorDiffusion`) choose a way to dither.
         progress : callable, optional
             Called with (done, total) parts of the image; returning False stops the job.
-        out : object, optional
+        out : object or path-like, optional
             Gets the result instead of a new array, of an image that is not on the device: with ``shape`` and
-            ``__setitem__`` of rows (NumPy, zarr, h5py), of the result's shape and of a dtype that holds it.
+            ``__setitem__`` of rows (NumPy, zarr, h5py), of the result's shape and of a dtype that holds it. Or the path
+            of a file, ``.zarr`` or ``.tif`` in tiles with the palette, which is there when the job is done.
         memory : int or str, optional
             Host memory that a lazy image (zarr, h5py, `numpy.memmap`, a TIFF in tiles; see `clquant.images.lazy`) may
             take, such as ``"1 GiB"``; default 512 MiB.
+        resume : bool
+            With a ``.zarr`` path as `out`: keep what a job that is stopped has done, and go on with what an earlier one
+            of the same image and arguments has kept.
 
         Returns
         -------
@@ -283,7 +307,7 @@ class PaletteEngine(Estimator, abc.ABC):
         StoppedError
             If `progress` returned False.
         """
-        return predict(image, **self._given(dither, progress), out=out, memory=memory)
+        return predict(image, **self._given(dither, progress), out=out, memory=memory, resume=resume)
 
     def transform(
         self,
@@ -293,12 +317,13 @@ class PaletteEngine(Estimator, abc.ABC):
         progress: ProgressCallback | None = None,
         out: Any = None,
         memory: Any = None,
+        resume: bool = False,
     ) -> Any:
         """The image in the colours of `palette_`.
 
         Parameters
         ----------
-        image, dither, progress, out, memory
+        image, dither, progress, out, memory, resume
             As `predict` takes them.
 
         Returns
@@ -310,7 +335,7 @@ class PaletteEngine(Estimator, abc.ABC):
         ------
         As `predict`.
         """
-        return transform(image, **self._given(dither, progress), out=out, memory=memory)
+        return transform(image, **self._given(dither, progress), out=out, memory=memory, resume=resume)
 
     def quantize(
         self, image: ImageLike, dither: Any = None, *, progress: ProgressCallback | None = None

@@ -121,9 +121,10 @@ class SpatialPalette(PaletteEngine):
         progress: ProgressCallback | None = None,
         out: Any = None,
         memory: Any = None,
+        resume: bool = False,
     ) -> Any:
         """As `PaletteEngine.predict`, by search where no other way is named; None maps to the nearest colours."""
-        return super().predict(image, dither, progress=progress, out=out, memory=memory)
+        return super().predict(image, dither, progress=progress, out=out, memory=memory, resume=resume)
 
     def transform(
         self,
@@ -133,9 +134,10 @@ class SpatialPalette(PaletteEngine):
         progress: ProgressCallback | None = None,
         out: Any = None,
         memory: Any = None,
+        resume: bool = False,
     ) -> Any:
         """As `PaletteEngine.transform`, by search where no other way is named; None maps to the nearest colours."""
-        return super().transform(image, dither, progress=progress, out=out, memory=memory)
+        return super().transform(image, dither, progress=progress, out=out, memory=memory, resume=resume)
 
     def quantize(
         self, image: ImageLike, dither: Any = "search", *, progress: ProgressCallback | None = None

@@ -1,0 +1,204 @@
+"""Results that become files in parts: the bits of the whole result, whole files or none, and jobs that go on."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+import pytest
+import tifffile
+
+import clquant
+from clquant.images import file_sinks, lazy
+from clquant.palette.engine import predict, transform
+
+zarr = pytest.importorskip("zarr", minversion="3")  # needs Python 3.11
+
+SIX = clquant.Palette([(0, 0, 0), (255, 255, 255), (0, 160, 0), (0, 0, 255), (255, 0, 0), (90, 90, 90)])
+
+
+@pytest.fixture
+def in_small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bands, chunks and tiles so small that pictures of these tests take several."""
+    monkeypatch.setattr(lazy, "memory_bytes", lambda _: 24 << 10)
+    monkeypatch.setattr(file_sinks, "CHUNK", 32)
+    monkeypatch.setattr(file_sinks.ZarrSink, "block_rows", 32)
+    monkeypatch.setattr(file_sinks, "TILE", 16)
+    monkeypatch.setattr(file_sinks.TiffSink, "block_rows", 16)
+
+
+@pytest.fixture
+def picture(rng: np.random.Generator) -> npt.NDArray[np.uint8]:
+    return rng.integers(0, 256, (147, 70, 3), dtype=np.uint8)
+
+
+@pytest.fixture
+def stored(tmp_path: pathlib.Path, picture: npt.NDArray[np.uint8]) -> pathlib.Path:
+    path = tmp_path / "in.zarr"
+    zarr.create_array(path, shape=picture.shape, chunks=(20, 70, 3), dtype="u1")[:] = picture
+    return path
+
+
+def names(folder: pathlib.Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.usefixtures("in_small_parts")
+@pytest.mark.parametrize("dither", [None, "blue-noise", "floyd-steinberg", "pinwheel"])
+def test_files_hold_the_whole_result(tmp_path: pathlib.Path, picture: Any, stored: Any, dither: Any) -> None:
+    whole = predict(picture, SIX, dither=dither)
+    for source in (picture, stored):
+        out = tmp_path / "out.zarr"
+        assert predict(source, SIX, dither=dither, out=out) == out
+        made = zarr.open(out, mode="r")
+        assert made.chunks == (32, 32)
+        assert np.array_equal(made[:], whole)
+        assert made.attrs["palette"] == SIX.hex()
+        predict(source, SIX, dither=dither, out=str(tmp_path / "out.tif"))
+        with PIL.Image.open(tmp_path / "out.tif") as image:
+            assert image.mode == "P"
+            assert np.array_equal(np.asarray(image), whole)
+            assert np.array_equal(np.asarray(image.convert("RGB")), SIX.colors[whole])
+        transform(source, SIX, dither=dither, out=tmp_path / "rgb.tiff")
+        assert np.array_equal(tifffile.imread(tmp_path / "rgb.tiff"), SIX.colors[whole])
+    assert names(tmp_path) == ["in.zarr", "out.tif", "out.zarr", "rgb.tiff"]
+
+
+@pytest.mark.usefixtures("in_small_parts")
+def test_halftones_and_wide_indices(tmp_path: pathlib.Path, picture: Any) -> None:
+    clquant.PinwheelHalftoner(8).transform(picture[..., 0], out=tmp_path / "gray.tif")
+    assert np.array_equal(
+        tifffile.imread(tmp_path / "gray.tif"), clquant.PinwheelHalftoner(8).transform(picture[..., 0])
+    )
+    many = clquant.Palette(np.random.default_rng(1).integers(0, 256, (300, 3)))
+    predict(picture, many, out=tmp_path / "wide.tif")
+    with tifffile.TiffFile(tmp_path / "wide.tif") as file:
+        page = file.pages[0]
+        assert page.is_tiled
+        assert np.array_equal(page.asarray(), predict(picture, many))
+        assert np.array_equal(page.colormap[:, :300].T // 257, many.colors)
+
+
+@pytest.mark.usefixtures("in_small_parts")
+def test_transparent_entries_are_no_data(tmp_path: pathlib.Path, picture: Any) -> None:
+    given = np.dstack([picture, np.where(picture[..., 0] > 99, 255, 0)]).astype(np.uint8)
+    palette = SIX.with_transparent()
+    predict(given, palette, out=tmp_path / "a.tif")
+    with tifffile.TiffFile(tmp_path / "a.tif") as file:
+        assert file.pages[0].tags[42113].value == "6"
+    transform(given, palette, out=tmp_path / "b.tif")
+    assert np.array_equal(tifffile.imread(tmp_path / "b.tif"), transform(given, palette))
+    with pytest.raises(clquant.InvalidArgument, match="entry 1 of the palette is partly transparent"):
+        predict(given, [(0, 0, 0, 0), (9, 9, 9, 9)], out=tmp_path / "c.tif")
+
+
+def stop_after(count: int) -> Any:
+    return lambda done, _: done < count
+
+
+@pytest.mark.usefixtures("in_small_parts")
+@pytest.mark.parametrize("name", ["out.zarr", "out.tif"])
+def test_a_job_that_stops_leaves_nothing(tmp_path: pathlib.Path, stored: pathlib.Path, name: str) -> None:
+    for there in (False, True):
+        if there:
+            predict(stored, SIX, out=tmp_path / name)
+        before = names(tmp_path)
+        with pytest.raises(clquant.StoppedError):
+            predict(stored, SIX, out=tmp_path / name, progress=stop_after(2))
+        assert names(tmp_path) == before
+
+
+@pytest.mark.usefixtures("in_small_parts")
+@pytest.mark.parametrize("dither", [None, "bayer", "floyd-steinberg"])
+def test_a_job_goes_on_where_it_stopped(
+    tmp_path: pathlib.Path, picture: Any, stored: pathlib.Path, dither: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, begun = tmp_path / "out.zarr", []
+    put = file_sinks.ZarrSink.put
+
+    def counted(self: Any, begin: int, rows: Any) -> None:
+        begun.append(begin)
+        put(self, begin, rows)
+
+    with pytest.raises(clquant.StoppedError):
+        predict(
+            stored,
+            SIX,
+            dither=dither,
+            out=out,
+            resume=True,
+            progress=stop_after(100 if dither == "floyd-steinberg" else 5),
+        )
+    assert names(tmp_path) == [".out.zarr.part", "in.zarr"]
+    with pytest.raises(clquant.InvalidArgument, match=r"resume is given, but the job that began '.*out.zarr'"):
+        predict(stored, SIX, dither="bayer2", out=out, resume=True)
+    written = zarr.open(tmp_path / ".out.zarr.part", mode="r+")
+    written[0, 0] = 5 - written[0, 0]  # which a job that begins anew would mend
+    monkeypatch.setattr(file_sinks.ZarrSink, "put", counted)
+    predict(stored, SIX, dither=dither, out=out, resume=True)
+    whole = predict(picture, SIX, dither=dither)
+    whole[0, 0] = 5 - whole[0, 0]
+    assert np.array_equal(zarr.open(out, mode="r")[:], whole)
+    assert names(tmp_path) == ["in.zarr", "out.zarr"]
+    assert dither == "floyd-steinberg" or begun[0] > 0
+    assert not (out / "clquant-progress.json").exists()
+
+
+KILLED = """
+import os, sys
+import clquant
+from clquant.images import file_sinks, lazy
+lazy.memory_bytes = lambda _: 24 << 10
+file_sinks.CHUNK = file_sinks.ZarrSink.block_rows = 32
+file_sinks.TILE = file_sinks.TiffSink.block_rows = 16
+source, out = sys.argv[1:]
+clquant.KMeansPalette(4).fit(source).predict(
+    source, out=out, resume=out.endswith("zarr"), progress=lambda done, total: done < 4 or os._exit(9)
+)
+"""
+
+
+@pytest.mark.usefixtures("in_small_parts")
+@pytest.mark.parametrize("name", ["out.zarr", "out.tif"])
+def test_a_job_that_is_killed_leaves_no_file_of_its_name(
+    tmp_path: pathlib.Path, picture: Any, stored: pathlib.Path, name: str
+) -> None:
+    out = tmp_path / name
+    died = subprocess.run([sys.executable, "-c", KILLED, str(stored), str(out)], check=False)
+    assert died.returncode == 9
+    assert not out.exists()
+    engine = clquant.KMeansPalette(4).fit(stored)
+    engine.predict(stored, out=out, resume=name.endswith("zarr"))
+    found = zarr.open(out, mode="r")[:] if name.endswith("zarr") else tifffile.imread(out)
+    assert np.array_equal(found, engine.predict(picture))
+
+
+def test_what_is_refused(tmp_path: pathlib.Path, picture: Any, stored: pathlib.Path) -> None:
+    (tmp_path / "full.zarr").mkdir()
+    (tmp_path / "full.zarr" / "x").write_text("x")
+    for out, resume, words in (
+        (tmp_path / "a.png", False, r"out is '.*a.png'; allowed: an array, or a path that ends in .zarr or .tif"),
+        (tmp_path / "a.tif", True, r"resume is given with '.*a.tif'; allowed: with a path that ends in .zarr"),
+        (np.zeros((147, 70), np.uint8), True, "resume is given without a path as out"),
+        (tmp_path / "no" / "a.tif", False, "there is no folder"),
+        (tmp_path / "full.zarr", False, "it is there, and no zarr"),
+        (stored, False, "the image itself"),
+    ):
+        with pytest.raises(clquant.ClquantError, match=words):
+            predict(stored, SIX, out=out, resume=resume)
+    assert names(tmp_path) == ["full.zarr", "in.zarr"]
+
+
+def test_a_disk_that_is_full_is_named(tmp_path: pathlib.Path, picture: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(tifffile.TiffWriter, "write", full)
+    with pytest.raises(clquant.FileError, match=r"cannot write '.*a.tif': no space left"):
+        predict(picture, SIX, out=tmp_path / "a.tif")
+    assert names(tmp_path) == []

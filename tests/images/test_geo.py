@@ -1,0 +1,117 @@
+"""GeoTIFFs, written and read by rasterio: where they lie is kept, and what is no data is the transparent entry."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import clquant
+from clquant import images
+from clquant.images import file_sinks, geo, lazy
+
+rasterio = pytest.importorskip("rasterio")
+
+PLACE = {"crs": "EPSG:32633", "transform": rasterio.Affine(10.0, 0, 500000, 0, -10.0, 5000000)}
+
+
+@pytest.fixture
+def picture(rng: np.random.Generator) -> npt.NDArray[np.uint8]:
+    smooth = np.add.outer(np.arange(200), np.arange(150))[..., None] // 2 + np.array([1, 40, 90])
+    values = (smooth + rng.integers(0, 9, (200, 150, 3))).astype(np.uint8)
+    values[:50, :60] = 0
+    values[-20:] = 0
+    return values
+
+
+def write(path: pathlib.Path, values: npt.NDArray[Any], table: Any = None, **more: Any) -> pathlib.Path:
+    bands = values[None] if values.ndim == 2 else np.moveaxis(values, 2, 0)
+    shape = {"height": values.shape[0], "width": values.shape[1], "count": len(bands), "dtype": values.dtype}
+    with rasterio.open(path, "w", driver="GTiff", **shape, **PLACE, **more) as file:
+        if table is not None:
+            file.write_colormap(1, table)
+        file.write(bands)
+        file.update_tags(AREA_OR_POINT="Point", scene="S2A")
+    return path
+
+
+@pytest.mark.parametrize("layout", [{"tiled": True, "blockxsize": 64, "blockysize": 48}, {}])
+def test_a_scene_keeps_its_place(
+    tmp_path: pathlib.Path, picture: Any, layout: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lazy, "memory_bytes", lambda _: 100 << 10)
+    monkeypatch.setattr(file_sinks.GeoTiffSink, "block_rows", 16)
+    scene = write(tmp_path / "scene.tif", picture, nodata=0, photometric="RGB", **layout)
+    with rasterio.open(scene, "r+") as file:
+        file.build_overviews([2, 4], rasterio.enums.Resampling.average)
+    rgba = np.dstack([picture, np.where(picture.any(axis=2), 255, 0)]).astype(np.uint8)
+    assert np.array_equal(images.read(scene).array, rgba)
+    engine = clquant.KMeansPalette(9).fit(scene)
+    assert engine.palette_ == clquant.KMeansPalette(9).fit(rgba).palette_
+    whole = engine.predict(rgba, "bayer")
+    engine.predict(scene, "bayer", out=tmp_path / "out.tif")
+    with rasterio.open(tmp_path / "out.tif") as made, rasterio.open(scene) as given:
+        assert np.array_equal(made.read(1), whole)
+        assert (made.crs, made.transform, made.tags()) == (given.crs, given.transform, given.tags())
+        assert made.nodata == engine.palette_.transparent_index == 0
+        assert np.array_equal(made.dataset_mask() > 0, rgba[..., 3] > 0)
+        assert made.colorinterp[0].name == "palette"
+        assert [made.colormap(1)[i][:3] for i in range(9)] == [tuple(map(int, c[:3])) for c in engine.palette_.colors]
+        assert made.overviews(1) == [2, 4]
+        with rasterio.open(tmp_path / "out.tif", overview_level=0) as half:
+            assert np.array_equal(half.read(1), whole[::2, ::2])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.tif", "scene.tif"]
+    again = tmp_path / "again.tif"
+    engine.transform(tmp_path / "out.tif", out=again)  # of its own colours: nothing changes
+    with rasterio.open(again) as made:
+        assert made.crs == PLACE["crs"]
+        assert np.array_equal(np.moveaxis(made.read(), 0, 2)[..., :4], engine.palette_.rgba()[whole])
+
+
+def test_many_kinds_of_bands(tmp_path: pathlib.Path, picture: Any) -> None:
+    def read(values: Any, **more: Any) -> Any:
+        return images.read(write(tmp_path / "x.tif", values, **more)).array
+
+    assert np.array_equal(read(picture), picture)
+    assert np.array_equal(read(picture[..., 0])[..., 0], picture[..., 0])
+    holes = read(picture[..., 0], nodata=0)
+    assert np.array_equal(holes[..., 2], picture[..., 0])
+    assert np.array_equal(holes[..., 3], np.where(picture[..., 0], 255, 0))
+    table = {1: (9, 8, 7, 255), 2: (1, 2, 3, 255)}
+    indexed = (picture[..., 0] % 2 + 1).astype(np.uint8)
+    assert np.array_equal(read(indexed, table=table), np.uint8([(9, 8, 7), (1, 2, 3)])[indexed - 1])
+    assert np.array_equal(read(indexed, table=table, nodata=2)[..., 3], np.where(indexed == 2, 0, 255))
+    wide = picture.astype(np.uint16) * 257
+    assert np.array_equal(read(wide, nodata=0)[..., :3], picture)
+    with pytest.raises(clquant.FileError, match="it has 2 bands, not named red, green and blue"):
+        read(picture[..., :2])
+
+
+def test_masks_of_the_file_count(tmp_path: pathlib.Path, picture: Any) -> None:
+    scene = write(tmp_path / "x.tif", picture)
+    with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True), rasterio.open(scene, "r+") as file:
+        file.write_mask(picture[..., 0] > 80)
+    assert np.array_equal(images.read(scene).array[..., 3] > 0, picture[..., 0] > 80)
+
+
+def test_without_rasterio_a_warning_says_what_is_lost(
+    tmp_path: pathlib.Path, picture: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = write(tmp_path / "x.tif", picture, nodata=0, tiled=True, blockxsize=64, blockysize=64)
+    monkeypatch.setattr(geo, "is_installed", lambda: False)
+    with pytest.warns(UserWarning, match="has a value for no data, which counts as a colour"):
+        assert np.array_equal(images.read(scene).array, picture)
+
+
+def test_damaged_files_are_refused(tmp_path: pathlib.Path, picture: Any) -> None:
+    scene = write(tmp_path / "x.tif", picture, compress="deflate")
+    data = scene.read_bytes()
+    scene.write_bytes(data[: len(data) // 2] + bytes(len(data) - len(data) // 2))
+    with pytest.raises(clquant.FileError, match="cannot read"):
+        clquant.KMeansPalette(4).fit(scene)
+    assert geo.tags_of(str(tmp_path / "none.tif")) == set()
+    (tmp_path / "short.tif").write_bytes(b"II*\0\xff\xff\xff\xff")
+    assert geo.tags_of(str(tmp_path / "short.tif")) == set()
