@@ -20,6 +20,7 @@ DEFAULT = ("peers", "growth")
 EPILOG = """topics:
   peers     every engine beside all peers that are installed, time and quality (default)
   growth    time by size, by colours and codewords, by the number of pictures (default)
+  sweep     every public call by size, slowest per pixel first
   limits    each hot kernel beside the device's limit for its bytes or operations
   figures   every figure the engines are built to reach
   all       these and every other module of this folder
