@@ -1,8 +1,7 @@
-"""Picture files, PIL images and arrays of other dtypes -> uint8 arrays, by the rules that `clquant.images` states."""
+"""Picture files, PIL images and arrays of other dtypes -> uint8 or uint16 arrays, by the rules of `clquant.images`."""
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import warnings
@@ -11,12 +10,39 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import PIL.Image
-import PIL.ImageOps
 from PIL import ImageCms
 
+from clquant.images.deep_files import deep_colors, turned_upright
 from clquant.images.picture_files import opened
 from clquant.params import shown
 from clquant.runtime import FileError, InvalidArgument, InvalidType
+
+Samples = npt.NDArray[Any]
+"""uint8 or uint16."""
+
+
+def narrowed(values: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
+    """round(v / 257): the nearest 8-bit values of 16-bit ones, of which none lies halfway between two."""
+    # v / 257 = v (1/256 - 1/65536 + ...): (255 v + 32895) >> 16 is the same for all 65536 values, without a division.
+    nearest: npt.NDArray[np.uint8] = ((values * np.uint32(255) + np.uint32(32895)) >> np.uint32(16)).astype(np.uint8)
+    return nearest
+
+
+def to_samples(array: npt.NDArray[Any], argument: str, max_bits: int = 8) -> Samples:
+    """As `to_uint8`, but with 16 for `max_bits` uint16 arrays stay what they are, in the host's byte order."""
+    if max_bits < 16 or array.dtype.newbyteorder("=") != np.uint16:
+        return to_uint8(array, argument)
+    _warn_of_8_bits(array, argument)
+    return array.astype(np.uint16, copy=False)
+
+
+def _warn_of_8_bits(array: npt.NDArray[np.uint16], argument: str) -> None:
+    if 1 < int(array.max(initial=0)) <= 255:
+        warnings.warn(
+            f"{argument} is uint16 with no value above 255, so nearly black: 65535 is white; "
+            "if it holds 8-bit values, give it as uint8",
+            stacklevel=3,
+        )
 
 
 def to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
@@ -40,14 +66,8 @@ def to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
         full: npt.NDArray[np.uint8] = array.astype(np.uint8) * np.uint8(255)
         return full
     if array.dtype.newbyteorder("=") == np.uint16:
-        if 1 < int(array.max(initial=0)) <= 255:
-            warnings.warn(
-                f"{argument} is uint16 with no value above 255, so nearly black: 65535 is white; "
-                "if it holds 8-bit values, give it as uint8",
-                stacklevel=2,
-            )
-        narrow: npt.NDArray[np.uint8] = ((array.astype(np.uint32) + 128) // 257).astype(np.uint8)
-        return narrow
+        _warn_of_8_bits(array, argument)
+        return narrowed(array)
     if np.issubdtype(array.dtype, np.floating):
         if array.size and not bool(((array >= 0) & (array <= 1)).all()):
             raise InvalidArgument(f"{argument} has float values outside 0..1 (or NaN); allowed: floats in 0..1")
@@ -64,8 +84,8 @@ def to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
     raise InvalidType(f"{argument} is {shown(array)}; allowed: integers in 0..255, bool, uint16, or floats in 0..1")
 
 
-def from_file(path: str, argument: str) -> npt.NDArray[np.uint8]:
-    """A picture file's first frame, (H, W) or (H, W, 3 or 4).
+def from_file(path: str, argument: str, max_bits: int = 8) -> Samples:
+    """A picture file's first frame, (H, W) or (H, W, 3 or 4): uint8, or uint16 if `max_bits` is 16 and the file has it.
 
     Raises
     ------
@@ -75,16 +95,16 @@ def from_file(path: str, argument: str) -> npt.NDArray[np.uint8]:
         As `from_pil`.
     """
     with opened(os.fsdecode(path), argument) as (image, _):
-        return converted(image, argument)
+        return converted(image, argument, max_bits)
 
 
-def from_bytes(data: bytes, argument: str) -> npt.NDArray[np.uint8]:
+def from_bytes(data: bytes, argument: str, max_bits: int = 8) -> Samples:
     """As `from_file`, of a file's bytes."""
     with opened(data, argument) as (image, _):
-        return converted(image, argument)
+        return converted(image, argument, max_bits)
 
 
-def from_pil(image: PIL.Image.Image, argument: str) -> npt.NDArray[np.uint8]:
+def from_pil(image: PIL.Image.Image, argument: str, max_bits: int = 8) -> Samples:
     """A PIL image's pixels, (H, W) or (H, W, 3 or 4); see `clquant.images` for the rules.
 
     Raises
@@ -97,18 +117,22 @@ def from_pil(image: PIL.Image.Image, argument: str) -> npt.NDArray[np.uint8]:
         If its mode holds more than 16 bits a value.
     """
     try:
-        return converted(image, argument)
+        return converted(image, argument, max_bits)
     except (InvalidArgument, InvalidType, MemoryError):
         raise
     except Exception as error:  # decoders raise all kinds on damaged files
         raise FileError(f"{argument}: cannot read the PIL image: {str(error) or type(error).__name__}") from error
 
 
-def converted(image: PIL.Image.Image, argument: str) -> npt.NDArray[np.uint8]:
+def converted(image: PIL.Image.Image, argument: str, max_bits: int = 8) -> Samples:
+    """The pixels of an open image; see `from_pil`."""
     if 0 in image.size:
         raise InvalidArgument(f"{argument} has the size {image.size}, so no pixels; allowed: at least one pixel")
+    deep = deep_colors(image)
+    if deep is not None:
+        return to_samples(deep, argument, max_bits)
     key = _color_key(image)
-    upright = _upright(image)
+    upright = turned_upright(image)
     if key is not None and upright.mode in ("1", "L", "RGB"):
         upright.info["transparency"] = key
         upright = upright.convert("RGBA")
@@ -122,8 +146,9 @@ def converted(image: PIL.Image.Image, argument: str) -> npt.NDArray[np.uint8]:
         values = np.asarray(upright).astype(np.int64)
         if values.min() < 0 or values.max() > 65535:
             raise InvalidType(f"{argument} is a PIL image of mode I with values outside 0..65535; convert it first")
-        gray = to_uint8(values.astype(np.uint16), argument)
-        return gray if key is None else np.dstack([gray, gray, gray, np.uint8(255) * (values != key)])
+        gray = to_samples(values.astype(np.uint16), argument, max_bits)
+        opaque = np.iinfo(gray.dtype).max
+        return gray if key is None else np.dstack([gray, gray, gray, gray.dtype.type(opaque) * (values != key)])
     if mode == "F":
         raise InvalidType(f"{argument} is a PIL image of mode F; allowed: 8- or 16-bit pictures; convert it first")
     transparent = mode in ("LA", "PA", "La", "RGBa") or "transparency" in upright.info
@@ -131,14 +156,6 @@ def converted(image: PIL.Image.Image, argument: str) -> npt.NDArray[np.uint8]:
     if mode == "La":
         upright = upright.convert("LA")
     return np.asarray(upright.convert("RGBA" if transparent else "RGB"))
-
-
-def _upright(image: PIL.Image.Image) -> PIL.Image.Image:
-    """The picture as its EXIF orientation says; damaged EXIF data say nothing."""
-    image.load()  # what is wrong with the pixels is raised here
-    with contextlib.suppress(Exception):
-        return PIL.ImageOps.exif_transpose(image) or image
-    return image
 
 
 # What Pillow multiplies a PNG's gray values of 2 and 4 bits by, but not the one that the file names as transparent.

@@ -87,7 +87,7 @@ def encoded(source: Any, argument: str) -> bytes | None:
     return data
 
 
-def with_mask_as_alpha(array: np.ma.MaskedArray[Any, Any], values: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def with_mask_as_alpha(array: np.ma.MaskedArray[Any, Any], values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Masked pixels as pixels of alpha 0.
 
     Parameters
@@ -95,12 +95,12 @@ def with_mask_as_alpha(array: np.ma.MaskedArray[Any, Any], values: npt.NDArray[n
     array : numpy.ma.MaskedArray
         (H, W) or (H, W, C) with C 1, 3 or 4.
     values : ndarray
-        Its values as uint8, of the same shape.
+        Its values as uint8 or uint16, of the same shape.
 
     Returns
     -------
     ndarray
-        (H, W, 4) uint8, or `values` if nothing is masked.
+        (H, W, 4) of the same dtype, or `values` if nothing is masked.
     """
     mask = np.ma.getmaskarray(array)
     if not mask.any():
@@ -109,5 +109,5 @@ def with_mask_as_alpha(array: np.ma.MaskedArray[Any, Any], values: npt.NDArray[n
         values, mask = values[:, :, None], mask[:, :, None]
     hidden = mask.any(axis=2)
     colors = np.repeat(values, 3, axis=2) if values.shape[2] == 1 else values[:, :, :3]
-    alpha = values[:, :, 3] if values.shape[2] == 4 else np.full(hidden.shape, 255, np.uint8)
-    return np.dstack([colors, np.where(hidden, np.uint8(0), alpha)])
+    alpha = values[:, :, 3] if values.shape[2] == 4 else np.full_like(values[:, :, 0], np.iinfo(values.dtype).max)
+    return np.dstack([colors, np.where(hidden, values.dtype.type(0), alpha)])

@@ -3,19 +3,23 @@
 The rules, for every engine:
 
 - uint8 arrays (H, W), (H, W, 3) and (H, W, 4) are taken as they are, of any strides; (H, W, 1) counts as (H, W).
-- bool becomes 0 and 255; uint16 becomes round(v / 257), with a warning if no value is above 255; floats must lie in
+- uint16 arrays keep their 16 bits where a job is done from 16 bits (docs/deep-pictures.md); else v becomes
+  round(v / 257). If no value is above 255 there is a warning. bool becomes 0 and 255; floats must lie in
   0..1 and become round(255 v), half up; other integers must lie in 0..255. Every other dtype is refused.
 - Arrays of other libraries, masked arrays, bytes and file objects: see `clquant.images.foreign`.
 - Files and PIL images: EXIF orientation is applied; an embedded ICC profile of an RGB picture is converted to sRGB
   where Pillow can; 1, L, RGB and RGBA keep their channels, but a file of gray or RGB that names one value as
   transparent (PNG, GIF) becomes RGBA; P becomes RGBA if it has transparency, else RGB; LA, PA, La and RGBa become RGBA;
-  CMYK, YCbCr, LAB and HSV become RGB as Pillow converts them; 16-bit gray becomes round(v / 257), of 16-bit colour
-  Pillow reads the high byte; 32-bit modes I and F are refused unless an I picture's values fit 16 bits. Of several
-  frames the first is read.
+  CMYK, YCbCr, LAB and HSV become RGB as Pillow converts them; 32-bit modes I and F are refused unless an I picture's
+  values fit 16 bits. Of several frames the first is read.
+- 16-bit gray, and 16-bit RGB and RGBA of PNG and TIFF files, are uint16 as above. Of 16-bit gray with alpha, of colours
+  with a profile other than sRGB's, and of PIL images of 16-bit colour whose pixels were read before, the 8 bits of
+  Pillow are taken: the high byte.
 - Files are read in the formats of `clquant.images.FORMATS`, whatever their names say; others must be named, with
   `allow_formats` or in `CLQUANT_FORMATS`. More than 2^29 pixels, or more than Pillow's `MAX_IMAGE_PIXELS` allows where
   the application has set it, or than a file's bytes can hold, are refused before they are decoded.
-- A device array must be uint8 of the shapes above, of any strides; its result stays on the device, on the same queue.
+- A device array must be uint8 or uint16 of the shapes above, of any strides; its result stays on the device, on the
+  same queue.
 - A picture without pixels is refused.
 """
 
@@ -28,7 +32,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import PIL.Image
 
 from clquant.images import decode, foreign, geo, lazy
@@ -40,7 +43,9 @@ from clquant.params import shown
 from clquant.runtime import Array, InvalidArgument, InvalidType
 
 
-def read_parts(source: ImageLike, *, out: Any = None, memory: Any = None, argument: str = "image") -> Picture:
+def read_parts(
+    source: ImageLike, *, out: Any = None, memory: Any = None, argument: str = "image", max_bits: int = 8
+) -> Picture:
     """As `read`, for jobs that work on bands: a picture elsewhere stays there, and results may go into `out`.
 
     Parameters
@@ -53,6 +58,8 @@ def read_parts(source: ImageLike, *, out: Any = None, memory: Any = None, argume
         Host memory that the job may take for a lazy picture, such as ``"1 GiB"``; default 512 MiB.
     argument : str
         The argument's name in error messages.
+    max_bits : int
+        As `read`.
 
     Returns
     -------
@@ -69,10 +76,10 @@ def read_parts(source: ImageLike, *, out: Any = None, memory: Any = None, argume
         source = source if opened is None else opened
     if not isinstance(source, Picture) and lazy.is_lazy(source):
         gray, channels = _check_shape(tuple(int(side) for side in source.shape), argument, 4)
-        rows = LazyRows(source, argument, bound)
+        rows = LazyRows(source, argument, bound, max_bits)
         picture = Picture(rows.height, rows.width, channels, gray, lazy=rows)
     else:
-        picture = read(source, argument=argument)
+        picture = read(source, argument=argument, max_bits=max_bits)
     if out is None:
         return picture
     if picture.on_device:
@@ -118,7 +125,7 @@ def pieces(picture: Picture) -> Iterator[Picture]:
         yield dataclasses.replace(picture, height=len(array), array=array, lazy=None)
 
 
-def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4) -> Picture:
+def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4, max_bits: int = 8) -> Picture:
     """Read what a person holds by the rules at the head of this module.
 
     Parameters
@@ -129,6 +136,8 @@ def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4) -
         The argument's name in error messages.
     max_channels : int
         4, or more for engines that take multi-band arrays; then every C up to it is allowed.
+    max_bits : int
+        8, or 16 for jobs that are done from 16-bit values, which they may get then.
 
     Returns
     -------
@@ -144,11 +153,11 @@ def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4) -
         If a file cannot be read, is damaged, or claims more than 2^29 pixels.
     """
     if isinstance(source, Picture):
-        return source
+        return source if max_bits == 16 else source.narrowed()
     if isinstance(source, Array):
-        return _from_device(source, argument, max_channels)
+        return _from_device(source, argument, max_channels, max_bits)
     try:
-        array = _to_array(source, argument)
+        array = _to_array(source, argument, max_bits)
         gray, channels = _check_shape(array.shape, argument, max_channels)
         height, width = array.shape[:2]
         packed = np.ascontiguousarray(array).reshape(height, width, channels)
@@ -157,27 +166,27 @@ def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4) -
     return Picture(height, width, channels, gray, array=packed)
 
 
-def _to_array(source: Any, argument: str) -> npt.NDArray[np.uint8]:
+def _to_array(source: Any, argument: str, max_bits: int) -> decode.Samples:
     masked = sys.modules.get("numpy.ma")  # which takes a while to import
     if masked is not None and isinstance(source, masked.MaskedArray):
         _check_shape(source.shape, argument, 4)
-        filled = decode.to_uint8(source.filled(0), argument)
+        filled = decode.to_samples(source.filled(0), argument, max_bits)
         return foreign.with_mask_as_alpha(source, filled)
     if isinstance(source, np.ndarray):
-        return decode.to_uint8(source, argument)
+        return decode.to_samples(source, argument, max_bits)
     if isinstance(source, str | os.PathLike):
         stored: Any = lazy.opened(os.fsdecode(source)) if lazy.is_store(source) or geo.is_geotiff(source) else None
         if stored is not None:
-            return decode.to_uint8(np.asarray(stored[...]), argument)
-        return decode.from_file(os.fspath(source), argument)
+            return decode.to_samples(np.asarray(stored[...]), argument, max_bits)
+        return decode.from_file(os.fspath(source), argument, max_bits)
     if isinstance(source, PIL.Image.Image):
-        return decode.from_pil(source, argument)
+        return decode.from_pil(source, argument, max_bits)
     array = foreign.as_array(source, argument)
     if array is not None:
-        return decode.to_uint8(array, argument)
+        return decode.to_samples(array, argument, max_bits)
     data = foreign.encoded(source, argument)
     if data is not None:
-        return decode.from_bytes(data, argument)
+        return decode.from_bytes(data, argument, max_bits)
     raise InvalidType(
         f"{argument} is a {type(source).__name__}; allowed: a path, a PIL image, an array of NumPy, a device or any "
         "library with __array__ or __dlpack__, bytes or a binary file"
@@ -207,7 +216,7 @@ def held(source: Any, argument: str = "image") -> Any:
     """
     if isinstance(source, np.ndarray):
         return source.copy()
-    return read(source, argument=argument) if isinstance(source, PIL.Image.Image) else source
+    return read(source, argument=argument, max_bits=16) if isinstance(source, PIL.Image.Image) else source
 
 
 def several(source: Any, argument: str = "images") -> Any:
@@ -233,7 +242,7 @@ def several(source: Any, argument: str = "images") -> Any:
 
 
 def read_many(
-    source: ImageLike | Sequence[ImageLike], *, argument: str = "images", max_channels: int = 4
+    source: ImageLike | Sequence[ImageLike], *, argument: str = "images", max_channels: int = 4, max_bits: int = 8
 ) -> list[Picture]:
     """Read one picture, or a list or tuple of them.
 
@@ -241,7 +250,8 @@ def read_many(
     ----------
     source : image or list or tuple of images
     argument : str
-    max_channels : int
+    max_channels, max_bits : int
+        As `read`.
 
     Returns
     -------
@@ -253,10 +263,11 @@ def read_many(
         If the list is empty; else as `read`, naming ``argument[i]``.
     """
     if not isinstance(source, list | tuple):
-        return [read(source, argument=argument, max_channels=max_channels)]
+        return [read(source, argument=argument, max_channels=max_channels, max_bits=max_bits)]
     if not source:
         raise InvalidArgument(f"{argument} is empty; allowed: at least one image")
-    return [read(s, argument=f"{argument}[{i}]", max_channels=max_channels) for i, s in enumerate(source)]
+    given = {"max_channels": max_channels, "max_bits": max_bits}
+    return [read(s, argument=f"{argument}[{i}]", **given) for i, s in enumerate(source)]
 
 
 def _check_shape(shape: tuple[int, ...], argument: str, max_channels: int) -> tuple[bool, int]:
@@ -270,10 +281,11 @@ def _check_shape(shape: tuple[int, ...], argument: str, max_channels: int) -> tu
     return gray, 1 if gray else shape[2]
 
 
-def _from_device(source: Array, argument: str, max_channels: int) -> Picture:
-    if source.dtype != np.uint8:
-        raise InvalidType(f"{argument} is a device array of {source.dtype}; allowed: uint8")
+def _from_device(source: Array, argument: str, max_channels: int, max_bits: int) -> Picture:
+    if source.dtype not in (np.uint8, np.uint16):
+        raise InvalidType(f"{argument} is a device array of {source.dtype}; allowed: uint8, uint16")
     gray, channels = _check_shape(source.shape, argument, max_channels)
-    if not source.flags.c_contiguous:
-        source = packed(source)
+    dtype = source.dtype if max_bits == 16 else np.uint8
+    if not source.flags.c_contiguous or source.dtype != dtype:
+        source = packed(source, dtype)
     return Picture(source.shape[0], source.shape[1], channels, gray, device_array=source)

@@ -15,7 +15,6 @@ import weakref
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from clquant import params
 from clquant.images import decode, geo
@@ -65,7 +64,7 @@ def is_lazy(source: Any) -> bool:
 
 
 class LazyRows:
-    """Rows of a picture elsewhere, as uint8 by the rules of `clquant.images`.
+    """Rows of a picture elsewhere, as uint8 or uint16 by the rules of `clquant.images`.
 
     Parameters
     ----------
@@ -76,16 +75,19 @@ class LazyRows:
         Its name in error messages.
     memory : int
         Bytes of host memory that the job may take.
+    max_bits : int
+        With 16, values of uint16 keep their 16 bits.
     """
 
-    def __init__(self, source: Any, argument: str, memory: int) -> None:
+    def __init__(self, source: Any, argument: str, memory: int, max_bits: int = 8) -> None:
         self._source = source
         self._argument = argument
-        self._ahead: tuple[int, int, concurrent.futures.Future[npt.NDArray[np.uint8]]] | None = None
+        self._ahead: tuple[int, int, concurrent.futures.Future[decode.Samples]] | None = None
         self._reader = concurrent.futures.ThreadPoolExecutor(1, "clquant-read")
         self.height, self.width = (int(side) for side in source.shape[:2])
         self.channels = int(source.shape[2]) if len(source.shape) == 3 else 1
         self._item = np.dtype(source.dtype).itemsize
+        self.bits = 16 if max_bits == 16 and np.dtype(source.dtype).newbyteorder("=") == np.uint16 else 8
         self.memory = memory
         chunks = getattr(source, "chunks", None)
         self.chunk_rows = int(chunks[0]) if chunks and isinstance(chunks[0], int) else 1
@@ -105,8 +107,12 @@ class LazyRows:
         step = whole if whole <= most else multiple_of
         return int(max(most // step * step, multiple_of))
 
-    def rows(self, row0: int, row1: int) -> npt.NDArray[np.uint8]:
-        """Rows ``row0..row1``, (rows, W, C) uint8, C-contiguous; the rows after them are begun to be read.
+    def narrowed(self) -> LazyRows:
+        """The same rows, of 8 bits a value."""
+        return LazyRows(self._source, self._argument, self.memory)
+
+    def rows(self, row0: int, row1: int) -> decode.Samples:
+        """Rows ``row0..row1``, (rows, W, C) of `bits`, C-contiguous; the rows after them are begun to be read.
 
         Raises
         ------
@@ -122,14 +128,14 @@ class LazyRows:
             self._ahead = (row1, after, self._reader.submit(self._read, row1, after))
         return found
 
-    def _read(self, row0: int, row1: int) -> npt.NDArray[np.uint8]:
+    def _read(self, row0: int, row1: int) -> decode.Samples:
         try:
             values = np.asarray(self._source[row0:row1])
         except Exception as error:  # storage fails in many ways
             raise FileError(f"{self._argument}: cannot read rows {row0} to {row1 - 1}: {error}") from error
         if values.shape[:2] != (row1 - row0, self.width):
             raise FileError(f"{self._argument}: rows {row0} to {row1 - 1} have the shape {values.shape}")
-        converted = decode.to_uint8(values, self._argument)
+        converted = decode.to_samples(values, self._argument, self.bits)
         return np.ascontiguousarray(converted).reshape(row1 - row0, self.width, self.channels)
 
 

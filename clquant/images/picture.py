@@ -12,8 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
+from clquant.images import decode
+from clquant.images.decode import Samples
 from clquant.images.lazy import LazyRows
 from clquant.images.sinks import Sink, SinkResult
+from clquant.images.strided import packed
 from clquant.images.upload import SentRows, parts
 from clquant.runtime import (
     Array,
@@ -38,8 +41,8 @@ class Picture:
     height, width, channels : int
     gray : bool
         Whether the input was two-dimensional, so that results of its shape are too.
-    array : ndarray of uint8, shape (H, W, C), C-contiguous, or None
-    device_array : pyopencl.array.Array of uint8 or None
+    array : ndarray of uint8 or uint16, shape (H, W, C), C-contiguous, or None
+    device_array : pyopencl.array.Array of uint8 or uint16, or None
     sent : SentRows or None
         Of a picture on the host that is on its way to the device.
     lazy : LazyRows or None
@@ -52,7 +55,7 @@ class Picture:
     width: int
     channels: int
     gray: bool
-    array: npt.NDArray[np.uint8] | None = None
+    array: Samples | None = None
     device_array: Array | None = None
     sent: SentRows | None = None
     lazy: LazyRows | None = None
@@ -69,12 +72,30 @@ class Picture:
         return self.height * self.width
 
     @property
+    def bits(self) -> int:
+        """8 or 16, of a value."""
+        if self.lazy is not None:
+            return self.lazy.bits
+        pixels = self.array if self.array is not None else self.device_array
+        return 8 * np.dtype(pixels.dtype).itemsize if pixels is not None else 8
+
+    @property
+    def dtype(self) -> type[np.uint8 | np.uint16]:
+        """Of the values."""
+        return np.uint16 if self.bits == 16 else np.uint8
+
+    @property
+    def pixel_bytes(self) -> int:
+        """Channels times bytes of a value."""
+        return self.channels * self.bits // 8
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The shape of results that look like the input: (H, W) for gray, else (H, W, C)."""
         return (self.height, self.width) if self.gray else (self.height, self.width, self.channels)
 
     def upload(self, session: Session, scope: Scope, row0: int = 0, row1: int | None = None) -> Buffer:
-        """A read-only buffer with rows ``row0..row1`` (default: all), C bytes a pixel, rows packed.
+        """A read-only buffer with rows ``row0..row1`` (default: all), C values a pixel, rows packed.
 
         Parameters
         ----------
@@ -100,7 +121,7 @@ class Picture:
                 return self.sent.rows(session, scope, row0, last)
             return scope.upload(self.array[row0:last])
         assert self.device_array is not None
-        row_bytes = self.width * self.channels
+        row_bytes = self.width * self.pixel_bytes
         if (row0, last) == (0, self.height) and self.device_array.offset == 0:
             return buffer_of(self.device_array)
         nbytes = (last - row0) * row_bytes
@@ -108,8 +129,8 @@ class Picture:
         session.copy(buffer, buffer_of(self.device_array), nbytes, self.device_array.offset + row0 * row_bytes)
         return buffer
 
-    def on_host(self, session: Session) -> npt.NDArray[np.uint8]:
-        """The pixels on the host, (H, W, C), which are copied there from a device array.
+    def on_host(self, session: Session) -> Samples:
+        """The pixels on the host, (H, W, C) of `dtype`, which are copied there from a device array.
 
         Parameters
         ----------
@@ -121,7 +142,18 @@ class Picture:
             return self.lazy.rows(0, self.height)
         assert self.device_array is not None
         source, shape = buffer_of(self.device_array), (self.height, self.width, self.channels)
-        return session.download(source, shape, np.uint8, self.device_array.offset)
+        return session.download(source, shape, self.dtype, self.device_array.offset)
+
+    def narrowed(self) -> Picture:
+        """The picture with 8 bits a value: round(v / 257) of 16-bit values."""
+        if self.bits == 8:
+            return self
+        if self.lazy is not None:
+            return dataclasses.replace(self, lazy=self.lazy.narrowed())
+        if self.device_array is not None:
+            return dataclasses.replace(self, device_array=packed(self.device_array, np.uint8))
+        narrow = decode.narrowed(cast(npt.NDArray[np.uint16], self.array))
+        return dataclasses.replace(self, array=narrow, sent=None)
 
     def parts(self, session: Session, row_bytes: int = 0, multiple_of: int = 1) -> list[tuple[int, int]]:
         """Bands of rows to work on one after another: of a picture on the host so that transfers and kernels overlap.
@@ -139,7 +171,7 @@ class Picture:
         list of (row0, row1)
             Half-open, top to bottom; each within the device's largest allocation.
         """
-        row_bytes = max(row_bytes, self.width * self.channels)
+        row_bytes = max(row_bytes, self.width * self.pixel_bytes)
         if self.array is None or self.sink is not None:
             return list(row_bands(self.height, row_bytes, session, multiple_of, self))
         there = self.sent is not None and self.sent.are_there
@@ -188,7 +220,7 @@ class Picture:
         DeviceMemoryError
             If not even `multiple_of` rows fit.
         """
-        row_bytes = self.width * max(bytes_per_pixel, self.channels)
+        row_bytes = self.width * max(bytes_per_pixel, self.pixel_bytes)
         yield from row_bands(self.height, row_bytes, session, multiple_of, self)
 
     def result(self, session: Session, shape: tuple[int, ...], dtype: npt.DTypeLike) -> HostResult | SinkResult:

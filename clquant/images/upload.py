@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from clquant.images.decode import Samples
 from clquant.runtime import Buffer, Scope, Session, Upload, overlap_bands
 
 PARTS_AHEAD = 1  # of a picture sent in parts: begun before they are needed; two delay downloads
@@ -48,11 +46,11 @@ class SentRows:
     session : Session
     scope : Scope
         The rows stay on the device as long as it.
-    array : ndarray of uint8, shape (H, W, C)
+    array : ndarray of uint8 or uint16, shape (H, W, C)
         C-contiguous.
     """
 
-    def __init__(self, session: Session, scope: Scope, array: npt.NDArray[np.uint8]) -> None:
+    def __init__(self, session: Session, scope: Scope, array: Samples) -> None:
         self._scope = scope
         self._array = array
         self._row_bytes = array[0].nbytes

@@ -33,9 +33,9 @@ def alive(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counts: list[int] = []
     from_file = decode.from_file
 
-    def noted(path: str, argument: str) -> np.ndarray:
+    def noted(path: str, argument: str, *rest: int) -> np.ndarray:
         counts.append(sum(one() is not None for one in known))
-        array = from_file(path, argument).copy()
+        array = from_file(path, argument, *rest).copy()
         known.append(weakref.ref(array))
         return array
 

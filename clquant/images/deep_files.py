@@ -1,0 +1,87 @@
+"""PNG and TIFF pictures of 16-bit colour, from their 16 bits.
+
+Pillow has no mode for them and keeps the high byte of each value. It reads such files in either byte order, though: in
+the wrong one, the byte that it keeps is the low one. So they are decoded twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+import PIL.ImageOps
+from PIL import ImageCms
+
+_OTHER = "B" if sys.byteorder == "little" else "L"
+# The layout of a file's values in Pillow's words, and that of the other byte order.
+_SWAPPED = {
+    f"{mode};16{order}": f"{mode};16{other}"
+    for mode in ("RGB", "RGBA")
+    for order, other in (("B", "L"), ("L", "B"), ("N", _OTHER))
+}
+
+
+def deep_colors(image: PIL.Image.Image) -> npt.NDArray[np.uint16] | None:
+    """The 16-bit colours of a file; None if it has none, or its pixels were read before.
+
+    Parameters
+    ----------
+    image : PIL.Image.Image
+        Of a file. If its profile is not sRGB's, it has none: Pillow converts 8-bit colours alone.
+
+    Returns
+    -------
+    ndarray or None
+        (H, W, 3) uint16, or (H, W, 4) if it has alpha or names one colour as transparent.
+    """
+    tiles: list[Any] = list(getattr(image, "tile", None) or [])
+    layouts = [tile[3] if isinstance(tile[3], str) else tile[3][0] for tile in tiles if tile[3]]
+    known = len(layouts) == len(tiles) > 0 and all(layout in _SWAPPED for layout in layouts)
+    if image.format not in ("PNG", "TIFF") or not known or _is_converted(image):
+        return None
+    key = image.info.get("transparency")
+    source: Any = image
+    place = source.fp.tell()
+    source.fp.seek(0)
+    other: Any = PIL.Image.open(io.BytesIO(source.fp.read()), formats=[image.format])
+    source.fp.seek(place)
+    other.seek(image.tell())
+    other.tile = [_swapped(tile) for tile in other.tile]
+    high, low = (np.asarray(turned_upright(half)).astype(np.uint16) for half in (image, other))
+    values: npt.NDArray[np.uint16] = high << np.uint16(8) | low
+    if image.mode != "RGB" or not isinstance(key, tuple):
+        return values
+    opaque = (values != np.array(key, np.uint16)).any(axis=2)
+    return np.dstack([values, np.uint16(65535) * opaque])
+
+
+def turned_upright(image: PIL.Image.Image) -> PIL.Image.Image:
+    """A picture whose pixels are read, as its EXIF orientation says; damaged EXIF data say nothing."""
+    image.load()
+    with contextlib.suppress(Exception):
+        return PIL.ImageOps.exif_transpose(image) or image
+    return image
+
+
+def _swapped(tile: Any) -> Any:
+    """A tile whose values are in the other byte order."""
+    layout = tile[3]
+    layout = _SWAPPED[layout] if isinstance(layout, str) else (_SWAPPED[layout[0]], *layout[1:])
+    # Older releases of Pillow have plain tuples.
+    return tile._replace(args=layout) if hasattr(tile, "_replace") else (*tile[:3], layout)
+
+
+def _is_converted(image: PIL.Image.Image) -> bool:
+    """Whether the picture has a profile of other colours than sRGB's."""
+    profile = image.info.get("icc_profile")
+    if not profile:
+        return False
+    with contextlib.suppress(Exception):  # what is no profile says nothing about the colours
+        opened = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        return "srgb" not in ImageCms.getProfileDescription(opened).lower()
+    return False
