@@ -71,7 +71,7 @@ def quantize(
         given = as_palette(colors, "colors")
         return engine.quantize(image, given, color_space=color_space, dither=dither, queue=queue, progress=progress)
     count = params.integer("colors", colors, 2, MOST_COLORS)
-    picture = read(image)
+    picture = read(image, max_bits=16)
     learner = KMeansPalette(count, color_space=color_space, random_state=random_state, queue=queue)
     return learner.fit(picture, progress=progress).quantize(picture, dither, progress=progress)
 
@@ -134,7 +134,7 @@ def dominant_colors(
     learner = KMeansPalette(
         params.integer("count", count, 2, 256), color_space=color_space, random_state=random_state, queue=queue
     )
-    picture = read(image)
+    picture = read(image, max_bits=16)
     indexed = learner.fit(picture).quantize(picture)
     counts, names = indexed.counts(), indexed.palette.hex()
     order = np.argsort(-counts, kind="stable")

@@ -1,10 +1,27 @@
 /* Colour spaces as integer coordinates: the device's twin of clquant/color/spaces.py, equal to it bit for bit.
  *
- * Constants: SPACE 0 sRGB, 1 linear, 2 OKLab, 3 Y Cb Cr; SPACE_ALPHA 1 where alpha is an axis.
+ * Constants: SPACE 0 sRGB, 1 linear, 2 OKLab, 3 Y Cb Cr; SPACE_ALPHA 1 where alpha is an axis; BITS 8, or 16 for 16-bit
+ * values (not in Y Cb Cr).
  * `tables` is Space.tables() of the host. Definitions, extents and sources are in that module's text.
  * All intermediate values fit 31 bits: roots <= 2^14 and |weights| < 9949, so a row's sum is < 2^29;
- * points <= 2048 times 255 < 2^20.
+ * points <= 2048 times 255 < 2^20. Of 16-bit values roots are <= 2^17, and the terms of a row below 2^30.3 with signs
+ * that keep every partial sum below 2^31; colours are mixed with mid-gray in 64 bits.
  */
+#ifndef BITS
+#define BITS 8
+#endif
+#define WHITE ((1 << BITS) - 1)
+#if BITS == 16
+#define SPACE_SCALE (SPACE == 0 ? 257 : 32)
+typedef ushort Sample;
+typedef long4 Blended;
+#define convert_blended convert_long4
+#else
+#define SPACE_SCALE 1
+typedef uchar Sample;
+typedef int4 Blended;
+#define convert_blended convert_int4
+#endif
 
 #if SPACE == 3
 int4 space_point(int4 c, __global const int *tables)
@@ -19,8 +36,9 @@ int4 space_point(int4 c, __global const int *tables)
 #define SPACE_NEUTRAL ((int4)(766, 766, 766, 0))
 #define SPACE_DEPTH 510
 #elif SPACE == 2
-/* Cube root times 2^14 of x / 2^24, 0 <= x <= 2^24: x scaled by powers of 8 into [2^21, 2^24], where the table of
+/* Cube root times 2^ROOT_BITS of x / 2^24, 0 <= x <= 2^24: x scaled by powers of 8 into [2^21, 2^24], where the table of
  * roots is read with linear interpolation. */
+#define ROOT_BITS (BITS == 16 ? 17 : 14)
 int space_cube_root(int x, __global const int *roots)
 {
     if (x <= 0)
@@ -30,22 +48,25 @@ int space_cube_root(int x, __global const int *roots)
     const int index = max((x >> 14) - 128, 0);
     const int low = roots[index];
     const int root = low + (((roots[index + 1] - low) * (x & 16383)) >> 14);
-    return (root + (1 << (5 + shift))) >> (6 + shift);
+    const int drop = 20 - ROOT_BITS + shift;
+    return (root + (1 << (drop - 1))) >> drop;
 }
 
 int4 space_point(int4 c, __global const int *tables)
 {
-    __global const int *roots = tables + 9 * 256;
+    const int codes = WHITE + 1;
+    __global const int *roots = tables + 9 * codes;
     int lms[3];
     for (int row = 0; row < 3; row++) {
-        __global const int *t = tables + row * 768;
-        lms[row] = space_cube_root(min(t[c.x] + t[256 + c.y] + t[512 + c.z], 1 << 24), roots);
+        __global const int *t = tables + row * 3 * codes;
+        lms[row] = space_cube_root(min(t[c.x] + t[codes + c.y] + t[2 * codes + c.z], 1 << 24), roots);
     }
-    const int half_unit = 1 << 14;
-    const int lightness = (862 * lms[0] + 3251 * lms[1] - 17 * lms[2] + half_unit) >> 15;
-    const int a = (8102 * lms[0] - 9948 * lms[1] + 1846 * lms[2] + half_unit) >> 15;
-    const int b = (106 * lms[0] + 3206 * lms[1] - 3312 * lms[2] + half_unit) >> 15;
-    return (int4)(max(lightness, 0), max(a + 480, 0), max(b + 640, 0), 0);
+    const int drop = BITS == 16 ? 13 : 15;
+    const int half_unit = 1 << (drop - 1);
+    const int lightness = (862 * lms[0] + 3251 * lms[1] - 17 * lms[2] + half_unit) >> drop;
+    const int a = (8102 * lms[0] - 9948 * lms[1] + 1846 * lms[2] + half_unit) >> drop;
+    const int b = (106 * lms[0] + 3206 * lms[1] - 3312 * lms[2] + half_unit) >> drop;
+    return (int4)(max(lightness, 0), max(a + 480 * SPACE_SCALE, 0), max(b + 640 * SPACE_SCALE, 0), 0);
 }
 #define SPACE_NEUTRAL ((int4)(1024, 480, 640, 0))
 #define SPACE_DEPTH 1024
@@ -66,14 +87,20 @@ int4 space_point(int4 c, __global const int *tables)
 #define SPACE_DEPTH 442
 #endif
 
-/* Coordinates of an 8-bit colour (R, G, B, alpha); the fourth is 0 where alpha is no axis. */
+/* Coordinates of a colour (R, G, B, alpha) of BITS a value; the fourth is 0 where alpha is no axis. */
 int4 space_coordinates(int4 c, __global const int *tables)
 {
     int4 point = space_point(c, tables);
 #if SPACE_ALPHA
-    if (c.w < 255)
-        point = (point * c.w + SPACE_NEUTRAL * (255 - c.w) + 127) / 255;
-    point.w = (c.w * SPACE_DEPTH + 127) / 255;
+    if (c.w < WHITE) {
+        const Blended neutral = convert_blended(SPACE_NEUTRAL * SPACE_SCALE);
+        point = convert_int4((convert_blended(point) * c.w + neutral * (WHITE - c.w) + WHITE / 2) / WHITE);
+    }
+#if BITS == 16
+    point.w = (int)(((long)c.w * (SPACE_DEPTH * SPACE_SCALE) + WHITE / 2) / WHITE);
+#else
+    point.w = (c.w * SPACE_DEPTH + WHITE / 2) / WHITE;
+#endif
 #endif
     return point;
 }

@@ -4,11 +4,11 @@
 #include "dithering/ordered.h"
 
 /* One of two entries a pixel.
- * NDRange: 2-D, columns by rows of the band, a work-item a pixel, guarded by width and n. pixels (n, CHANNELS) uchar;
+ * NDRange: 2-D, columns by rows of the band, a work-item a pixel, guarded by width and n. pixels (n, CHANNELS) Sample;
  * out (n) INDEX; n pixels in rows of width; row 0 is the picture's first_row; mask (side, side) int, side a power of
  * two, a permutation of 0..side^2 - 1, repeated over the picture; extent: largest coordinates of the space; strength
  * 0..256 scales the share of the second entry. */
-__kernel void dither_ordered(PALETTE_PARAMETERS, __global const uchar *pixels, __global INDEX *out, ulong n,
+__kernel void dither_ordered(PALETTE_PARAMETERS, __global const Sample *pixels, __global INDEX *out, ulong n,
                              uint width, uint first_row, __global const int *mask, uint side, int4 extent,
                              int strength)
 {

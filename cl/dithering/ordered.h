@@ -6,7 +6,8 @@
  * that pixels in which a and b change roles use the mask alike.
  *
  * The thresholds are (t + 1/2) / n for mask values t = 0..n - 1. All in integers: dot products stay below 2^24 in
- * magnitude (both vectors are shorter than 2^12), times 2 n <= 2^17 and strength <= 2^8: within 64 bits.
+ * magnitude (both vectors are shorter than 2^12), times 2 n <= 2^17 and strength <= 2^8: within 64 bits. Of 16-bit values
+ * vectors are shorter than 2^18, so that these products stay below 2^61.
  */
 
 /* Axes' weights in lightness, to order two entries; alpha counts so that transparent and opaque have an order too. */
@@ -18,9 +19,10 @@
 #define LIGHTNESS ((int4)(77, 150, 29, 64))
 #endif
 
-int dot4(int4 a, int4 b)
+Squared dot4(int4 a, int4 b)
 {
-    return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
+    const Squared4 each = convert_squared4(a) * convert_squared4(b);
+    return each.x + each.y + each.z + each.w;
 }
 
 /* The nearest entry of any point of the space; ties go to the lowest index. */
@@ -33,9 +35,9 @@ int nearest_to_point(int4 point, __global const int4 *points, __global const uin
     int index = list[begin];
     if (end - begin == 1)
         return index;
-    int least = squared(point - points[index]);
+    Squared least = squared(point - points[index]);
     for (uint j = begin + 1; j < end; j++) {
-        const int distance = squared(point - points[list[j]]);
+        const Squared distance = squared(point - points[list[j]]);
         index = distance < least ? (int)list[j] : index;
         least = min(least, distance);
     }
@@ -83,9 +85,9 @@ int thresholds_below(long share, long step, int values)
 Answer answer_of(int4 point, uint first, uint second, __global const int4 *points, int values, int strength)
 {
     const int4 step = points[second] - points[first];
-    const int dot = dot4(point - points[first], step);
+    const Squared dot = dot4(point - points[first], step);
     int often;
-#if SPACE == 0 && !SPACE_ALPHA
+#if SPACE == 0 && !SPACE_ALPHA && BITS == 8
     /* Here dot products are below 2^18 in magnitude: with both sides over 256, masks of 2^7 to 2^12 numbers fit 32
      * bits, in which a division takes a fraction of the time. */
     if (values >= 128 && values <= 4096) {

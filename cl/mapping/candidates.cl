@@ -5,7 +5,10 @@
  * In each direction the difference of the two squared distances is linear, so its greatest value is at an end of the
  * cell. Ties are kept. A cell's candidates are among its parent's, where the parent cell holds the cell.
  *
- * All distances are of integer points and below 2^24, those of doubled points below 2^26.
+ * All distances are of integer points and below 2^24, those of doubled points below 2^26; of 16-bit values see
+ * common/squared.h.
+ *
+ * Constants: BITS 8 or 16.
  */
 
 #include "mapping/candidates.h"
@@ -16,12 +19,12 @@
  * points (k, 4) int; extent: largest coordinate of each axis; shift: log2 of a cell's side.
  * parent_starts, parent_list, parent_grid: the lists of a grid whose cells are 2^parent_step times as long; with
  * parent_step 0 all k entries are tried. counts (cells) uint; starts (cells + 1) uint; list ushort.
- * found, least: a uint and an int a work-item. */
+ * found, least: a uint and a Squared a work-item. */
 __kernel void list_candidates(__global const int4 *points, int k, int4 extent, int4 grid, int shift,
                               int4 parent_grid, int parent_step, __global const uint *parent_starts,
                               __global const ushort *parent_list, int fill, __global uint *counts,
                               __global const uint *starts, __global ushort *list, __local uint *found,
-                              __local int *least)
+                              __local Squared *least)
 {
     const int cell = (int)get_group_id(0);
     const uint lid = get_local_id(0);
@@ -43,11 +46,11 @@ __kernel void list_candidates(__global const int4 *points, int k, int4 extent, i
     const uint begin = min(end, first + lid * run);
     const uint stop = min(end, begin + run);
 
-    int nearest = INT_MAX;
+    Squared nearest = MAX_SQUARED;
     uint pivot = 0;
     for (uint j = begin; j < stop; j++) {
         const uint index = parent_step ? parent_list[j] : j;
-        const int distance = squared(2 * points[index] - low - high);
+        const Squared distance = squared(2 * points[index] - low - high);
         pivot = distance < nearest ? index : pivot;
         nearest = min(nearest, distance);
     }
@@ -62,10 +65,8 @@ __kernel void list_candidates(__global const int4 *points, int k, int4 extent, i
         found[0] = pivot;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    const int4 from_low = points[found[0]] - low;
-    const int4 from_high = points[found[0]] - high;
-    const int4 at_low = from_low * from_low;
-    const int4 at_high = from_high * from_high;
+    const Squared4 at_low = squared_by_axis(points[found[0]] - low);
+    const Squared4 at_high = squared_by_axis(points[found[0]] - high);
     barrier(CLK_LOCAL_MEM_FENCE);
 
     uint near = 0;

@@ -1,17 +1,12 @@
 /* What the kernels that list candidates share. */
 
-int squared(int4 d)
-{
-    return d.x * d.x + d.y * d.y + d.z * d.z + d.w * d.w;
-}
+#include "common/squared.h"
 
 /* Whether p is somewhere from low to high as near as the pivot, of which at_low and at_high are the squared differences
  * from the two. */
-int is_near(int4 p, int4 low, int4 high, int4 at_low, int4 at_high)
+int is_near(int4 p, int4 low, int4 high, Squared4 at_low, Squared4 at_high)
 {
-    const int4 from_low = p - low;
-    const int4 from_high = p - high;
-    const int4 lead = max(at_low - from_low * from_low, at_high - from_high * from_high);
+    const Squared4 lead = max(at_low - squared_by_axis(p - low), at_high - squared_by_axis(p - high));
     return lead.x + lead.y + lead.z + lead.w >= 0;
 }
 

@@ -7,8 +7,8 @@
  * With CITY_BLOCK the nearest entry is the one of the least sum of absolute differences in the space instead; candidate
  * lists do not hold for it, so all entries are in one cell.
  *
- * Constants: CHANNELS 1, 3 or 4 of the pixels; CITY_BLOCK 0 or 1; INDEX uchar or ushort; SPACE, SPACE_ALPHA of
- * common/color_spaces.h; EXACT_TIES 0 where points are the 8-bit values themselves, so the second rule says nothing
+ * Constants: CHANNELS 1, 3 or 4 of the pixels; CITY_BLOCK 0 or 1; INDEX uchar or ushort; SPACE, SPACE_ALPHA, BITS of
+ * common/color_spaces.h (with 16 bits the entries' values are 257 times the 8-bit ones); EXACT_TIES 0 where points are the 8-bit values themselves, so the second rule says nothing
  * new.
  *
  * Every such kernel begins with the same arguments (Mapper.arguments of clquant/mapping/nearest.py):
@@ -26,49 +26,45 @@
 #define PALETTE_CELLS starts, list, grid, shift
 #define PALETTE_ARGUMENTS tables, points, colors, PALETTE_CELLS, transparent, missing
 
-int4 load_pixel(__global const uchar *pixels, size_t i)
+int4 load_pixel(__global const Sample *pixels, size_t i)
 {
 #if CHANNELS == 1
     const int v = pixels[i];
-    return (int4)(v, v, v, 255);
+    return (int4)(v, v, v, WHITE);
 #elif CHANNELS == 3
-    return (int4)(pixels[3 * i], pixels[3 * i + 1], pixels[3 * i + 2], 255);
+    return (int4)(pixels[3 * i], pixels[3 * i + 1], pixels[3 * i + 2], WHITE);
 #else
     return convert_int4(vload4(i, pixels));
 #endif
 }
 
-/* At most 2^24 for points and 4 * 255^2 for colours. */
-int squared(int4 d)
-{
-    return d.x * d.x + d.y * d.y + d.z * d.z + d.w * d.w;
-}
+#include "common/squared.h"
 
 /* What decides in the space. */
-int separation(int4 a, int4 b)
+Squared separation(int4 a, int4 b)
 {
 #if CITY_BLOCK
     const uint4 d = abs_diff(a, b);
-    return (int)(d.x + d.y + d.z + d.w);
+    return (Squared)(d.x + d.y + d.z + d.w);
 #else
     return squared(a - b);
 #endif
 }
 
 typedef struct {
-    int distance;
-    int plain;
+    Squared distance;
+    Squared plain;
     int index;
 } Best;
 
 /* Entries must be offered in ascending index, so that strict comparisons leave ties to the lowest. */
 void offer(Best *best, int index, int4 point, int4 color, __global const int4 *points, __global const int4 *colors)
 {
-    const int distance = separation(point, points[index]);
+    const Squared distance = separation(point, points[index]);
     if (distance > best->distance)
         return;
 #if EXACT_TIES
-    const int plain = squared(color - colors[index]);
+    const Squared plain = squared(color - colors[index]);
     if (distance == best->distance && plain >= best->plain)
         return;
     best->plain = plain;
@@ -101,7 +97,7 @@ int cell_of(int4 point, int4 grid, int shift)
     return ((at.w * grid.z + at.z) * grid.y + at.y) * grid.x + at.x;
 }
 
-/* The nearest entry of a pixel: `point` its coordinates, `color` its 8-bit values. */
+/* The nearest entry of a pixel: `point` its coordinates, `color` its values. */
 int nearest_to_color(int4 point, int4 color, __global const int4 *points, __global const int4 *colors,
                      __global const uint *starts, __global const ushort *list, int4 grid, int shift)
 {
@@ -110,7 +106,7 @@ int nearest_to_color(int4 point, int4 color, __global const int4 *points, __glob
     uint j = starts[cell];
     if (end - j == 1)
         return list[j];
-    Best best = {INT_MAX, INT_MAX, 0};
+    Best best = {MAX_SQUARED, MAX_SQUARED, 0};
     for (; j < end; j++)
         offer(&best, list[j], point, color, points, colors);
     return best.index;

@@ -18,14 +18,19 @@ background. With p the colour times alpha and d the difference of two alphas tha
 alpha, sqrt(3)/2 as long as the others (1/2 in OKLab, where black and white differ in L alone). For opaque
 colours it is the error without alpha. All colours of alpha 0 are one point.
 
+**16 bits.** A space of 16-bit values has the same definitions with finer steps: 257 for one in sRGB, `DEEP_SCALE` for
+one in the other two. The 8-bit value v stands for 257 v. Squared distances are below 2^36, and take 64 bits.
+
 The tables are made with decimal arithmetic of 40 digits, so they hold the same integers on every host.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +41,8 @@ NAMES = ("srgb", "linear", "oklab")
 LINEAR_SCALE = 2047
 OKLAB_SCALE = 2048
 OKLAB_SHIFT = (0, 480, 640)
+DEEP_SCALE = 32
+"""Steps of a coordinate of 16-bit values for one of 8-bit values, in linear light and OKLab."""
 LUMA_CHROMA = "ycbcr"
 LUMA_CHROMA_MARGIN = 256
 """Coordinates of Y Cb Cr below those of black, and above those of white."""
@@ -71,6 +78,20 @@ def _light_codes() -> tuple[Decimal, ...]:
     with localcontext() as context:
         context.prec = 40
         return tuple(_light(Decimal(code) / 255) for code in range(256))
+
+
+@functools.cache
+def _deep_lights(scale: int) -> npt.NDArray[np.int32]:
+    """(65536,) int32: the light of each 16-bit sRGB code times `scale`, rounded half up."""
+    codes = np.arange(65536) / 65535
+    floats = np.where(codes <= 0.04045, codes / 12.92, ((codes + 0.055) / 1.055) ** 2.4) * scale
+    lights = np.floor(floats + 0.5).astype(np.int32)
+    # A host's powers may differ in their last bits: what is near to a half is computed with 40 digits.
+    with localcontext() as context:
+        context.prec = 40
+        for code in np.flatnonzero(np.abs(floats - np.floor(floats) - 0.5) < 1e-5):
+            lights[code] = _rounded(_light(Decimal(int(code)) / 65535) * scale)
+    return lights
 
 
 def _rounded(value: Decimal) -> int:
@@ -110,8 +131,17 @@ def oklab_table() -> npt.NDArray[np.int32]:
         return np.array(terms + roots, np.int32)
 
 
-def _cube_root(x: Int) -> Int:
-    """Cube roots times 2^14 of x / 2^24, x from 0 to 2^24; linear between table entries."""
+@functools.cache
+def deep_oklab_table() -> npt.NDArray[np.int32]:
+    """As `oklab_table`, of 16-bit codes: 9 x 65536 contributions, then the roots."""
+    lights, half = _deep_lights(2**24).astype(np.int64), 5 * 10**9
+    weights = [int(Decimal(weight) * 10**10) for row in _TO_LMS for weight in row]
+    terms = [((weight * lights + half) // 10**10).astype(np.int32) for weight in weights]
+    return np.concatenate([*terms, oklab_table()[9 * 256 :]])
+
+
+def _cube_root(x: Int, bits: int) -> Int:
+    """Cube roots times 2^bits of x / 2^24, x from 0 to 2^24; linear between table entries."""
     table = oklab_table()[9 * 256 :].astype(np.int64)
     shift = np.zeros_like(x)
     scaled = x.copy()
@@ -121,15 +151,18 @@ def _cube_root(x: Int) -> Int:
         shift += small
     index = np.maximum((scaled >> 14) - _ROOT_FIRST, 0)
     root = table[index] + ((table[index + 1] - table[index]) * (scaled & 16383) >> 14)
-    return np.where(x > 0, (root + (1 << (5 + shift))) >> (6 + shift), 0)
+    drop = 20 - bits + shift
+    return np.where(x > 0, (root + (1 << drop - 1)) >> drop, 0)
 
 
-def _to_oklab(rgb: Int) -> Int:
-    terms = oklab_table()[: 9 * 256].reshape(3, 3, 256).astype(np.int64)
+def _to_oklab(rgb: Int, bits: int) -> Int:
+    table, codes = (deep_oklab_table(), 65536) if bits == 16 else (oklab_table(), 256)
+    root_bits, drop, scale = (17, 13, DEEP_SCALE) if bits == 16 else (14, 15, 1)
+    terms = table[: 9 * codes].reshape(3, 3, codes).astype(np.int64)
     lms = np.stack([sum(terms[row, c][rgb[:, c]] for c in range(3)) for row in range(3)], axis=1)
-    roots = _cube_root(np.minimum(lms, 2**24))
-    lab = (roots @ np.array(_TO_LAB_Q12, np.int64).T + (1 << 14)) >> 15
-    return np.asarray(np.maximum(lab + np.array(OKLAB_SHIFT), 0))
+    roots = _cube_root(np.minimum(lms, 2**24), root_bits)
+    lab = (roots @ np.array(_TO_LAB_Q12, np.int64).T + (1 << drop - 1)) >> drop
+    return np.asarray(np.maximum(lab + scale * np.array(OKLAB_SHIFT), 0))
 
 
 def _to_luma_chroma(rgb: Int) -> Int:
@@ -162,6 +195,8 @@ class Space:
     unit : float
         Steps of a coordinate per unit of error: of one 8-bit step in sRGB; of the whole range from black to
         white in the other two. Squared distances divided by its square are errors in those units.
+    bits : int
+        8 or 16, of the values.
     """
 
     name: str
@@ -169,6 +204,7 @@ class Space:
     extent: tuple[int, ...]
     neutral: tuple[int, ...]
     unit: float
+    bits: int = 8
 
     @property
     def dims(self) -> int:
@@ -177,51 +213,77 @@ class Space:
 
     @property
     def is_injective(self) -> bool:
-        """Whether differing 8-bit colours are differing points.
+        """Whether differing colours, of `bits` a value, are differing points.
 
         In Y Cb Cr two colours of one point would differ by less than a quarter in each coordinate, so by less than
         0.25 (1 + 1.772) < 1 in R, G and B.
         """
         return not self.alpha and self.name in ("srgb", LUMA_CHROMA)
 
+    @property
+    def white(self) -> int:
+        """The largest value: 255 or 65535."""
+        return (1 << self.bits) - 1
+
+    @property
+    def scale(self) -> int:
+        """Steps of a coordinate for one of the space of 8-bit values."""
+        if self.bits == 8:
+            return 1
+        return 257 if self.name == "srgb" else DEEP_SCALE
+
     def constants(self) -> dict[str, int]:
         """Compile-time constants of `cl/common/color_spaces.h`."""
-        return {"SPACE": (*NAMES, LUMA_CHROMA).index(self.name), "SPACE_ALPHA": int(self.alpha)}
+        constants = {"SPACE": (*NAMES, LUMA_CHROMA).index(self.name), "SPACE_ALPHA": int(self.alpha)}
+        return constants if self.bits == 8 else {**constants, "BITS": self.bits}
 
     def tables(self) -> npt.NDArray[np.int32]:
         """(n,) int32: the tables that `cl/common/color_spaces.h` reads."""
         if self.name == "linear":
-            return linear_table()
-        return oklab_table() if self.name == "oklab" else np.zeros(1, np.int32)
+            return linear_table() if self.bits == 8 else _deep_lights(LINEAR_SCALE * DEEP_SCALE)
+        if self.name == "oklab":
+            return oklab_table() if self.bits == 8 else deep_oklab_table()
+        return np.zeros(1, np.int32)
 
-    def coordinates(self, colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
-        """Points of 8-bit colours.
+    def values(self, colors: npt.NDArray[Any]) -> Int:
+        """Colours of 8 or 16 bits as integers from 0 to `white`.
+
+        Parameters
+        ----------
+        colors : ndarray of uint8, or uint16 in a space of 16-bit values
+        """
+        values = colors.astype(np.int64)
+        return values * 257 if self.bits == 16 and colors.dtype == np.uint8 else values
+
+    def coordinates(self, colors: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+        """Points of colours.
 
         Parameters
         ----------
         colors : ndarray
-            (n, 3) or (n, 4) uint8; without an alpha column colours are opaque, and in a space without alpha
-            the column is ignored.
+            (n, 3) or (n, 4) uint8, or uint16 in a space of 16-bit values; without an alpha column colours are opaque,
+            and in a space without alpha the column is ignored.
 
         Returns
         -------
         ndarray
             (n, dims) int32.
         """
-        rgb = colors[:, :3].astype(np.int64)
+        values, white = self.values(colors), self.white
+        rgb = values[:, :3]
         if self.name == "linear":
-            points = linear_table()[rgb].astype(np.int64)
+            points = self.tables()[rgb].astype(np.int64)
         elif self.name == LUMA_CHROMA:
             points = _to_luma_chroma(rgb)
         else:
-            points = _to_oklab(rgb) if self.name == "oklab" else rgb
+            points = _to_oklab(rgb, self.bits) if self.name == "oklab" else rgb
         if not self.alpha:
             return points.astype(np.int32)
         if self.name == "srgb":
             points = 2 * points
-        alpha = colors[:, 3:4].astype(np.int64) if colors.shape[1] == 4 else np.full((len(colors), 1), 255)
-        blended = (points * alpha + np.array(self.neutral) * (255 - alpha) + 127) // 255
-        depth = (alpha * self.extent[3] + 127) // 255
+        alpha = values[:, 3:4] if colors.shape[1] == 4 else np.full((len(colors), 1), white)
+        blended = (points * alpha + np.array(self.neutral) * (white - alpha) + white // 2) // white
+        depth = (alpha * self.extent[3] + white // 2) // white
         return np.concatenate([blended, depth], axis=1).astype(np.int32)
 
     def colors(self, coordinates: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
@@ -256,16 +318,17 @@ class Space:
 
     def _nearest_rgb(self, points: Int) -> Int:
         if self.name == "srgb":
-            return (points + 1) // 2 if self.alpha else points
+            step = self.scale * (2 if self.alpha else 1)
+            return (points + step // 2) // step
         if self.name == "linear":
-            light = (points * 2**24 + LINEAR_SCALE // 2) // LINEAR_SCALE
+            light = (points * 2**24 + self.extent[0] // 2) // self.extent[0]
             first = np.searchsorted(light_thresholds(), light, side="right").astype(np.int64)
         else:
-            first = _from_oklab(points)
+            first = _from_oklab((points + self.scale // 2) // self.scale)
         return self._descend(first, points)
 
     def _descend(self, colors: Int, points: Int) -> Int:
-        plain = space(self.name, False)
+        plain = space(self.name, False, self.bits)
         steps = np.stack(np.meshgrid(*[[-1, 0, 1]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
         while True:
             near = np.clip(colors[:, None, :] + steps, 0, 255)
@@ -279,7 +342,7 @@ class Space:
 
 
 @functools.cache
-def space(name: str, alpha: bool) -> Space:
+def space(name: str, alpha: bool, bits: int = 8) -> Space:
     """The space of a name.
 
     Parameters
@@ -288,6 +351,8 @@ def space(name: str, alpha: bool) -> Space:
         ``"srgb"``, ``"linear"`` or ``"oklab"``.
     alpha : bool
         Whether colours have alpha.
+    bits : int
+        8 or 16, of the values.
 
     Returns
     -------
@@ -299,6 +364,8 @@ def space(name: str, alpha: bool) -> Space:
         If there is no such space.
     """
     params.choice("color_space", name, NAMES)
+    if bits == 16:
+        return _deep(space(name, alpha))
     if name == "srgb":
         if alpha:
             return Space(name, True, (510, 510, 510, 442), (255, 255, 255), 2.0)
@@ -312,6 +379,15 @@ def space(name: str, alpha: bool) -> Space:
     # The contract of the module: fp32 holds every squared distance exactly.
     assert sum(e * e for e in chosen.extent) < 2**24
     return chosen
+
+
+def _deep(plain: Space) -> Space:
+    """The same space of 16-bit values."""
+    scale = dataclasses.replace(plain, bits=16).scale
+    extent, neutral = (tuple(scale * each for each in axes) for axes in (plain.extent, plain.neutral))
+    if plain.name == "oklab":  # colours between 8-bit ones may be a little more chromatic
+        extent = (extent[0], extent[1] + scale, extent[2] + scale, *extent[3:])
+    return Space(plain.name, plain.alpha, extent, neutral, scale * plain.unit, 16)
 
 
 @functools.cache

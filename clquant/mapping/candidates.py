@@ -30,8 +30,9 @@ MOST_CANDIDATES = 1 << 26
 CELL_GROUP = 256
 ENTRIES_AN_ITEM = 4
 
-FAR = 4095
-"""Coordinates of entries that are not listed: beyond every space's extent, and 4 (2 FAR)^2 is below 2^31."""
+FAR = {8: 4095, 16: 2**19 - 1}
+"""Coordinates of entries that are not listed, by bits of the values: beyond every space's extent, and 4 (2 FAR)^2 is
+below 2^31 and 2^63."""
 
 Cells = tuple[int, int, int, int]
 
@@ -92,12 +93,15 @@ class CandidateLister:
         self._count = count
         self._listed_entries = listed
         self._extent = (*space.extent, 0)[:4]
+        self._scale_bits = space.scale.bit_length() - 1
+        self._distance_bytes = 4 * space.bits // 8
 
     def whole(self) -> CandidateGrid:
         """Every entry for every point: what a few pixels take."""
         listed = self._listed_entries.astype(np.uint16)
         starts = self._scope.copy_of(np.array([0, len(listed)], np.uint32))
-        return CandidateGrid(starts, self._scope.copy_of(listed), (1, 1, 1, 1), WHOLE_SHIFT, len(listed))
+        shift = WHOLE_SHIFT + self._scale_bits
+        return CandidateGrid(starts, self._scope.copy_of(listed), (1, 1, 1, 1), shift, len(listed))
 
     def fine(self, expected_pixels: int) -> CandidateGrid:
         """A grid of lists, coarser or whole where they grow too long.
@@ -112,7 +116,7 @@ class CandidateLister:
         CandidateGrid
         """
         finer = expected_pixels * self._count >= FINER_PAYS
-        shift = FINE_SHIFT[self._space.name][int(self._space.alpha)] - finer
+        shift = FINE_SHIFT[self._space.name][int(self._space.alpha)] - finer + self._scale_bits
         coarse = self._lists(shift + PARENT_STEP, None)
         if coarse is None:
             return self.whole()
@@ -120,10 +124,11 @@ class CandidateLister:
 
     def _lists(self, shift: int, parent: CandidateGrid | None) -> CandidateGrid | None:
         """Lists of a grid, from a parent's lists or from the whole palette; None if they are too long."""
-        kernel = self._session.program("mapping/candidates.cl").kernel("list_candidates")
+        bits = {} if self._space.bits == 8 else {"BITS": self._space.bits}
+        kernel = self._session.program("mapping/candidates.cl", **bits).kernel("list_candidates")
         length = parent.length if parent else self._count
         wanted = 1 if self._session.limits.is_cpu else max(1, min(CELL_GROUP, length // ENTRIES_AN_ITEM))
-        group = self._session.work_group_size(kernel, wanted, 8)
+        group = self._session.work_group_size(kernel, wanted, 4 + self._distance_bytes)
         cells = self._cells(shift)
         given = (
             *(int4(self._extent), int4(cells), np.int32(shift)),
@@ -146,7 +151,7 @@ class CandidateLister:
         total = math.prod(cells)
         if 4 * (total + 1) > session.limits.max_alloc:
             return None
-        shared = LocalMemory(4 * group), LocalMemory(4 * group)
+        shared = LocalMemory(4 * group), LocalMemory(self._distance_bytes * group)
         counts = self._scope.empty(4 * total)
         launch: Any = (kernel, groups * group, group, self._points, np.int32(self._count), *given)
         session.launch(*launch, np.int32(0), counts, counts, counts, *shared)

@@ -54,8 +54,8 @@ def mean_squared_error(
     params.choice("color_space", color_space, spaces.NAMES)
     params.choice("metric", metric, METRICS)
     measured = color_space if error_space is None else params.choice("error_space", error_space, spaces.NAMES)
-    picture = images.read(image)
-    space = spaces.space(measured, chosen.has_alpha or picture.channels == 4)
+    picture = images.read(image, max_bits=16)
+    space = spaces.space(measured, chosen.has_alpha or picture.channels == 4, picture.bits)
     total = 0
 
     def write(band: Band, out: Buffer) -> None:

@@ -31,7 +31,7 @@ class PaletteOnDevice:
     scope : Scope
     palette : Palette
     space : Space
-        With alpha where pixels or palette have it.
+        With alpha where pixels or palette have it; of 16-bit values for pixels of 16 bits.
     expected_pixels : int
         How many pixels will come in all; decides whether a candidate grid or a table is worthwhile.
     metric : str
@@ -70,7 +70,7 @@ class PaletteOnDevice:
     @property
     def points_are_colors(self) -> bool:
         """Whether the nearest entry is the one of the least squared distance of plain RGB."""
-        return self.space.name == "srgb" and not self.space.alpha and self.is_squared
+        return self.space.name == "srgb" and not self.space.alpha and self.is_squared and self.space.bits == 8
 
     @property
     def grid_is_worthwhile(self) -> bool:
@@ -145,8 +145,9 @@ class PaletteOnDevice:
 
     @property
     def colors(self) -> Buffer:
-        """(k, 4) int32: the palette's 8-bit values."""
-        return self.cached("colors", lambda: self.scope.copy_of(self.palette.rgba().astype(np.int32)))
+        """(k, 4) int32: the palette's values, of the space's bits."""
+        values = self.space.values(self.palette.rgba()).astype(np.int32)
+        return self.cached("colors", lambda: self.scope.copy_of(values))
 
     def lane_arguments(self) -> tuple[Any, ...]:
         """The first arguments of a kernel that takes `LANE_PARAMETERS` of `cl/mapping/candidates_lanes.h`."""
@@ -158,7 +159,7 @@ class PaletteOnDevice:
         listed = distinct_entries(self.palette)
         points = self.points
         if len(listed) < len(self.palette):
-            far = np.full((len(self.palette), 4), FAR, np.int32)
+            far = np.full((len(self.palette), 4), FAR[self.space.bits], np.int32)
             far[listed] = _points(self.palette.rgba()[listed], self.space)
             points = self.scope.copy_of(far)
         return CandidateLister(self.session, self.scope, self.space, points, len(self.palette), listed)

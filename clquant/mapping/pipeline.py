@@ -42,7 +42,7 @@ class Band:
         Ends with the band.
     palette : PaletteOnDevice
     pixels : pyopencl.Buffer
-        (rows, width, channels) uint8.
+        (rows, width, channels) uint8, or uint16 if the palette's space is of 16-bit values.
     channels, row0, row1, width : int
         The rows are row0 to row1 - 1 of the picture.
     """
@@ -91,9 +91,11 @@ def indices(
     metric: str = "l2",
     room: HostResult | None = None,
     meanwhile: Callable[[], None] | None = None,
+    max_bits: int = 16,
 ) -> Any:
     """Palette indices (H, W) of an image, as `write` chooses them; on the device for a device array, else in
-    `room` if it fits. `meanwhile` is called when all is queued, before the device is waited for.
+    `room` if it fits. `meanwhile` is called when all is queued, before the device is waited for. `write` gets values of
+    `max_bits` at most.
 
     Raises
     ------
@@ -102,7 +104,7 @@ def indices(
     StoppedError
         If `progress` returned False.
     """
-    return _run(image, palette, color_space, queue, progress, write, metric, False, room, meanwhile)
+    return _run(image, palette, color_space, queue, progress, write, metric, False, room, meanwhile, max_bits)
 
 
 def colors(
@@ -129,10 +131,11 @@ def _run(
     colors: bool,
     room: HostResult | None = None,
     meanwhile: Callable[[], None] | None = None,
+    max_bits: int = 16,
 ) -> Any:
     params.choice("color_space", color_space, spaces.NAMES)
     progress = Progress(params.callback("progress", callback))
-    picture: Picture = images.read(image)
+    picture: Picture = images.read(image, max_bits=max_bits)
     session = open_session(queue, images.device_arrays([picture]))
     shape: tuple[int, ...] = (picture.height, picture.width)
     if colors:
@@ -145,7 +148,7 @@ def _run(
         result = room if room is not None and room.fits(shape, dtype) else picture.result(session, shape, dtype)
     with session.scope() as scope, contextlib.ExitStack() as inside:
         picture = picture.send(session, scope)
-        space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
+        space = spaces.space(color_space, palette.has_alpha or picture.channels == 4, picture.bits)
         on_device = inside.enter_context(open_palette(session, palette, space, picture.pixels, metric))
         bands = picture.parts(session, picture.width * (4 if colors else 2))
         for done, (row0, row1) in enumerate(bands, 1):

@@ -20,7 +20,7 @@ class PixelBatch:
     Attributes
     ----------
     pixels : pyopencl.Buffer
-        (count, channels) uint8.
+        (count, channels) uint8 or uint16.
     channels : int
         1, 3 or 4.
     count : int

@@ -31,7 +31,7 @@ VARIANTS = (
 
 
 def search_of(palette: PaletteOnDevice, channels: int, table: tuple[Variant, ...] = VARIANTS) -> Any:
-    """The strategy that maps, or dithers, a palette's pixels on its device.
+    """The strategy that maps, or dithers, a palette's pixels on its device: for those of 16 bits the portable form.
 
     Parameters
     ----------
@@ -42,6 +42,7 @@ def search_of(palette: PaletteOnDevice, channels: int, table: tuple[Variant, ...
         Whose launchers are classes with a constructor from a palette, best first; all but the last, which does every
         palette, with `suits(palette, channels)`.
     """
-    *special, general = palette.session.choose(table).launchers
+    chosen = palette.session.choose(table) if palette.space.bits == 8 else table[-1]
+    *special, general = chosen.launchers
     form = next((each for each in special if each.suits(palette, channels)), general)
     return palette.cached(form, lambda: form(palette))

@@ -110,7 +110,7 @@ def predict(
         return collection.predict(image, checked, dither=dither, color_space=color_space, metric=metric)
     about = About(None, checked.colors, image, resume, _settings(checked, color_space, metric, dither))
     with writing(out, about) as sink:
-        image = read_parts(image, out=sink, memory=memory)
+        image = read_parts(image, out=sink, memory=memory, max_bits=16)
         if ditherer is not None:
             return ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
         return pipeline.indices(image, checked, color_space, queue, progress, metric=metric)
@@ -144,7 +144,7 @@ def transform(
     settings = {"verb": "transform", **_settings(checked, color_space, metric, dither)}
     about = About(None if ditherer is None else checked.colors, None, image, resume, settings)
     with writing(out, about) as sink:
-        image = read_parts(image, out=sink, memory=memory)
+        image = read_parts(image, out=sink, memory=memory, max_bits=16)
         if ditherer is None:
             return pipeline.colors(image, checked, color_space, queue, progress, metric=metric)
         chosen = ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
@@ -379,7 +379,7 @@ class PaletteEngine(Estimator, abc.ABC):
         InvalidArgument, InvalidType, FileError, StoppedError
             As `fit` and `predict`.
         """
-        picture = images.read(image)
+        picture = images.read(image, max_bits=16)
         session = open_session(self.queue, images.device_arrays([picture]))
         with session.scope() as scope:
             source = picture.send(session, scope)
@@ -416,7 +416,7 @@ class PaletteEngine(Estimator, abc.ABC):
         InvalidArgument, InvalidType, FileError, StoppedError
             As `fit` and `transform`.
         """
-        picture = images.read(image)
+        picture = images.read(image, max_bits=16)
         self.fit(picture, y, sample_weight, progress=progress)
         return self.transform(picture, progress=progress)
 
@@ -443,7 +443,7 @@ class PaletteEngine(Estimator, abc.ABC):
         """
         self._check_fitted("palette_")
         given = images if isinstance(images, list | tuple) else [images]
-        read = [read_picture(one, argument=f"images[{i}]") for i, one in enumerate(given)]
+        read = [read_picture(one, argument=f"images[{i}]", max_bits=16) for i, one in enumerate(given)]
         errors = [
             mean_squared_error(
                 one,

@@ -13,7 +13,11 @@ LIGHTNESS = {"srgb": (77, 150, 29, 64), "linear": (54, 183, 19, 64), "oklab": (2
 
 
 def dither(
-    image: npt.NDArray[np.uint8], palette: Palette, space: Space, mask: npt.NDArray[np.int32], strength: int
+    image: npt.NDArray[np.uint8] | npt.NDArray[np.uint16],
+    palette: Palette,
+    space: Space,
+    mask: npt.NDArray[np.int32],
+    strength: int,
 ) -> npt.NDArray[np.int64]:
     """(H, W) indices of an (H, W, C) image; `strength` from 0 to 256."""
     height, width, channels = image.shape

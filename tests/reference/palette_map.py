@@ -8,27 +8,30 @@ import numpy.typing as npt
 from clquant.color.palette import Palette
 from clquant.color.spaces import Space
 
+Pixels = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 
-def with_alpha(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """(n, C) to (n, 4): gray is repeated, missing alpha is 255."""
+
+def with_alpha(pixels: Pixels) -> Pixels:
+    """(n, C) to (n, 4): gray is repeated, missing alpha is the largest value."""
     if pixels.shape[1] == 1:
         pixels = np.repeat(pixels, 3, axis=1)
     if pixels.shape[1] == 3:
-        pixels = np.concatenate([pixels, np.full((len(pixels), 1), 255, np.uint8)], axis=1)
+        pixels = np.concatenate([pixels, np.full_like(pixels[:, :1], np.iinfo(pixels.dtype).max)], axis=1)
     return pixels
 
 
-def nearest(pixels: npt.NDArray[np.uint8], palette: Palette, space: Space) -> npt.NDArray[np.int64]:
-    """(n,) indices: least distance in the space, then least plain 8-bit distance, then lowest index.
+def nearest(pixels: Pixels, palette: Palette, space: Space) -> npt.NDArray[np.int64]:
+    """(n,) indices: least distance in the space, then least distance of the plain values, then lowest index.
 
     Pixels of alpha 0 take the first entry of alpha 0.
     """
     colors = palette.rgba()
     full = with_alpha(pixels)
     there = space.coordinates(full)[:, None].astype(np.int64) - space.coordinates(colors)[None]
-    plain = full[:, None].astype(np.int64) - colors[None]
-    order = (there**2).sum(axis=2) * 2**20 + (plain**2).sum(axis=2)
-    indices = order.argmin(axis=1)
+    plain = full[:, None].astype(np.int64) - space.values(colors)[None]
+    distances, plain_distances = (there**2).sum(axis=2), (plain**2).sum(axis=2)
+    among = distances == distances.min(axis=1, keepdims=True)
+    indices = np.where(among, plain_distances, np.iinfo(np.int64).max).argmin(axis=1)
     if palette.transparent_index is not None:
         indices[full[:, 3] == 0] = palette.transparent_index
     return indices
