@@ -48,9 +48,10 @@ inline int block_column(int index, int block_row) {
     return 2 * index + ((block_row + PHASE) & 1);
 }
 
-/* Philox counter words: block column, block row, channel, use (0: start error; 1 + k / 128: bits of pixels k). */
-inline uint4 block_random(int block_x, int block_y, int channel, uint use, uint2 key) {
-    return philox4x32((uint4)((uint)block_x, (uint)block_y, (uint)channel, use), key);
+/* Philox counter words: block column, block row, channel, use (0: start error; 1 + k / 128: bits of pixels k). key: of
+ * the numbers, then the block column and row that the picture's first block has in the picture it is cut from. */
+inline uint4 block_random(int block_x, int block_y, int channel, uint use, uint4 key) {
+    return philox4x32((uint4)((uint)block_x + key.z, (uint)block_y + key.w, (uint)channel, use), key.xy);
 }
 
 /* Uniform in -amplitude..amplitude - 1, from the upper half of a random word. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,11 +13,14 @@ import numpy as np
 import numpy.typing as npt
 from dask import delayed
 
+from clquant import images
+from clquant.dask.work import named
 from clquant.dithering.error_diffusion import ErrorDiffusion
 from clquant.dithering.ordered import OrderedDither
 from clquant.dithering.phase_planes import PHASES, SIDE
 from clquant.dithering.registry import find_dither
 from clquant.dithering.search import REACH, SearchDither
+from clquant.images import Picture
 from clquant.params import shown
 from clquant.runtime import InvalidArgument
 
@@ -24,6 +28,11 @@ from clquant.runtime import InvalidArgument
 MASK = 64
 # Pixels outside a tile of error diffusion from which it is scanned, at most.
 TILE_REACH = 8
+# Side of the blocks of ``dither="pinwheel"``.
+PINWHEEL_BLOCK = 32
+
+
+Work = Callable[[Picture], npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -65,10 +74,24 @@ def tiling_of(dither: Any) -> Tiling:
         return Tiling(TILE_REACH, int(owner.tile_size))
     if isinstance(owner, SearchDither):
         return Tiling(int(owner.passes) * PHASES * REACH, SIDE)
+    if dither == "pinwheel":
+        return blocks_tiling(PINWHEEL_BLOCK)
     raise InvalidArgument(
         f"dither is {shown(dither)}, which needs all rows above a pixel; allowed with Dask arrays: None, True, "
-        "'leaky', 'search', 'blue-noise', 'bayer2' to 'bayer16', or an object of theirs"
+        "'leaky', 'search', 'pinwheel', 'blue-noise', 'bayer2' to 'bayer16', or an object of theirs"
     )
+
+
+def blocks_tiling(block: int) -> Tiling:
+    """How a picture may be cut for the pinwheel: a block depends on the blocks beside it, and each phase has every
+    other one. The blocks at a part's edge take the edge for the picture's, so that those beside them come out wrong.
+
+    Parameters
+    ----------
+    block : int
+        Pixels of a block's side.
+    """
+    return Tiling(2 * block, 2 * block)
 
 
 def checked(image: Any) -> Any:
@@ -115,7 +138,7 @@ def on_grid(chunks: tuple[int, ...], grid: int) -> tuple[int, ...]:
 
 def mapped(
     image: Any,
-    work: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
+    work: Work,
     tiling: Tiling,
     dtype: npt.DTypeLike,
     channels: int | None,
@@ -127,7 +150,7 @@ def mapped(
     image : dask.array.Array
         (H, W) or (H, W, C).
     work : callable
-        From a part of the image to its results, of the same height and width.
+        From a part of the image, a `Picture` that knows its origin, to its results, of the same height and width.
     tiling : Tiling
     dtype : dtype_like
     channels : int or None
@@ -149,7 +172,7 @@ def mapped(
 
 def _block(
     image: Any,
-    work: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
+    work: Work,
     down: tuple[int, int, int, int],
     across: tuple[int, int, int, int],
     dtype: npt.DTypeLike,
@@ -163,14 +186,15 @@ def _block(
 
 
 def _cropped(
-    work: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
+    work: Work,
     part: npt.NDArray[Any],
     inner: tuple[slice, slice],
     origin: tuple[int, int],
 ) -> npt.NDArray[Any]:
     """What a worker does: the part's results without what is around it. Errors say where the part lies."""
     try:
-        return np.ascontiguousarray(work(np.asarray(part))[inner])
+        picture = dataclasses.replace(images.read(np.asarray(part)), origin=origin)
+        return np.ascontiguousarray(np.asarray(named(work)(picture))[inner])
     except Exception as error:
         error.args = (f"chunk at row {origin[0]}, column {origin[1]}: {error}", *error.args[1:])
         raise

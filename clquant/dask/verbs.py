@@ -8,13 +8,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant.color.palette import Palette
-from clquant.dask.chunks import checked, mapped, on_grid, tiling_of
+from clquant import params
+from clquant.color.palette import Palette, as_palette
+from clquant.dask.chunks import blocks_tiling, checked, mapped, on_grid, tiling_of
 from clquant.dask.codebooks import fit as fit_codec
 from clquant.dask.learning import histogram
+from clquant.dask.work import named
+from clquant.images import Picture
 from clquant.palette import engine
+from clquant.runtime import InvalidArgument, InvalidType
+from clquant.vq.blocks import BlockShape
+from clquant.vq.coder import check_size
 
-__all__ = ["encode", "fit_codec", "histogram", "predict", "transform"]
+__all__ = ["decode", "encode", "fit_codec", "halftone", "histogram", "predict", "transform"]
 
 
 def predict(image: Any, palette: Palette, *, dither: Any, **options: Any) -> Any:
@@ -76,11 +82,108 @@ def encode(image: Any, codec: Any) -> Any:
     return aligned.map_blocks(work, dtype=dtype, chunks=chunks, drop_axis=dropped, meta=np.empty((0, 0), dtype))
 
 
-def _predicted(part: npt.NDArray[Any], palette: Palette, dither: Any, options: dict[str, Any]) -> npt.NDArray[Any]:
+def decode(indices: Any, codec: Any, shape: Any) -> Any:
+    """As `VQCodec.decode`, lazily.
+
+    Parameters
+    ----------
+    indices : dask.array.Array
+        (rows, columns) of integers.
+    codec : VQCodec
+        Fitted.
+    shape : sequence of int or None
+        As `VQCodec.decode` takes it.
+
+    Returns
+    -------
+    dask.array.Array
+        (H, W) or (H, W, C) uint8; chunks of the table's blocks.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        If the table or `shape` is not allowed. Indices that name no codeword are found when chunks are computed.
+    """
+    rows = codec.codebook_.reshape(len(codec.codebook_), *codec.codebook_.shape[1:3], -1)
+    block = BlockShape(*rows.shape[1:])
+    if indices.ndim != 2 or any(np.isnan(side) or side == 0 for side in indices.shape):
+        raise InvalidArgument(f"indices is a Dask array of shape {indices.shape}; allowed: known (rows, columns)")
+    if indices.dtype.kind not in "iu":
+        raise InvalidType(f"indices is a Dask array of {indices.dtype}; allowed: integers")
+    height, width = check_size(shape, indices.shape, block)
+    chunks: list[tuple[int, ...]] = [
+        (*(n * side for n in lengths[:-1]), total - side * sum(lengths[:-1]))
+        for lengths, side, total in zip(indices.chunks, (block.rows, block.columns), (height, width), strict=True)
+    ]
+    if block.channels > 1:
+        chunks.append((block.channels,))
+    return indices.map_blocks(
+        _decoded,
+        codec=codec,
+        dtype=np.uint8,
+        chunks=tuple(chunks),
+        new_axis=[2] if block.channels > 1 else None,
+        meta=np.empty((0,) * len(chunks), np.uint8),
+    )
+
+
+def halftone(image: Any, engine: Any, output: str, passes: int, out: Any) -> Any:
+    """As `PinwheelHalftoner.transform`, lazily.
+
+    Parameters
+    ----------
+    image : dask.array.Array
+    engine : PinwheelHalftoner
+    output : str
+    passes : int
+        Of refinement.
+    out : object or None
+
+    Returns
+    -------
+    dask.array.Array
+        uint8 of the image's shape and chunks; with a palette (H, W) of its index dtype.
+
+    Raises
+    ------
+    InvalidArgument
+        If bits, passes or `out` are asked for.
+    """
+    for name, value, allowed in (("output", output, output != "bits"), ("refine", passes, passes == 0)):
+        if not allowed:
+            raise InvalidArgument(f"{name} is {params.shown(value)} for a Dask array; allowed: for a picture in memory")
+    if out is not None:
+        raise InvalidArgument("out is given with a Dask array; allowed: without out, the result is lazy")
+    block = params.integer("block_size", engine.block_size, 2, 64)
+    work = partial(_halftoned, engine=engine, output=output)
+    if engine.palette is not None:
+        dtype, channels = as_palette(engine.palette).index_dtype, None
+    else:
+        dtype, channels = np.dtype(np.uint8), image.shape[2] if image.ndim == 3 else None
+    return mapped(image, work, blocks_tiling(block), dtype, channels)
+
+
+def _halftoned(part: Picture, engine: Any, output: str) -> npt.NDArray[Any]:
+    return np.asarray(engine.transform(part, output=output))
+
+
+def _decoded(part: npt.NDArray[Any], codec: Any, block_info: Any = None) -> npt.NDArray[Any]:
+    table = np.asarray(part)
+    if not block_info:  # Dask looks at what an empty one gives
+        return np.empty((0,) * (codec.codebook_.ndim - 1), np.uint8)
+    try:
+        return np.asarray(named(codec.decode)(table, block_info[None]["chunk-shape"]))
+    except Exception as error:
+        row, column = (place[0] for place in block_info[0]["array-location"])
+        error.args = (f"chunk at row {row}, column {column}: {error}", *error.args[1:])
+        raise
+
+
+def _predicted(part: Picture, palette: Palette, dither: Any, options: dict[str, Any]) -> npt.NDArray[Any]:
     return np.asarray(engine.predict(part, palette, dither=dither, **options))
 
 
-def _transformed(part: npt.NDArray[Any], palette: Palette, dither: Any, options: dict[str, Any]) -> npt.NDArray[Any]:
+def _transformed(part: Picture, palette: Palette, dither: Any, options: dict[str, Any]) -> npt.NDArray[Any]:
     return np.asarray(engine.transform(part, palette, dither=dither, **options))
 
 

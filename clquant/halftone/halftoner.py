@@ -30,6 +30,7 @@ from clquant.halftone.refine import (
 )
 from clquant.halftone.tables import UNITS, WeightTables, constant_tables, trained_tables
 from clquant.images import HostImage, ImageLike
+from clquant.images.collections import verbs_of
 from clquant.images.file_sinks import About, writing
 from clquant.images.sinks import Sink
 
@@ -215,7 +216,8 @@ class PinwheelHalftoner(Estimator):
         Parameters
         ----------
         image : path, PIL image, ndarray or device array
-            uint8 (H, W), (H, W, 3) or (H, W, 4), at most 2^30 pixels a side; see `clquant.images`.
+            uint8 (H, W), (H, W, 3) or (H, W, 4), at most 2^30 pixels a side; see `clquant.images`. A Dask array gives
+            a lazy one.
         output : str
             "values": output levels as 0..255; "levels": their numbers 0..levels - 1; "bits": of a gray picture at
             two levels, eight pixels a byte, the leftmost in the highest bit, rows padded with 0. With a palette the
@@ -254,6 +256,9 @@ class PinwheelHalftoner(Estimator):
         kind = params.choice("output", output, OUTPUTS)
         report = runtime.Progress(params.callback("progress", progress))
         passes = params.integer("refine", refine, 0, MOST_PASSES)
+        collection = verbs_of(image)
+        if collection is not None:
+            return collection.halftone(image, self, kind, passes, out)  # type: ignore[no-any-return]
         if passes and (out is not None or images.is_read_in_parts(image)):
             raise runtime.InvalidArgument("refine is given with out or a lazy image; allowed: a picture in memory")
         entries = None if self.palette is None else as_palette(self.palette).colors

@@ -49,6 +49,8 @@ class Picture:
         Of a picture that is read in parts.
     sink : Sink or None
         Where results of a picture that is not on the device go; a new array without one.
+    origin : pair of int
+        Row and column of the first pixel in the picture that this one is cut from, for what depends on places.
     """
 
     height: int
@@ -60,6 +62,7 @@ class Picture:
     sent: SentRows | None = None
     lazy: LazyRows | None = None
     sink: Sink | None = None
+    origin: tuple[int, int] = (0, 0)
 
     @property
     def on_device(self) -> bool:

@@ -236,7 +236,7 @@ class VQCodec(Estimator):
         Parameters
         ----------
         indices : ndarray of integers or device array, shape (rows, columns)
-            Each below N. On the device of the dtype that `encode` gives.
+            Each below N. On the device of the dtype that `encode` gives; a Dask array gives a lazy picture.
         shape : sequence of int, optional
             True (height, width), or an image's whole (height, width, channels); default: all of every block.
         progress : callable, optional
@@ -256,7 +256,11 @@ class VQCodec(Estimator):
         StoppedError
             If `progress` returned False.
         """
-        return self._coder().decode(indices, shape, Progress(params.callback("progress", progress)))
+        report, coder = Progress(params.callback("progress", progress)), self._coder()
+        collection = verbs_of(indices)
+        if collection is not None:
+            return collection.decode(indices, self, shape)  # type: ignore[no-any-return]
+        return coder.decode(indices, shape, report)
 
     def compress(
         self, image: ImageLike, *, embed_codebook: bool = True, progress: ProgressCallback | None = None

@@ -161,7 +161,7 @@ class BlockCoder:
         """
         block, size = self.shape, len(self.rows)
         table = self._check_table(indices)
-        height, width = self._check_size(shape, table, block)
+        height, width = check_size(shape, table, block)
         session = open_session(self.queue, [indices] if isinstance(indices, Array) else [])
         out = (height, width) if block.channels == 1 else (height, width, block.channels)
         with session.scope() as scope:
@@ -220,21 +220,33 @@ class BlockCoder:
             f"allowed: 0 to {len(self.rows) - 1}"
         )
 
-    @staticmethod
-    def _check_size(shape: Any, table: tuple[int, int], block: BlockShape) -> tuple[int, int]:
-        whole = table[0] * block.rows, table[1] * block.columns
-        if shape is None:
-            return whole
-        if not isinstance(shape, tuple | list) or len(shape) not in (2, 3):
-            raise InvalidType(f"shape is {params.shown(shape)}; allowed: (height, width), or an image's whole shape")
-        height, width = (params.integer(f"shape[{i}]", shape[i], 1, MOST_SIDE) for i in range(2))
-        if len(shape) == 3:
-            params.integer("shape[2]", shape[2], block.channels, block.channels)
-        if block.table_shape(height, width) != table:
-            raise InvalidArgument(
-                f"shape is ({height}, {width}); allowed: what a table of {table} covers, up to {whole}"
-            )
-        return height, width
+
+def check_size(shape: Any, table: tuple[int, int], block: BlockShape) -> tuple[int, int]:
+    """The true (height, width) of the picture of an index table.
+
+    Parameters
+    ----------
+    shape : sequence of int or None
+        As `BlockCoder.decode` takes it.
+    table : (int, int)
+    block : BlockShape
+
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        If `shape` does not fit the table.
+    """
+    whole = table[0] * block.rows, table[1] * block.columns
+    if shape is None:
+        return whole
+    if not isinstance(shape, tuple | list) or len(shape) not in (2, 3):
+        raise InvalidType(f"shape is {params.shown(shape)}; allowed: (height, width), or an image's whole shape")
+    height, width = (params.integer(f"shape[{i}]", shape[i], 1, MOST_SIDE) for i in range(2))
+    if len(shape) == 3:
+        params.integer("shape[2]", shape[2], block.channels, block.channels)
+    if block.table_shape(height, width) != table:
+        raise InvalidArgument(f"shape is ({height}, {width}); allowed: what a table of {table} covers, up to {whole}")
+    return height, width
 
 
 def bands(session: Session, picture: images.Picture, shape: BlockShape) -> Iterator[tuple[int, int]]:

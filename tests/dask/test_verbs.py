@@ -32,7 +32,9 @@ def _in_turn() -> Any:
         yield
 
 
-@pytest.mark.parametrize("dither", [None, True, "blue-noise", "bayer4", "leaky", clquant.SearchDither(passes=1)])
+@pytest.mark.parametrize(
+    "dither", [None, True, "pinwheel", "blue-noise", "bayer4", "leaky", clquant.SearchDither(passes=1)]
+)
 @pytest.mark.parametrize("chunks", [(60, 71, 3), ((203,), (1, 100, 70), (2, 1))])
 def test_every_chunking_gives_the_bits_of_the_whole(picture: Any, dither: Any, chunks: Any) -> None:
     whole, given = predict(picture, SIX, dither=dither), da.from_array(picture, chunks)
@@ -80,16 +82,63 @@ def test_encoding_moves_chunks_to_whole_blocks(picture: Any, block: Any) -> None
     assert (lazy.shape, lazy.dtype) == (codec.encode(picture).shape, np.uint8)
     assert np.array_equal(lazy.compute(), codec.encode(picture))
 
+    for shape in (None, (203, 171)):
+        decoded = codec.decode(lazy, shape)
+        whole = codec.decode(codec.encode(picture), shape)
+        assert (decoded.shape, decoded.dtype) == (whole.shape, np.uint8)
+        assert np.array_equal(decoded.compute(), whole)
+
+
+def test_tables_that_do_not_fit_are_refused(picture: Any) -> None:
+    codec = clquant.VQCodec(16, refine=0, max_iter=2).fit(picture[..., 0])
+    table = da.zeros((5, 6), dtype=np.uint8, chunks=(3, 3))
+    assert codec.decode(table, (18, 21)).compute().shape == (18, 21)
+    with pytest.raises(clquant.InvalidArgument, match=r"shape is \(16, 21\)"):
+        codec.decode(table, (16, 21))
+    with pytest.raises(clquant.InvalidType, match="indices is a Dask array of float64"):
+        codec.decode(table * 1.0)
+    with pytest.raises(clquant.InvalidArgument, match="indices is a Dask array of shape"):
+        codec.decode(table[0])
+    with pytest.raises(clquant.InvalidArgument, match="chunk at row 3, column 0: indices"):
+        codec.decode(da.from_array(np.full((5, 3), 16), (3, 3))[:4].map_blocks(_wrong_below), (13, 12)).compute()
+
+
+def _wrong_below(block: Any, block_info: Any = None) -> Any:
+    return block if block_info and block_info[0]["chunk-location"][0] else block * 0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"block_size": 8},
+        {"block_size": 7, "scan": "serpentine", "noise": 0.5},
+        {"block_size": 16, "levels": 4, "linear": True},
+        {"block_size": 8, "palette": SIX},
+    ],
+)
+@pytest.mark.parametrize("chunks", [(60, 71, 2), (101, 33, 3)])
+def test_halftones_of_chunks_are_those_of_the_whole(picture: Any, given: Any, chunks: Any) -> None:
+    engine = clquant.PinwheelHalftoner(**given)
+    for image, cut in ((picture, chunks), (picture[:70, :, 1], chunks[:2])):
+        source = da.from_array(image[:, :160], cut)
+        whole, lazy = engine.transform(image[:, :160], output="levels"), engine.transform(source, output="levels")
+        assert (lazy.shape, lazy.dtype, lazy.chunks[:2]) == (whole.shape, whole.dtype, source.chunks[:2])
+        assert np.array_equal(lazy.compute(), whole)
+
 
 def test_what_cannot_be_cut_is_refused_and_what_fails_says_where(picture: Any) -> None:
     given = da.from_array(picture, (100, 100, 3))
-    for dither in ("floyd-steinberg", "atkinson", "pinwheel"):
+    for dither in ("floyd-steinberg", "atkinson"):
         with pytest.raises(clquant.InvalidArgument, match=f"dither is '{dither}', which needs all rows above"):
             predict(given, SIX, dither=dither)
 
     def fails(block: Any) -> Any:
         raise OSError("the disk is gone")
 
+    halftoner = clquant.PinwheelHalftoner()
+    for wrong in ({"output": "bits"}, {"refine": 1}, {"out": np.empty(picture.shape, np.uint8)}):
+        with pytest.raises(clquant.InvalidArgument, match=next(iter(wrong))):
+            halftoner.transform(given, **wrong)
     broken = da.from_array(picture, (100, 171, 3)).map_blocks(fails, dtype=np.uint8)
     with pytest.raises(OSError, match="the disk is gone"):
         predict(broken, SIX).compute()

@@ -45,7 +45,7 @@ kernel void halftone_blocks(global const uchar *image, global uchar *output, glo
                             global const ushort *rim, global const short4 *record, global const short4 *tone,
                             global const short *worth, global const uchar *shown, global const uchar *nearest,
                             global short *edges, local short *all_waiting, int4 picture, int4 blocks, int error_limit,
-                            uint2 key, int first_index, int cut_only) {
+                            uint4 key, int first_index, int cut_only) {
     const int lanes = get_local_size(0);
     const int block_y = FIRST_ROW + (int)get_global_id(1), channel = (int)get_global_id(2);
     const int block_x = block_column(first_index + (int)get_global_id(0), block_y);

@@ -31,7 +31,7 @@ inline int8 blocks_beside(int8 block_x, int block_y, int channel, int step_x, in
  * bits), and every sum fits 16 bits (clquant/halftone/pinwheel/layout.py, error_limit). */
 kernel void halftone_lanes(global const uchar *image, global uchar *output, global const short4 *record,
                            global const short *amplitude, global short *edges, int4 picture, int4 blocks,
-                           int error_limit, uint2 key) {
+                           int error_limit, uint4 key) {
     const int block_y = FIRST_ROW + (int)get_global_id(1), channel = (int)get_global_id(2);
     const int first_index = 8 * (int)get_global_id(0);
     const int whole = (WIDTH / BLOCK - ((block_y + PHASE) & 1) + 1) / 2;

@@ -248,7 +248,7 @@ inline void leave_apart(local const short *queues, global short *edges, int coun
  * (error_limit is at least 4080) and those of halftone/pinwheel/levels_lanes.h. */
 kernel void halftone_rings(global const uchar *image, global uchar *output, global const uint *record,
                            global const short *amplitude, global const ushort8 *quads, global short *edges,
-                           int4 picture, int4 blocks, int error_limit, uint2 key) {
+                           int4 picture, int4 blocks, int error_limit, uint4 key) {
     local uchar tile[(PART_PIXELS + AHEAD) * RING_PITCH];
     local short queues[QUEUE_ENTRIES * LANES];
     local uint records[(1 + PHASE) * 256];

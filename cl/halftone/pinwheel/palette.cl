@@ -14,7 +14,7 @@ inline int4 color_of(int4 worth, global const uchar *codes) {
 }
 
 /* The start error of a block: seeded, and none where the palette has the first pixel's colour. */
-inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uint2 key, PALETTE_PARAMETERS) {
+inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uint4 key, PALETTE_PARAMETERS) {
     const int entry = nearest_to_color(space_coordinates(color, tables), color, points, colors, PALETTE_CELLS);
     if (!any(colors[entry] != color))
         return 0;
@@ -48,7 +48,7 @@ kernel void halftone_palette(PALETTE_PARAMETERS, global const uchar *image, glob
                              global const ushort8 *path, global const ushort *rim, global const short4 *weights,
                              global const short *light, global const uchar *codes, global short4 *edges,
                              local short4 *all_waiting, int4 picture, int4 blocks, int error_limit, int amplitude,
-                             int gain, int fade, uint2 key) {
+                             int gain, int fade, uint4 key) {
     const int lanes = get_local_size(0);
     const int block_y = FIRST_ROW + (int)get_global_id(1);
     const int block_x = block_column((int)get_global_id(0), block_y);

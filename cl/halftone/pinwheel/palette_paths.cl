@@ -331,7 +331,7 @@ kernel void halftone_palette_paths(global const uint *paths, global INDEX *entri
                                    global const INDEX *nearest, global const uint *colors,
                                    global const uint2 *worths, global const short *light, global const uchar *codes,
                                    global short4 *edges, int4 picture, int4 blocks, int error_limit, int amplitude,
-                                   int gain, int fade, uint2 key) {
+                                   int gain, int fade, uint4 key) {
     local uint all_two[QUEUE_ENTRIES * LANES];
     local short all_one[QUEUE_ENTRIES * LANES];
     const int lane = (int)get_local_id(0), block_y = FIRST_ROW + (int)get_global_id(1);

@@ -108,12 +108,15 @@ class BandBlocks:
     block : int
     half : int
         Blocks of one phase in a row of blocks, at most.
+    corner : (2,) uint32
+        Column and row of the picture's first block in the picture that it is cut from.
     """
 
     picture: npt.NDArray[np.int32]
     ranges: tuple[tuple[int, int], tuple[int, int]]
     block: int
     half: int
+    corner: npt.NDArray[np.uint32]
 
     @classmethod
     def of(cls, picture: Picture, band: Band, block: int) -> BandBlocks:
@@ -130,10 +133,29 @@ class BandBlocks:
         Returns
         -------
         BandBlocks
+
+        Raises
+        ------
+        InvalidArgument
+            If the picture is cut out at no block of the outward phase.
         """
+        (row, row_rest), (column, column_rest) = (divmod(place, block) for place in picture.origin)
+        if row_rest or column_rest or (row + column) % 2:
+            raise runtime.InvalidArgument(f"image begins at {picture.origin}; allowed: at a first block of the scan")
         shape = np.array([picture.height, picture.width, picture.channels, band[0]], np.int32)
         outward, inward = ((begin // block, -(-end // block)) for begin, end in (band[:2], band[2:]))
-        return cls(shape, (outward, inward), block, half_blocks(picture.width, block))
+        corner = np.array([column, row], np.uint32)
+        return cls(shape, (outward, inward), block, half_blocks(picture.width, block), corner)
+
+    def key(self, seed: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+        """The kernels' `key` (`cl/halftone/halftone.h`): (4,) uint32.
+
+        Parameters
+        ----------
+        seed : (2,) uint32 ndarray
+            Of `runtime.seed_key`.
+        """
+        return np.concatenate([seed, self.corner])
 
     @property
     def rows(self) -> int:

@@ -240,7 +240,7 @@ class BlockHalftone:
             job.band.picture,
             job.band.blocks(begin),
             self._limit,
-            self._key,
+            job.band.key(self._key),
             np.int32(index),
             np.int32(cut_only),
         )
@@ -271,7 +271,7 @@ class BlockHalftone:
             job.band.picture,
             job.band.blocks(begin),
             self._limit,
-            self._key,
+            job.band.key(self._key),
         )
 
 

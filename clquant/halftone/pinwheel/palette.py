@@ -213,5 +213,5 @@ class _Pinwheel:
                 common.amplitude,
                 common.gain,
                 self._fade,
-                common.key,
+                blocks.key(common.key),
             )

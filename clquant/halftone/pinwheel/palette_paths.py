@@ -263,6 +263,6 @@ class PathScan:
                 common.amplitude,
                 common.gain,
                 self._fade,
-                common.key,
+                blocks.key(common.key),
             )
             launch(program.kernel("scatter_paths"), *spread, entries, output, place, *where)
