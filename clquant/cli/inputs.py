@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from clquant import images, params
 from clquant.cli import streams
-from clquant.images import decode, files, picture_files
+from clquant.images import decode, files, lazy, picture_files
 from clquant.images.folders import PICTURE_SUFFIXES, files_below
 from clquant.runtime import ClquantError, FileError, FormatError, InvalidArgument, InvalidType
 
@@ -83,7 +83,7 @@ Naming = Callable[[Source], str]  # from an input to its result's name
 
 
 def expand(given: Sequence[str], suffixes: frozenset[str] = PICTURE_SUFFIXES) -> Inputs:
-    """Files, in the order given; a folder stands for the files in it and below that have one of the suffixes.
+    """Files and zarrs, in the order given; a folder stands for the files in it and below that have one of the suffixes.
 
     Raises
     ------
@@ -100,6 +100,8 @@ def expand(given: Sequence[str], suffixes: frozenset[str] = PICTURE_SUFFIXES) ->
             raise InvalidArgument("an input is ''; allowed: a file, a folder, or - for standard input")
         if path == STDIN:
             sources.append(Source(STDIN, pathlib.PurePath("stdin")))
+        elif lazy.is_store(path):
+            sources.append(Source(path, pathlib.PurePath(pathlib.Path(path).name)))
         elif os.path.isdir(path):  # `Path.is_dir` raises where a name is too long
             sources += [
                 Source(str(found), found.relative_to(path), found=True) for found in files_below(path, suffixes)
@@ -108,7 +110,9 @@ def expand(given: Sequence[str], suffixes: frozenset[str] = PICTURE_SUFFIXES) ->
             sources.append(Source(path, pathlib.PurePath(pathlib.Path(path).name)))
         else:
             raise FileError(f"{path!r}: there is no such file or folder")
-    return Inputs(tuple(sources), len(given) > 1 or any(os.path.isdir(path) for path in given))
+    return Inputs(
+        tuple(sources), len(given) > 1 or any(os.path.isdir(path) and not lazy.is_store(path) for path in given)
+    )
 
 
 def read_bytes(source: Source) -> bytes:

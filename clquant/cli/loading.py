@@ -11,7 +11,7 @@ import PIL.Image
 from clquant import images
 from clquant.cli import inputs
 from clquant.cli.inputs import Source
-from clquant.images import decode, moving, picture_files
+from clquant.images import decode, geo, lazy, moving, picture_files
 
 # Formats that hold a resolution and a colour profile.
 WITH_DPI = frozenset({"PNG", "TIFF", "BMP", "JPEG"})
@@ -82,6 +82,8 @@ def load(source: Source, keep_profile: bool = False, data: bytes | None = None) 
     FileError, InvalidArgument, InvalidType
         If it cannot be read, naming it.
     """
+    if data is None and not source.piped and (lazy.is_store(source.path) or geo.is_geotiff(source.path)):
+        return Loaded(_pixels(source), None, None, 1, None, False, None)
     data = data or _piped(source)
     with picture_files.opened(source.path if data is None else data, source.shown) as (image, _):
         profile = image.info.pop("icc_profile", None) if keep_profile else None
@@ -90,6 +92,11 @@ def load(source: Source, keep_profile: bool = False, data: bytes | None = None) 
         pixels = decode.converted(image, source.shown)
     picture = images.read(pixels, argument=source.shown).array
     return Loaded(picture, dpi, profile, frames, format, indexed, data)
+
+
+def _pixels(source: Source) -> Any:
+    """What is read as `clquant.images` reads it, and has nothing that goes with it."""
+    return images.read(source.path, argument=source.shown).array
 
 
 def _piped(source: Source) -> bytes | None:

@@ -18,7 +18,7 @@ from clquant.cli.inputs import Inputs, Naming, Source
 from clquant.color.formats import png
 from clquant.color.formats.embedded import identifier
 from clquant.color.formats.names import LOSSLESS, SMALL_DISPLAYS, SOURCES, format_of, own_options
-from clquant.images import files
+from clquant.images import files, lazy
 from clquant.runtime import ClquantError, FileError, InvalidArgument
 
 STDOUT = "-"
@@ -106,7 +106,7 @@ class Outputs:
 
     def _one(self, output: str, option: str, suffixes: Collection[str] | None, source: Source | None) -> str:
         target = files.path_of(output, option)
-        if os.path.isdir(target):
+        if os.path.isdir(target) and not _is_zarr(output):
             raise FileError(f"cannot write {output!r}: it is a folder")
         if not os.path.isdir(target.parent):
             raise FileError(f"cannot write {output!r}: there is no folder {str(target.parent)!r}")
@@ -122,9 +122,11 @@ class Outputs:
             return STDOUT
         if output is None:
             beside = pathlib.Path(source.path).with_name(name)
-            if not os.path.isfile(source.path) or beside.parts[:2] == ("/", "dev"):
+            if not (os.path.isfile(source.path) or lazy.is_store(source.path)) or beside.parts[:2] == ("/", "dev"):
                 raise InvalidArgument(f"{source.shown} is no regular file; name an output with {option}")
             return self._checked(str(beside), option, suffixes, source)
+        if _is_zarr(output) and not several:
+            return self._one(output, option, suffixes, source)
         if not (several or os.path.isdir(output) or output.endswith(("/", os.sep))):
             return self._one(output, option, suffixes, source)
         if os.path.isfile(output):
@@ -167,9 +169,19 @@ class Outputs:
         if target == STDOUT:
             streams.write(data)
             return
+        self.make_folder(target)
+        files.write_bytes(target, data)
+
+    def make_folder(self, target: str) -> None:
+        """Make the folder of a place that `each` gave, if it is to be made.
+
+        Raises
+        ------
+        FileError
+            If it cannot be.
+        """
         if target in self._folders:
             _make(pathlib.Path(target).parent)
-        files.write_bytes(target, data)
 
 
 def named(template: str | None, default: Naming, **fields: Any) -> Naming:
@@ -276,7 +288,7 @@ def not_there(
         return pairs
     todo = []
     for source, target in pairs:
-        if target is not None and target != STDOUT and os.path.isfile(target):
+        if target is not None and target != STDOUT and (os.path.isfile(target) or lazy.is_store(target)):
             common.note(args, f"{target} is there already: {source.relative} is left out")
         else:
             todo.append((source, target))
@@ -336,13 +348,17 @@ def _identity(path: str) -> tuple[int, int] | None:
     return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
 
 
+def _is_zarr(path: str) -> bool:
+    return os.path.splitext(path)[1].lower() == ".zarr"
+
+
 def _names_a_file(output: str) -> bool:
     """Whether a path that is not there looks like a file's: it ends in the suffix of what is read or written here."""
     suffix = os.path.splitext(output)[1].lower()
     if not suffix:  # as of a path that ends with a slash
         return False
     PIL.Image.init()
-    return suffix in PIL.Image.registered_extensions() or suffix in (".six", ".sixel", ".clvq", ".clqt")
+    return suffix in PIL.Image.registered_extensions() or suffix in (".six", ".sixel", ".clvq", ".clqt", ".zarr")
 
 
 def _check_can_make(folder: pathlib.Path) -> None:

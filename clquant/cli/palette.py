@@ -7,12 +7,24 @@ import dataclasses
 import os
 import time
 from functools import partial
+from typing import Any
 
-from clquant.cli import batch, common, inputs, palette_films, palette_options, palette_report, streams, terminal
+from clquant.cli import (
+    batch,
+    common,
+    inputs,
+    palette_films,
+    palette_large,
+    palette_options,
+    palette_report,
+    streams,
+    terminal,
+)
 from clquant.cli.colors import given_palette
 from clquant.cli.inputs import Inputs, Source
 from clquant.cli.loading import Loaded, load
 from clquant.cli.outputs import LOSSY, STDOUT, Outputs, kind_of, named, not_there, shown, source_name
+from clquant.cli.palette_large import Parts
 from clquant.cli.palette_work import Options
 from clquant.color.display import DISPLAY_FORMATS
 from clquant.color.formats import registry
@@ -50,11 +62,12 @@ def run(args: argparse.Namespace) -> int:
         pairs = not_there(args, sources, targets)
         if not pairs:
             return 0
+        palette_large.check(args, pairs)
     options = Options(args, common.open_queue(args), used, palette_options.ditherer(args))
     if args.animate is not None:
         return palette_films.animate(options, sources, places)
     todo, targets = [source for source, _ in pairs], [target for _, target in pairs]
-    read: batch.Read[Loaded] = partial(_read, args, dict(pairs))
+    read: batch.Read[Loaded | Parts] = partial(_read, args, dict(pairs))
     shared = None
     if args.shared:
         read, shared = _learned_together(options, todo, read)
@@ -84,14 +97,16 @@ def _targets(args: argparse.Namespace, sources: Inputs, places: Outputs, name: i
         return [None] * len(sources)
     targets = places.each(args.output, name)
     for target in targets:
-        if kind_of(target) not in SMALL_DISPLAYS and args.lvgl is not None:
+        if not palette_large.is_zarr(target) and kind_of(target) not in SMALL_DISPLAYS and args.lvgl is not None:
             raise InvalidArgument(f"--lvgl goes with .c, .h and .bin, not {target!r}")
     return [*targets]
 
 
-def _read(args: argparse.Namespace, targets: dict[Source, str | None], source: Source) -> Loaded:
-    loaded = load(source, args.icc == "keep")
+def _read(args: argparse.Namespace, targets: dict[Source, str | None], source: Source) -> Loaded | Parts:
     target = targets[source]
+    if palette_large.is_in_parts(args, source, target):
+        return Parts(source.path)
+    loaded = load(source, args.icc == "keep")
     if loaded.frames > 1 and target is not None and not palette_films.holds_frames(target, loaded):
         common.note(
             args,
@@ -101,10 +116,10 @@ def _read(args: argparse.Namespace, targets: dict[Source, str | None], source: S
 
 
 def _learned_together(
-    options: Options, sources: list[Source], read: batch.Read[Loaded]
-) -> tuple[batch.Read[Loaded], Palette]:
+    options: Options, sources: list[Source], read: batch.Read[Loaded | Parts]
+) -> tuple[batch.Read[Loaded | Parts], Palette]:
     """What gives the inputs as they were read once, a pipe can be read no second time, and their palette."""
-    kept: dict[Source, Loaded | ClquantError] = {}
+    kept: dict[Source, Loaded | Parts | ClquantError] = {}
     for source in sources:
         try:
             kept[source] = read(source)
@@ -112,14 +127,16 @@ def _learned_together(
             if len(sources) == 1:
                 raise
             kept[source] = error
-    pictures = []
+    pictures: list[Any] = []
     for source, loaded in kept.items():
-        if isinstance(loaded, Loaded):
+        if isinstance(loaded, Parts):
+            pictures.append(loaded.path)
+        elif isinstance(loaded, Loaded):
             pictures += palette_films.all_frames(options.args, source, loaded)
     if not pictures:
         raise next(error for error in kept.values() if isinstance(error, ClquantError))
 
-    def again(source: Source) -> Loaded:
+    def again(source: Source) -> Loaded | Parts:
         found = kept[source]
         if isinstance(found, ClquantError):
             raise found
@@ -135,9 +152,11 @@ def _one(
     shared: Palette | None,
     number: int,
     source: Source,
-    loaded: Loaded,
+    loaded: Loaded | Parts,
 ) -> batch.Finish:
     args, target = options.args, targets[number]
+    if isinstance(loaded, Parts):
+        return palette_large.one(options, places, str(target), shared, source, loaded)
     if target is not None and palette_films.holds_frames(target, loaded):
         return palette_films.film(options, places, target, shared, source, loaded)
     begin = time.perf_counter()

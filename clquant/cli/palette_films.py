@@ -9,7 +9,7 @@ import time
 from functools import partial
 from typing import Any
 
-from clquant.cli import batch, common, inputs, palette_options, palette_report
+from clquant.cli import batch, common, inputs, palette_large, palette_options, palette_report
 from clquant.cli.inputs import Inputs, Source
 from clquant.cli.loading import Film, Loaded, load_film
 from clquant.cli.outputs import STDOUT, Outputs, shown
@@ -25,7 +25,7 @@ STILL_SUFFIX = ".png"
 
 
 def suffixes(sources: Inputs) -> dict[Source, str]:
-    """The suffix that each input's result gets by default: its own if it is animated.
+    """The suffix that each input's result gets by default: its own if it is animated, or read in parts.
 
     Parameters
     ----------
@@ -34,9 +34,10 @@ def suffixes(sources: Inputs) -> dict[Source, str]:
     found = {}
     for source in sources:
         suffix = os.path.splitext(source.path)[1].lower()
-        found[source] = (
-            suffix if not source.piped and suffix in ANIMATED_SUFFIXES and _is_film(source) else STILL_SUFFIX
-        )
+        if not source.piped and suffix in ANIMATED_SUFFIXES and _is_film(source):
+            found[source] = suffix
+        else:
+            found[source] = palette_large.suffix_of(source) or STILL_SUFFIX
     return found
 
 

@@ -37,6 +37,8 @@ EPILOG = """examples:
   clquant palette photos/ -k 256 -o out/                  every picture of a folder
   clquant palette frames/*.png -k 128 --shared --animate 40 -o film.gif
   clquant palette icon.png -k 16 --lvgl 9 -o icon.c       for a program on a small display
+  clquant palette scene.tif -k 256 -o scene-256.tif       a GeoTIFF keeps its place; larger than memory, too
+  clquant palette slide.zarr -o out.zarr --memory 1GiB --resume
   clquant palette photo.jpg -k 256 --show                 in a terminal that shows sixel
   cat photo.jpg | clquant palette - -k 32 > photo.png
 
@@ -151,6 +153,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=".c, .h: an image of this version of LVGL instead of plain arrays; .bin: of this version (default: 9)",
     )
     common.add_compression(written)
+    written.add_argument(
+        "--memory",
+        metavar="SIZE",
+        help=".tif, .zarr: host memory for the pictures, which are read and written in parts (default: 512MiB)",
+    )
+    written.add_argument(
+        "--resume", action="store_true", help=".zarr: keep the work of a job that is stopped, and go on with it"
+    )
     written.add_argument("--icc", choices=("srgb", "keep"), default="srgb", help=common.ICC_HELP)
     common.add_device(parser)
 

@@ -75,7 +75,7 @@ class Options:
 
         Parameters
         ----------
-        pictures : list of ndarray of uint8, (H, W, C) each
+        pictures : list of ndarray of uint8, (H, W, C) each, or paths of pictures that are read in parts
         label : str
             What the progress bar calls the pictures.
         most : int, optional
@@ -88,10 +88,11 @@ class Options:
         if self.palette is not None:
             return self.palette
         learner = palette_options.learner(self.args, self.queue, most)
+        bound = {} if self.args.memory is None else {"memory": self.args.memory}
         weights = palette_options.weights(self.args, pictures)
         with common.progress_bar(self.args, f"palette of {label}") as progress:
             if self.args.psnr is None and self.args.mse is None:
-                learner.fit(pictures, weights, progress=progress)
+                learner.fit(pictures, weights, progress=progress, **bound)
             else:
                 learner.fit_quality(
                     pictures,

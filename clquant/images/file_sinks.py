@@ -24,7 +24,6 @@ from clquant.images.sinks import ArraySink, Sink
 from clquant.params import shown
 from clquant.runtime import FileError, InvalidArgument
 
-TIFF_SUFFIXES = (".tif", ".tiff", ".btf")
 CHUNK = 512
 """Side of a zarr's chunks, in pixels."""
 TILE = 256
@@ -116,7 +115,7 @@ def _file_sink(out: str | os.PathLike[str], about: About) -> FileSink:
         raise InvalidArgument(f"out is {shown(str(target))}, the image itself; allowed: another path")
     if suffix == ".zarr":
         return ZarrSink(out, about)
-    if suffix not in TIFF_SUFFIXES:
+    if suffix not in geo.SUFFIXES:
         raise InvalidArgument(f"out is {shown(str(target))}; allowed: an array, or a path that ends in .zarr or .tif")
     if about.resume:
         raise InvalidArgument(f"resume is given with {shown(str(target))}; allowed: with a path that ends in .zarr")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-import struct
 import threading
 import warnings
 from collections.abc import Iterator
@@ -18,40 +17,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from clquant.images.tiff_head import first_directory
 from clquant.runtime import FileError
 
+SUFFIXES = (".tif", ".tiff", ".btf")
 BLOCK = 512
 """Side of the tiles that are written, in pixels."""
 # Model pixel scale, tie points and transformation; the keys of the coordinate system; RPCs; what is no data.
 _PLACE_TAGS = frozenset({33550, 33922, 34264, 34735, 50844})
 _NODATA_TAG = 42113
-_MOST_TAGS = 4096
 # GDAL's cache of blocks would be a twentieth of the machine's memory.
 _CACHE_BYTES = 1 << 26
-
-
-def tags_of(path: str) -> set[int]:
-    """The tags of a TIFF's first directory; none of what is no TIFF.
-
-    Parameters
-    ----------
-    path : str
-    """
-    try:
-        with open(path, "rb") as file:
-            head = file.read(16)
-            order = {b"II": "<", b"MM": ">"}[head[:2]]
-            version = struct.unpack(order + "H", head[2:4])[0]
-            if version not in (42, 43):
-                return set()
-            place, count, entry = ("I", "H", 12) if version == 42 else ("Q", "Q", 20)
-            at = 4 if version == 42 else 8
-            file.seek(struct.unpack_from(order + place, head, at)[0])
-            found = struct.unpack(order + count, file.read(struct.calcsize(count)))[0]
-            data = file.read(min(found, _MOST_TAGS) * entry)
-    except (OSError, KeyError, struct.error, ValueError, OverflowError):
-        return set()
-    return {struct.unpack_from(order + "H", data, at)[0] for at in range(0, len(data) - entry + 1, entry)}
 
 
 def is_geotiff(path: str | os.PathLike[str]) -> bool:
@@ -62,9 +38,9 @@ def is_geotiff(path: str | os.PathLike[str]) -> bool:
     path : path-like
     """
     name = os.fsdecode(path)
-    if os.path.splitext(name)[1].lower() not in (".tif", ".tiff", ".btf"):
+    if os.path.splitext(name)[1].lower() not in SUFFIXES:
         return False
-    return bool(tags_of(name) & {*_PLACE_TAGS, _NODATA_TAG})
+    return bool(first_directory(name).keys() & {*_PLACE_TAGS, _NODATA_TAG})
 
 
 def is_installed() -> bool:
@@ -92,7 +68,7 @@ def opened(path: str) -> Raster | None:
     if not is_geotiff(path):
         return None
     if not is_installed():
-        if _NODATA_TAG in tags_of(path):
+        if _NODATA_TAG in first_directory(path):
             warnings.warn(
                 f"{path!r} has a value for no data, which counts as a colour: rasterio, which would know it, is not "
                 "installed (pip install clquant[geo])",

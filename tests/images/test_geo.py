@@ -112,6 +112,3 @@ def test_damaged_files_are_refused(tmp_path: pathlib.Path, picture: Any) -> None
     scene.write_bytes(data[: len(data) // 2] + bytes(len(data) - len(data) // 2))
     with pytest.raises(clquant.FileError, match="cannot read"):
         clquant.KMeansPalette(4).fit(scene)
-    assert geo.tags_of(str(tmp_path / "none.tif")) == set()
-    (tmp_path / "short.tif").write_bytes(b"II*\0\xff\xff\xff\xff")
-    assert geo.tags_of(str(tmp_path / "short.tif")) == set()

@@ -1,0 +1,191 @@
+"""`clquant palette` of pictures that are read and written in parts: zarr, GeoTIFF, TIFFs larger than memory."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from clquant import images
+from clquant.cli import batch, common, inputs, palette_report
+from clquant.cli.inputs import Source
+from clquant.cli.outputs import STDOUT, Outputs
+from clquant.cli.palette_work import Options
+from clquant.color.palette import Palette
+from clquant.images import geo, lazy, tiff_head
+from clquant.palette import engine
+from clquant.runtime import InvalidArgument
+
+ZARR = ".zarr"
+# TIFFs of more pixels are worked on in parts.
+MOST_PIXELS_AT_ONCE = 1 << 27
+# Options that see the whole picture, and their values if they are not given.
+_WHOLE = {
+    "alpha": "palette",
+    "compression": None,
+    "icc": "srgb",
+    "max_bytes": None,
+    "mse": None,
+    "psnr": None,
+    "show": False,
+    "stats": False,
+    "weights": None,
+}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """An input that is not read at once.
+
+    Attributes
+    ----------
+    path : str
+    """
+
+    path: str
+
+
+def is_zarr(path: str) -> bool:
+    """Whether a path is that of a zarr, by its name."""
+    return path.rstrip("/" + os.sep).lower().endswith(ZARR)
+
+
+def suffix_of(source: Source) -> str | None:
+    """The suffix that the result of an input which is read in parts gets by default; None of others."""
+    if source.piped:
+        return None
+    if lazy.is_store(source.path):
+        return ZARR
+    return ".tif" if _is_large_tiff(source.path) else None
+
+
+def _is_large_tiff(path: str) -> bool:
+    if geo.is_geotiff(path):
+        return geo.is_installed()
+    if os.path.splitext(path)[1].lower() not in geo.SUFFIXES:
+        return False
+    found = tiff_head.first_directory(path)
+    pixels = found.get(tiff_head.WIDTH, 0) * found.get(tiff_head.HEIGHT, 0)
+    return pixels > MOST_PIXELS_AT_ONCE and lazy.opened(path) is not None
+
+
+def is_in_parts(args: argparse.Namespace, source: Source, target: str | None) -> bool:
+    """Whether an input goes to its result in parts.
+
+    Parameters
+    ----------
+    args : Namespace
+    source : Source
+    target : str or None
+        Where its result goes.
+    """
+    if source.piped or target is None or target == STDOUT:
+        return False
+    if is_zarr(target):
+        return True
+    is_tiff = os.path.splitext(target)[1].lower() in geo.SUFFIXES
+    return is_tiff and (args.memory is not None or suffix_of(source) is not None)
+
+
+def check(args: argparse.Namespace, pairs: Iterable[tuple[Source, str | None]]) -> None:
+    """Refuse options that do not go with results that are written in parts, or go with those alone.
+
+    Raises
+    ------
+    InvalidArgument
+        Naming the option.
+    """
+    lazy.memory_bytes(args.memory)
+    in_parts = [target for source, target in pairs if is_in_parts(args, source, target)]
+    for option in ("memory", "resume"):
+        if getattr(args, option) and not in_parts:
+            raise InvalidArgument(f"--{option} goes with results that end in .zarr or .tif")
+    if not in_parts:
+        return
+    for name, absent in _WHOLE.items():
+        if getattr(args, name, absent) != absent:
+            option = name.replace("_", "-")
+            raise InvalidArgument(f"--{option} needs the whole picture, but {in_parts[0]!r} is written in parts")
+    if args.use is None and args.method != "kmeans":
+        raise InvalidArgument(f"--method is {args.method}; allowed for {in_parts[0]!r}, read in parts: kmeans")
+    if args.order == "popularity":
+        raise InvalidArgument(f"--order popularity needs the whole picture, but {in_parts[0]!r} is written in parts")
+
+
+def one(
+    options: Options, places: Outputs, target: str, shared: Palette | None, source: Source, parts: Parts
+) -> batch.Finish:
+    """One input to its result.
+
+    Parameters
+    ----------
+    options : Options
+    places : Outputs
+    target : str
+    shared : Palette or None
+        Of all inputs.
+    source : Source
+    parts : Parts
+
+    Returns
+    -------
+    callable
+        What reports it.
+    """
+    args, begin, label = options.args, time.perf_counter(), source.relative.name
+    with inputs.named(source):
+        palette = shared or options.learn([parts.path], label)
+        picture = images.read_parts(parts.path, memory=args.memory)
+        if _has_holes(picture):
+            palette = palette.with_transparent()
+        if args.order != "fitted":
+            palette = palette.sorted(args.order)
+        places.make_folder(target)
+        with common.progress_bar(args, label) as progress:
+            engine.predict(
+                parts.path,
+                palette,
+                color_space=args.space,
+                dither=options.dither,
+                queue=options.queue,
+                progress=progress,
+                out=target,
+                memory=args.memory,
+                resume=args.resume and is_zarr(target),
+            )
+    if args.save_palette is not None:
+        palette.write(args.save_palette)
+    shape = picture.height, picture.width
+    return lambda: partial(_report, args, source, target, palette, shape, time.perf_counter() - begin)
+
+
+def _has_holes(picture: images.Picture) -> bool:
+    """Whether pixels may have alpha 0."""
+    if picture.channels != 4 or picture.array is None:
+        return picture.channels == 4
+    return not picture.array[..., 3].all()
+
+
+def _report(
+    args: argparse.Namespace,
+    source: Source,
+    target: str,
+    palette: Palette,
+    shape: tuple[int, int],
+    seconds: float,
+) -> None:
+    height, width = shape
+    common.say(
+        args,
+        f"{source.relative} -> {target}: {width}x{height}, {palette_report.count_of(len(palette))}, {seconds:.2f} s",
+        input=source.path,
+        output=target,
+        width=width,
+        height=height,
+        n_colors=len(palette),
+        colors=palette.hex(),
+        seconds=seconds,
+    )
