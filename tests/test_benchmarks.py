@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import array_peers, figures, growth, harness, methods, peers
+from benchmarks import array_peers, figures, forms, growth, harness, methods, peers
 from clquant import runtime
+from clquant.runtime.program import variants
 
 
 def test_tables_come_back_from_json() -> None:
@@ -125,3 +126,21 @@ def test_topics_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no topic 'speed'" in capsys.readouterr().err
     assert command.parsed([]).topics == ["peers", "growth"]
     assert {"figures", "kmeans", "quadtree"} <= set(command.parsed(["all"]).topics)
+
+
+def test_a_blocked_form_gives_way_to_the_next(device: object) -> None:
+    limits = runtime.Limits.of(device)
+    first, second = variants.Variant("lanes", "a.cl"), variants.Variant("portable", "b.cl")
+    with forms.Choices() as choices:
+        assert variants.choose((first, second), limits) is first
+        choices.blocked = {("lanes", "a.cl")}
+        assert variants.choose((first, second), limits) is second
+    assert variants.choose((first, second), limits) is first
+    assert choices.chosen == {("lanes", "a.cl"), ("portable", "b.cl")}
+
+
+def test_every_room_with_forms_has_calls_that_are_timed(queue: runtime.CommandQueue) -> None:
+    names = forms.jobs(queue, harness.synthetic_photo(64, 64))
+    for name, file in forms.forms_of(runtime.Limits.of(queue.device)):
+        words = forms.CALLS_PER_ROOM[file.split("/")[0]]
+        assert any(job.startswith(words) for job in names), (name, file)

@@ -99,7 +99,11 @@ GRAY_FORMS = (
     runtime.Variant("lanes", serial_lanes.GRAY.file, lambda limits: limits.is_cpu, launchers=(_gray_lanes,), gain=5.3),
     runtime.Variant("warps", warps.FILE, warps.admits, launchers=(_gray_warps,), gain=1.6),
     runtime.Variant(
-        "rows", serial_rows.FILE, lambda limits: limits.work_group >= serial_rows.ROWS, launchers=(_gray_rows,)
+        "rows",
+        serial_rows.FILE,
+        lambda limits: limits.work_group >= serial_rows.ROWS,
+        launchers=(_gray_rows,),
+        gain=3.4,
     ),
     runtime.Variant("portable", tiles.FILE, launchers=(_gray_tiles,)),
 )
