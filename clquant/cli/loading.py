@@ -85,9 +85,9 @@ def load(source: Source, keep_profile: bool = False, data: bytes | None = None) 
     if data is None and not source.piped and (lazy.is_store(source.path) or geo.is_geotiff(source.path)):
         return Loaded(_pixels(source), None, None, 1, None, False, None)
     data = data or _piped(source)
-    with picture_files.opened(source.path if data is None else data, source.shown) as (image, _):
+    with picture_files.opened(source.path if data is None else data, source.shown) as (image, nbytes):
         profile = image.info.pop("icc_profile", None) if keep_profile else None
-        frames, dpi, format = moving.about_opened(image).count, _dpi(image), image.format
+        frames, dpi, format = moving.about_opened(image, nbytes).count, _dpi(image), image.format
         indexed = image.mode == "P"
         pixels = decode.converted(image, source.shown)
     picture = images.read(pixels, argument=source.shown).array

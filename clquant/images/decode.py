@@ -73,7 +73,7 @@ def to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
             raise InvalidArgument(f"{argument} has float values outside 0..1 (or NaN); allowed: floats in 0..1")
         rounded: npt.NDArray[np.uint8] = np.floor(array.astype(np.float64) * 255 + 0.5).astype(np.uint8)
         return rounded
-    if np.issubdtype(array.dtype, np.integer):
+    if array.dtype.kind in "iu":  # not a span of time, which is a signed integer to `issubdtype`
         if array.size and not 0 <= int(array.min()) <= int(array.max()) <= 255:
             raise InvalidArgument(
                 f"{argument} is {shown(array)} with values from {array.min()} to {array.max()}; allowed: 0 to 255 "

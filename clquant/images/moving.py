@@ -15,6 +15,7 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant.images.decode import converted
+from clquant.images.decoder_work import frame_count
 from clquant.images.picture_files import MAX_FILE_PIXELS, check_claim, opened
 
 # Of all frames of an animation together. A frame that changes nothing takes some 20 bytes.
@@ -81,13 +82,19 @@ def about(source: str | bytes, argument: str) -> About:
     FileError
         If it is no picture that can be read.
     """
-    with opened(source, argument) as (image, _):
-        return about_opened(image)
+    with opened(source, argument) as (image, nbytes):
+        return about_opened(image, nbytes)
 
 
-def about_opened(image: PIL.Image.Image) -> About:
-    """As `about`, of a file that Pillow has opened."""
-    count = int(getattr(image, "n_frames", 1)) - _hidden(image)
+def about_opened(image: PIL.Image.Image, nbytes: int) -> About:
+    """As `about`, of a file of so many bytes that Pillow has opened.
+
+    Raises
+    ------
+    ValueError
+        If it has more frames than `frame_count` lets.
+    """
+    count = frame_count(image, nbytes) - _hidden(image)
     loop = image.info.get("loop")
     plays = 1 if loop is None else int(loop)
     if loop and image.format in _REPETITIONS:
@@ -109,7 +116,7 @@ def frames(source: str | bytes, argument: str) -> Iterator[Frame]:
         As `clquant.images.decode.from_file`; also if all frames together have more pixels than are allowed.
     """
     with opened(source, argument) as (image, nbytes):
-        hidden, count = _hidden(image), int(getattr(image, "n_frames", 1))
+        hidden, count = _hidden(image), frame_count(image, nbytes)
         most = min(MAX_FRAMES_PIXELS, MAX_FRAMES_PIXELS_PER_BYTE * nbytes) if count > 1 else MAX_FILE_PIXELS
         pixels = 0
         for number in range(hidden if count > hidden else 0, count):

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 import PIL.Image
 
+from clquant.images.decoder_work import check_work
 from clquant.images.files import read_bytes
 from clquant.params import shown
 from clquant.runtime import ClquantError, FileError, InvalidArgument, InvalidType
@@ -199,7 +200,7 @@ def opened(source: str | bytes, argument: str) -> Iterator[tuple[PIL.Image.Image
 
 
 def check_claim(image: PIL.Image.Image, nbytes: int) -> None:
-    """Refuse a size before its pixels are made: too many, or more than so few bytes hold in these formats.
+    """Refuse a size before its pixels are made: too many, more than so few bytes hold, or what `check_work` refuses.
 
     Parameters
     ----------
@@ -217,6 +218,7 @@ def check_claim(image: PIL.Image.Image, nbytes: int) -> None:
     boundless = image.format in BOUNDLESS_FORMATS or (image.format == "TIFF" and image.mode == "1")
     if not boundless and pixels > MAX_PIXELS_PER_BYTE * nbytes:
         raise ValueError(f"it claims {image.width} x {image.height} pixels, more than its {nbytes} bytes can hold")
+    check_work(image, nbytes)
 
 
 def _is_pipe(path: str) -> bool:

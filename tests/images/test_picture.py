@@ -189,6 +189,7 @@ def test_many_pictures_and_the_names_of_bad_ones() -> None:
         (np.full((2, 2), -1, np.int8), runtime.InvalidArgument, "values from -1 to -1"),
         (np.zeros((2, 2), complex), runtime.InvalidType, "dtype complex128"),
         (np.array([["a"]]), runtime.InvalidType, "dtype <U1"),
+        (np.zeros((2, 2), "m8[s]"), runtime.InvalidType, "dtype timedelta64"),
         (np.full((2, 2), 1.5), runtime.InvalidArgument, r"outside 0\.\.1"),
         (np.full((2, 2), np.nan), runtime.InvalidArgument, r"outside 0\.\.1"),
         (np.full((2, 2), -0.1), runtime.InvalidArgument, r"outside 0\.\.1"),

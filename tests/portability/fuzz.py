@@ -2,13 +2,16 @@
 
 Every case must end in a result or in a ClquantError, within a second and within a bound on memory; a container with
 a checksum must refuse every change. Cases are numbered; a finding names its target, seed and number and is repeated by
-`--target NAME --seed S --first N --cases 1`.
+`--target NAME --seed S --first N --cases 1`. A crash or a hang ends the process: `tests.portability.fuzz_long` runs one
+per some thousand cases and goes on behind such a case.
 """
 
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import io
+import os
 import pathlib
 import random
 import resource
@@ -28,11 +31,12 @@ from clquant import images
 from clquant.color.formats import registry
 from clquant.images import moving
 from tests.portability.inputs import flat, photo
-from tests.portability.picture_seeds import picture_seeds
+from tests.portability.picture_seeds import UNREADABLE, picture_seeds
 from tests.portability.wild_calls import wild_call, wild_command
 
 MEMORY_BYTES = 2 << 30
 SECONDS = 1.0
+HANG_SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -85,8 +89,8 @@ def _reader(
 
 
 def _pictures() -> list[bytes]:
-    """Every format that Pillow reads, the common ones in several modes."""
-    found = list(picture_seeds().values())
+    """Every format that Pillow knows, the common ones in several modes."""
+    found = [*picture_seeds().values(), *UNREADABLE.values()]
     for mode, pixels in (("RGB", photo(9, 14)), ("RGBA", photo(9, 14, 4)), ("L", photo(9, 14, 1))):
         for kind in ("PNG", "TIFF", "BMP", "GIF", "JPEG", "WEBP", "PPM"):
             stream = io.BytesIO()
@@ -100,7 +104,7 @@ def _pictures() -> list[bytes]:
 
 
 def _read_picture(data: bytes) -> None:
-    further = set(picture_seeds()) - set(images.FORMATS)
+    further = ({*picture_seeds(), *UNREADABLE} & set(PIL.Image.OPEN)) - {*images.FORMATS, "EPS"}
     with tempfile.NamedTemporaryFile(suffix=".png") as file, images.allow_formats(*further):
         file.write(data)
         file.flush()
@@ -114,9 +118,12 @@ def _read_frames(data: bytes) -> None:
 def _animations() -> list[bytes]:
     found = []
     pictures = [PIL.Image.fromarray(photo(9, 14, 3, seed)) for seed in range(3)]
-    for kind in ("GIF", "PNG", "TIFF", "WEBP"):
+    for kind in ("GIF", "PNG", "TIFF", "WEBP", "MPO", "AVIF"):
         stream = io.BytesIO()
-        pictures[0].save(stream, kind, save_all=True, append_images=pictures[1:])
+        try:
+            pictures[0].save(stream, kind, save_all=True, append_images=pictures[1:])
+        except (OSError, KeyError):  # as above
+            continue
         found.append(stream.getvalue())
     return found
 
@@ -162,12 +169,18 @@ def _tried(target: Target, seed: int, number: int) -> tuple[str | None, float]:
     return wrong, time.process_time() - began
 
 
-def findings(target: Target, seed: int, first: int, cases: int, until: float) -> Iterator[tuple[int, str]]:
-    """Try cases until their number or the clock is over; yields (number, what went wrong). The last is (tried, "")."""
+def findings(
+    target: Target, seed: int, first: int, cases: int, until: float, begins: Callable[[int], None] = lambda _: None
+) -> Iterator[tuple[int, str]]:
+    """Try cases until their number or the clock is over; yields (number, what went wrong). The last is (tried, "").
+
+    `begins` is told the number of each case.
+    """
     number = first
     for number in range(first, first + cases):
         if time.monotonic() > until:
             break
+        begins(number)
         wrong, took = _tried(target, seed, number)
         for _ in range(2):  # the first time it may have built kernels
             if wrong is None and took > SECONDS:
@@ -181,6 +194,17 @@ def findings(target: Target, seed: int, first: int, cases: int, until: float) ->
     yield number - first, ""
 
 
+def _watched(path: str) -> Callable[[int], None]:
+    """What notes each case's number in a file, and ends the process if the case takes too long."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+
+    def begins(number: int) -> None:
+        os.pwrite(file, f"{number:20d}".encode(), 0)
+        faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
+
+    return begins
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Fuzz; 1 if anything was found."""
     parser = argparse.ArgumentParser(description="Damaged files and wild arguments.")
@@ -189,6 +213,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--target", default="", help="only this target")
+    parser.add_argument("--watch", metavar="FILE", help="note the number of each case there; end at a hang")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     every = [target for target in targets() if options.target in target.name]
@@ -199,14 +224,17 @@ def main(arguments: list[str] | None = None) -> int:
         used = int(memory.read_text(encoding="ascii").split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES, resource.RLIM_INFINITY))
     found = 0
+    begins = _watched(options.watch) if options.watch else lambda _: None
     for target in every:
         began = time.monotonic()
-        for number, wrong in findings(target, options.seed, options.first, options.cases, began + options.seconds):
+        tried = findings(target, options.seed, options.first, options.cases, began + options.seconds, begins)
+        for number, wrong in tried:
             if wrong:
                 found += 1
                 print(f"{target.name}, seed {options.seed}, case {number}: {wrong}", flush=True)
             else:
                 print(f"{target.name}: {number} cases, {time.monotonic() - began:.0f} s", flush=True)
+    faulthandler.cancel_dump_traceback_later()
     print(f"{found} findings")
     return 1 if found else 0
 

@@ -11,8 +11,18 @@ import PIL.Image
 
 from tests.portability.inputs import photo
 
-# EPS would start Ghostscript; stubs read nothing without a handler of the application's; MPEG has no pixels.
-_NOT_READ = {"BUFR", "EPS", "GRIB", "HDF5", "MPEG", "PALM", "PDF", "WMF"}
+# EPS would start Ghostscript; stubs read nothing without a handler of the application's; MPEG has no pixels. Icons of
+# Apple's are written with a picture of 1024x1024 pixels.
+_NOT_READ = {"BUFR", "EPS", "GRIB", "HDF5", "ICNS", "MPEG", "PALM", "PDF", "WMF"}
+# The marks of files that no reader may give pixels of.
+UNREADABLE = {
+    "BUFR": b"BUFR" + bytes(60),
+    "EPS": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 4 4\n%%EndComments\n{} loop\n%%EOF\n",
+    "GRIB": b"GRIB" + bytes(3) + b"\1" + bytes(60),
+    "HDF5": b"\x89HDF\r\n\x1a\n" + bytes(60),
+    "MPEG": b"\0\0\1\xb3\x01\x00\x10" + bytes(60),
+    "WMF": b"\xd7\xcd\xc6\x9a\0\0" + struct.pack("<4hH", 0, 0, 100, 100, 72) + bytes(4) + b"\1\0\t\0" + bytes(40),
+}
 
 
 @functools.cache
@@ -66,6 +76,11 @@ def _made() -> Iterator[tuple[str, bytes]]:
     yield "DCX", struct.pack("<III", 987654321, 12, 0) + pcx.getvalue()
     yield "GBR", struct.pack(">5I4sI", 32, 2, 6, 4, 1, b"GIMP", 10) + b"ab\0\0" + gray
     yield "XVTHUMB", b"P7 332\n#END_OF_COMMENTS\n6 4 255\n" + gray
+    yield "ICNS", struct.pack(">4sI4sI", b"icns", 784, b"is32", 776) + photo(16, 16).tobytes()
+    yield "IMT", b"width 6\nheight 4\npixel n8\n" + b"\x0c" + gray
+    fields = ((3, 60, b"\1\0"), (3, 20, b"\0\0\0\6"), (3, 30, b"\0\0\0\4"), (3, 120, b"\1"), (8, 10, gray))
+    yield "IPTC", b"".join(struct.pack(">BBBH", 0x1C, *tag, len(held)) + held for *tag, held in fields)
+    yield "PCD", bytes(2048) + b"PCD_".ljust(194560, b"\x80") + bytes(768 * 512 * 3 // 2)
     chunk = struct.pack("<IHH8xIH", 46, 0xF1FA, 1, 30, 16) + gray
     yield "FLI", struct.pack("<IHHHHHHI", 128, 0xAF11, 1, 6, 4, 8, 0, 70).ljust(128, b"\0") + chunk
     fields = [0] * 64

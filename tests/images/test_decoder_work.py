@@ -1,0 +1,94 @@
+"""Files that ask for more work than their bytes and pixels pay for."""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Callable
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from clquant import runtime
+from clquant.images import decode, decoder_work, moving
+from tests.portability import costly_files, worst_file
+from tests.portability.inputs import photo
+
+SIZE = 300_000
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (costly_files.jpeg_scans, "it has more than 100 scans"),
+        (costly_files.ppm_comments, "it has 150000 comments, more than its 300043 bytes are allowed"),
+        (costly_files.tiff_strips, "it has 150000 strips or tiles, more than"),
+        (costly_files.gif_frames, "it has more than 16384 frames, which is the most in its 300020 bytes"),
+    ],
+)
+def test_what_costs_too_much_is_refused(make: Callable[[int], bytes], message: str) -> None:
+    with pytest.raises(runtime.FileError, match=message):
+        list(moving.frames(make(SIZE), "image"))
+
+
+@pytest.mark.parametrize("make", [costly_files.tiff_frames, costly_files.webp_frames, costly_files.png_frames])
+def test_frames_have_a_bound_however_long_the_file(
+    make: Callable[[int], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = make(20_000)
+    count = moving.about(data, "image").count
+    assert count == sum(1 for _ in moving.frames(data, "image")) > 100
+    monkeypatch.setattr(decoder_work, "MAX_FRAMES", count)
+    assert moving.about(data, "image").count == count
+    monkeypatch.setattr(decoder_work, "MAX_FRAMES", count - 1)
+    for read in (moving.about, lambda *given: next(moving.frames(*given))):
+        with pytest.raises(runtime.FileError, match=f"it has more than {count - 1} frames, which is the most"):
+            read(data, "image")
+
+
+@pytest.mark.parametrize("make", costly_files.FILES)
+def test_time_and_memory_stay_within_their_bounds(make: Callable[[int], bytes]) -> None:
+    """Three times those that the search for the worst file allows: other processes take the cache's time."""
+    data = make(60_000)
+    for read in (lambda data: decode.from_bytes(data, "image"), lambda data: list(moving.frames(data, "image"))):
+        share = min(worst_file.cost(read, data).share for _ in range(2))
+        assert share < 3
+
+
+def test_scans_are_counted_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoder_work, "_PART", 7)  # markers between parts
+    stream = io.BytesIO()
+    PIL.Image.fromarray(photo(40, 56)).save(stream, "JPEG", progressive=True)
+    data = stream.getvalue()
+    scans = data.count(b"\xff\xda")
+    segment = b"\xff\xe5" + struct.pack(">H", 802) + b"\xff\xda" * 400
+    behind = data[:2] + segment + data[2:] + b"\xff\xda" * 300
+    for most, refused in ((scans, False), (scans - 1, True)):
+        monkeypatch.setattr(decoder_work, "MAX_SCANS", most)
+        for content in (data, behind):
+            if refused:
+                with pytest.raises(runtime.FileError, match=f"more than {most} scans"):
+                    decode.from_bytes(content, "image")
+            else:
+                assert decode.from_bytes(content, "image").shape == (40, 56, 3)
+
+
+def test_each_picture_of_several_in_a_file_has_its_scans(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.BytesIO()
+    pictures = [PIL.Image.fromarray(photo(40, 56, 3, seed)) for seed in range(3)]
+    pictures[0].save(stream, "MPO", save_all=True, append_images=pictures[1:], progressive=True)
+    monkeypatch.setattr(decoder_work, "MAX_SCANS", 12)
+    assert len(list(moving.frames(stream.getvalue(), "image"))) == 3
+    monkeypatch.setattr(decoder_work, "MAX_SCANS", 2)
+    with pytest.raises(runtime.FileError, match="its frame 0 has more than 2 scans"):
+        list(moving.frames(stream.getvalue(), "image"))
+
+
+def test_files_of_people_are_read() -> None:
+    pixels = photo(300, 20)
+    stream = io.BytesIO()
+    PIL.Image.fromarray(pixels).save(stream, "TIFF", tiffinfo={278: 1})  # a strip per row
+    np.testing.assert_array_equal(decode.from_bytes(stream.getvalue(), "image"), pixels)
+    rows = b"".join(b" ".join(b"%d" % value for value in row) + b" # a row\n" for row in pixels.reshape(300, -1))
+    np.testing.assert_array_equal(decode.from_bytes(b"P3\n20 300\n255\n" + rows, "image"), pixels)
