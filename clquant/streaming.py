@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import PIL.Image
 
-from clquant.images import held
+from clquant.images import detached
 from clquant.runtime import CommandQueue, Siblings, is_page_locked
 
 
@@ -107,5 +107,5 @@ def unshared(images: Iterable[Any]) -> Iterator[Any]:
             changes = isinstance(image, np.ndarray) and not kept and not is_page_locked(image)
         if changes:
             with contextlib.suppress(Exception):  # what cannot be read is an error where it is read
-                image = held(image)
+                image = detached(image)
         yield image

@@ -10,7 +10,7 @@ from typing import Any
 from clquant import params
 from clquant.color.formats.gif import MAX_COLORS, OPAQUE_ALPHA
 from clquant.color.palette import Palette, as_palette
-from clquant.images import Picture, files, moving, read_many, several
+from clquant.images import Picture, files, materialize, moving, read_many
 from clquant.images.moving import Frame
 from clquant.kmeans import KMeansPalette
 from clquant.palette import engine
@@ -128,7 +128,7 @@ def animate(
     """
     report = Progress(params.callback("progress", progress))
     params.boolean("shared", shared)
-    source = Frames(frames) if isinstance(frames, str | os.PathLike) else several(frames, "frames")
+    source = Frames(frames) if isinstance(frames, str | os.PathLike) else materialize(frames, "frames")
     given = list(source) if isinstance(source, Frames | list | tuple) else []
     if not given:
         raise InvalidArgument(f"frames is {params.shown(frames)}; allowed: an animated file, or pictures, at least one")

@@ -29,7 +29,7 @@
 
 /* What a group does its steps with. */
 typedef struct {
-    Meeting meeting;
+    GridBarrier grid;
     Tiles tiles;
     Warp warp;
     uint k;
@@ -106,16 +106,16 @@ INLINED void step(Grid *g, Chain *c, uint by_axis, ulong tolerance)
 {
     const uint words = g->k * STATS;
     /* Neighbouring tiles, which take about as long as each other, go to groups in turn. */
-    const uint groups = g->meeting.groups;
-    const uint tile = get_local_id(0) / WARP * groups + g->meeting.index;
+    const uint groups = g->grid.groups;
+    const uint tile = get_local_id(0) / WARP * groups + g->grid.index;
     assign_by_warp(&g->tiles, g->centers, g->k, g->k_stride, by_axis, g->sums + c->adding * words, tile,
                    WARPS * groups, &g->warp);
-    meet(&g->meeting);
+    grid_sync(&g->grid);
     const uint empty = c->emptied;
     c->emptied = c->last;
     c->last = c->adding;
     c->adding = empty;
-    for (uint i = g->meeting.index * GROUP + get_local_id(0); i < words; i += groups * GROUP)
+    for (uint i = g->grid.index * GROUP + get_local_id(0); i < words; i += groups * GROUP)
         g->sums[c->emptied * words + i] = 0;
     move_by_sums(g, c, tolerance);
 }
@@ -133,7 +133,7 @@ void give_centers(const Grid *g, const Chain *c, __global float *centers, uint k
                   __global uint *state)
 {
     const uint lid = get_local_id(0);
-    if (g->meeting.index)
+    if (g->grid.index)
         return;
     for (uint d = 0; d < DIMS; d++)
         for (uint j = lid; j < g->k; j += GROUP)
@@ -152,7 +152,7 @@ void give_centers(const Grid *g, const Chain *c, __global float *centers, uint k
 /* The end of every group; the last one empties all sums. */
 void end(const Grid *g, __local uint *told)
 {
-    const int last = leave(&g->meeting, told);
+    const int last = grid_exit(&g->grid, told);
     for (uint i = get_local_id(0); i < (last ? SUMS * g->k * STATS : 0); i += GROUP)
         g->sums[i] = 0;
 }
@@ -170,7 +170,7 @@ void end(const Grid *g, __local uint *told)
     __local ulong partial[2 * WARPS];                                                                                  \
     const uint own = get_local_id(0) / WARP;                                                                           \
     Grid g;                                                                                                            \
-    g.meeting = come(words, &told);                                                                                    \
+    g.grid = grid_enter(words, &told);                                                                              \
     g.tiles.points = points;                                                                                           \
     g.tiles.stride = stride;                                                                                           \
     g.tiles.weights = weights;                                                                                         \
@@ -198,7 +198,7 @@ void end(const Grid *g, __local uint *told)
 __kernel ONE_SIZE void lloyd_steps(GRID_PARAMETERS, uint by_axis, ulong tolerance, uint fresh, uint most)
 {
     GRID;
-    if (g.meeting.groups) {
+    if (g.grid.groups) {
         if (!fresh) {
             c.done = state[DONE];
             c.steps = state[STEPS];
@@ -221,7 +221,7 @@ __kernel ONE_SIZE void lloyd_steps(GRID_PARAMETERS, uint by_axis, ulong toleranc
 __kernel ONE_SIZE void swap_rounds(GRID_PARAMETERS, uint rounds, uint steps, uint count, uint parts)
 {
     GRID;
-    if (g.meeting.groups) {
+    if (g.grid.groups) {
         const uint lid = get_local_id(0);
         __local float *places = g.centers;
         __local float *best = places + DIMS * place_stride;

@@ -42,14 +42,14 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void seed_centers(
     const uint warp = lid / WARP;
     const uint blocks = (n + BLOCK - 1) / BLOCK;
     const uint run = (blocks + GROUP - 1) / GROUP;
-    Meeting m = come(words, &told);
+    GridBarrier grid = grid_enter(words, &told);
     uint first = 0;
     uint count = 0;
-    for (uint round = 0; m.groups && first + count < k; round++) {
+    for (uint round = 0; grid.groups && first + count < k; round++) {
         __global float *now = distances + (round & 1) * (blocks * BLOCK);
         __global const float *before = distances + (~round & 1) * (blocks * BLOCK);
         __global ulong *sums = block_sums + (round & 1) * blocks;
-        for (uint b = warp * m.groups + m.index; b < blocks; b += WARPS * m.groups) {
+        for (uint b = warp * grid.groups + grid.index; b < blocks; b += WARPS * grid.groups) {
             const uint i = b * BLOCK + 4 * lane;
             float4 best = first ? vload4(0, before + i) : (float4)(count ? FLT_MAX : 1.0f);
             float4 x[DIMS];
@@ -63,7 +63,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void seed_centers(
             if (lane == 0)
                 sums[b] = sum;
         }
-        meet(&m);
+        grid_sync(&grid);
         first += count;
         count = first ? min(k - first, a_round) : 1;
         ulong own = 0;
@@ -113,9 +113,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void seed_centers(
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    if (m.groups && m.index == 0)
+    if (grid.groups && grid.index == 0)
         for (uint d = 0; d < DIMS; d++)
             for (uint j = lid; j < k; j += GROUP)
                 centers[d * k_stride + j] = places[d * k + j];
-    leave(&m, &told);
+    grid_exit(&grid, &told);
 }

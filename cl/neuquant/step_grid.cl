@@ -56,17 +56,17 @@ neuquant_grid(__global const ushort4 *restrict points, __global const uint8 *res
     const refined_t r = {(__local float4 *)scratch, (__local ulong2 *)(scratch + colors), rest + 2 * colors,
                          rest + 3 * colors, (__local int2 *)rest, rest + 4 * colors, rest + 5 * colors};
 #endif
-    Meeting meeting = come(words, &told);
+    GridBarrier grid = grid_enter(words, &told);
     for (int i = item; i < colors; i += LOCAL)
         nodes[i] = nodes_in[i];
-    const uint last = meeting.groups > 0 ? which.s1 : 0;
+    const uint last = grid.groups > 0 ? which.s1 : 0;
     for (uint t = 0; t < last; ++t) {
         const uint8 step = steps[which.s0 + t];
         const uint first = step.s0, batch = step.s1;
         __global uint *slab = slabs + step.s2 * SLAB_SIZE;
         const int reach = (int)step.s5;
         ushort4 next[TILE];
-        read_tile(next, points, first, meeting.index * AT_ONCE + slot * TILE, batch);
+        read_tile(next, points, first, grid.index * AT_ONCE + slot * TILE, batch);
         if (reach > 0)
             stage(staged, slab - SLAB_SIZE, colors, item, LOCAL);
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -81,12 +81,12 @@ neuquant_grid(__global const ushort4 *restrict points, __global const uint8 *res
         for (int k = item; k < WORDS; k += LOCAL)
             totals[k] = 0;
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint base = meeting.index * AT_ONCE; base < batch; base += meeting.groups * AT_ONCE) {
+        for (uint base = grid.index * AT_ONCE; base < batch; base += grid.groups * AT_ONCE) {
             const uint at = base + slot * TILE;
             ushort4 tile[TILE];
             for (int i = 0; i < TILE; ++i)
                 tile[i] = next[i];
-            read_tile(next, points, first, at + meeting.groups * AT_ONCE, batch);
+            read_tile(next, points, first, at + grid.groups * AT_ONCE, batch);
             search_tile(tile, network, colors, lane, keys + item * TILE);
             barrier(CLK_LOCAL_MEM_FENCE);
             add_tile(tile, totals, colors, lane, first, at, batch, weights, keys + slot * LANES * TILE);
@@ -95,7 +95,7 @@ neuquant_grid(__global const ushort4 *restrict points, __global const uint8 *res
         for (int k = item; k < WORDS; k += LOCAL)
             if (totals[k] > 0)
                 atomic_add(&slab[k], totals[k]);
-        meet(&meeting);
+        grid_sync(&grid);
 #if REFINE
         const int moves = t + 1 < last;
         for (int k = item; k < SLAB_SIZE; k += LOCAL)
@@ -117,8 +117,8 @@ neuquant_grid(__global const ushort4 *restrict points, __global const uint8 *res
         barrier(CLK_LOCAL_MEM_FENCE);
 #endif
     }
-    if (meeting.groups > 0 && meeting.index == 0)
+    if (grid.groups > 0 && grid.index == 0)
         for (int i = item; i < colors; i += LOCAL)
             nodes_out[i] = nodes[i];
-    leave(&meeting, &told);
+    grid_exit(&grid, &told);
 }

@@ -12,7 +12,7 @@ from clquant import params
 from clquant.histogram import file
 from clquant.histogram.counting import count_colors
 from clquant.histogram.merging import HostCounts, checked_total, codes_of, colors_of, is_partial, merged, summed
-from clquant.images import Picture, files, pieces, read_parts, several
+from clquant.images import Picture, files, materialize, pieces, read_parts
 from clquant.images.batches import read_in_groups, session_of
 from clquant.images.folders import files_below
 from clquant.images.lazy import is_store
@@ -116,7 +116,7 @@ class ColorHistogram:
         StoppedError
             If `progress` returned False.
         """
-        sources = _expanded(several(images))
+        sources = _expanded(materialize(images))
         report = Progress(params.callback("progress", progress))
         session = session_of(queue, sources)
         waiting: list[HostCounts] = []

@@ -1,6 +1,6 @@
 """Pictures as people hand them in: the input rules (`clquant.images.input_rules`), files, uploads."""
 
-from clquant.images.input_rules import held, is_read_in_parts, pieces, read, read_many, read_parts, several
+from clquant.images.input_rules import detached, is_read_in_parts, materialize, pieces, read, read_many, read_parts
 from clquant.images.picture import HostImage, ImageLike, Picture, buffer_of, device_arrays, row_bands
 from clquant.images.picture_files import FORMATS, allow_formats
 
@@ -11,13 +11,13 @@ __all__ = [
     "Picture",
     "allow_formats",
     "buffer_of",
+    "detached",
     "device_arrays",
-    "held",
     "is_read_in_parts",
+    "materialize",
     "pieces",
     "read",
     "read_many",
     "read_parts",
     "row_bands",
-    "several",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from clquant.images import ImageLike, Picture, read, several
+from clquant.images import ImageLike, Picture, materialize, read
 from clquant.runtime import Array, CommandQueue, InvalidArgument, InvalidType, Session, open_session
 
 # Of pictures that wait to be worked on together, and were not in memory before.
@@ -24,7 +24,7 @@ def listed(images: Any) -> Sequence[ImageLike]:
     InvalidArgument
         If it is empty.
     """
-    images = several(images)
+    images = materialize(images)
     if not isinstance(images, list | tuple):
         raise InvalidType(f"images is a {type(images).__name__}; allowed: a list or tuple of images")
     if not images:

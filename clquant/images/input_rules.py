@@ -193,7 +193,7 @@ def _to_array(source: Any, argument: str, max_bits: int) -> decode.Samples:
     )
 
 
-def held(source: Any, argument: str = "image") -> Any:
+def detached(source: Any, argument: str = "image") -> Any:
     """What an iterator gave, safe from its next step: PIL images are read now, arrays copied, the rest is as it was.
 
     ``PIL.ImageSequence.Iterator`` gives one image again and again, and moves it to another frame each time; readers of
@@ -219,7 +219,7 @@ def held(source: Any, argument: str = "image") -> Any:
     return read(source, argument=argument, max_bits=16) if isinstance(source, PIL.Image.Image) else source
 
 
-def several(source: Any, argument: str = "images") -> Any:
+def materialize(source: Any, argument: str = "images") -> Any:
     """A list of what an iterator gives (a generator, ``Path.glob``), and anything else as it is.
 
     Parameters
@@ -238,7 +238,7 @@ def several(source: Any, argument: str = "images") -> Any:
     """
     if not isinstance(source, Iterator) or hasattr(source, "read"):
         return source
-    return [held(one, f"{argument}[{i}]") for i, one in enumerate(source)]
+    return [detached(one, f"{argument}[{i}]") for i, one in enumerate(source)]
 
 
 def read_many(

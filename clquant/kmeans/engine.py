@@ -13,7 +13,7 @@ from clquant.estimator import weights_of
 from clquant.histogram.color_histogram import ColorHistogram, counts_of
 from clquant.histogram.counting import count_colors
 from clquant.histogram.weights import checked_weights
-from clquant.images import ImageLike, Picture, device_arrays, is_read_in_parts, read_many, several
+from clquant.images import ImageLike, Picture, device_arrays, is_read_in_parts, materialize, read_many
 from clquant.images.batches import listed, read_in_groups, session_of
 from clquant.images.collections import verbs_of
 from clquant.kmeans.fit import Fit, Fitted
@@ -166,7 +166,7 @@ class KMeansPalette(PaletteEngine):
         StoppedError
             If `progress` returned False; what was learned before stands.
         """
-        weights, sources = weights_of(y, sample_weight), several(images)
+        weights, sources = weights_of(y, sample_weight), materialize(images)
         given = sources if isinstance(sources, list | tuple) else [sources]
         collections = [verbs_of(source) for source in given]
         if not any(collections) and not any(is_read_in_parts(source) for source in given):
@@ -190,7 +190,7 @@ class KMeansPalette(PaletteEngine):
         return fitted.palette, end
 
     def _fitted(self, images: Any, sample_weight: Any, progress: ProgressCallback | None) -> Fitted:
-        given, sources = KMeansParams.of(self), several(images)
+        given, sources = KMeansParams.of(self), materialize(images)
         report = Progress(params.callback("progress", progress))
         pictures = read_many(sources)
         weights, unit = checked_weights(sample_weight, pictures, sources)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Of `cl/kmeans/lloyd_grid.cl`: sums that steps take in turn, and those of the best centers; of
 # `cl/common/grid_barrier.h`; and of `cl/kmeans/swaps_warps.h`.
 SUMS = 4
-MEETING_WORDS = 96
+GRID_WORDS = 96
 WORDS_PER_PLACE = 12
 SEEDING = "kmeans/lloyd_grid_seeding.cl"
 # Centers of a tile's list that a warp has in local memory.
@@ -120,7 +120,7 @@ class LloydGrid:
     @functools.cached_property
     def _memory(self) -> tuple[object, ...]:
         """The sums, and the words that groups meet by."""
-        words = self._scope.zeros(4 * MEETING_WORDS)
+        words = self._scope.zeros(4 * GRID_WORDS)
         return self._scope.zeros(8 * SUMS * (1 + 2 * self._dims) * self._lloyd.k), words
 
     def _prepared(self, name: str, pinned: int, swaps: bool, *more: object) -> PreparedLaunch:

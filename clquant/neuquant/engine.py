@@ -11,7 +11,7 @@ from clquant.color.palette import Palette, checked_fixed
 from clquant.estimator import weights_of
 from clquant.histogram.color_histogram import ColorHistogram, counts_of
 from clquant.histogram.weights import checked_weights, resampled, spread_out
-from clquant.images import ImageLike, device_arrays, read_many, several
+from clquant.images import ImageLike, device_arrays, materialize, read_many
 from clquant.images.batches import listed, session_of
 from clquant.images.collections import verbs_of
 from clquant.mapping.palette_on_device import METRICS
@@ -153,7 +153,7 @@ class NeuQuantCL(PaletteEngine):
         StoppedError
             If `progress` returned False; `palette_` stays as it was.
         """
-        images = several(images)
+        images = materialize(images)
         for verbs in filter(None, map(verbs_of, images if isinstance(images, list | tuple) else [images])):
             return self.fit_histogram(verbs.histogram(images), progress=progress)
         pictures = read_many(images)

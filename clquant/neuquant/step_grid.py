@@ -28,7 +28,7 @@ MAP_SHAPE = (8, 2)
 REFINE_SHAPE = (1, 2)
 # Of `cl/neuquant/search.h`.
 FIXED = {"STAGED": 1, "PACKED": 0, "CONSCIENCE": 0, "TOTALS": 1, "SHORT_KEYS": 1}
-MEETING_WORDS = 96
+GRID_WORDS = 96
 # What a launch finds in the first of these; another value only in tests.
 GATE = 0
 # Bytes of local memory that the kernels take besides.
@@ -101,7 +101,7 @@ class Grid:
 
         kernel, local = kernel_for_group(session, GROUP, build)
         points, weights, slabs, pulls, decay = rest
-        words = np.zeros(MEETING_WORDS, np.uint32)
+        words = np.zeros(GRID_WORDS, np.uint32)
         words[0] = GATE
         most = max(row[1] for row in steps)
         # One a compute unit at most, so that all are there at once whatever registers and local memory they take.

@@ -15,7 +15,7 @@ from clquant import params
 from clquant.color.formats import apng, gif, gif_frames
 from clquant.color.formats.names import LOSSLESS
 from clquant.color.indexed import IndexedImage
-from clquant.images import ImageLike, files, several
+from clquant.images import ImageLike, files, materialize
 from clquant.palette import engine
 from clquant.runtime import InvalidArgument, InvalidType, Progress, ProgressCallback, reports_memory
 
@@ -307,7 +307,7 @@ def quantize_frames(
     StoppedError
         If `progress` returned False.
     """
-    pictures = _listed(several(frames, "frames"))
+    pictures = _listed(materialize(frames, "frames"))
     if not isinstance(learner, engine.PaletteEngine):
         raise InvalidType(f"learner is {params.shown(learner)}; allowed: an engine that learns palettes")
     params.boolean("shared", shared)

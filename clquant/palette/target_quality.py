@@ -57,7 +57,7 @@ class FewestColors:
                 f"init is {params.shown(start)}; allowed in fit_quality, which tries differing n_colors: a name"
             )
         self.least = max(len(checked_fixed(given.get("fixed_colors"), self.most)) + 1, 2)
-        sources = images.several(sources)
+        sources = images.materialize(sources)
         self.pictures = images.read_many(sources)
         self.weight = weight if isinstance(sources, list | tuple) else [weight] if weight is not None else None
         self.limit = limit

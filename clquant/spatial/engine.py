@@ -6,7 +6,7 @@ from typing import Any
 
 from clquant.color.indexed import IndexedImage
 from clquant.estimator import weights_of
-from clquant.images import ImageLike, read, several
+from clquant.images import ImageLike, materialize, read
 from clquant.palette.engine import PaletteEngine
 from clquant.runtime import CommandQueue, ProgressCallback
 from clquant.spatial.fit import SpatialFit
@@ -110,7 +110,7 @@ class SpatialPalette(PaletteEngine):
         StoppedError
             If `progress` returned False; what was learned before stands.
         """
-        self.palette_ = SpatialFit(self, several(images), weights_of(y, sample_weight), progress).run()
+        self.palette_ = SpatialFit(self, materialize(images), weights_of(y, sample_weight), progress).run()
         return self
 
     def predict(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.estimator import Estimator
-from clquant.images import HostImage, ImageLike, device_arrays, files, read_many, several
+from clquant.images import HostImage, ImageLike, device_arrays, files, materialize, read_many
 from clquant.images.collections import verbs_of
 from clquant.runtime import (
     Array,
@@ -153,7 +153,7 @@ class VQCodec(Estimator):
             refine=params.integer("refine", self.refine, 0),
             seed=params.seed(self.random_state),
         )
-        given, reporter = several(images), Progress(params.callback("progress", progress))
+        given, reporter = materialize(images), Progress(params.callback("progress", progress))
         listed = given if isinstance(given, list | tuple) else [given]
         for collection in filter(None, map(verbs_of, listed)):
             trained, shape = collection.fit_codec(self, listed, sample_weight, plan, reporter)

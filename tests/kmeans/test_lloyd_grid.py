@@ -51,7 +51,7 @@ def units(request, monkeypatch):
 def words_are_zero(made):
     sums, words = made.grid._memory
     session = made._session
-    assert not session.download(words, lloyd_grid.MEETING_WORDS, np.uint32).any()
+    assert not session.download(words, lloyd_grid.GRID_WORDS, np.uint32).any()
     held = lloyd_grid.SUMS * (1 + 2 * made.points.space.dims) * made.k
     assert not session.download(sums, held, np.uint64).any()
 

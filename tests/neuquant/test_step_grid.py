@@ -28,7 +28,7 @@ def launches(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> li
     """What is launched in this form from now on, on any device: its fence is NVIDIA's, but groups of CPUs need none."""
     if not step_grid.GRID.admits(runtime.open_session(queue).limits):
         variant = dataclasses.replace(
-            step_grid.GRID, admits=lambda _: True, constants={"DEVICE_FENCE": "(void)0", "PATIENCE": 1 << 12}
+            step_grid.GRID, admits=lambda _: True, constants={"DEVICE_FENCE": "(void)0", "MAX_LOOKS": 1 << 12}
         )
         monkeypatch.setattr(step_grid, "GRID", variant)
         monkeypatch.setattr(step_grid, "VARIANTS", (variant, step_grid.VARIANTS[-1]))
