@@ -12,7 +12,9 @@ from clquant import params
 from clquant.color.palette import Palette, as_palette
 from clquant.dask.chunks import blocks_tiling, checked, mapped, on_grid, tiling_of
 from clquant.dask.codebooks import fit as fit_codec
+from clquant.dask.figures import mse, psnr, ssim
 from clquant.dask.learning import histogram
+from clquant.dask.quadtrees import leaves
 from clquant.dask.work import named
 from clquant.images import Picture
 from clquant.palette import engine
@@ -20,7 +22,19 @@ from clquant.runtime import InvalidArgument, InvalidType
 from clquant.vq.blocks import BlockShape
 from clquant.vq.coder import check_size
 
-__all__ = ["decode", "encode", "fit_codec", "halftone", "histogram", "predict", "transform"]
+__all__ = [
+    "decode",
+    "encode",
+    "fit_codec",
+    "halftone",
+    "histogram",
+    "leaves",
+    "mse",
+    "predict",
+    "psnr",
+    "ssim",
+    "transform",
+]
 
 
 def predict(image: Any, palette: Palette, *, dither: Any, **options: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from clquant import images, params, runtime
 from clquant.estimator import Estimator
+from clquant.images.collections import verbs_of
 from clquant.quadtree import criteria
 from clquant.quadtree.assembly import Decomposition, TreeJob, decompose
 from clquant.quadtree.geometry import MAX_CHANNELS, MAX_SIDE
@@ -147,7 +148,7 @@ class QuadtreeBuilder(Estimator):
         Parameters
         ----------
         image, progress
-            As for `build`.
+            As for `build`; of a Dask array the leaves are a lazy one of unknown length.
 
         Returns
         -------
@@ -159,5 +160,8 @@ class QuadtreeBuilder(Estimator):
         InvalidType, InvalidArgument, FileError, DeviceMemoryError, StoppedError
             As `build`.
         """
+        collection = verbs_of(image)
+        if collection is not None:
+            return collection.leaves(image, self)  # type: ignore[no-any-return]
         found: npt.NDArray[np.void] | runtime.Array = self._run(self._job(image, statistics=False), progress).leaves
         return found

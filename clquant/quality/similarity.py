@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
+from clquant.images.collections import verbs_of
 from clquant.quality import definitions
 from clquant.quality.definitions import WINDOW, gaussian
 from clquant.quality.pair import Pair, Samples, as_pair, bands
@@ -29,7 +30,8 @@ def ssim(original: Samples, result: Samples, peak: float = 255.0, *, queue: Comm
     ----------
     original, result : array_like, PIL image or pyopencl.array.Array, shape (H, W) or (H, W, C)
         At least 11 x 11 pixels; colour is reduced to Rec. 601 luma first, alpha is not looked at. 8-bit levels are
-        compared on the device if `peak` is 128 to 4096, all else in float64 on the host.
+        compared on the device if `peak` is 128 to 4096, all else in float64 on the host. Of Dask arrays of 8-bit levels
+        the result is a lazy number.
     peak : float
         The largest sample there can be.
     queue : pyopencl.CommandQueue, optional
@@ -54,17 +56,40 @@ def ssim(original: Samples, result: Samples, peak: float = 255.0, *, queue: Comm
     with sigma 1.5, K1 = 0.01, K2 = 0.03, windows inside the picture only.
     """
     peak = params.real("peak", peak, 1e-9)
+    for verbs in filter(None, map(verbs_of, (original, result))):
+        return verbs.ssim(original, result, peak)  # type: ignore[no-any-return]
     pair = as_pair(original, result)
     shape = definitions.picture_shape(pair.shape if isinstance(pair, Pair) else pair[0].shape)
     if min(shape) < WINDOW:
         raise InvalidArgument(f"ssim needs pictures of at least {WINDOW} x {WINDOW} pixels, got {shape}")
     if isinstance(pair, Pair) and MIN_PEAK <= peak <= MAX_PEAK:
-        return _on_device(pair, peak, queue)
+        windows = (shape[0] - WINDOW + 1) * (shape[1] - WINDOW + 1)
+        return mean_similarity(dissimilarity(pair, peak, queue), windows)
     a, b = pair.on_host(queue) if isinstance(pair, Pair) else pair
     return definitions.similarity(a, b, peak)
 
 
-def _on_device(pair: Pair, peak: float, queue: CommandQueue | None) -> float:
+def mean_similarity(total: int, windows: int) -> float:
+    """The mean SSIM of so many windows from their `dissimilarity`.
+
+    Parameters
+    ----------
+    total, windows : int
+    """
+    return 1.0 - total / (2**31 * windows)
+
+
+def dissimilarity(pair: Pair, peak: float, queue: CommandQueue | None) -> int:
+    """The sum over all windows of 1 less the SSIM, in 1/2^31, as the device computes each.
+
+    Parameters
+    ----------
+    pair : Pair
+        Of at least 11 x 11 pixels.
+    peak : float
+        `MIN_PEAK` to `MAX_PEAK`.
+    queue : pyopencl.CommandQueue, optional
+    """
     session = pair.open(queue)
     by_rows = int(session.limits.is_cpu)
     program = session.program("quality/similarity.cl", CHANNELS=pair.channels, TAPS=WINDOW, BY_ROWS=by_rows)
@@ -88,8 +113,7 @@ def _on_device(pair: Pair, peak: float, queue: CommandQueue | None) -> float:
                 session.launch(kernels[1], n, group[1], quantities, *width_and_count, weights, means)
                 given = (means, *width_and_count, weights, *constants)
                 total.launch(kernels[2], (width - halo) * (row1 - row0), *given)
-        windows = (width - halo) * (pair.height - halo)
-        return 1.0 - total.value() / (2**31 * windows)
+        return total.value()
 
 
 def band_bytes(session: Session) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from clquant import params
+from clquant.images.collections import verbs_of
 from clquant.quality import definitions
 from clquant.quality.pair import Pair, Samples, as_pair, bands
 from clquant.runtime import CommandQueue, Total, reports_memory
@@ -21,7 +22,8 @@ def mse(original: Samples, result: Samples, *, queue: CommandQueue | None = None
     ----------
     original, result : array_like, PIL image or pyopencl.array.Array
         Pictures of one shape. 8-bit levels are compared on the device, other numbers in float64 on the host. PIL images
-        of palettes (P) and bits (1) count as what they show, here and in the other measures.
+        of palettes (P) and bits (1) count as what they show, here and in the other measures. Of Dask arrays of 8-bit
+        levels the result is a lazy number, here and of `psnr`.
     queue : pyopencl.CommandQueue, optional
 
     Returns
@@ -37,6 +39,8 @@ def mse(original: Samples, result: Samples, *, queue: CommandQueue | None = None
     InvalidArgument
         If the shapes differ or there is nothing to compare.
     """
+    for verbs in filter(None, map(verbs_of, (original, result))):
+        return verbs.mse(original, result)  # type: ignore[no-any-return]
     pair = as_pair(original, result)
     if not isinstance(pair, Pair):
         return definitions.mean_squared_error(*pair)
@@ -61,7 +65,18 @@ def psnr(original: Samples, result: Samples, peak: float = 255.0, *, queue: Comm
         10 log10(peak^2 / MSE); infinity for equal pictures.
     """
     peak = params.real("peak", peak, 1e-9)
-    error = mse(original, result, queue=queue)
+    for verbs in filter(None, map(verbs_of, (original, result))):
+        return verbs.psnr(original, result, peak)  # type: ignore[no-any-return]
+    return decibels(mse(original, result, queue=queue), peak)
+
+
+def decibels(error: float, peak: float) -> float:
+    """The PSNR of a mean squared error.
+
+    Parameters
+    ----------
+    error, peak : float
+    """
     return float("inf") if error == 0 else float(10 * np.log10(peak * peak / error))
 
 
