@@ -173,6 +173,8 @@ def seed(value: Any, name: str = "random_state") -> int:
     """
     if value is None:
         return int(np.random.randint(0, 2**63, dtype=np.int64))  # noqa: NPY002 - the global state is the rule
+    if isinstance(value, int):  # before `numpy.random` is touched, which NumPy imports when it is first asked for
+        return integer(name, value, 0, 2**64 - 1)
     if isinstance(value, np.random.RandomState):
         return int(value.randint(0, 2**63, dtype=np.int64))
     if isinstance(value, np.random.Generator):

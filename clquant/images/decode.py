@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import PIL.Image
-from PIL import ImageCms
 
 from clquant.images.deep_files import deep_colors, turned_upright
 from clquant.images.picture_files import opened
@@ -184,6 +183,8 @@ def _to_srgb(image: PIL.Image.Image) -> PIL.Image.Image:
     if not profile or image.mode not in ("RGB", "RGBA"):
         return image
     try:
+        from PIL import ImageCms  # with LittleCMS, for the few files that want it
+
         source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
         if "srgb" in ImageCms.getProfileDescription(source).lower():
             return image

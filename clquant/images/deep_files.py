@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import PIL.Image
-import PIL.ImageOps
-from PIL import ImageCms
 
+_ORIENTATION = 0x0112  # EXIF's tag; 1 is upright
 _OTHER = "B" if sys.byteorder == "little" else "L"
 # The layout of a file's values in Pillow's words, and that of the other byte order.
 _SWAPPED = {
@@ -64,7 +63,10 @@ def turned_upright(image: PIL.Image.Image) -> PIL.Image.Image:
     """A picture whose pixels are read, as its EXIF orientation says; damaged EXIF data say nothing."""
     image.load()
     with contextlib.suppress(Exception):
-        return PIL.ImageOps.exif_transpose(image) or image
+        if image.getexif().get(_ORIENTATION, 1) != 1:
+            import PIL.ImageOps
+
+            return PIL.ImageOps.exif_transpose(image) or image
     return image
 
 
@@ -82,6 +84,8 @@ def _is_converted(image: PIL.Image.Image) -> bool:
     if not profile:
         return False
     with contextlib.suppress(Exception):  # what is no profile says nothing about the colours
+        from PIL import ImageCms
+
         opened = ImageCms.ImageCmsProfile(io.BytesIO(profile))
         return "srgb" not in ImageCms.getProfileDescription(opened).lower()
     return False

@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import queue
-import secrets
 import shutil
 import threading
 from collections.abc import Iterator, Mapping
@@ -138,7 +137,7 @@ class FileSink(Sink):
         super().__init__(out, about.colors)
         self.about = about
         self.path = pathlib.Path(os.path.realpath(files.path_of(out, "out")))
-        part = "part" if about.resume else f"{secrets.token_hex(8)}.part"
+        part = "part" if about.resume else f"{os.urandom(8).hex()}.part"
         self.part = self.path.parent / f".{self.path.name[:40]}.{part}"
         self.shape: tuple[int, ...] = ()
         self._lock = threading.Lock()
@@ -278,7 +277,7 @@ class ZarrSink(FileSink):
 
     def finish(self) -> None:
         """As `FileSink.finish`: a folder is put aside before another takes its name."""
-        aside = self.path.parent / f".{self.path.name[:40]}.{secrets.token_hex(8)}.old"
+        aside = self.path.parent / f".{self.path.name[:40]}.{os.urandom(8).hex()}.old"
         with contextlib.suppress(FileNotFoundError):
             os.rename(self.path, aside)
         try:

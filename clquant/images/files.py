@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
-import secrets
 import stat
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -68,7 +67,7 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
             return
         target = pathlib.Path(os.path.realpath(target)) if target.is_symlink() else target
         before = _replaced(target)
-        temporary = target.parent / f".{target.name[:40]}.{secrets.token_hex(8)}.part"
+        temporary = target.parent / f".{target.name[:40]}.{os.urandom(8).hex()}.part"
         handle, named = _new_file(temporary, 0o666 if before is None else stat.S_IMODE(before.st_mode) & 0o666)
         try:
             with os.fdopen(handle, "wb") as file:

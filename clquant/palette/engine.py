@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import contextlib
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -44,6 +43,8 @@ def _settings(palette: Palette, color_space: str, metric: str, dither: Any) -> d
     if not isinstance(owner, str | bool | None):
         parameters = sorted(getattr(owner, "__dict__", {}).items())
         owner = [getattr(owner, "__qualname__", type(owner).__qualname__), repr(parameters)]
+    import hashlib  # loads OpenSSL, which no other job wants
+
     digest = hashlib.sha256(palette.rgba().tobytes()).hexdigest()
     return {"palette": digest, "color_space": color_space, "metric": metric, "dither": owner}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib.resources
 import os
@@ -175,6 +176,7 @@ class Program:
         return self._kernels[name]
 
 
+@functools.cache
 def kernel_folder() -> pathlib.Path:
     """Where the kernel files are: inside an installed package, or `cl/` beside it in a checkout."""
     package = pathlib.Path(str(importlib.resources.files("clquant")))
