@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from clquant import params
+from clquant.images.collections import verbs_of
 from clquant.runtime import InvalidArgument, InvalidType, NotFittedError, reports_memory
 from clquant.streaming import stream, unshared
 
@@ -144,7 +145,9 @@ class Estimator:
             iter(images)
         except TypeError as error:
             raise InvalidType(f"images is {params.shown(images)}; allowed: an iterable of images") from error
-        return stream(self, unshared(images), name, checked, arguments)
+        collection = verbs_of(images)
+        spread: Iterator[Any] | None = None if collection is None else collection.stream(self, images, name, arguments)
+        return stream(self, unshared(images), name, checked, arguments) if spread is None else spread
 
     def __copy__(self: E) -> E:
         made = type(self).__new__(type(self))

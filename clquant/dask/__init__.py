@@ -5,6 +5,7 @@ one worker per OpenCL device.
 """
 
 from clquant.dask.cluster import LocalOpenCLCluster
+from clquant.dask.files import Files
 from clquant.dask.learning import histogram
 
-__all__ = ["LocalOpenCLCluster", "histogram"]
+__all__ = ["Files", "LocalOpenCLCluster", "histogram"]

@@ -17,6 +17,7 @@ from dask import compute, delayed, persist
 from clquant import images
 from clquant.dask.actors import Actors
 from clquant.dask.chunks import checked, on_grid
+from clquant.dask.files import expanded
 from clquant.dask.work import named, tree, workers
 from clquant.runtime import InvalidArgument, Progress, open_session
 from clquant.vq import training
@@ -44,7 +45,7 @@ def fit(codec: Any, given: Sequence[Any], sample_weight: Any, plan: training.Pla
     -------
     (clquant.vq.training.Trained, clquant.vq.blocks.BlockShape)
     """
-    parts = _Parts(given, tuple(codec.block_shape), sample_weight)
+    parts = _Parts(expanded(given), tuple(codec.block_shape), sample_weight)
     session = open_session(codec.queue)
     with session.scope() as scope:
         blocks = PartedBlocks(session, scope, parts.shape, parts.count, parts.weights, parts.elsewhere())

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import os
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 from dask import compute, delayed
 
+from clquant import images as pictures
 from clquant.dask.chunks import checked
+from clquant.dask.files import expanded, numbered, portions
+from clquant.dask.work import named, tree
 from clquant.histogram.color_histogram import ColorHistogram
 from clquant.runtime import InvalidArgument
-
-MERGED_AT_ONCE = 8
 
 
 def histogram(images: Any) -> ColorHistogram:
@@ -20,7 +24,7 @@ def histogram(images: Any) -> ColorHistogram:
 
     Parameters
     ----------
-    images : dask.array.Array, or list or tuple of these, of paths or of lazy pictures
+    images : dask.array.Array, Files, or list or tuple of these, of paths or of lazy pictures
         Paths must name the same files on every worker.
 
     Returns
@@ -35,25 +39,39 @@ def histogram(images: Any) -> ColorHistogram:
     FileError
         If a worker cannot read one.
     """
-    given = list(images) if isinstance(images, list | tuple) else [images]
+    given = expanded(images if isinstance(images, list | tuple) else [images])
     if not given:
         raise InvalidArgument("images is empty; allowed: at least one image")
     parts: list[Any] = []
-    for image in given:
+    work = delayed(numbered, pure=False)
+    for i, image in enumerate(given):
         if hasattr(image, "__dask_graph__"):
-            parts += [delayed(_count, pure=True)(block) for block in checked(image).to_delayed().ravel()]
-        else:
-            parts.append(delayed(_count, pure=True)(image))
-    while len(parts) > 1:
-        parts = [
-            delayed(_added, pure=True)(parts[i : i + MERGED_AT_ONCE]) for i in range(0, len(parts), MERGED_AT_ONCE)
-        ]
-    (found,) = compute(parts[0])
+            whole = checked(image)
+            origins = itertools.product(*([0, *itertools.accumulate(sizes)][:-1] for sizes in whole.chunks[:2]))
+            blocks = zip(whole.to_delayed().ravel(), origins, strict=True)
+            parts += [delayed(named(_count_chunk), pure=True)(block, origin) for block, origin in blocks]
+        elif not isinstance(image, str | os.PathLike):
+            parts.append(work(i, named(_count), [image]))
+    paths = [(i, image) for i, image in enumerate(given) if isinstance(image, str | os.PathLike)]
+    for first, end in portions(len(paths)):
+        parts += [work(group[0][0], named(_count), [path for _, path in group]) for group in _runs(paths[first:end])]
+    (found,) = compute(tree(_added, parts))
     made: ColorHistogram = found
     return made
 
 
-def _count(image: npt.NDArray[Any]) -> ColorHistogram:
+def _runs(paths: Sequence[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
+    """Paths whose numbers follow each other."""
+    for _, group in itertools.groupby(enumerate(paths), key=lambda pair: pair[1][0] - pair[0]):
+        yield [path for _, path in group]
+
+
+def _count_chunk(block: npt.NDArray[Any], origin: tuple[int, int]) -> ColorHistogram:
+    argument = f"chunk at row {origin[0]}, column {origin[1]}"
+    return ColorHistogram.of(pictures.read(np.asarray(block), argument=argument))
+
+
+def _count(image: Any) -> ColorHistogram:
     return ColorHistogram.of(image)
 
 

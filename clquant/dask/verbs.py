@@ -13,6 +13,7 @@ from clquant.color.palette import Palette, as_palette
 from clquant.dask.chunks import blocks_tiling, checked, mapped, on_grid, tiling_of
 from clquant.dask.codebooks import fit as fit_codec
 from clquant.dask.figures import mse, psnr, ssim
+from clquant.dask.files import fit_many, stream
 from clquant.dask.learning import histogram
 from clquant.dask.quadtrees import leaves
 from clquant.dask.work import named
@@ -26,6 +27,7 @@ __all__ = [
     "decode",
     "encode",
     "fit_codec",
+    "fit_many",
     "halftone",
     "histogram",
     "leaves",
@@ -33,6 +35,7 @@ __all__ = [
     "predict",
     "psnr",
     "ssim",
+    "stream",
     "transform",
 ]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from dask import delayed
+from dask import compute, delayed
 
 from clquant.runtime import DeviceError, DeviceMemoryError, default_device, describe
 
@@ -29,6 +29,29 @@ def workers() -> int:
     """Processes that tasks are spread over, at least 1."""
     there = client()
     return 1 if there is None else max(len(there.scheduler_info(n_workers=-1)["workers"]), 1)
+
+
+def results(tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    """The numbers and values of delayed tasks as they come; what is left is given up with the iterator.
+
+    Parameters
+    ----------
+    tasks : sequence of Delayed
+    """
+    there = client()
+    if there is None:
+        for first in range(0, len(tasks), MERGED_AT_ONCE):
+            yield from enumerate(compute(*tasks[first : first + MERGED_AT_ONCE]), first)
+        return
+    from distributed import as_completed
+
+    futures = there.compute(list(tasks))
+    places = {future.key: i for i, future in enumerate(futures)}
+    try:
+        for future in as_completed(futures):
+            yield places[future.key], future.result()
+    finally:
+        there.cancel(futures)
 
 
 def tree(merge: Callable[[Sequence[Any]], Any], parts: Sequence[Any]) -> Any:

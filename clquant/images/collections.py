@@ -15,4 +15,5 @@ def verbs_of(image: Any) -> Any | None:
     ----------
     image : object
     """
-    return importlib.import_module("clquant.dask.verbs") if hasattr(image, "__dask_graph__") else None
+    spread = hasattr(image, "__dask_graph__") or getattr(image, "spread_by_dask", False) is True
+    return importlib.import_module("clquant.dask.verbs") if spread else None

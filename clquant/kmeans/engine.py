@@ -277,8 +277,11 @@ class KMeansPalette(PaletteEngine):
         InvalidArgument, InvalidType, FileError, StoppedError
             As `fit`.
         """
-        sources = listed(images)
         rules, report = KMeansParams.of(self), Progress(params.callback("progress", progress))
+        collection = verbs_of(images)
+        if collection is not None:
+            return collection.fit_many(self, images, report)  # type: ignore[no-any-return]
+        sources = listed(images)
         session = session_of(self.queue, sources)
         found: dict[int, Palette] = {}
 

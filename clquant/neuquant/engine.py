@@ -223,8 +223,11 @@ class NeuQuantCL(PaletteEngine):
         InvalidArgument, InvalidType, StoppedError
             As `fit`.
         """
-        sources = listed(images)
         rules, report = self._rules(), Progress(params.callback("progress", progress))
+        collection = verbs_of(images)
+        if collection is not None:
+            return collection.fit_many(self, images, report)  # type: ignore[no-any-return]
+        sources = listed(images)
         return Learning(session_of(self.queue, sources), rules, report).each(sources)
 
     def _rules(self) -> Rules:
