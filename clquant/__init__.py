@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clquant import quality, runtime, video
+    from clquant import quality, runtime, tiles, video
     from clquant.color.indexed import IndexedImage
     from clquant.color.palette import Palette
     from clquant.dithering.alpha_edges import alpha_edges
@@ -90,7 +90,7 @@ _HOMES = {
         "register_codebook",
     ),
 }
-_MODULES = ("quality", "runtime", "video")
+_MODULES = ("quality", "runtime", "tiles", "video")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -136,6 +136,7 @@ __all__ = [
     "runtime",
     "save_animation",
     "save_gif",
+    "tiles",
     "video",
 ]
 

@@ -22,7 +22,7 @@ ROWS = (
     ("dithering",),
     ("palette",),
     ("kmeans", "neuquant", "halftone", "vq", "quadtree", "spatial"),
-    ("one_call", "panel", "video"),
+    ("one_call", "panel", "tiles", "video"),
     ("__init__",),
     ("dask", "check"),
     ("cli",),

@@ -1,0 +1,93 @@
+"""`clquant tiles`: a pyramid of map tiles in one palette."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from clquant import tiles
+from clquant.cli import common
+from clquant.cli.colors import given_palette
+from clquant.color import spaces
+from clquant.color.formats import registry
+from clquant.runtime import InvalidArgument
+
+HELP = "reduce a pyramid of map tiles to one palette: folders z/x/y, MBTiles, PMTiles"
+DITHERS = ("blue-noise", "bayer", "bayer2", "bayer4", "bayer8", "bayer16")
+MOST_COLORS = 256  # without -k
+
+EPILOG = """examples:
+  clquant tiles tiles/ -k 64 -o small/                    PNG files z/x/y
+  clquant tiles map.mbtiles -k 256 -o small.mbtiles
+  clquant tiles map.pmtiles --use brand.gpl --dither blue-noise -o small.pmtiles
+
+No seams: a pixel's colour depends on its own and on its place in the map. Equal tiles are worked on and stored once,
+tiles without a visible pixel are left out."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.epilog = EPILOG
+    parser.add_argument("source", metavar="IN", help="a folder z/x/y.png (.jpg, .webp), .mbtiles or .pmtiles")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="OUT", help="a new folder, or a file .mbtiles or .pmtiles"
+    )
+    parser.add_argument(
+        "-k", "--colors", "--n-colors", type=int, metavar="K", help=f"colours, 2 to 256 (default: {MOST_COLORS})"
+    )
+    parser.add_argument(
+        "--use", metavar="COLORS", help="take these colours, 'black,#f80' or a palette file, instead of learning some"
+    )
+    parser.add_argument("--dither", choices=DITHERS, help="a dither that shows no seams (default: none)")
+    parser.add_argument(
+        "--space", "--color-space", choices=spaces.NAMES, default="srgb", help="where colours are compared"
+    )
+    parser.add_argument("--seed", "--random-state", type=int, default=0, help="seed of what is random (default: 0)")
+    parser.add_argument("--save-palette", metavar="FILE", help="write the palette too: .gpl .act .pal .hex .ase .png")
+    parser.add_argument("--tms", action="store_true", help="rows of folders are counted from the bottom")
+    parser.add_argument("--keep-empty", action="store_true", help="write tiles without a visible pixel, too")
+    parser.add_argument("--memory", metavar="SIZE", help="host memory for tiles at work (default: 512MiB)")
+    common.add_json(parser)
+    common.add_device(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Quantize the pyramid."""
+    if args.use is not None and args.colors is not None:
+        raise InvalidArgument("--use takes a palette as it is; --colors would learn one")
+    if args.save_palette is not None:
+        registry.format_of(args.save_palette)
+    begin = time.perf_counter()
+    colors = given_palette("--use", args.use) if args.use is not None else args.colors or MOST_COLORS
+    with common.progress_bar(args, args.source) as progress:
+        made = tiles.quantize(
+            args.source,
+            args.output,
+            colors,
+            dither=args.dither,
+            color_space=args.space,
+            random_state=args.seed,
+            tms=args.tms,
+            keep_empty=args.keep_empty,
+            queue=common.open_queue(args),
+            progress=progress,
+            memory=args.memory,
+        )
+    if args.save_palette is not None:
+        made.palette.write(args.save_palette)
+    seconds = time.perf_counter() - begin
+    common.say(
+        args,
+        f"{args.source} -> {args.output}: {made.written} of {made.tiles} tiles, {made.empty} empty, {made.distinct} "
+        f"distinct, {len(made.palette)} colours, {made.nbytes} bytes, {seconds:.2f} s",
+        input=args.source,
+        output=args.output,
+        tiles=made.tiles,
+        written=made.written,
+        empty=made.empty,
+        distinct=made.distinct,
+        colors=made.palette.hex(),
+        bytes=made.nbytes,
+        seconds=seconds,
+    )
+    return 0

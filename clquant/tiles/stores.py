@@ -1,0 +1,258 @@
+"""Where tiles come from: a folder z/x/y, MBTiles (a database of SQLite), PMTiles."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import json
+import mmap
+import os
+import pathlib
+import sqlite3
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from clquant.images import files
+from clquant.params import shown
+from clquant.runtime import FileError, InvalidArgument
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
+MBTILES, PMTILES = ".mbtiles", ".pmtiles"
+METADATA_FILE = "metadata.json"
+MOST_ZOOM = 31
+# Directories of a PMTiles file: a root and leaves.
+_MOST_DEPTH = 4
+_HEAD_BYTES = 127
+
+
+class Place(NamedTuple):
+    """A tile: its zoom, its column, and its row from the top."""
+
+    z: int
+    x: int
+    y: int
+
+
+class Tiles(abc.ABC):
+    """A pyramid that is read.
+
+    Attributes
+    ----------
+    metadata : dict of str
+        As MBTiles names it: ``name``, ``bounds``, ``attribution`` and others.
+    """
+
+    metadata: dict[str, Any]
+
+    @abc.abstractmethod
+    def places(self) -> list[Place]:
+        """All tiles, by zoom, column and row."""
+
+    @abc.abstractmethod
+    def read(self, place: Place) -> bytes:
+        """A tile's file.
+
+        Raises
+        ------
+        FileError
+            If it cannot be read.
+        """
+
+    def close(self) -> None:  # noqa: B027 (most have nothing open)
+        """Let go of files."""
+
+
+@contextlib.contextmanager
+def opened(source: Any, tms: bool = False) -> Iterator[Tiles]:
+    """A pyramid behind a path.
+
+    Parameters
+    ----------
+    source : path-like
+        A folder, or a file that ends in ``.mbtiles`` or ``.pmtiles``.
+    tms : bool
+        Whether rows of a folder are counted from the bottom.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        If it is no path, or `tms` is given with a file.
+    FileError
+        If it cannot be read, or has no tiles.
+    """
+    path = files.path_of(source, "source")
+    suffix = path.suffix.lower()
+    if tms and suffix in (MBTILES, PMTILES):
+        raise InvalidArgument(f"tms is given with {shown(str(path))}, which says itself how rows are counted")
+    if not path.exists():
+        raise FileError(f"cannot read {str(path)!r}: there is no such file or folder")
+    try:
+        store: Tiles
+        if suffix == MBTILES:
+            store = MBTiles(path)
+        elif suffix == PMTILES:
+            store = PMTiles(path)
+        elif path.is_dir():
+            store = Folder(path, tms)
+        else:
+            raise FileError(f"cannot read {str(path)!r}: it is no folder of tiles, .mbtiles or .pmtiles")
+    except (FileError, MemoryError):
+        raise
+    except Exception as error:  # what is damaged fails in many ways
+        raise FileError(f"cannot read {str(path)!r}: {error}") from error
+    with contextlib.closing(store):
+        yield store
+
+
+class Folder(Tiles):
+    """A folder with files z/x/y.png, .jpg or .webp.
+
+    Parameters
+    ----------
+    path : Path
+    tms : bool
+        Whether rows are counted from the bottom.
+    """
+
+    def __init__(self, path: pathlib.Path, tms: bool) -> None:
+        self._files: dict[Place, str] = {}
+        for z in _numbers(path):
+            for x in _numbers(path / str(z)):
+                with os.scandir(path / str(z) / str(x)) as found:
+                    for entry in found:
+                        stem, suffix = os.path.splitext(entry.name)
+                        if suffix.lower() in SUFFIXES and _is_number(stem) and z <= MOST_ZOOM:
+                            place = Place(z, x, (1 << z) - 1 - int(stem) if tms else int(stem))
+                            self._add(place, entry.path)
+        self.metadata = {}
+        with contextlib.suppress(OSError, ValueError):
+            found_metadata = json.loads((path / METADATA_FILE).read_text(encoding="utf-8"))
+            self.metadata = found_metadata if isinstance(found_metadata, dict) else {}
+
+    def _add(self, place: Place, path: str) -> None:
+        if place in self._files:
+            raise FileError(f"cannot read {path!r}: {self._files[place]!r} is the same tile")
+        self._files[place] = path
+
+    def places(self) -> list[Place]:
+        """As `Tiles.places`."""
+        return sorted(self._files)
+
+    def read(self, place: Place) -> bytes:
+        """As `Tiles.read`."""
+        return files.read_bytes(self._files[place])
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and str(int(text)) == text
+
+
+def _numbers(folder: pathlib.Path) -> list[int]:
+    with os.scandir(folder) as found:
+        return sorted(int(entry.name) for entry in found if _is_number(entry.name) and entry.is_dir())
+
+
+class MBTiles(Tiles):
+    """A database with a table (or view) ``tiles``, whose rows are counted from the bottom.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self._path = path
+        address = f"{path.resolve().as_uri()}?mode=ro"
+        self._database = sqlite3.connect(address, uri=True, check_same_thread=False)
+        self.metadata = {}
+        with contextlib.suppress(sqlite3.OperationalError):
+            self.metadata = dict(self._database.execute("SELECT name, value FROM metadata"))
+        rows = self._database.execute("SELECT zoom_level, tile_column, tile_row FROM tiles").fetchall()
+        self._places = sorted(Place(z, x, (1 << z) - 1 - y) for z, x, y in rows)
+
+    def places(self) -> list[Place]:
+        """As `Tiles.places`."""
+        return self._places
+
+    def read(self, place: Place) -> bytes:
+        """As `Tiles.read`."""
+        where = place.z, place.x, (1 << place.z) - 1 - place.y
+        query = "SELECT tile_data FROM tiles WHERE zoom_level = ? AND tile_column = ? AND tile_row = ?"
+        try:
+            return bytes(self._database.execute(query, where).fetchone()[0])
+        except (sqlite3.Error, TypeError) as error:
+            raise FileError(f"cannot read tile {tuple(place)} of {str(self._path)!r}: {error}") from error
+
+    def close(self) -> None:
+        """As `Tiles.close`."""
+        self._database.close()
+
+
+def pmtiles_module(job: str) -> Any:
+    """The package pmtiles, which is an extra.
+
+    Parameters
+    ----------
+    job : str
+        What it is needed for.
+
+    Raises
+    ------
+    FileError
+        If it is not installed.
+    """
+    try:
+        import pmtiles.reader
+        import pmtiles.tile
+        import pmtiles.writer
+    except ImportError as error:
+        raise FileError(f"cannot {job}: pmtiles is not installed (pip install clquant[tiles])") from error
+    return pmtiles
+
+
+class PMTiles(Tiles):
+    """A PMTiles file of version 3.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self._formats = pmtiles_module(f"read {str(path)!r}").tile
+        with open(path, "rb") as file:
+            self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        reader = pmtiles_module(f"read {str(path)!r}").reader.Reader(self._bytes)
+        head = reader.header()
+        if head["tile_compression"] not in (self._formats.Compression.NONE, self._formats.Compression.UNKNOWN):
+            raise FileError(f"cannot read {str(path)!r}: its tiles are compressed as files, so no pictures")
+        self._data_at, self._leaves_at = head["tile_data_offset"], head["leaf_directory_offset"]
+        self._entries: dict[Place, tuple[int, int]] = {}
+        self._add(head["root_offset"], head["root_length"], _MOST_DEPTH)
+        self.metadata = reader.metadata()
+        west, south, east, north = (head[f"{name}_e7"] / 1e7 for name in ("min_lon", "min_lat", "max_lon", "max_lat"))
+        if west < east and south < north:
+            self.metadata.setdefault("bounds", f"{west:g},{south:g},{east:g},{north:g}")
+
+    def _bytes(self, offset: int, length: int) -> bytes:
+        return self._data[offset : offset + length]
+
+    def _add(self, offset: int, length: int, depth: int) -> None:
+        for entry in self._formats.deserialize_directory(self._bytes(offset, length)):
+            if entry.run_length == 0 and depth:
+                self._add(self._leaves_at + entry.offset, entry.length, depth - 1)
+            for number in range(entry.run_length):
+                place = Place(*self._formats.tileid_to_zxy(entry.tile_id + number))
+                self._entries[place] = self._data_at + entry.offset, entry.length
+
+    def places(self) -> list[Place]:
+        """As `Tiles.places`."""
+        return sorted(self._entries)
+
+    def read(self, place: Place) -> bytes:
+        """As `Tiles.read`."""
+        return self._bytes(*self._entries[place])
+
+    def close(self) -> None:
+        """As `Tiles.close`."""
+        self._data.close()
