@@ -1,6 +1,7 @@
 """`python -m tests.compare_in_browser`: the page of `clquant compare --html` in Chromium, by keys and by pointer.
 
-Not a test of the suite, since Chromium and its driver are not on every machine; `.ci/run` runs it if they are. `--screenshot FILE` keeps what was seen.
+Not a test of the suite, since Chromium and its driver are not on every machine; `.ci/run` runs it if they are.
+`--screenshot FILE` keeps what was seen.
 """
 
 from __future__ import annotations
