@@ -15,7 +15,7 @@ from clquant.images.moving import Frame
 from clquant.kmeans import KMeansPalette
 from clquant.palette import engine
 from clquant.palette.animation import Animation
-from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback
+from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, reports_memory
 
 __all__ = ["Animation", "Frame", "Frames", "animate", "frames"]
 
@@ -78,6 +78,7 @@ def frames(path: str | os.PathLike[str]) -> Frames:
     return Frames(path)
 
 
+@reports_memory
 def animate(
     frames: Any,
     colors: Any = 256,

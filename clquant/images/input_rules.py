@@ -40,7 +40,7 @@ from clquant.images.picture import ImageLike, Picture
 from clquant.images.sinks import ArraySink, Sink
 from clquant.images.strided import packed
 from clquant.params import shown
-from clquant.runtime import Array, InvalidArgument, InvalidType
+from clquant.runtime import Array, InvalidArgument, InvalidType, reports_memory
 
 
 def read_parts(
@@ -125,6 +125,7 @@ def pieces(picture: Picture) -> Iterator[Picture]:
         yield dataclasses.replace(picture, height=len(array), array=array, lazy=None)
 
 
+@reports_memory
 def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4, max_bits: int = 8) -> Picture:
     """Read what a person holds by the rules at the head of this module.
 

@@ -24,6 +24,7 @@ ANIMATED = ("GIF", "PNG", "WEBP")
 _SUFFIXES = {".gif": "GIF", ".png": "PNG", ".apng": "PNG", ".webp": "WEBP"}
 
 
+@reports_memory
 @dataclass(frozen=True)
 class Animation:
     """Frames in few colours with their times.
@@ -163,6 +164,7 @@ def animated_format_of(path: str | os.PathLike[str]) -> str:
     return _SUFFIXES[suffix]
 
 
+@reports_memory
 def save_animation(
     path: str | os.PathLike[str],
     frames: Iterable[IndexedImage],

@@ -93,6 +93,19 @@ def is_out_of_memory(error: cl.Error) -> bool:
     return isinstance(error, cl.MemoryError) or error.code in _OUT_OF_MEMORY
 
 
+_REPORTING_TOO = {
+    "__init__",
+    "__post_init__",
+    "__call__",
+    "__array__",
+    "__getitem__",
+    "__eq__",
+    "__add__",
+    "__sub__",
+    "_repr_png_",
+    "_repr_html_",
+}
+
 Thing = TypeVar("Thing", bound=Callable[..., Any] | type)
 
 
@@ -102,12 +115,12 @@ def reports_memory(thing: Thing) -> Thing:
     Parameters
     ----------
     thing : callable or class
-        Of a class, its own methods and properties, not those it inherits.
+        Of a class, its own public methods, operators and properties, not those it inherits.
     """
     if not isinstance(thing, type):
         return cast(Thing, _reporting(thing))
     for name, member in list(vars(thing).items()):
-        if name.startswith("_"):
+        if name.startswith("_") and name not in _REPORTING_TOO:
             continue
         if isinstance(member, types.FunctionType):
             setattr(thing, name, _reporting(member))
@@ -122,19 +135,29 @@ def _reporting(call: Callable[..., Any]) -> Callable[..., Any]:
     if inspect.isgeneratorfunction(call):
         return call  # what it calls reports
 
+    doing = f"the process ran out of memory in {call.__qualname__}"  # made while there is memory
+
     @functools.wraps(call)
     def reporting(*args: Any, **kwargs: Any) -> Any:
         try:
             return call(*args, **kwargs)
         except (MemoryError, ImportError, OSError, RuntimeError) as error:
-            if isinstance(error, ClquantError) or not _tells_of_memory(error):
+            if isinstance(error, ClquantError) or not tells_of_memory(error):
                 raise
-            raise DeviceMemoryError(f"the process ran out of memory in {call.__qualname__}: {error}") from error
+            raise DeviceMemoryError(_with_cause(doing, error)) from error
 
     return reporting
 
 
-def _tells_of_memory(error: Exception) -> bool:
+def _with_cause(what: str, error: Exception) -> str:
+    """A sentence with what was raised at its end, if there is memory to say it."""
+    try:
+        return f"{what}: {error}"
+    except MemoryError:
+        return what
+
+
+def tells_of_memory(error: BaseException) -> bool:
     """Whether an error of Python's own is about memory, with which libraries are loaded and threads started too."""
     if isinstance(error, ImportError):
         return "failed to map segment" in str(error) or "cannot allocate memory" in str(error).lower()

@@ -9,11 +9,12 @@ import pyopencl.array
 
 from clquant.runtime.device import discovery
 from clquant.runtime.device.fork import check_process
-from clquant.runtime.errors import InvalidArgument, InvalidType, device_errors
+from clquant.runtime.errors import InvalidArgument, InvalidType, device_errors, reports_memory
 from clquant.runtime.session import Session
 from clquant.runtime.transfer.copy import order_commands
 
 
+@reports_memory
 def open_session(queue: cl.CommandQueue | None = None, arrays: Sequence[pyopencl.array.Array] = ()) -> Session:
     """The session of a job: on `queue`, else on the device arrays' common queue, else on the default device.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -22,9 +24,25 @@ def test_every_engine_ends_in_its_bits_or_in_one_error(limit: int, warm: bool) -
     names = ["kmeans rgb 8", "neuquant 8", "vq gray 4x4", "halftone bits", "quadtree rgb"]
     told = list(short_memory.outcomes(limit << 20, names, warm))
     assert [name for name, _ in told] == names
-    short = {"DeviceMemoryError", "no memory for the job's own picture"}
+    short = {"DeviceMemoryError", short_memory.OWN_PICTURE}
     wanted = {"right"} if limit == 1500 else {"right", *short}
     assert {outcome for _, outcome in told} <= wanted
+
+
+def _bare_functions(thing: object, name: str) -> Iterator[str]:
+    """Public functions and methods whose `MemoryError` stays what it is."""
+    if inspect.isclass(thing) and not issubclass(thing, BaseException):
+        for method, member in vars(thing).items():
+            if not method.startswith("_"):
+                yield from _bare_functions(member, f"{name}.{method}")
+    elif inspect.isfunction(thing) and not hasattr(thing, "__wrapped__") and not inspect.isgeneratorfunction(thing):
+        yield name
+
+
+def test_every_public_call_says_where_memory_ran_out() -> None:
+    dithers = {"ErrorDiffusion.dither", "OrderedDither.dither", "OrderedDither.thresholds", "SearchDither.dither"}
+    bare = {one for name in clquant.__all__ for one in _bare_functions(getattr(clquant, name), name)}
+    assert bare == {*dithers, "WeightTables.checked"}  # engines call these
 
 
 def test_what_is_kept_is_given_back_first(monkeypatch: pytest.MonkeyPatch) -> None:

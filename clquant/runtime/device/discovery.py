@@ -12,7 +12,7 @@ import pyopencl as cl
 from clquant.runtime.device.fitness import unfit, warn_if_unfit
 from clquant.runtime.device.fork import check_process
 from clquant.runtime.device.vendors import registered
-from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, NoDeviceError
+from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, NoDeviceError, reports_memory
 from clquant.runtime.memory.headroom import FOR_COMPILING, check_room, check_room_to_start
 from clquant.runtime.program import pocl
 from clquant.runtime.program.caches import avoid_unwritable_caches
@@ -54,6 +54,7 @@ def _simulates(device: cl.Device) -> bool:
     return "oclgrind" in device.platform.name.lower()
 
 
+@reports_memory
 def list_devices() -> list[cl.Device]:
     """Every usable OpenCL device, best first.
 
@@ -85,6 +86,7 @@ def list_devices() -> list[cl.Device]:
     return sorted(found, key=lambda device: (bool(unfit(device)), *_rank(device)))
 
 
+@reports_memory
 def find_device(spec: str) -> cl.Device:
     """The device a person names.
 
@@ -137,6 +139,7 @@ def describe(device: cl.Device) -> str:
     return f"{device.platform.name.strip()}: {device.name.strip()}"
 
 
+@reports_memory
 def remarks(device: cl.Device) -> list[str]:
     """What a person should know of a device before using it: what this library changed about it, what it did wrong.
 
@@ -156,6 +159,7 @@ def remarks(device: cl.Device) -> list[str]:
     return said
 
 
+@reports_memory
 def default_device() -> cl.Device:
     """The device used when nothing names one.
 
@@ -186,6 +190,7 @@ def default_device() -> cl.Device:
     return devices[0]
 
 
+@reports_memory
 def default_queue(device: cl.Device | str | None = None) -> cl.CommandQueue:
     """This thread's own in-order queue on a device; one context a device is shared by the whole process.
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyopencl as cl
 
 from clquant.runtime.device.limits import Limits
-from clquant.runtime.errors import InvalidArgument, device_errors, text_of
+from clquant.runtime.errors import InvalidArgument, device_errors, reports_memory, text_of
 from clquant.runtime.memory.pages import HOST_POOL
 from clquant.runtime.memory.pinned import pinned_pool
 from clquant.runtime.memory.scope import HOST_ALIGNMENT, PAGE, Scope, aligned_empty
@@ -164,6 +164,7 @@ def array_to_send(session: Session, shape: tuple[int, ...], dtype: npt.DTypeLike
     return new_host_array(session.queue, session.limits, shape, dtype, smallest=0)[0]
 
 
+@reports_memory
 def empty_pinned(
     shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.uint8, *, queue: cl.CommandQueue | None = None
 ) -> npt.NDArray[Any]:
