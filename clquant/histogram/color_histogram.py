@@ -11,9 +11,11 @@ import numpy.typing as npt
 from clquant import params
 from clquant.histogram import file
 from clquant.histogram.counting import count_colors
-from clquant.histogram.merging import HostCounts, checked_total, codes_of, colors_of, is_partial, merged, summed
+from clquant.histogram.deep_counting import count_deep
+from clquant.histogram.merging import Codes, HostCounts, checked_total, codes_of, colors_of, is_partial, merged, summed
 from clquant.images import Picture, files, materialize, pieces, read_parts
 from clquant.images.batches import read_in_groups, session_of
+from clquant.images.decode import to_samples
 from clquant.images.folders import files_below
 from clquant.images.lazy import is_store
 from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback, reports_memory
@@ -28,13 +30,13 @@ class ColorHistogram:
 
     Histograms of parts add up to the histogram of the whole, in any order; `KMeansPalette.fit_histogram` learns from
     one what `fit` learns from all the pixels, bit for bit. They are immutable, and take 12 bytes of the host's memory
-    per colour.
+    per colour, 16 if one of the pictures has 16 bits a value: then all colours have.
 
     Parameters
     ----------
     colors : array_like
-        (n, 3) or (n, 4) uint8, in any order. What occurs twice is added up. All of alpha 0 are one colour,
-        (0, 0, 0, 0).
+        (n, 3) or (n, 4) uint8, or uint16 for colours of 16 bits a value, in any order. What occurs twice is added up.
+        All of alpha 0 are one colour, (0, 0, 0, 0).
     counts : array_like
         (n,) integers from 0 up, adding up to at most 2^39: the pixels of each colour. Those of 0 are left out.
 
@@ -87,6 +89,7 @@ class ColorHistogram:
         queue: CommandQueue | None = None,
         progress: ProgressCallback | None = None,
         memory: Any = None,
+        max_bits: int = 16,
     ) -> ColorHistogram:
         """The histogram of an image, or of several together.
 
@@ -101,6 +104,8 @@ class ColorHistogram:
             Called with (done, total) images; returning False stops the job.
         memory : int or str, optional
             Host memory for the rows of a lazy image (see `clquant.images.lazy`), such as ``"1 GiB"``.
+        max_bits : int
+            16: pictures of 16 bits a value are counted by these. 8: by round(v / 257), which are far fewer colours.
 
         Returns
         -------
@@ -116,6 +121,7 @@ class ColorHistogram:
         StoppedError
             If `progress` returned False.
         """
+        bits = params.choice("max_bits", params.integer("max_bits", max_bits, 8, 16), (8, 16))
         sources = _expanded(materialize(images))
         report = Progress(params.callback("progress", progress))
         session = session_of(queue, sources)
@@ -124,7 +130,10 @@ class ColorHistogram:
 
         def count(pictures: list[Picture]) -> None:
             with session.scope() as scope:
-                waiting.append(HostCounts.of(session, count_colors(session, scope, pictures)))
+                if any(picture.bits == 16 for picture in pictures):
+                    waiting.append(count_deep(session, scope, pictures).to_host(session))
+                else:
+                    waiting.append(HostCounts.of(session, count_colors(session, scope, pictures)))
             if sum(len(part.codes) for part in waiting) > _MOST_WAITING:
                 waiting[:] = [merged(waiting)]
 
@@ -142,7 +151,7 @@ class ColorHistogram:
             report.report(done, len(sources))
 
         def read_one(source: Any, argument: str) -> Picture:
-            return read_parts(source, memory=memory, argument=argument)
+            return read_parts(source, memory=memory, argument=argument, max_bits=bits)
 
         read_in_groups(sources, lambda picture: picture.lazy is None, together, in_pieces, read_one)
         return cls._from(merged(waiting))
@@ -157,20 +166,20 @@ class ColorHistogram:
         """The distinct colours; all of alpha 0 are one."""
         return len(self._counted.codes) + (self._counted.transparent > 0)
 
-    def to_arrays(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
+    def to_arrays(self) -> tuple[npt.NDArray[np.uint8] | npt.NDArray[np.uint16], npt.NDArray[np.uint64]]:
         """The colours, and their pixels.
 
         Returns
         -------
         colors : ndarray
-            (n_colors, 4) uint8: first (0, 0, 0, 0) if some pixels are transparent, then by the interleaved bits of red,
-            green, blue and alpha, highest first.
+            (n_colors, 4) uint8, or uint16 if a picture has 16 bits a value: first (0, 0, 0, 0) if some pixels are
+            transparent, then by the interleaved bits of red, green, blue and alpha, highest first.
         counts : ndarray
             (n_colors,) uint64, above 0.
         """
         colors, counts = colors_of(self._counted.codes), self._counted.counts.copy()
         if self._counted.transparent:
-            colors = np.concatenate([np.zeros((1, 4), np.uint8), colors])
+            colors = np.concatenate([np.zeros_like(colors, shape=(1, 4)), colors])
             counts = np.append(np.uint64(self._counted.transparent), counts)
         return colors, counts
 
@@ -195,7 +204,7 @@ class ColorHistogram:
         """
         if not isinstance(other, ColorHistogram):
             return NotImplemented
-        mine, theirs = self._counted, other._counted
+        mine, theirs = self._with_bits_of(other), other._with_bits_of(self)
         places = np.searchsorted(mine.codes, theirs.codes)
         there = places < len(mine.codes)
         there[there] = mine.codes[places[there]] == theirs.codes[there]
@@ -210,7 +219,7 @@ class ColorHistogram:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ColorHistogram):
             return NotImplemented
-        mine, theirs = self._counted, other._counted
+        mine, theirs = self._with_bits_of(other), other._with_bits_of(self)
         return (
             mine.transparent == theirs.transparent
             and np.array_equal(mine.codes, theirs.codes)
@@ -218,6 +227,10 @@ class ColorHistogram:
         )
 
     __hash__ = None  # type: ignore[assignment]  # equal ones would have to be hashed over all their colours
+
+    def _with_bits_of(self, other: ColorHistogram) -> HostCounts:
+        """What was counted, with 16 bits a value if the other has them."""
+        return self._counted.widened() if other._counted.bits == 16 else self._counted
 
     def __repr__(self) -> str:
         return f"ColorHistogram({self.n_colors} colours, {self.total} pixels)"
@@ -261,8 +274,8 @@ class ColorHistogram:
         return cls._from(_with_flags(codes, counts, transparent))
 
 
-def counts_of(histogram: object) -> HostCounts:
-    """What a histogram counted, of at least one pixel.
+def counts_of(histogram: object, max_bits: int = 8) -> HostCounts:
+    """What a histogram counted, of at least one pixel, with `max_bits` a value at most.
 
     Raises
     ------
@@ -273,7 +286,7 @@ def counts_of(histogram: object) -> HostCounts:
         raise InvalidType(f"histogram is {params.shown(histogram)}; allowed: a ColorHistogram")
     if not histogram.total:
         raise InvalidArgument("histogram has no pixels; allowed: at least one")
-    return histogram._counted
+    return histogram._counted if max_bits == 16 else histogram._counted.narrowed()
 
 
 def _expanded(sources: Any) -> list[Any]:
@@ -287,25 +300,26 @@ def _expanded(sources: Any) -> list[Any]:
     return found
 
 
-def _checked_colors(colors: npt.ArrayLike) -> npt.NDArray[np.uint8]:
-    """(n, 4) uint8."""
-    allowed = "(n, 3) or (n, 4) uint8"
+def _checked_colors(colors: npt.ArrayLike) -> npt.NDArray[np.uint8] | npt.NDArray[np.uint16]:
+    """(n, 4) uint8, or uint16 if the colours are."""
+    allowed = "(n, 3) or (n, 4) uint8 or uint16"
     given = params.array("colors", colors, allowed, "iu")
     if given.ndim != 2 or given.shape[1] not in (3, 4):
         raise InvalidArgument(f"colors has shape {given.shape}; allowed: {allowed}")
-    if given.size and not 0 <= int(given.min()) <= int(given.max()) <= 255:
+    if given.dtype.newbyteorder("=") == np.uint16:
+        given = to_samples(given, "colors", 16)
+    elif given.size and not 0 <= int(given.min()) <= int(given.max()) <= 255:
         raise InvalidArgument(f"colors goes from {int(given.min())} to {int(given.max())}; allowed: 0 to 255")
-    rgba = np.full((len(given), 4), 255, np.uint8)
+    dtype = np.uint16 if given.dtype == np.uint16 else np.uint8
+    rgba = np.full((len(given), 4), np.iinfo(dtype).max, dtype)
     rgba[:, : given.shape[1]] = given
     return rgba
 
 
-def _host_counts(
-    codes: npt.NDArray[np.uint32], counts: npt.NDArray[np.uint64], clear: npt.NDArray[np.bool_]
-) -> HostCounts:
+def _host_counts(codes: Codes, counts: npt.NDArray[np.uint64], clear: npt.NDArray[np.bool_]) -> HostCounts:
     solid = ~clear & (counts > 0)
     return _with_flags(*summed(codes[solid], counts[solid]), int(counts[clear].sum(dtype=np.uint64)))
 
 
-def _with_flags(codes: npt.NDArray[np.uint32], counts: npt.NDArray[np.uint64], transparent: int) -> HostCounts:
+def _with_flags(codes: Codes, counts: npt.NDArray[np.uint64], transparent: int) -> HostCounts:
     return HostCounts(codes, counts, transparent, partial=bool(is_partial(codes).any()), clear=transparent > 0)

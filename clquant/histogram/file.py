@@ -12,47 +12,48 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 
-from clquant.histogram.merging import MAX_TOTAL
+from clquant.histogram.merging import MAX_TOTAL, Codes
 from clquant.runtime import FormatError
 
 MAGIC = b"\x89CLQH\r\n\x1a"
-VERSION = 1
+VERSIONS = {8: 1, 16: 2}
+"""By the bits of a value."""
 # Default of `ColorHistogram.load`: twice the colours without alpha.
 MAX_COLORS = 1 << 25
 # Magic; version and three bytes of 0; colours; pixels of alpha 0; bytes of the payload.
 _HEADER = struct.Struct("<8sB3xIQQ")
 _CHECK = struct.Struct("<I")
-_CODE_BYTES, _COUNT_BYTES = 4, 5
-_COLOR_BYTES = _CODE_BYTES + _COUNT_BYTES
+_COUNT_BYTES = 5
 _LEVEL = 6
 
 
-def to_bytes(codes: npt.NDArray[np.uint32], counts: npt.NDArray[np.uint64], transparent: int) -> bytes:
+def to_bytes(codes: Codes, counts: npt.NDArray[np.uint64], transparent: int) -> bytes:
     """A file.
 
     Parameters
     ----------
     codes : ndarray
-        (n,) uint32, ascending.
+        (n,) uint32, or uint64 for 16 bits a value, ascending.
     counts : ndarray
         (n,) uint64, 1 to 2^39.
     transparent : int
         Pixels of alpha 0.
     """
-    steps = np.diff(codes, prepend=np.uint32(0)).astype("<u4")
-    planes = [_planes(steps, _CODE_BYTES), _planes((counts - np.uint64(1)).astype("<u8"), _COUNT_BYTES)]
+    code_bytes = codes.dtype.itemsize
+    steps = np.diff(codes, prepend=codes.dtype.type(0)).astype(f"<u{code_bytes}")
+    planes = [_planes(steps, code_bytes), _planes((counts - np.uint64(1)).astype("<u8"), _COUNT_BYTES)]
     payload = zlib.compress(b"".join(planes), _LEVEL)
-    head = _HEADER.pack(MAGIC, VERSION, len(codes), transparent, len(payload))
+    head = _HEADER.pack(MAGIC, VERSIONS[2 * code_bytes], len(codes), transparent, len(payload))
     return head + payload + _CHECK.pack(zlib.crc32(payload, zlib.crc32(head)))
 
 
 def most_bytes(colors: int) -> int:
     """The most bytes that a file of so many colours has."""
-    plain = colors * _COLOR_BYTES
+    plain = colors * (8 + _COUNT_BYTES)
     return _HEADER.size + plain + plain // 1000 + 64 + _CHECK.size
 
 
-def from_bytes(data: bytes, max_colors: int = MAX_COLORS) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64], int]:
+def from_bytes(data: bytes, max_colors: int = MAX_COLORS) -> tuple[Codes, npt.NDArray[np.uint64], int]:
     """The codes, counts and transparent pixels of a file.
 
     Parameters
@@ -69,8 +70,8 @@ def from_bytes(data: bytes, max_colors: int = MAX_COLORS) -> tuple[npt.NDArray[n
     if len(data) < _HEADER.size + _CHECK.size or not data.startswith(MAGIC):
         raise FormatError("the file is no colour histogram")
     _, version, n, transparent, size = _HEADER.unpack_from(data)
-    if version != VERSION:
-        raise FormatError(f"the histogram is of version {version}; allowed: {VERSION}")
+    if version not in VERSIONS.values():
+        raise FormatError(f"the histogram is of version {version}; allowed: 1, 2")
     if zlib.crc32(data[: -_CHECK.size]) != _CHECK.unpack(data[-_CHECK.size :])[0]:
         raise FormatError("the histogram is damaged: its check differs")
     if n > max_colors:
@@ -78,16 +79,19 @@ def from_bytes(data: bytes, max_colors: int = MAX_COLORS) -> tuple[npt.NDArray[n
     payload = data[_HEADER.size : -_CHECK.size]
     if len(payload) != size:
         raise FormatError(f"the histogram has {len(payload)} bytes of colours; its header says {size}")
-    plain = _inflated(payload, n * _COLOR_BYTES)
-    steps = _joined(plain[: n * _CODE_BYTES], n, _CODE_BYTES)
-    counts = _joined(plain[n * _CODE_BYTES :], n, _COUNT_BYTES) + np.uint64(1)
+    deep = version == VERSIONS[16]
+    code_bytes, alpha = (8, np.uint64(0x1111111111111111)) if deep else (4, np.uint64(0x11111111))
+    plain = _inflated(payload, n * (code_bytes + _COUNT_BYTES))
+    steps = _joined(plain[: n * code_bytes], n, code_bytes)
+    counts = _joined(plain[n * code_bytes :], n, _COUNT_BYTES) + np.uint64(1)
     codes = np.cumsum(steps, dtype=np.uint64)
-    # No code stands twice, and none is of alpha 0.
-    if n and (not steps[1:].all() or int(codes[-1]) >= 2**32 or not (codes & np.uint64(0x11111111)).all()):
+    # No code stands twice, and none is of alpha 0; sums beyond 64 bits do not ascend.
+    ascend = bool((codes[1:] > codes[:-1]).all()) and (deep or not n or int(codes[-1]) < 2**32)
+    if not ascend or not (codes & alpha).all():
         raise FormatError("the histogram's colours are not those of a histogram")
     if int(counts.sum(dtype=np.float64)) + transparent > MAX_TOTAL:
         raise FormatError(f"the histogram has more than 2^39 = {MAX_TOTAL} pixels")
-    return codes.astype(np.uint32), counts, transparent
+    return codes if deep else codes.astype(np.uint32), counts, transparent
 
 
 def _planes(values: npt.NDArray[np.unsignedinteger], used: int) -> bytes:

@@ -2,6 +2,7 @@
 
 Colours are kept as codes in Z-order: bit b of red, green, blue and alpha is bit 4 b + 3, 4 b + 2, 4 b + 1 and 4 b.
 Opaque colours have the same order with and without alpha, which is the order of `clquant.histogram.counting`.
+Colours of 16 bits a value have 64-bit codes by the same rule: that of the high bytes, then that of the low bytes.
 """
 
 from __future__ import annotations
@@ -9,20 +10,25 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.histogram.counts import ColorCounts
+from clquant.images.decode import narrowed as narrow_values
 from clquant.runtime import InvalidArgument, Scope, Session
 
 # The most that counts may add up to: squared distances are below 2^24, and their sums must fit 63 bits.
 MAX_TOTAL = 2**39
 MAX_NARROW = 2**32 - 1
 
-Codes = npt.NDArray[np.uint32]
+# uint32 of 8-bit and uint64 of 16-bit values.
+Codes = npt.NDArray[Any]
 Counts = npt.NDArray[np.uint64]
-Colors = npt.NDArray[np.uint8]
+# uint8 or uint16.
+Colors = npt.NDArray[Any]
+_ALPHA_BITS = 0x1111111111111111
 
 _BYTES = np.arange(256, dtype=np.uint32)
 # A channel's bits, four apart; and the other way: of a byte of a code, two bits of each channel.
@@ -41,8 +47,12 @@ def codes_of(colors: Colors) -> Codes:
     Parameters
     ----------
     colors : ndarray
-        (n, 4) uint8.
+        (n, 4) uint8, or uint16 for 64-bit codes.
     """
+    if colors.dtype == np.uint16:
+        high, low = (codes_of((colors >> np.uint16(shift)).astype(np.uint8)).astype(np.uint64) for shift in (8, 0))
+        wide: Codes = high << np.uint64(32) | low
+        return wide
     codes = np.zeros(len(colors), np.uint32)
     for channel in range(4):
         codes |= _SPREAD[colors[:, channel]] << 3 - channel
@@ -50,7 +60,12 @@ def codes_of(colors: Colors) -> Codes:
 
 
 def colors_of(codes: Codes) -> Colors:
-    """(n, 4) uint8: the inverse of `codes_of`."""
+    """(n, 4) uint8, or uint16 of 64-bit codes: the inverse of `codes_of`."""
+    if codes.dtype == np.uint64:
+        parts = [(codes >> np.uint64(shift)).astype(np.uint32) for shift in (32, 0)]
+        high, low = (colors_of(part).astype(np.uint16) for part in parts)
+        wide: Colors = high << np.uint16(8) | low
+        return wide
     packed = np.zeros(len(codes), np.uint32)
     for place in range(4):
         packed |= _GATHERED[codes >> 8 * place & 255] << 2 * place
@@ -59,8 +74,9 @@ def colors_of(codes: Codes) -> Colors:
 
 def is_partial(codes: Codes) -> npt.NDArray[np.bool_]:
     """Which colours are neither opaque nor transparent."""
-    alpha = codes & 0x11111111
-    partial: npt.NDArray[np.bool_] = (alpha != 0x11111111) & (alpha != 0)
+    opaque = codes.dtype.type(_ALPHA_BITS >> (64 - 8 * codes.dtype.itemsize))
+    alpha = codes & opaque
+    partial: npt.NDArray[np.bool_] = (alpha != opaque) & (alpha != 0)
     return partial
 
 
@@ -71,13 +87,13 @@ class HostCounts:
     Attributes
     ----------
     codes : ndarray
-        (n,) uint32, ascending: colours of alpha above 0.
+        (n,) uint32, or uint64 for 16 bits a value, ascending: colours of alpha above 0.
     counts : ndarray
         (n,) uint64, above 0.
     transparent : int
         The pixels of alpha 0, or the sum of their weights.
     partial, clear : bool
-        Whether some pixel has an alpha between 0 and 255, or of 0, whatever its weight.
+        Whether some pixel has an alpha between 0 and the largest value, or of 0, whatever its weight.
     """
 
     codes: Codes
@@ -104,13 +120,35 @@ class HostCounts:
         given = counts.astype(np.uint64), counted.transparent, counted.partial, counted.clear
         return cls(codes_of(colors), *given)
 
+    @property
+    def bits(self) -> int:
+        """8 or 16, of a value."""
+        return 2 * self.codes.dtype.itemsize
+
+    def widened(self) -> HostCounts:
+        """The same with 16 bits a value: 257 v for v of 8 bits."""
+        if self.bits == 16:
+            return self
+        codes = self.codes.astype(np.uint64)
+        return dataclasses.replace(self, codes=codes << np.uint64(32) | codes)
+
+    def narrowed(self) -> HostCounts:
+        """The same with 8 bits a value: round(v / 257) for v of 16 bits, of alpha too."""
+        if self.bits == 8:
+            return self
+        colors = narrow_values(colors_of(self.codes))
+        solid = colors[:, 3] > 0
+        codes, counts = summed(codes_of(colors[solid]), self.counts[solid])
+        lost = int(self.counts[~solid].sum(dtype=np.uint64))
+        return HostCounts(codes, counts, self.transparent + lost, bool(is_partial(codes).any()), self.clear or lost > 0)
+
     def shifted(self, bits: int) -> HostCounts:
         """Every count times 2^bits."""
         counts = self.counts << np.uint64(bits)
         return dataclasses.replace(self, counts=counts, transparent=self.transparent << bits)
 
     def upload(self, scope: Scope) -> ColorCounts:
-        """The same on a device.
+        """The same on a device, of 8 bits a value.
 
         Parameters
         ----------
@@ -124,6 +162,8 @@ class HostCounts:
         DeviceMemoryError
             If they do not fit the device.
         """
+        if self.bits == 16:
+            return self.narrowed().upload(scope)
         total = checked_total(self.total)
         wide = total > MAX_NARROW
         colors = colors_of(self.codes).view(np.uint32).ravel()
@@ -167,10 +207,12 @@ def merged(parts: Sequence[HostCounts]) -> HostCounts:
     Parameters
     ----------
     parts : sequence of HostCounts
-        Of at least one; all together below 2^64.
+        Of at least one; all together below 2^64. If one has 16 bits a value, so has the result.
     """
     if len(parts) == 1:
         return parts[0]
+    if any(p.bits == 16 for p in parts):
+        parts = [p.widened() for p in parts]
     codes, counts = summed(np.concatenate([p.codes for p in parts]), np.concatenate([p.counts for p in parts]))
     return HostCounts(
         codes,
@@ -187,15 +229,22 @@ def summed(codes: Codes, counts: Counts) -> tuple[Codes, Counts]:
     Parameters
     ----------
     codes : ndarray
-        (n,) uint32, n below 2^32.
+        (n,) uint32 or uint64, n below 2^32.
     counts : ndarray
         (n,) uint64, adding up to less than 2^64.
     """
+    if codes.dtype == np.uint64:
+        order = np.argsort(codes, kind="stable")
+        return _summed_runs(codes[order], counts[order])
     # Sorting numbers that hold their places takes NumPy a third of the time of an `argsort`.
     keys = codes.astype(np.uint64) << np.uint64(32) | np.arange(len(codes), dtype=np.uint64)
     keys.sort()
     places = (keys & np.uint64(2**32 - 1)).astype(np.intp)
-    codes = (keys >> np.uint64(32)).astype(np.uint32)
-    begins = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])) if len(codes) else np.zeros(0, np.intp)
-    sums = np.add.reduceat(counts[places], begins) if len(codes) else counts
-    return codes[begins], sums
+    return _summed_runs((keys >> np.uint64(32)).astype(np.uint32), counts[places])
+
+
+def _summed_runs(codes: Codes, counts: Counts) -> tuple[Codes, Counts]:
+    if not len(codes):
+        return codes, counts
+    begins = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+    return codes[begins], np.add.reduceat(counts, begins)

@@ -12,10 +12,12 @@ from clquant.color.palette import Palette
 from clquant.estimator import weights_of
 from clquant.histogram.color_histogram import ColorHistogram, counts_of
 from clquant.histogram.counting import count_colors
+from clquant.histogram.deep_counting import count_deep, deep_counts_of
 from clquant.histogram.weights import checked_weights
-from clquant.images import ImageLike, Picture, device_arrays, is_read_in_parts, materialize, read_many
+from clquant.images import ImageLike, Picture, device_arrays, is_read_in_parts, materialize, read, read_many
 from clquant.images.batches import listed, read_in_groups, session_of
 from clquant.images.collections import verbs_of
+from clquant.kmeans.deep_fit import DeepFit
 from clquant.kmeans.fit import Fit, Fitted
 from clquant.kmeans.params import KMeansParams
 from clquant.kmeans.small_images import batch_palettes, fits
@@ -80,12 +82,14 @@ class KMeansPalette(PaletteEngine):
         Sum over the pixels of weight times squared distance to the nearest palette colour, in the units of the colour
         space.
     n_iter_ : int
-        Steps of Lloyd's algorithm over all colours; 0 where the palette is exact, or the best there is.
+        Steps of Lloyd's algorithm over all colours; 0 where the palette is exact, or the best there is. Of 16-bit
+        pictures those over 8-bit and over 16-bit values together.
 
     Notes
     -----
     Ties go to the lowest index; means are rounded half up to 1/8 of an 8-bit step, and to whole 8-bit colours
-    at the end. A center that loses all its points takes half of a cluster of more than mean inertia.
+    at the end. A center that loses all its points takes half of a cluster of more than mean inertia. 16-bit pictures
+    are fitted by their 8-bit values first, then by steps over all 16 bits (see `clquant.kmeans.deep_fit`).
 
     The steps are those of S. P. Lloyd, "Least squares quantization in PCM", 1982, and of the tutorial "K-Means
     with OpenCL"; the start is D. Arthur, S. Vassilvitskii, "k-means++: the advantages of careful seeding", 2007.
@@ -192,9 +196,15 @@ class KMeansPalette(PaletteEngine):
     def _fitted(self, images: Any, sample_weight: Any, progress: ProgressCallback | None) -> Fitted:
         given, sources = KMeansParams.of(self), materialize(images)
         report = Progress(params.callback("progress", progress))
-        pictures = read_many(sources)
+        pictures = read_many(sources, max_bits=16)
         weights, unit = checked_weights(sample_weight, pictures, sources)
         session = open_session(self.queue, device_arrays(pictures))
+        if any(picture.bits == 16 for picture in pictures):
+            narrow = [picture.narrowed() for picture in pictures]
+            return DeepFit(given, session, report, unit).run(
+                lambda scope: count_colors(session, scope, narrow, weights),
+                lambda scope: count_deep(session, scope, pictures, weights),
+            )
         fit = Fit(given, session, report, unit)
         return fit.run(lambda scope: count_colors(session, scope, pictures, weights))
 
@@ -244,15 +254,20 @@ class KMeansPalette(PaletteEngine):
         StoppedError
             If `progress` returned False; what was learned before stands.
         """
-        given, counts = KMeansParams.of(self), counts_of(histogram)
+        given, counts = KMeansParams.of(self), counts_of(histogram, max_bits=16)
         report = Progress(params.callback("progress", progress))
-        return self._keep(Fit(given, open_session(self.queue), report).run(counts.upload))
+        session = open_session(self.queue)
+        if counts.bits == 8:
+            return self._keep(Fit(given, session, report).run(counts.upload))
+        most = session.limits.max_alloc
+        fit = DeepFit(given, session, report)
+        return self._keep(fit.run(counts.upload, lambda scope: deep_counts_of(scope, counts, most)))
 
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:
         """An independent palette for each image; `palette_` is left alone.
 
         Small images (without alpha, at most 2^14 pixels each; device arrays as well, whose few pixels are gathered by
-        way of the host) are fitted thousands at a time, a work-group each: by
+        way of the host; of 8 bits a value) are fitted thousands at a time, a work-group each: by
         several starts of k-means++ and Lloyd steps over the means of the cells of a grid (see
         `clquant.kmeans.small_images`), whatever `n_init`, `max_iter`, `tol` and `swap_rounds` say. The others, and all
         where `init`, `color_space` or `color_format` is not the default or `n_colors` is over 256, are fitted by `fit`.
@@ -294,5 +309,11 @@ class KMeansPalette(PaletteEngine):
             found[index] = copy.copy(self).fit(picture).palette_
             report.report(len(found), len(sources))
 
-        read_in_groups(sources, lambda picture: rules.batched and fits(picture), together, alone)
+        def joins(picture: Picture) -> bool:
+            return rules.batched and picture.bits == 8 and fits(picture)
+
+        def read_one(source: ImageLike, argument: str) -> Picture:
+            return read(source, argument=argument, max_bits=16)
+
+        read_in_groups(sources, joins, together, alone, read_one)
         return [found[i] for i in range(len(sources))]

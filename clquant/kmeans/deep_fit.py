@@ -1,0 +1,92 @@
+"""`KMeansPalette.fit` of 16-bit pictures: a palette of their 8-bit values, refined over all 16 bits.
+
+Entries have 8 bits, so those that k-means finds for round(v / 257) are near to the best. From there, steps of Lloyd's
+algorithm over the colours of 16 bits move what is not fixed. Their end is rounded to 8 bits. Of the two palettes
+that of the lower inertia over the 16 bits is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.color import spaces
+from clquant.color.palette import Palette
+from clquant.histogram.counts import ColorCounts
+from clquant.histogram.deep_counting import DeepCounts
+from clquant.kmeans.deep_lloyd import DeepLloyd
+from clquant.kmeans.fit import Fit, Fitted, PendingInertia
+from clquant.kmeans.params import KMeansParams
+from clquant.runtime import Progress, Scope, Session
+
+
+class DeepFit:
+    """One call of `fit` of 16-bit pictures; parameters as `clquant.kmeans.fit.Fit`."""
+
+    def __init__(self, params: KMeansParams, session: Session, progress: Progress, weight_unit: float = 1.0) -> None:
+        self._params = params
+        self._session = session
+        self._progress = progress
+        self._weight_unit = weight_unit
+
+    def run(self, count: Callable[[Scope], ColorCounts], count_deep: Callable[[Scope], DeepCounts]) -> Fitted:
+        """The palette of counted colours.
+
+        Parameters
+        ----------
+        count, count_deep : callable
+            Count the 8-bit values, and the 16-bit ones; the scope owns the result's buffers.
+        """
+        start = Fit(self._params, self._session, self._progress, self._weight_unit).run(count)
+        start.inertia.queue()  # gives back the memory that it holds
+        with self._session.scope() as scope:
+            return self._refined(scope, start, count_deep(scope))
+
+    def _refined(self, scope: Scope, start: Fitted, counts: DeepCounts) -> Fitted:
+        fixed, rgba = self._params.fixed, start.palette.rgba()
+        with_alpha = counts.partial or bool((self._params.solid[:, 3] < 255).any())
+        space = spaces.space(self._params.color_space, with_alpha, 16)
+        shown = np.flatnonzero((rgba[:, 3] > 0) | with_alpha)
+        reserved = int(rgba[0, 3] == 0 and bool((fixed[:, 3] > 0).all()))
+        moves = shown >= reserved + len(fixed)
+        lloyd = DeepLloyd(self._session, scope, counts, space)
+        entries = rgba[shown]
+        if not counts.parts or not len(entries):
+            return Fitted(start.palette, PendingInertia.known(0.0), start.steps)
+        inertia, refined, steps = self._steps(lloyd, space, entries, moves)
+        better = lloyd.step(space.coordinates(refined).astype(np.int64)).inertia if steps else inertia
+        if better < inertia:
+            rgba = rgba.copy()
+            rgba[shown], inertia = refined, better
+        unit = space.unit * space.unit * self._weight_unit
+        has_alpha = counts.partial or bool((rgba[:, 3] < 255).any())
+        palette = Palette(rgba if has_alpha else rgba[:, :3])
+        return Fitted(palette, PendingInertia.known(inertia / unit), start.steps + steps)
+
+    def _steps(
+        self, lloyd: DeepLloyd, space: spaces.Space, entries: npt.NDArray[np.uint8], moves: npt.NDArray[np.bool_]
+    ) -> tuple[int, npt.NDArray[np.uint8], int]:
+        """Steps until the inertia hardly falls: the entries' inertia, what they end at, and how many steps there were.
+
+        An entry whose center has not moved is as it was, however it is rounded.
+        """
+        start = centers = space.coordinates(entries).astype(np.int64)
+        first = before = -1
+        tolerance, steps = int(self._params.tol * 2**64), 0
+        while True:
+            found = lloyd.step(centers)
+            first = found.inertia if steps == 0 else first
+            moved = np.where(moves[:, None], found.means(centers), centers)
+            still = found.inertia == 0 or bool((moved == centers).all())
+            slow = steps > 0 and before - found.inertia <= before * tolerance >> 64
+            if still or slow or steps == self._params.max_iter:
+                break
+            centers, before, steps = moved, found.inertia, steps + 1
+            self._progress.report(self._params.max_iter, self._params.max_iter)
+        colors = space.colors(centers)
+        rounded = entries.copy()
+        changed = (centers != start).any(axis=1)
+        rounded[changed, : colors.shape[1]] = colors[changed]
+        return first, rounded, steps

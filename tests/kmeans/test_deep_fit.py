@@ -1,0 +1,199 @@
+"""Palettes of 16-bit pictures: refined over all 16 bits, equal to the reference, whatever the parts and the form."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import PIL.Image
+import pyopencl.array
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import clquant
+from clquant import ColorHistogram, KMeansPalette, images
+from clquant.color import spaces
+from clquant.histogram import deep_counting
+from clquant.histogram.deep_counting import count_deep
+from clquant.kmeans import deep_lloyd
+from clquant.kmeans.deep_lloyd import DeepLloyd
+from clquant.mapping.error import mean_squared_error
+from clquant.runtime import CommandQueue, StoppedError, force_tuning, open_session
+from tests.reference import deep_kmeans as reference
+from tests.reference.palette_map import with_alpha
+
+ANY = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SPACES = ("srgb", "linear", "oklab")
+
+
+def smooth(rng: np.random.Generator, shape: tuple[int, ...] = (20, 30, 3)) -> np.ndarray:
+    """Slow ramps with noise of less than an 8-bit step."""
+    rows, columns = np.mgrid[: shape[0], : shape[1]]
+    slopes = rng.uniform(0, 900, (2, shape[2]))
+    values = 9000 + rows[..., None] * slopes[0] + columns[..., None] * slopes[1] + rng.uniform(-120, 120, shape)
+    pixels = np.clip(values, 0, 65535).astype(np.uint16)
+    if shape[2] == 4:
+        pixels[..., 3] = rng.choice(np.array([0, 20000, 65535], np.uint16), shape[:2])
+    return pixels
+
+
+def learned(engine: KMeansPalette) -> tuple[object, ...]:
+    return engine.palette_.colors.tolist(), engine.inertia_, engine.n_iter_
+
+
+@pytest.mark.parametrize("grid", [False, True])
+@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("channels", [3, 4])
+def test_a_step_equals_the_reference(
+    queue: CommandQueue, rng: np.random.Generator, name: str, channels: int, grid: bool
+) -> None:
+    pixels, k = smooth(rng, (20, 30, channels)), 40
+    weights = rng.integers(0, 2**30, (20, 30)).astype(np.uint32)
+    space = spaces.space(name, channels == 4, 16)
+    centers = rng.integers(0, space.extent, (k, space.dims)).astype(np.int64)
+    centers[5] = centers[3]
+    session = open_session(queue)
+    with session.scope() as scope, force_tuning({"mapping.grid_pays": 1 if grid else 1 << 32}):
+        counts = count_deep(session, scope, [images.read(pixels, max_bits=16)], [weights])
+        lloyd = DeepLloyd(session, scope, counts, space)
+        found = lloyd.step(centers)
+    full = with_alpha(pixels.reshape(-1, channels))
+    solid = full[:, 3] > 0
+    points = space.coordinates(full[solid]).astype(np.int64)
+    moved, inertia = reference.step(points, weights.ravel()[solid], centers)
+    assert found.inertia == inertia
+    assert np.array_equal(found.means(centers), moved)
+    assert int(found.weights.sum()) == int(weights.ravel()[solid].sum(dtype=np.int64))
+
+
+@pytest.mark.small
+def test_small(queue: CommandQueue) -> None:
+    """Two clusters whose means lie between 8-bit values."""
+    image = np.array([[257 * 10, 257 * 10 + 100, 257 * 10 + 200, 65535 - 90, 65535]], np.uint16)
+    engine = KMeansPalette(2, queue=queue).fit(image)
+    assert engine.palette_.colors.tolist() == [[10, 10, 10], [255, 255, 255]]
+    assert engine.inertia_ == pytest.approx(3 * (100**2 + 200**2 + 90**2) / 257**2, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("channels", [3, 4])
+def test_fit_equals_the_reference(queue: CommandQueue, rng: np.random.Generator, name: str, channels: int) -> None:
+    pixels = smooth(rng, (20, 30, channels))
+    engine = KMeansPalette(9, color_space=name, tol=1e-3, queue=queue).fit(pixels)
+    plain = KMeansPalette(9, color_space=name, tol=1e-3, queue=queue).fit(images.read(pixels).array)
+    full = with_alpha(pixels.reshape(-1, channels))
+    solid = full[full[:, 3] > 0]
+    space = spaces.space(name, channels == 4, 16)
+    entries = plain.palette_.rgba()
+    moves = entries[:, 3] > 0
+    expected, inertia, steps = reference.refined(
+        solid, np.ones(len(solid), int), entries, moves, space, engine.max_iter, engine.tol
+    )
+    assert engine.palette_.rgba().tolist() == expected.tolist()
+    assert engine.inertia_ == inertia / space.unit**2
+    assert engine.n_iter_ == plain.n_iter_ + steps
+    if channels == 3:
+        error = mean_squared_error(pixels, engine.palette_, color_space=name, queue=queue)
+        assert engine.inertia_ == pytest.approx(error * pixels.size, rel=1e-12)
+
+
+def test_palettes_are_no_worse_than_those_of_8_bits(queue: CommandQueue, rng: np.random.Generator) -> None:
+    for seed in range(4):
+        pixels = smooth(np.random.default_rng(seed), (40, 30, 3))
+        deep = KMeansPalette(16, queue=queue).fit(pixels)
+        plain = KMeansPalette(16, queue=queue).fit(images.read(pixels).array)
+        errors = [mean_squared_error(pixels, one.palette_, queue=queue) for one in (deep, plain)]
+        assert errors[0] <= errors[1]
+
+
+@ANY
+@given(
+    seed=st.integers(0, 2**32),
+    channels=st.sampled_from([1, 3, 4]),
+    cuts=st.lists(st.integers(1, 19)),
+    k=st.integers(2, 12),
+)
+def test_any_cutting_gives_the_bits_of_the_whole(
+    queue: CommandQueue, seed: int, channels: int, cuts: list[int], k: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    pixels = smooth(rng, (20, 30, channels)).squeeze()
+    parts = np.split(pixels, sorted(set(cuts)))
+    engine = KMeansPalette(k, swap_rounds=3, queue=queue)
+    whole = learned(engine.fit(pixels))
+    total = sum(ColorHistogram.of(parts[i], queue=queue) for i in rng.permutation(len(parts)))
+    assert learned(engine.fit_histogram(total)) == whole
+    assert learned(engine.fit(parts)) == whole
+    assert learned(engine.fit(pyopencl.array.to_device(queue, pixels))) == whole
+
+
+def test_bands_and_few_sums(queue: CommandQueue, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    pixels = smooth(rng)
+    whole = learned(KMeansPalette(7, queue=queue).fit(pixels))
+    monkeypatch.setattr(deep_counting, "MAX_BAND", 64)
+    monkeypatch.setattr(deep_lloyd, "_MOST_SUM_BYTES", 1)
+    assert learned(KMeansPalette(7, queue=queue).fit(pixels)) == whole
+
+
+def test_weights(queue: CommandQueue, rng: np.random.Generator) -> None:
+    """A pixel of weight w counts as w pixels; sums beyond 32 bits too."""
+    pixels = smooth(rng)
+    weights = rng.integers(0, 4, (20, 30))
+    repeated = np.repeat(pixels.reshape(-1, 3), weights.ravel(), axis=0)[None]
+    engine = KMeansPalette(7, queue=queue)
+    expected = learned(engine.fit(repeated))
+    assert learned(engine.fit(pixels, sample_weight=weights)) == expected
+    colors, inertia, steps = learned(engine.fit(pixels, sample_weight=weights * 2**26))
+    assert (colors, inertia, steps) == (expected[0], expected[1] * 2**26, expected[2])
+
+
+def test_fixed_colours_stay(queue: CommandQueue, rng: np.random.Generator) -> None:
+    pixels = smooth(rng, (20, 30, 4))
+    fixed = ["#102030", "#405060"]
+    colors = KMeansPalette(8, fixed_colors=fixed, queue=queue).fit(pixels).palette_.rgba()
+    assert colors[:3].tolist() == [[0, 0, 0, 0], [16, 32, 48, 255], [64, 80, 96, 255]]
+    assert len(colors) == 8
+
+
+def test_few_colours_and_no_pixels_to_show(queue: CommandQueue) -> None:
+    image = np.zeros((3, 4, 4), np.uint16)
+    engine = KMeansPalette(4, queue=queue).fit(image)
+    assert (engine.palette_.colors.tolist(), engine.inertia_) == ([[0, 0, 0, 0]], 0.0)
+    image[0, 0] = (65535, 0, 0, 65535)
+    engine.fit(image)
+    assert engine.palette_.colors.tolist() == [[0, 0, 0, 0], [255, 0, 0, 255]]
+    image[0, 1] = (0, 0, 65535, 90)  # of alpha 0.35 / 255
+    engine.fit(image)
+    assert engine.predict(image)[1].tolist() == [0, 0, 0, 0]
+
+
+def test_files_lazy_pictures_and_verbs(queue: CommandQueue, rng: np.random.Generator, tmp_path: pathlib.Path) -> None:
+    pixels = smooth(rng, (20, 30, 1))[:, :, 0]
+    PIL.Image.fromarray(pixels).save(tmp_path / "a.png")
+    np.save(tmp_path / "a.npy", pixels)
+    engine = KMeansPalette(5, queue=queue)
+    whole, indices = learned(engine.fit(pixels)), engine.predict(pixels)
+    for source in (tmp_path / "a.png", np.load(tmp_path / "a.npy", mmap_mode="r")):
+        assert learned(engine.fit(source)) == whole
+        assert np.array_equal(engine.predict(source), indices)
+    assert np.array_equal(engine.fit_predict(pixels), indices)
+    assert np.array_equal(engine.fit_transform(pixels), engine.palette_.colors[indices])
+    assert np.array_equal(clquant.quantize(pixels, 5, queue=queue).indices, indices)
+    many = engine.fit_many([pixels, np.uint8([[1, 2, 3]])])
+    assert many[0].colors.tolist() == whole[0]
+
+
+def test_mixed_with_8_bits(queue: CommandQueue, rng: np.random.Generator) -> None:
+    deep, plain = smooth(rng), rng.integers(0, 256, (9, 9, 3), dtype=np.uint8)
+    engine = KMeansPalette(6, queue=queue)
+    assert learned(engine.fit([deep, plain])) == learned(engine.fit([deep, plain.astype(np.uint16) * 257]))
+
+
+def test_progress_stops_it(queue: CommandQueue, rng: np.random.Generator) -> None:
+    told: list[tuple[int, int]] = []
+    pixels = smooth(rng)
+    KMeansPalette(6, queue=queue).fit(pixels, progress=lambda *done: told.append(done))
+    assert all(0 <= done <= total for done, total in told)
+    with pytest.raises(StoppedError):
+        KMeansPalette(6, queue=queue).fit(pixels, progress=lambda done, total: done < total)
