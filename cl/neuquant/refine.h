@@ -6,9 +6,10 @@
 // Every node becomes the mean of its points. With `moves`, nodes that are worth least are moved first: a node that may
 // leave at a cost R (`removal_cost`) goes to a node that gains G (`worst_error`) by being split in two, each one
 // standard deviation from the mean along the worst axis. The k-th cheapest is paired with the k-th largest gain; the
-// first pair with 4 R >= 5 G, or with a node of an earlier pair in the other part, ends the list. A pinned node that is
-// split stays, and its points' mean takes its part in the rule. Ties go to the lowest index. Counts, below 2^24, times
-// 2^8 and squared distances stay below 2^57; sums squared below 2^64; R below 2^49, G below 2^48.
+// first pair with 4 R >= 5 G, or with a node of an earlier pair in the other part, ends the list. Pinned nodes win points
+// and stay: G of a pinned node is the squared error about the node itself, and the other node of its pair goes to the
+// mean of its points. Ties go to the lowest index. Counts, below 2^24, times 2^8 and squared distances stay below 2^57;
+// sums squared below 2^64; R below 2^49, G below 2^48.
 //
 // A work-group calls the functions of the last part in their order, with a barrier after each.
 //
@@ -66,15 +67,28 @@ ulong4 sums_of(const int i, const int colors, REFINED totals)
 // A node as searches see it, in 1/2^s.
 int4 seen(const int4 node) { return (node + (1 << (UNIT_BITS - 1))) >> UNIT_BITS; }
 
-// The squared error of node i's points along their worst axis (the lowest of equals), and that axis.
-ulong worst_error(const int i, const int colors, REFINED totals, SCRATCH int *axis)
+// The squared error of `count` points (not 0) with these sums about their mean.
+ulong error_about_mean(const ulong squares, const ulong sum, const ulong count) { return squares - sum * sum / count; }
+
+// The squared error about a whole coordinate.
+ulong error_about(const ulong squares, const ulong sum, const ulong count, const ulong place)
 {
+    return squares + count * place * place - 2 * place * sum;
+}
+
+// The squared error of node i's points along their worst axis (the lowest of equals), and that axis: about their mean,
+// of a pinned node about the node.
+ulong worst_error(const int i, const int colors, const int pinned, const int4 node, REFINED totals, SCRATCH int *axis)
+{
+    const int4 place = node >> NODE_BITS;
+    const int places[4] = {place.x, place.y, place.z, place.w};
     const ulong count = COUNT_OF(i);
     ulong worst = 0;
     *axis = 0;
     for (int c = 0; c < DIMS && count > 0; ++c) {
-        const ulong sum = SUM_OF(i, c);
-        const ulong error = SQUARES_OF(i, c) - sum * sum / count;
+        const ulong sum = SUM_OF(i, c), squares = SQUARES_OF(i, c);
+        const ulong error =
+            i < pinned ? error_about(squares, sum, count, (ulong)places[c]) : error_about_mean(squares, sum, count);
         if (error > worst) {
             worst = error;
             *axis = c;
@@ -86,11 +100,11 @@ ulong worst_error(const int i, const int colors, REFINED totals, SCRATCH int *ax
 // The other node whose centre is nearest to node i's, -1 if all are far away.
 int nearest_other(const int i, const int colors, SCRATCH const float4 *centres)
 {
-    const float4 centre = centres[i];
+    const float4 own = centres[i];
     float nearest = 16777216.0f;
     int partner = -1;
     for (int j = 0; j < colors; ++j) {
-        const float distance = squared_distance(centre, centres[j]);
+        const float distance = squared_distance(own, centres[j]);
         if (distance < nearest && j != i) {
             nearest = distance;
             partner = j;
@@ -99,9 +113,9 @@ int nearest_other(const int i, const int colors, SCRATCH const float4 *centres)
     return partner;
 }
 
-// What it costs to take node i away: nothing if it has no points, the growth of the squared error if it is the lesser
-// of two that are each other's nearest, else NEVER (the other of a pair must stay, and so must a pinned node). The
-// other of the two goes to the mean of both, unless it is pinned.
+// What it costs to take node i away: nothing if it has no points, the growth of the squared error if its nearest is a
+// pinned node or if it is the lesser of two that are each other's nearest, else NEVER (the other of a pair must stay,
+// and so must a pinned node). The other of two goes to the mean of both, unless it is pinned.
 ulong removal_cost(const int i, const int colors, const int pinned, REFINED totals,
                    SCRATCH const float4 *centres, SCRATCH const int *partners)
 {
@@ -111,10 +125,10 @@ ulong removal_cost(const int i, const int colors, const int pinned, REFINED tota
     if (count == 0)
         return 0;
     const int j = partners[i];
-    if (j < 0 || partners[j] != i)
+    if (j < 0 || (j >= pinned && partners[j] != i))
         return NEVER;
     const ulong other = COUNT_OF(j);
-    if (count > other || (count == other && i > j))
+    if (j >= pinned && (count > other || (count == other && i > j)))
         return NEVER;
     const ulong joined = j < pinned ? count << 8 : (count * other << 8) / (count + other);
     return (ulong)squared_distance(centres[i], centres[j]) * joined >> (8 + 2 * SEARCH_SHIFT);
@@ -135,8 +149,9 @@ void find_centres(const refined_t r, const int item, const int colors, const int
     for (int i = item; i < colors; i += LOCAL) {
         const uint count = COUNT_OF(i);
         const int4 middle = i < pinned || count == 0 ? seen(nodes[i]) : centre(sums_of(i, colors, totals), count);
-        r.centres[i] = count > 0 ? convert_float4(middle) : (float4)(FAR_AWAY);
-        r.worth[i].y = worst_error(i, colors, totals, r.axes + i) << INDEX_BITS | (ulong)(colors - 1 - i);
+        r.centres[i] = count > 0 || i < pinned ? convert_float4(middle) : (float4)(FAR_AWAY);
+        r.worth[i].y =
+            worst_error(i, colors, pinned, nodes[i], totals, r.axes + i) << INDEX_BITS | (ulong)(colors - 1 - i);
     }
 }
 
@@ -202,13 +217,24 @@ void place_nodes(const refined_t r, const int item, const int colors, const int 
             const int deviation = max((int)root(variance), 1) * (leaves ? 1 : -1);
             const int axis = r.axes[target];
             const int4 step = deviation * (int4)(axis == 0, axis == 1, axis == 2, axis == 3);
-            const int4 middle =
-                target < pinned ? centre(sums_of(target, colors, totals), count) : convert_int4(r.centres[target]);
-            to = clamp(middle + step, (int4)(0), extent << SEARCH_SHIFT);
+            if (target < pinned)
+                to = centre(sums_of(target, colors, totals), count);
+            else
+                to = clamp(convert_int4(r.centres[target]) + step, (int4)(0), extent << SEARCH_SHIFT);
         } else if (j >= 0 && r.partners[j] == i && own > 0 && r.ranks[j].x < pairs) {
             to = centre(sums_of(i, colors, totals) + sums_of(j, colors, totals), own + COUNT_OF(j));
         }
         if (i >= pinned)
             nodes[i] = to << UNIT_BITS;
     }
+}
+
+// The squared error of all points about the means of the nodes that won them; only for few nodes, none pinned.
+ulong scatter(const int colors, REFINED totals)
+{
+    ulong sum = 0;
+    for (int i = 0; i < colors; ++i)
+        for (int c = 0; c < DIMS && COUNT_OF(i) > 0; ++c)
+            sum += error_about_mean(SQUARES_OF(i, c), SUM_OF(i, c), COUNT_OF(i));
+    return sum;
 }

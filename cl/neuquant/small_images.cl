@@ -167,22 +167,24 @@ void show_node(__local uint4 *memory, const int colors, const int i, const int4 
 //   steps     uint4 (STEPS): a step's first sample, how many, its pulls' place, how many
 //   pulls, decay  see neuquant/map.h
 //   tables    of common/color_spaces.h
-//   nodes_in  int4 (K), the first network; 12 fraction bits
+//   nodes_in  int4 (starts, K): the first network, and others that the refinement of listed colours begins with as
+//             well; 12 fraction bits. The result is that of the least squared error, the first of equals
 //   scratch   uint (groups, 5, plane), plane even and at least 16 above every picture's pixels
 //   nodes_out int4 (asked, K)
 //   sizes     pictures asked for; plane; where samples begin, in 1/2^32 of all pixels; K
 //   refined   steps over listed colours; those over samples; the most samples; the most colours that are listed
+//   starts    networks in nodes_in
 //   extent    largest coordinate of each axis
 //   memory    see above
-// Local memory: `memory` and one int.
+// Local memory: `memory`, two ints and a ulong.
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void
 neuquant_many(__global const uint *restrict pixels, __global const uint *restrict offsets,
               __global const uint2 *restrict listed, __global const uint2 *restrict found,
               __global const uint *restrict which, __global const uint4 *restrict steps,
               __global const int *restrict pulls, __global const uint *restrict decay,
               __global const int *restrict tables, __global const int4 *restrict nodes_in, __global uint *scratch,
-              __global int4 *restrict nodes_out, const uint4 sizes, const uint4 refined, const int4 extent,
-              __local uint4 *restrict memory)
+              __global int4 *restrict nodes_out, const uint4 sizes, const uint4 refined, const uint starts,
+              const int4 extent, __local uint4 *restrict memory)
 {
     const int item = get_local_id(0), colors = (int)sizes.s3;
     __local uint4 *won = memory;
@@ -191,7 +193,8 @@ neuquant_many(__global const uint *restrict pixels, __global const uint *restric
     __local uint *wins = (__local uint *)(memory + WINS_AT);
     __local float *bias = (__local float *)(memory + BIAS_AT);
 #endif
-    __local int pairs;
+    __local int pairs, better;
+    __local ulong least;
     const uint plane = sizes.s1;
     __global uint *often = scratch + (size_t)get_group_id(0) * 5 * plane;
     // Of pixels, and of the listed colours.
@@ -244,33 +247,47 @@ neuquant_many(__global const uint *restrict pixels, __global const uint *restric
         for (uint i = item; i < distinct && few; i += LOCAL)
             often[i] = listed[begin + i].y;
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        for (int t = 0; t < last; ++t) {
-            const int moves = t < last - 1;
-            for (int i = item; i < NODES_AT; i += LOCAL)
-                memory[i] = (uint4)(0);
-            if (item == 0)
-                pairs = moves ? colors : 0;
-            barrier(CLK_LOCAL_MEM_FENCE);
-            assign(memory, colors, refining, 0, count, 1);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            __local const uint *totals = (__local const uint *)memory;
-            find_centres(parts_of(memory, colors), item, colors, 0, nodes, totals);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            find_partners(parts_of(memory, colors), item, colors, moves);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            find_costs(parts_of(memory, colors), item, colors, 0, totals);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            find_ranks(parts_of(memory, colors), item, colors, moves);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            count_pairs(parts_of(memory, colors), item, colors, moves, &pairs);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            place_nodes(parts_of(memory, colors), item, colors, 0, pairs, extent, nodes, totals);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            for (int i = item; i < colors; i += LOCAL)
+        for (uint start = 0; start < (few ? starts : 1); ++start) {
+            for (int i = item; i < colors && start > 0; i += LOCAL) {
+                nodes[i] = nodes_in[start * colors + i];
                 show_node(memory, colors, i, nodes[i]);
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (int t = 0; t < last; ++t) {
+                const int moves = t < last - 1;
+                for (int i = item; i < NODES_AT; i += LOCAL)
+                    memory[i] = (uint4)(0);
+                if (item == 0)
+                    pairs = moves ? colors : 0;
+                barrier(CLK_LOCAL_MEM_FENCE);
+                assign(memory, colors, refining, 0, count, 1);
+                barrier(CLK_LOCAL_MEM_FENCE);
+                __local const uint *totals = (__local const uint *)memory;
+                find_centres(parts_of(memory, colors), item, colors, 0, nodes, totals);
+                barrier(CLK_LOCAL_MEM_FENCE);
+                find_partners(parts_of(memory, colors), item, colors, moves);
+                barrier(CLK_LOCAL_MEM_FENCE);
+                find_costs(parts_of(memory, colors), item, colors, 0, totals);
+                barrier(CLK_LOCAL_MEM_FENCE);
+                find_ranks(parts_of(memory, colors), item, colors, moves);
+                barrier(CLK_LOCAL_MEM_FENCE);
+                count_pairs(parts_of(memory, colors), item, colors, moves, &pairs);
+                barrier(CLK_LOCAL_MEM_FENCE);
+                place_nodes(parts_of(memory, colors), item, colors, 0, pairs, extent, nodes, totals);
+                barrier(CLK_LOCAL_MEM_FENCE);
+                for (int i = item; i < colors; i += LOCAL)
+                    show_node(memory, colors, i, nodes[i]);
+                barrier(CLK_LOCAL_MEM_FENCE);
+            }
+            if (item == 0) {
+                const ulong error = starts > 1 ? scatter(colors, (__local const uint *)memory) : 0;
+                better = start == 0 || error < least;
+                least = better ? error : least;
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (int i = item; i < colors && better; i += LOCAL)
+                nodes_out[(size_t)number * colors + i] = nodes[i];
             barrier(CLK_LOCAL_MEM_FENCE);
         }
-        for (int i = item; i < colors; i += LOCAL)
-            nodes_out[(size_t)number * colors + i] = nodes[i];
     }
 }

@@ -73,8 +73,8 @@ neuquant_many(__global const uint *restrict pixels, __global const uint *restric
               __global const uint *restrict which, __global const uint4 *restrict steps,
               __global const int *restrict pulls, __global const uint *restrict decay,
               __global const int *restrict tables, __global const int4 *restrict nodes_in, __global uint *scratch,
-              __global int4 *restrict nodes_out, const uint4 sizes, const uint4 refined, const int4 extent,
-              __local uint4 *restrict memory, __global const ushort *restrict places)
+              __global int4 *restrict nodes_out, const uint4 sizes, const uint4 refined, const uint starts,
+              const int4 extent, __local uint4 *restrict memory, __global const ushort *restrict places)
 {
     const int colors = (int)sizes.s3;
     __local int4 *nodes = (__local int4 *)(memory + NODES_AT);
@@ -141,26 +141,39 @@ neuquant_many(__global const uint *restrict pixels, __global const uint *restric
         weigh_points(picture, listed + begin, few, colors, own + plane, refined.s2);
         const refined_t r = parts_of(memory, colors);
         __local const uint *totals = (__local const uint *)memory;
-        for (int t = 0; t < last; ++t) {
-            const int moves = t < last - 1;
+        ulong least = 0;
+        for (uint start = 0; start < (few ? starts : 1); ++start) {
             FEW_TURNS
-            for (int i = 0; i < NODES_AT; ++i)
-                memory[i] = (uint4)(0);
-            pairs = moves ? colors : 0;
-            assign_counted(memory, colors, picture, 1);
-            find_centres(r, 0, colors, 0, nodes, totals);
-            find_partners_in_lanes(r, colors, moves, LIST_AT(memory));
-            find_costs(r, 0, colors, 0, totals);
-            find_ranks(r, 0, colors, moves);
-            count_pairs(r, 0, colors, moves, &pairs);
-            place_nodes(r, 0, colors, 0, pairs, extent, nodes, totals);
+            for (int i = 0; i < colors && start > 0; ++i) {
+                nodes[i] = nodes_in[start * colors + i];
+                show_in_planes(network, colors, i, nodes[i]);
+            }
+            show_no_nodes(network, colors);
+            for (int t = 0; t < last; ++t) {
+                const int moves = t < last - 1;
+                FEW_TURNS
+                for (int i = 0; i < NODES_AT; ++i)
+                    memory[i] = (uint4)(0);
+                pairs = moves ? colors : 0;
+                assign_counted(memory, colors, picture, 1);
+                find_centres(r, 0, colors, 0, nodes, totals);
+                find_partners_in_lanes(r, colors, moves, LIST_AT(memory));
+                find_costs(r, 0, colors, 0, totals);
+                find_ranks(r, 0, colors, moves);
+                count_pairs(r, 0, colors, moves, &pairs);
+                place_nodes(r, 0, colors, 0, pairs, extent, nodes, totals);
+                FEW_TURNS
+                for (int i = 0; i < colors; ++i)
+                    show_in_planes(network, colors, i, nodes[i]);
+                show_no_nodes(network, colors);
+            }
+            const ulong error = starts > 1 ? scatter(colors, totals) : 0;
+            if (start > 0 && error >= least)
+                continue;
+            least = error;
             FEW_TURNS
             for (int i = 0; i < colors; ++i)
-                show_in_planes(network, colors, i, nodes[i]);
-            show_no_nodes(network, colors);
+                nodes_out[(size_t)number * colors + i] = nodes[i];
         }
-        FEW_TURNS
-        for (int i = 0; i < colors; ++i)
-            nodes_out[(size_t)number * colors + i] = nodes[i];
     }
 }

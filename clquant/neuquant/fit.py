@@ -19,7 +19,7 @@ from clquant.images import ImageLike, Picture
 from clquant.images.batches import read_in_groups
 from clquant.neuquant import schedule as tables
 from clquant.neuquant.host_sampling import begun_pixels, drawn_pixels, is_copied_alone
-from clquant.neuquant.minibatch import BatchMap, refinement
+from clquant.neuquant.minibatch import MiniBatchSOM, refinement_steps, starts_of
 from clquant.neuquant.sampling import Pixels
 from clquant.neuquant.sequential import train_sequential
 from clquant.neuquant.small_images import Map, fits, learn_many, pays
@@ -31,7 +31,7 @@ PREPARED_PIXELS = 1 << 20
 
 Job = list[Picture]
 # The maps that are made before a picture's colours are known, by their size and whether they have alpha.
-Likely = dict[tuple[int, bool], BatchMap]
+Likely = dict[tuple[int, bool], MiniBatchSOM]
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ class Learning:
             likely[key] = made
 
     def _train(
-        self, group: list[tuple[Pixels, DistinctColors]], space: Space, n_colors: int, ready: BatchMap | None
+        self, group: list[tuple[Pixels, DistinctColors]], space: Space, n_colors: int, ready: MiniBatchSOM | None
     ) -> Sequence[npt.NDArray[np.int64]]:
         session, rules = self.session, self.rules
         if not rules.parallel:
@@ -283,24 +283,24 @@ class Learning:
         return results
 
     def _train_map(
-        self, scope: Scope, trainer: BatchMap, pixels: Pixels, few: DistinctColors, space: Space, progress: Progress
+        self, scope: Scope, trainer: MiniBatchSOM, pixels: Pixels, few: DistinctColors, space: Space, progress: Progress
     ) -> npt.NDArray[np.int64]:
         """The nodes of one mini-batch map: trained without the fixed colours, refined with them."""
         rules = self.rules
         start, refine_steps, fixed = rules.start, rules.refine_steps, rules.solid
         if rules.steps_of_map == refine_steps:
             return trainer.train(pixels, few, start, refine_steps, progress)
-        total = tables.STEPS + refinement(few, refine_steps)
+        total = tables.STEPS + refinement_steps(few, refine_steps) * starts_of(few, trainer.n_colors)
         nodes = trainer.train(pixels, few, start, 0, progress.part(0, total))
         joined = np.concatenate([space.coordinates(fixed), nodes])
         refiner = self._map(scope, space, len(joined), pinned=len(fixed))
         refined = refiner.refine(joined, pixels, few, start, refine_steps, progress.part(tables.STEPS, total))
         return refined[len(fixed) :]
 
-    def _map(self, scope: Scope, space: Space, n_colors: int, pinned: int = 0) -> BatchMap:
+    def _map(self, scope: Scope, space: Space, n_colors: int, pinned: int = 0) -> MiniBatchSOM:
         rules = self.rules
         given = rules.sample_factor, rules.metric, rules.conscience, rules.solid
-        return BatchMap(self.session, scope, space, n_colors, *given, pinned=pinned)
+        return MiniBatchSOM(self.session, scope, space, n_colors, *given, pinned=pinned)
 
 
 def _palette(fixed: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8], partial: bool, transparent: bool) -> Palette:

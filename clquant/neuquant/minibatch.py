@@ -1,8 +1,7 @@
-"""The mini-batch map and its refinement on a device."""
+"""The mini-batch self-organizing map and its refinement on a device."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -11,20 +10,34 @@ import numpy.typing as npt
 
 from clquant.color.spaces import Space
 from clquant.histogram.distinct import DistinctColors
-from clquant.neuquant import schedule as tables
-from clquant.neuquant.point_order import Points, order_points
-from clquant.neuquant.refine import refine_form
-from clquant.neuquant.sampling import LINEAR, POINT_BYTES, SPREAD, Pixels, Sampler, gray_axis
+from clquant.neuquant import schedule as schedules
+from clquant.neuquant.map_points import MapPoints
+from clquant.neuquant.nodes import (
+    NODE_BITS,
+    as_vectors,
+    coordinate_bits,
+    gray_axis,
+    other_starts,
+    search_shift,
+    whole_nodes,
+)
+from clquant.neuquant.point_order import Points
+from clquant.neuquant.refine import refine_form, scatter
+from clquant.neuquant.sampling import Pixels
 from clquant.neuquant.step import SLAB_WORDS, StepForm, StepForms
 from clquant.neuquant.step_grid import Grid, Row
 from clquant.runtime import Buffer, PreparedLaunch, Progress, Scope, Session
 
-NODE_BITS = 12
 FEW_COLORS_STEPS = 4
-
+# Pictures of few colours are refined from so many networks, if at most so many nodes are learned: the chain of so few
+# nodes has no order to gain, and single steps cannot leave a poor place.
+STARTS, MAX_NODES_OF_STARTS = 5, 8
 
 # One for each of the two networks, with all arguments set but those of the step.
 Launches = tuple[PreparedLaunch, PreparedLaunch]
+# Of the batch before: its points, where its pulls begin, how many pulls. With no pulls, no node changes.
+Before = tuple[int, int, int]
+NO_BATCH: Before = (1, 0, 0)
 
 
 class Assignment(NamedTuple):
@@ -44,7 +57,7 @@ class Refinement(NamedTuple):
 class Begun(NamedTuple):
     """What training begins with: room for samples, slabs for all steps, the map's step, and what refines on samples.
 
-    Where all steps are one launch, the last two are missing.
+    If all steps are one launch, the last two are missing.
     """
 
     samples: Points
@@ -53,15 +66,17 @@ class Begun(NamedTuple):
     refinement: Refinement | None
 
 
-def limited_weights(counts: npt.NDArray[np.uint32], limit: int) -> npt.NDArray[np.uint32]:
-    """Counts, halved together (but never below 1) until they add up to at most `limit`."""
-    shift = 0
-    while int(np.maximum(counts >> shift, 1).sum(dtype=np.uint64)) > limit:
-        shift += 1
-    return np.asarray(np.maximum(counts >> shift, 1), np.uint32)
+def refinement_steps(few: DistinctColors, refine_steps: int) -> int:
+    """Steps of the refinement from one start: more over few colours, which cost less all the same."""
+    return refine_steps if few.colors is None else refine_steps * FEW_COLORS_STEPS
 
 
-class BatchMap:
+def starts_of(few: DistinctColors, learned: int) -> int:
+    """How many networks the refinement begins with; the best result is taken."""
+    return STARTS if few.colors is not None and learned <= MAX_NODES_OF_STARTS else 1
+
+
+class MiniBatchSOM:
     """The mini-batch map and its refinement for one palette; its device memory belongs to a scope.
 
     Parameters
@@ -75,9 +90,13 @@ class BatchMap:
         ``"l2"`` or ``"l1"``.
     conscience : bool
     fixed : ndarray
-        (f, 4) uint8: pixels of these colours are not sampled; where there are as many `pinned` nodes, these are they.
+        (f, 4) uint8: pixels of these colours are not sampled; if there are as many `pinned` nodes, these are they.
     pinned : int
         The first nodes, which `refine` leaves where they are.
+
+    Attributes
+    ----------
+    n_colors : int
     """
 
     def __init__(
@@ -95,27 +114,25 @@ class BatchMap:
         self._session = session
         self._scope = scope
         self._space = space
-        self._n_colors = n_colors
+        self.n_colors = n_colors
         self._city_block = metric == "l1"
         self._conscience = conscience
-        self._pinned = pinned
-        self._sampler = Sampler(session, scope, space, fixed)
-        self._coordinate_bits = max(space.extent).bit_length()
-        bits = {"SEARCH_SHIFT": search_shift(space), "COORDINATE_BITS": self._coordinate_bits}
+        self._pinned = space.coordinates(fixed[:pinned]).astype(np.int32)
+        self._points = MapPoints(session, scope, space, n_colors, sample_factor, fixed)
+        bits = {"SEARCH_SHIFT": search_shift(space), "COORDINATE_BITS": coordinate_bits(space)}
         self._forms = StepForms(session, n_colors, {"DIMS": space.dims, **bits})
         self._grid: Grid | None = None
         if not conscience and Grid.admits(session, n_colors):
             self._grid = Grid(session, scope, space, n_colors, pinned, self._forms.constants)
-        self._schedule = tables.schedule(n_colors, sample_factor)
+        self._schedule = schedules.schedule(n_colors, sample_factor)
         self._pulls = scope.copy_of(self._schedule.pulls)
-        self._decay = scope.copy_of(tables.decay())
-        first = np.zeros((n_colors, 4), np.int32)
-        first[:, : space.dims] = gray_axis(space, n_colors, NODE_BITS)
-        self._networks = [scope.copy_of(first), scope.empty(first.nbytes)]
-        self._present = 0
+        self._decay = scope.copy_of(schedules.decay())
+        self._begin_with(gray_axis(space, n_colors, NODE_BITS))
         self._begun: Begun | None = None
         self._begun_steps = 0
         self._queued: DistinctColors | None = None
+        # What the refinement ends with from each start: a network, the slabs, and which of them is the last step's.
+        self._results: list[tuple[Buffer, Buffer, int]] = []
 
     def prepare(self, refine_steps: int, few: DistinctColors | None = None) -> Begun:
         """What `train` begins with, whatever the pixels are; made at the first call, and again for more steps.
@@ -123,15 +140,15 @@ class BatchMap:
         Parameters
         ----------
         refine_steps : int
-            Steps of refinement that are to come.
+            Steps of refinement that are to come, from all starts.
         few : DistinctColors, optional
-            Of the pixels, where that is known.
+            Of the pixels, if that is known.
         """
         if self._begun is None or self._begun_steps < refine_steps:
-            samples = self._map_points()
-            slabs = self._scope.zeros(4 * SLAB_WORDS * self._n_colors * (len(self._schedule.steps) + refine_steps + 1))
+            samples = self._points.room()
+            slabs = self._new_slabs(len(self._schedule.steps) + refine_steps + 1)
             known_few = few is not None and few.colors is not None
-            again = refine_steps > 0 and not known_few and samples.count == self._schedule.most
+            again = refine_steps > 0 and not known_few and self._points.holds_all(samples)
             self._begun = Begun(samples, slabs, None, None)
             if self._grid is None:
                 self._begun = self._with_steps(self._begun, again)
@@ -152,7 +169,7 @@ class BatchMap:
         Parameters
         ----------
         pixels, few, start, refine_steps, progress
-            As `queue` takes them, and took them where it was called before.
+            As `queue` takes them, and took them if it was called before.
 
         Returns
         -------
@@ -179,8 +196,7 @@ class BatchMap:
         ----------
         pixels : Pixels
         few : DistinctColors
-            Of these pixels: where their colours are few, they are refined on, and in `FEW_COLORS_STEPS` times as many
-            steps, which cost less all the same.
+            Of these pixels: if their colours are few, these are refined on, in `FEW_COLORS_STEPS` times as many steps.
         start : int
             Shifts which pixels are sampled; 0 to 2^32 - 1.
         refine_steps : int
@@ -189,56 +205,62 @@ class BatchMap:
         """
         self._queued = few
         steps = self._schedule.steps
-        refine_steps = refinement(few, refine_steps)
-        begun = self.prepare(refine_steps, few)
-        if self._grid is not None and begun.samples.count == self._schedule.most and not progress.wanted:
+        refine_steps, starts = refinement_steps(few, refine_steps), starts_of(few, self.n_colors)
+        begun = self.prepare(refine_steps * starts, few)
+        if self._grid is not None and self._points.holds_all(begun.samples) and not progress.wanted:
             self._queue_in_one(self._grid, begun, pixels, few, start, refine_steps)
             return
         if begun.step is None:
             begun = self._with_steps(begun, False)
         assert begun.step is not None
-        done, all_steps = 0, len(steps) + refine_steps
-        refined = self._refine_points(pixels, few, start, begun.samples) if refine_steps else begun.samples
-        before = 1, 0, 0
-        for t, (step, first) in enumerate(self._sampled_steps(pixels, begun.samples, start)):
+        total = len(steps) + refine_steps * starts
+        refined = self._points.of_refinement(pixels, few, start, begun.samples) if refine_steps else begun.samples
+        before = NO_BATCH
+        for t, (step, first) in enumerate(self._points.of_steps(pixels, begun.samples, start)):
             self._step(begun.step, first, step.batch, t, before)
             before = step.batch, step.offset, step.reach
-            done = self._report(progress, done, all_steps)
+            self._report(progress, t + 1, total)
         if refine_steps == 0:
             self._step(begun.step, 0, 0, len(steps), before)
         else:
-            again = begun.refinement if refined.buffer is begun.samples.buffer else None
-            kernels = again or self._refinement(refined, begun.slabs)
-            self._refine_steps(kernels, refined.count, (len(steps), all_steps), before, progress)
+            kernels = begun.refinement if refined.buffer is begun.samples.buffer else None
+            self._refine(refined, begun.slabs, (len(steps), refine_steps, starts), before, kernels, progress)
 
     def _queue_in_one(
         self, grid: Grid, begun: Begun, pixels: Pixels, few: DistinctColors, start: int, refine_steps: int
     ) -> None:
-        """As `queue`: all steps of the map in one launch, all of the refinement in another."""
+        """As `queue`: all steps of the map in one launch, all of the refinement from a start in another."""
         samples = begun.samples
-        self._sampler.points(pixels, SPREAD, start, (0, samples.count), samples.buffer, 0)
+        self._points.sample_all(pixels, samples, start)
         rows: list[Row] = []
-        before = 1, 0, 0
+        before = NO_BATCH
         for t, step in enumerate(self._schedule.steps):
-            rows.append((step.first, step.batch, t, *before, self._n_colors, 0))
+            rows.append((step.first, step.batch, t, *before, self.n_colors, 0))
             before = step.batch, step.offset, step.reach
         if refine_steps == 0:
-            rows.append((0, 0, len(rows), *before, self._n_colors, 0))
+            rows.append((0, 0, len(rows), *before, self.n_colors, 0))
         tables_of_all = begun.slabs, self._pulls, self._decay
         kind = {"CITY_BLOCK": int(self._city_block), "WEIGHTED": 0}
-        one, other = self._networks
-        grid.queue(False, kind, rows, (one, other), samples.buffer, self._decay, *tables_of_all)
+        grid.queue(False, kind, rows, self._networks, samples.buffer, self._decay, *tables_of_all)
         self._present = 1
-        if refine_steps:
-            refined = self._refine_points(pixels, few, start, samples)
-            weights = self._decay if refined.weights is None else refined.weights
-            kind = {"CITY_BLOCK": 0, "WEIGHTED": int(refined.weights is not None)}
+        if not refine_steps:
+            return
+        refined = self._points.of_refinement(pixels, few, start, samples)
+        weights = self._decay if refined.weights is None else refined.weights
+        kind = {"CITY_BLOCK": 0, "WEIGHTED": int(refined.weights is not None)}
+        first = len(rows)
+        for number in range(starts_of(few, self.n_colors)):
+            if number > 0:
+                self._begin_with(self._start(number))
+                before = NO_BATCH
             again: list[Row] = []
-            for t in range(len(rows), len(rows) + refine_steps):
-                again.append((0, refined.count, t, *before, self._n_colors, 0))
+            for t in range(first, first + refine_steps):
+                again.append((0, refined.count, t, *before, self.n_colors, 0))
                 before = refined.count, 0, 0
-            grid.queue(True, kind, again, (other, one), refined.buffer, weights, *tables_of_all)
-            self._present = 0
+            here, there = self._networks[self._present], self._networks[1 - self._present]
+            grid.queue(True, kind, again, (here, there), refined.buffer, weights, *tables_of_all)
+            first += refine_steps
+            self._results.append((there, begun.slabs, first - 1))
 
     def refine(
         self,
@@ -263,83 +285,72 @@ class BatchMap:
         ndarray
             (n_colors, dims): the nodes rounded to whole coordinates.
         """
-        steps = refinement(few, refine_steps)
-        first = np.zeros((self._n_colors, 4), np.int32)
-        first[:, : self._space.dims] = nodes << NODE_BITS
-        self._networks[self._present] = self._scope.copy_of(first)
-        slabs = self._scope.zeros(4 * SLAB_WORDS * self._n_colors * (steps + 1))
-        points = self._refine_points(pixels, few, start, None)
-        self._refine_steps(self._refinement(points, slabs), points.count, (0, steps), (1, 0, 0), progress)
+        steps, starts = refinement_steps(few, refine_steps), starts_of(few, len(nodes) - len(self._pinned))
+        self._begin_with(nodes << NODE_BITS)
+        points = self._points.of_refinement(pixels, few, start, None)
+        self._refine(points, self._new_slabs(steps * starts + 1), (0, steps, starts), NO_BATCH, None, progress)
         return self._whole_nodes()
 
-    def _refine_steps(
+    def _refine(
         self,
-        kernels: Refinement,
-        points: int,
-        steps: tuple[int, int],
-        before: tuple[int, int, int],
+        points: Points,
+        slabs: Buffer,
+        steps: tuple[int, int, int],
+        before: Before,
+        kernels: Refinement | None,
         progress: Progress,
     ) -> None:
-        """Queue the steps from the first to before the second, on so many points; `before` as in `_step`."""
-        for t in range(*steps):
-            self._step(kernels.step, 0, points, t, before)
-            refine = kernels.refine[self._present]
-            refine.set(2, np.uint32(t), np.int32(t < steps[1] - 1))
-            refine.queue()
-            before = points, 0, 0
-            self._report(progress, t, steps[1])
+        """Queue a refinement: `steps` has the number of its first step, its steps from a start, its starts."""
+        first, count, starts = steps
+        total = first + count * starts
+        for number in range(starts):
+            if number > 0:
+                self._begin_with(self._start(number))
+                kernels, before = None, NO_BATCH
+            kernels = kernels or self._refinement(points, slabs)
+            for t in range(first, first + count):
+                self._step(kernels.step, 0, points.count, t, before)
+                refine = kernels.refine[self._present]
+                refine.set(at=np.uint32(t), moves=np.int32(t < first + count - 1))
+                refine.queue()
+                before = points.count, 0, 0
+                self._report(progress, t + 1, total)
+            first += count
+            self._results.append((self._networks[self._present], slabs, first - 1))
+
+    def _begin_with(self, nodes: npt.NDArray[np.integer]) -> None:
+        """Make (n_colors, dims) nodes of 12 fraction bits the present network."""
+        first = as_vectors(nodes)
+        self._networks = self._scope.copy_of(first), self._scope.empty(first.nbytes)
+        self._present = 0
+
+    def _start(self, number: int) -> npt.NDArray[np.int32]:
+        """The network that the refinement begins with after so many others."""
+        starts = other_starts(self._space, self.n_colors - len(self._pinned))
+        return np.concatenate([self._pinned << NODE_BITS, starts[number - 1]])
 
     def _whole_nodes(self) -> npt.NDArray[np.int64]:
-        nodes = self._session.download(self._networks[self._present], (self._n_colors, 4), np.int32)
-        return whole_nodes(nodes, self._space)
+        """The best result's nodes: of the least squared error, the first of equals."""
+        network, size = self._networks[self._present], (self.n_colors, 4)
+        if len(self._results) == 1:
+            network = self._results[0][0]
+        elif self._results:
+            words = SLAB_WORDS * self.n_colors
+            slabs = [
+                self._session.download(slabs, (words,), np.uint32, 4 * words * at) for _, slabs, at in self._results
+            ]
+            bits = coordinate_bits(self._space)
+            errors = [scatter(slab.reshape(SLAB_WORDS, -1), self._pinned, bits) for slab in slabs]
+            network = self._results[errors.index(min(errors))][0]
+        return whole_nodes(self._session.download(network, size, np.int32), self._space)
 
-    def _report(self, progress: Progress, done: int, total: int) -> int:
-        if progress.wanted and ((done + 1) % 8 == 0 or done + 1 == total):
+    def _new_slabs(self, steps: int) -> Buffer:
+        return self._scope.zeros(4 * SLAB_WORDS * self.n_colors * steps)
+
+    def _report(self, progress: Progress, done: int, total: int) -> None:
+        if progress.wanted and (done % 8 == 0 or done == total):
             self._session.finish()
-            progress.report(done + 1, total)
-        return done + 1
-
-    def _map_points(self) -> Points:
-        """Room for the samples of all steps of the map and its refinement, or for as many as one allocation holds."""
-        largest = max(step.batch for step in self._schedule.steps)
-        count = min(self._schedule.most, max(self._session.limits.max_alloc // POINT_BYTES, largest))
-        return Points(self._scope.empty(count * POINT_BYTES), count, None)
-
-    def _sampled_steps(self, pixels: Pixels, points: Points, start: int) -> Iterator[tuple[tables.Step, int]]:
-        """Each step of the map and where its samples begin in `points`, which is filled anew when they are used up."""
-        low = high = 0
-        for step in self._schedule.steps:
-            if step.first + step.batch > high:
-                low, high = step.first, min(step.first + points.count, self._schedule.most)
-                self._sampler.points(pixels, SPREAD, start, (low, high - low), points.buffer, 0)
-                cuts = [self._schedule.refined, *(other.first for other in self._schedule.steps)]
-                self._order(Points(points.buffer, high - low, None), [cut - low for cut in cuts])
-            yield step, step.first - low
-
-    def _refine_points(self, pixels: Pixels, few: DistinctColors, start: int, trained: Points | None) -> Points:
-        """What is refined on: the colours with their counts where they are few, else samples, at most every pixel.
-
-        `trained` is what the map learns from, if all its samples are there at once: the first ones serve again.
-        """
-        if few.colors is not None and few.counts is not None:
-            points = np.zeros((len(few.colors), 4), np.uint16)
-            points[:, : self._space.dims] = self._space.coordinates(few.colors)
-            weights = limited_weights(few.counts, 2 ** (32 - self._coordinate_bits) - 1)
-            colors = Points(self._scope.copy_of(points), len(points), self._scope.copy_of(weights))
-            self._order(colors)
-            return colors
-        count = min(self._schedule.refined, pixels.total)
-        if count < pixels.total and trained is not None and trained.count == self._schedule.most:
-            return Points(trained.buffer, count, None)
-        buffer = self._scope.empty(count * POINT_BYTES)
-        order = LINEAR if count == pixels.total else SPREAD
-        self._sampler.points(pixels, order, start, (0, count), buffer, 0)
-        refined = Points(buffer, count, None)
-        self._order(refined)
-        return refined
-
-    def _order(self, points: Points, cuts: Sequence[int] = ()) -> None:
-        order_points(self._session, points, self._n_colors, self._space.dims, cuts)
+            progress.report(done, total)
 
     def _assignment(self, form: StepForm, points: Points, slabs: Buffer) -> Assignment:
         weights = self._decay if points.weights is None else points.weights
@@ -350,42 +361,17 @@ class BatchMap:
 
     def _refinement(self, points: Points, slabs: Buffer) -> Refinement:
         step = self._assignment(self._forms.refine_step(points.weights is not None), points, slabs)
-        form = refine_form(self._session, self._scope, self._n_colors, self._forms.constants)
-        counts, extent = (self._n_colors, self._pinned), (*self._space.extent, 0)[:4]
+        form = refine_form(self._session, self._scope, self.n_colors, self._forms.constants)
+        counts, extent = (self.n_colors, len(self._pinned)), (*self._space.extent, 0)[:4]
         given = np.uint32(0), np.int32(0), np.array(counts, np.int32), np.array(extent, np.int32)
         rest = slabs, *given, *form.scratch
         prepare = partial(self._session.prepare, self._scope, form.kernel, form.local, form.local)
         one, other = self._networks
         return Refinement(step, (prepare(one, *rest), prepare(other, *rest)))
 
-    def _step(self, step: Assignment, first: int, batch: int, slab: int, before: tuple[int, int, int]) -> None:
-        """Queue `neuquant_step` for a batch; afterwards the network that was searched is the present one.
-
-        `before` has the points of the batch before, where its pulls are, and how many: with none, no node changes.
-        """
+    def _step(self, step: Assignment, first: int, batch: int, slab: int, before: Before) -> None:
+        """Queue `neuquant_step` for a batch; afterwards the network that was searched is the present one."""
         launch = step.launches[self._present]
-        launch.set(1, np.array([first, batch, slab, *before, self._n_colors, 0], np.uint32))
+        launch.set(step=np.array([first, batch, slab, *before, self.n_colors, 0], np.uint32))
         launch.queue(max(min(-(-batch // step.form.at_once), step.form.most_groups), 1))
         self._present = 1 - self._present
-
-
-def whole_nodes(nodes: npt.NDArray[np.int32], space: Space) -> npt.NDArray[np.int64]:
-    """(..., dims) whole coordinates of (..., 4) nodes."""
-    whole = (nodes.astype(np.int64) + (1 << (NODE_BITS - 1))) >> NODE_BITS
-    return np.asarray(np.minimum(whole[..., : space.dims], np.array(space.extent)))
-
-
-def refinement(few: DistinctColors, refine_steps: int) -> int:
-    """Steps of the refinement: more over few colours, which cost less all the same."""
-    return refine_steps if few.colors is None else refine_steps * FEW_COLORS_STEPS
-
-
-def search_shift(space: Space) -> int:
-    """Fraction bits of nodes in a search: as many as keep every squared distance below 2^24, so exact in fp32."""
-    shift = 0
-    # A node may lie up to one coordinate beyond the extent: the first network's last nodes above 255.
-    reach = sum((e + 1) ** 2 for e in space.extent)
-    while shift < 3 and reach << (2 * shift + 2) < 2**24:
-        shift += 1
-    assert reach << (2 * shift) < 2**24
-    return shift

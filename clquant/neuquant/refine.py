@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from clquant.runtime import Kernel, LocalMemory, Scope, Session, kernel_for_group
 
 # Bytes per colour of each scratch array.
@@ -41,3 +44,26 @@ def refine_form(session: Session, scope: Scope, n_colors: int, map_constants: di
     kernel, local = kernel_for_group(session, session.tuned("neuquant.group"), build)
     make = LocalMemory if in_local else scope.empty
     return RefineForm(kernel, local, tuple(make(size * n_colors) for size in REFINE_SCRATCH))
+
+
+def scatter(slab: npt.NDArray[np.uint32], pinned: npt.NDArray[np.int32], bits: int) -> int:
+    """The squared error of all points of an assignment about the mean of their node's, or about a pinned node.
+
+    Parameters
+    ----------
+    slab : ndarray
+        (SLAB_WORDS, K) uint32: its totals (`cl/neuquant/map.h`).
+    pinned : ndarray
+        (n, dims) int32: the first nodes, whole coordinates.
+    bits : int
+        COORDINATE_BITS of `cl/neuquant/map.h`.
+    """
+    words = slab.astype(np.uint64)
+    counts, sums = words[0], words[1:5]
+    squares = words[6:10] + (words[10:14] << np.uint64(bits))
+    # Sums are below 2^32.
+    errors = squares - sums**2 // np.maximum(counts, 1)
+    n, dims = pinned.shape
+    places = pinned.T.astype(np.uint64)
+    errors[:dims, :n] = squares[:dims, :n] + counts[:n] * places**2 - 2 * places * sums[:dims, :n]
+    return int(errors.sum())

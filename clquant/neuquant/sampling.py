@@ -141,29 +141,3 @@ class Sampler:
                 self._session.launch(kernel, count, group, *given)
             else:
                 self._session.launch(kernel, band.count, group, *given, band.which)
-
-
-def gray_axis(space: Space, n_colors: int, bits: int) -> npt.NDArray[np.int32]:
-    """The first network: points on the gray axis, evenly spaced in 8-bit gray.
-
-    In sRGB that is (i << (8 + bits)) / n_colors in every coordinate, rounded down.
-
-    Parameters
-    ----------
-    space : Space
-    n_colors : int
-    bits : int
-        Fraction bits of the coordinates.
-
-    Returns
-    -------
-    ndarray
-        (n_colors, dims) int32.
-    """
-    grays = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 3, axis=1)
-    points = space.coordinates(grays).astype(np.int64)
-    beyond = points[-1:] + (points[-1:] - points[-2:-1]) * (np.array(space.extent) == 255)
-    points = np.concatenate([points, beyond])
-    whole, part = np.divmod(np.arange(n_colors) * 256, n_colors)
-    between = points[whole] * (n_colors - part)[:, None] + points[whole + 1] * part[:, None]
-    return np.asarray((between << bits) // n_colors, np.int32)

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from clquant.color.spaces import Space
 from clquant.neuquant import schedule
-from clquant.neuquant.sampling import POINT_BYTES, WALK, Pixels, Sampler, gray_axis
+from clquant.neuquant.nodes import gray_axis
+from clquant.neuquant.sampling import POINT_BYTES, WALK, Pixels, Sampler
 from clquant.runtime import Kernel, Progress, Session, kernel_for_group
 
 NETWORK_BITS = 4

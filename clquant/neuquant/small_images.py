@@ -13,8 +13,16 @@ from clquant.color.spaces import Space
 from clquant.histogram.distinct import MAX_DISTINCT
 from clquant.images import Picture
 from clquant.neuquant import schedule as tables
-from clquant.neuquant.minibatch import FEW_COLORS_STEPS, NODE_BITS, search_shift, whole_nodes
-from clquant.neuquant.sampling import gray_axis
+from clquant.neuquant.minibatch import FEW_COLORS_STEPS, MAX_NODES_OF_STARTS
+from clquant.neuquant.nodes import (
+    NODE_BITS,
+    as_vectors,
+    coordinate_bits,
+    gray_axis,
+    other_starts,
+    search_shift,
+    whole_nodes,
+)
 from clquant.runtime import Buffer, Kernel, LocalMemory, Progress, Scope, Session, Variant, kernel_for_group
 
 # The bounds that keep sums within 32 bits are proved in the kernel file for pictures up to this size.
@@ -225,7 +233,7 @@ class _Many:
             "STEPS": tables.STEPS,
             "STAGED": 1,
             "DIMS": space.dims,
-            "COORDINATE_BITS": max(space.extent).bit_length(),
+            "COORDINATE_BITS": coordinate_bits(space),
             "SEARCH_SHIFT": search_shift(space),
             "CITY_BLOCK": int(rules.metric == "l1"),
             "CONSCIENCE": int(rules.conscience),
@@ -240,8 +248,9 @@ class _Many:
         kernel, local = kernel_for_group(session, self._group, build)
         schedule = tables.schedule(n_colors, rules.sample_factor)
         steps = np.array([(s.first, s.batch, s.offset, s.reach) for s in schedule.steps], np.uint32)
-        first = np.zeros((n_colors, 4), np.int32)
-        first[:, : space.dims] = gray_axis(space, n_colors, NODE_BITS)
+        networks = gray_axis(space, n_colors, NODE_BITS)[None]
+        if rules.refine_steps and n_colors <= MAX_NODES_OF_STARTS:
+            networks = np.concatenate([networks, other_starts(space, n_colors)])
         plane = (max(self._pictures[i].pixels for i in which) + PADDING + 1) // 2 * 2
         scratch = (SCRATCH_BYTES_OF_LANES if self._lanes else SCRATCH_BYTES) * plane
         groups = self._groups(len(which), scratch)
@@ -252,10 +261,14 @@ class _Many:
             groups * local,
             local,
             *(colors.pixels, colors.offsets, colors.listed, colors.found),
-            *(scope.copy_of(a) for a in (which, steps, schedule.pulls, tables.decay(), space.tables(), first)),
+            *(
+                scope.copy_of(a)
+                for a in (which, steps, schedule.pulls, tables.decay(), space.tables(), as_vectors(networks))
+            ),
             *(scope.empty(groups * scratch), nodes),
             np.array([len(which), plane, rules.start, n_colors], np.uint32),
             np.array(refined, np.uint32),
+            np.uint32(len(networks)),
             np.array((*space.extent, 0)[:4], np.int32),
             LocalMemory(_memory(space, n_colors, rules.conscience, self._lanes)),
             *colors.places,

@@ -10,8 +10,8 @@ import pytest
 
 from clquant import NeuQuantCL, Palette, cli, runtime
 from clquant.color import spaces
-from clquant.neuquant.minibatch import limited_weights, search_shift
-from clquant.neuquant.sampling import gray_axis
+from clquant.neuquant.map_points import limited_weights
+from clquant.neuquant.nodes import gray_axis, search_shift
 from tests.reference import neuquant as reference
 
 
@@ -38,9 +38,8 @@ def parallel_reference(picture, colors=256, sample_factor=1, metric="l2", consci
         points[reference.sample(len(points), count)], nodes, shift, sample_factor, metric, conscience
     )
     kept = flat(picture)[points[:, 0] >= 0]
-    some, weights, steps = reference.refined_points(points, kept, chosen.coordinates, colors, sample_factor, steps)
-    for step in range(steps):
-        nodes = reference.refine(some, weights, nodes, shift, chosen.extent, moves=step < steps - 1)
+    given = chosen.coordinates, nodes, sample_factor, steps, shift, chosen.extent
+    nodes = reference.refinement(points, kept, *given)
     return chosen.colors(np.minimum((nodes + 2048) >> 12, np.array(chosen.extent)))
 
 
@@ -54,6 +53,8 @@ def forms(queue):
     [
         (16, {"sample_factor": 10}),
         (2, {"sample_factor": 30, "refine_steps": 2}),
+        (8, {"sample_factor": 30, "color_space": "oklab"}),
+        (9, {"sample_factor": 30}),
         (7, {"sample_factor": 10, "refine_steps": 0}),
         (50, {"sample_factor": 30, "refine_steps": 3}),
         (20, {"sample_factor": 20, "color_space": "linear"}),

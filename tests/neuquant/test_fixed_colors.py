@@ -9,8 +9,7 @@ import pytest
 from clquant import NeuQuantCL, Palette, cli, runtime
 from clquant.color import spaces
 from clquant.mapping import error
-from clquant.neuquant.minibatch import search_shift
-from clquant.neuquant.sampling import gray_axis
+from clquant.neuquant.nodes import gray_axis, search_shift
 from clquant.runtime import InvalidArgument
 from tests.reference import neuquant as reference
 
@@ -50,15 +49,22 @@ def parallel_reference(picture, colors, fixed, sample_factor, steps, name):
     learned = np.minimum((nodes + 2048) >> 12, extent)
     nodes = np.concatenate([space.coordinates(rgba(fixed)), learned]).astype(np.int64) << 12
     kept = pixels[rgba(pixels)[:, 3] > 0]
-    some, weights, steps = reference.refined_points(points, kept, space.coordinates, colors, sample_factor, steps)
-    for step in range(steps):
-        nodes = reference.refine(some, weights, nodes, shift, space.extent, step < steps - 1, pinned)
+    given = space.coordinates, nodes, sample_factor, steps, shift, space.extent
+    nodes = reference.refinement(points, kept, *given, pinned)
     return space.colors(np.minimum((nodes[pinned:] + 2048) >> 12, extent))
 
 
 @pytest.mark.parametrize(
     ("colors", "steps", "space"),
-    [(16, 4, "srgb"), (40, 2, "srgb"), (20, 3, "linear"), (20, 1, "oklab"), (4, 4, "srgb"), (9, 0, "srgb")],
+    [
+        (16, 4, "srgb"),
+        (40, 2, "srgb"),
+        (20, 3, "linear"),
+        (20, 1, "oklab"),
+        (4, 4, "srgb"),
+        (9, 0, "srgb"),
+        (11, 3, "linear"),
+    ],
 )
 def test_parallel_equals_its_reference(queue, picture, colors, steps, space):
     learner = NeuQuantCL(

@@ -18,6 +18,7 @@ CASES = (
     (ALL, 7, {"refine_steps": 0, "sample_factor": 30}),
     (ALONE, 100, {"metric": "l1", "sample_factor": 7}),
     (ALL, 33, {"color_space": "oklab", "sample_factor": 9, "random_state": 5}),
+    (ALL, 5, {"sample_factor": 30}),
     (ALL, 24, {"fixed_colors": ["#102030", "#ffffff"], "sample_factor": 20}),
     (ALL, 256, {"sample_factor": 30, "refine_steps": 9}),
 )
@@ -64,8 +65,9 @@ def test_palettes_are_those_of_a_launch_a_step(
     engine = NeuQuantCL(k, queue=queue, **options)
     monkeypatch.setattr(step_grid, "GATE", gate)
     found = [engine.fit(picture).palette_ for picture in pictures]
-    maps = [False, True] if engine.refine_steps and engine.fixed_colors is None else [False]
-    assert launches == maps * len(pictures)
+    refined = engine.refine_steps and engine.fixed_colors is None
+    starts = [5 if refined and k <= 8 else int(bool(refined))] * 2 + [int(bool(refined))]
+    assert launches == [kind for count in starts for kind in (False, *(True,) * count)]
     with runtime.force_variant("portable"):
         assert found == [engine.fit(picture).palette_ for picture in pictures]
 

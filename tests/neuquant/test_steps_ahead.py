@@ -74,8 +74,8 @@ def test_a_map_prepared_ahead_gives_the_same_palette(queue, rng, on_its_way, not
     engine = NeuQuantCL(16, sample_factor=30, fixed_colors=fixed, refine_steps=2, queue=queue)
     expected = engine.fit(pixels).palette_
     pixels = on_its_way(pixels)
-    events = noted(fit.BatchMap, "__init__", "map")
-    noted(fit.BatchMap, "queue", "train")
+    events = noted(fit.MiniBatchSOM, "__init__", "map")
+    noted(fit.MiniBatchSOM, "queue", "train")
     noted(runtime.Session, "download", "wait")
     assert engine.fit(pixels).palette_ == expected
     early = kind in ("many", "opaque", "hidden", "fixed")

@@ -240,7 +240,8 @@ def _neuquant_many(queue: runtime.CommandQueue) -> Result:
         engine = clquant.NeuQuantCL(32, mode=mode, queue=queue, random_state=7)
         palettes = engine.fit_many([_ODD, _TINY, _RGBA])
         made |= {f"{mode} {i}": palette.colors for i, palette in enumerate(palettes)}
-    return made
+    few = clquant.NeuQuantCL(5, queue=queue, sample_factor=30).fit_many([_ODD, _TINY, _RGBA])
+    return made | {f"few {i}": palette.colors for i, palette in enumerate(few)}
 
 
 def _measures(picture: Any) -> Callable[..., Result]:
@@ -321,6 +322,8 @@ JOBS = (
     Job("kmeans histogram wide", _histograms(_RGBA_ODD, 2**39 // _RGBA_ODD[..., 0].size), False),
     Job("kmeans frames", _palette_engine("KMeansPalette", _ODD, fit_on=[_ODD, _TINY], n_colors=16), False),
     Job("neuquant 8", _palette_engine("NeuQuantCL", _TINY, n_colors=8, sample_factor=30), True),
+    Job("neuquant starts", _palette_engine("NeuQuantCL", _TINY, n_colors=5, sample_factor=30), True),
+    Job("neuquant starts alpha", _palette_engine("NeuQuantCL", _RGBA, n_colors=6, sample_factor=30), False),
     Job("neuquant 32", _palette_engine("NeuQuantCL", _TINY, n_colors=32), False),
     Job("neuquant 256", _palette_engine("NeuQuantCL", _WIDE, n_colors=256), False),
     Job("neuquant fixed", _palette_engine("NeuQuantCL", _ODD, n_colors=24, fixed_colors=_SIX.colors[:5]), False),

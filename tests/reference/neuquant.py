@@ -143,16 +143,42 @@ def refined_points(points, pixels, coordinates, colors, sample_factor, steps):
     return some, np.ones(len(some), np.int64), steps
 
 
+def starts(colors, coordinates):
+    """What few nodes are refined from besides the trained network: other diagonals of the cube, and all at 0."""
+    ramp = (2 * np.arange(colors) + 1) * 128 // colors
+    for channel in range(3):
+        shades = np.stack([255 - ramp if c == channel else ramp for c in range(3)], axis=1).astype(np.uint8)
+        yield coordinates(shades).astype(np.int64) << 12
+    yield np.zeros_like(coordinates(shades), np.int64)
+
+
+def refinement(points, pixels, coordinates, nodes, sample_factor, steps, shift, extent, pinned=0):
+    """All steps of the refinement, of at most 8 nodes from several starts if colours are few; the best result."""
+    some, weights, count = refined_points(points, pixels, coordinates, len(nodes), sample_factor, steps)
+    begun = [nodes]
+    if len(nodes) - pinned <= 8 and count > steps:
+        begun += [np.concatenate([nodes[:pinned], start]) for start in starts(len(nodes) - pinned, coordinates)]
+    results = []
+    for network in begun:
+        error = 0
+        for step in range(count):
+            network, error = refine(some, weights, network, shift, extent, step < count - 1, pinned)
+        results.append((error, network))
+    return min(results, key=lambda result: result[0])[1]
+
+
 def refine(points, weights, nodes, shift, extent, moves, pinned=0):
     """One Lloyd step over the weighted points, with nodes of little use moved to where the error is.
 
-    The first `pinned` nodes win points and stay where they are.
+    The first `pinned` nodes win points and stay where they are. The squared error of the points that they were assigned
+    to before they moved is the second result: about their mean, of a pinned node about the node.
     """
     colors = len(nodes)
     won, _ = winners(points << shift, seen(nodes, shift))
     members = [(points[won == i], weights[won == i][:, None]) for i in range(colors)]
     counts = [int(w.sum()) for _, w in members]
     sums = [[int(v) for v in (w * m).sum(axis=0)] for m, w in members]
+    errors = [_errors(*members[i], sums[i], counts[i], nodes[i] >> 12 if i < pinned else None) for i in range(colors)]
 
     def centre(total, count):
         return [((v << (shift + 1)) + count) // (2 * count) for v in total]
@@ -161,23 +187,30 @@ def refine(points, weights, nodes, shift, extent, moves, pinned=0):
     centres = [centre(sums[i], counts[i]) if counts[i] and i >= pinned else kept[i] for i in range(colors)]
     placed = [list(c) for c in centres]
     if moves:
-        _move(members, counts, sums, centres, placed, centre, shift, extent, pinned)
+        _move(errors, counts, sums, centres, placed, centre, shift, extent, pinned)
     placed[:pinned] = kept[:pinned]
-    return np.array(placed, np.int64) << (12 - shift)
+    return np.array(placed, np.int64) << (12 - shift), sum(map(sum, errors))
 
 
-def _move(members, counts, sums, centres, placed, centre, shift, extent, pinned):
-    colors, dims = len(centres), len(centres[0])
+def _errors(points, weights, sums, count, place):
+    """The squared error of weighted points along each axis, about a place or else their mean."""
+    squares = [int(v) for v in (weights * points**2).sum(axis=0)]
+    if count == 0:
+        return [0 for _ in squares]
+    if place is None:
+        return [square - total**2 // count for square, total in zip(squares, sums, strict=True)]
+    about = zip(squares, sums, map(int, place), strict=True)
+    return [square - 2 * p * total + count * p * p for square, total, p in about]
+
+
+def _move(errors, counts, sums, centres, placed, centre, shift, extent, pinned):
+    colors = len(centres)
 
     def apart(i, j):
         return sum((int(a) - int(b)) ** 2 for a, b in zip(centres[i], centres[j], strict=True))
 
-    used = [i for i in range(colors) if counts[i]]
+    used = [i for i in range(colors) if counts[i] or i < pinned]
     partner = [min((j for j in used if j != i), key=lambda j: (apart(i, j), j), default=-1) for i in range(colors)]
-    errors = [
-        [int((w[:, 0] * m[:, c] ** 2).sum()) - sums[i][c] ** 2 // counts[i] if counts[i] else 0 for c in range(dims)]
-        for i, (m, w) in enumerate(members)
-    ]
     gain = [max(e) for e in errors]
     cost = [math.inf] * colors
     for i in range(colors):
@@ -186,8 +219,10 @@ def _move(members, counts, sums, centres, placed, centre, shift, extent, pinned)
             continue
         if counts[i] == 0:
             cost[i] = 0
+        elif 0 <= j < pinned:
+            cost[i] = apart(i, j) * counts[i] >> 2 * shift
         elif j >= 0 and partner[j] == i and (counts[i], i) < (counts[j], j):
-            joined = counts[i] << 8 if j < pinned else (counts[i] * counts[j] << 8) // (counts[i] + counts[j])
+            joined = (counts[i] * counts[j] << 8) // (counts[i] + counts[j])
             cost[i] = apart(i, j) * joined >> (8 + 2 * shift)
     leaving = sorted(range(colors), key=lambda i: (cost[i], i))
     split = sorted(range(colors), key=lambda i: (-gain[i], i))
@@ -198,13 +233,15 @@ def _move(members, counts, sums, centres, placed, centre, shift, extent, pinned)
             break
         pairs.append((i, j))
     for i, _ in pairs:
-        if counts[i]:
-            j = partner[i]
+        j = partner[i]
+        if counts[i] and j >= pinned:
             placed[j] = centre([a + b for a, b in zip(sums[i], sums[j], strict=True)], counts[i] + counts[j])
     for i, j in pairs:
         axis = errors[j].index(gain[j])
         deviation = max(math.isqrt((gain[j] << (2 * shift)) // counts[j]), 1)
         middle = centre(sums[j], counts[j])
         placed[i], placed[j] = list(middle), list(middle)
+        if j < pinned:
+            continue
         placed[i][axis] = min(middle[axis] + deviation, extent[axis] << shift)
         placed[j][axis] = max(middle[axis] - deviation, 0)
