@@ -7,5 +7,6 @@ one worker per OpenCL device.
 from clquant.dask.cluster import LocalOpenCLCluster
 from clquant.dask.files import Files
 from clquant.dask.learning import histogram
+from clquant.dask.verify import MismatchError, verify
 
-__all__ = ["Files", "LocalOpenCLCluster", "histogram"]
+__all__ = ["Files", "LocalOpenCLCluster", "MismatchError", "histogram", "verify"]

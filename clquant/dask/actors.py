@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from clquant.dask.verify import verified_share
 from clquant.dask.work import client, named
 from clquant.runtime import ClquantError
 from clquant.vq.parted import Part
@@ -22,10 +23,12 @@ class Beside:
     Parameters
     ----------
     part : Part
+    share : float
+        Of the calls that are verified.
     """
 
-    def __init__(self, part: Part) -> None:
-        self._part = part
+    def __init__(self, part: Part, share: float) -> None:
+        self._part, self._share = part, share
 
     def call(self, method: str, *args: Any) -> Any:
         """What a method of the part gives.
@@ -35,7 +38,7 @@ class Beside:
         method : str
         *args
         """
-        return named(getattr(self._part, method))(*args)
+        return named(getattr(self._part, method), self._share)(*args)
 
 
 class Actors:
@@ -88,7 +91,8 @@ class Actors:
         for losses in range(MOST_LOSSES):
             try:
                 if not self._actors:
-                    made = [self._client.submit(Beside, part, actor=True, pure=False) for part in self._parts]
+                    share = verified_share()
+                    made = [self._client.submit(Beside, part, share, actor=True, pure=False) for part in self._parts]
                     self._actors = self._client.gather(made)
                 asked = [actor.call(method, *shared, *mine) for actor, mine in zip(self._actors, own, strict=True)]
                 return [answer.result() for answer in asked]

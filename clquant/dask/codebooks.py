@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from dask import compute, delayed, persist
 
-from clquant import images
+from clquant import images as pictures
 from clquant.dask.actors import Actors
 from clquant.dask.chunks import checked, on_grid
 from clquant.dask.files import expanded
-from clquant.dask.work import named, tree, workers
+from clquant.dask.work import located, named, tree, workers
 from clquant.runtime import InvalidArgument, Progress, open_session
 from clquant.vq import training
 from clquant.vq.blocks import BlockShape
@@ -45,9 +45,9 @@ def fit(codec: Any, given: Sequence[Any], sample_weight: Any, plan: training.Pla
     -------
     (clquant.vq.training.Trained, clquant.vq.blocks.BlockShape)
     """
-    parts = _Parts(expanded(given), tuple(codec.block_shape), sample_weight)
-    session = open_session(codec.queue)
-    with session.scope() as scope:
+    images, session = expanded(given), open_session(codec.queue)
+    with located(images), session.scope() as scope:
+        parts = _Parts(images, tuple(codec.block_shape), sample_weight)
         blocks = PartedBlocks(session, scope, parts.shape, parts.count, parts.weights, parts.elsewhere())
         if blocks.count <= FEW_BLOCKS and blocks.count > plan.size:
             here = blocks.gathered(scope)
@@ -241,13 +241,13 @@ def _groups(pieces: Sequence[Any], most: int) -> list[list[Any]]:
 
 
 def _read(image: Any, number: int) -> npt.NDArray[np.uint8]:
-    picture = images.read(image, argument=f"images[{number}]")
+    picture = pictures.read(image, argument=f"images[{number}]")
     return picture.array  # type: ignore[return-value]
 
 
 def _pixels(chunk: npt.NDArray[Any], origin: tuple[int, int]) -> npt.NDArray[np.uint8]:
     argument = f"chunk at row {origin[0]}, column {origin[1]}"
-    return images.read(np.asarray(chunk), argument=argument).array  # type: ignore[return-value]
+    return pictures.read(np.asarray(chunk), argument=argument).array  # type: ignore[return-value]
 
 
 def _part(pieces: Any, weights: Any, block: tuple[int, int]) -> Part:

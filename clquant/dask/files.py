@@ -12,7 +12,7 @@ from typing import Any, overload
 
 from dask import delayed
 
-from clquant.dask.work import client, named, results, workers
+from clquant.dask.work import client, named, release, results, workers
 from clquant.images.folders import files_below
 from clquant.params import shown
 from clquant.runtime import ClquantError, FileError, InvalidType, Progress
@@ -166,7 +166,7 @@ def _streamed(there: Any, call: _Call, files: Files) -> Iterator[Any]:
         while waiting:
             yield waiting.popleft().result()
     finally:
-        there.cancel(list(waiting))
+        release(waiting)
 
 
 class _Call:

@@ -14,7 +14,7 @@ from dask import compute, delayed
 from clquant import images as pictures
 from clquant.dask.chunks import checked
 from clquant.dask.files import expanded, numbered, portions
-from clquant.dask.work import named, tree
+from clquant.dask.work import located, named, tree
 from clquant.histogram.color_histogram import ColorHistogram
 from clquant.runtime import InvalidArgument
 
@@ -55,7 +55,8 @@ def histogram(images: Any) -> ColorHistogram:
     paths = [(i, image) for i, image in enumerate(given) if isinstance(image, str | os.PathLike)]
     for first, end in portions(len(paths)):
         parts += [work(group[0][0], named(_count), [path for _, path in group]) for group in _runs(paths[first:end])]
-    (found,) = compute(tree(_added, parts))
+    with located(given):
+        (found,) = compute(tree(_added, parts))
     made: ColorHistogram = found
     return made
 

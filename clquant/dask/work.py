@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from dask import compute, delayed
 
-from clquant.runtime import DeviceError, DeviceMemoryError, default_device, describe
+from clquant.dask.verify import is_verified, verified_share, verify_elsewhere
+from clquant.runtime import ClquantError, DeviceError, DeviceMemoryError, FileError, default_device, describe
 
 MERGED_AT_ONCE = 8
 
@@ -31,6 +34,17 @@ def workers() -> int:
     return 1 if there is None else max(len(there.scheduler_info(n_workers=-1)["workers"]), 1)
 
 
+def release(futures: Iterable[Any]) -> None:
+    """Give up what is not there yet, and forget what is. (To cancel what has failed is an error in some schedulers.)
+
+    Parameters
+    ----------
+    futures : iterable of Future
+    """
+    for future in futures:
+        future.release()
+
+
 def results(tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
     """The numbers and values of delayed tasks as they come; what is left is given up with the iterator.
 
@@ -51,7 +65,54 @@ def results(tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         for future in as_completed(futures):
             yield places[future.key], future.result()
     finally:
-        there.cancel(futures)
+        release(futures)
+
+
+@contextlib.contextmanager
+def located(images: Sequence[Any]) -> Iterator[None]:
+    """Say which chunk could not be read if what is computed inside fails for that reason.
+
+    Parameters
+    ----------
+    images : sequence of object
+        Among which the Dask arrays are looked at again, chunk by chunk, after an error that is not of clquant.
+
+    Raises
+    ------
+    FileError
+        With the chunk's place.
+    """
+    try:
+        yield
+    except (ClquantError, MemoryError):
+        raise
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "distributed":
+            for number, image in enumerate(images):
+                if hasattr(image, "__dask_graph__"):
+                    _look_again(image, f"images[{number}]")
+        raise
+
+
+def _look_again(image: Any, name: str) -> None:
+    """Compute the chunks, without taking them, and stop at the first that fails."""
+    origins = list(itertools.product(*([0, *itertools.accumulate(sizes)][:-1] for sizes in image.chunks)))
+    blocks = list(image.to_delayed().ravel())
+    there = client()
+    futures = [] if there is None else there.compute(blocks)
+    try:
+        for i, (row, column, *_) in enumerate(origins):
+            try:
+                if there is None:
+                    compute(blocks[i])
+                else:
+                    error = futures[i].exception()
+                    if error is not None:
+                        raise error
+            except Exception as error:
+                raise FileError(f"{name}: cannot read the chunk at row {row}, column {column}: {error}") from error
+    finally:
+        release(futures)
 
 
 def tree(merge: Callable[[Sequence[Any]], Any], parts: Sequence[Any]) -> Any:
@@ -72,19 +133,24 @@ def tree(merge: Callable[[Sequence[Any]], Any], parts: Sequence[Any]) -> Any:
     return level[0]
 
 
-def named(work: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, with the worker and its device in what it says when that device fails.
+def named(work: Callable[..., Any], share: float | None = None) -> Callable[..., Any]:
+    """The same, with the worker and its device in what it says when that device fails; sometimes verified.
 
     Parameters
     ----------
     work : callable
+    share : float, optional
+        Of the calls that are verified (see `clquant.dask.verify`); default: as set where this is called.
     """
-    return functools.partial(_named, work)
+    return functools.partial(_named, work, verified_share() if share is None else share)
 
 
-def _named(work: Callable[..., Any], *args: Any, **options: Any) -> Any:
+def _named(work: Callable[..., Any], share: float, *args: Any, **options: Any) -> Any:
     try:
-        return work(*args, **options)
+        result = work(*args, **options)
+        if share and is_verified(share):
+            verify_elsewhere(result, here, work, args, options)
+        return result
     except (DeviceError, DeviceMemoryError) as error:
         error.args = (f"{here()}: {error}", *error.args[1:])
         raise

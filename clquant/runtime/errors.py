@@ -49,7 +49,8 @@ class BuildError(DeviceError):
     """A kernel did not compile; the message holds the driver's whole build log."""
 
 
-class DeviceMemoryError(ClquantError, MemoryError):
+# `MemoryError` stands first, as else `__new__` refuses the class, which libraries call that send errors on (tblib).
+class DeviceMemoryError(MemoryError, ClquantError):
     """The device has not the memory that a job needs."""
 
 

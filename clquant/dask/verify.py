@@ -1,0 +1,145 @@
+"""Verifying: a share of the tasks runs on another worker as well, and the results must be the same bits."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import random
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import dask
+import numpy as np
+
+from clquant import params
+from clquant.runtime import DeviceError
+
+_CHOICE = random.SystemRandom()  # which tasks are verified changes no result
+_OPTION = "clquant.verify"
+
+
+class MismatchError(DeviceError):
+    """Two workers gave different results of one task; the message names them and their devices."""
+
+
+@contextlib.contextmanager
+def verify(share: float) -> Iterator[None]:
+    """Verify a share of the tasks of what is called inside: `fit`, or verbs whose results are computed later.
+
+    Parameters
+    ----------
+    share : float
+        0 to 1. Chosen tasks run on another worker as well, or again if there is none.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        If it is no such number.
+    """
+    with dask.config.set({_OPTION: params.real("share", share, 0.0, 1.0)}):
+        yield
+
+
+def verified_share() -> float:
+    """The share that is verified of tasks that are made now."""
+    return float(dask.config.get(_OPTION, 0.0))
+
+
+def is_verified(share: float) -> bool:
+    """Whether a task is one of a share.
+
+    Parameters
+    ----------
+    share : float
+    """
+    return _CHOICE.random() < share
+
+
+def verify_elsewhere(
+    result: Any, here: Callable[[], str], work: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+) -> None:
+    """Call again what gave a result, on another worker if there is one, and compare.
+
+    Parameters
+    ----------
+    result : object
+    here : callable
+        Names the worker and its device.
+    work : callable
+    args, options
+        Of the call.
+
+    Raises
+    ------
+    MismatchError
+        If the results differ.
+    """
+    own, (there, other) = digest(result), _elsewhere(here, work, args, options)
+    if own != other:
+        name = getattr(work, "__name__", None) or type(work).__name__
+        raise MismatchError(f"results of {name} differ: sha256 {own[:16]} of {here()}, {other[:16]} of {there}")
+
+
+def digest(value: Any) -> str:
+    """The SHA-256 of a result's values.
+
+    Parameters
+    ----------
+    value : object
+        Arrays, numbers, texts, and containers and objects of these.
+    """
+    state = hashlib.sha256()
+    _feed(state, value)
+    return state.hexdigest()
+
+
+def _feed(state: Any, value: Any) -> None:
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        state.update(f"{array.dtype.descr}{array.shape}".encode())
+        names = array.dtype.names
+        for part in [array] if names is None else [array[name] for name in names]:  # not what pads records
+            state.update(np.ascontiguousarray(part).tobytes())
+    elif isinstance(value, list | tuple):
+        state.update(f"{len(value)},".encode())
+        for one in value:
+            _feed(state, one)
+    elif isinstance(value, Mapping):
+        _feed(state, [(repr(key), value[key]) for key in sorted(value, key=repr)])
+    elif dataclasses.is_dataclass(value):
+        _feed(state, [getattr(value, field.name) for field in dataclasses.fields(value)])
+    elif value is None or isinstance(value, bool | int | float | str | bytes):
+        state.update(repr(value).encode() + b",")
+    elif isinstance(value, type):
+        state.update(value.__qualname__.encode() + b",")
+    else:
+        _feed(state, [type(value), *value.__reduce_ex__(2)[1:3]])
+
+
+def _elsewhere(
+    here: Callable[[], str], work: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[str, str]:
+    """Who did it again, and the digest of what it gave."""
+    try:
+        from distributed import get_worker, worker_client
+        from distributed.worker import thread_state
+
+        own = get_worker().address
+    except (ImportError, ValueError):
+        return _again(here, (work, args, options))
+    # An actor's thread is none of the pool of tasks, so it need not leave that while it waits.
+    with worker_client(separate_thread=not getattr(thread_state, "actor", False)) as client:
+        others = [address for address in client.nthreads() if address != own]
+        if not others:
+            return _again(here, (work, args, options))
+        given = client.scatter((work, args, options), hash=False)
+        chosen = [_CHOICE.choice(others)]
+        again = client.submit(_again, here, given, workers=chosen, allow_other_workers=True, pure=False)
+        found: tuple[str, str] = again.result()
+        return found
+
+
+def _again(here: Callable[[], str], given: tuple[Any, ...]) -> tuple[str, str]:
+    work, args, options = given
+    return here(), digest(work(*args, **options))

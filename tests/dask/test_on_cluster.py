@@ -1,0 +1,146 @@
+"""On a cluster of two workers: files, verifying, errors that say where, and clients that disappear."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import PIL.Image
+import pytest
+from distributed import Client
+
+import clquant
+from clquant.dask import Files, LocalOpenCLCluster, MismatchError, codebooks, verify, work
+from clquant.dask.verify import digest
+from clquant.palette.engine import predict
+
+PALETTE = clquant.Palette([(0, 0, 0), (255, 255, 255), (200, 30, 30)])
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of asyncio, when clients go
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with LocalOpenCLCluster([0, 0], silence_logs=50) as cluster, Client(cluster) as made:
+        made.wait_for_workers(2, timeout=120)
+        yield made
+
+
+@pytest.fixture
+def picture() -> Any:
+    return np.random.default_rng(3).integers(0, 256, (90, 70, 3), dtype=np.uint8)
+
+
+def _pid(_: Any) -> int:
+    return os.getpid()
+
+
+def _unlike(_: Any) -> Any:
+    return np.array([os.getpid()])
+
+
+def _starved(_: Any) -> Any:
+    raise clquant.DeviceMemoryError("no room for 7 bytes")
+
+
+def test_files_are_spread(client: Client, tmp_path: pathlib.Path) -> None:
+    for i in range(40):
+        values = np.random.default_rng(i).integers(0, 5, (9, 11, 3), np.uint8) * np.uint8(50)
+        PIL.Image.fromarray(values).save(tmp_path / f"{i:02}.png")
+    given = Files(tmp_path)
+    paths = list(given)
+    assert work.workers() == 2
+    assert clquant.KMeansPalette(7).fit(given).palette_ == clquant.KMeansPalette(7).fit(paths).palette_
+    assert clquant.KMeansPalette(7).fit_many(given) == clquant.KMeansPalette(7).fit_many(paths)
+    engine = clquant.KMeansPalette(7).fit(paths)
+    for one, other in zip(engine.stream(given, "quantize"), paths, strict=True):
+        assert np.array_equal(one.indices, engine.predict(other))
+    taken = engine.stream(given)
+    next(taken)
+    taken.close()  # leaves nothing running
+
+
+def test_verified_results_are_those_of_two_workers(client: Client, picture: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(codebooks, "FEW_BLOCKS", 0)
+    given = da.from_array(picture, (40, 70, 3))
+    with verify(1.0):
+        lazy = predict(given, PALETTE, dither="blue-noise")
+        assert clquant.KMeansPalette(7).fit(given).palette_ == clquant.KMeansPalette(7).fit(picture).palette_
+        one, other = (clquant.VQCodec(9, refine=0, max_iter=4).fit(image) for image in (given, picture))
+        assert np.array_equal(one.codebook_, other.codebook_)
+        task = work.named(_unlike)
+    assert np.array_equal(lazy.compute(), predict(picture, PALETTE, dither="blue-noise"))
+    with pytest.raises(MismatchError, match=r"_unlike differ: sha256 \w+ of worker .*, device .* of worker .*, device"):
+        client.submit(task, 1).result()
+    with pytest.raises(clquant.InvalidArgument, match="share is 2"), verify(2):
+        pass
+
+
+def test_digests_are_of_values() -> None:
+    values = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    assert digest(values) == digest(np.asfortranarray(values))
+    assert digest(values) != digest(values.T)
+    assert digest(PALETTE) == digest(clquant.Palette(PALETTE.colors))
+    assert len({digest(one) for one in (1, 1.5, "1", None, [1], [[1]], {"a": 1}, PALETTE, values[0])}) == 9
+
+
+def test_a_device_without_memory_is_named(client: Client) -> None:
+    with pytest.raises(clquant.DeviceMemoryError, match=r"worker '[01]: .*', device '.*': no room for 7 bytes"):
+        client.submit(work.named(_starved), 1).result()
+
+
+@pytest.mark.parametrize("engine", [clquant.KMeansPalette(4), clquant.VQCodec(4, refine=0)])
+def test_a_chunk_that_cannot_be_read_is_named_once(client: Client, picture: Any, engine: Any) -> None:
+    def fails(block: Any, block_info: Any = None) -> Any:
+        if block_info and block_info[0]["chunk-location"] == (2, 1, 0):
+            raise OSError("the disk is gone")
+        return block
+
+    broken = da.from_array(picture, (30, 40, 3)).map_blocks(fails, dtype=np.uint8, meta=np.empty((0, 0, 0), np.uint8))
+    with pytest.raises(clquant.FileError, match=r"images\[1\]: cannot read the chunk at row 60, column 40: the disk"):
+        engine.fit([da.from_array(picture, (50, 50, 3)), broken])
+
+
+def test_a_client_that_disappears_leaves_nothing(client: Client) -> None:
+    script = f"""
+        import sys, time
+        import clquant, dask.array as da, numpy as np
+        from distributed import Client
+        from clquant.dask import codebooks
+        if __name__ == "__main__":
+            codebooks.FEW_BLOCKS = 0
+            with Client({client.scheduler.address!r}):
+                image = da.random.default_rng(0).integers(0, 256, (600, 600), np.uint8, chunks=(200, 600))
+                def told(done, total):
+                    print(done, flush=True)
+                    time.sleep(0.05)
+                    return True
+                clquant.VQCodec(64, refine=200).fit(image, progress=told)
+    """
+    before = client.run_on_scheduler(_tasks)
+    child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"0\n"
+    child.stdout.readline()
+    assert client.run_on_scheduler(_tasks) - before
+    child.kill()
+    child.wait()
+    child.stdout.close()
+    for _ in range(100):
+        left = client.run_on_scheduler(_tasks) - before
+        if not left:
+            break
+        time.sleep(0.1)
+    assert not left
+
+
+def _tasks(dask_scheduler: Any) -> set[str]:
+    return {str(key) for key in dask_scheduler.tasks}
