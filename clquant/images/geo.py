@@ -130,9 +130,13 @@ class Raster:
         self.chunks = (int(self._file.block_shapes[0][0]),)
 
     def __getitem__(self, key: Any) -> npt.NDArray[Any]:
-        first, last, _ = (slice(None) if key is Ellipsis else key).indices(self.shape[0])
+        rows, columns = key if isinstance(key, tuple) else (key, slice(None))
+        (first, last, _), (left, right, _) = (
+            (slice(None) if part is Ellipsis else part).indices(side)
+            for part, side in zip((rows, columns), self.shape, strict=False)
+        )
         with self._lock, _gdal() as rasterio:
-            window = rasterio.windows.Window(0, first, self.shape[1], last - first)
+            window = rasterio.windows.Window(left, first, right - left, last - first)
             bands = np.moveaxis(self._file.read(self._bands, window=window), 0, 2)
             mask = self._file.dataset_mask(window=window) if self._has_holes else None
         values: npt.NDArray[Any] = bands if self._table is None else self._table[bands[:, :, 0]]

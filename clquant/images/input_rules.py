@@ -44,7 +44,13 @@ from clquant.runtime import Array, InvalidArgument, InvalidType, reports_memory
 
 
 def read_parts(
-    source: ImageLike, *, out: Any = None, memory: Any = None, argument: str = "image", max_bits: int = 8
+    source: ImageLike,
+    *,
+    out: Any = None,
+    memory: Any = None,
+    argument: str = "image",
+    max_channels: int = 4,
+    max_bits: int = 8,
 ) -> Picture:
     """As `read`, for jobs that work on bands: a picture elsewhere stays there, and results may go into `out`.
 
@@ -58,7 +64,7 @@ def read_parts(
         Host memory that the job may take for a lazy picture, such as ``"1 GiB"``; default 512 MiB.
     argument : str
         The argument's name in error messages.
-    max_bits : int
+    max_channels, max_bits : int
         As `read`.
 
     Returns
@@ -75,11 +81,11 @@ def read_parts(
         opened = lazy.opened(os.fsdecode(source))
         source = source if opened is None else opened
     if not isinstance(source, Picture) and lazy.is_lazy(source):
-        gray, channels = _check_shape(tuple(int(side) for side in source.shape), argument, 4)
+        gray, channels = _check_shape(tuple(int(side) for side in source.shape), argument, max_channels)
         rows = LazyRows(source, argument, bound, max_bits)
         picture = Picture(rows.height, rows.width, channels, gray, lazy=rows)
     else:
-        picture = read(source, argument=argument, max_bits=max_bits)
+        picture = read(source, argument=argument, max_channels=max_channels, max_bits=max_bits)
     if out is None:
         return picture
     if picture.on_device:

@@ -12,9 +12,11 @@ import math
 import os
 import re
 import weakref
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from clquant import params
 from clquant.images import decode, geo
@@ -28,6 +30,7 @@ BANDS_IN_MEMORY = 6
 _UNITS = {"b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 # What arrays in memory have, those of other libraries and on other devices too.
 _IN_MEMORY = ("__dlpack__", "__array_interface__", "__cuda_array_interface__", "dims")
+Window = tuple[tuple[int, int], tuple[int, int]]
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*\Z")
 
 
@@ -83,6 +86,8 @@ class LazyRows:
         self._source = source
         self._argument = argument
         self._ahead: tuple[int, int, concurrent.futures.Future[decode.Samples]] | None = None
+        self._last: tuple[int, int] | None = None  # rows that were asked for
+        self._overlap = 0  # of rows that are asked for with those before
         self._reader = concurrent.futures.ThreadPoolExecutor(1, "clquant-read")
         self.height, self.width = (int(side) for side in source.shape[:2])
         self.channels = int(source.shape[2]) if len(source.shape) == 3 else 1
@@ -122,21 +127,82 @@ class LazyRows:
             If its values are not allowed.
         """
         ahead, self._ahead = self._ahead, None
-        found = ahead[2].result() if ahead is not None and ahead[:2] == (row0, row1) else self._read(row0, row1)
-        after = min(2 * row1 - row0, self.height)
-        if after > row1:
-            self._ahead = (row1, after, self._reader.submit(self._read, row1, after))
+        if ahead is not None and ahead[:2] == (row0, row1):
+            found = ahead[2].result()
+        else:
+            if ahead is not None and not ahead[2].cancel():
+                concurrent.futures.wait([ahead[2]])
+            found = self._read((row0, row1), (0, self.width))
+        if self._last is not None and self._last[0] < row0 <= self._last[1]:
+            self._overlap = self._last[1] - row0
+        self._last = row0, row1
+        begin = row1 - self._overlap
+        after = min(begin + row1 - row0, self.height)
+        if row1 < after:
+            self._ahead = (begin, after, self._reader.submit(self._read, (begin, after), (0, self.width)))
         return found
 
-    def _read(self, row0: int, row1: int) -> decode.Samples:
+    def windows(self, windows: Iterable[Window]) -> Iterator[decode.Samples]:
+        """Parts of the picture, one after another, each read while the one before is worked on.
+
+        Parameters
+        ----------
+        windows : iterable of ((row0, row1), (column0, column1))
+
+        Yields
+        ------
+        ndarray, (rows, columns, C)
+            Of `bits`, C-contiguous.
+
+        Raises
+        ------
+        FileError, InvalidArgument, InvalidType
+            As `rows`.
+        """
+        ahead: concurrent.futures.Future[decode.Samples] | None = None
+        for rows, columns in windows:
+            after = self._reader.submit(self._read, rows, columns)
+            if ahead is not None:
+                yield ahead.result()
+            ahead = after
+        if ahead is not None:
+            yield ahead.result()
+
+    def _read(self, rows: tuple[int, int], columns: tuple[int, int]) -> decode.Samples:
+        whole = columns == (0, self.width)
+        where = f"rows {rows[0]} to {rows[1] - 1}"
         try:
-            values = np.asarray(self._source[row0:row1])
+            values = np.asarray(self._source[slice(*rows)] if whole else self._source[slice(*rows), slice(*columns)])
         except Exception as error:  # storage fails in many ways
-            raise FileError(f"{self._argument}: cannot read rows {row0} to {row1 - 1}: {error}") from error
-        if values.shape[:2] != (row1 - row0, self.width):
-            raise FileError(f"{self._argument}: rows {row0} to {row1 - 1} have the shape {values.shape}")
+            raise FileError(f"{self._argument}: cannot read {where}: {error}") from error
+        shape = rows[1] - rows[0], columns[1] - columns[0]
+        if values.shape[:2] != shape:
+            raise FileError(f"{self._argument}: {where} have the shape {values.shape}")
         converted = decode.to_samples(values, self._argument, self.bits)
-        return np.ascontiguousarray(converted).reshape(row1 - row0, self.width, self.channels)
+        return np.ascontiguousarray(converted).reshape(*shape, self.channels)
+
+
+def rows_of(source: Any, rows: slice, argument: str) -> npt.NDArray[Any]:
+    """Some rows of an array that may be elsewhere.
+
+    Parameters
+    ----------
+    source : object
+        With ``__getitem__`` of slices.
+    rows : slice
+    argument : str
+        Its name in error messages.
+
+    Raises
+    ------
+    FileError
+        If the source fails.
+    """
+    try:
+        return np.asarray(source[rows])
+    except Exception as error:  # storage fails in many ways
+        where = f"rows {rows.start} to {rows.stop - 1}"
+        raise FileError(f"{argument}: cannot read {where}: {error}") from error
 
 
 class _Tiff:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from clquant import runtime
 from clquant.images import Picture, buffer_of
+from clquant.images.lazy import BANDS_IN_MEMORY, Window
 from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.device_layout import STOP, record_dtype
 from clquant.quadtree.geometry import cells, grid, morton, root_level
@@ -96,13 +98,20 @@ def _fits(session: runtime.Session, needed: list[int]) -> bool:
     return max(needed) <= min(session.limits.max_alloc, (1 << 32) - 1) and sum(needed) <= _room(session)
 
 
+def _is_readable(job: TreeJob, height: int, width: int) -> bool:
+    """Whether so many pixels may be on the host at once; always of a picture that is in memory."""
+    lazy = job.picture.lazy
+    return lazy is None or height * width * job.picture.channels * BANDS_IN_MEMORY <= lazy.memory
+
+
 def subtree_level(session: runtime.Session, job: TreeJob) -> int:
-    """Level of the subtrees that the device has room for, whatever the picture holds."""
+    """Level of the subtrees that the device, and of a lazy picture the host, has room for, whatever it holds."""
     height, width = job.picture.height, job.picture.width
     level = root_level(height, width)
     while level > MIN_LEVEL:
         side = 1 << level
-        if _fits(session, _buffer_bytes(job, min(side, height), min(side, width))):
+        shape = min(side, height), min(side, width)
+        if _is_readable(job, *shape) and _fits(session, _buffer_bytes(job, *shape)):
             break
         level -= 1
     return level
@@ -116,12 +125,30 @@ def _corners(height: int, width: int, level: int) -> Iterator[tuple[int, int]]:
         yield int(x[index]), int(y[index])
 
 
-def _region(
-    scope: runtime.Scope, picture: Picture, x: int, y: int, level: int, rows: Callable[[int], runtime.Buffer] | None
-) -> Region:
-    """The pixels of the subtree (x, y) of a level, on the device; `rows` as `_Forest` finds it."""
+def _window(picture: Picture, x: int, y: int, level: int) -> Window:
+    """Rows and columns of the subtree (x, y) of a level."""
     left, top = x << level, y << level
-    height, width = min(1 << level, picture.height - top), min(1 << level, picture.width - left)
+    return (top, min(top + (1 << level), picture.height)), (left, min(left + (1 << level), picture.width))
+
+
+def _region(
+    scope: runtime.Scope,
+    picture: Picture,
+    x: int,
+    y: int,
+    level: int,
+    rows: Callable[[int], runtime.Buffer] | None,
+    window: npt.NDArray[np.uint8] | None = None,
+) -> Region:
+    """The pixels of the subtree (x, y) of a level, on the device; `rows` as `_Forest` finds it.
+
+    Of a lazy picture `window` has them.
+    """
+    (top, bottom), (left, right) = _window(picture, x, y, level)
+    height, width = bottom - top, right - left
+    if picture.lazy is not None:
+        part = picture.lazy.rows(0, picture.height) if window is None else window
+        return Region(scope.upload(part), 0, width * picture.channels, height, width, left, top, level)
     row_bytes = picture.width * picture.channels
     origin = top * row_bytes + left * picture.channels
     if picture.device_array is not None:
@@ -146,7 +173,7 @@ def decompose(session: runtime.Session, job: TreeJob, progress: runtime.Progress
     """
     picture = job.picture
     height, width = picture.height, picture.width
-    if _fits(session, _buffer_bytes(job, height, width, leaves=0)):
+    if _is_readable(job, height, width) and _fits(session, _buffer_bytes(job, height, width, leaves=0)):
         with session.scope() as scope:
             region = _region(scope, picture, 0, 0, root_level(height, width), None)
             with _subtree(session, scope, job, region) as subtree:
@@ -233,10 +260,12 @@ class _Forest:
         parts: dict[tuple[int, int], Decomposition] = {}
         corners = list(_corners(self.height, self.width, self.level))
         with self.session.scope() as whole:
-            rows = self._rows(whole)
-            for done, (x, y) in enumerate(corners):
+            rows, picture = self._rows(whole), self.job.picture
+            wanted = (_window(picture, x, y, self.level) for x, y in corners)
+            windows = itertools.repeat(None) if picture.lazy is None else picture.lazy.windows(wanted)
+            for done, ((x, y), window) in enumerate(zip(corners, windows, strict=False)):
                 with self.session.scope() as scope:
-                    region = _region(scope, self.job.picture, x, y, self.level, rows)
+                    region = _region(scope, picture, x, y, self.level, rows, window)
                     with _subtree(self.session, scope, self.job, region) as subtree:
                         part = _finish(subtree, scope, self.job, subtree.count(), False)
                         self._take_root(subtree, x, y)

@@ -82,8 +82,7 @@ class QuadtreeBuilder(Estimator):
         self.queue = queue
         self.random_state = random_state
 
-    def _job(self, image: images.ImageLike, statistics: bool) -> TreeJob:
-        picture = images.read(image, max_channels=MAX_CHANNELS)
+    def _job(self, picture: images.Picture, statistics: bool) -> TreeJob:
         if max(picture.height, picture.width) > MAX_SIDE:
             raise InvalidArgument(
                 f"image has {picture.height} x {picture.width} pixels; allowed: up to {MAX_SIDE} a side"
@@ -101,7 +100,9 @@ class QuadtreeBuilder(Estimator):
     def _session(self, job: TreeJob) -> runtime.Session:
         return runtime.open_session(self.queue, images.device_arrays([job.picture]))
 
-    def build(self, image: images.ImageLike, *, progress: runtime.ProgressCallback | None = None) -> Quadtree:
+    def build(
+        self, image: images.ImageLike, *, progress: runtime.ProgressCallback | None = None, memory: Any = None
+    ) -> Quadtree:
         """The tree of a picture, with statistics.
 
         Parameters
@@ -110,6 +111,9 @@ class QuadtreeBuilder(Estimator):
             At most 65535 pixels per side. A picture that the device has no room for is cut into subtrees.
         progress : callable, optional
             Called as ``progress(done, total)`` after each subtree; returning False stops the job.
+        memory : int or str, optional
+            With it a lazy image (see `clquant.images.lazy`) is read in parts and not kept; host memory for these, such
+            as ``"1 GiB"``. The tree then has the same leaves, and statistics as a loaded one has (`Quadtree.exact`).
 
         Returns
         -------
@@ -125,23 +129,32 @@ class QuadtreeBuilder(Estimator):
         StoppedError
             If `progress` returned False.
         """
-        job = self._job(image, statistics=False)
+        picture = (
+            images.read(image, max_channels=MAX_CHANNELS)
+            if memory is None
+            else images.read_parts(image, memory=memory, max_channels=MAX_CHANNELS)
+        )
+        job = self._job(picture, statistics=False)
+        shape = (picture.height, picture.width, picture.channels)
+        if picture.lazy is not None:
+            return Quadtree(shape, picture.gray, job.criterion, self._run(job, progress).leaves)
         session = self._session(job)
         own = OwnPixels(job.picture, session)
         found = self._run(job, progress)
         leaves = found.leaves.get() if job.picture.on_device else found.leaves
-        shape = (job.picture.height, job.picture.width, job.picture.channels)
         statistics = PictureStatistics(own.array(), job, leaves, session.queue)
         return Quadtree(shape, job.picture.gray, job.criterion, leaves, statistics)
 
     @overload
-    def leaves(self, image: runtime.Array, *, progress: runtime.ProgressCallback | None = None) -> runtime.Array: ...
+    def leaves(
+        self, image: runtime.Array, *, progress: runtime.ProgressCallback | None = None, memory: Any = None
+    ) -> runtime.Array: ...
     @overload
     def leaves(
-        self, image: images.HostImage, *, progress: runtime.ProgressCallback | None = None
+        self, image: images.HostImage, *, progress: runtime.ProgressCallback | None = None, memory: Any = None
     ) -> npt.NDArray[np.void]: ...
     def leaves(
-        self, image: images.ImageLike, *, progress: runtime.ProgressCallback | None = None
+        self, image: images.ImageLike, *, progress: runtime.ProgressCallback | None = None, memory: Any = None
     ) -> npt.NDArray[np.void] | runtime.Array:
         """The leaves alone: what ``build(image).leaves()`` gives, without the statistics of the levels.
 
@@ -149,6 +162,8 @@ class QuadtreeBuilder(Estimator):
         ----------
         image, progress
             As for `build`; of a Dask array the leaves are a lazy one of unknown length.
+        memory : int or str, optional
+            Host memory for the parts of a lazy image, which is read in such always; default 512 MiB.
 
         Returns
         -------
@@ -163,5 +178,6 @@ class QuadtreeBuilder(Estimator):
         collection = verbs_of(image)
         if collection is not None:
             return collection.leaves(image, self)  # type: ignore[no-any-return]
-        found: npt.NDArray[np.void] | runtime.Array = self._run(self._job(image, statistics=False), progress).leaves
+        picture = images.read_parts(image, memory=memory, max_channels=MAX_CHANNELS)
+        found: npt.NDArray[np.void] | runtime.Array = self._run(self._job(picture, statistics=False), progress).leaves
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ from clquant import params
 from clquant.images.collections import verbs_of
 from clquant.quality import definitions
 from clquant.quality.definitions import WINDOW, gaussian
-from clquant.quality.pair import Pair, Samples, as_pair, bands
+from clquant.quality.pair import Pair, Samples, as_pair, bands, pieces
 from clquant.runtime import CommandQueue, InvalidArgument, Session, Total, reports_memory
 
 # Of a device: below, the rounding of 8-bit means would show; above, constants would not fit 64 bits.
@@ -23,7 +24,14 @@ CPU_BAND_BYTES = 1 << 21  # the same on CPUs, so that caches hold them
 
 
 @reports_memory
-def ssim(original: Samples, result: Samples, peak: float = 255.0, *, queue: CommandQueue | None = None) -> float:
+def ssim(
+    original: Samples,
+    result: Samples,
+    peak: float = 255.0,
+    *,
+    queue: CommandQueue | None = None,
+    memory: Any = None,
+) -> float:
     """Mean structural similarity of the pictures' luma.
 
     Parameters
@@ -35,6 +43,8 @@ def ssim(original: Samples, result: Samples, peak: float = 255.0, *, queue: Comm
     peak : float
         The largest sample there can be.
     queue : pyopencl.CommandQueue, optional
+    memory : int or str, optional
+        Host memory for parts of lazy pictures; default 512 MiB.
 
     Returns
     -------
@@ -58,13 +68,13 @@ def ssim(original: Samples, result: Samples, peak: float = 255.0, *, queue: Comm
     peak = params.real("peak", peak, 1e-9)
     for verbs in filter(None, map(verbs_of, (original, result))):
         return verbs.ssim(original, result, peak)  # type: ignore[no-any-return]
-    pair = as_pair(original, result)
+    pair = as_pair(original, result, memory)
     shape = definitions.picture_shape(pair.shape if isinstance(pair, Pair) else pair[0].shape)
     if min(shape) < WINDOW:
         raise InvalidArgument(f"ssim needs pictures of at least {WINDOW} x {WINDOW} pixels, got {shape}")
     if isinstance(pair, Pair) and MIN_PEAK <= peak <= MAX_PEAK:
         windows = (shape[0] - WINDOW + 1) * (shape[1] - WINDOW + 1)
-        return mean_similarity(dissimilarity(pair, peak, queue), windows)
+        return mean_similarity(sum(dissimilarity(piece, peak, queue) for piece in pieces(pair, WINDOW - 1)), windows)
     a, b = pair.on_host(queue) if isinstance(pair, Pair) else pair
     return definitions.similarity(a, b, peak)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from clquant import params
 from clquant.images.collections import verbs_of
 from clquant.quality import definitions
-from clquant.quality.pair import Pair, Samples, as_pair, bands
+from clquant.quality.pair import Pair, Samples, as_pair, bands, pieces
 from clquant.runtime import CommandQueue, Total, reports_memory
 
 SAMPLES_PER_ITEM = 1 << 9  # at least, so that small pictures have few sums
@@ -15,7 +17,7 @@ MAX_BAND = 1 << 30  # bytes: fewer vectors per work-item than llvmpipe's loops h
 
 
 @reports_memory
-def mse(original: Samples, result: Samples, *, queue: CommandQueue | None = None) -> float:
+def mse(original: Samples, result: Samples, *, queue: CommandQueue | None = None, memory: Any = None) -> float:
     """Mean squared error over all samples.
 
     Parameters
@@ -23,8 +25,12 @@ def mse(original: Samples, result: Samples, *, queue: CommandQueue | None = None
     original, result : array_like, PIL image or pyopencl.array.Array
         Pictures of one shape. 8-bit levels are compared on the device, other numbers in float64 on the host. PIL images
         of palettes (P) and bits (1) count as what they show, here and in the other measures. Of Dask arrays of 8-bit
-        levels the result is a lazy number, here and of `psnr`.
+        levels the result is a lazy number, here and of `psnr`. Lazy pictures of 8-bit levels (zarr, h5py,
+        `numpy.memmap`, paths of zarrs and of TIFFs in tiles; see `clquant.images.lazy`) are read in parts, in `psnr`
+        and `ssim` too.
     queue : pyopencl.CommandQueue, optional
+    memory : int or str, optional
+        Host memory for parts of lazy pictures, such as ``"1 GiB"``; default 512 MiB.
 
     Returns
     -------
@@ -38,17 +44,26 @@ def mse(original: Samples, result: Samples, *, queue: CommandQueue | None = None
         If one is no array of numbers.
     InvalidArgument
         If the shapes differ or there is nothing to compare.
+    FileError
+        If a picture cannot be read.
     """
     for verbs in filter(None, map(verbs_of, (original, result))):
         return verbs.mse(original, result)  # type: ignore[no-any-return]
-    pair = as_pair(original, result)
+    pair = as_pair(original, result, memory)
     if not isinstance(pair, Pair):
         return definitions.mean_squared_error(*pair)
-    return squared_error(pair, queue) / (pair.first.pixels * pair.channels)
+    return sum(squared_error(piece, queue) for piece in pieces(pair)) / (pair.first.pixels * pair.channels)
 
 
 @reports_memory
-def psnr(original: Samples, result: Samples, peak: float = 255.0, *, queue: CommandQueue | None = None) -> float:
+def psnr(
+    original: Samples,
+    result: Samples,
+    peak: float = 255.0,
+    *,
+    queue: CommandQueue | None = None,
+    memory: Any = None,
+) -> float:
     """Peak signal-to-noise ratio in decibels.
 
     Parameters
@@ -58,6 +73,8 @@ def psnr(original: Samples, result: Samples, peak: float = 255.0, *, queue: Comm
     peak : float
         The largest sample there can be.
     queue : pyopencl.CommandQueue, optional
+    memory : int or str, optional
+        As `mse`.
 
     Returns
     -------
@@ -67,7 +84,7 @@ def psnr(original: Samples, result: Samples, peak: float = 255.0, *, queue: Comm
     peak = params.real("peak", peak, 1e-9)
     for verbs in filter(None, map(verbs_of, (original, result))):
         return verbs.psnr(original, result, peak)  # type: ignore[no-any-return]
-    return decibels(mse(original, result, queue=queue), peak)
+    return decibels(mse(original, result, queue=queue, memory=memory), peak)
 
 
 def decibels(error: float, peak: float) -> float:

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.estimator import Estimator
-from clquant.images import HostImage, ImageLike, device_arrays, files, materialize, read_many
+from clquant.images import HostImage, ImageLike, device_arrays, files, lazy, materialize, read_many
 from clquant.images.collections import verbs_of
+from clquant.images.file_sinks import About, writing
 from clquant.runtime import (
     Array,
     CommandQueue,
@@ -176,16 +177,26 @@ class VQCodec(Estimator):
     @overload
     def encode(self, image: Array, *, progress: ProgressCallback | None = None) -> Array: ...
     @overload
-    def encode(self, image: HostImage, *, progress: ProgressCallback | None = None) -> npt.NDArray[np.integer[Any]]: ...
-    def encode(self, image: ImageLike, *, progress: ProgressCallback | None = None) -> Table:
+    def encode(
+        self, image: HostImage, *, progress: ProgressCallback | None = None, out: Any = None, memory: Any = None
+    ) -> npt.NDArray[np.integer[Any]]: ...
+    def encode(
+        self, image: ImageLike, *, progress: ProgressCallback | None = None, out: Any = None, memory: Any = None
+    ) -> Table:
         """The index of the nearest codeword of every block, by Euclidean distance, the lowest index on ties.
 
         Parameters
         ----------
         image : image
-            Of the codebook's channels; a Dask array gives a lazy one.
+            Of the codebook's channels; a Dask array gives a lazy one. Lazy images (zarr, h5py, `numpy.memmap`, a TIFF
+            in tiles; see `clquant.images.lazy`) are read in parts.
         progress : callable, optional
             Called with (blocks done, blocks); returning False stops the job.
+        out : object or path-like, optional
+            Gets the table, of an image that is not on the device: with ``shape`` and ``__setitem__`` of rows, or a path
+            that ends in ``.zarr`` or ``.tif``.
+        memory : int or str, optional
+            Host memory that a lazy image may take, such as ``"1 GiB"``; default 512 MiB.
 
         Returns
         -------
@@ -206,7 +217,8 @@ class VQCodec(Estimator):
         collection = verbs_of(image)
         if collection is not None:
             return collection.encode(image, self)  # type: ignore[no-any-return]
-        return coder.encode(coder.read(image), report)
+        with writing(out, About()) as sink:
+            return coder.encode(coder.read(image, sink, memory), report)
 
     @overload
     def decode(
@@ -219,28 +231,37 @@ class VQCodec(Estimator):
     @overload
     def decode(
         self,
-        indices: npt.NDArray[np.integer[Any]],
+        indices: npt.NDArray[np.integer[Any]] | str | os.PathLike[str],
         shape: tuple[int, ...] | list[int] | None = None,
         *,
         progress: ProgressCallback | None = None,
+        out: Any = None,
+        memory: Any = None,
     ) -> Image: ...
     def decode(
         self,
-        indices: Table,
+        indices: Table | str | os.PathLike[str],
         shape: tuple[int, ...] | list[int] | None = None,
         *,
         progress: ProgressCallback | None = None,
+        out: Any = None,
+        memory: Any = None,
     ) -> Pixels:
         """The picture of an index table.
 
         Parameters
         ----------
         indices : ndarray of integers or device array, shape (rows, columns)
-            Each below N. On the device of the dtype that `encode` gives; a Dask array gives a lazy picture.
+            Each below N. On the device of the dtype that `encode` gives; a Dask array gives a lazy picture. Tables
+            elsewhere (zarr, h5py, `numpy.memmap`, the path of a zarr or of a TIFF in tiles) are read in parts.
         shape : sequence of int, optional
             True (height, width), or an image's whole (height, width, channels); default: all of every block.
         progress : callable, optional
             Called with (blocks done, blocks); returning False stops the job.
+        out : object or path-like, optional
+            Gets the picture of a table that is not on the device, as for `encode`.
+        memory : int or str, optional
+            Host memory for parts, if the table is elsewhere or `out` is given; default 512 MiB.
 
         Returns
         -------
@@ -260,10 +281,26 @@ class VQCodec(Estimator):
         collection = verbs_of(indices)
         if collection is not None:
             return collection.decode(indices, self, shape)  # type: ignore[no-any-return]
-        return coder.decode(indices, shape, report)
+        bound = lazy.memory_bytes(memory)
+        if isinstance(indices, Array) and out is not None:
+            raise InvalidArgument("out is given with a device array; allowed: without, the result stays on the device")
+        if isinstance(indices, str | os.PathLike):
+            found = lazy.opened(os.fsdecode(indices))
+            if found is None:
+                raise InvalidType(
+                    f"indices is {params.shown(indices)}; allowed: the path of a zarr or of a TIFF in tiles"
+                )
+            indices = found
+        with writing(out, About()) as sink:
+            return coder.decode(indices, shape, report, sink, bound)
 
     def compress(
-        self, image: ImageLike, *, embed_codebook: bool = True, progress: ProgressCallback | None = None
+        self,
+        image: ImageLike,
+        *,
+        embed_codebook: bool = True,
+        progress: ProgressCallback | None = None,
+        memory: Any = None,
     ) -> bytes:
         """Encode an image to the bytes of a .clvq file.
 
@@ -275,6 +312,8 @@ class VQCodec(Estimator):
             Whether the codebook goes along; without it the file names it, to be read by a codec that holds it.
         progress : callable, optional
             Called with (blocks done, blocks); returning False stops the job.
+        memory : int or str, optional
+            Host memory for the parts of a lazy image, beside its table of indices; default 512 MiB.
 
         Returns
         -------
@@ -288,7 +327,7 @@ class VQCodec(Estimator):
             If `progress` returned False.
         """
         file = io.BytesIO()
-        self.compress_to(file, image, embed_codebook=embed_codebook, progress=progress)
+        self.compress_to(file, image, embed_codebook=embed_codebook, progress=progress, memory=memory)
         return file.getvalue()
 
     def compress_to(
@@ -298,6 +337,7 @@ class VQCodec(Estimator):
         *,
         embed_codebook: bool = True,
         progress: ProgressCallback | None = None,
+        memory: Any = None,
     ) -> None:
         """Encode an image to a binary file or pipe, a chunk of bands at a time.
 
@@ -306,7 +346,7 @@ class VQCodec(Estimator):
         file : binary file
             Anything with `write`; raw files that take a part of what they are given are given the rest again.
         image : image
-        embed_codebook, progress
+        embed_codebook, progress, memory
             As for `compress`.
 
         Raises
@@ -321,7 +361,7 @@ class VQCodec(Estimator):
         if not hasattr(file, "write"):
             raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for writing")
         coder = self._coder()
-        picture = coder.read(image)
+        picture = coder.read(image, memory=memory)
         state_size = params.integer("state_size", self.state_size, 0, min(container.MAX_STATE_SIZE, len(coder.rows)))
         tolerance = params.real("tolerance", self.tolerance, 0, 65025)
         compressor = Compressor(coder, state_size, int(tolerance * coder.shape.components))

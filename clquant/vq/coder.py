@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import images, params
+from clquant.images import lazy
+from clquant.images.sinks import Sink, SinkResult
 from clquant.images.upload import parts
 from clquant.runtime import (
     Array,
@@ -72,19 +74,20 @@ class BlockCoder:
         self.shape = BlockShape(codebook.shape[1], codebook.shape[2], channels)
         self.rows = np.ascontiguousarray(codebook).reshape(len(codebook), -1)
 
-    def read(self, image: images.ImageLike) -> images.Picture:
+    def read(self, image: images.ImageLike, out: Any = None, memory: Any = None) -> images.Picture:
         """A picture of the codebook's channels.
 
         Parameters
         ----------
-        image : image
+        image, out, memory
+            As `clquant.images.read_parts` takes them.
 
         Raises
         ------
         InvalidArgument, InvalidType, FileError
             If it has others, is not allowed or cannot be read.
         """
-        picture = images.read(image)
+        picture = images.read_parts(image, out=out, memory=memory)
         if picture.channels != self.shape.channels:
             raise InvalidArgument(f"image has {picture.channels} channels; this codebook is for {self.shape.channels}")
         return picture
@@ -143,21 +146,35 @@ class BlockCoder:
         session = open_session(self.queue, images.device_arrays([picture]))
         return session.download(images.buffer_of(table), table.shape, table.dtype)
 
-    def decode(self, indices: Table, shape: tuple[int, ...] | list[int] | None, progress: Progress) -> Pixels:
+    def decode(
+        self,
+        indices: Any,
+        shape: tuple[int, ...] | list[int] | None,
+        progress: Progress,
+        sink: Sink | None = None,
+        memory: int = lazy.DEFAULT_MEMORY,
+    ) -> Pixels:
         """The picture of an index table; on the device if the table is there.
 
         Parameters
         ----------
-        indices : ndarray of integers or device array, shape (rows, columns)
+        indices : ndarray of integers, device array, or anything with ``shape``, ``dtype`` and ``__getitem__`` of rows
+            (rows, columns).
         shape : sequence of int or None
             True (height, width), or an image's whole shape; None for all of every block.
         progress : Progress
             Told of blocks.
+        sink : Sink, optional
+            Gets the picture.
+        memory : int
+            Bytes that bands may take if the table is elsewhere or there is a sink.
 
         Raises
         ------
         InvalidArgument, InvalidType
             If an index names no codeword, or `shape` does not fit the table.
+        FileError
+            If the table or the sink fails.
         """
         block, size = self.shape, len(self.rows)
         table = self._check_table(indices)
@@ -165,19 +182,25 @@ class BlockCoder:
         session = open_session(self.queue, [indices] if isinstance(indices, Array) else [])
         out = (height, width) if block.channels == 1 else (height, width, block.channels)
         with session.scope() as scope:
-            near = indices.size <= CHECKED_ON_HOST or session.limits.unified_memory
-            looked_at = isinstance(indices, np.ndarray) and near
+            blocks = table[0] * table[1]
+            near = blocks <= CHECKED_ON_HOST or session.limits.unified_memory
+            looked_at = not isinstance(indices, Array) and (near or not isinstance(indices, np.ndarray))
             decoder = Decoder(session, scope, self.rows, block, trusted=looked_at)
             if isinstance(indices, Array):
                 device = session.new_array(out, np.uint8)
                 decoder.decode(_packed(session, scope, indices), height, width, images.buffer_of(device))
                 if not decoder.all_right():
                     raise InvalidArgument(f"indices holds an index of {size} or more; allowed: 0 to {size - 1}")
-                progress.report(indices.size, indices.size)
+                progress.report(blocks, blocks)
                 return session.hand_over(device)
-            whole = HostResult(session, out, np.uint8)
-            row_bytes = width * block.channels
-            for row0, row1 in parts(session, height, row_bytes, whole.is_pinned, block.rows, there=True):
+            whole: HostResult | SinkResult
+            if sink is None and isinstance(indices, np.ndarray) and not isinstance(indices, np.memmap):
+                whole = HostResult(session, out, np.uint8)
+                cuts = parts(session, height, width * block.channels, whole.is_pinned, block.rows, there=True)
+            else:
+                whole = HostResult(session, out, np.uint8) if sink is None else SinkResult(session, out, np.uint8, sink)
+                cuts = _bounded(session, height, width * block.channels, block.rows, memory)
+            for row0, row1 in cuts:
                 # What the host looks at it does part by part, while those before are on their way back.
                 rows = slice(row0 // block.rows, -(-row1 // block.rows))
                 part = self._as_indices(indices, rows, looked_at)
@@ -185,15 +208,19 @@ class BlockCoder:
                     image = whole.room(inner, row0, row1)
                     decoder.decode(inner.upload(part), row1 - row0, width, image)
                     whole.store(inner, row0, row1, image)
-                progress.report(rows.stop * table[1], indices.size)
+                progress.report(rows.stop * table[1], blocks)
             if not decoder.all_right():
                 raise self._no_codewords(indices)
-            return whole.array()
+            made: Pixels = whole.array()
+            return made
 
     def _check_table(self, indices: Any) -> tuple[int, int]:
         size = len(self.rows)
-        if not isinstance(indices, np.ndarray | Array):
-            raise InvalidType(f"indices is {params.shown(indices)}; allowed: a NumPy array or a device array")
+        if not isinstance(indices, np.ndarray | Array) and not lazy.is_lazy(indices):
+            raise InvalidType(
+                f"indices is {params.shown(indices)}; allowed: a NumPy array, a device array, or anything with shape, "
+                "dtype, ndim and __getitem__ of rows"
+            )
         if len(indices.shape) != 2 or 0 in indices.shape:
             raise InvalidArgument(f"indices has the shape {indices.shape}; allowed: (rows, columns), at least one each")
         if isinstance(indices, Array):
@@ -201,17 +228,15 @@ class BlockCoder:
                 raise InvalidType(
                     f"indices is a device array of {indices.dtype}; allowed: C-contiguous {index_dtype(size)}"
                 )
-        elif indices.dtype.kind not in "iu":
+        elif np.dtype(indices.dtype).kind not in "iu":
             raise InvalidType(f"indices is {params.shown(indices)}; allowed: integers")
         return indices.shape[0], indices.shape[1]
 
-    def _as_indices(
-        self, indices: npt.NDArray[np.integer[Any]], rows: slice, check: bool
-    ) -> npt.NDArray[np.integer[Any]]:
+    def _as_indices(self, indices: Any, rows: slice, check: bool) -> npt.NDArray[np.integer[Any]]:
         """Some rows of a table on the host, C-contiguous and of `index_dtype`, which has room for all that pass."""
-        part, dtype = indices[rows], index_dtype(len(self.rows))
+        part, dtype = lazy.rows_of(indices, rows, "indices"), index_dtype(len(self.rows))
         if (check or part.dtype != dtype) and (int(part.min()) < 0 or int(part.max()) >= len(self.rows)):
-            raise self._no_codewords(indices)
+            raise self._no_codewords(indices if isinstance(indices, np.ndarray) else part)
         return np.ascontiguousarray(part).astype(dtype, copy=False)
 
     def _no_codewords(self, indices: npt.NDArray[np.integer[Any]]) -> InvalidArgument:
@@ -252,6 +277,13 @@ def check_size(shape: Any, table: tuple[int, int], block: BlockShape) -> tuple[i
 def bands(session: Session, picture: images.Picture, shape: BlockShape) -> Iterator[tuple[int, int]]:
     """Bands of whole block rows whose pixels, whole blocks and indices each fit one allocation."""
     yield from images.row_bands(picture.height, band_bytes(picture, shape), session, shape.rows)
+
+
+def _bounded(session: Session, height: int, row_bytes: int, multiple_of: int, memory: int) -> list[tuple[int, int]]:
+    """Bands of rows of a picture that is made in parts, within bounds of the device and of the host."""
+    most = max(memory // (lazy.BANDS_IN_MEMORY * row_bytes) // multiple_of, 1) * multiple_of
+    whole = images.row_bands(height, row_bytes, session, multiple_of)
+    return [(row, min(row + most, end)) for begin, end in whole for row in range(begin, end, most)]
 
 
 def band_bytes(picture: images.Picture, shape: BlockShape) -> int:
