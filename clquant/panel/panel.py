@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
+from clquant.color.formats import parallel
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.images import ImageLike, read
@@ -16,6 +17,7 @@ from clquant.palette import engine
 from clquant.panel.packing import pack_codes, pack_planes
 from clquant.runtime import CommandQueue, InvalidArgument, ProgressCallback
 
+BAND_PIXELS = 1 << 15  # of a thread, for the sake of caches
 # Rec. 601 luma, in thousandths.
 LUMA = np.array([299, 587, 114], np.int32)
 
@@ -70,12 +72,22 @@ class Panel:
         """
         share = params.real("tone", tone, 0.0, 1.0)
         kept = round(256 * params.real("gamut", self.gamut if gamut is None else gamut, 0.0, 1.0))
-        rgb = _over_white(image)
-        if kept < 256:
-            luma = (rgb @ LUMA + 500) // 1000
-            rgb = luma[..., None] + (((rgb - luma[..., None]) * kept + 128) >> 8)
-        table = self._tones(share)
-        return np.stack([table[c][rgb[..., c]] for c in range(3)], axis=-1)
+        rgb, table = _over_white(image), self._tones(share)
+        ready = np.empty_like(rgb)
+        rows = max(BAND_PIXELS // max(rgb.shape[1], 1), 1)
+
+        def fill(number: int) -> None:
+            band = slice(number * rows, (number + 1) * rows)
+            channels = [np.ascontiguousarray(rgb[band, :, c]) for c in range(3)]
+            if kept < 256:
+                red, green, blue = (channel.astype(np.int32) for channel in channels)
+                luma = (LUMA[0] * red + LUMA[1] * green + LUMA[2] * blue + 500) // 1000
+                channels = [luma + (((channel - luma) * kept + 128) >> 8) for channel in (red, green, blue)]
+            for c, channel in enumerate(channels):
+                ready[band, :, c] = table[c][channel]
+
+        parallel.in_threads(fill, -(-len(rgb) // rows))
+        return ready
 
     def quantize(
         self,
@@ -114,15 +126,16 @@ class Panel:
         InvalidArgument, InvalidType, FileError, StoppedError
             If an argument is not allowed, the image cannot be read, or `progress` returned False.
         """
-        original = _over_white(image).astype(np.uint8)
+        original = _over_white(image)
         ready = self.prepare(original, tone=tone, gamut=gamut)
         made = engine.quantize(
             ready, self.palette, dither=dither, color_space=color_space, queue=queue, progress=progress
         )
         indices = np.array(made.indices)
         if self.palette.device is not None:
-            for index, color in enumerate(self.palette.device[:, :3]):
-                indices[(original == color).all(axis=2)] = index
+            codes = _codes(original)
+            for index, code in enumerate(_codes(self.palette.device[:, :3])):
+                indices[codes == code] = index
         return IndexedImage(indices, self.palette)
 
     def in_device_colors(self, picture: IndexedImage) -> IndexedImage:
@@ -168,20 +181,26 @@ class Panel:
         return np.floor(255 * _encoded(scaled) + 0.5).astype(np.uint8)
 
 
-def _over_white(image: ImageLike) -> npt.NDArray[np.int32]:
-    """(H, W, 3) int32 of a picture, laid over white if it has alpha."""
+def _over_white(image: ImageLike) -> npt.NDArray[np.uint8]:
+    """(H, W, 3) of a picture, laid over white if it has alpha."""
     picture = read(image)
     array = picture.array
     if array is None:
         assert picture.device_array is not None
         array = np.asarray(picture.device_array.get()).reshape(picture.height, picture.width, picture.channels)
     if picture.channels == 1:
-        array = np.repeat(array, 3, axis=2)
-    rgb = array[..., :3].astype(np.int32)
+        return np.repeat(array, 3, axis=2)
     if picture.channels == 4:
         alpha = array[..., 3:].astype(np.int32)
-        rgb = (rgb * alpha + 255 * (255 - alpha) + 127) // 255
-    return rgb
+        return ((array[..., :3] * alpha + 255 * (255 - alpha) + 127) // 255).astype(np.uint8)
+    return array[..., :3]
+
+
+def _codes(colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint32]:
+    """A number for each colour (..., 3)."""
+    red, green, blue = (colors[..., c].astype(np.uint32) for c in range(3))
+    codes: npt.NDArray[np.uint32] = red * np.uint32(1 << 16) + green * np.uint32(1 << 8) + blue
+    return codes
 
 
 def _linear(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
+from clquant.color.formats import parallel
 from clquant.runtime import InvalidArgument
 
 Numbers = npt.NDArray[np.generic]
@@ -13,6 +16,8 @@ Float = npt.NDArray[np.float64]
 LUMA = (299, 587, 114)  # Rec. 601, thousandths
 WINDOW = 11
 _BLOCK = 1 << 22  # samples; bounds the float64 copies of large pictures
+# A thread's band of `similarity`: so many windows, for caches, but rows enough beside the ten that two bands share.
+_SSIM_SAMPLES, _SSIM_ROWS = 1 << 14, 16
 
 
 def picture_shape(shape: tuple[int, ...]) -> tuple[int, int]:
@@ -40,14 +45,25 @@ def mean_squared_error(a: Numbers, b: Numbers) -> float:
 
 def similarity(first: Numbers, second: Numbers, peak: float) -> float:
     """Mean SSIM of the lumas (see `clquant.quality.ssim`)."""
-    a, b = luma(first), luma(second)
-    mean_a, mean_b = _blur(a), _blur(b)
-    var_a = _blur(a * a) - mean_a * mean_a
-    var_b = _blur(b * b) - mean_b * mean_b
-    covariance = _blur(a * b) - mean_a * mean_b
+    height, width = picture_shape(first.shape)
+    rows, windows = max(_SSIM_SAMPLES // width, _SSIM_ROWS), height - WINDOW + 1
+
+    def of_band(number: int) -> float:
+        begin = number * rows
+        band = slice(begin, min(begin + rows, windows) + WINDOW - 1)
+        return _similarity_sum(luma(first[band]), luma(second[band]), peak)
+
+    return math.fsum(parallel.in_threads(of_band, -(-windows // rows))) / (windows * (width - WINDOW + 1))
+
+
+def _similarity_sum(a: Float, b: Float, peak: float) -> float:
+    """The sum of the SSIM of all windows."""
+    mean_a, mean_b, square_a, square_b, product = _blur(np.stack([a, b, a * a, b * b, a * b]))
+    var_a, var_b = square_a - mean_a * mean_a, square_b - mean_b * mean_b
+    covariance = product - mean_a * mean_b
     c1, c2 = (0.01 * peak) ** 2, (0.03 * peak) ** 2
     top = (2 * mean_a * mean_b + c1) * (2 * covariance + c2)
-    return float(np.mean(top / ((mean_a**2 + mean_b**2 + c1) * (var_a + var_b + c2))))
+    return float(np.sum(top / ((mean_a**2 + mean_b**2 + c1) * (var_a + var_b + c2))))
 
 
 def visual_error(first: Numbers, second: Numbers, falloff: float) -> float:
@@ -78,10 +94,12 @@ def gaussian(sigma: float, radius: int) -> Float:
     return made
 
 
-def _blur(picture: Float) -> Float:
-    """Means over the windows of `similarity`; sides shrink by 10."""
+def _blur(pictures: Float) -> Float:
+    """Means over the windows of `similarity`, for each of several pictures (N, H, W); sides shrink by 10."""
     window = gaussian(1.5, WINDOW // 2)
-    height, width = picture.shape
-    rows = sum(window[i] * picture[i : height - WINDOW + 1 + i] for i in range(WINDOW))
-    blurred: Float = sum(window[i] * rows[:, i : width - WINDOW + 1 + i] for i in range(WINDOW))
-    return blurred
+    for axis in (1, 2):
+        pieces = np.lib.stride_tricks.sliding_window_view(pictures, WINDOW, axis)
+        pictures = window[0] * pieces[..., 0]
+        for weight, piece in zip(window[1:], np.moveaxis(pieces, -1, 0)[1:], strict=True):
+            pictures += weight * piece
+    return pictures
