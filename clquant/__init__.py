@@ -146,9 +146,10 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"clquant.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'clquant' has no attribute {name!r}")
-    # What fails for want of memory is an error of the library's, once its errors are there.
-    errors = sys.modules.get("clquant.runtime.errors")
-    load = importlib.import_module if errors is None else errors.reports_memory(importlib.import_module)
+    # What fails for want of memory is an error of the library's, once its errors are there (another thread may be
+    # importing them).
+    reports_memory = getattr(sys.modules.get("clquant.runtime.errors"), "reports_memory", None)
+    load = importlib.import_module if reports_memory is None else reports_memory(importlib.import_module)
     value = getattr(load(_HOME_OF[name]), name)
     globals()[name] = value
     return value

@@ -174,8 +174,9 @@ def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4, m
 
 
 def _to_array(source: Any, argument: str, max_bits: int) -> decode.Samples:
-    masked = sys.modules.get("numpy.ma")  # which takes a while to import
-    if masked is not None and isinstance(source, masked.MaskedArray):
+    # numpy.ma takes a while to import, and while another thread does so it is there without its class.
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    if masked is not None and isinstance(source, masked):
         _check_shape(source.shape, argument, 4)
         filled = decode.to_samples(source.filled(0), argument, max_bits)
         return foreign.with_mask_as_alpha(source, filled)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pathlib
 import struct
+import sys
 import threading
+import types
 import zlib
 
 import hypothesis.strategies as st
@@ -285,3 +287,8 @@ def test_large_blank_pictures_are_read(tmp_path):
     ):
         blank.save(tmp_path / f"blank{suffix}", **options)
         assert images.read(tmp_path / f"blank{suffix}").pixels == 30_000_000
+
+
+def test_numpy_ma_may_be_half_imported_by_another_thread(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numpy.ma", types.ModuleType("numpy.ma"))
+    assert images.read(np.zeros((2, 3), np.uint8)).shape == (2, 3)
