@@ -1,7 +1,7 @@
 /* Colour spaces as integer coordinates: the device's twin of clquant/color/spaces.py, equal to it bit for bit.
  *
  * Constants: SPACE 0 sRGB, 1 linear, 2 OKLab, 3 Y Cb Cr; SPACE_ALPHA 1 where alpha is an axis; BITS 8, or 16 for 16-bit
- * values (not in Y Cb Cr).
+ * values.
  * `tables` is Space.tables() of the host. Definitions, extents and sources are in that module's text.
  * All intermediate values fit 31 bits: roots <= 2^14 and |weights| < 9949, so a row's sum is < 2^29;
  * points <= 2048 times 255 < 2^20. Of 16-bit values roots are <= 2^17, and the terms of a row below 2^30.3 with signs
@@ -12,7 +12,7 @@
 #endif
 #define WHITE ((1 << BITS) - 1)
 #if BITS == 16
-#define SPACE_SCALE (SPACE == 0 ? 257 : 32)
+#define SPACE_SCALE (SPACE == 0 ? 257 : SPACE == 3 ? 1 : 32)
 typedef ushort Sample;
 typedef long4 Blended;
 #define convert_blended convert_long4
@@ -23,7 +23,20 @@ typedef int4 Blended;
 #define convert_blended convert_int4
 #endif
 
-#if SPACE == 3
+#if SPACE == 3 && BITS == 16
+int4 space_point(int4 c, __global const int *tables)
+{
+    (void)tables;
+    const long4 wide = convert_long4(c);
+    const long half_unit = 1 << 15;
+    const int luma = (int)((19595 * wide.x + 38470 * wide.y + 7471 * wide.z + half_unit) >> 16);
+    const int blue = (int)((-11059 * wide.x - 21709 * wide.y + 32768 * wide.z + half_unit) >> 16);
+    const int red = (int)((32768 * wide.x - 27439 * wide.y - 5329 * wide.z + half_unit) >> 16);
+    return (int4)(luma + 16448, blue + 49216, red + 49216, 0);
+}
+#define SPACE_NEUTRAL ((int4)(49216, 49216, 49216, 0))
+#define SPACE_DEPTH 32767
+#elif SPACE == 3
 int4 space_point(int4 c, __global const int *tables)
 {
     (void)tables;

@@ -20,13 +20,13 @@
 /* One pass over rows rows.x to rows.y - 1 of a picture.
  * NDRange: 1-D, a work-item IN_TURNS tiles, guarded by their number `tiles`; `across` of them side by side. The tiles of
  * a work-item take a step in turns: a step waits for the one before, but not for those of other tiles.
- * image uchar [rows from rows.z on][width][CHANNELS]; output INDEX [rows from rows.w on][width]; extent: largest value
- * of each component; strength in 1/256. errors short4 [SLOTS][span][tiles], with TILE_MAJOR [tiles][SLOTS][span]: a
+ * image Sample [rows from rows.z on][width][CHANNELS]; output INDEX [rows from rows.w on][width]; extent: largest value
+ * of each component; strength in 1/256. errors Error [SLOTS][span][tiles], with TILE_MAJOR [tiles][SLOTS][span]: a
  * tile's last rows of errors, row y in slot y modulo SLOTS, span = 2 + columns of a tile and its overlap + 2; 0 before a
  * tile's first row, and always in the outer columns. side is even unless there is one tile.
  * Constants: TILE_MAJOR; IN_TURNS; DEPTH rows below a pixel that get a share; SERPENTINE: rows of odd number run from
  * right to left. */
-__kernel void diffuse_tiles(DIFFUSION_PARAMETERS, __global short4 *errors, int4 rows, int width, int side, int overlap,
+__kernel void diffuse_tiles(DIFFUSION_PARAMETERS, __global Error *errors, int4 rows, int width, int side, int overlap,
                             int across, int span, uint tiles)
 {
     const uint begin = IN_TURNS * (uint)get_global_id(0);
@@ -55,7 +55,7 @@ __kernel void diffuse_tiles(DIFFUSION_PARAMETERS, __global short4 *errors, int4 
                 const int shown = v >= overlap && column >= overlap && column - overlap < side;
                 const long to = shown ? (long)(y - rows.w) * width + x : -1;
                 const int4 error = diffuse(DIFFUSION_ARGUMENTS, (size_t)(y - rows.z) * width + x, to, ARRIVING);
-                errors[row[0] + column * (long)PITCH(tiles)] = convert_short4(error);
+                errors[row[0] + column * (long)PITCH(tiles)] = convert_error(error);
             }
         }
     }

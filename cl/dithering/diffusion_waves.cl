@@ -12,9 +12,9 @@
 
 /* One wave of tiles.
  * NDRange: 1-D, a work-group a tile, any size; row r of a tile is taken by work-item r modulo the group's size.
- * image uchar [rows][width][CHANNELS]; output INDEX [rows][width]; extent: largest value of each component; strength in
- * 1/256. errors short4 [2 + rows][2 + width + 2]: two rows above the image, two columns of 0 on each side. */
-__kernel void diffuse_wave(DIFFUSION_PARAMETERS, __global short4 *errors, int rows, int width, int wave,
+ * image Sample [rows][width][CHANNELS]; output INDEX [rows][width]; extent: largest value of each component; strength in
+ * 1/256. errors Error [2 + rows][2 + width + 2]: two rows above the image, two columns of 0 on each side. */
+__kernel void diffuse_wave(DIFFUSION_PARAMETERS, __global Error *errors, int rows, int width, int wave,
                            int first_tile)
 {
     const int tile_row = first_tile + (int)get_group_id(0);
@@ -26,7 +26,7 @@ __kernel void diffuse_wave(DIFFUSION_PARAMETERS, __global short4 *errors, int ro
             if (row < rows && x >= 0 && x < width) {
                 const long here = (long)(row + 2) * (width + 4) + x + 2;
                 const long at = (long)row * width + x;
-                errors[here] = convert_short4(diffuse(DIFFUSION_ARGUMENTS, at, at, ARRIVING));
+                errors[here] = convert_error(diffuse(DIFFUSION_ARGUMENTS, at, at, ARRIVING));
             }
         }
         barrier(CLK_GLOBAL_MEM_FENCE);

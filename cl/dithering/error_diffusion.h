@@ -2,7 +2,8 @@
  *
  * Errors are of 8-bit values (R, G, B, alpha) where PLAIN_ERRORS, else of the coordinates of the space in which colours
  * are compared. The value is clamp(c + strength * s / (256 * DIVISOR)), rounded toward zero, with s the sum of weights
- * times errors; it is within 0..extent, so an error is at most 2048, |s| at most 48 * 2048, and strength * s < 2^25.
+ * times errors; it is within 0..extent, so an error is at most 2048, |s| at most 48 * 2048, and strength * s < 2^25. Of
+ * 16-bit values an error is at most 131070, and strength * s < 2^31.
  *
  * Constants: IN_LANES 1: candidates are compared in the lanes of a vector, for CPUs; ARRIVING, an expression: s by weights and AT(columns ahead, rows below); DIVISOR; PLAIN_ERRORS;
  * mapping/nearest.h's.
@@ -29,8 +30,17 @@ int nearest_entry(int4 point, int4 color, SEARCH_PARAMETERS)
 }
 #endif
 
+/* Errors as they are kept. */
+#if BITS == 16
+typedef int4 Error;
+#define convert_error convert_int4
+#else
+typedef short4 Error;
+#define convert_error convert_short4
+#endif
+
 #define DIFFUSION_PARAMETERS \
-    SEARCH_PARAMETERS, __global const uchar *image, __global INDEX *output, int4 extent, int strength
+    SEARCH_PARAMETERS, __global const Sample *image, __global INDEX *output, int4 extent, int strength
 #define DIFFUSION_ARGUMENTS SEARCH_ARGUMENTS, image, output, extent, strength
 
 /* Chooses the entry of the pixel `from` of the image, writes it to the place `to` of the output unless that is

@@ -47,6 +47,7 @@ LUMA_CHROMA = "ycbcr"
 LUMA_CHROMA_MARGIN = 256
 """Coordinates of Y Cb Cr below those of black, and above those of white."""
 _LUMA_CHROMA_SHIFT = (256, 766, 766)
+_DEEP_LUMA_CHROMA_SHIFT = (16448, 49216, 49216)
 # Rows of ITU-R BT.601's matrix times 2^16: Y adds up to 2^16, Cb and Cr to 0.
 _TO_LUMA_CHROMA_Q16 = ((19595, 38470, 7471), (-11059, -21709, 32768), (32768, -27439, -5329))
 
@@ -165,9 +166,10 @@ def _to_oklab(rgb: Int, bits: int) -> Int:
     return np.asarray(np.maximum(lab + scale * np.array(OKLAB_SHIFT), 0))
 
 
-def _to_luma_chroma(rgb: Int) -> Int:
-    quarters = (rgb @ np.array(_TO_LUMA_CHROMA_Q16, np.int64).T + (1 << 13)) >> 14
-    return np.asarray(quarters + np.array(_LUMA_CHROMA_SHIFT))
+def _to_luma_chroma(rgb: Int, bits: int) -> Int:
+    drop, shift = (16, _DEEP_LUMA_CHROMA_SHIFT) if bits == 16 else (14, _LUMA_CHROMA_SHIFT)
+    steps = (rgb @ np.array(_TO_LUMA_CHROMA_Q16, np.int64).T + (1 << drop - 1)) >> drop
+    return np.asarray(steps + np.array(shift))
 
 
 def _from_oklab(lab: Int) -> Int:
@@ -216,9 +218,9 @@ class Space:
         """Whether differing colours, of `bits` a value, are differing points.
 
         In Y Cb Cr two colours of one point would differ by less than a quarter in each coordinate, so by less than
-        0.25 (1 + 1.772) < 1 in R, G and B.
+        0.25 (1 + 1.772) < 1 in R, G and B. Of 16-bit values it has whole steps, and they may differ.
         """
-        return not self.alpha and self.name in ("srgb", LUMA_CHROMA)
+        return not self.alpha and (self.name == "srgb" or (self.name == LUMA_CHROMA and self.bits == 8))
 
     @property
     def white(self) -> int:
@@ -227,10 +229,10 @@ class Space:
 
     @property
     def scale(self) -> int:
-        """Steps of a coordinate for one of the space of 8-bit values."""
+        """Steps of a coordinate for one of the space of 8-bit values; of Y Cb Cr about so many."""
         if self.bits == 8:
             return 1
-        return 257 if self.name == "srgb" else DEEP_SCALE
+        return {"srgb": 257, LUMA_CHROMA: 64}.get(self.name, DEEP_SCALE)
 
     def constants(self) -> dict[str, int]:
         """Compile-time constants of `cl/common/color_spaces.h`."""
@@ -274,7 +276,7 @@ class Space:
         if self.name == "linear":
             points = self.tables()[rgb].astype(np.int64)
         elif self.name == LUMA_CHROMA:
-            points = _to_luma_chroma(rgb)
+            points = _to_luma_chroma(rgb, self.bits)
         else:
             points = _to_oklab(rgb, self.bits) if self.name == "oklab" else rgb
         if not self.alpha:
@@ -391,16 +393,22 @@ def _deep(plain: Space) -> Space:
 
 
 @functools.cache
-def luma_chroma(alpha: bool) -> Space:
-    """Y Cb Cr of 8-bit values (ITU-R BT.601) in quarters of a step, where error diffusion compares colours.
+def luma_chroma(alpha: bool, bits: int = 8) -> Space:
+    """Y Cb Cr (ITU-R BT.601) of 8-bit values in quarters of a step, and of 16-bit values in whole ones, where error
+    diffusion compares colours.
 
-    Coordinates of colours are 256 to 1276, so that a colour and the errors of others may be beyond black and white.
-    It is no space of `NAMES`: there is no way back from its coordinates to colours.
+    Coordinates of 8-bit colours are 256 to 1276, so that a colour and the errors of others may be beyond black and
+    white. It is no space of `NAMES`: there is no way back from its coordinates to colours.
 
     Parameters
     ----------
     alpha : bool
         Whether colours have alpha.
+    bits : int
+        8 or 16, of the values.
     """
+    if bits == 16:
+        extent, neutral = (98431, 98431, 98431), (49216, 49216, 49216)
+        return Space(LUMA_CHROMA, alpha, (*extent, 32767) if alpha else extent, neutral if alpha else (), 257.0, 16)
     extent, neutral = (1532, 1532, 1532), (766, 766, 766)
     return Space(LUMA_CHROMA, alpha, (*extent, 510) if alpha else extent, neutral if alpha else (), 4.0)

@@ -12,13 +12,11 @@ from clquant.dithering.error_filters import ErrorFilter
 from clquant.mapping.candidates_lanes import int4
 from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.mapping.search import is_cpu
-from clquant.runtime import Buffer, Variant
-
-MAX_PLAIN = 255
+from clquant.runtime import Buffer, Session, Variant
 
 
 def forms(file: str) -> tuple[Variant, ...]:
-    """The forms of a scan: candidates in the lanes of a vector for CPUs, and the portable one.
+    """The forms of a scan: candidates in the lanes of a vector for CPUs, and the portable one, also of 16-bit values.
 
     Parameters
     ----------
@@ -57,7 +55,7 @@ class DiffusionParams:
     space : Space
         Where colours are compared.
     plain_errors : bool
-        Whether errors are of 8-bit values, else of the space's coordinates.
+        Whether errors are of the 8-bit or 16-bit values, else of the space's coordinates.
     tile_size : int or None
     """
 
@@ -67,6 +65,22 @@ class DiffusionParams:
     space: Space
     plain_errors: bool
     tile_size: int | None
+
+    @property
+    def error_bytes(self) -> int:
+        """Of a pixel's error: four components."""
+        return self.space.bits
+
+    def form(self, session: Session, variants: tuple[Variant, ...]) -> Variant:
+        """The form of a scan that a device takes.
+
+        Parameters
+        ----------
+        session : Session
+        variants : tuple of Variant
+            Of `forms`.
+        """
+        return session.choose(variants) if self.space.bits == 8 else variants[-1]
 
     def constants(self) -> dict[str, int | str]:
         """Compile-time constants of `cl/dithering/error_diffusion.h`, besides the palette's."""
@@ -83,7 +97,7 @@ class DiffusionParams:
             Of `forms`.
         image, output : pyopencl.Buffer
         """
-        extent = (MAX_PLAIN,) * 4 if self.plain_errors else self.space.extent
+        extent = (self.space.white,) * 4 if self.plain_errors else self.space.extent
         search: tuple[Any, ...] = on_device.arguments()
         if form.constants["IN_LANES"]:
             search = *on_device.lane_arguments(), on_device.points, on_device.colors

@@ -17,7 +17,6 @@ OVERLAP = 8
 GROUP = 32
 IN_TURNS = 4
 """Tiles of a work-item on CPUs."""
-ERROR_BYTES = 8
 MARGIN = 2
 """Columns of 0 on each side of a tile's errors, which filters look at."""
 PIXELS_PER_LAUNCH = 1 << 18
@@ -52,7 +51,7 @@ class TileScan:
         self._side = given.tile_size or max(picture.height, picture.width)
         self._across = -(-picture.width // self._side)
         self._span = min(picture.width + self.overlap, self._side + 2 * self.overlap) + 2 * MARGIN
-        self._form = session.choose(VARIANTS)
+        self._form = given.form(session, VARIANTS)
         constants = {**on_device.constants(picture.channels), **given.constants(), **self._form.constants}
         self._in_turns = IN_TURNS if session.limits.is_cpu and not whole else 1
         own: dict[str, int] = {
@@ -65,7 +64,7 @@ class TileScan:
         self._state = scope.zeros(self._error_bytes(1)) if whole else None
 
     def _error_bytes(self, tiles: int) -> int:
-        return ERROR_BYTES * (self._given.filter.depth + 1) * self._span * tiles
+        return self._given.error_bytes * (self._given.filter.depth + 1) * self._span * tiles
 
     @property
     def row_bytes(self) -> int:

@@ -14,7 +14,6 @@ FILE = "dithering/diffusion_waves.cl"
 VARIANTS = forms(FILE)
 ROWS = 32
 """Of a tile; it has this times the filter's lag columns."""
-ERROR_BYTES = 8
 MARGIN = 2
 """Rows above, and columns of 0 on each side, that the filters look at."""
 
@@ -45,7 +44,7 @@ class WaveScan:
         self._session, self._on_device, self._given, self._width = session, on_device, given, picture.width
         lag = given.filter.lag
         self._columns = ROWS * lag
-        self._form = session.choose(VARIANTS)
+        self._form = given.form(session, VARIANTS)
         constants = {**on_device.constants(picture.channels), **given.constants(), **self._form.constants}
         program = session.program(FILE, **constants, ROWS=ROWS, COLUMNS=self._columns, LAG=lag)
         self._kernel = program.kernel("diffuse_wave")
@@ -55,7 +54,7 @@ class WaveScan:
 
     @property
     def _error_row(self) -> int:
-        return ERROR_BYTES * (self._width + 2 * MARGIN)
+        return self._given.error_bytes * (self._width + 2 * MARGIN)
 
     @property
     def row_bytes(self) -> int:

@@ -56,7 +56,8 @@ class ErrorDiffusion:
     serpentine, in ``"ycbcr"``, in tiles of 64. A pixel's value is clamp(c + s, 0, extent), s the weighted sum of
     earlier errors times the strength, rounded toward zero: in sRGB the arithmetic of Pillow. Ties between entries go to
     the one nearer in plain 8-bit values, then to the lowest index. Pixels of alpha 0 neither take nor pass errors.
-    All in integers: the same on every device. Sources are in `clquant.dithering.error_filters`.
+    All in integers: the same on every device. What is said of 8-bit values holds of 16-bit ones for pictures that have
+    them. Sources are in `clquant.dithering.error_filters`.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class ErrorDiffusion:
         given = f"{self.filter!r}, strength={self.strength}, serpentine={self.serpentine}"
         return f"ErrorDiffusion({given}, error_space={self.error_space!r}, tile_size={self.tile_size})"
 
-    def _checked(self, color_space: str, alpha: bool) -> DiffusionParams:
+    def _checked(self, color_space: str, alpha: bool, bits: int = 8) -> DiffusionParams:
         strength = params.real("strength", self.strength, 0, 1)
         tile_size = self.tile_size
         if tile_size is not None:
@@ -92,7 +93,7 @@ class ErrorDiffusion:
             filter=error_filter(self.filter),
             strength=round(strength * FULL_STRENGTH),
             serpentine=params.boolean("serpentine", self.serpentine),
-            space=spaces.luma_chroma(alpha) if to_luma else spaces.space(color_space, alpha),
+            space=spaces.luma_chroma(alpha, bits) if to_luma else spaces.space(color_space, alpha, bits),
             plain_errors=chosen == "srgb" or (color_space == "srgb" and not to_luma),
             tile_size=tile_size,
         )
@@ -135,12 +136,12 @@ class ErrorDiffusion:
         checked = as_palette(palette)
         report = runtime.Progress(params.callback("progress", progress))
         self._checked(color_space, checked.has_alpha)
-        picture = images.read(image)
+        picture = images.read(image, max_bits=16)
         if max(picture.height, picture.width) > MAX_SIDE:
             raise runtime.InvalidArgument(
                 f"image has {picture.height} x {picture.width} pixels; allowed: up to {MAX_SIDE} a side"
             )
-        given = self._checked(color_space, checked.has_alpha or picture.channels == 4)
+        given = self._checked(color_space, checked.has_alpha or picture.channels == 4, picture.bits)
         session = runtime.open_session(queue, images.device_arrays([picture]))
         return _diffuse(session, picture, checked, given, report)
 
@@ -175,7 +176,7 @@ def _in_bands(
     shape, out_bytes = (picture.height, picture.width), picture.width * dtype.itemsize
     device = session.new_array(shape, dtype) if picture.on_device else None
     host = None if picture.on_device else picture.result(session, shape, dtype)
-    row_bytes = max(scan.row_bytes, picture.width * picture.channels, out_bytes)
+    row_bytes = max(scan.row_bytes, picture.width * picture.pixel_bytes, out_bytes)
     for row0, row1 in images.row_bands(picture.height, row_bytes, session, scan.rows, picture):
         with session.scope() as band:
             origin = max(0, row0 - scan.overlap)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, overload
 
+import numpy as np
 import numpy.typing as npt
 
 from clquant import images, params, runtime
 from clquant.color import spaces
 from clquant.color.palette import Palette, as_palette
+from clquant.dithering.error_diffusion import CLASSIC, ErrorDiffusion
 from clquant.dithering.registry import register_dither
 from clquant.halftone.halftoner import PinwheelHalftoner
 from clquant.halftone.pinwheel.bands import read_picture
@@ -62,6 +64,7 @@ def floyd_steinberg(
     ndarray or device array (H, W)
         Without a palette 0 and 255, uint8, equal to Pillow's ``convert("1")``. With one, indices: the entry nearest to
         the 8-bit value, errors in Pillow's arithmetic (its ``quantize`` chooses entries by an inexact table instead).
+        Of 16-bit pictures the same with 16-bit values, of which 32767 is nearer to black and 32768 to white.
 
     Raises
     ------
@@ -79,13 +82,35 @@ def floyd_steinberg(
     space = params.choice("color_space", color_space, spaces.NAMES)
     report = runtime.Progress(params.callback("progress", progress))
     checked = None if palette is None else as_palette(palette)
-    picture = read_picture(image)
+    picture = read_picture(image, max_bits=16)
+    if picture.bits == 16:
+        found: runtime.Array = _of_16_bits(picture, checked, space, queue, progress)
+        return found
     session = runtime.open_session(queue, images.device_arrays([picture]))
     if checked is not None:
         return serial_palette(session, picture, checked, space, report)
+    _check_gray(picture)
+    return serial_gray(session, picture, report)
+
+
+def _of_16_bits(
+    picture: images.Picture,
+    palette: Palette | None,
+    color_space: str,
+    queue: runtime.CommandQueue | None,
+    progress: runtime.ProgressCallback | None,
+) -> Any:
+    """The same scan of 16-bit values, in which black and white are at places 0 and 255 of a palette."""
+    if palette is None:
+        _check_gray(picture)
+        palette = Palette(np.repeat([[0, 0, 0], [255, 255, 255]], (255, 1), axis=0))
+    scan = ErrorDiffusion(CLASSIC, error_space="srgb")
+    return scan.dither(picture, palette, color_space=color_space, queue=queue, progress=progress)
+
+
+def _check_gray(picture: images.Picture) -> None:
     if picture.channels != 1:
         raise runtime.InvalidArgument(f"image has {picture.channels} channels; allowed: gray, or give a palette")
-    return serial_gray(session, picture, report)
 
 
 def _dither_serially(image: Any, palette: Palette, **given: Any) -> Any:

@@ -181,3 +181,61 @@ def test_holes_need_an_entry_and_progress_may_stop():
         LEAKY.dither(np.zeros((4, 4), np.uint8), SIX, progress=lambda *_: False)
     with pytest.raises(runtime.InvalidArgument, match="color_space is 'hsv'"):
         LEAKY.dither(np.zeros((4, 4), np.uint8), SIX, color_space="hsv")
+
+
+def deep_picture(height, width, channels, rng):
+    """As `picture`, with all 16 bits."""
+    values = picture(height, width, channels, rng).astype(np.int64) * 257 + rng.integers(-128, 129, 1)
+    return np.clip(values, 0, 65535).astype(np.uint16)
+
+
+def deep_expected(dither, image, palette, color_space):
+    alpha = palette.has_alpha or (image.ndim == 3 and image.shape[2] == 4)
+    to_luma = dither.error_space == "ycbcr" and color_space == "srgb"
+    where = luma_chroma(alpha, 16) if to_luma else space(color_space, alpha, 16)
+    plain = dither.error_space == "srgb" or (color_space == "srgb" and not to_luma)
+    strength, shares = round(256 * dither.strength), error_filter(dither.filter)
+    return error_diffusion(image, palette, shares, strength, dither.serpentine, where, plain, dither.tile_size)
+
+
+@pytest.mark.parametrize("tile_size", [None, 16])
+@pytest.mark.parametrize("error_space", [None, "srgb", "ycbcr"])
+@pytest.mark.parametrize("color_space", ["srgb", "linear", "oklab"])
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_16_bits_equal_the_reference(queue, rng, channels, color_space, error_space, tile_size):
+    dither = ErrorDiffusion(
+        "jarvis-judice-ninke", 1.0, tile_size is not None, error_space=error_space, tile_size=tile_size
+    )
+    image, palette = deep_picture(19, 22, channels, rng), SIX
+    if channels == 4:
+        image[3:6, 2:9, 3] = 0
+        palette = Palette(np.concatenate([SIX.rgba(), [[200, 100, 20, 90]]])).with_transparent()
+    found = dither.dither(image, palette, color_space=color_space, queue=queue)
+    assert np.array_equal(found, deep_expected(dither, image, palette, color_space))
+    there = dither.dither(pyopencl.array.to_device(queue, image), palette, color_space=color_space)
+    assert np.array_equal(there.get(), found)
+
+
+def test_names_of_16_bits(queue, rng):
+    image = deep_picture(21, 33, 3, rng)
+    for name, dither in [("leaky", LEAKY), ("burkes", ErrorDiffusion("burkes"))]:
+        found = engine.predict(image, SIX, dither=name, queue=queue)
+        assert np.array_equal(found, deep_expected(dither, image, SIX, "srgb"))
+    classic = ErrorDiffusion(error_space="srgb")
+    found = floyd_steinberg(image, SIX, queue=queue)
+    assert np.array_equal(found, deep_expected(classic, image, SIX, "srgb"))
+    assert np.array_equal(found, engine.predict(image, SIX, dither="floyd-steinberg", queue=queue))
+    gray = deep_picture(21, 33, 1, rng)
+    bits = deep_expected(classic, gray, Palette([[0, 0, 0], [255, 255, 255]]), "srgb")
+    assert np.array_equal(floyd_steinberg(gray, queue=queue), 255 * bits)
+    with pytest.raises(runtime.InvalidArgument, match="3 channels"):
+        floyd_steinberg(image, queue=queue)
+
+
+def test_shades_between_8_bit_values_keep_their_mean(queue):
+    """A flat shade of 16 bits between two neighbouring entries: the mean of the dithered picture is that shade."""
+    pair = Palette([[100, 100, 100], [101, 101, 101]])
+    for shade in (25_700, 25_750, 25_800, 25_957):
+        flat = np.full((64, 64), shade, np.uint16)
+        share = ErrorDiffusion().dither(flat, pair, queue=queue).mean()
+        assert share == pytest.approx((shade - 25_700) / 257, abs=0.01)

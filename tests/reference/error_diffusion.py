@@ -12,21 +12,21 @@ def toward_zero(value, divisor):
 
 
 def error_diffusion(image, palette, error_filter, strength, serpentine, space, plain, tile=None, overlap=8):
-    """(H, W[, C]) uint8 -> (H, W) indices.
+    """(H, W[, C]) uint8, or uint16 in a space of 16-bit values, -> (H, W) indices.
 
-    `strength` in 1/256. Errors are of 8-bit values where `plain`, else of the space's coordinates. With `tile` each
+    `strength` in 1/256. Errors are of these values where `plain`, else of the space's coordinates. With `tile` each
     tile of that side is scanned on its own, from `overlap` pixels outside it on.
     """
-    pixels = as_rgba(image)
+    pixels = as_rgba(image, space.white)
     height, width = pixels.shape[:2]
     out = np.zeros((height, width), int)
     side = tile or max(height, width)
     overlap = overlap if tile else 0
-    entries = palette.rgba().astype(int)
+    entries = space.values(palette.rgba()).astype(int)
     points = space.coordinates(palette.rgba()).astype(int)
 
     def point_of(colour):
-        return space.coordinates(colour[None].astype(np.uint8))[0].astype(int)
+        return space.coordinates(colour[None].astype(np.uint8 if space.bits == 8 else np.uint16))[0].astype(int)
 
     def nearest(point, colour):
         far = ((points - point) ** 2).sum(axis=1)
@@ -36,7 +36,7 @@ def error_diffusion(image, palette, error_filter, strength, serpentine, space, p
     def chosen(colour, arriving):
         """Entry and error of a pixel."""
         if plain:
-            value = np.clip(colour + arriving, 0, 255)
+            value = np.clip(colour + arriving, 0, space.white)
             entry = nearest(point_of(value), value)
             return entry, value - entries[entry]
         value = np.clip(point_of(colour) + arriving, 0, space.extent)

@@ -92,10 +92,10 @@ def nearest_entry(colour, palette, space):
     return min(range(len(palette)), key=lambda i: (far[i], plain[i], i))
 
 
-def as_rgba(image):
+def as_rgba(image, opaque=255):
     """(H, W[, C]) uint8 -> (H, W, 4) int."""
     colours = np.stack([image] * 3, axis=-1) if image.ndim == 2 else image
-    alpha = colours[..., 3:] if colours.shape[2] == 4 else np.full((*colours.shape[:2], 1), 255)
+    alpha = colours[..., 3:] if colours.shape[2] == 4 else np.full((*colours.shape[:2], 1), opaque)
     return np.concatenate([colours[..., :3], alpha], axis=2).astype(int)
 
 

@@ -16,12 +16,12 @@ MAX_SIDE = 1 << 30  # kernels count a side's pixels in 32 bits, and those of the
 Band = tuple[int, int, int, int]
 
 
-def read_picture(image: images.ImageLike, out: Any = None, memory: Any = None) -> Picture:
+def read_picture(image: images.ImageLike, out: Any = None, memory: Any = None, max_bits: int = 8) -> Picture:
     """`clquant.images.read_parts`, of pictures that error diffusion takes.
 
     Parameters
     ----------
-    image, out, memory
+    image, out, memory, max_bits
         As `clquant.images.read_parts` takes them.
 
     Raises
@@ -29,7 +29,7 @@ def read_picture(image: images.ImageLike, out: Any = None, memory: Any = None) -
     InvalidArgument
         If a side is above `MAX_SIDE`; else as `clquant.images.read_parts`.
     """
-    picture = images.read_parts(image, out=out, memory=memory)
+    picture = images.read_parts(image, out=out, memory=memory, max_bits=max_bits)
     if max(picture.height, picture.width) > MAX_SIDE:
         raise runtime.InvalidArgument(
             f"image has {picture.height} x {picture.width} pixels; allowed: up to {MAX_SIDE} a side"
