@@ -27,7 +27,7 @@ class Loaded:
 
     Attributes
     ----------
-    pixels : ndarray of uint8, shape (H, W, C)
+    pixels : ndarray of uint8 or uint16, shape (H, W, C)
         By the rules of `clquant.images`.
     dpi : (float, float) or None
         Pixels per inch across and down.
@@ -66,7 +66,7 @@ class Loaded:
         return kept
 
 
-def load(source: Source, keep_profile: bool = False, data: bytes | None = None) -> Loaded:
+def load(source: Source, keep_profile: bool = False, data: bytes | None = None, max_bits: int = 8) -> Loaded:
     """An input's picture with what goes with it.
 
     Parameters
@@ -76,6 +76,8 @@ def load(source: Source, keep_profile: bool = False, data: bytes | None = None) 
         Whether pixels stay in the colours of the file's ICC profile, instead of sRGB.
     data : bytes, optional
         What standard input gave, if it was read before.
+    max_bits : int
+        With 16, values of 16 bits are kept.
 
     Raises
     ------
@@ -83,20 +85,20 @@ def load(source: Source, keep_profile: bool = False, data: bytes | None = None) 
         If it cannot be read, naming it.
     """
     if data is None and not source.piped and (lazy.is_store(source.path) or geo.is_geotiff(source.path)):
-        return Loaded(_pixels(source), None, None, 1, None, False, None)
+        return Loaded(_pixels(source, max_bits), None, None, 1, None, False, None)
     data = data or _piped(source)
     with picture_files.opened(source.path if data is None else data, source.shown) as (image, nbytes):
         profile = image.info.pop("icc_profile", None) if keep_profile else None
         frames, dpi, format = moving.about_opened(image, nbytes).count, _dpi(image), image.format
         indexed = image.mode == "P"
-        pixels = decode.converted(image, source.shown)
-    picture = images.read(pixels, argument=source.shown).array
+        pixels = decode.converted(image, source.shown, max_bits)
+    picture = images.read(pixels, argument=source.shown, max_bits=max_bits).array
     return Loaded(picture, dpi, profile, frames, format, indexed, data)
 
 
-def _pixels(source: Source) -> Any:
+def _pixels(source: Source, max_bits: int) -> Any:
     """What is read as `clquant.images` reads it, and has nothing that goes with it."""
-    return images.read(source.path, argument=source.shown).array
+    return images.read(source.path, argument=source.shown, max_bits=max_bits).array
 
 
 def _piped(source: Source) -> bytes | None:

@@ -106,7 +106,7 @@ def _read(args: argparse.Namespace, targets: dict[Source, str | None], source: S
     target = targets[source]
     if palette_large.is_in_parts(args, source, target):
         return Parts(source.path)
-    loaded = load(source, args.icc == "keep")
+    loaded = load(source, args.icc == "keep", max_bits=16)
     if loaded.frames > 1 and target is not None and not palette_films.holds_frames(target, loaded):
         common.note(
             args,

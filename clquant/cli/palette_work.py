@@ -10,6 +10,7 @@ from clquant.cli import common, palette_options
 from clquant.color.formats.names import SMALL_DISPLAYS, SOURCES
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
+from clquant.images.decode import narrowed
 from clquant.palette import engine
 from clquant.palette.sixel import shown_palette
 from clquant.runtime import CommandQueue, InvalidArgument
@@ -41,9 +42,9 @@ class Options:
 
         Parameters
         ----------
-        picture : ndarray of uint8, (H, W, C)
+        picture : ndarray of uint8 or uint16, (H, W, C)
         palette : Palette
-            Gets a transparent entry where the picture has pixels of alpha 0.
+            Gets a transparent entry where the picture has pixels whose alpha, in 8 bits, is 0.
         label : str
             The progress bar's.
         as_shown : bool
@@ -55,7 +56,7 @@ class Options:
             Its palette in the order that ``--order`` names.
         """
         chosen = palette
-        if picture.shape[2] == 4 and not picture[:, :, 3].all():
+        if picture.shape[2] == 4 and not narrowed(picture[:, :, 3]).all():
             chosen = chosen.with_transparent()
         if as_shown:
             chosen = shown_palette(chosen)

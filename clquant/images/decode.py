@@ -20,8 +20,10 @@ Samples = npt.NDArray[Any]
 """uint8 or uint16."""
 
 
-def narrowed(values: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
-    """round(v / 257): the nearest 8-bit values of 16-bit ones, of which none lies halfway between two."""
+def narrowed(values: Samples) -> npt.NDArray[np.uint8]:
+    """round(v / 257): the nearest 8-bit values of 16-bit ones, of which none lies halfway; uint8 as it is."""
+    if values.dtype == np.uint8:
+        return values
     # v / 257 = v (1/256 - 1/65536 + ...): (255 v + 32895) >> 16 is the same for all 65536 values, without a division.
     nearest: npt.NDArray[np.uint8] = ((values * np.uint32(255) + np.uint32(32895)) >> np.uint32(16)).astype(np.uint8)
     return nearest

@@ -155,7 +155,7 @@ class Picture:
             return dataclasses.replace(self, lazy=self.lazy.narrowed())
         if self.device_array is not None:
             return dataclasses.replace(self, device_array=packed(self.device_array, np.uint8))
-        narrow = decode.narrowed(cast(npt.NDArray[np.uint16], self.array))
+        narrow = decode.narrowed(cast(Samples, self.array))
         return dataclasses.replace(self, array=narrow, sent=None)
 
     def parts(self, session: Session, row_bytes: int = 0, multiple_of: int = 1) -> list[tuple[int, int]]:

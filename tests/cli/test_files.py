@@ -10,7 +10,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from clquant import VQCodec
+from clquant import KMeansPalette, VQCodec
 from clquant.cli import bench, main
 
 
@@ -207,3 +207,17 @@ def test_names_that_standard_output_lacks_letters_for(tmp_path):
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "\\xfcn\\u0131.clvq" in done.stdout
+
+
+def test_16_bit_pictures_are_quantized_from_their_16_bits(tmp_path, rng):
+    rows, columns = np.mgrid[:40, :50]
+    values = (8000 + 300 * rows + 170 * columns + rng.integers(0, 200, (40, 50))).astype(np.uint16)
+    PIL.Image.fromarray(values).save(tmp_path / "deep.png")
+    result = tmp_path / "result.png"
+    for dither in (None, "blue-noise", "leaky"):
+        options = [] if dither is None else ["--dither", dither]
+        arguments = [str(tmp_path / "deep.png"), "--colors", "7", "-o", str(result), "-q"]
+        assert main(["palette", *arguments, *options]) == 0
+        expected = KMeansPalette(7).fit(values).quantize(values, dither)
+        with PIL.Image.open(result) as shown:
+            assert np.array_equal(np.asarray(shown.convert("RGB")), expected.to_array())
