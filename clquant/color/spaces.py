@@ -39,6 +39,7 @@ from clquant import params
 
 NAMES = ("srgb", "linear", "oklab")
 LINEAR_SCALE = 2047
+MAX_SQUARED = 2**24
 OKLAB_SCALE = 2048
 OKLAB_SHIFT = (0, 480, 640)
 DEEP_SCALE = 32
@@ -412,3 +413,11 @@ def luma_chroma(alpha: bool, bits: int = 8) -> Space:
         return Space(LUMA_CHROMA, alpha, (*extent, 32767) if alpha else extent, neutral if alpha else (), 257.0, 16)
     extent, neutral = (1532, 1532, 1532), (766, 766, 766)
     return Space(LUMA_CHROMA, alpha, (*extent, 510) if alpha else extent, neutral if alpha else (), 4.0)
+
+
+def scale_of(space: Space) -> int:
+    """The largest power of two by which coordinates can be multiplied with squared distances below 2^24."""
+    scale = 1
+    while sum((2 * scale * e) ** 2 for e in space.extent) < MAX_SQUARED:
+        scale *= 2
+    return scale

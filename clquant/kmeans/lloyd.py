@@ -14,9 +14,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from clquant.color.spaces import MAX_SQUARED
 from clquant.kmeans.lloyd_grid import GRID, LloydGrid
 from clquant.kmeans.lloyd_grid import MAX_CENTERS as MAX_IN_GRID
-from clquant.kmeans.points import MAX_SQUARED, PADDING, TILE, Points, Tiles, pick_points, tiles_of
+from clquant.kmeans.points import PADDING, TILE, Points, Tiles, pick_points, tiles_of
 from clquant.runtime import (
     Buffer,
     InvalidArgument,

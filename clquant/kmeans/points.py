@@ -14,11 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from clquant.color.spaces import Space
+from clquant.color.spaces import Space, scale_of
 from clquant.histogram.counts import ColorCounts
 from clquant.runtime import Buffer, LocalMemory, Scope, Session
 
-MAX_SQUARED = 2**24
 # A tile has at most `TILE` points, and cells with fewer than about `MIN_TILE` share one.
 TILE = 256
 MIN_TILE = 32
@@ -26,14 +25,6 @@ GROUP = 64
 PADDING = 16
 # Grids whose occupied cells `count_groups` of `cl/kmeans/points.cl` counts at once.
 MAX_LEVELS = 4
-
-
-def scale_of(space: Space) -> int:
-    """The largest power of two by which coordinates can be multiplied with squared distances below 2^24."""
-    scale = 1
-    while sum((2 * scale * e) ** 2 for e in space.extent) < MAX_SQUARED:
-        scale *= 2
-    return scale
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from clquant.color.display import DisplayFormat
+from clquant.color.display import DisplayFormat, nearest_displayable
 from clquant.color.spaces import Space
 from clquant.color.values import as_rgba
 from clquant.kmeans.lloyd import Lloyd
@@ -27,46 +27,6 @@ _MOST_DISTANCES = 1 << 25
 _ALPHA_BITS = 3
 # Means are known to this part of a point's unit.
 _PART = 256
-_NEIGHBOURS = np.stack(np.meshgrid(*[[0, -1, 1]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
-
-
-def nearest_displayable(display: DisplayFormat, space: Space, means: Int, unit: int) -> Colors:
-    """The displayable colours nearest to places of a space.
-
-    From the colour whose channels are nearest to the place's own, always on to the nearest of the 26 neighbours among
-    the levels (ties: the first in the order 0, -1, 1 of red, green, blue), while that is nearer. Where a channel is an
-    axis, in ``"srgb"`` and ``"linear"`` without alpha, no other colour is nearer.
-
-    Parameters
-    ----------
-    display : DisplayFormat
-    space : Space
-    means : ndarray
-        (n, dims) int64, in 1 / `unit` of the space's coordinates; `unit` times an extent is below 2^30.
-    unit : int
-
-    Returns
-    -------
-    ndarray
-        (n, 3) uint8, or (n, 4) with alpha; alpha is not restricted, and a colour of alpha 0 is (0, 0, 0, 0).
-    """
-    if not len(means):
-        return np.zeros((0, 4 if space.alpha else 3), np.uint8)
-    first = space.colors((means + unit // 2) // unit)
-    alpha = first[:, 3:]
-    places = display.places(first)
-    most = np.array([(1 << bits) - 1 for bits in display.bits])
-    while True:
-        near = np.clip(places[:, None] + _NEIGHBOURS, 0, most)
-        colors = display.colors_at(near.reshape(-1, 3))
-        there = space.coordinates(np.concatenate([colors, np.repeat(alpha, len(_NEIGHBOURS), axis=0)], axis=1))
-        apart = there.astype(np.int64).reshape(len(means), len(_NEIGHBOURS), -1) * unit - means[:, None]
-        chosen = (apart * apart).sum(axis=2).argmin(axis=1)
-        if not chosen.any():
-            break
-        places = near[np.arange(len(places)), chosen]
-    found = np.concatenate([display.colors_at(places), alpha], axis=1)
-    return np.asarray(found if not alpha.size else np.where(alpha > 0, found, 0), np.uint8)
 
 
 @dataclass(frozen=True)

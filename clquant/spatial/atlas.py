@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from clquant.images import Picture
+from clquant.palette.host_clusters import stretches
 from clquant.runtime import Buffer, Scope, Session, philox4x32, seed_key
 
 # Pixels that are learned from in all; of more, tiles are drawn.
@@ -72,18 +72,6 @@ def parts_of(pictures: Sequence[Picture], seed: int) -> list[Part]:
         column = int(word) * (picture.width - columns + 1) >> 32
         found.append(Part(picture, min(max(row - rows // 2, 0), picture.height - rows), column, rows, columns))
     return found
-
-
-def stretches(total: int, words: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
-    """(n,) whole numbers from 0 to total - 1, one of each of n stretches of equal length.
-
-    Parameters
-    ----------
-    total : int
-    words : ndarray
-        (n,) uint32, random.
-    """
-    return np.array([(i * total + (int(word) * total >> 32)) // len(words) for i, word in enumerate(words)], np.int64)
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from clquant.dithering.search import MOST_SHARPNESS, REACH, WIDTH
 from clquant.dithering.search_steps import SearchPalette, ToggleSearch
 from clquant.histogram.counting import count_colors
 from clquant.histogram.counts import ColorCounts
+from clquant.palette.host_clusters import centers_of, sample_of
 from clquant.runtime import InvalidArgument, Progress, ProgressCallback, Session, open_session
 from clquant.spatial.atlas import Atlas, atlas_of, parts_of
 from clquant.spatial.solve import UNIT, best_changes
-from clquant.spatial.start import centers_of, sample_of
 from clquant.spatial.statistics import statistics
 
 if TYPE_CHECKING:

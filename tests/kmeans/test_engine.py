@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import clquant
 from clquant import KMeansPalette, runtime
 from clquant.color import spaces
-from clquant.kmeans import points, seeding, sketch_start
+from clquant.kmeans import seeding, sketch_start
 from clquant.kmeans.box_cut import box_centers
 from clquant.kmeans.fit import are_few
 from clquant.kmeans.sketch_start import (
@@ -291,7 +291,7 @@ def test_every_color_space_fits(queue, rng, space):
     where = chosen.coordinates(pixels.reshape(-1, 3)).astype(np.int64)
     centers = chosen.coordinates(engine.palette_.colors).astype(np.int64)
     distances = reference.squared_distances(where, centers).min(axis=1).sum()
-    scale = points.scale_of(chosen)
+    scale = spaces.scale_of(chosen)
     assert engine.inertia_ == int(distances) * scale**2 / (scale * chosen.unit) ** 2
 
 

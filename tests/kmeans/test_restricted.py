@@ -9,9 +9,8 @@ import pytest
 
 from clquant import ColorHistogram, KMeansPalette, Palette
 from clquant.color import spaces
-from clquant.color.display import DISPLAY_FORMATS
+from clquant.color.display import DISPLAY_FORMATS, nearest_displayable
 from clquant.color.palette import without
-from clquant.kmeans.restricted import nearest_displayable
 from clquant.runtime import InvalidArgument
 
 

@@ -13,10 +13,10 @@ from clquant.dithering.eye import eye_kernel
 from clquant.dithering.phase_planes import PhasePlanes
 from clquant.dithering.search_steps import SearchPalette, ToggleSearch
 from clquant.images import read
+from clquant.palette.host_clusters import centers_of, sample_of
 from clquant.quality import visual_error
 from clquant.runtime import InvalidArgument, StoppedError, force_variant, open_session
 from clquant.spatial import atlas, solve
-from clquant.spatial.start import centers_of, sample_of
 from clquant.spatial.statistics import Statistics, statistics
 from tests.reference import search as search_reference
 from tests.reference import spatial as reference

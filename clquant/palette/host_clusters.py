@@ -1,4 +1,4 @@
-"""Where the colours start: k-means++ and some steps of Lloyd's algorithm on a sample, on the host, in whole numbers.
+"""Clusters of few points on the host: k-means++ and some steps of Lloyd's algorithm on a sample, in whole numbers.
 
 All sums are whole numbers below 2^53, which fp64 holds exactly, whatever the order.
 """
@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.runtime import philox4x32, seed_key
-from clquant.spatial.atlas import stretches
 
 Points = npt.NDArray[np.int64]
 
@@ -99,3 +98,15 @@ def _counters(n: int, purpose: int) -> npt.NDArray[np.uint32]:
     counters = np.zeros((n, 4), np.uint32)
     counters[:, 0], counters[:, 3] = np.arange(n), purpose
     return counters
+
+
+def stretches(total: int, words: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+    """(n,) whole numbers from 0 to total - 1, one of each of n stretches of equal length.
+
+    Parameters
+    ----------
+    total : int
+    words : ndarray
+        (n,) uint32, random.
+    """
+    return np.array([(i * total + (int(word) * total >> 32)) // len(words) for i, word in enumerate(words)], np.int64)
