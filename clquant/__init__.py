@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         empty_pinned,
     )
     from clquant.spatial import SpatialPalette
+    from clquant.tilesets import TilePalettes
     from clquant.video import animate
     from clquant.vq import ClvqInfo, VQCodec, clvq_info, register_codebook
 
@@ -82,6 +83,7 @@ _HOMES = {
         "empty_pinned",
     ),
     "clquant.spatial": ("SpatialPalette",),
+    "clquant.tilesets": ("TilePalettes",),
     "clquant.video": ("animate",),
     "clquant.vq": (
         "ClvqInfo",
@@ -121,6 +123,7 @@ __all__ = [
     "SearchDither",
     "SpatialPalette",
     "StoppedError",
+    "TilePalettes",
     "VQCodec",
     "WeightTables",
     "alpha_edges",

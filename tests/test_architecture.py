@@ -21,7 +21,7 @@ ROWS = (
     ("mapping",),
     ("dithering",),
     ("palette",),
-    ("kmeans", "neuquant", "halftone", "vq", "quadtree", "spatial"),
+    ("kmeans", "neuquant", "halftone", "vq", "quadtree", "spatial", "tilesets"),
     ("one_call", "panel", "tiles", "video"),
     ("__init__",),
     ("dask", "check"),

@@ -17,7 +17,19 @@ from typing import Any, NoReturn
 import clquant
 from clquant.cli import common, streams
 
-COMMANDS = ("bench", "compare", "devices", "halftone", "palette", "panel", "quadtree", "tiles", "tune", "vq")
+COMMANDS = (
+    "bench",
+    "compare",
+    "devices",
+    "halftone",
+    "palette",
+    "panel",
+    "quadtree",
+    "tiles",
+    "tileset",
+    "tune",
+    "vq",
+)
 
 COMPLETION_VARIABLE = "_ARGCOMPLETE"  # set by the shell while it asks for completions
 

@@ -320,7 +320,7 @@ class IndexedImage:
             return
         named = cast("str | os.PathLike[str]", path)
         kind = format_of(named) if format is None else format
-        if kind in SOURCES:
+        if isinstance(kind, str) and kind.upper() in SOURCES:
             options = {"name": embedded.identifier(files.path_of(named).stem), **options}
         files.write_bytes(named, self.to_bytes(kind, **options))
 

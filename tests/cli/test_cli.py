@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import pathlib
 import subprocess
@@ -136,6 +137,49 @@ def test_files_for_small_displays(folder):
     assert "#define DOTS_BITS 1\n" in (folder / "dots.h").read_text()
     ran("panel", "a.png", "--panel", "bwr", "-o", "label.c", "-q")
     assert "const uint8_t label_pixels[" in (folder / "label.c").read_text()
+
+
+def test_tiles(folder, capsys):
+    ran("tileset", "a.png", "--palettes", "3", "-k", "4", "--shared-color", "black", "--map", "m.csv", "-q")
+    with PIL.Image.open("a-tiles.png") as image:
+        indices, palette = np.asarray(image), np.array(image.getpalette()).reshape(-1, 3)
+    assert not palette[:12:4].any()
+    numbers = np.loadtxt("m.csv", delimiter=",", ndmin=2)
+    assert np.array_equal(indices[::8, ::8] // 4, numbers)
+    ran(
+        "tileset",
+        "a.png",
+        "b.bmp",
+        "--palettes",
+        "2",
+        "-k",
+        "3",
+        "--shared",
+        "--tile-size",
+        "16x8",
+        "-o",
+        "t/",
+        "--json",
+    )
+    report = json.loads(capsys.readouterr().out)["results"]
+    assert report[0]["palettes"] == report[1]["palettes"]
+    assert [len(palette) for palette in report[0]["palettes"]] == [3, 3]
+    ran(
+        "tiles",
+        "a.png",
+        "--palettes",
+        "2",
+        "-k",
+        "4",
+        "--color-format",
+        "rgb444",
+        "-o",
+        "t.c",
+        "--dither",
+        "bayer4",
+        "-q",
+    )
+    assert "const uint16_t t_palette[8] = {" in (folder / "t.c").read_text()
 
 
 def film(path):

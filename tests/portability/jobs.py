@@ -56,6 +56,14 @@ def _palette_engine(engine: str, picture: Any, *, fit_on: Any = None, **argument
     return run
 
 
+def _tiles(picture: Any, **arguments: Any) -> Callable[..., Result]:
+    def run(queue: runtime.CommandQueue) -> Result:
+        made = clquant.TilePalettes(queue=queue, random_state=7, **arguments).fit(picture)
+        return {"colors": made.palette_.colors, "indices": made.predict(picture)}
+
+    return run
+
+
 def _many(pictures: list[Any], **arguments: Any) -> Callable[..., Result]:
     def run(queue: runtime.CommandQueue) -> Result:
         palettes = clquant.KMeansPalette(queue=queue, random_state=7, **arguments).fit_many(pictures)
@@ -318,6 +326,7 @@ JOBS = (
     Job("kmeans many", _many([_TINY, photo(20, 20, 1), _FLAT], n_colors=5), True),
     Job("kmeans many 16", _many([_ODD, _TINY, _FLAT], n_colors=16), False),
     Job("kmeans lossless", _palette_engine("KMeansPalette", _FLAT, n_colors=16), True),
+    Job("kmeans rgb565", _palette_engine("KMeansPalette", _ODD, n_colors=24, color_format="rgb565"), False),
     Job("kmeans histogram", _histograms(_ODD, 1), False),
     Job("kmeans histogram wide", _histograms(_RGBA_ODD, 2**39 // _RGBA_ODD[..., 0].size), False),
     Job("kmeans frames", _palette_engine("KMeansPalette", _ODD, fit_on=[_ODD, _TINY], n_colors=16), False),
@@ -336,6 +345,8 @@ JOBS = (
     Job("spatial 40", _palette_engine("SpatialPalette", _ODD, n_colors=40), False),
     Job("spatial rgba", _palette_engine("SpatialPalette", _RGBA_ODD, n_colors=9, color_space="linear"), False),
     Job("spatial frames", _palette_engine("SpatialPalette", _ODD, fit_on=[_ODD, _GRAY], n_colors=12), False),
+    Job("tiles", _tiles(photo(16, 20), n_palettes=2, n_colors=3, swap_rounds=1), True),
+    Job("tiles rgba", _tiles(_RGBA_ODD, n_palettes=4, n_colors=6, color_space="oklab", color_format="rgb555"), False),
     Job("refined", _refined(photo(20, 24, 1), 1), True),
     Job("refined rgba 5 levels", _refined(_RGBA_ODD, 2, levels=5, linear=True), False),
     Job("refined palette", _refined(_ODD, 2, palette=_SIX), False),

@@ -1,0 +1,336 @@
+"""`TilePalettes`: pictures whose tiles have a small palette each, out of a few."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import images, params
+from clquant.color.indexed import IndexedImage
+from clquant.color.palette import Palette
+from clquant.dithering.ordered import OrderedDither
+from clquant.dithering.registry import find_dither
+from clquant.estimator import Estimator
+from clquant.images import ImageLike, Picture, buffer_of, device_arrays, materialize, read_many
+from clquant.mapping.lookup import applied
+from clquant.palette import engine
+from clquant.runtime import (
+    Array,
+    CommandQueue,
+    HostResult,
+    InvalidArgument,
+    Progress,
+    ProgressCallback,
+    Session,
+    open_session,
+)
+from clquant.tilesets.fit import TileFit
+from clquant.tilesets.packing import OPAQUE_ALPHA, kept_colors
+from clquant.tilesets.params import TileParams
+from clquant.tilesets.steps import TileSteps
+
+ORDERED = ("blue-noise", "bayer", "bayer2", "bayer4", "bayer8", "bayer16")
+
+Colors = npt.NDArray[np.uint8]
+
+
+class TilePalettes(Estimator):
+    """Palettes for pictures of tiles, as consoles show them: each tile has one of a few palettes of a few colours.
+
+    Tiles and entries are fitted in turns: every tile takes the palette in which it costs least, every entry moves to
+    the mean of its pixels. Palettes that are missed little are given up for tiles that cost much. Pictures whose tiles
+    fit the palettes as they are keep their colours. All in whole numbers: the same on every device.
+
+    Parameters
+    ----------
+    n_palettes : int
+        1 to 256.
+    n_colors : int
+        Entries of each palette, 2 to 256, the shared one among them.
+    tile_size : int or (int, int)
+        Side of a tile, or its rows and columns; at most 256 pixels.
+    shared_color : None, bool or colour
+        True: all palettes have the same first entry, which is learned; a colour, such as ``"black"`` or
+        ``(0, 0, 0)``: this one.
+    color_space : str
+        ``"srgb"``, ``"linear"`` or ``"oklab"``: where distances are taken.
+    color_format : str, optional
+        As `KMeansPalette` takes it: entries that a display with fewer bits has.
+    swap_rounds : int
+        0 to 1000: how often to try to give up a palette.
+    random_state : int
+        Seed, 0 to 2^64 - 1.
+    queue : pyopencl.CommandQueue, optional
+        Default: the device arrays' own, else the best device.
+
+    Attributes
+    ----------
+    palettes_ : list of Palette
+        `n_palettes` of `n_colors` each. If pixels are transparent (of alpha below 128), the first entry of each is,
+        with the values of `shared_color` if that is given, and opaque pixels do not take it.
+    palette_ : Palette
+        All of them in turn: entry i of palette p is ``p * n_colors + i``.
+    inertia_ : float
+        Sum of the squared distances of the pixels that were learned from to their entries, in units of the colour
+        space.
+    n_iter_ : int
+        Steps done; 0 where the colours of tiles fit the palettes as they are.
+
+    Notes
+    -----
+    Of pictures of more than 2^17 pixels in all, tiles are drawn by position. Tiles at the right and lower edge may be
+    cut off. Ties go to the lowest palette and entry. Entries that have no pixels may be equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clquant import TilePalettes
+    >>> image = np.zeros((8, 16, 3), dtype=np.uint8)
+    >>> image[:, :8, 0] = 200
+    >>> image[:, 8:, 1] = 100
+    >>> engine = TilePalettes(2, 2, tile_size=8).fit(image)
+    >>> engine.tile_numbers(engine.quantize(image)).shape
+    (1, 2)
+    """
+
+    def __init__(
+        self,
+        n_palettes: int = 8,
+        n_colors: int = 16,
+        *,
+        tile_size: Any = 8,
+        shared_color: Any = None,
+        color_space: str = "srgb",
+        color_format: str | None = None,
+        swap_rounds: int = 24,
+        random_state: int = 0,
+        queue: CommandQueue | None = None,
+    ) -> None:
+        self.n_palettes = n_palettes
+        self.n_colors = n_colors
+        self.tile_size = tile_size
+        self.shared_color = shared_color
+        self.color_space = color_space
+        self.color_format = color_format
+        self.swap_rounds = swap_rounds
+        self.random_state = random_state
+        self.queue = queue
+
+    def fit(self, images: Any, y: Any = None, *, progress: ProgressCallback | None = None) -> TilePalettes:  # noqa: ARG002
+        """Learn palettes for the tiles of one image, or of several together.
+
+        Parameters
+        ----------
+        images : image, or list, tuple or iterator of images
+        y : None
+            Ignored, as in scikit-learn's pipelines.
+        progress : callable, optional
+            Called with (done, total) rounds; returning False stops the job.
+
+        Returns
+        -------
+        TilePalettes
+            The engine itself.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            If an argument or a parameter is not allowed.
+        FileError
+            If a file cannot be read.
+        StoppedError
+            If `progress` returned False; what was learned before stands.
+        """
+        given, report = TileParams.of(self), Progress(params.callback("progress", progress))
+        pictures = read_many(materialize(images))
+        session = open_session(self.queue, device_arrays(pictures))
+        reserved = any(_has_holes(session, picture) for picture in pictures)
+        steps = TileSteps(session, given.space, given.side, given.n_colors, int(reserved))
+        with session.scope() as scope:
+            fit = TileFit(given, steps, scope, pictures, reserved)
+            colors = kept_colors(session, pictures, given, reserved)
+            if colors is None:
+                colors, cost = fit.run(report)
+            else:
+                cost = fit.cost(colors)
+        self._keep(colors, given, reserved)
+        self.inertia_ = cost / (steps.scale * given.space.unit) ** 2
+        self.n_iter_ = fit.steps
+        report.report(1, 1)
+        return self
+
+    def _keep(self, colors: Colors, given: TileParams, reserved: bool) -> None:
+        if reserved:
+            colors = np.concatenate([colors, np.full((*colors.shape[:2], 1), 255, np.uint8)], axis=2)
+            colors[:, 0] = 0
+            if given.shared is not None:
+                colors[:, 0, :3] = given.shared
+        self.palettes_ = [Palette(palette) for palette in colors]
+        self.palette_ = Palette(colors.reshape(-1, colors.shape[2]))
+
+    def predict(self, image: ImageLike, dither: Any = None, *, progress: ProgressCallback | None = None) -> Any:
+        """Indices into `palette_` of an image's pixels; those of a tile are all of one palette.
+
+        Parameters
+        ----------
+        image : image
+        dither : None, str or OrderedDither
+            Ordered dithering, ``"blue-noise"`` or ``"bayer"`` (or ``"bayer2"`` to ``"bayer16"``), with each tile's own
+            palette; an error that is carried on would leave its tile. The choice of palettes is the same.
+        progress : callable, optional
+            Called with (done, total) parts of the image; returning False stops the job.
+
+        Returns
+        -------
+        ndarray or pyopencl.array.Array
+            (H, W) uint8 if there are at most 256 entries in all, else uint16; on the device for a device array.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InvalidArgument
+            If pixels are transparent and the palettes have no entry for them, or an argument is not allowed.
+        InvalidType, FileError, StoppedError
+            If the image cannot be read, or `progress` returned False.
+        """
+        self._check_fitted("palettes_")
+        given, report = TileParams.of(self), Progress(params.callback("progress", progress))
+        way = _checked_dither(dither)
+        picture = images.read(image)
+        session = open_session(self.queue, device_arrays([picture]))
+        reserved = self.palette_.has_alpha
+        if not reserved and _has_holes(session, picture):
+            raise InvalidArgument("the image has transparent pixels; allowed: images like those of fit, which had none")
+        steps = TileSteps(session, given.space, given.side, len(self.palettes_[0]), int(reserved))
+        made = self._mapped(session, picture, steps, report)
+        if way is None:
+            return made
+        return self._dithered(session, picture, made, way, given)
+
+    def _mapped(self, session: Session, picture: Picture, steps: TileSteps, report: Progress) -> Any:
+        """The indices of the nearest entries, in bands of rows of tiles."""
+        kind, shape = self.palette_.index_dtype, (picture.height, picture.width)
+        index = "uchar" if kind.itemsize == 1 else "ushort"
+        colors = np.stack([palette.colors[:, :3] for palette in self.palettes_])
+        places = steps.space.coordinates(colors.reshape(-1, 3)).astype(np.int64).reshape(colors.shape) * steps.scale
+        result = session.new_array(shape, kind) if picture.on_device else HostResult(session, shape, kind)
+        bands = list(picture.bands(session, 16 * steps.side[0], steps.side[0]))
+        for number, (row0, row1) in enumerate(bands):
+            report.report(number, len(bands))
+            with session.scope() as scope:
+                tiles = np.arange(np.prod(steps.grid(row1 - row0, picture.width)), dtype=np.uint32)
+                points, count = scope.empty(16 * steps.size * len(tiles)), len(tiles)
+                steps.gather(scope, picture, (row0, row1), tiles, points)
+                centers = steps.centers(scope, places)
+                costs = steps.costs(scope, points, count, centers, len(places))
+                entries = steps.entries(scope, points, count, centers, steps.chosen(scope, costs, count, len(places)))
+                if isinstance(result, Array):
+                    steps.place(entries, (row1 - row0, picture.width), index, buffer_of(result), row0 * picture.width)
+                else:
+                    room = result.room(scope, row0, row1)
+                    steps.place(entries, (row1 - row0, picture.width), index, room)
+                    result.store(scope, row0, row1, room)
+        report.report(len(bands), len(bands))
+        return session.hand_over(result) if isinstance(result, Array) else result.array()
+
+    def _dithered(self, session: Session, picture: Picture, made: Any, way: Any, given: TileParams) -> Any:
+        """The same choice of palettes with other entries."""
+        found = np.array(made.get() if isinstance(made, Array) else made)
+        colors = len(self.palettes_[0])
+        numbers = np.kron(self._numbers(found), np.ones(given.side, found.dtype))[: picture.height, : picture.width]
+        pixels = picture.on_host(session)
+        if picture.channels == 4:
+            pixels = pixels.copy()
+            pixels[..., 3] = np.where(pixels[..., 3] < OPAQUE_ALPHA, 0, 255)
+        for number, palette in enumerate(self.palettes_):
+            mine = numbers == number
+            if mine.any():
+                chosen = self._dithered_by(pixels, palette, way, session)
+                found[mine] = chosen[mine] + number * colors
+        if not isinstance(made, Array):
+            return found
+        session.write(buffer_of(made), found)
+        return session.hand_over(made)
+
+    def _dithered_by(self, pixels: Colors, palette: Palette, way: Any, session: Session) -> npt.NDArray[Any]:
+        how = {"color_space": self.color_space, "dither": way, "queue": session.queue}
+        if not palette.has_alpha:
+            return np.asarray(engine.predict(pixels, palette, **how))
+        opaque = np.asarray(engine.predict(np.ascontiguousarray(pixels[..., :3]), palette.colors[1:, :3], **how)) + 1
+        return np.asarray(np.where(pixels[..., -1] == 0, 0, opaque) if pixels.shape[2] == 4 else opaque)
+
+    def transform(self, image: ImageLike, dither: Any = None, *, progress: ProgressCallback | None = None) -> Any:
+        """The image in the colours of its tiles' palettes; arguments and errors as in `predict`.
+
+        Returns
+        -------
+        ndarray or pyopencl.array.Array
+            (H, W, 3) uint8, or (H, W, 4) where the palettes have alpha; on the device for a device array.
+        """
+        return applied(self.predict(image, dither, progress=progress), self.palette_, self.queue)
+
+    def quantize(
+        self, image: ImageLike, dither: Any = None, *, progress: ProgressCallback | None = None
+    ) -> IndexedImage:
+        """The image as indices and `palette_`; arguments and errors as in `predict`.
+
+        Returns
+        -------
+        IndexedImage
+        """
+        return IndexedImage.of_own(self.predict(image, dither, progress=progress), self.palette_)
+
+    def fit_predict(self, image: ImageLike, y: Any = None, *, progress: ProgressCallback | None = None) -> Any:
+        """`fit` on one image, then `predict` of it; the image is read once."""
+        picture = images.read(image)
+        return self.fit(picture, y, progress=progress).predict(picture, progress=progress)
+
+    def fit_transform(self, image: ImageLike, y: Any = None, *, progress: ProgressCallback | None = None) -> Any:
+        """`fit` on one image, then `transform` of it; the image is read once."""
+        picture = images.read(image)
+        return self.fit(picture, y, progress=progress).transform(picture, progress=progress)
+
+    def tile_numbers(self, picture: Any) -> npt.NDArray[Any]:
+        """The palette of each tile.
+
+        Parameters
+        ----------
+        picture : IndexedImage or (H, W) array
+            What `quantize` or `predict` gave.
+
+        Returns
+        -------
+        ndarray
+            (tiles down, tiles across) integers below `n_palettes`.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        """
+        self._check_fitted("palettes_")
+        return self._numbers(picture.host_indices() if isinstance(picture, IndexedImage) else np.asarray(picture))
+
+    def _numbers(self, indices: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        rows, columns = TileParams.of(self).side
+        return np.asarray(indices[::rows, ::columns] // len(self.palettes_[0]))
+
+
+def _checked_dither(dither: Any) -> Any:
+    if dither is None or dither is False:
+        return None
+    if dither not in ORDERED and not isinstance(dither, OrderedDither):
+        names = ", ".join(map(repr, ORDERED))
+        raise InvalidArgument(
+            f"dither is {params.shown(dither)}; allowed for tiles: None, {names}, or an OrderedDither"
+        )
+    find_dither(dither)
+    return dither
+
+
+def _has_holes(session: Session, picture: Picture) -> bool:
+    """Whether some pixels are transparent."""
+    return picture.channels == 4 and bool((picture.on_host(session)[..., 3] < OPAQUE_ALPHA).any())

@@ -1,0 +1,116 @@
+"""Tiles whose colours fit a few palettes as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.images import Picture
+from clquant.runtime import Session
+from clquant.tilesets.params import TileParams
+
+Colors = npt.NDArray[np.uint8]
+
+# Pixels of lower alpha are transparent.
+OPAQUE_ALPHA = 128
+_PLACES = np.array([1 << 16, 1 << 8, 1])
+
+
+def packed_sets(sets: Sequence[frozenset[int]], bins: int, room: int) -> list[frozenset[int]] | None:
+    """Colours of a few palettes such that each of many sets lies in one of them, if a greedy search finds some.
+
+    Sets that are parts of others go with those. The others come by falling size, then by their colours; each joins the
+    palette with which it has the most colours in common among those with room (ties: the fullest, then the first), or
+    begins a new one.
+
+    Parameters
+    ----------
+    sets : sequence of frozenset of int
+    bins : int
+        Palettes.
+    room : int
+        Colours of a palette.
+
+    Returns
+    -------
+    list of frozenset or None
+        At most `bins`; None if the search finds none.
+    """
+    ordered = sorted(set(sets), key=lambda colors: (-len(colors), sorted(colors)))
+    largest: list[frozenset[int]] = []
+    for colors in ordered:
+        if len(colors) > room:
+            return None
+        if not any(colors <= other for other in largest):
+            largest.append(colors)
+    packed: list[frozenset[int]] = []
+    for colors in largest:
+        fitting = [number for number, palette in enumerate(packed) if len(palette | colors) <= room]
+        best = max(fitting, key=lambda n: (len(packed[n] & colors), len(packed[n]), -n), default=None)
+        if best is not None and (packed[best] & colors or len(packed) == bins):
+            packed[best] |= colors
+        elif len(packed) < bins:
+            packed.append(colors)
+        elif best is None:
+            return None
+    return packed
+
+
+def kept_colors(session: Session, pictures: list[Picture], given: TileParams, reserved: bool) -> Colors | None:
+    """Palettes that have all colours of every tile, if some are found.
+
+    Parameters
+    ----------
+    session : Session
+    pictures : list of Picture
+    given : TileParams
+    reserved : bool
+        Whether the first entries are for transparent pixels.
+
+    Returns
+    -------
+    ndarray or None
+        (palettes, n_colors, 3) uint8, as the display has them.
+    """
+    sets: list[frozenset[int]] = []
+    most, counts = given.n_palettes * given.n_colors, np.zeros(1 << 24, np.uint32) if given.learns_shared else None
+    every: set[int] = set()
+    for picture in pictures:
+        pixels = picture.on_host(session)
+        rgb = np.repeat(pixels, 3, axis=2) if picture.channels == 1 else pixels[..., :3]
+        rgb = np.ascontiguousarray(rgb).reshape(-1, 3)
+        shown = rgb if given.display is None else given.display.nearest(rgb)
+        packed = (shown.astype(np.int64) @ _PLACES).reshape(picture.height, picture.width)
+        there = pixels[..., 3] >= OPAQUE_ALPHA if picture.channels == 4 else np.ones(packed.shape, bool)
+        if counts is not None:
+            counts += np.bincount(packed[there], minlength=1 << 24).astype(np.uint32)
+        every.update(np.unique(packed[there]).tolist()[: most + 1])
+        if len(every) > most:
+            return None
+        rows, columns = given.side
+        for y in range(0, picture.height, rows):
+            for x in range(0, picture.width, columns):
+                tile = packed[y : y + rows, x : x + columns][there[y : y + rows, x : x + columns]]
+                sets.append(frozenset(np.unique(tile).tolist()))
+    return _as_palettes(sets, given, reserved, None if counts is None else int(counts.argmax()))
+
+
+def _as_palettes(sets: list[frozenset[int]], given: TileParams, reserved: bool, popular: int | None) -> Colors | None:
+    shared: list[int] = []
+    if reserved:
+        shared = [0]
+    elif given.shared is not None:
+        shared = [int(given.shared.astype(np.int64) @ _PLACES)]
+    elif popular is not None:
+        shared = [popular]
+    if not reserved:
+        sets = [colors - set(shared) for colors in sets]
+    found = packed_sets(sets, given.n_palettes, given.n_colors - len(shared))
+    if found is None:
+        return None
+    found += [frozenset()] * (given.n_palettes - len(found))
+    rows = [[*shared, *sorted(colors)] for colors in found]
+    full = np.array([row + [row[-1] if row else 0] * (given.n_colors - len(row)) for row in rows], np.int64)
+    return np.stack([full >> 16, full >> 8 & 255, full & 255], axis=-1).astype(np.uint8)

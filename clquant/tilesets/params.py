@@ -1,0 +1,103 @@
+"""The parameters of `TilePalettes`, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import params
+from clquant.color import spaces
+from clquant.color.display import DisplayFormat, checked_format
+from clquant.color.palette import MOST_COLORS, checked_colors
+from clquant.color.spaces import Space
+from clquant.runtime import InvalidArgument
+
+if TYPE_CHECKING:
+    from clquant.tilesets.engine import TilePalettes
+
+MOST_SIDE, MOST_PIXELS = 256, 256
+MOST_PALETTES = 256
+
+
+@dataclass(frozen=True)
+class TileParams:
+    """The arguments of an engine, all of them allowed.
+
+    Attributes
+    ----------
+    n_palettes, n_colors : int
+    side : tuple of int
+        Rows and columns of a tile.
+    shared : ndarray or None
+        (3,) uint8: a first entry that all palettes have.
+    learns_shared : bool
+        Whether all palettes have a first entry that is learned.
+    space : Space
+    display : DisplayFormat or None
+    rounds : int
+    seed : int
+    """
+
+    n_palettes: int
+    n_colors: int
+    side: tuple[int, int]
+    shared: npt.NDArray[np.uint8] | None
+    learns_shared: bool
+    space: Space
+    display: DisplayFormat | None
+    rounds: int
+    seed: int
+
+    @classmethod
+    def of(cls, engine: TilePalettes) -> TileParams:
+        """The parameters of an engine.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            Naming the parameter that is not allowed.
+        """
+        n_palettes = params.integer("n_palettes", engine.n_palettes, 1, MOST_PALETTES)
+        n_colors = params.integer("n_colors", engine.n_colors, 2, 256)
+        if n_palettes * n_colors > MOST_COLORS - 1:
+            raise InvalidArgument(
+                f"n_palettes is {n_palettes} with n_colors={n_colors}; allowed: fewer than {MOST_COLORS} colours in all"
+            )
+        display, learns = checked_format(engine.color_format), engine.shared_color is True
+        given = engine.shared_color is not None and not isinstance(engine.shared_color, bool)
+        return cls(
+            n_palettes=n_palettes,
+            n_colors=n_colors,
+            side=_checked_side(engine.tile_size),
+            shared=_checked_shared(engine.shared_color, display) if given else None,
+            learns_shared=learns,
+            space=spaces.space(params.choice("color_space", engine.color_space, spaces.NAMES), False),
+            display=display,
+            rounds=params.integer("swap_rounds", engine.swap_rounds, 0, 1000),
+            seed=params.seed(engine.random_state),
+        )
+
+
+def _checked_side(size: Any) -> tuple[int, int]:
+    """Rows and columns of a tile."""
+    pair = tuple(size) if isinstance(size, tuple | list) else (size, size)
+    if len(pair) != 2:
+        raise InvalidArgument(f"tile_size is {params.shown(size)}; allowed: a number, or rows and columns")
+    rows, columns = (params.integer("tile_size", side, 1, MOST_SIDE) for side in pair)
+    if rows * columns > MOST_PIXELS:
+        raise InvalidArgument(f"tile_size is {params.shown(size)}; allowed: at most {MOST_PIXELS} pixels")
+    return rows, columns
+
+
+def _checked_shared(color: Any, display: DisplayFormat | None) -> npt.NDArray[np.uint8]:
+    """(3,) uint8: a shared colour, as a display has it."""
+    colors = checked_colors([color], "shared_color")
+    if colors.shape[1] == 4 and colors[0, 3] < 255:
+        raise InvalidArgument(
+            f"shared_color is {params.shown(color)}; allowed: an opaque colour, as transparent pixels have an entry"
+        )
+    rgb = colors[:, :3]
+    return np.asarray((rgb if display is None else display.nearest(rgb))[0], np.uint8)
