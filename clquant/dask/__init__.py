@@ -7,6 +7,7 @@ one worker per OpenCL device.
 from clquant.dask.cluster import LocalOpenCLCluster
 from clquant.dask.files import Files
 from clquant.dask.learning import histogram
+from clquant.dask.parts import opened
 from clquant.dask.verify import MismatchError, verify
 
-__all__ = ["Files", "LocalOpenCLCluster", "MismatchError", "histogram", "verify"]
+__all__ = ["Files", "LocalOpenCLCluster", "MismatchError", "histogram", "opened", "verify"]

@@ -193,7 +193,7 @@ def _cropped(
 ) -> npt.NDArray[Any]:
     """What a worker does: the part's results without what is around it. Errors say where the part lies."""
     try:
-        picture = dataclasses.replace(images.read(np.asarray(part)), origin=origin)
+        picture = dataclasses.replace(images.read(np.asarray(part), max_bits=16), origin=origin)
         return np.ascontiguousarray(np.asarray(named(work)(picture))[inner])
     except Exception as error:
         error.args = (f"chunk at row {origin[0]}, column {origin[1]}: {error}", *error.args[1:])

@@ -69,7 +69,7 @@ def _runs(paths: Sequence[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
 
 def _count_chunk(block: npt.NDArray[Any], origin: tuple[int, int]) -> ColorHistogram:
     argument = f"chunk at row {origin[0]}, column {origin[1]}"
-    return ColorHistogram.of(pictures.read(np.asarray(block), argument=argument))
+    return ColorHistogram.of(pictures.read(np.asarray(block), argument=argument, max_bits=16))
 
 
 def _count(image: Any) -> ColorHistogram:

@@ -15,6 +15,7 @@ from clquant.dask.codebooks import fit as fit_codec
 from clquant.dask.figures import mse, psnr, ssim
 from clquant.dask.files import fit_many, stream
 from clquant.dask.learning import histogram
+from clquant.dask.parts import store
 from clquant.dask.quadtrees import leaves
 from clquant.dask.work import named
 from clquant.images import Picture
@@ -35,6 +36,7 @@ __all__ = [
     "predict",
     "psnr",
     "ssim",
+    "store",
     "stream",
     "transform",
 ]

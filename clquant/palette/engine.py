@@ -24,7 +24,7 @@ from clquant.mapping import lookup, pipeline
 from clquant.mapping.error import mean_squared_error
 from clquant.mapping.palette_on_device import METRICS
 from clquant.palette.target_quality import FewestColors, Trial, allowed_error, fitted_anew
-from clquant.runtime import CommandQueue, HostResult, ProgressCallback, open_session, reports_memory
+from clquant.runtime import CommandQueue, HostResult, Progress, ProgressCallback, open_session, reports_memory
 
 
 def _checked(
@@ -47,6 +47,14 @@ def _settings(palette: Palette, color_space: str, metric: str, dither: Any) -> d
 
     digest = hashlib.sha256(palette.rgba().tobytes()).hexdigest()
     return {"palette": digest, "color_space": color_space, "metric": metric, "dither": owner}
+
+
+def _stored(collection: Any, lazy: Any, out: Any, about: About, progress: ProgressCallback | None) -> Any:
+    """A lazy result, or what it was written to."""
+    if out is None:
+        return lazy
+    with writing(out, about) as sink:
+        return collection.store(lazy, sink, Progress(progress))
 
 
 @reports_memory
@@ -107,9 +115,10 @@ def predict(
     """
     checked, ditherer = _checked(palette, color_space, metric, dither, progress)
     collection = verbs_of(image)
-    if collection is not None:
-        return collection.predict(image, checked, dither=dither, color_space=color_space, metric=metric)
     about = About(None, checked.colors, image, resume, _settings(checked, color_space, metric, dither))
+    if collection is not None:
+        lazy = collection.predict(image, checked, dither=dither, color_space=color_space, metric=metric)
+        return _stored(collection, lazy, out, about, progress)
     with writing(out, about) as sink:
         image = read_parts(image, out=sink, memory=memory, max_bits=16)
         if ditherer is not None:
@@ -140,9 +149,10 @@ def transform(
     """
     checked, ditherer = _checked(palette, color_space, metric, dither, progress)
     collection = verbs_of(image)
-    if collection is not None:
-        return collection.transform(image, checked, dither=dither, color_space=color_space, metric=metric)
     settings = {"verb": "transform", **_settings(checked, color_space, metric, dither)}
+    if collection is not None:
+        lazy = collection.transform(image, checked, dither=dither, color_space=color_space, metric=metric)
+        return _stored(collection, lazy, out, About(None, None, image, resume, settings), progress)
     about = About(None if ditherer is None else checked.colors, None, image, resume, settings)
     with writing(out, about) as sink:
         image = read_parts(image, out=sink, memory=memory, max_bits=16)

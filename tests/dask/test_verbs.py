@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 import clquant
-from clquant.dask import histogram
+from clquant.dask import histogram, opened
 from clquant.palette.engine import predict, transform
 
 SIX = clquant.Palette([(0, 0, 0), (255, 255, 255), (0, 160, 0), (0, 0, 255), (255, 0, 0), (90, 90, 90)])
@@ -44,6 +44,41 @@ def test_every_chunking_gives_the_bits_of_the_whole(picture: Any, dither: Any, c
     colors = transform(given, SIX, dither=dither)
     assert (colors.shape, colors.dtype, colors.chunks[:2]) == (picture.shape, np.uint8, given.chunks[:2])
     assert np.array_equal(colors.compute(), SIX.colors[whole])
+
+
+def test_sixteen_bits_are_mapped_as_such(picture: Any) -> None:
+    deep = picture.astype(np.uint16) * 257 + np.arange(picture.size, dtype=np.uint16).reshape(picture.shape) % 99
+    given = da.from_array(deep, (90, 80, 3))
+    one, other = (clquant.KMeansPalette(9).fit(image) for image in (deep, given))
+    assert (one.palette_, one.inertia_) == (other.palette_, other.inertia_)
+    for dither in (None, "blue-noise", "pinwheel"):
+        assert np.array_equal(one.predict(given, dither).compute(), one.predict(deep, dither))
+
+
+@pytest.mark.parametrize("dither", [None, "bayer4"])
+def test_lazy_results_are_written_in_order(picture: Any, dither: Any) -> None:
+    given, done = da.from_array(picture, (60, 71, 3)), []
+    out = np.empty(picture.shape[:2], np.uint8)
+    assert predict(given, SIX, dither=dither, out=out, progress=lambda *now: done.append(now)) is out
+    assert done == [(60, 203), (120, 203), (180, 203), (203, 203)]
+    assert np.array_equal(out, predict(picture, SIX, dither=dither))
+    colors = np.empty_like(picture)
+    transform(given, SIX, dither=dither, out=colors)
+    assert np.array_equal(colors, SIX.colors[out])
+    with pytest.raises(clquant.StoppedError):
+        predict(given, SIX, out=out, progress=lambda *_: False)
+
+
+def test_stored_pictures_are_read_by_workers(picture: Any, tmp_path: Any) -> None:
+    zarr = pytest.importorskip("zarr", minversion="3")
+    zarr.create_array(tmp_path / "big.zarr", shape=picture.shape, chunks=(32, 32, 3), dtype="u1")[:] = picture
+    given = opened(tmp_path / "big.zarr")
+    assert (given.shape, given.dtype) == (picture.shape, picture.dtype)
+    assert np.array_equal(given.compute(), picture)
+    predict(given, SIX, out=tmp_path / "out.zarr")
+    assert np.array_equal(zarr.open(tmp_path / "out.zarr", mode="r")[:], predict(picture, SIX))
+    with pytest.raises(clquant.FileError, match="no picture that is read in parts"):
+        opened(tmp_path / "none.png")
 
 
 def test_a_graph_holds_no_pixels(picture: Any) -> None:
