@@ -165,7 +165,7 @@ def test_tiles(folder, capsys):
     assert report[0]["palettes"] == report[1]["palettes"]
     assert [len(palette) for palette in report[0]["palettes"]] == [3, 3]
     ran(
-        "tiles",
+        "tileset",
         "a.png",
         "--palettes",
         "2",
