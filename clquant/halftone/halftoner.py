@@ -217,7 +217,7 @@ class PinwheelHalftoner(Estimator):
         ----------
         image : path, PIL image, ndarray or device array
             uint8 (H, W), (H, W, 3) or (H, W, 4), at most 2^30 pixels a side; see `clquant.images`. A Dask array gives
-            a lazy one.
+            a lazy one. uint16 values are halftoned by their 16 bits, but with a palette or `refine` by round(v / 257).
         output : str
             "values": output levels as 0..255; "levels": their numbers 0..levels - 1; "bits": of a gray picture at
             two levels, eight pixels a byte, the leftmost in the highest bit, rows padded with 0. With a palette the
@@ -286,7 +286,7 @@ class PinwheelHalftoner(Estimator):
             space = "linear" if vector.linear else vector.color_space
             return refined_entries(session, picture, start, palette, space, passes, eye, report)
         settings = self._settings()
-        picture = read_picture(image, out, memory)
+        picture = read_picture(image, out, memory, max_bits=8 if passes else 16)
         if kind == "bits" and out is not None:
             raise runtime.InvalidArgument("out is given for output='bits'; allowed: 'values' and 'levels'")
         if kind == "bits" and (picture.channels != 1 or settings.levels != 2):

@@ -307,3 +307,57 @@ def test_sides_that_kernels_cannot_count_are_refused(shape):
     ):
         with pytest.raises(runtime.InvalidArgument, match=message):
             refused()
+
+
+def deep_gradient(height, width, rng):
+    ramp = np.linspace(0, 65535, width)[None] + rng.normal(0, 3000, (height, width))
+    return np.clip(ramp, 0, 65535).astype(np.uint16)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"scan": "serpentine"}, {"noise": 0.25}, {"levels": 3}, {"levels": 16}, {"levels": 16, "linear": True}],
+    ids=str,
+)
+@pytest.mark.parametrize("block", [3, 16])
+def test_16_bits_equal_the_reference(queue, rng, block, options):
+    image = deep_gradient(30, 45, rng)
+    engine = PinwheelHalftoner(block, queue=queue, random_state=5, **options)
+    expected = reference(image, engine)
+    assert np.array_equal(engine.transform(image, output="levels"), expected)
+    there = engine.transform(pyopencl.array.to_device(queue, image), output="levels")
+    assert np.array_equal(there.get(), expected)
+
+
+def test_16_bit_colours_and_alpha(queue, rng):
+    image = np.dstack([deep_gradient(35, 41, rng) for _ in range(4)])
+    engine = PinwheelHalftoner(8, levels=5, queue=queue)
+    found = engine.transform(image)
+    planes = [make_tones(5, False).output[reference(image[..., c], engine, channel=c)] for c in range(3)]
+    assert np.array_equal(found[..., :3], np.dstack(planes))
+    assert np.array_equal(found[..., 3], images.read(image).array[..., 3])
+    assert np.array_equal(engine.transform(pyopencl.array.to_device(queue, image)).get(), found)
+    assert np.array_equal(engine.transform(image[..., :3]), found[..., :3])
+
+
+def test_8_bit_values_in_16_bits_give_the_same(queue, rng):
+    image = gradient(40, 50, rng)
+    for levels in (2, 9):
+        engine = PinwheelHalftoner(16, levels=levels, queue=queue)
+        assert np.array_equal(engine.transform(image.astype(np.uint16) * 257), engine.transform(image))
+
+
+def test_shades_below_an_8_bit_level_keep_their_mean(queue):
+    engine = PinwheelHalftoner(16, levels=256, queue=queue)
+    for shade in (25_700, 25_703, 25_800, 25_950):
+        found = engine.transform(np.full((128, 128), shade, np.uint16))
+        assert found.mean() == pytest.approx(shade / 257, abs=0.003)
+
+
+def test_palettes_and_refining_take_the_nearest_8_bits(queue, rng):
+    image = deep_gradient(20, 30, rng)
+    for engine, options in [
+        (PinwheelHalftoner(8, palette=["black", "gray", "white"], queue=queue), {}),
+        (PinwheelHalftoner(8, queue=queue), {"refine": 1}),
+    ]:
+        assert np.array_equal(engine.transform(image, **options), engine.transform(images.read(image), **options))

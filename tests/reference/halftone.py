@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from clquant.dithering.threshold_maps import bayer
 from clquant.halftone.pinwheel.layout import error_limit
 from clquant.halftone.pinwheel.palette import codes_of_worths, worths
 from clquant.halftone.pinwheel.palette_paths import fade_of
@@ -25,10 +26,26 @@ def clamp(value, limit):
     return max(-limit, min(limit, value))
 
 
+def deep_units(plane, linear):
+    """(H, W) uint16 -> (H, W) 1/16 gray levels."""
+    v = plane / 65535
+    if linear:
+        v = np.where(v <= 0.04045, v / 12.92, ((v + 0.055) / 1.055) ** 2.4)
+    fine = np.floor(v * 4080 * 256 + 0.5).astype(int)
+    y, x = np.indices(plane.shape) % 16
+    return (fine + bayer(4)[y, x]) // 256
+
+
 def halftone_plane(
     plane, block, scan, tables: WeightTables, levels=2, linear=False, noise=0.0, seed=0, channel=0, limit=8191
 ):
-    """(H, W) uint8 -> (H, W) level numbers."""
+    """(H, W) uint8 or uint16 -> (H, W) level numbers.
+
+    A 16-bit value is worth its 1/16 gray levels, with what is below one dithered by Bayer's 16 x 16 thresholds; all
+    else is that of the nearest 8-bit level.
+    """
+    deep = deep_units(plane, linear) if plane.dtype == np.uint16 else None
+    plane = plane if deep is None else (plane.astype(int) + 128) // 257
     height, width = plane.shape
     tones = make_tones(levels, linear)
     row, record = zip(*(records(make_path(block, scan, p), tables, tones) for p in (OUTWARD, INWARD)), strict=True)
@@ -60,7 +77,7 @@ def halftone_plane(
                         amplitude = int(start_amplitudes(tables, tones)[level])
                         word = random_words(bx, by, channel, 0, seed)[0]
                         error += ((word >> 16) * 2 * amplitude >> 16) - amplitude
-                    error += int(tones.value[level])
+                    error += int(tones.value[level] if deep is None else deep[y, x])
                     shift, *weights = (int(v) for v in record[phase][row[phase][k], level])
                     decision = error - shift
                     if spread.any():

@@ -1,6 +1,23 @@
 #include "common/philox.h"
 #include "halftone/halftone.h"
 
+#ifndef BITS
+#define BITS 8
+#endif
+#if BITS == 16
+typedef ushort Sample;
+/* The 8-bit input level that is nearest. */
+#define LEVEL(sample) (((int)(sample) + 128) / 257)
+/* A 16-bit value in 1/16 gray: what is below a unit is dithered by the pixel's place, so that means stay. finer: its worth
+ * times 256 by value, then 16 x 16 thresholds 0..255. y counts in the picture that the picture is cut from. */
+inline int worth_of(Sample sample, int y, int x, global const int *finer) {
+    return (finer[sample] + finer[65536 + (y & 15) * 16 + (x & 15)]) >> 8;
+}
+#else
+typedef uchar Sample;
+#define LEVEL(sample) (int)(sample)
+#endif
+
 /* The output level for a decision value. */
 inline int decide(int value, global const uchar *nearest) {
 #if LEVELS == 2
@@ -39,13 +56,14 @@ inline void gather_edges(local short *waiting, int lanes, global const ushort *r
  * nearest        uchar [512]: the output level of a decision value in half gray levels.
  * edges          short [4 N][channels][edge rows][blocks of a phase in a row].
  * waiting        local short [SLOTS][work-group].
+ * finer          int [65536 + 256], read if BITS is 16; see worth_of.
  * Constants: BLOCK, PIXELS, SLOTS, PHASE, LEVELS, NOISE (0 or 1), LAST_SLOT (forward share of the
- * last pixel of an outward block). */
-kernel void halftone_blocks(global const uchar *image, global uchar *output, global const ushort8 *path,
+ * last pixel of an outward block); BITS of the image's values: with 16 alpha is written too, as 8 bits. */
+kernel void halftone_blocks(global const Sample *image, global uchar *output, global const ushort8 *path,
                             global const ushort *rim, global const short4 *record, global const short4 *tone,
                             global const short *worth, global const uchar *shown, global const uchar *nearest,
                             global short *edges, local short *all_waiting, int4 picture, int4 blocks, int error_limit,
-                            uint4 key, int first_index, int cut_only) {
+                            uint4 key, int first_index, int cut_only, global const int *finer) {
     const int lanes = get_local_size(0);
     const int block_y = FIRST_ROW + (int)get_global_id(1), channel = (int)get_global_id(2);
     const int block_x = block_column(first_index + (int)get_global_id(0), block_y);
@@ -78,11 +96,17 @@ kernel void halftone_blocks(global const uchar *image, global uchar *output, glo
             continue;
         }
         const size_t at = pixel_index(y, x, channel, picture);
-        const int level = image[at];
+        const int level = LEVEL(image[at]);
         const short4 about = tone[level], rule = record[(step.s1 >> 10) * 256 + level];
         if (PHASE == 0 && k == 0)
             error += start_error(start_word, about.s1);
+#if BITS == 16
+        error += worth_of(image[at], y + (int)(key.w * BLOCK), x + (int)(key.z * BLOCK), finer);
+        if (STRIDE == 4 && channel == 0)
+            output[at + 3] = (uchar)LEVEL(image[at + 3]);
+#else
         error += about.s0;
+#endif
         int decision = error - rule.s0;
 #if NOISE
         decision += random_bit(words, (uint)k) ? about.s2 : -about.s2;

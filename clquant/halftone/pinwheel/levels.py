@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
+from clquant.dithering.threshold_maps import bayer
 from clquant.halftone.pinwheel.bands import Band, BandBlocks, block_bands, half_blocks, rows_that_fill
 from clquant.halftone.pinwheel.layout import (
     phase_constants,
@@ -20,7 +22,7 @@ from clquant.halftone.pinwheel.layout import (
 )
 from clquant.halftone.pinwheel.paths import INWARD, OUTWARD
 from clquant.halftone.pinwheel.plan import PhasePlan, Settings, make_plan
-from clquant.halftone.pinwheel.tones import WHITE
+from clquant.halftone.pinwheel.tones import WHITE, finer_units
 from clquant.images import Picture, buffer_of
 
 GROUP = 32
@@ -134,10 +136,17 @@ class BlockHalftone:
     settings : Settings
     shown : (L,) uint8 ndarray
         The byte to write for each output level.
+    bits : int
+        8 or 16, of the pictures' values; those of 16 take the portable form.
     """
 
     def __init__(
-        self, session: runtime.Session, scope: runtime.Scope, settings: Settings, shown: npt.NDArray[np.uint8]
+        self,
+        session: runtime.Session,
+        scope: runtime.Scope,
+        settings: Settings,
+        shown: npt.NDArray[np.uint8],
+        bits: int = 8,
     ) -> None:
         self._session, self._scope, self._settings, self._shown = session, scope, settings, shown
         self._plan = make_plan(
@@ -146,15 +155,28 @@ class BlockHalftone:
         self._limit = np.int32(min(self._plan.error_limit, settings.error_limit))
         self._key = runtime.seed_key(settings.seed)
         spiral = settings.scan == "spiral" and settings.block_size >= SMALLEST_SPIRAL
-        plain = settings.levels == 2 and not settings.linear and not self._plan.noisy and shown.tolist() == [0, 255]
+        plain = (
+            bits == 8
+            and settings.levels == 2
+            and not settings.linear
+            and not self._plan.noisy
+            and shown.tolist() == [0, 255]
+        )
         self._variant = session.choose(_forms(settings.block_size) if spiral and plain else VARIANTS[-1:])
         self._made: dict[tuple[int, bool], _Form] = {}
+        self._bits = bits
 
     def _form(self, phase: int, fast: bool) -> _Form:
         """The portable or the device's own form of a phase, made when it is first needed."""
         if (phase, fast) not in self._made:
             self._made[phase, fast] = self._fast_form(phase) if fast else self._portable_form(phase)
         return self._made[phase, fast]
+
+    @functools.cached_property
+    def _finer(self) -> runtime.Buffer:
+        """What 16-bit values are worth, and the thresholds of what is below a unit."""
+        worth = finer_units(self._settings.linear) if self._bits == 16 else np.zeros(1, np.int32)
+        return self._scope.copy_of(np.concatenate([worth, bayer(4).ravel().astype(np.int32)]))
 
     def _portable_form(self, phase: int) -> _Form:
         settings, plan = self._settings, self._plan.phases[phase]
@@ -163,6 +185,7 @@ class BlockHalftone:
             **phase_constants(settings.block_size, settings.scan, phase),
             LEVELS=2 if settings.levels == 2 else 3,
             NOISE=int(self._plan.noisy),
+            **({} if self._bits == 8 else {"BITS": self._bits}),
         )
         *tables, worth, nearest = plan.portable
         buffers = tuple(self._scope.copy_of(a) for a in (*tables, worth, self._shown, nearest))
@@ -193,7 +216,7 @@ class BlockHalftone:
         ----------
         scope : runtime.Scope
         image, output : Buffer
-            uchar [rows[1] - rows[0]][width][picture.channels]. They may be the same buffer.
+            uchar [rows[1] - rows[0]][width][picture.channels], the image's ushort if it has 16 bits a value.
         picture : Picture
             For its whole height, width and interleaved channels.
         rows : Band
@@ -243,6 +266,7 @@ class BlockHalftone:
             job.band.key(self._key),
             np.int32(index),
             np.int32(cut_only),
+            self._finer,
         )
 
     def least_rows(self, width: int, channels: int) -> int:
@@ -277,14 +301,14 @@ class BlockHalftone:
 
 @contextlib.contextmanager
 def _open_halftone(
-    session: runtime.Session, settings: Settings, shown: npt.NDArray[np.uint8]
+    session: runtime.Session, settings: Settings, shown: npt.NDArray[np.uint8], bits: int
 ) -> Iterator[BlockHalftone]:
     """Tables that last as long as the block: those of an earlier job with these settings, if there are any."""
 
     def make(scope: runtime.Scope) -> BlockHalftone:
-        return BlockHalftone(session, scope, settings, shown)
+        return BlockHalftone(session, scope, settings, shown, bits)
 
-    key = ("halftone", settings, shown.tobytes(), session.choose(_forms(settings.block_size)).name)
+    key = ("halftone", bits, settings, shown.tobytes(), session.choose(_forms(settings.block_size)).name)
     with runtime.cached_job(session, key, make) as job:
         yield job
 
@@ -315,12 +339,12 @@ def halftone(
     row_bytes = picture.width * picture.channels
     with session.scope() as scope, contextlib.ExitStack() as inside:
         picture = picture.send(session, scope)
-        job = inside.enter_context(_open_halftone(session, settings, shown))
+        job = inside.enter_context(_open_halftone(session, settings, shown, picture.bits))
         if picture.device_array is not None:
             device = session.new_array(picture.shape, np.uint8)
             target = buffer_of(device)
             image = picture.upload(session, scope)
-            if channels < picture.channels:
+            if channels < picture.channels and picture.bits == 8:
                 session.copy(target, image, picture.height * row_bytes)
             whole = (0, picture.height, 0, picture.height)
             job.run(scope, image, target, picture, whole, channels)
@@ -328,12 +352,13 @@ def halftone(
             return session.hand_over(device)
         host = picture.result(session, picture.shape, np.uint8)
         least = job.least_rows(picture.width, channels)
-        for rows in block_bands(picture, row_bytes, EDGE_BYTES * channels, settings.block_size, session, least):
+        largest = picture.width * picture.pixel_bytes
+        for rows in block_bands(picture, largest, EDGE_BYTES * channels, settings.block_size, session, least):
             with session.scope() as band:
                 image = picture.upload(session, band, rows[0], rows[1])
                 alone = rows[:2] == rows[2:]
                 output = host.room(band, *rows[:2]) if alone else band.empty((rows[1] - rows[0]) * row_bytes)
-                if channels < picture.channels:
+                if channels < picture.channels and picture.bits == 8:
                     session.copy(output, image, (rows[1] - rows[0]) * row_bytes)
                 job.run(band, image, output, picture, rows, channels)
                 host.store(band, rows[2], rows[3], output, (rows[2] - rows[0]) * row_bytes)

@@ -17,6 +17,15 @@ STEPS = 512
 DECISION_UNITS = UNITS // 2
 
 
+@lru_cache(maxsize=2)
+def finer_units(linear: bool) -> npt.NDArray[np.int32]:
+    """(65536,) int32: what 16-bit values are worth in 1/256 unit, 257 v as much as the level v unless it is light."""
+    v = np.arange(65536) / 65535.0
+    if linear:
+        v = np.where(v <= 0.04045, v / 12.92, ((v + 0.055) / 1.055) ** 2.4)
+    return np.floor(v * (256 * WHITE) + 0.5).astype(np.int32)
+
+
 def linear_units(units: int = WHITE) -> npt.NDArray[np.int16]:
     """Linear light of the 256 sRGB values (IEC 61966-2-1), 0 to `units`, rounded half up: a table made on the host."""
     v = np.arange(TONES) / 255.0
