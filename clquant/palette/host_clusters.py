@@ -21,13 +21,13 @@ _STEPS = 8
 _DRAW_COLORS, _DRAW_CENTERS = 0x636F_6C6F, 0x6365_6E74
 
 
-def sample_of(counts: npt.NDArray[np.uint32], seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+def sample_of(counts: npt.NDArray[np.unsignedinteger], seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
     """Which colours are looked at, ascending, and their weights.
 
     Parameters
     ----------
     counts : ndarray
-        (n,) uint32: how often each colour occurs.
+        (n,) unsigned integers, adding up to at most 2^39: how often each colour occurs.
     seed : int
     """
     total = int(counts.sum(dtype=np.uint64))

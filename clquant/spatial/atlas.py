@@ -9,14 +9,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
+from clquant import images
 from clquant.images import Picture
 from clquant.palette.host_clusters import stretches
 from clquant.runtime import Buffer, Scope, Session, philox4x32, seed_key
 
+Weights = npt.NDArray[np.unsignedinteger]
+
 # Pixels that are learned from in all; of more, tiles are drawn.
 MOST_PIXELS = 1 << 20
 TILE = 64
+# With weights tiles are smaller, and as many as hold the pixels that would be learned from, but at least so many.
+WEIGHTED_TILE, FEWEST_WEIGHTED = 32, 64
 # Between parts: no kernel reaches farther.
 GAP = 8
 # Shelves have at least this length, where the parts do not fill one.
@@ -33,6 +39,8 @@ class Part:
     ----------
     picture : Picture
     row, column, rows, columns : int
+    there : ndarray or None
+        (H, W) bool: which of the picture's pixels count; default: all.
     """
 
     picture: Picture
@@ -40,6 +48,28 @@ class Part:
     column: int
     rows: int
     columns: int
+    there: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def pixels(self) -> npt.NDArray[np.uint8] | None:
+        """(rows, columns, 4) uint8 of a picture on the host: alpha 0 for pixels that do not count."""
+        if self.picture.array is None:
+            return None
+        cut = slice(self.row, self.row + self.rows), slice(self.column, self.column + self.columns)
+        source = self.picture.array[cut]
+        out = np.empty((*source.shape[:2], 4), np.uint8)
+        out[..., :3] = source[..., :3]
+        out[..., 3] = source[..., 3] if source.shape[2] == 4 else 255
+        if self.there is not None:
+            out[..., 3][~self.there[cut]] = 0
+        return out
+
+
+def uneven(weights: list[Weights] | None) -> list[Weights] | None:
+    """Weights of pictures, (H, W) each; None if all are equal, as that is as good as none."""
+    if weights is None or all((one == weights[0].flat[0]).all() for one in weights):
+        return None
+    return weights
 
 
 def parts_of(pictures: Sequence[Picture], seed: int) -> list[Part]:
@@ -59,10 +89,7 @@ def parts_of(pictures: Sequence[Picture], seed: int) -> list[Part]:
     total = int(pixels[-1])
     if total <= MOST_PIXELS:
         return [Part(picture, 0, 0, picture.height, picture.width) for picture in pictures]
-    count = MOST_PIXELS // (TILE * TILE)
-    counters = np.zeros((count, 4), np.uint32)
-    counters[:, 0], counters[:, 3] = np.arange(count), _DRAW_TILE
-    words = philox4x32(counters, seed_key(seed))
+    words = _words(MOST_PIXELS // (TILE * TILE), seed)
     found = []
     for at, word in zip(stretches(total, words[:, 0]), words[:, 1], strict=True):
         number = int(np.searchsorted(pixels, at, side="right"))
@@ -72,6 +99,49 @@ def parts_of(pictures: Sequence[Picture], seed: int) -> list[Part]:
         column = int(word) * (picture.width - columns + 1) >> 32
         found.append(Part(picture, min(max(row - rows // 2, 0), picture.height - rows), column, rows, columns))
     return found
+
+
+def weighted_parts(session: Session, pictures: Sequence[Picture], seed: int, weights: Sequence[Weights]) -> list[Part]:
+    """Tiles whose middles are drawn by their weights, or as near to those as the picture allows.
+
+    Parameters
+    ----------
+    session : Session
+        For pictures on the device.
+    pictures : sequence of Picture
+    seed : int
+    weights : sequence of ndarray
+        (H, W) unsigned integers a picture, adding up to 1 to 2^39. Pixels of weight 0 do not count.
+
+    Returns
+    -------
+    list of Part
+        Some may be equal. Tiles of a picture narrower than `WEIGHTED_TILE` have its width, likewise the height.
+    """
+    pixels = min(sum(picture.pixels for picture in pictures), MOST_PIXELS)
+    count = max(pixels // (WEIGHTED_TILE * WEIGHTED_TILE), FEWEST_WEIGHTED)
+    there = [weight > 0 for weight in weights]
+    on_host = [images.read(p.on_host(session)) if p.on_device else p for p in pictures]
+    sums = [np.cumsum(weight, dtype=np.uint64) for weight in weights]
+    ends = np.cumsum([int(one[-1]) for one in sums])
+    found = []
+    for at in stretches(int(ends[-1]), _words(count, seed)[:, 0]):
+        number = int(np.searchsorted(ends, at, side="right"))
+        before = int(ends[number]) - int(sums[number][-1])
+        place = int(np.searchsorted(sums[number], np.uint64(int(at) - before), side="right"))
+        picture = on_host[number]
+        row, column = divmod(place, picture.width)
+        rows, columns = min(WEIGHTED_TILE, picture.height), min(WEIGHTED_TILE, picture.width)
+        top = min(max(row - rows // 2, 0), picture.height - rows)
+        left = min(max(column - columns // 2, 0), picture.width - columns)
+        found.append(Part(picture, top, left, rows, columns, there[number]))
+    return found
+
+
+def _words(count: int, seed: int) -> npt.NDArray[np.uint32]:
+    counters = np.zeros((count, 4), np.uint32)
+    counters[:, 0], counters[:, 3] = np.arange(count), _DRAW_TILE
+    return philox4x32(counters, seed_key(seed))
 
 
 @dataclass(frozen=True)
@@ -107,16 +177,14 @@ def atlas_of(session: Session, scope: Scope, parts: Sequence[Part]) -> Atlas:
         If the device has no room.
     """
     first = parts[0].picture
-    if len(parts) == 1 and parts[0].rows == first.height and parts[0].columns == first.width:
+    if len(parts) == 1 and parts[0].there is None and parts[0].rows == first.height and parts[0].columns == first.width:
         return Atlas(first.upload(session, scope), first.height, first.width, first.channels)
     places, rows, columns = _shelves(parts)
     host = np.zeros((rows, columns, 4), np.uint8)
     for part, (row, column) in zip(parts, places, strict=True):
-        if part.picture.array is not None:
-            source = part.picture.array[part.row :, part.column :][: part.rows, : part.columns]
-            target = host[row:, column:][: part.rows, : part.columns]
-            target[..., :3] = source[..., :3]
-            target[..., 3] = source[..., 3] if source.shape[2] == 4 else 255
+        drawn = part.pixels
+        if drawn is not None:
+            host[row : row + part.rows, column : column + part.columns] = drawn
     pixels = scope.copy_of(host)
     for part, (row, column) in zip(parts, places, strict=True):
         if part.picture.on_device:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from typing import Any
 
+from clquant import params
 from clquant.color.indexed import IndexedImage
+from clquant.color.palette import Palette
 from clquant.estimator import weights_of
 from clquant.images import ImageLike, materialize, read
+from clquant.images.batches import listed
 from clquant.palette.engine import PaletteEngine
-from clquant.runtime import CommandQueue, ProgressCallback
+from clquant.runtime import CommandQueue, Progress, ProgressCallback
 from clquant.spatial.fit import SpatialFit
 
 
@@ -90,9 +95,11 @@ class SpatialPalette(PaletteEngine):
         images : image, or list, tuple or iterator of images
             Whatever `clquant.images.read` takes.
         y : None
-            Ignored, as in scikit-learn's pipelines.
-        sample_weight : None
-            Weights are refused, in the place of `y` too: pixels are seen together, not each for itself.
+            Ignored, as in scikit-learn's pipelines. (H, W) weights in its place are taken as `sample_weight`.
+        sample_weight : array_like, device array, gray picture or its path, or a list of them, optional
+            (H, W) an image: what each pixel counts, as `KMeansPalette.fit` takes it. Pixels are seen together with
+            their neighbours, so weights say how often tiles of 32x32 pixels around pixels are learned from; those of
+            weight 0 do not count. Equal weights are as good as none.
         progress : callable, optional
             Called with (done, total) rounds; returning False stops the job.
 
@@ -112,6 +119,36 @@ class SpatialPalette(PaletteEngine):
         """
         self.palette_ = SpatialFit(self, materialize(images), weights_of(y, sample_weight), progress).run()
         return self
+
+    def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:
+        """An independent palette for each image; `palette_` is left alone.
+
+        Each file is read when its turn comes, so that no more than one is in memory; what is wrong with one is found
+        then, after those before it.
+
+        Parameters
+        ----------
+        images : list, tuple or iterator of images
+        progress : callable, optional
+            Called with (done, total) images; returning False stops the job.
+
+        Returns
+        -------
+        list of Palette
+            Each equal to what `fit` on that image alone gives.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType, FileError, StoppedError
+            As `fit`.
+        """
+        sources, report = listed(images), Progress(params.callback("progress", progress))
+        found = []
+        for number, source in enumerate(sources):
+            report.report(number, len(sources))
+            found.append(copy.copy(self).fit(read(source, argument=f"images[{number}]")).palette_)
+        report.report(len(sources), len(sources))
+        return found
 
     def predict(
         self,

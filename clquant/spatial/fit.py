@@ -18,9 +18,10 @@ from clquant.dithering.search import MOST_SHARPNESS, REACH, WIDTH
 from clquant.dithering.search_steps import SearchPalette, ToggleSearch
 from clquant.histogram.counting import count_colors
 from clquant.histogram.counts import ColorCounts
+from clquant.histogram.weights import checked_weights
 from clquant.palette.host_clusters import centers_of, sample_of
-from clquant.runtime import InvalidArgument, Progress, ProgressCallback, Session, open_session
-from clquant.spatial.atlas import Atlas, atlas_of, parts_of
+from clquant.runtime import Progress, ProgressCallback, Session, open_session
+from clquant.spatial.atlas import Atlas, Part, atlas_of, parts_of, uneven, weighted_parts
 from clquant.spatial.solve import UNIT, best_changes
 from clquant.spatial.statistics import statistics
 
@@ -33,6 +34,7 @@ MOST_ROUNDS = 64
 PASSES = 2
 
 Colors = npt.NDArray[np.uint8]
+Counts = npt.NDArray[np.unsignedinteger]
 
 
 class SpatialFit:
@@ -59,12 +61,9 @@ class SpatialFit:
         self._color_space = params.choice("color_space", engine.color_space, spaces.NAMES)
         self._fixed = checked_fixed(engine.fixed_colors, self._n_colors)
         self._seed = params.seed(engine.random_state)
-        if sample_weight is not None:
-            raise InvalidArgument(
-                f"sample_weight is {params.shown(sample_weight)}; allowed: None, as pixels are seen together"
-            )
         self._progress = Progress(params.callback("progress", progress))
         self._pictures = images.read_many(sources)
+        self._weights = uneven(checked_weights(sample_weight, self._pictures, sources)[0])
         self._session: Session = open_session(engine.queue, images.device_arrays(self._pictures))
 
     def run(self) -> Palette:
@@ -72,21 +71,20 @@ class SpatialFit:
         session, fixed = self._session, self._fixed
         solid = fixed[fixed[:, 3] > 0]
         with session.scope() as scope:
-            counts = count_colors(session, scope, self._pictures)
+            counts = count_colors(session, scope, self._pictures, self._weights)
             clear = len(fixed) - len(solid)
             reserved = int(counts.clear and clear == 0)
             k = self._n_colors - reserved - clear
             found, times = counts.to_host(session)
-            rest = without(found, solid)
+            # Of more colours than entries, some are in no entry, whichever are fixed.
+            rest = without(found, solid) if counts.n_colors <= k else found
             exact = len(solid) + len(rest) <= k
             learned = rest if exact else self._learn(counts, found, times, solid, k)
             self._progress.report(self._rounds, self._rounds)
         colors = np.concatenate([np.zeros((reserved, 4), np.uint8), fixed, learned])
         return Palette(colors if (colors[:, 3] < 255).any() else colors[:, :3])
 
-    def _learn(
-        self, counts: ColorCounts, found: Colors, times: npt.NDArray[np.uint32], solid: Colors, k: int
-    ) -> Colors:
+    def _learn(self, counts: ColorCounts, found: Colors, times: Counts, solid: Colors, k: int) -> Colors:
         """(n, 4) uint8: k colours less those that are fixed."""
         session = self._session
         space = spaces.space(self._color_space, counts.partial or bool((solid[:, 3] < 255).any()))
@@ -94,7 +92,7 @@ class SpatialFit:
         free = np.arange(len(colors)) >= len(solid)
         gray = all(picture.channels == 1 for picture in self._pictures)
         with session.scope() as scope:
-            atlas = atlas_of(session, scope, parts_of(self._pictures, self._seed))
+            atlas = atlas_of(session, scope, self._parts())
             for number in range(self._rounds):
                 self._progress.report(number, self._rounds)
                 moved = self._refit(atlas, space, colors, free)
@@ -106,7 +104,13 @@ class SpatialFit:
                 colors = moved
         return colors[free]
 
-    def _start(self, space: Space, found: Colors, times: npt.NDArray[np.uint32], solid: Colors, k: int) -> Colors:
+    def _parts(self) -> list[Part]:
+        """What is learned from."""
+        if self._weights is None:
+            return parts_of(self._pictures, self._seed)
+        return weighted_parts(self._session, self._pictures, self._seed, self._weights)
+
+    def _start(self, space: Space, found: Colors, times: Counts, solid: Colors, k: int) -> Colors:
         """The colours before the first round."""
         which, weights = sample_of(times, self._seed)
         points = opponent.points(space, found[which])

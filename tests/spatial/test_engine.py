@@ -196,7 +196,58 @@ def test_refused_and_stopped(queue, sample):
     ):
         with pytest.raises(InvalidArgument, match=message):
             engine.fit(image)
-    with pytest.raises(InvalidArgument, match="sample_weight is"):
-        SpatialPalette().fit(image, sample_weight=np.ones((32, 32)))
+    with pytest.raises(InvalidArgument, match="sample_weight has shape"):
+        SpatialPalette().fit(image, sample_weight=np.ones((32, 31)))
     with pytest.raises(StoppedError):
         SpatialPalette(4, queue=queue).fit(image, progress=lambda done, _: done < 1)
+
+
+def searched(palette, image, queue):
+    return palette.colors[search.SearchDither().dither(image, palette, queue=queue)]
+
+
+def test_weights_say_what_is_learned_from(queue, sample):
+    image = np.ascontiguousarray(sample[::4, ::4])
+    engine = SpatialPalette(6, rounds=2, queue=queue)
+    plain = engine.fit(image).palette_
+    assert engine.fit(image, sample_weight=np.full(image.shape[:2], 0.25)).palette_ == plain
+    assert engine.fit(image, np.full(image.shape[:2], 3)).palette_ == plain
+    mask = np.zeros(image.shape[:2], np.uint8)
+    mask[20:90, 30:110] = 1
+    masked = engine.fit(image, sample_weight=mask).palette_
+    assert masked == engine.fit(np.where(mask[..., None] > 0, image, 7).astype(np.uint8), mask).palette_
+    assert masked == engine.fit([image], sample_weight=[mask]).palette_
+    assert masked == engine.fit(on_device(queue, image), sample_weight=mask).palette_
+    inside = np.ascontiguousarray(image[20:90, 30:110])
+    assert visual_error(inside, searched(masked, inside, queue)) < visual_error(inside, searched(plain, inside, queue))
+
+
+def test_draws_by_weights(queue, rng):
+    session = open_session(queue)
+    pictures = [read(rng.integers(0, 256, (50, 41, 3), dtype=np.uint8)), read(rng.integers(0, 256, (9, 70), np.uint8))]
+    weights = [np.zeros((50, 41), np.uint32), np.zeros((9, 70), np.uint32)]
+    weights[0][40, 20], weights[1][3, 60] = 3, 1
+    parts = atlas.weighted_parts(session, pictures, 1, weights)
+    assert len(parts) == atlas.FEWEST_WEIGHTED
+    found = [(part.rows, part.columns, part.row, part.column) for part in parts]
+    assert sorted(found) == [(9, 32, 0, 38)] * 16 + [(32, 32, 18, 4)] * 48
+    with session.scope() as scope:
+        made = atlas.atlas_of(session, scope, parts)
+        pixels = session.download(made.pixels, (made.rows, made.columns, 4), np.uint8)
+    assert (pixels[..., 3] == 255).sum() == len(parts)
+
+
+def test_a_palette_for_each_of_many(queue, rng):
+    pictures = [rng.integers(0, 256, (20 + n, 24, 3), dtype=np.uint8) for n in range(3)]
+    engine = SpatialPalette(5, rounds=1, queue=queue)
+    seen = []
+    found = engine.fit_many(iter(pictures), progress=lambda done, total: seen.append((done, total)))
+    assert found == [engine.fit(picture).palette_ for picture in pictures]
+    assert seen == [(0, 3), (1, 3), (2, 3), (3, 3)]
+
+
+def test_the_fewest_colors(queue, sample):
+    image = np.ascontiguousarray(sample[::6, ::6])
+    engine = SpatialPalette(64, rounds=1, queue=queue).fit_quality(image, target_psnr=22)
+    assert 2 <= len(engine.palette_) < 64
+    assert -engine.score(image) <= 255**2 / 10**2.2
