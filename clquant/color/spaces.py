@@ -83,7 +83,7 @@ def _light_codes() -> tuple[Decimal, ...]:
 
 
 @functools.cache
-def _deep_lights(scale: int) -> npt.NDArray[np.int32]:
+def deep_lights(scale: int) -> npt.NDArray[np.int32]:
     """(65536,) int32: the light of each 16-bit sRGB code times `scale`, rounded half up."""
     codes = np.arange(65536) / 65535
     floats = np.where(codes <= 0.04045, codes / 12.92, ((codes + 0.055) / 1.055) ** 2.4) * scale
@@ -136,7 +136,7 @@ def oklab_table() -> npt.NDArray[np.int32]:
 @functools.cache
 def deep_oklab_table() -> npt.NDArray[np.int32]:
     """As `oklab_table`, of 16-bit codes: 9 x 65536 contributions, then the roots."""
-    lights, half = _deep_lights(2**24).astype(np.int64), 5 * 10**9
+    lights, half = deep_lights(2**24).astype(np.int64), 5 * 10**9
     weights = [int(Decimal(weight) * 10**10) for row in _TO_LMS for weight in row]
     terms = [((weight * lights + half) // 10**10).astype(np.int32) for weight in weights]
     return np.concatenate([*terms, oklab_table()[9 * 256 :]])
@@ -243,7 +243,7 @@ class Space:
     def tables(self) -> npt.NDArray[np.int32]:
         """(n,) int32: the tables that `cl/common/color_spaces.h` reads."""
         if self.name == "linear":
-            return linear_table() if self.bits == 8 else _deep_lights(LINEAR_SCALE * DEEP_SCALE)
+            return linear_table() if self.bits == 8 else deep_lights(LINEAR_SCALE * DEEP_SCALE)
         if self.name == "oklab":
             return oklab_table() if self.bits == 8 else deep_oklab_table()
         return np.zeros(1, np.int32)

@@ -155,13 +155,8 @@ class BlockHalftone:
         self._limit = np.int32(min(self._plan.error_limit, settings.error_limit))
         self._key = runtime.seed_key(settings.seed)
         spiral = settings.scan == "spiral" and settings.block_size >= SMALLEST_SPIRAL
-        plain = (
-            bits == 8
-            and settings.levels == 2
-            and not settings.linear
-            and not self._plan.noisy
-            and shown.tolist() == [0, 255]
-        )
+        two_levels = bits == 8 and settings.levels == 2 and shown.tolist() == [0, 255]
+        plain = two_levels and not settings.linear and not self._plan.noisy
         self._variant = session.choose(_forms(settings.block_size) if spiral and plain else VARIANTS[-1:])
         self._made: dict[tuple[int, bool], _Form] = {}
         self._bits = bits

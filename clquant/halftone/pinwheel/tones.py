@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from clquant.color.spaces import deep_lights
 from clquant.halftone.pinwheel.paths import Path
 from clquant.halftone.tables import MIDDLE, TONES, UNITS, WeightTables, rows
 
@@ -20,10 +21,10 @@ DECISION_UNITS = UNITS // 2
 @lru_cache(maxsize=2)
 def finer_units(linear: bool) -> npt.NDArray[np.int32]:
     """(65536,) int32: what 16-bit values are worth in 1/256 unit, 257 v as much as the level v unless it is light."""
-    v = np.arange(65536) / 65535.0
+    white = 256 * WHITE
     if linear:
-        v = np.where(v <= 0.04045, v / 12.92, ((v + 0.055) / 1.055) ** 2.4)
-    return np.floor(v * (256 * WHITE) + 0.5).astype(np.int32)
+        return deep_lights(white)
+    return ((2 * white * np.arange(65536, dtype=np.int64) + 65535) // (2 * 65535)).astype(np.int32)
 
 
 def linear_units(units: int = WHITE) -> npt.NDArray[np.int16]:
