@@ -1,0 +1,72 @@
+"""Jobs of 16-bit pictures, for `tests/portability/jobs.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+import clquant
+from clquant import runtime
+from clquant.palette import engine
+from tests.portability.inputs import noise, photo
+
+Result = Mapping[str, Any]
+
+
+def deep(height: int, width: int, channels: int) -> Any:
+    """`photo` with all 16 bits; alpha of 0 and of opaque pixels stays."""
+    plain = photo(height, width, channels)
+    values = plain.astype(np.int64) * 257 + noise(height, width, channels, 5).reshape(plain.shape) // 2 - 64
+    if channels == 4:
+        values[..., 3] = plain[..., 3].astype(np.int64) * 257
+    return np.clip(values, 0, 65535).astype(np.uint16)
+
+
+def _kmeans(picture: Any, colors: int, **arguments: Any) -> Callable[[runtime.CommandQueue], Result]:
+    def run(queue: runtime.CommandQueue) -> Result:
+        made = clquant.KMeansPalette(colors, queue=queue, random_state=7, **arguments).fit(picture)
+        counted, counts = clquant.ColorHistogram.of(picture, queue=queue).to_arrays()
+        learned = {"colors": made.palette_.colors, "inertia": np.float64(made.inertia_)}
+        return {**learned, "indices": made.predict(picture), "counted": counted, "counts": counts}
+
+    return run
+
+
+def _mapped(picture: Any, colors: int, color_space: str, *dithers: Any) -> Callable[[runtime.CommandQueue], Result]:
+    def run(queue: runtime.CommandQueue) -> Result:
+        channels = picture.shape[2]
+        table = noise(colors, 1, channels, seed=9).astype(np.uint8).reshape(colors, channels)
+        if channels == 4:
+            table[0] = 0  # the entry for pixels of alpha 0
+        options = {"color_space": color_space, "queue": queue}
+        palette = clquant.Palette(table)
+        return {f"dither {i}": engine.predict(picture, palette, dither=d, **options) for i, d in enumerate(dithers)}
+
+    return run
+
+
+def _halftones(picture: Any, **arguments: Any) -> Callable[[runtime.CommandQueue], Result]:
+    def run(queue: runtime.CommandQueue) -> Result:
+        return {"halftone": clquant.PinwheelHalftoner(queue=queue, random_state=7, **arguments).transform(picture)}
+
+    return run
+
+
+_DIFFUSED = (clquant.ErrorDiffusion("stucki"), "leaky", "floyd-steinberg")
+
+SMALL_DEEP = {
+    "16 bits kmeans": _kmeans(deep(24, 28, 3), 6, max_iter=2, swap_rounds=1),
+    "16 bits map": _mapped(deep(24, 28, 4), 40, "oklab", None, "bayer4"),
+    "16 bits halftone": _halftones(deep(40, 37, 1), block_size=8),
+}
+DEEP = {
+    "16 bits kmeans oklab": _kmeans(deep(61, 83, 3), 24, color_space="oklab"),
+    "16 bits kmeans rgba": _kmeans(deep(61, 83, 4), 16),
+    "16 bits map by cells": _mapped(deep(300, 326, 3), 256, "srgb", None, "blue-noise"),
+    "16 bits map linear": _mapped(deep(41, 67, 3), 60, "linear", None, clquant.OrderedDither("bayer", size=256)),
+    "16 bits diffusion": _mapped(deep(61, 83, 3), 16, "srgb", *_DIFFUSED),
+    "16 bits diffusion rgba": _mapped(deep(61, 83, 4), 16, "oklab", *_DIFFUSED),
+    "16 bits halftone rgba": _halftones(deep(61, 83, 4), block_size=16, levels=5, linear=True),
+}
