@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import array_peers, figures, forms, growth, harness, methods, peers
+from benchmarks import array_peers, figures, forms, growth, harness, large, methods, peers
 from clquant import runtime
 from clquant.runtime.program import variants
 
@@ -36,6 +36,14 @@ def test_growth_runs_at_every_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "LEFT_OUT", ("",))  # no method is run, all are made
     tables = list(growth.by_number(options, harness.synthetic_photo(40, 40)))
     assert len(tables) == 3
+
+
+def test_large_pictures_are_measured_in_processes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("zarr", minversion="3")
+    monkeypatch.setattr(large, "CHUNK", 32)
+    table = large.stores(harness.Options(largest=64, quick=True), harness.synthetic_photo(40, 40), tmp_path, (64,))
+    assert [row["method"] for row in table.rows] == ["nothing but a small picture", *large.METHODS]
+    assert all(row["peak"] > 10 for row in table.rows)
 
 
 def test_a_peer_that_fails_is_named(rng: np.random.Generator) -> None:

@@ -101,7 +101,7 @@ class ColorHistogram:
         queue : pyopencl.CommandQueue, optional
             Default: the device arrays' own, else the best device.
         progress : callable, optional
-            Called with (done, total) images; returning False stops the job.
+            Called with (done, total) images, of one lazy image with rows; returning False stops the job.
         memory : int or str, optional
             Host memory for the rows of a lazy image (see `clquant.images.lazy`), such as ``"1 GiB"``.
         max_bits : int
@@ -145,10 +145,17 @@ class ColorHistogram:
 
         def in_pieces(_: int, picture: Picture) -> None:
             nonlocal done
+            rows = 0
             for piece in pieces(picture):
                 count([piece])
+                rows += piece.height
+                if len(sources) == 1:
+                    report.report(rows, picture.height)
+                else:
+                    report.report(done, len(sources))
             done += 1
-            report.report(done, len(sources))
+            if len(sources) > 1:
+                report.report(done, len(sources))
 
         def read_one(source: Any, argument: str) -> Picture:
             return read_parts(source, memory=memory, argument=argument, max_bits=bits)

@@ -22,6 +22,8 @@ from clquant.runtime import InvalidArgument, Scope, Session
 # The most that counts may add up to: squared distances are below 2^24, and their sums must fit 63 bits.
 MAX_TOTAL = 2**39
 MAX_NARROW = 2**32 - 1
+# Codes of all parts together that are merged at a time, about.
+_RANGE = 1 << 20
 
 # uint32 of 8-bit and uint64 of 16-bit values.
 Codes = npt.NDArray[Any]
@@ -213,7 +215,7 @@ def merged(parts: Sequence[HostCounts]) -> HostCounts:
         return parts[0]
     if any(p.bits == 16 for p in parts):
         parts = [p.widened() for p in parts]
-    codes, counts = summed(np.concatenate([p.codes for p in parts]), np.concatenate([p.counts for p in parts]))
+    codes, counts = _joined(parts)
     return HostCounts(
         codes,
         counts,
@@ -221,6 +223,24 @@ def merged(parts: Sequence[HostCounts]) -> HostCounts:
         partial=any(p.partial for p in parts),
         clear=any(p.clear for p in parts),
     )
+
+
+def _joined(parts: Sequence[HostCounts]) -> tuple[Codes, Counts]:
+    """Distinct codes of all parts, ascending, and their counts: a range of codes at a time, which bounds memory."""
+    longest = max((part.codes for part in parts), key=len)
+    most = sum(len(part.codes) for part in parts)
+    # Pages of these that nothing is written to take no memory.
+    codes, counts = np.empty(most, longest.dtype), np.empty(most, np.uint64)
+    step = max(len(longest) * _RANGE // max(most, 1), 1)
+    cuts = np.array([np.append(np.searchsorted(p.codes, longest[step::step]), len(p.codes)) for p in parts])
+    begins, filled = np.zeros(len(parts), np.intp), 0
+    for ends in cuts.T:
+        ranges = [slice(begin, end) for begin, end in zip(begins, ends, strict=True)]
+        own = [(p.codes[where], p.counts[where]) for p, where in zip(parts, ranges, strict=True)]
+        found, sums = summed(*(np.concatenate(both) for both in zip(*own, strict=True)))
+        codes[filled : filled + len(found)], counts[filled : filled + len(found)] = found, sums
+        begins, filled = ends, filled + len(found)
+    return codes[:filled], counts[:filled]
 
 
 def summed(codes: Codes, counts: Counts) -> tuple[Codes, Counts]:

@@ -152,7 +152,7 @@ class KMeansPalette(PaletteEngine):
             (H, W) an image: what each pixel counts. Booleans and integers, which may add up to 2^39, are taken as they
             are; floats become fixed-point numbers (see `clquant.histogram.weights.fixed_point_weights`).
         progress : callable, optional
-            Called with (done, total) steps; returning False stops the job.
+            Called with (done, total) steps, of a lazy image first with rows; returning False stops the job.
         memory : int or str, optional
             Host memory for the rows of a lazy image, such as ``"1 GiB"``; default 512 MiB.
 
@@ -179,7 +179,8 @@ class KMeansPalette(PaletteEngine):
             raise InvalidArgument("sample_weight is given with a lazy image; allowed: with images in memory")
         for verbs in filter(None, collections):
             return self.fit_histogram(verbs.histogram(given), progress=progress)
-        return self.fit_histogram(ColorHistogram.of(sources, queue=self.queue, memory=memory), progress=progress)
+        counted = ColorHistogram.of(sources, queue=self.queue, progress=progress, memory=memory)
+        return self.fit_histogram(counted, progress=progress)
 
     def _begin_fit(
         self, images: Any, sample_weight: Any, progress: ProgressCallback | None

@@ -89,6 +89,18 @@ def test_pictures_paths_folders_and_device_arrays(queue, rng, tmp_path):
     assert ColorHistogram.of([device, str(tmp_path / "below"), pictures[1]], queue=queue) == expected
 
 
+@given(st.lists(st.lists(st.integers(0, 40), max_size=60), min_size=2, max_size=5), st.integers(1, 9))
+@settings(max_examples=40, deadline=None)
+def test_parts_are_merged_range_by_range(parts, at_a_time):
+    grays = [np.uint8([[[v, v, 9]] for v in part] or np.zeros((0, 1, 3))) for part in parts]
+    counted = [ColorHistogram(part.reshape(-1, 3), np.ones(len(part), np.int64)) for part in grays]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(merging, "_RANGE", at_a_time)
+        found = sum(counted)
+    together = np.concatenate([part.reshape(-1, 3) for part in grays])
+    assert found == ColorHistogram(together, np.ones(len(together), np.int64))
+
+
 def test_merging_on_the_way(queue, rng, monkeypatch):
     monkeypatch.setattr("clquant.histogram.color_histogram._MOST_WAITING", 100)
     monkeypatch.setattr("clquant.images.batches.MOST_BYTES", 1)

@@ -121,6 +121,16 @@ def test_16_bits_are_read_by_the_rule(picture: Any) -> None:
 
 
 @pytest.mark.usefixtures("in_small_bands")
+def test_counting_tells_its_rows_and_can_be_stopped(picture: Any) -> None:
+    told: list[tuple[int, int]] = []
+    clquant.KMeansPalette(3).fit(Rows(picture), progress=lambda *step: told.append(step))
+    assert told[0][0] < 147
+    assert (147, 147) in told
+    with pytest.raises(clquant.StoppedError):
+        clquant.KMeansPalette(3).fit([Rows(picture), picture], progress=lambda *_: False)
+
+
+@pytest.mark.usefixtures("in_small_bands")
 def test_what_fails_is_named(queue: runtime.CommandQueue, picture: Any) -> None:
     with pytest.raises(clquant.FileError, match=r"image: cannot read rows \d+ to \d+: the disk is gone"):
         predict(Rows(picture, fails_from=100), SIX)
