@@ -61,8 +61,7 @@ def run(
 
     def fail(source: Source, error: ClquantError) -> None:
         failed.append((source, error))
-        text = str(error)
-        streams.complain(f"clquant: {text if source.shown in text else f'{source.shown}: {text}'}\n")
+        complain(source, error)
 
     with _Stages() as stages:
         for number, source in enumerate(sources):
@@ -81,10 +80,40 @@ def run(
                 continue
             stages.finish(source, finish, fail)
         stages.finish_all(fail)
+    return report_failures(args, len(sources), failed)
+
+
+def complain(source: Source, error: ClquantError) -> None:
+    """Say that an input failed.
+
+    Parameters
+    ----------
+    source : Source
+    error : ClquantError
+    """
+    text = str(error)
+    streams.complain(f"clquant: {text if source.shown in text else f'{source.shown}: {text}'}\n")
+
+
+def report_failures(args: argparse.Namespace, total: int, failed: Sequence[tuple[Source, ClquantError]]) -> int:
+    """Say at the end which inputs failed.
+
+    Parameters
+    ----------
+    args : Namespace
+    total : int
+        Inputs.
+    failed : sequence of (Source, ClquantError)
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
     common.record_failures(args, [(source.path, str(error)) for source, error in failed])
     if failed:
         names = ", ".join(source.shown for source, _ in failed)
-        streams.complain(f"clquant: {len(failed)} of {len(sources)} inputs failed: {names}\n")
+        streams.complain(f"clquant: {len(failed)} of {total} inputs failed: {names}\n")
     return EXIT_FAILED if failed else 0
 
 

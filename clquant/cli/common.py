@@ -150,7 +150,9 @@ def say(args: argparse.Namespace, text: str, *, is_table: bool = False, **record
     **record
         The same as values that JSON has; what is None is left out.
     """
-    if wants_json(args):
+    if hasattr(args, "told"):
+        args.told.append((text, is_table, record))
+    elif wants_json(args):
         _records(args)["results"].append({name: value for name, value in record.items() if value is not None})
     else:
         note(args, text, "\n" if is_table else "")
@@ -158,7 +160,9 @@ def say(args: argparse.Namespace, text: str, *, is_table: bool = False, **record
 
 def note(args: argparse.Namespace, text: str, keep: str = "") -> None:
     """Print a remark to standard error, unless ``--quiet``; of control characters only those of `keep` as they are."""
-    if not args.quiet:
+    if hasattr(args, "told"):
+        args.told.append((text, False, {}))
+    elif not args.quiet:
         streams.complain(streams.printable(text, keep) + "\n")
 
 

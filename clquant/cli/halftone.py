@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant.cli import batch, common, inputs
+from clquant.cli import batch, cluster, common, inputs
 from clquant.cli.colors import given_palette
 from clquant.cli.inputs import Source
 from clquant.cli.loading import Loaded, load
@@ -91,6 +91,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     common.add_compression(parser)
     parser.add_argument("--icc", choices=("srgb", "keep"), default="srgb", help=common.ICC_HELP)
+    cluster.add(parser)
     common.add_device(parser)
 
 
@@ -112,6 +113,10 @@ def run(args: argparse.Namespace) -> int:
     pairs = not_there(args, sources, targets)
     if not pairs:
         return 0
+    if args.cluster is not None:
+        cluster.check(args, pairs)
+        with cluster.opened(args):
+            return cluster.run(args, pairs)
     halftoner = PinwheelHalftoner(
         args.block,
         scan=args.scan,

@@ -11,6 +11,7 @@ from typing import Any
 
 from clquant.cli import (
     batch,
+    cluster,
     common,
     inputs,
     palette_films,
@@ -63,15 +64,56 @@ def run(args: argparse.Namespace) -> int:
         if not pairs:
             return 0
         palette_large.check(args, pairs)
+        if args.cluster is not None:
+            return _on_cluster(args, used, places, pairs)
+    elif args.cluster is not None:
+        raise InvalidArgument("--animate and --cluster are given; allowed: one of them")
     options = Options(args, common.open_queue(args), used, palette_options.ditherer(args))
     if args.animate is not None:
         return palette_films.animate(options, sources, places)
     todo, targets = [source for source, _ in pairs], [target for _, target in pairs]
     read: batch.Read[Loaded | Parts] = partial(_read, args, dict(pairs))
-    shared = None
+    shared: Palette | None = getattr(args, "learned", None)
     if args.shared:
         read, shared = _learned_together(options, todo, read)
     return batch.run(args, todo, read, partial(_one, options, places, targets, shared))
+
+
+def _on_cluster(
+    args: argparse.Namespace, used: Palette | None, places: Outputs, pairs: list[tuple[Source, str | None]]
+) -> int:
+    """Workers do whole pictures one by one; those that are read in parts are spread over all of them, in turn."""
+    cluster.check(args, pairs, ["show", "stats"])
+    if args.shared:
+        cluster.check(args, pairs, ["psnr", "mse", "weights"])
+        if args.method != "kmeans":
+            raise InvalidArgument(f"--method is {args.method}; allowed for --shared with --cluster: kmeans")
+    in_parts = [pair for pair in pairs if palette_large.is_in_parts(args, *pair)]
+    whole = [pair for pair in pairs if pair not in in_parts]
+    with cluster.opened(args):
+        options = Options(args, common.open_queue(args), used, palette_options.ditherer(args))
+        shared = options.learn([_spread(args, *pair) for pair in pairs], "all inputs") if args.shared else None
+        status = cluster.run(args, whole, {"shared": False, "learned": shared}) if whole else 0
+        if in_parts:
+            targets = [target for _, target in in_parts]
+            read: batch.Read[Loaded | Parts] = partial(_read, args, dict(in_parts))
+            work = partial(_one, options, places, targets, shared)
+            status = max(status, batch.run(args, [source for source, _ in in_parts], read, work))
+    return status
+
+
+def _spread(args: argparse.Namespace, source: Source, target: str | None) -> Any:
+    """An input as workers read it."""
+    if palette_large.is_in_parts(args, source, target):
+        return cluster.picture(source.path)
+    return cluster.later(_frames, args, source)
+
+
+def _frames(args: argparse.Namespace, source: Source) -> list[Any]:
+    """All frames of an input, on a worker."""
+    loaded = load(source, args.icc == "keep")
+    settled = dataclasses.replace(loaded, pixels=palette_options.settled(args, loaded.pixels))
+    return palette_films.all_frames(args, source, settled)
 
 
 def _used(args: argparse.Namespace) -> Palette | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from clquant import images
-from clquant.cli import batch, common, inputs, palette_report
+from clquant.cli import batch, cluster, common, inputs, palette_report
 from clquant.cli.inputs import Source
 from clquant.cli.outputs import STDOUT, Outputs
 from clquant.cli.palette_work import Options
@@ -137,7 +137,8 @@ def one(
     """
     args, begin, label = options.args, time.perf_counter(), source.relative.name
     with inputs.named(source):
-        palette = shared or options.learn([parts.path], label)
+        whole = parts.path if args.cluster is None else cluster.picture(parts.path)
+        palette = shared or options.learn([whole], label)
         picture = images.read_parts(parts.path, memory=args.memory)
         if _has_holes(picture):
             palette = palette.with_transparent()
@@ -146,7 +147,7 @@ def one(
         places.make_folder(target)
         with common.progress_bar(args, label) as progress:
             engine.predict(
-                parts.path,
+                whole,
                 palette,
                 color_space=args.space,
                 dither=options.dither,

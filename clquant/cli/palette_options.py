@@ -7,7 +7,7 @@ from typing import Any
 
 import clquant
 from clquant import images, params
-from clquant.cli import common
+from clquant.cli import cluster, common
 from clquant.cli.colors import given_palette
 from clquant.cli.outputs import STDOUT
 from clquant.color import order, spaces
@@ -162,6 +162,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--resume", action="store_true", help=".zarr: keep the work of a job that is stopped, and go on with it"
     )
     written.add_argument("--icc", choices=("srgb", "keep"), default="srgb", help=common.ICC_HELP)
+    cluster.add(parser)
     common.add_device(parser)
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import params
-from clquant.cli import batch, common, inputs, streams
+from clquant.cli import batch, cluster, common, inputs, streams
 from clquant.cli.inputs import Source
 from clquant.cli.outputs import STDOUT, Outputs, picture_bytes, shown
 from clquant.color.formats.names import format_of
@@ -85,6 +85,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         )
     for verb in (train, encode, decode, info):
         common.add_json(verb)
+        if verb is not info:
+            cluster.add(verb)
         common.add_device(verb)
 
 
@@ -129,10 +131,15 @@ def _train(args: argparse.Namespace) -> int:
     sources = inputs.expand(args.inputs)
     target = Outputs(sources).one(args.output, suffixes=CLVQ_SUFFIXES)
     begin = time.perf_counter()
-    pictures = [_pixels(source, args) for source in sources]
-    codec = _codec(args, common.open_queue(args))
-    with common.progress_bar(args, "codebook") as progress:
-        codec.fit(pictures, progress=progress)
+    cluster.check(args, [(source, target) for source in sources])
+    with cluster.opened(args):
+        codec = _codec(args, common.open_queue(args))
+        if args.cluster is None:
+            pictures = [_pixels(args, source) for source in sources]
+        else:
+            pictures = [cluster.later(_pixels, args, source) for source in sources]
+        with common.progress_bar(args, "codebook") as progress:
+            codec.fit(pictures, progress=progress)
     codec.save(target)
     seconds = time.perf_counter() - begin
     count = "1 picture" if len(sources) == 1 else f"{len(sources)} pictures"
@@ -158,6 +165,11 @@ def _encode(args: argparse.Namespace) -> int:
     sources = inputs.expand(args.inputs)
     places = Outputs(sources, [args.codebook])
     targets = places.each(args.output, lambda source: source.stem + SUFFIX, suffixes=CLVQ_SUFFIXES)
+    if args.cluster is not None:
+        pairs = list(zip(sources, targets, strict=True))
+        cluster.check(args, pairs)
+        with cluster.opened(args):
+            return cluster.run(args, pairs)
     queue = common.open_queue(args)
     shared = None if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
     if shared is not None:
@@ -166,7 +178,7 @@ def _encode(args: argparse.Namespace) -> int:
     def work(number: int, source: Source, picture: Picture) -> batch.Finish:
         return _encode_one(args, shared, queue, places, targets[number], source, picture)
 
-    return batch.run(args, sources.sources, lambda source: _pixels(source, args), work)
+    return batch.run(args, sources.sources, partial(_pixels, args), work)
 
 
 def _encode_one(
@@ -209,6 +221,11 @@ def _decode(args: argparse.Namespace) -> int:
         if target != STDOUT and os.path.exists(target):
             raise InvalidArgument(f"{target!r} is there already, perhaps as it was encoded; name an output with -o")
     formats = ["PNG" if target == STDOUT else format_of(target) for target in targets]
+    if args.cluster is not None:
+        pairs = list(zip(sources, targets, strict=True))
+        cluster.check(args, pairs)
+        with cluster.opened(args):
+            return cluster.run(args, pairs)
     queue = common.open_queue(args)
     codec = VQCodec(queue=queue) if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
 
@@ -288,7 +305,7 @@ def _side_match(args: argparse.Namespace) -> dict[str, Any]:
     return {"state_size": 0 if args.side_match is None else args.side_match, "tolerance": args.tolerance or 0.0}
 
 
-def _pixels(source: Source, args: argparse.Namespace) -> Picture:
+def _pixels(args: argparse.Namespace, source: Source) -> Picture:
     array: Picture = inputs.read_picture(source)
     array = array[:, :, 0] if array.shape[2] == 1 else array
     return np.asarray(PIL.Image.fromarray(array).convert("L")) if args.gray else array

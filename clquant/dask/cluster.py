@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,7 +28,8 @@ class LocalOpenCLCluster(SpecCluster):
     threads_per_worker : int
         1 to 64. One thread keeps a device busy; more overlap reading.
     **options
-        Of `distributed.SpecCluster`, such as ``scheduler``, ``silence_logs`` or ``asynchronous``.
+        Of `distributed.SpecCluster`, such as ``scheduler``, ``asynchronous``, or ``silence_logs`` (default: below
+        warnings).
 
     Raises
     ------
@@ -46,12 +48,13 @@ class LocalOpenCLCluster(SpecCluster):
         self, devices: Sequence[str | int] | None = None, *, threads_per_worker: int = 1, **options: Any
     ) -> None:
         threads = params.integer("threads_per_worker", threads_per_worker, 1, 64)
-        workers = {i: worker_spec(i, number, threads) for i, number in enumerate(_numbers(devices))}
+        level = options.setdefault("silence_logs", logging.WARNING)
+        workers = {i: worker_spec(i, number, threads, level) for i, number in enumerate(_numbers(devices))}
         scheduler = options.pop("scheduler", {"cls": Scheduler, "options": {"dashboard_address": None, "port": 0}})
         super().__init__(workers=workers, scheduler=scheduler, **options)
 
 
-def worker_spec(place: int, number: int, threads: int) -> dict[str, Any]:
+def worker_spec(place: int, number: int, threads: int, silence_logs: Any = logging.WARNING) -> dict[str, Any]:
     """What starts the worker of a device.
 
     Parameters
@@ -61,6 +64,8 @@ def worker_spec(place: int, number: int, threads: int) -> dict[str, Any]:
     number : int
         Into `clquant.runtime.list_devices`.
     threads : int
+    silence_logs : int or False
+        Messages of the worker below this level are not shown.
     """
     return {
         "cls": Nanny,
@@ -70,6 +75,7 @@ def worker_spec(place: int, number: int, threads: int) -> dict[str, Any]:
             "resources": {RESOURCE: 1},
             "name": f"{place}: {describe(list_devices()[number])}",
             "dashboard_address": None,
+            "silence_logs": silence_logs,
         },
     }
 

@@ -17,7 +17,7 @@ from dask import compute, delayed, persist
 from clquant import images as pictures
 from clquant.dask.actors import Actors
 from clquant.dask.chunks import checked, on_grid
-from clquant.dask.files import expanded
+from clquant.dask.files import Later, expanded
 from clquant.dask.work import located, named, tree, workers
 from clquant.runtime import InvalidArgument, Progress, open_session
 from clquant.vq import training
@@ -241,7 +241,7 @@ def _groups(pieces: Sequence[Any], most: int) -> list[list[Any]]:
 
 
 def _read(image: Any, number: int) -> npt.NDArray[np.uint8]:
-    picture = pictures.read(image, argument=f"images[{number}]")
+    picture = pictures.read(image() if isinstance(image, Later) else image, argument=f"images[{number}]")
     return picture.array  # type: ignore[return-value]
 
 

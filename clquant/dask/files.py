@@ -7,7 +7,7 @@ import copy
 import glob
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
 from dask import delayed
@@ -73,6 +73,26 @@ class Files(Sequence[str]):
 
     def __repr__(self) -> str:
         return f"Files({len(self)} from {self._paths[0]!r} on)"
+
+
+class Later:
+    """A picture, or several, that a worker makes by a call.
+
+    Parameters
+    ----------
+    read : callable
+        Gives an image, or a list of them.
+    *args
+        Its arguments; all go to the worker.
+    """
+
+    spread_by_dask = True
+
+    def __init__(self, read: Callable[..., Any], *args: Any) -> None:
+        self._read, self._args = read, args
+
+    def __call__(self) -> Any:
+        return self._read(*self._args)
 
 
 def expanded(images: Sequence[Any]) -> list[Any]:

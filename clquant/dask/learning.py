@@ -13,7 +13,7 @@ from dask import compute, delayed
 
 from clquant import images as pictures
 from clquant.dask.chunks import checked
-from clquant.dask.files import expanded, numbered, portions
+from clquant.dask.files import Later, expanded, numbered, portions
 from clquant.dask.work import located, named, tree
 from clquant.histogram.color_histogram import ColorHistogram
 from clquant.runtime import InvalidArgument
@@ -72,8 +72,11 @@ def _count_chunk(block: npt.NDArray[Any], origin: tuple[int, int]) -> ColorHisto
     return ColorHistogram.of(pictures.read(np.asarray(block), argument=argument, max_bits=16))
 
 
-def _count(image: Any) -> ColorHistogram:
-    return ColorHistogram.of(image)
+def _count(image: list[Any]) -> ColorHistogram:
+    given = [one() if isinstance(one, Later) else one for one in image]
+    return ColorHistogram.of(
+        [one for several in given for one in (several if isinstance(several, list) else [several])]
+    )
 
 
 def _added(parts: Sequence[ColorHistogram]) -> ColorHistogram:

@@ -1,0 +1,219 @@
+"""``--cluster``: the inputs of a call are shared out among Dask workers, which do the command on one at a time."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import importlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from clquant.cli import batch, common
+from clquant.cli.inputs import Source
+from clquant.cli.outputs import STDOUT
+from clquant.params import shown
+from clquant.runtime import ClquantError, InvalidArgument, NoDeviceError
+
+LOCAL = "local"
+_SECONDS = 30
+# Options whose values may name files; workers may be in other folders.
+_FILES = ("use", "weights", "fixed", "codebook", "palette", "save_palette")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--cluster``."""
+    parser.add_argument(
+        "--cluster",
+        metavar="WHERE",
+        help="share the work out among Dask workers: local (one per device of this machine, or local:0,1 by their "
+        "numbers), or a scheduler's address, such as tcp://host:8786, whose workers find the same files",
+    )
+
+
+@contextlib.contextmanager
+def opened(args: argparse.Namespace) -> Iterator[None]:
+    """The cluster that ``--cluster`` names, which computes what is asked for in the block; without it nothing.
+
+    Raises
+    ------
+    InvalidArgument
+        If it names none, options do not go with it, or Dask is not installed.
+    NoDeviceError
+        If no scheduler answers there, or a device is not there.
+    """
+    if args.cluster is None:
+        yield
+        return
+    if args.device is not None:
+        raise InvalidArgument("--device and --cluster are given; allowed: one of them, such as --cluster local:0")
+    try:
+        from distributed import Client
+
+        from clquant.dask import LocalOpenCLCluster
+    except ImportError as error:
+        raise InvalidArgument("--cluster needs Dask (pip install clquant[dask])") from error
+    kind, _, rest = args.cluster.partition(":")
+    if kind == LOCAL:
+        devices = rest.split(",") if rest else None
+        with LocalOpenCLCluster(devices, silence_logs=50) as cluster, Client(cluster):
+            yield
+        return
+    if "://" not in args.cluster:
+        raise InvalidArgument(
+            f"--cluster is {shown(args.cluster)}; allowed: local, local:0,1 or an address such as tcp://host:8786"
+        )
+    try:
+        client = Client(args.cluster, timeout=_SECONDS)
+    except (OSError, ValueError) as error:
+        raise NoDeviceError(f"--cluster {args.cluster}: no Dask scheduler answers there ({error})") from error
+    with client:
+        yield
+
+
+def picture(path: str) -> Any:
+    """A picture in storage, which the workers read in parts."""
+    from clquant.dask.parts import opened as opened_parts  # an extra
+
+    return opened_parts(path)
+
+
+def later(read: Callable[..., Any], args: argparse.Namespace, source: Source) -> Any:
+    """What a worker reads of an input, as `clquant.dask.files.Later`.
+
+    Parameters
+    ----------
+    read : callable
+        From the arguments and the input to an image, or a list of them.
+    args : Namespace
+    source : Source
+    """
+    from clquant.dask.files import Later  # an extra
+
+    whole = dataclasses.replace(source, path=os.path.abspath(source.path))
+    return Later(read, argparse.Namespace(**_portable(args)), whole)
+
+
+def check(args: argparse.Namespace, pairs: Sequence[tuple[Source, str | None]], options: Sequence[str] = ()) -> None:
+    """Refuse what workers cannot do, if there is a cluster.
+
+    Parameters
+    ----------
+    args : Namespace
+    pairs : sequence of (Source, str or None)
+        Inputs, and where their results go.
+    options : sequence of str
+        Names of options that do not go with a cluster.
+
+    Raises
+    ------
+    InvalidArgument
+        Naming the option, or the pipe.
+    """
+    if args.cluster is None:
+        return
+    for name in options:
+        if getattr(args, name) not in (None, False):
+            raise InvalidArgument(f"--{name.replace('_', '-')} and --cluster are given; allowed: one of them")
+    if any(source.piped or target in (None, STDOUT) for source, target in pairs):
+        raise InvalidArgument("--cluster is given with a pipe; allowed: with files that are read and written")
+
+
+def run(
+    args: argparse.Namespace, pairs: Sequence[tuple[Source, str | None]], given: Mapping[str, Any] | None = None
+) -> int:
+    """Have workers do the command on each of some inputs, one by one.
+
+    Parameters
+    ----------
+    args : Namespace
+        Of the command.
+    pairs : sequence of (Source, str or None)
+        Inputs, and where their results go.
+    given : mapping, optional
+        Attributes for the workers' arguments.
+
+    Returns
+    -------
+    int
+        As `batch.run`.
+
+    Raises
+    ------
+    ClquantError
+        As `batch.run`.
+    """
+    from dask import delayed  # an extra
+
+    from clquant.dask.work import results
+
+    shared = _portable(args) | dict(given or {})
+    for _, target in pairs:
+        os.makedirs(os.path.dirname(os.path.abspath(str(target))), exist_ok=True)
+    tasks = [
+        delayed(_one, pure=False)(shared, os.path.abspath(source.path), os.path.abspath(str(target)))
+        for source, target in pairs
+    ]
+    found: dict[int, list[_Told] | ClquantError] = {}
+    told = 0
+    failed: list[tuple[Source, ClquantError]] = []
+    with common.progress_bar(args, "pictures") as progress:
+        for number, result in results(tasks):
+            found[number] = result
+            progress(len(found), len(tasks))
+            while told in found:
+                source, target = pairs[told]
+                _report(args, source, str(target), found[told], failed)
+                told += 1
+    if failed and len(pairs) == 1:
+        raise failed[0][1]
+    return batch.report_failures(args, len(pairs), failed)
+
+
+_Told = tuple[str, bool, dict[str, Any]]
+
+
+def _report(
+    args: argparse.Namespace,
+    source: Source,
+    target: str,
+    result: list[_Told] | ClquantError,
+    failed: list[tuple[Source, ClquantError]],
+) -> None:
+    """Say what a worker has said, with names as they were given here."""
+    if isinstance(result, ClquantError):
+        failed.append((source, result))
+        batch.complain(source, result)
+        return
+    for text, is_table, record in result:
+        if not record:
+            common.note(args, text)
+            continue
+        own = text.replace(os.path.abspath(target), target)
+        if own.startswith(source.relative.name):
+            own = f"{source.relative}{own[len(source.relative.name) :]}"
+        common.say(args, own, is_table=is_table, **{**record, "input": source.path, "output": target})
+
+
+def _portable(args: argparse.Namespace) -> dict[str, Any]:
+    """The arguments for workers: files by their whole paths, no cluster."""
+    made = {name: value for name, value in vars(args).items() if name not in ("records", "run")}
+    for name in _FILES:
+        value = made.get(name)
+        if isinstance(value, str) and (name == "save_palette" or os.path.exists(value)):
+            made[name] = os.path.abspath(value)
+    is_told = common.is_reported(args)
+    return made | {"cluster": None, "name": None, "force": True, "no_clobber": False, "quiet": not is_told}
+
+
+def _one(given: dict[str, Any], path: str, target: str) -> list[_Told] | ClquantError:
+    """What a worker does: the command on one input. What it says is kept."""
+    args = argparse.Namespace(**given | {"inputs": [path], "output": target, "told": []})
+    run_command: Callable[[argparse.Namespace], int] = importlib.import_module(f"clquant.cli.{args.command}").run
+    try:
+        run_command(args)
+    except ClquantError as error:
+        return error
+    told: list[_Told] = args.told
+    return told
