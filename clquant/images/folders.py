@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import pathlib
 
+from clquant.images.lazy import is_store
 from clquant.runtime import FileError
 
+STORE_SUFFIX = ".zarr"
 PICTURE_SUFFIXES = frozenset(
-    {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tga", ".tif", ".tiff", ".webp"}
+    {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tga", ".tif", ".tiff", ".webp", STORE_SUFFIX}
 )
 # What macOS writes beside files on disks that are not its own: `._photo.png` is no picture.
 _COMPANION = "._"
 
 
 def files_below(folder: str, suffixes: frozenset[str] = PICTURE_SUFFIXES) -> list[pathlib.Path]:
-    """The files in a folder and below that have one of some suffixes, sorted.
+    """The files in a folder and below that have one of some suffixes, sorted; a zarr counts as a file.
 
     Parameters
     ----------
@@ -33,7 +35,13 @@ def files_below(folder: str, suffixes: frozenset[str] = PICTURE_SUFFIXES) -> lis
         raise FileError(f"cannot search the folder {str(error.filename)!r}: {error.strerror or error}") from error
 
     found = []
-    for place, _, names in os.walk(folder, onerror=refuse):
+    for place, folders, names in os.walk(folder, onerror=refuse):
+        stores = [
+            name for name in folders if name.lower().endswith(STORE_SUFFIX) and is_store(os.path.join(place, name))
+        ]
+        folders[:] = [name for name in folders if name not in stores]  # nothing in a zarr is a picture of its own
+        if STORE_SUFFIX in suffixes:
+            found += [pathlib.Path(place, name) for name in stores]
         paths = [pathlib.Path(place, name) for name in names if not name.startswith(_COMPANION)]
         found += [path for path in paths if path.suffix.lower() in suffixes and path.is_file()]
     if not found:

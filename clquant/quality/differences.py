@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from clquant import images, params
 from clquant.color import spaces
-from clquant.images import ImageLike, Picture
-from clquant.quality.pair import Pair, Rows, bands
+from clquant.images import ImageLike, Picture, lazy
+from clquant.quality.pair import Pair, Rows, bands, pieces
 from clquant.quality.similarity import band_bytes, half_window
 from clquant.runtime import (
     Buffer,
@@ -37,7 +37,12 @@ WINDOW_SIGMAS = 10 / 3  # radius of the blur's window: 5 pixels for the default
 
 @reports_memory
 def color_difference(
-    original: ImageLike, result: ImageLike, formula: str = "ciede2000", *, queue: CommandQueue | None = None
+    original: ImageLike,
+    result: ImageLike,
+    formula: str = "ciede2000",
+    *,
+    queue: CommandQueue | None = None,
+    memory: Any = None,
 ) -> float:
     """Mean colour difference of two pictures, pixel by pixel.
 
@@ -48,6 +53,8 @@ def color_difference(
     formula : str
         ``"ciede2000"``, with all weights 1, or ``"oklab"``: 100 times the Euclidean distance in OKLab.
     queue : pyopencl.CommandQueue, optional
+    memory : int or str, optional
+        Host memory for parts of lazy pictures (see `clquant.images.lazy`), such as ``"1 GiB"``; default 512 MiB.
 
     Returns
     -------
@@ -68,7 +75,12 @@ def color_difference(
     G. Sharma, W. Wu, E. N. Dalal, "The CIEDE2000 color-difference formula", Color Research and Application 30 (2005);
     white is D65. B. Ottosson, "A perceptual color space for image processing" (2020).
     """
-    pair = _read(original, result)
+    pair = _read(original, result, memory)
+    return sum(_differences(piece, formula, queue) for piece in pieces(pair)) / (STEPS_PER_UNIT * pair.first.pixels)
+
+
+def _differences(pair: Pair, formula: str, queue: CommandQueue | None) -> int:
+    """The sum of the differences, in steps."""
     session = pair.open(queue)
     kernel = _program(session, formula).kernel("differences")
     with session.scope() as scope:
@@ -79,7 +91,7 @@ def color_difference(
             rows = zip((pair.first, pair.second), sent.rows(session, scope, row0, row1), strict=True)
             pixels = [argument for picture, own in rows for argument in _pixels(picture, own)]
             total.launch(kernel, -(-n // _lanes(session)), *tables, *pixels, np.uint64(n))
-        return total.value() / (STEPS_PER_UNIT * pair.first.pixels)
+        return total.value()
 
 
 @reports_memory
@@ -115,7 +127,7 @@ def blurred_color_difference(
         As `color_difference`.
     """
     sigma = params.real("sigma", sigma, 0.3, 30.0)
-    pair = _read(original, result)
+    pair = _read(original, result, in_parts=False)
     session = pair.open(queue)
     radius = math.ceil(WINDOW_SIGMAS * sigma)
     program = _program(session, formula, radius)
@@ -168,9 +180,14 @@ class _Blur:
         self._session.launch(kernel, items, group if isinstance(items, int) else (group, 1), *arguments)
 
 
-def _read(original: ImageLike, result: ImageLike) -> Pair:
-    first = images.read(original, argument="original")
-    second = first if result is original else images.read(result, argument="result")
+def _read(original: ImageLike, result: ImageLike, memory: Any = None, in_parts: bool = True) -> Pair:
+    if in_parts:
+        half = max(lazy.memory_bytes(memory) // 2, 1 << 20)
+        first = images.read_parts(original, argument="original", memory=half)
+        second = first if result is original else images.read_parts(result, argument="result", memory=half)
+    else:
+        first = images.read(original, argument="original")
+        second = first if result is original else images.read(result, argument="result")
     if (first.height, first.width) != (second.height, second.width):
         shapes = f"{first.width} x {first.height} and {second.width} x {second.height} pixels"
         raise InvalidArgument(f"original and result must be of one size, got {shapes}")

@@ -114,6 +114,17 @@ def test_stores_that_people_have(tmp_path: pathlib.Path, picture: Any) -> None:
         assert np.array_equal(out[:], whole)
 
 
+def test_folders_may_hold_stores_of_every_format(tmp_path: pathlib.Path, picture: Any) -> None:
+    for number in (2, 3):
+        store = tmp_path / f"v{number}.zarr"
+        shape = {"shape": picture.shape, "chunks": (50, 50, 3), "dtype": "u1", "zarr_format": number}
+        zarr.create_array(store, **shape)[:] = picture
+        (store / "preview.png").write_bytes(b"is no picture of the folder")
+    tifffile.imwrite(tmp_path / "t.tif", picture, tile=(32, 48), photometric="rgb")
+    counted = clquant.ColorHistogram.of(tmp_path)
+    assert counted == clquant.ColorHistogram.of([picture] * 3)
+
+
 @pytest.mark.usefixtures("in_small_bands")
 def test_16_bits_are_read_by_the_rule(picture: Any) -> None:
     wide = picture.astype(np.uint16) * 257

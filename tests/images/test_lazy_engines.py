@@ -128,6 +128,8 @@ def test_figures_of_parts_are_those_of_the_whole(
             assert figure(*pair, queue=queue) == whole
         assert source.most_rows < len(first)
         assert figure(source, source, queue=queue) == figure(first, first, queue=queue)
+    whole_difference = quality.color_difference(first, second, queue=queue)
+    assert quality.color_difference(Rows(first), tmp_path / "b.zarr", queue=queue) == whole_difference
     wide = first.astype(np.uint16)
     assert quality.mse(Rows(wide), wide + 2) == 4
     with pytest.raises(clquant.FileError, match="original: cannot read rows"):
