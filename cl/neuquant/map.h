@@ -75,7 +75,7 @@ divisor_t divisor_of(const uint weight)
 // for the inverse rounded down (2^-31 of numbers below 2^28), and 2^-15 for n rounded down: so by one at most.
 uint quotient(const ulong n, const divisor_t by, uint *left)
 {
-    uint guess = mul_hi((uint)(n >> by.shift), by.inverse);
+    uint guess = (uint)((n >> by.shift) * by.inverse >> 32);
     *left = (uint)n - guess * by.weight;
     if (*left >= by.weight) {
         *left -= by.weight;

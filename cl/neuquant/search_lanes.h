@@ -43,9 +43,18 @@ typedef struct {
     int stride, count;
 } nodes_t;
 
-#define PLANE(nodes, c, i) vload16(0, (nodes).planes + (c) * (nodes).stride + (i))
-// Not the built-in functions, whose vectors of 512 bits some of PoCL's libraries pass in another way than its compiler.
+// Vectors anywhere in memory, and what follows: not the built-in functions (vload16, fabs, min), whose vectors of 512
+// bits some of PoCL's libraries pass in another way than its compiler, and which it does not inline.
+typedef float16 __attribute__((aligned(4))) loose_floats_t;
+typedef uint8 __attribute__((aligned(4))) loose_words_t;
+typedef int16 __attribute__((aligned(4))) loose_ints_t;
+typedef int4 __attribute__((aligned(4))) loose_places_t;
+typedef ulong16 __attribute__((aligned(8))) loose_points_t;
+typedef ushort16 __attribute__((aligned(2))) loose_shorts_t;
+#define PLANE(nodes, c, i) (*(__local const loose_floats_t *)((nodes).planes + (c) * (nodes).stride + (i)))
 #define MAGNITUDE(x) as_float16(as_int16(x) & 0x7fffffff)
+#define LESSER(a, b) ((b) < (a) ? (b) : (a))
+#define GREATER(a, b) ((b) > (a) ? (b) : (a))
 
 // Of sixteen nodes from number `i` on.
 float16 scores(const nodes_t nodes, const int i, const float4 p)
@@ -72,31 +81,34 @@ int nearest_node(const nodes_t nodes, const float4 p, float *score)
         place = less ? here : place;
         here += 16;
     }
-    const float8 eight = min(best.lo, best.hi);
-    const float4 four = min(eight.lo, eight.hi);
-    const float2 two = min(four.lo, four.hi);
-    const float least = min(two.x, two.y);
+    const float8 eight = LESSER(best.lo, best.hi);
+    const float4 four = LESSER(eight.lo, eight.hi);
+    const float2 two = LESSER(four.lo, four.hi);
+    const float least = LESSER(two.x, two.y);
     *score = least;
     const int16 places = best == (float16)(least) ? place : (int16)(INT_MAX);
-    const int8 of_eight = min(places.lo, places.hi);
-    const int4 of_four = min(of_eight.lo, of_eight.hi);
-    const int2 of_two = min(of_four.lo, of_four.hi);
-    return min(of_two.x, of_two.y);
+    const int8 of_eight = LESSER(places.lo, places.hi);
+    const int4 of_four = LESSER(of_eight.lo, of_eight.hi);
+    const int2 of_two = LESSER(of_four.lo, of_four.hi);
+    return LESSER(of_two.x, of_two.y);
 }
 
 // Which bits a number of four bits has, a byte each from the lowest on.
 __constant uint BITS[16] = {0, 0,     1,     0x100,   2,     0x200,   0x201,   0x20100,
                             3, 0x300, 0x301, 0x30100, 0x302, 0x30200, 0x30201, 0x3020100};
 
+// How many bits a number of four bits has.
+#define BIT_COUNT(bits) ((int)(0x4332322132212110UL >> 4 * (bits) & 7))
+
 // Lists those of eight nodes from number `first` on whose byte is 255, not 0, and returns how many are listed then. No
 // branch depends on them, as it would often be foretold wrongly.
 int list_marked(const ulong marks, const int first, __local int *places, int count)
 {
     const uint bits = (uint)((marks & 0x0101010101010101UL) * 0x0102040810204080UL >> 56);
-    vstore4(convert_int4(as_uchar4(BITS[bits & 15])) + first, 0, places + count);
-    count += (int)popcount(bits & 15);
-    vstore4(convert_int4(as_uchar4(BITS[bits >> 4])) + (first + 4), 0, places + count);
-    return count + (int)popcount(bits >> 4);
+    *(__local loose_places_t *)(places + count) = convert_int4(as_uchar4(BITS[bits & 15])) + first;
+    count += BIT_COUNT(bits & 15);
+    *(__local loose_places_t *)(places + count) = convert_int4(as_uchar4(BITS[bits >> 4])) + (first + 4);
+    return count + BIT_COUNT(bits >> 4);
 }
 
 // Lists the nodes that may be nearest to a point between two corners, in their order, and returns how many they are.
@@ -125,12 +137,13 @@ int list_near(const nodes_t nodes, const ushort4 low, const ushort4 high, __loca
 // The corners of sixteen points' box.
 void find_box(const ulong *points, ushort4 *low, ushort4 *high)
 {
-    const ushort16 a = as_ushort16(vload4(0, points)), b = as_ushort16(vload4(1, points));
-    const ushort16 c = as_ushort16(vload4(2, points)), d = as_ushort16(vload4(3, points));
-    const ushort16 l = min(min(a, b), min(c, d)), h = max(max(a, b), max(c, d));
-    const ushort8 l8 = min(l.lo, l.hi), h8 = max(h.lo, h.hi);
-    *low = min(l8.lo, l8.hi);
-    *high = max(h8.lo, h8.hi);
+    const loose_shorts_t *all = (const loose_shorts_t *)points;
+    const ushort16 a = all[0], b = all[1], c = all[2], d = all[3];
+    const ushort16 lab = LESSER(a, b), lcd = LESSER(c, d), hab = GREATER(a, b), hcd = GREATER(c, d);
+    const ushort16 l = LESSER(lab, lcd), h = GREATER(hab, hcd);
+    const ushort8 l8 = LESSER(l.lo, l.hi), h8 = GREATER(h.lo, h.hi);
+    *low = LESSER(l8.lo, l8.hi);
+    *high = GREATER(h8.lo, h8.hi);
 }
 
 // Sixteen points' coordinates.
@@ -140,7 +153,7 @@ typedef struct {
 
 sixteen_t sixteen_of(const ulong *points)
 {
-    const ulong16 p = (ulong16)(vload8(0, points), vload8(1, points));
+    const ulong16 p = *(const loose_points_t *)points;
     const float unit = (float)(1 << SEARCH_SHIFT);
     const sixteen_t sixteen = {convert_float16(convert_int16(p >> 16UL & 65535UL)) * unit,
                                convert_float16(convert_int16(p >> 32UL & 65535UL)) * unit,
@@ -195,7 +208,8 @@ void find_winners(block_t *block, const int colors, __local const float *network
     const nodes_t all_nodes = {network, PADDED, colors};
     if (colors <= FEW_NODES) {
         for (uint s = 0; s < sixteens; ++s)
-            vstore16(search_sixteen(all_nodes, colors, 0, places, block->points + s * SIDE_BY_SIDE), s, block->winners);
+            *(loose_ints_t *)(block->winners + s * SIDE_BY_SIDE) =
+                search_sixteen(all_nodes, colors, 0, places, block->points + s * SIDE_BY_SIDE);
         return;
     }
     ushort4 low[BOXES], high[BOXES];
@@ -203,8 +217,8 @@ void find_winners(block_t *block, const int colors, __local const float *network
     FEW_TURNS
     for (uint s = 0; s < sixteens; ++s) {
         find_box(block->points + s * SIDE_BY_SIDE, low + s, high + s);
-        lowest = min(lowest, low[s]);
-        highest = max(highest, high[s]);
+        lowest = LESSER(lowest, low[s]);
+        highest = GREATER(highest, high[s]);
     }
     __local int *indices = (__local int *)(list + (DIMS + 1) * PADDED);
     const nodes_t near = {list, PADDED, list_near(all_nodes, lowest, highest, places)};
@@ -228,7 +242,7 @@ void find_winners(block_t *block, const int colors, __local const float *network
         const int listed = near.count > FEW_OF_BLOCK;
         const int count = listed ? list_near(near, low[s], high[s], places) : near.count;
         int *winners = block->winners + s * SIDE_BY_SIDE;
-        vstore16(search_sixteen(near, count, listed, places, block->points + s * SIDE_BY_SIDE), 0, winners);
+        *(loose_ints_t *)winners = search_sixteen(near, count, listed, places, block->points + s * SIDE_BY_SIDE);
         FEW_TURNS
         for (int k = 0; k < SIDE_BY_SIDE; ++k)
             winners[k] = indices[winners[k]];
@@ -309,7 +323,8 @@ void update_nodes(__local const uint *won, const int colors, __global const int 
             const uint l = (uint)pull[d];
             const uint other = d > 0 ? 0xffffffffu : 0;
             __local const uint *left = here - d, *right = here + d;
-#define BOTH(c) (vload8(0, left + (c) * WON_PLANE) + (vload8(0, right + (c) * WON_PLANE) & other))
+#define WON_AT(side, c) (*(__local const loose_words_t *)((side) + (c) * WON_PLANE))
+#define BOTH(c) (WON_AT(left, c) + (WON_AT(right, c) & other))
             weight += l * BOTH(0);
             x += (ulong)l * convert_ulong8(BOTH(1));
             y += (ulong)l * convert_ulong8(BOTH(2));

@@ -62,8 +62,8 @@ void find_city_winners(block_t *block, const int colors, __local const float *ne
 #endif
             COMPARE(city, best, winner, i)
         }
-        vstore16(winner, s, block->winners);
-        vstore16(plain_winner, s, plain);
+        *(loose_ints_t *)(block->winners + s * SIDE_BY_SIDE) = winner;
+        *(loose_ints_t *)(plain + s * SIDE_BY_SIDE) = plain_winner;
     }
 }
 #endif
