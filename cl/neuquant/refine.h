@@ -25,6 +25,7 @@
 #define FAR_AWAY 16000.0f
 // What moving is worth is below 2^54, and has an index below it, so that no two are the same.
 #define INDEX_BITS 10
+#define INDEX_MASK ((1UL << INDEX_BITS) - 1)
 #define NEVER (~0UL >> INDEX_BITS)
 
 uint root(const uint value)  // floor of the square root

@@ -83,7 +83,6 @@ neuquant_many(__global const uint *restrict pixels, __global const uint *restric
     __local uint *wins = (__local uint *)(memory + WINS_AT);
     __local float *bias = (__local float *)(memory + BIAS_AT);
 #endif
-    __local int pairs;
     const uint plane = sizes.s1;
     __global uint *own = scratch + (size_t)get_group_id(0) * 7 * plane;
     for (uint number = get_group_id(0); number < sizes.s0; number += get_num_groups(0)) {
@@ -154,13 +153,11 @@ neuquant_many(__global const uint *restrict pixels, __global const uint *restric
                 FEW_TURNS
                 for (int i = 0; i < NODES_AT; ++i)
                     memory[i] = (uint4)(0);
-                pairs = moves ? colors : 0;
                 assign_counted(memory, colors, picture, 1);
                 find_centres(r, 0, colors, 0, nodes, totals);
                 find_partners_in_lanes(r, colors, moves, LIST_AT(memory));
                 find_costs(r, 0, colors, 0, totals);
-                find_ranks(r, 0, colors, moves);
-                count_pairs(r, 0, colors, moves, &pairs);
+                const int pairs = find_pairs(r, colors, moves);
                 place_nodes(r, 0, colors, 0, pairs, extent, nodes, totals);
                 FEW_TURNS
                 for (int i = 0; i < colors; ++i)

@@ -258,3 +258,34 @@ void find_partners_in_lanes(const refined_t r, const int colors, const int moves
             r.partners[i] = nearest;
     }
 }
+
+// As find_ranks and count_pairs of neuquant/refine.h, but nodes are ranked only as far as they move. Returns how many
+// pairs move.
+int find_pairs(const refined_t r, const int colors, const int moves)
+{
+    FEW_TURNS
+    for (int i = 0; i < colors; ++i)
+        r.ranks[i] = (int2)(colors);
+    ulong low = 0, high = ~0UL;
+    int pairs = 0;
+    for (; pairs < colors && moves; ++pairs) {
+        ulong cheapest = ~0UL, largest = 0;
+        for (int i = 0; i < colors; ++i) {
+            const ulong2 worth = r.worth[i];
+            cheapest = worth.x >= low && worth.x < cheapest ? worth.x : cheapest;
+            largest = worth.y <= high && worth.y > largest ? worth.y : largest;
+        }
+        const ulong cost = cheapest >> INDEX_BITS, gain = largest >> INDEX_BITS;
+        if (cost == NEVER || gain == 0 || 4 * cost >= 5 * gain)
+            break;
+        const int from = (int)(cheapest & INDEX_MASK), to = colors - 1 - (int)(largest & INDEX_MASK);
+        r.ranks[from].x = pairs;
+        r.ranks[to].y = pairs;
+        r.split[pairs] = to;
+        if (r.ranks[to].x <= pairs || r.ranks[from].y <= pairs)
+            break;
+        low = cheapest + 1;
+        high = largest - 1;
+    }
+    return pairs;
+}

@@ -193,6 +193,8 @@ class _Many:
             own = {int(i): _sorted(listed[i, : distinct[i]]) for i in np.flatnonzero(exact)}
             for key in np.unique(alphas[~exact]):
                 which = np.flatnonzero(~exact & (alphas == key)).astype(np.uint32)
+                # The largest first: they take longest.
+                which = which[np.argsort(-np.diff(offsets.astype(np.int64))[which], kind="stable")]
                 space = spaces.space(rules.color_space, bool(key & PARTIAL))
                 nodes = self._train(scope, colors, which, space, rules.n_colors - int(key & TRANSPARENT))
                 own.update(zip(which.tolist(), _rgba(space, nodes), strict=True))
