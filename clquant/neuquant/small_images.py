@@ -45,6 +45,7 @@ VARIANTS = (
         "lanes",
         "neuquant/small_images_lanes.cl",
         admits=lambda limits: limits.is_cpu and not limits.is_simulator,
+        gain=15.0,
     ),
     Variant("portable", "neuquant/small_images.cl", constants={"TILE": 4}),
 )
