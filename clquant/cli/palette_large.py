@@ -109,8 +109,10 @@ def check(args: argparse.Namespace, pairs: Iterable[tuple[Source, str | None]]) 
         if getattr(args, name, absent) != absent:
             option = name.replace("_", "-")
             raise InvalidArgument(f"--{option} needs the whole picture, but {in_parts[0]!r} is written in parts")
-    if args.use is None and args.method != "kmeans":
-        raise InvalidArgument(f"--method is {args.method}; allowed for {in_parts[0]!r}, read in parts: kmeans")
+    if args.use is None and args.method == "spatial":
+        raise InvalidArgument(
+            f"--method is {args.method}; allowed for {in_parts[0]!r}, read in parts: kmeans, neuquant"
+        )
     if args.order == "popularity":
         raise InvalidArgument(f"--order popularity needs the whole picture, but {in_parts[0]!r} is written in parts")
 

@@ -147,6 +147,12 @@ class Picture:
         source, shape = buffer_of(self.device_array), (self.height, self.width, self.channels)
         return session.download(source, shape, self.dtype, self.device_array.offset)
 
+    def in_memory(self) -> Picture:
+        """The picture with all rows of a lazy one read."""
+        if self.lazy is None:
+            return self
+        return dataclasses.replace(self, array=self.lazy.rows(0, self.height), lazy=None)
+
     def narrowed(self) -> Picture:
         """The picture with 8 bits a value: round(v / 257) of 16-bit values."""
         if self.bits == 8:

@@ -11,9 +11,10 @@ from clquant.color.palette import Palette, checked_fixed
 from clquant.estimator import weights_of
 from clquant.histogram.color_histogram import ColorHistogram, counts_of
 from clquant.histogram.weights import checked_weights, resampled, spread_out
-from clquant.images import ImageLike, device_arrays, materialize, read_many
+from clquant.images import ImageLike, Picture, device_arrays, is_read_in_parts, materialize, read_many, read_parts
 from clquant.images.batches import listed, session_of
 from clquant.images.collections import verbs_of
+from clquant.images.lazy import memory_bytes
 from clquant.mapping.palette_on_device import METRICS
 from clquant.neuquant.fit import Learning, Rules
 from clquant.palette.engine import PaletteEngine
@@ -125,13 +126,16 @@ class NeuQuantCL(PaletteEngine):
         sample_weight: Any = None,
         *,
         progress: ProgressCallback | None = None,
+        memory: Any = None,
     ) -> NeuQuantCL:
         """Learn one palette from an image, or a shared one from several.
 
         Parameters
         ----------
         images : image, or list, tuple or iterator of images
-            Whatever `clquant.images.read` takes; several are trained on as one picture, end to end. Dask arrays are
+            Whatever `clquant.images.read` takes; several are trained on as one picture, end to end. Lazy ones (zarr,
+            h5py, `numpy.memmap`, a TIFF in tiles) are read in parts, once, with the same result; with weights, and in
+            sequential mode, which walks through all pixels hundreds of times, they are read whole. Dask arrays are
             counted by their workers, and learned from as `fit_histogram` does.
         y : None
             Ignored, as in scikit-learn's pipelines. (H, W) weights in its place are taken as `sample_weight`.
@@ -141,6 +145,9 @@ class NeuQuantCL(PaletteEngine):
             nothing may be passed over.
         progress : callable, optional
             Called with (done, total) steps or cycles; returning False stops the job.
+        memory : int or str, optional
+            Host memory for the rows of a lazy image, such as ``"1 GiB"``; default 512 MiB. Samples come on top: 3 MB
+            for 256 colours.
 
         Returns
         -------
@@ -151,19 +158,22 @@ class NeuQuantCL(PaletteEngine):
         ------
         InvalidArgument, InvalidType
             If an argument or an image is not allowed.
+        FileError
+            If a file cannot be read.
         StoppedError
             If `progress` returned False; `palette_` stays as it was.
         """
         images = materialize(images)
         for verbs in filter(None, map(verbs_of, images if isinstance(images, list | tuple) else [images])):
             return self.fit_histogram(verbs.histogram(images), progress=progress)
-        pictures = read_many(images)
-        weights = checked_weights(weights_of(y, sample_weight), pictures, images)[0]
+        rules, report = self._rules(), Progress(params.callback("progress", progress))
+        given = weights_of(y, sample_weight)
+        pictures = self._read(images, memory, whole=given is not None or not rules.parallel)
+        weights = checked_weights(given, pictures, images)[0]
         clear = False
         if weights is not None:
             picture, clear = resampled(pictures, weights, self.queue)
             pictures = [picture]
-        rules, report = self._rules(), Progress(params.callback("progress", progress))
         session = open_session(self.queue, device_arrays(pictures))
         self.palette_ = Learning(session, rules, report).shared(pictures, clear)
         return self
@@ -230,6 +240,16 @@ class NeuQuantCL(PaletteEngine):
             return collection.fit_many(self, images, report)  # type: ignore[no-any-return]
         sources = listed(images)
         return Learning(session_of(self.queue, sources), rules, report).each(sources)
+
+    def _read(self, images: Any, memory: Any, whole: bool) -> list[Picture]:
+        """The pictures to learn from; unless they are read whole, lazy ones stay where they are."""
+        memory_bytes(memory)
+        given = images if isinstance(images, list | tuple) else [images]
+        if not any(map(is_read_in_parts, given)):
+            return read_many(images)
+        names = [f"images[{i}]" if given is images else "images" for i in range(len(given))]
+        pictures = [read_parts(image, memory=memory, argument=name) for image, name in zip(given, names, strict=True)]
+        return [picture.in_memory() for picture in pictures] if whole else pictures
 
     def _rules(self) -> Rules:
         """The arguments, once all of them are found to be allowed."""

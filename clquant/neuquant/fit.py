@@ -19,6 +19,7 @@ from clquant.images import ImageLike, Picture
 from clquant.images.batches import read_in_groups
 from clquant.neuquant import schedule as tables
 from clquant.neuquant.host_sampling import begun_pixels, drawn_pixels, is_copied_alone
+from clquant.neuquant.lazy_sampling import streamed_pixels
 from clquant.neuquant.minibatch import MiniBatchSOM, refinement_steps, starts_of
 from clquant.neuquant.sampling import Pixels
 from clquant.neuquant.sequential import train_sequential
@@ -221,6 +222,8 @@ class Learning:
         most, ahead = rules.n_colors, None
         if rules.parallel:
             most, samples = MAX_DISTINCT, tables.schedule(rules.n_colors, rules.sample_factor).most
+            if any(picture.lazy is not None for picture in job):
+                return streamed_pixels(session, scope, job, rules.start, samples)
             meanwhile = None if prepare is None else partial(prepare, None)
             drawn = drawn_pixels(session, scope, job, rules.start, samples, meanwhile)
             if drawn is not None:

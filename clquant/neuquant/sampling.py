@@ -75,10 +75,7 @@ class Pixels:
         InvalidArgument
             If there are 2^31 pixels or more.
         """
-        total = sum(p.pixels for p in pictures)
-        if total > MOST_PIXELS:
-            raise InvalidArgument(f"images have {total} pixels together; allowed: up to {MOST_PIXELS}")
-        bands, first = [], 0
+        total, bands, first = checked_total(pictures), [], 0
         for picture in pictures:
             for row0, row1 in picture.bands(session):
                 count = (row1 - row0) * picture.width
@@ -89,6 +86,20 @@ class Pixels:
     def triples(self) -> Iterator[tuple[Buffer, int, int]]:
         """Buffer, channels and count of each band."""
         return ((b.pixels, b.channels, b.count) for b in self.bands)
+
+
+def checked_total(pictures: Sequence[Picture]) -> int:
+    """The pixels of pictures together.
+
+    Raises
+    ------
+    InvalidArgument
+        If there are 2^31 pixels or more.
+    """
+    total = sum(picture.pixels for picture in pictures)
+    if total > MOST_PIXELS:
+        raise InvalidArgument(f"images have {total} pixels together; allowed: up to {MOST_PIXELS}")
+    return total
 
 
 class Sampler:

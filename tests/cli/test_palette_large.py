@@ -55,7 +55,10 @@ def test_zarr_in_and_out(folder: pathlib.Path, picture: Any, capsys: pytest.Capt
     assert run("big.zarr", "-k", "8", "-o", "out.png") == 0
     with PIL.Image.open("out.png") as image:
         assert np.array_equal(np.asarray(image), engine.predict(picture))
-    assert names(folder) == ["big-8.zarr", "big.zarr", "out.png", "out.tif", "out.zarr"]
+    learned = clquant.NeuQuantCL(8, sample_factor=30).fit(picture)
+    assert run("big.zarr", "-k", "8", "--method", "neuquant", "--sample-factor", "30", "-o", "nq.zarr") == 0
+    assert np.array_equal(zarr.open("nq.zarr", mode="r")[:], learned.predict(picture))
+    assert names(folder) == ["big-8.zarr", "big.zarr", "nq.zarr", "out.png", "out.tif", "out.zarr"]
 
 
 def test_pictures_and_stores_share_a_palette(folder: pathlib.Path, picture: Any) -> None:
@@ -110,7 +113,7 @@ def test_a_scene_keeps_its_place(folder: pathlib.Path, picture: Any) -> None:
         ),
         (("big.zarr", "-o", "x.zarr", "--stats"), "--stats needs the whole picture"),
         (("big.zarr", "-o", "x.zarr", "--order", "popularity"), "--order popularity needs the whole picture"),
-        (("big.zarr", "-o", "x.zarr", "--method", "neuquant"), "--method is neuquant; allowed for 'x.zarr'"),
+        (("big.zarr", "-o", "x.zarr", "--method", "spatial"), "--method is spatial; allowed for 'x.zarr'"),
         (("big.zarr", "-o", "big.zarr"), "the image itself"),
         (("big.zarr", "big.zarr", "-o", "x.zarr"), "names a file, but several inputs need a folder"),
     ],

@@ -1,0 +1,114 @@
+"""What the mini-batch map learns from of pictures that are read in parts: samples by their place, and distinct colours.
+
+One pass over the rows, from top to bottom, gives what `clquant.neuquant.sampling` and `clquant.histogram.distinct` give
+of the whole pictures in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.histogram.distinct import MAX_DISTINCT, DistinctColors, distinct_colors
+from clquant.images import Picture, pieces
+from clquant.neuquant.host_sampling import spread_places
+from clquant.neuquant.sampling import Band, Pixels, checked_total
+from clquant.runtime import Scope, Session
+
+
+def streamed_pixels(
+    session: Session, scope: Scope, pictures: Sequence[Picture], start: int, count: int
+) -> tuple[Pixels, DistinctColors]:
+    """The first samples of order `SPREAD`, and the distinct colours if they are few.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Owns the samples.
+    pictures : sequence of Picture
+        Those that are trained on together; at least one is lazy.
+    start : int
+        Of the order `SPREAD`: 0 to 2^32 - 1.
+    count : int
+        The most samples that are needed. Pictures of no more pixels are read whole.
+
+    Returns
+    -------
+    Pixels, DistinctColors
+
+    Raises
+    ------
+    InvalidArgument
+        If there are 2^31 pixels or more.
+    FileError, InvalidType
+        If rows cannot be read.
+    """
+    total = checked_total(pictures)
+    if total <= count:
+        pixels = Pixels.of(session, scope, pictures)
+        with session.scope() as inner:
+            return pixels, distinct_colors(session, inner, pixels.triples(), MAX_DISTINCT)
+    places = spread_places(total, start, count)
+    order = np.argsort(places, kind="stable").astype(np.uint32)
+    places = places[order]
+    colors, bands, first = _Colors(session), [], 0
+    for picture in pictures:
+        drawn, begin = [], int(np.searchsorted(places, first))
+        row0 = first
+        for piece in pieces(picture):
+            values = piece.on_host(session).reshape(-1, piece.channels)
+            colors.add(piece, values)
+            low, high = np.searchsorted(places, (row0, row0 + len(values)))
+            drawn.append(values[places[low:high] - row0])
+            row0 += len(values)
+        which = order[begin : begin + sum(map(len, drawn))]
+        if len(which):
+            samples = scope.copy_of(np.concatenate(drawn))
+            bands.append(Band(samples, picture.channels, len(which), first, which=scope.copy_of(which)))
+        first = row0
+    return Pixels(tuple(bands), total), colors.found()
+
+
+class _Colors:
+    """The distinct colours of pictures, part by part, as long as they are few."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._codes = np.zeros(0, np.uint32)  # R, G, B, alpha, red highest
+        self._counts = np.zeros(0, np.int64)
+        self._few, self._transparent, self._partial = True, False, False
+
+    def add(self, piece: Picture, values: npt.NDArray[np.uint8]) -> None:
+        """Count a part, whose (pixels, channels) values are these."""
+        if self._few:
+            with self._session.scope() as scope:
+                bands = Pixels.of(self._session, scope, [piece]).triples()
+                part = distinct_colors(self._session, scope, bands, MAX_DISTINCT)
+            self._transparent |= part.transparent
+            self._partial |= part.partial
+            self._merge(part)
+        elif piece.channels == 4:
+            alpha = values[:, 3]
+            self._transparent |= bool((alpha == 0).any())
+            self._partial |= bool(((alpha > 0) & (alpha < 255)).any())
+
+    def _merge(self, part: DistinctColors) -> None:
+        if part.colors is None or part.counts is None:
+            self._few = False
+            return
+        codes = np.concatenate([self._codes, np.ascontiguousarray(part.colors).view(">u4").ravel().astype(np.uint32)])
+        counts = np.concatenate([self._counts, part.counts.astype(np.int64)])
+        self._codes, places = np.unique(codes, return_inverse=True)
+        self._counts = np.zeros(len(self._codes), np.int64)
+        np.add.at(self._counts, places, counts)
+        self._few = len(self._codes) <= MAX_DISTINCT
+
+    def found(self) -> DistinctColors:
+        """What is known of all parts."""
+        if not self._few:
+            return DistinctColors(None, None, self._transparent, self._partial)
+        colors = self._codes.astype(">u4").view(np.uint8).reshape(-1, 4)
+        return DistinctColors(colors, self._counts.astype(np.uint32), self._transparent, self._partial)
