@@ -17,8 +17,9 @@ from collections.abc import Iterator, Sequence
 import clquant
 from benchmarks import harness, sweep_rows
 from benchmarks.harness import Options, Picture, Table
-from benchmarks.sweep_rows import Case, Row
-from clquant import panel, quality, runtime, video
+from benchmarks.sweep_case import Case
+from benchmarks.sweep_rows import Row
+from clquant import panel, quality, runtime, tiles, video
 
 SIDES = (512, 2048, 8192)
 SMALL_SIDES = (64,)
@@ -51,6 +52,7 @@ LEFT_OUT = {
     "panel.pack_codes": "part of `panel.Panel.pack`",
     "panel.pack_planes": "part of `panel.Panel.pack`",
     "panel.panel": "looks a name up",
+    "tiles.PyramidReport": "what `tiles.quantize` says",
     "video.Animation": "the same as `clquant.Animation`",
     "video.animate": "the same as `clquant.animate`",
     "video.Frame": "a pair of values",
@@ -58,7 +60,7 @@ LEFT_OUT = {
 }
 # Methods that store or give arguments, whatever their class.
 ACCESSORS = ("get_params", "set_params")
-MODULES = {"quality": quality, "video": video, "panel": panel}
+MODULES = {"quality": quality, "video": video, "tiles": tiles, "panel": panel}
 
 
 def public_calls() -> list[str]:

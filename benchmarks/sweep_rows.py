@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import functools
 import io
-import pathlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import PIL.Image
 
 import clquant
 from benchmarks.harness import Picture
+from benchmarks.sweep_case import ENGINES, Case
 from clquant import (
     KMeansPalette,
     NeuQuantCL,
@@ -22,18 +21,11 @@ from clquant import (
     SpatialPalette,
     VQCodec,
     quality,
-    runtime,
     video,
 )
 from clquant import panel as panels
 
-ICON = 64
 FIXED = ["#000000", "#ffffff", "#ff0000", "#0000ff"]
-ENGINES: dict[str, Callable[..., Any]] = {
-    "KMeansPalette": functools.partial(KMeansPalette, 64),
-    "NeuQuantCL": functools.partial(NeuQuantCL, 64),
-    "SpatialPalette": functools.partial(SpatialPalette, 16),
-}
 MEASURES = ("mse", "psnr", "ssim", "visual_error", "color_difference", "blurred_color_difference")
 DITHERS = ("blue-noise", "bayer8", "floyd-steinberg", "pinwheel", "search")
 
@@ -62,102 +54,9 @@ class Row:
         return f"{self.of} {self.detail}".strip()
 
 
-class Case:
-    """What the rows of one size work on; each thing is made when a row first asks for it."""
-
-    def __init__(self, rgb: Picture, queue: runtime.CommandQueue, folder: pathlib.Path) -> None:
-        self.rgb, self.queue, self.folder = rgb, queue, folder
-        self.gray = np.ascontiguousarray(rgb[..., 1])
-        self.palette, self.engine = functools.cache(self._palette), functools.cache(self._engine)
-        self.codec, self.file = functools.cache(self._codec), functools.cache(self._file)
-
-    @functools.cached_property
-    def rgba(self) -> Picture:
-        """The picture, from transparent above to opaque below."""
-        alpha = np.linspace(0, 255, len(self.rgb)).astype(np.uint8)
-        return np.dstack([self.rgb, np.broadcast_to(alpha[:, None], self.gray.shape)])
-
-    @functools.cached_property
-    def other(self) -> Picture:
-        """The picture, a row lower."""
-        return np.roll(self.rgb, 1, axis=0)
-
-    @functools.cached_property
-    def icons(self) -> list[Picture]:
-        """The picture in icons."""
-        rows, columns = (max(1, side // ICON) for side in self.gray.shape)
-        cuts = [(y * ICON, x * ICON) for y in range(rows) for x in range(columns)]
-        return [np.ascontiguousarray(self.rgb[y : y + ICON, x : x + ICON]) for y, x in cuts]
-
-    @functools.cached_property
-    def bands(self) -> list[Picture]:
-        """The picture in four frames."""
-        height = max(1, len(self.rgb) // 4)
-        return [np.ascontiguousarray(self.rgb[i * height : (i + 1) * height]) for i in range(min(4, len(self.rgb)))]
-
-    @functools.cached_property
-    def device_rgb(self) -> Any:
-        """The picture as a PyOpenCL array."""
-        array = runtime.Array(self.queue, self.rgb.shape, np.uint8)
-        array.set(self.rgb)
-        return array
-
-    def _palette(self, colors: int, kind: str = "rgb") -> KMeansPalette:
-        """A palette engine that has quickly learned; of ``"rgb"``, ``"rgba"``, or a colour space."""
-        space, picture = ("srgb", getattr(self, kind)) if kind in ("rgb", "rgba") else (kind, self.rgb)
-        learner = KMeansPalette(colors, max_iter=4, swap_rounds=2, color_space=space, queue=self.queue)
-        return learner.fit(picture)
-
-    @functools.cached_property
-    def indexed(self) -> clquant.IndexedImage:
-        """The picture in 256 colours."""
-        return self.palette(256).quantize(self.rgb)
-
-    def _engine(self, name: str) -> Any:
-        """One of `ENGINES` that has learned the picture."""
-        return ENGINES[name](queue=self.queue).fit(self.rgb)
-
-    @functools.cached_property
-    def histogram(self) -> clquant.ColorHistogram:
-        """The picture's colours."""
-        return clquant.ColorHistogram.of(self.rgb, queue=self.queue)
-
-    @functools.cached_property
-    def tree(self) -> clquant.Quadtree:
-        """The picture's quadtree."""
-        return QuadtreeBuilder(20.0, queue=self.queue).build(self.rgb)
-
-    def _codec(self, size: int, shape: tuple[int, int], kind: str, states: int = 0) -> VQCodec:
-        """A codec that has quickly learned a corner of ``"rgb"`` or ``"gray"``."""
-        codec = VQCodec(size, shape, state_size=states, max_iter=2, refine=0, queue=self.queue)
-        return codec.fit(np.ascontiguousarray(getattr(self, kind)[:512, :512]))
-
-    def _file(self, suffix: str) -> pathlib.Path:
-        """The picture, or what the suffix stands for, as a file."""
-        path = self.folder / f"picture{suffix}"
-        if suffix == ".cqh":
-            self.histogram.save(path)
-        elif suffix == ".cqt":
-            self.tree.save(path)
-        elif suffix == ".gif":
-            self.animation.save(path)
-        elif suffix == ".clvq":
-            path.write_bytes(self.codec(256, (4, 4), "gray").compress(self.gray))
-        elif suffix == ".npz":
-            self.codec(256, (4, 4), "gray").save(path)
-        else:
-            PIL.Image.fromarray(self.rgb).save(path)
-        return path
-
-    @functools.cached_property
-    def animation(self) -> clquant.Animation:
-        """Four frames in 64 colours."""
-        return clquant.animate(self.bands, 64, queue=self.queue)
-
-
 def rows(case: Case) -> Iterator[Row]:
     """Every row."""
-    for family in (learning, learners, mapping, dithers, values, moving, codecs, halftones, quadtrees, measures):
+    for family in (learning, learners, mapping, dithers, values, moving, maps, codecs, halftones, quadtrees, measures):
         yield from family(case)
 
 
@@ -215,15 +114,28 @@ def learners(case: Case) -> Iterator[Row]:
         yield new("fit", "default size", lambda e: e.fit(case.rgb))
         yield new("fit_predict", "", lambda e: e.fit_predict(case.rgb))
         yield new("fit_transform", "", lambda e: e.fit_transform(case.rgb))
-        if name != "SpatialPalette":
+        if name in ("KMeansPalette", "NeuQuantCL"):
             yield new(
                 "fit_quality", "30 dB", lambda e: e.set_params(n_colors=256).fit_quality(case.rgb, target_psnr=30)
             )
         yield row("predict", "", lambda e: e.predict(case.rgb))
         yield row("transform", "", lambda e: e.transform(case.rgb))
         yield row("quantize", "", lambda e: e.quantize(case.rgb))
-        yield row("score", "", lambda e: e.score(case.rgb))
+        if name != "TilePalettes":
+            yield row("score", "", lambda e: e.score(case.rgb))
         yield row("stream", "four bands", lambda e: list(e.stream(case.bands, "predict")))
+
+
+def maps(case: Case) -> Iterator[Row]:
+    """Pictures of tiles: those of consoles, and pyramids of maps."""
+    yield Row("TilePalettes.predict", "blue-noise", lambda: case.engine("TilePalettes").predict(case.rgb, "blue-noise"))
+    numbers = functools.cache(lambda: case.engine("TilePalettes").predict(case.rgb))
+    yield Row("TilePalettes.tile_numbers", "", lambda: case.engine("TilePalettes").tile_numbers(numbers()))
+    make = functools.partial(SpatialPalette, queue=case.queue)
+    yield Row("SpatialPalette.fit_many", "16, four bands", lambda: make(16).fit_many(case.bands))
+    yield Row("tiles.histogram", "", lambda: clquant.tiles.histogram(case.pyramid, queue=case.queue))
+    out = case.folder / "map.mbtiles"
+    yield Row("tiles.quantize", "64", lambda: clquant.tiles.quantize(case.pyramid, out, 64, queue=case.queue))
 
 
 def mapping(case: Case) -> Iterator[Row]:

@@ -7,11 +7,12 @@ import pathlib
 import numpy as np
 
 from benchmarks import sweep, sweep_rows
+from benchmarks.sweep_case import Case
 from clquant import runtime
 
 
 def test_every_public_call_has_a_row(tmp_path: pathlib.Path) -> None:
-    case = sweep_rows.Case(np.zeros((4, 4, 3), np.uint8), runtime.default_queue(), tmp_path)
+    case = Case(np.zeros((4, 4, 3), np.uint8), runtime.default_queue(), tmp_path)
     rows = list(sweep_rows.rows(case))
     missing = sweep.without_row(rows)
     assert missing == [], (
@@ -25,7 +26,7 @@ def test_no_reason_is_left_over(tmp_path: pathlib.Path) -> None:
     calls = set(sweep.public_calls())
     homes = {name.rpartition(".")[0] for name in calls}
     assert [name for name in sweep.LEFT_OUT if name not in calls | homes | {"runtime"}] == []
-    case = sweep_rows.Case(np.zeros((4, 4, 3), np.uint8), runtime.default_queue(), tmp_path)
+    case = Case(np.zeros((4, 4, 3), np.uint8), runtime.default_queue(), tmp_path)
     private = {
         "ColorHistogram.__add__",
         "ColorHistogram.__sub__",
