@@ -84,9 +84,9 @@ def sample_centers(session: Session, lloyd: Lloyd, seed: int) -> None:
         drawing = session.prepare(inner, draw, draw_group, draw_group, *given, *read, *found, seed_key(seed), local)
         first = count = 0
         while first + count < k:
-            lowering.set(len(given) + 2, np.uint32(first), np.uint32(count))
+            lowering.set(first=np.uint32(first), count=np.uint32(count))
             lowering.queue()
             first += count
             count = min(k - first, a_round) if first else 1
-            drawing.set(len(given) + len(read) + 2, np.uint32(first), np.uint32(count))
+            drawing.set(first=np.uint32(first), count=np.uint32(count))
             drawing.queue()

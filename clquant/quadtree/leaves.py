@@ -40,7 +40,6 @@ def leaves_launch(plan: Plan, buffers: Mapping[str, runtime.Buffer], records: ru
     Returns
     -------
     Launch
-        Its arguments 0 and 1 are the pixels, 5 and 6 the region's corner, 12 is `records`.
     """
     session, region = plan.session, plan.region
     variant = session.choose(VARIANTS)

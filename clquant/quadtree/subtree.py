@@ -80,11 +80,10 @@ class Subtree:
             "extents": 2 * plan.channels * plan.cells_from(plan.tile, plan.last + 1) if ranged else 1,
         }
 
-    def _queue(self, name: str, make: Callable[[], Launch], now: Mapping[int, tuple[Any, ...]]) -> None:
-        """Queue a launch: one that was prepared under this name, with the arguments `now` from the given places on."""
+    def _queue(self, name: str, make: Callable[[], Launch], **now: Any) -> None:
+        """Queue a launch: one that was prepared under this name, with the arguments `now`."""
         if name in self.prepared:
-            for place, arguments in now.items():
-                self.prepared[name].set(place, *arguments)
+            self.prepared[name].set(**now)
             self.prepared[name].queue()
             return
         kernel, items, group, arguments = make()
@@ -92,10 +91,9 @@ class Subtree:
         if self.cached:
             # A launch keeps what it was prepared with: no pixels or records, which are other jobs' next time.
             own = list(arguments)
-            for place, others in now.items():
-                own[place : place + len(others)] = [
-                    self.buffers["flags"] if isinstance(other, runtime.Buffer) else other for other in others
-                ]
+            for argument, value in now.items():
+                if isinstance(value, runtime.Buffer):
+                    own[kernel.place(argument)] = self.buffers["flags"]
             self.prepared[name] = self.session.prepare(self.scope, kernel, items, group, *own)
 
     def reduce(self, scope: runtime.Scope | None = None) -> None:
@@ -136,7 +134,8 @@ class Subtree:
     def _reduce_tiles(self, tiles: npt.NDArray[np.uint32] | None) -> None:
         listed = None if tiles is None else (self.scope.copy_of(tiles), tiles.size)
         make = partial(tiles_launch, self.plan, self.buffers, self._low(), self.store_low, listed)
-        self._queue("tiles", make, {0: self.plan.pixels(), 8: (self._low(),)})
+        pixels, origin = self.plan.pixels()
+        self._queue("tiles", make, pixels=pixels, origin=origin, low=self._low())
 
     def _low(self) -> runtime.Buffer:
         """Where the statistics of levels 1 and 2 go."""
@@ -150,7 +149,7 @@ class Subtree:
         plan = self.plan
         span = upper_span(self.session.limits, plan.bands)
         for first in range(plan.tile + 1, plan.last + 1, span):
-            self._queue(f"upper {first}", partial(self._upper, first, min(span, plan.last + 1 - first)), {})
+            self._queue(f"upper {first}", partial(self._upper, first, min(span, plan.last + 1 - first)))
 
     def _upper(self, first: int, levels: int) -> Launch:
         plan = self.plan
@@ -191,9 +190,10 @@ class Subtree:
             Gets `count()` records of `record_dtype`, x and y in the whole picture's pixels.
         """
         region = self.plan.region
-        corner = np.uint32(region.left), np.uint32(region.top)
+        pixels, origin = self.plan.pixels()
         make = partial(leaves_launch, self.plan, self.buffers, records)
-        self._queue("leaves", make, {0: self.plan.pixels(), 5: corner, 12: (records,)})
+        corner = {"left": np.uint32(region.left), "top": np.uint32(region.top)}
+        self._queue("leaves", make, pixels=pixels, origin=origin, **corner, leaves=records)
 
     def leaf_sums(self, records: runtime.Buffer, count: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Sums and sums of squares of listed leaves.

@@ -47,7 +47,6 @@ def tiles_launch(
     Returns
     -------
     Launch
-        Its arguments 0 and 1 are the pixels, 8 is `low`.
     """
     variant = plan.form(VARIANTS)
     lanes = variant.name == "lanes"

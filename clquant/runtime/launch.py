@@ -45,7 +45,7 @@ class PreparedLaunch:
         with device_errors(f"kernel {kernel.name}"):
             set_arguments(self._native, self._args)
 
-    def set(self, first: int = 0, *args: Any, **named: Any) -> None:
+    def set(self, first: int = 0, /, *args: Any, **named: Any) -> None:
         """Change arguments for what is queued from now on.
 
         Parameters

@@ -30,8 +30,8 @@ def test_names_are_read_once_from_the_signature() -> None:
 
 def test_a_prepared_launch_takes_arguments_by_name(queue: runtime.CommandQueue, monkeypatch, tmp_path) -> None:
     (tmp_path / "add.cl").write_text(
-        "__kernel void add(__global uint *data, const uint low, const uint n, const uint high)\n"
-        "{ if (get_global_id(0) < n) data[get_global_id(0)] = low + high; }\n"
+        "__kernel void add(__global uint *data, const uint first, const uint n, const uint high)\n"
+        "{ if (get_global_id(0) < n) data[get_global_id(0)] = first + high; }\n"
     )
     monkeypatch.setattr(programs, "kernel_folder", lambda: tmp_path)
     monkeypatch.setattr(programs.pocl, "takes_short_header", lambda _: False)
@@ -40,8 +40,8 @@ def test_a_prepared_launch_takes_arguments_by_name(queue: runtime.CommandQueue, 
     with session.scope() as scope:
         data = scope.zeros(16)
         launch = session.prepare(scope, kernel, 4, None, data, np.uint32(0), np.uint32(4), np.uint32(0))
-        launch.set(high=np.uint32(7), low=np.uint32(30))
+        launch.set(high=np.uint32(7), first=np.uint32(30))
         launch.queue()
         assert session.download(data, 4, np.uint32).tolist() == [37] * 4
-        with pytest.raises(runtime.DeviceError, match="kernel add has no argument 'middle'; it has data, low, n, high"):
+        with pytest.raises(runtime.DeviceError, match="kernel add has no argument 'middle'; it has data, first, n, high"):
             launch.set(middle=np.uint32(1))

@@ -16,9 +16,6 @@ STRIPS = (8, 4, 2, 1)
 LAG = 2
 """Pixels that a row is behind the one above."""
 
-WAVE = 9
-"""Place of a wave's number among a kernel's arguments from the image on."""
-
 
 @dataclass(frozen=True)
 class LaneForm:
@@ -146,8 +143,8 @@ class SerialLanes:
         output: runtime.Buffer,
         count: int,
     ) -> None:
-        launch, first = prepared[0], len(self._arguments)
-        launch.set(first, image, output)
+        launch = prepared[0]
+        launch.set(image=image, output=output)
         for wave, first_tile, tiles in waves(count, self._width, *self._tile(self._strips), LAG):
-            launch.set(first + WAVE, np.int32(wave), np.int32(first_tile))
+            launch.set(wave=np.int32(wave), first_tile=np.int32(first_tile))
             launch.queue(tiles)
