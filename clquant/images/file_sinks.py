@@ -327,6 +327,7 @@ class TiffSink(FileSink):
                 dtype=dtype,
                 tile=(TILE, TILE),
                 compression="zlib",
+                compressionargs={"level": geo.DEFLATE_LEVEL},
                 metadata=None,
                 software="clquant",
                 maxworkers=os.cpu_count() or 1,

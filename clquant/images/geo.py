@@ -23,6 +23,8 @@ from clquant.runtime import FileError
 SUFFIXES = (".tif", ".tiff", ".btf")
 BLOCK = 512
 """Side of the tiles that are written, in pixels."""
+DEFLATE_LEVEL = 4
+"""Of TIFFs: a third of the time of level 6, a tenth more bytes (dithered indices)."""
 # Model pixel scale, tie points and transformation; the keys of the coordinate system; RPCs; what is no data.
 _PLACE_TAGS = frozenset({33550, 33922, 34264, 34735, 50844})
 _NODATA_TAG = 42113
@@ -270,6 +272,7 @@ class Writer:
                 count=1 if len(shape) == 2 else shape[2],
                 dtype=dtype.name,
                 compress="deflate",
+                zlevel=DEFLATE_LEVEL,
                 bigtiff="if_safer",
                 num_threads="all_cpus",
                 **options,
