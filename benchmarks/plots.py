@@ -81,6 +81,22 @@ def draw_quality(axes: Any, table: Content, value: str, what: str) -> None:
     _finish(axes)
 
 
+def draw_scaling(axes: Any, table: Content) -> None:
+    """Time over that of one worker, by workers, a line a job."""
+    jobs: Series = {}
+    for row in table["rows"]:
+        jobs.setdefault(row["job"], []).append((row["x"], row["ratio"]))
+    for (name, points), color in zip(jobs.items(), (*BLUES, *OTHERS), strict=False):
+        axes.plot(*zip(*points, strict=True), color=color, label=name, linewidth=1.6, marker="o", markersize=3.5)
+    axes.axhline(1, color="#888888", linewidth=0.8, linestyle="--")
+    axes.set_xticks(sorted({row["x"] for row in table["rows"]}))
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("workers, each with as much work")
+    axes.set_ylabel("time over one worker's")
+    axes.set_title(table["title"], fontsize=10)
+    _finish(axes)
+
+
 def _finish(axes: Any) -> None:
     axes.grid(True, which="major", color="#dddddd", linewidth=0.7)
     axes.spines[["top", "right"]].set_visible(False)
@@ -114,11 +130,13 @@ def draw(content: Content, folder: pathlib.Path, label: str | None) -> list[path
     mapped = [table for table in tables if table["title"].startswith("Map to 16 given colours, ")]
     growth: list[Callable[[Any], None]] = [lambda axes, t=table: draw_growth(axes, t) for table in sizes]
     growth += [lambda axes, t=table: draw_growth(axes, t, "each_us", "us a picture") for table in counts]
+    spread = [table for table in tables if table["title"] == "Dask: weak scaling" and table["rows"]]
     plots = {
         "size": growth,
         "number": [lambda axes, t=table: draw_growth(axes, t) for table in numbers],
         "quality": [lambda axes, t=table: draw_quality(axes, t, "mse", "mean squared error") for table in learned]
         + [lambda axes, t=table: draw_quality(axes, t, "seen", "visual error") for table in mapped],
+        "scaling": [lambda axes, t=table: draw_scaling(axes, t) for table in spread],
     }
     written = []
     for name, panels in plots.items():
@@ -136,7 +154,8 @@ def _sheet(panels: list[Callable[[Any], None]], path: pathlib.Path, device: str)
     for axes in list(grid.flat)[len(panels) :]:
         axes.set_visible(False)
     figure.suptitle(
-        f"{device}   (lines: end to end; dotted: kernels alone)" if "quality" not in path.name else device, fontsize=9
+        f"{device}   (lines: end to end; dotted: kernels alone)" if path.stem.endswith(("size", "number")) else device,
+        fontsize=9,
     )
     figure.tight_layout()
     figure.set_dpi(DPI)

@@ -46,6 +46,21 @@ def test_large_pictures_are_measured_in_processes(tmp_path: pathlib.Path, monkey
     assert all(row["peak"] > 10 for row in table.rows)
 
 
+def test_dask_is_measured_beside_the_plain_call(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    from benchmarks import dask, plots
+
+    monkeypatch.setattr(dask, "QUICK_SIDE", 48)
+    monkeypatch.setattr(dask, "WORKERS", (1,))
+    monkeypatch.setattr(dask, "COLORS", 4)
+    monkeypatch.setattr(dask, "CODEWORDS", 4)
+    options, photo = harness.Options(repeat=1, quick=True), harness.synthetic_photo(40, 40)
+    one, several = dask.overhead(options, photo), dask.scaling(options, photo)
+    assert len(one.rows) == len(several.rows) == 6
+    assert all(row["ratio"] > 0 for row in [*one.rows, *several.rows])
+    content = {"tables": [{"title": "Device limits: x"}, several.as_dict()]}
+    assert [path.name for path in plots.draw(content, tmp_path, "cpu")] == ["benchmark_cpu_scaling.png"]
+
+
 def test_a_peer_that_fails_is_named(rng: np.random.Generator) -> None:
     def fails() -> None:
         raise ValueError("no such mood")
