@@ -41,7 +41,11 @@ def test_hostile_limits_change_no_bit(
     queue: runtime.CommandQueue, job: Job, limits: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLQUANT_LIMITS", limits)
-    assert digest(job.run(queue)) == golden()[job.name]
+    if job.table_bytes > runtime.open_session(queue).limits.max_alloc:
+        with pytest.raises(runtime.DeviceMemoryError, match="over the device's limit"):
+            job.run(queue)
+    else:
+        assert digest(job.run(queue)) == golden()[job.name]
 
 
 @pytest.mark.small

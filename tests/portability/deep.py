@@ -9,6 +9,7 @@ import numpy as np
 
 import clquant
 from clquant import runtime
+from clquant.color import spaces
 from clquant.palette import engine
 from tests.portability.inputs import noise, photo
 
@@ -70,3 +71,9 @@ DEEP = {
     "16 bits diffusion rgba": _mapped(deep(61, 83, 4), 16, "oklab", *_DIFFUSED),
     "16 bits halftone rgba": _halftones(deep(61, 83, 4), block_size=16, levels=5, linear=True),
 }
+_IN_OKLAB = ("16 bits map", "16 bits kmeans oklab", "16 bits diffusion rgba")
+
+
+def table_bytes(name: str) -> int:
+    """Bytes of the largest table of a job: OKLab of 16 bits has one of 2.4 MB."""
+    return spaces.space("oklab", False, 16).tables().nbytes if name in _IN_OKLAB else 0

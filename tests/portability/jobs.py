@@ -16,7 +16,7 @@ from clquant.histogram.counting import count_colors
 from clquant.mapping.error import mean_squared_error
 from clquant.palette import animation, engine
 from tests.portability.crossed import CROSSED
-from tests.portability.deep import DEEP, SMALL_DEEP
+from tests.portability.deep import DEEP, SMALL_DEEP, table_bytes
 from tests.portability.inputs import flat, noise, photo
 
 Result = Mapping[str, Any]
@@ -24,11 +24,14 @@ Result = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """A named job; `small` ones are quick enough for a simulator."""
+    """A named job; `small` ones are quick enough for a simulator. No device has to hold larger buffers than OpenCL
+    demands, but hostile limits may be less than the `table_bytes` that a job cannot do without.
+    """
 
     name: str
     run: Callable[[runtime.CommandQueue], Result]
     small: bool
+    table_bytes: int = 0
 
 
 def digest(result: Result) -> str:
@@ -428,8 +431,8 @@ JOBS = (
     Job("errors rgba", _errors(_RGBA, _SIX), False),
     Job("read", _read, False),
     *(Job(name, run, False) for name, run in CROSSED.items()),
-    *(Job(name, run, True) for name, run in SMALL_DEEP.items()),
-    *(Job(name, run, False) for name, run in DEEP.items()),
+    *(Job(name, run, True, table_bytes(name)) for name, run in SMALL_DEEP.items()),
+    *(Job(name, run, False, table_bytes(name)) for name, run in DEEP.items()),
     Job("vq side match rgba", _side_match(_RGBA, 20.0, codebook_size=24, state_size=4, refine=0), False),
     Job("neuquant gray", _palette_engine("NeuQuantCL", _GRAY, n_colors=16), False),
     Job("neuquant rgba oklab", _palette_engine("NeuQuantCL", _RGBA, n_colors=16, color_space="oklab"), False),
