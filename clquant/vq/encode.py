@@ -47,8 +47,14 @@ def _tensor_cores(limits: Limits) -> bool:
 
 
 VARIANTS = (
-    Variant("mma", "vq/encode_mma.cl", _tensor_cores),
-    Variant("dp4a", "vq/encode.cl", lambda x: x.is_nvidia and x.compute_capability >= 61, {"ARITHMETIC": DP4A}),
+    Variant("mma", "vq/encode_mma.cl", _tensor_cores, gain=1.3),
+    Variant(
+        "dp4a",
+        "vq/encode.cl",
+        lambda x: x.is_nvidia and x.compute_capability >= 61,
+        {"ARITHMETIC": DP4A},
+        gain=1.4,
+    ),
     Variant("integer-dot", "vq/encode.cl", lambda x: x.integer_dot_product, {"ARITHMETIC": INTEGER_DOT}),
     Variant("lanes", "vq/encode_lanes.cl", lambda x: x.is_cpu and sys.byteorder == "little", gain=8.6),
     Variant("portable", "vq/encode.cl"),
