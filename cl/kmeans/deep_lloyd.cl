@@ -8,8 +8,11 @@
  * d / 2^18, each below 2^57: all fit 64 bits, in any order.
  *
  * Constants: SPACE, SPACE_ALPHA and BITS (16) of common/color_spaces.h; WIDE_WEIGHTS of weights.h; RUN: colours that follow
- * each other and are one work-item's.
+ * each other and are one work-item's; ALONE 1 if no two work-items add to one copy of the sums.
  */
+#ifndef ALONE
+#define ALONE 0
+#endif
 #ifndef RUN
 #define RUN 1
 #endif
@@ -34,12 +37,35 @@ void add_wide(__global volatile uint *sum, ulong value)
         atomic_add(&sum[1], high);
 }
 
+/* The same to one of the copies of the sums. */
+void add_to_copy(__global uint *sum, ulong value)
+{
+#if ALONE
+    *(__global ulong *)sum += value;
+#else
+    add_wide(sum, value);
+#endif
+}
+
+/* Points of colours.
+ * NDRange: 1-D, a work-item a colour, guarded by n. colors (n) ulong as histogram/deep_counting.cl leaves them; tables as
+ * common/color_spaces.h wants; where (n) is written. */
+__kernel void points_of_colors(__global const ulong *colors, uint n, __global const int *tables, __global int4 *where)
+{
+    const size_t i = get_global_id(0);
+    if (i >= n)
+        return;
+    const ulong c = colors[i];
+    const int4 color = (int4)((int)(c & 65535), (int)(c >> 16 & 65535), (int)(c >> 32 & 65535), (int)(c >> 48));
+    where[i] = space_coordinates(color, tables);
+}
+
 /* Adds every colour to its center's sums.
- * NDRange: 1-D, any size; work-items stride over runs of colours. The first arguments are those of mapping/nearest.h, with the k
- * centers as points; colors (n) ulong as histogram/deep_counting.cl leaves them; weights (n) Weight. sums (copies, k,
+ * NDRange: 1-D, any size; work-items stride over runs of colours. The first arguments are those of mapping/nearest.h, with
+ * the k centers as points; where (n) the colours' points; weights (n) Weight. sums (copies, k,
  * 1 + DIMS) 64-bit numbers, each as low and high word: weight and weighted coordinates, added to; each work-group adds to
  * one copy. spread (2) 64-bit numbers alike: the two parts of the weighted squared distances, added to. */
-__kernel void sum_colors(PALETTE_PARAMETERS, __global const ulong *pixels, __global const Weight *weights, uint n, uint k,
+__kernel void sum_colors(PALETTE_PARAMETERS, __global const int4 *where, __global const Weight *weights, uint n, uint k,
                          uint copies, __global uint *sums, __global uint *spread)
 {
     __global uint *own = sums + (size_t)2 * (1 + DIMS) * k * (get_group_id(0) % copies);
@@ -47,21 +73,19 @@ __kernel void sum_colors(PALETTE_PARAMETERS, __global const ulong *pixels, __glo
     ulong high = 0;
     const size_t skipped = (get_global_size(0) - 1) * RUN;
     for (size_t i = get_global_id(0) * RUN; i < n; i += (i + 1) % RUN ? 1 : 1 + skipped) {
-        const ulong c = pixels[i];
         const ulong weight = weights[i];
-        const int4 color = (int4)((int)(c & 65535), (int)(c >> 16 & 65535), (int)(c >> 32 & 65535), (int)(c >> 48));
-        const int4 point = space_coordinates(color, tables);
-        const int center = nearest_to_color(point, color, points, colors, PALETTE_CELLS);
+        const int4 point = where[i];
+        const int center = nearest_to_color(point, point, points, colors, PALETTE_CELLS);
         const ulong distance = (ulong)squared(point - points[center]);
         low += weight * (distance & ((1 << LOW_BITS) - 1));
         high += weight * (distance >> LOW_BITS);
         __global uint *sum = own + (size_t)2 * (1 + DIMS) * center;
-        add_wide(sum, weight);
-        add_wide(sum + 2, weight * (ulong)point.x);
-        add_wide(sum + 4, weight * (ulong)point.y);
-        add_wide(sum + 6, weight * (ulong)point.z);
+        add_to_copy(sum, weight);
+        add_to_copy(sum + 2, weight * (ulong)point.x);
+        add_to_copy(sum + 4, weight * (ulong)point.y);
+        add_to_copy(sum + 6, weight * (ulong)point.z);
 #if SPACE_ALPHA
-        add_wide(sum + 8, weight * (ulong)point.w);
+        add_to_copy(sum + 8, weight * (ulong)point.w);
 #endif
     }
     add_wide(spread, low);

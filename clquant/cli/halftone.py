@@ -28,6 +28,7 @@ from clquant.color.values import as_rgba
 from clquant.halftone import PinwheelHalftoner
 from clquant.halftone.pinwheel.paths import SCANS
 from clquant.halftone.pinwheel.tones import make_tones
+from clquant.images.decode import narrowed
 from clquant.runtime import InvalidArgument
 
 HELP = "halftone pictures by pinwheel error diffusion"
@@ -137,12 +138,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _read(args: argparse.Namespace, source: Source) -> Loaded:
-    loaded = load(source, args.icc == "keep")
+    loaded = load(source, args.icc == "keep", max_bits=16)
     if loaded.frames > 1:
         common.note(args, f"{source.relative}: the first of {loaded.frames} frames; halftones are of one picture")
     pixels = loaded.pixels
     if args.gray and pixels.shape[2] > 1:
-        pixels = np.asarray(PIL.Image.fromarray(pixels).convert("L"))
+        pixels = np.asarray(PIL.Image.fromarray(narrowed(pixels)).convert("L"))
     elif pixels.shape[2] == 1:
         pixels = pixels[:, :, 0]
     return replace(loaded, pixels=pixels)

@@ -133,7 +133,7 @@ def _read(args: argparse.Namespace, source: Source) -> Quadtree | Loaded:
             _refuse_building(args)
         with inputs.named(source):
             return Quadtree.from_bytes(data, max_pixels=args.max_pixels)
-    loaded = load(source, data=data or None)
+    loaded = load(source, data=data or None, max_bits=16)
     if loaded.frames > 1:
         common.note(args, f"{source.relative}: the first of {loaded.frames} frames; trees are of one picture")
     return loaded

@@ -19,6 +19,8 @@ from clquant.images import Picture
 from clquant.runtime import Buffer, Scope, Session
 
 NOTES = 3
+POINT_BYTES = 16
+"""Of a colour in the largest buffer that those who use the counts need: its coordinates."""
 # Pixels of a band, so that the table's 8 bytes a slot, of at least two slots a pixel, stay small.
 MAX_BAND = 1 << 22
 # Neighbours that are one work-item's.
@@ -89,7 +91,7 @@ def deep_counts_of(scope: Scope, counted: HostCounts, most_bytes: int) -> DeepCo
     wide = total > MAX_NARROW
     colors = colors_of(deep.codes).view(np.uint64).ravel()
     counts = deep.counts if wide else deep.counts.astype(np.uint32)
-    step = max(most_bytes // 8, 1)
+    step = max(most_bytes // POINT_BYTES, 1)
     parts = [
         (scope.copy_of(colors[i : i + step]), scope.copy_of(counts[i : i + step]), len(colors[i : i + step]))
         for i in range(0, len(colors), step)
@@ -202,7 +204,7 @@ def _joined(
     session: Session, scope: Scope, parts: Sequence[tuple[Buffer, Buffer, int]]
 ) -> list[tuple[Buffer, Buffer, int]]:
     """The parts in as few buffers as the device allows, which `scope` owns."""
-    most, room = session.limits.max_alloc // 8, 0
+    most, room = session.limits.max_alloc // POINT_BYTES, 0
     waiting: list[tuple[Buffer, Buffer, int]] = []
     groups: list[list[tuple[Buffer, Buffer, int]]] = []
     for part in parts:

@@ -65,7 +65,7 @@ class DeepLloyd:
     ----------
     session : Session
     scope : Scope
-        Owns the tables; `counts` must live as long.
+        Owns the colours' points; `counts` must live as long.
     counts : DeepCounts
     space : Space
         Of 16-bit values; with alpha if some colours have it.
@@ -76,6 +76,11 @@ class DeepLloyd:
         self._counts = counts
         self._space = space
         self._tables = scope.copy_of(space.tables())
+        kernel = session.program("kmeans/deep_lloyd.cl", **space.constants()).kernel("points_of_colors")
+        group = session.work_group_size(kernel, _GROUP)
+        self._points = [scope.empty(16 * n) for _, _, n in counts.parts]
+        for (colors, _, n), points in zip(counts.parts, self._points, strict=True):
+            session.launch(kernel, n, group, colors, np.uint32(n), self._tables, points)
 
     def step(self, centers: Int) -> DeepStep:
         """The sums of each center's colours; ties go to the lowest index.
@@ -93,12 +98,13 @@ class DeepLloyd:
         session, k, dims = self._session, len(centers), self._space.dims
         on_cpu = session.limits.is_cpu
         run = _RUN_ON_CPUS if on_cpu else _RUN
-        constants = {**self._space.constants(), "WIDE_WEIGHTS": int(self._counts.wide), "RUN": run}
-        kernel = session.program("kmeans/deep_lloyd.cl", **constants).kernel("sum_colors")
-        group = session.work_group_size(kernel, _GROUP_ON_CPUS if on_cpu else _GROUP)
         groups = _GROUPS_PER_UNIT * session.limits.compute_units
         sum_bytes = 8 * (1 + dims) * k
         copies = max(1, min(groups, _MOST_SUM_BYTES // sum_bytes))
+        alone = {"ALONE": int(on_cpu and copies == groups)}
+        constants = {**self._space.constants(), **alone, "WIDE_WEIGHTS": int(self._counts.wide), "RUN": run}
+        kernel = session.program("kmeans/deep_lloyd.cl", **constants).kernel("sum_colors")
+        group = session.work_group_size(kernel, _GROUP_ON_CPUS if on_cpu else _GROUP)
         with session.scope() as scope:
             points = np.zeros((k, 4), np.int32)
             points[:, :dims] = centers
@@ -107,8 +113,8 @@ class DeepLloyd:
             cells = self._cells(lister, k)
             sums, spread = scope.zeros(copies * sum_bytes), scope.zeros(16)
             lists = cells.starts, cells.entries, int4(cells.cells), np.int32(cells.shift), np.int32(-1), spread
-            for colors, weights, n in self._counts.parts:
-                given = colors, weights, np.uint32(n), np.uint32(k), np.uint32(copies), sums, spread
+            for (_, weights, n), points_of_part in zip(self._counts.parts, self._points, strict=True):
+                given = points_of_part, weights, np.uint32(n), np.uint32(k), np.uint32(copies), sums, spread
                 items = min(-(-n // run), groups * group)
                 session.launch(kernel, items, group, self._tables, where, where, *lists, *given)
             totals = session.download(sums, (copies, k, 1 + dims), np.uint64).sum(axis=0, dtype=np.uint64)

@@ -13,6 +13,7 @@ from clquant.estimator import Estimator
 from clquant.images.collections import verbs_of
 from clquant.quadtree import criteria
 from clquant.quadtree.assembly import Decomposition, TreeJob, decompose
+from clquant.quadtree.deep import deep_leaves
 from clquant.quadtree.geometry import MAX_CHANNELS, MAX_SIDE
 from clquant.quadtree.picture_statistics import OwnPixels, PictureStatistics
 from clquant.quadtree.tree import Quadtree
@@ -31,7 +32,7 @@ class QuadtreeBuilder(Estimator):
     Parameters
     ----------
     threshold : float
-        From 0 to 255 gray levels, rounded to the nearest multiple of 1/65536 (a tie to the even one).
+        From 0 to 255 gray levels of 8 bits, rounded to the nearest multiple of 1/65536 (a tie to the even one).
     criterion : str
         When a region is uniform, and so a leaf. With s the standard deviation (of the population):
 
@@ -108,7 +109,9 @@ class QuadtreeBuilder(Estimator):
         Parameters
         ----------
         image : path, PIL image, array (H, W) or (H, W, C) with C up to 16, or device array
-            At most 65535 pixels per side. A picture that the device has no room for is cut into subtrees.
+            At most 65535 pixels per side. A picture that the device has no room for is cut into subtrees. With uint16
+            values, unless the image is lazy, what is uniform is decided from 16 bits; means are rounded to 8 bits, and
+            the tree has the statistics that a loaded one has.
         progress : callable, optional
             Called as ``progress(done, total)`` after each subtree; returning False stops the job.
         memory : int or str, optional
@@ -129,19 +132,24 @@ class QuadtreeBuilder(Estimator):
         StoppedError
             If `progress` returned False.
         """
+        bits = _bits_of(image)
         picture = (
-            images.read(image, max_channels=MAX_CHANNELS)
+            images.read(image, max_channels=MAX_CHANNELS, max_bits=bits)
             if memory is None
-            else images.read_parts(image, memory=memory, max_channels=MAX_CHANNELS)
+            else images.read_parts(image, memory=memory, max_channels=MAX_CHANNELS, max_bits=bits)
         )
         job = self._job(picture, statistics=False)
         shape = (picture.height, picture.width, picture.channels)
+        if picture.bits == 16:
+            found = self._deep_leaves(job, progress)
+            listed = found if isinstance(found, np.ndarray) else found.get()
+            return Quadtree(shape, picture.gray, job.criterion, listed)
         if picture.lazy is not None:
             return Quadtree(shape, picture.gray, job.criterion, self._run(job, progress).leaves)
         session = self._session(job)
         own = OwnPixels(job.picture, session)
-        found = self._run(job, progress)
-        leaves = found.leaves.get() if job.picture.on_device else found.leaves
+        run = self._run(job, progress)
+        leaves = run.leaves.get() if job.picture.on_device else run.leaves
         statistics = PictureStatistics(own.array(), job, leaves, session.queue)
         return Quadtree(shape, job.picture.gray, job.criterion, leaves, statistics)
 
@@ -178,6 +186,20 @@ class QuadtreeBuilder(Estimator):
         collection = verbs_of(image)
         if collection is not None:
             return collection.leaves(image, self)  # type: ignore[no-any-return]
-        picture = images.read_parts(image, memory=memory, max_channels=MAX_CHANNELS)
-        found: npt.NDArray[np.void] | runtime.Array = self._run(self._job(picture, statistics=False), progress).leaves
+        picture = images.read_parts(image, memory=memory, max_channels=MAX_CHANNELS, max_bits=_bits_of(image))
+        job = self._job(picture, statistics=False)
+        if picture.bits == 16:
+            return self._deep_leaves(job, progress)
+        found: npt.NDArray[np.void] | runtime.Array = self._run(job, progress).leaves
         return found
+
+    def _deep_leaves(
+        self, job: TreeJob, progress: runtime.ProgressCallback | None
+    ) -> npt.NDArray[np.void] | runtime.Array:
+        report = runtime.Progress(params.callback("progress", progress))
+        return deep_leaves(self._session(job), job.picture, job.criterion, report)
+
+
+def _bits_of(image: Any) -> int:
+    """Of the values that are looked at: those of lazy pictures are read as 8 bits."""
+    return 8 if images.is_read_in_parts(image) else 16

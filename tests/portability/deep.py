@@ -55,12 +55,21 @@ def _halftones(picture: Any, **arguments: Any) -> Callable[[runtime.CommandQueue
     return run
 
 
+def _leaves(picture: Any, **arguments: Any) -> Callable[[runtime.CommandQueue], Result]:
+    def run(queue: runtime.CommandQueue) -> Result:
+        leaves = clquant.QuadtreeBuilder(queue=queue, **arguments).leaves(picture)
+        return {name: leaves[name] for name in ("x", "y", "size", "mean")}
+
+    return run
+
+
 _DIFFUSED = (clquant.ErrorDiffusion("stucki"), "leaky", "floyd-steinberg")
 
 SMALL_DEEP = {
     "16 bits kmeans": _kmeans(deep(24, 28, 3), 6, max_iter=2, swap_rounds=1),
     "16 bits map": _mapped(deep(24, 28, 4), 40, "oklab", None, "bayer4"),
     "16 bits halftone": _halftones(deep(40, 37, 1), block_size=8),
+    "16 bits quadtree": _leaves(deep(40, 37, 3)),
 }
 DEEP = {
     "16 bits kmeans oklab": _kmeans(deep(61, 83, 3), 24, color_space="oklab"),
@@ -70,6 +79,9 @@ DEEP = {
     "16 bits diffusion": _mapped(deep(61, 83, 3), 16, "srgb", *_DIFFUSED),
     "16 bits diffusion rgba": _mapped(deep(61, 83, 4), 16, "oklab", *_DIFFUSED),
     "16 bits halftone rgba": _halftones(deep(61, 83, 4), block_size=16, levels=5, linear=True),
+    "16 bits quadtree luma": _leaves(deep(130, 257, 3), criterion="luma", threshold=20.5, min_size=2),
+    "16 bits quadtree range": _leaves(deep(130, 257, 4), criterion="range", threshold=90, max_depth=6),
+    "16 bits quadtree weighted": _leaves(deep(61, 83, 3), criterion="weighted", weights=[3, 6, 1]),
 }
 _IN_OKLAB = ("16 bits map", "16 bits kmeans oklab", "16 bits diffusion rgba")
 

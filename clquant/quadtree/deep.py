@@ -1,0 +1,241 @@
+"""Leaves of 16-bit pictures: what is uniform is decided from 16 bits, means are rounded to 8.
+
+The device reduces bands of rows, level by level (`cl/quadtree/deep.cl`). The few levels above the bands are summed up
+on the host, in whole numbers of any size. Then the host goes from the root down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import runtime
+from clquant.images import Picture, buffer_of
+from clquant.images.decode import narrowed
+from clquant.quadtree.criteria import Criterion
+from clquant.quadtree.device_layout import record_dtype
+from clquant.quadtree.geometry import grid, grid_pixels, morton, root_level
+
+STEPS_PER_LEVEL = 257
+"""Of 16-bit values in an 8-bit gray level, the unit of thresholds."""
+MIN_BAND_LEVEL, MAX_BAND_LEVEL = 1, 12
+_GROUP = 16
+
+Exact = npt.NDArray[np.object_]
+
+
+@dataclass
+class _Levels:
+    """By level: which nodes are uniform, (rows, columns) bool; their means, (rows, columns, C) uint8."""
+
+    stops: dict[int, npt.NDArray[np.bool_]]
+    means: dict[int, npt.NDArray[np.uint8]]
+
+    @classmethod
+    def of(cls, picture: Picture, top: int) -> _Levels:
+        """Room for those from 1 to `top`."""
+        grids = {level: grid(picture.height, picture.width, level) for level in range(1, top + 1)}
+        stops = {level: np.zeros(shape, np.bool_) for level, shape in grids.items()}
+        return cls(stops, {level: np.zeros((*shape, picture.channels), np.uint8) for level, shape in grids.items()})
+
+
+@dataclass
+class _Totals:
+    """Nodes of one level, as whole numbers of any size: (bands, rows, columns) each."""
+
+    sums: Exact
+    squares: Exact
+    least: Exact
+    greatest: Exact
+
+    @classmethod
+    def empty(cls, bands: int, rows: int, columns: int) -> _Totals:
+        """Of no pixels."""
+        return cls(*(np.full((bands, rows, columns), value, object) for value in (0, 0, 65535, 0)))
+
+    def parents(self) -> _Totals:
+        """The level above."""
+        bands, rows, columns = self.sums.shape
+        found = _Totals.empty(bands, -(-rows // 2), -(-columns // 2))
+        for v in range(min(rows, 2)):
+            for u in range(min(columns, 2)):
+                part = np.s_[:, v::2, u::2]
+                height, width = self.sums[part].shape[1:]
+                there = np.s_[:, :height, :width]
+                found.sums[there] += self.sums[part]
+                found.squares[there] += self.squares[part]
+                found.least[there] = np.minimum(found.least[there], self.least[part])
+                found.greatest[there] = np.maximum(found.greatest[there], self.greatest[part])
+        return found
+
+
+def deep_leaves(
+    session: runtime.Session, picture: Picture, criterion: Criterion, progress: runtime.Progress
+) -> npt.NDArray[np.void] | runtime.Array:
+    """The leaves of a picture of 16 bits a value, in Morton order; on the device for a device array.
+
+    Parameters
+    ----------
+    session : Session
+    picture : Picture
+    criterion : Criterion
+    progress : Progress
+        Told of the bands.
+
+    Returns
+    -------
+    structured ndarray, or device array
+        Records of `clquant.quadtree.device_layout.record_dtype`.
+
+    Raises
+    ------
+    DeviceMemoryError
+        If the device has no room for two rows.
+    StoppedError
+        If the progress callback returned False.
+    """
+    height, width = picture.height, picture.width
+    top = root_level(height, width)
+    levels = _Levels.of(picture, top)
+    band_level = min(_band_level(session, picture, criterion), top)
+    if top:
+        roots = _Totals.empty(criterion.bands(picture.channels), *grid(height, width, band_level))
+        count = -(-height >> band_level)
+        for row in range(count):
+            _reduce_band(session, picture, criterion, band_level, row, levels, roots)
+            progress.report(row + 1, count)
+        for level in range(band_level + 1, top + 1):
+            roots = roots.parents()
+            _settle(roots, picture, criterion, level, levels)
+    records = _records(session, picture, criterion, top, levels)
+    if picture.device_array is None:
+        return records
+    array = session.new_array(records.shape, records.dtype)
+    session.write(buffer_of(array), records)
+    return session.hand_over(array)
+
+
+def _band_level(session: runtime.Session, picture: Picture, criterion: Criterion) -> int:
+    """Level of the nodes that a band is high, so that its largest arrays, of level 1, fit the device."""
+    bands = criterion.bands(picture.channels)
+    for level in range(MAX_BAND_LEVEL, MIN_BAND_LEVEL, -1):
+        rows = min(1 << level, picture.height)
+        nodes = -(-rows // 2) * -(-picture.width // 2)
+        largest = max(8 * bands * nodes, rows * picture.width * picture.pixel_bytes)
+        if largest <= session.limits.max_alloc and 8 * largest <= session.limits.global_memory:
+            return level
+    return MIN_BAND_LEVEL
+
+
+def _limits(criterion: Criterion, sizes: Sequence[int]) -> npt.NDArray[np.uint64]:
+    """(4, 4) uint64: pixels of nodes, and high and low word of the most that n^2 times their variance may be."""
+    table = np.zeros((4, 4), np.uint64)
+    for i, n in enumerate(sizes):
+        most = criterion.bound * STEPS_PER_LEVEL**2 * n * n >> 32
+        table[i, :3] = n, most >> 64, most % 2**64
+    return table
+
+
+def _reduce_band(
+    session: runtime.Session,
+    picture: Picture,
+    criterion: Criterion,
+    band_level: int,
+    row: int,
+    levels: _Levels,
+    roots: _Totals,
+) -> None:
+    """The levels of the rows of nodes number `row` of `band_level`, from 1 up."""
+    channels, bands = picture.channels, criterion.bands(picture.channels)
+    top, bottom = row << band_level, min(row + 1 << band_level, picture.height)
+    with session.scope() as scope:
+        pixels = picture.upload(session, scope, top, bottom)
+        below: tuple[runtime.Buffer, ...] = (pixels, pixels, pixels)
+        shape = bottom - top, picture.width
+        for level in range(1, band_level + 1):
+            constants = {**criterion.constants(channels), "TILE_LEVEL": 4, "FROM_PIXELS": int(level == 1)}
+            kernel = session.program("quadtree/deep.cl", **constants).kernel("deep_level")
+            rows, columns = grid(bottom - top, picture.width, level)
+            counts = grid_pixels(bottom - top, picture.width, level)
+            sizes = [int(counts[y, x]) for y in (0, -1) for x in (0, -1)]
+            nodes = rows * columns
+            made = tuple(scope.empty(size * bands * nodes) for size in (8, 8, 4))
+            means, stops = scope.empty(channels * nodes), scope.empty(nodes)
+            numbers = (np.uint32(n) for n in (*shape, rows, columns))
+            group = session.work_group_size(kernel, _GROUP)
+            session.launch(
+                kernel,
+                (columns, rows),
+                (group, 1),
+                *(pixels, *below, *numbers, scope.copy_of(_limits(criterion, sizes))),
+                *(
+                    np.uint64(criterion.bound * STEPS_PER_LEVEL if criterion.name == "range" else 0),
+                    *made,
+                    means,
+                    stops,
+                ),
+            )
+            first = top >> level
+            levels.stops[level][first : first + rows] = session.download(stops, (rows, columns), np.uint8) > 0
+            levels.means[level][first : first + rows] = session.download(means, (rows, columns, channels), np.uint8)
+            below, shape = made, (rows, columns)
+        wide = (bands, columns)
+        roots.sums[:, row], roots.squares[:, row] = (
+            session.download(buffer, wide, np.uint64).astype(object) for buffer in below[:2]
+        )
+        if criterion.name == "range":
+            extents = session.download(below[2], (*wide, 2), np.uint16).astype(object)
+            roots.least[:, row], roots.greatest[:, row] = extents[..., 0], extents[..., 1]
+
+
+def _settle(totals: _Totals, picture: Picture, criterion: Criterion, level: int, levels: _Levels) -> None:
+    """What is uniform in a level above the bands, as the kernel decides it, and the means."""
+    counts = grid_pixels(picture.height, picture.width, level).astype(object)
+    channels = picture.channels
+    variances = counts * totals.squares - totals.sums * totals.sums
+    limit = criterion.bound * STEPS_PER_LEVEL**2 * counts * counts // 2**32
+    if criterion.name == "range":
+        widths = (totals.greatest - totals.least) * 65536
+        stops = (widths <= criterion.bound * STEPS_PER_LEVEL).all(axis=0)
+    elif criterion.name == "weighted":
+        stops = sum(w * v for w, v in zip(criterion.weights, variances, strict=True)) <= limit
+    elif criterion.name == "any":
+        stops = (variances <= limit).any(axis=0)
+    else:
+        deciding = variances[-1:] if criterion.name == "luma" else variances  # gray is its own luma
+        stops = (deciding <= limit).all(axis=0)
+    levels.stops[level][...] = stops
+    steps = 2 * STEPS_PER_LEVEL * counts
+    levels.means[level][...] = np.moveaxis((2 * totals.sums[:channels] + steps // 2) // steps, 0, -1)
+
+
+def _records(
+    session: runtime.Session, picture: Picture, criterion: Criterion, top: int, levels: _Levels
+) -> npt.NDArray[np.void]:
+    """From the root down: nodes that are uniform or as small as can be, and within no other such."""
+    found: list[tuple[npt.NDArray[Any], npt.NDArray[Any], int, npt.NDArray[np.uint8]]] = []
+    is_node = np.ones((1, 1), np.bool_)
+    for level in range(top, criterion.floor_level - 1, -1):
+        is_last = level == criterion.floor_level
+        is_leaf = is_node if is_last else is_node & levels.stops[level]
+        y, x = np.nonzero(is_leaf)
+        means = levels.means[level] if level else narrowed(picture.on_host(session))
+        found.append((x << level, y << level, 1 << level, means[y, x]))
+        if not is_last:
+            rows, columns = grid(picture.height, picture.width, level - 1)
+            forks = is_node & ~is_leaf
+            is_node = forks.repeat(2, axis=0)[:rows].repeat(2, axis=1)[:, :columns]
+    records = np.zeros(sum(len(part[0]) for part in found), record_dtype(picture.channels, picture.gray))
+    at = 0
+    for left, upper, size, part in found:
+        place = slice(at, at + len(left))
+        records["x"][place], records["y"][place], records["size"][place] = left, upper, size
+        records["mean"][place] = part.reshape(records["mean"][place].shape)
+        at += len(left)
+    order = np.argsort(morton(records["x"], records["y"]))
+    sorted_bytes = records.view(np.uint8).reshape(len(records), -1)[order]
+    return sorted_bytes.reshape(-1).view(records.dtype)
