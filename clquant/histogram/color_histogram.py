@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.histogram import file
+from clquant.histogram.accumulation import Accumulator
 from clquant.histogram.counting import count_colors
 from clquant.histogram.deep_counting import count_deep
 from clquant.histogram.merging import Codes, HostCounts, checked_total, codes_of, colors_of, is_partial, merged, summed
@@ -19,9 +20,6 @@ from clquant.images.decode import to_samples
 from clquant.images.folders import files_below
 from clquant.images.lazy import is_store
 from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback, reports_memory
-
-# Counts of parts that wait to be merged, in colours: 12 bytes each.
-_MOST_WAITING = 1 << 23
 
 
 @reports_memory
@@ -125,17 +123,15 @@ class ColorHistogram:
         sources = _expanded(materialize(images))
         report = Progress(params.callback("progress", progress))
         session = session_of(queue, sources)
-        waiting: list[HostCounts] = []
-        done = 0
+        counted, done = Accumulator(), 0
 
         def count(pictures: list[Picture]) -> None:
             with session.scope() as scope:
                 if any(picture.bits == 16 for picture in pictures):
-                    waiting.append(count_deep(session, scope, pictures).to_host(session))
+                    part = count_deep(session, scope, pictures).to_host(session)
                 else:
-                    waiting.append(HostCounts.of(session, count_colors(session, scope, pictures)))
-            if sum(len(part.codes) for part in waiting) > _MOST_WAITING:
-                waiting[:] = [merged(waiting)]
+                    part = HostCounts.of(session, count_colors(session, scope, pictures))
+            counted.add(part)
 
         def together(group: dict[int, Picture]) -> None:
             nonlocal done
@@ -161,7 +157,7 @@ class ColorHistogram:
             return read_parts(source, memory=memory, argument=argument, max_bits=bits)
 
         read_in_groups(sources, lambda picture: picture.lazy is None, together, in_pieces, read_one)
-        return cls._from(merged(waiting))
+        return cls._from(counted.result())
 
     @property
     def total(self) -> int:

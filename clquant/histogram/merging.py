@@ -8,6 +8,7 @@ Colours of 16 bits a value have 64-bit codes by the same rule: that of the high 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -55,10 +56,20 @@ def codes_of(colors: Colors) -> Codes:
         high, low = (codes_of((colors >> np.uint16(shift)).astype(np.uint8)).astype(np.uint64) for shift in (8, 0))
         wide: Codes = high << np.uint64(32) | low
         return wide
-    codes = np.zeros(len(colors), np.uint32)
-    for channel in range(4):
-        codes |= _SPREAD[colors[:, channel]] << 3 - channel
+    first, last = _spread_pairs()
+    codes = np.empty(len(colors), np.uint32)
+    for row in range(0, len(colors), _RANGE):  # a range at a time, which bounds memory
+        pairs = np.ascontiguousarray(colors[row : row + _RANGE]).view(np.uint16)
+        codes[row : row + _RANGE] = first[pairs[:, 0]] | last[pairs[:, 1]]
     return codes
+
+
+@functools.cache
+def _spread_pairs() -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """The parts of a code that red and green have, and blue and alpha, by their two bytes as a number of 16 bits."""
+    bytes_of = np.arange(1 << 16, dtype=np.uint16).view(np.uint8).reshape(-1, 2)
+    low, high = (_SPREAD[bytes_of[:, place]] for place in range(2))
+    return low << np.uint32(3) | high << np.uint32(2), low << np.uint32(1) | high
 
 
 def colors_of(codes: Codes) -> Colors:

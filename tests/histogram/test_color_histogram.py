@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import clquant
 from clquant import ColorHistogram, KMeansPalette, NeuQuantCL
-from clquant.histogram import counting, file, merging
+from clquant.histogram import accumulation, counting, file, merging
 from tests.reference import counting as reference
 
 ANY = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -102,11 +102,24 @@ def test_parts_are_merged_range_by_range(parts, at_a_time):
 
 
 def test_merging_on_the_way(queue, rng, monkeypatch):
-    monkeypatch.setattr("clquant.histogram.color_histogram._MOST_WAITING", 100)
+    pictures = [picture(rng, (9, 9, 4), 20) for _ in range(7)]
+    pictures += [picture(rng, (9, 9, 3), 20) for _ in range(3)]
+    pictures[2][..., 3] = 255
+    together = sum(ColorHistogram.of(one, queue=queue) for one in pictures)
+    monkeypatch.setattr("clquant.histogram.accumulation.MOST_WAITING", 100)
     monkeypatch.setattr("clquant.images.batches.MOST_BYTES", 1)
-    pictures = [picture(rng, (9, 9, 3), 20).tolist() for _ in range(7)]
-    pictures = [np.array(one, np.uint8) for one in pictures]
-    assert ColorHistogram.of(pictures, queue=queue) == ColorHistogram.of(np.concatenate(pictures), queue=queue)
+    found = ColorHistogram.of(pictures, queue=queue)
+    assert found == together
+    learned = KMeansPalette(5, queue=queue).fit_histogram(found)
+    assert learned.palette_ == KMeansPalette(5, queue=queue).fit(pictures).palette_
+
+
+def test_a_table_of_all_colors_keeps_their_order(rng):
+    colors = np.unique(rng.integers(0, 256, (3000, 3), dtype=np.uint8), axis=0)
+    codes = np.sort(merging.codes_of(np.insert(colors, 3, 255, axis=1)))
+    places = accumulation._places(codes)
+    assert (np.diff(places.astype(np.int64)) > 0).all()
+    np.testing.assert_array_equal(accumulation._codes(places.astype(np.intp)), codes)
 
 
 def test_the_order_is_that_of_the_codes(rng):

@@ -1,0 +1,108 @@
+"""Adding up the counts of one part of a picture after another, in memory that does not grow with their number."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.histogram.merging import Codes, Counts, HostCounts, merged
+
+# Counts of parts that wait to be merged, in colours: 12 bytes each.
+MOST_WAITING = 1 << 22
+_RGB = 1 << 24
+_AT_ONCE = 1 << 20
+_HALF = 1 << 12
+_OPAQUE = np.uint32(0x11111111)
+
+
+class Accumulator:
+    """The sum of counts that come one after another.
+
+    Counts of opaque 8-bit colours, if they are many, are added up in a table of all 2^24 such colours (128 MiB).
+    """
+
+    def __init__(self) -> None:
+        self._waiting: list[HostCounts] = []
+        self._table: Counts | None = None
+
+    def add(self, part: HostCounts) -> None:
+        """Take some counts.
+
+        Parameters
+        ----------
+        part : HostCounts
+        """
+        self._waiting.append(part)
+        if sum(len(waiting.codes) for waiting in self._waiting) <= MOST_WAITING:
+            return
+        rest = [self._without_opaque(waiting) for waiting in self._waiting]
+        self._waiting = [merged(rest)]
+
+    def _without_opaque(self, part: HostCounts) -> HostCounts:
+        """What is left of some counts when those of opaque colours are in the table."""
+        if part.bits != 8:
+            return part
+        if self._table is None:
+            self._table = np.zeros(_RGB, np.uint64)
+        kept = []
+        for first in range(0, len(part.codes), _AT_ONCE):
+            codes, counts = part.codes[first : first + _AT_ONCE], part.counts[first : first + _AT_ONCE]
+            if part.partial:
+                opaque = codes & _OPAQUE == _OPAQUE
+                kept.append((codes[~opaque], counts[~opaque]))
+                codes, counts = codes[opaque], counts[opaque]
+            self._table[_places(codes)] += counts  # codes are distinct: each place once
+        left = [np.concatenate(both) for both in zip(*kept, strict=True)] or [part.codes[:0], part.counts[:0]]
+        return HostCounts(left[0], left[1], part.transparent, part.partial, part.clear)
+
+    def result(self) -> HostCounts:
+        """All counts together."""
+        if self._table is None:
+            return merged(self._waiting)
+        table, self._table = self._table, None
+        rest, opaque = merged(self._waiting), _counted(table)
+        if len(rest.codes):
+            return merged([rest, opaque])
+        return replace(opaque, transparent=rest.transparent, partial=rest.partial, clear=rest.clear)
+
+
+def _counted(table: Counts) -> HostCounts:
+    """The colours of a table whose counts are above 0."""
+    n = int(np.count_nonzero(table))
+    codes, counts, filled = np.empty(n, np.uint32), np.empty(n, np.uint64), 0
+    for first in range(0, _RGB, _AT_ONCE):
+        places = np.flatnonzero(table[first : first + _AT_ONCE]) + first
+        end = filled + len(places)
+        codes[filled:end], counts[filled:end] = _codes(places), table[places]
+        filled = end
+    return HostCounts(codes, counts, 0, partial=False, clear=False)
+
+
+def _places(codes: Codes) -> npt.NDArray[np.uint32]:
+    """Codes of opaque colours without the bits of alpha, in the same order."""
+    compact, _ = _half_codes()
+    places: npt.NDArray[np.uint32] = compact[codes >> 16] << 12 | compact[codes & 0xFFFF]
+    return places
+
+
+def _codes(places: npt.NDArray[np.intp]) -> Codes:
+    """The inverse of `_places`."""
+    _, spread = _half_codes()
+    codes: Codes = spread[places >> 12] << 16 | spread[places & _HALF - 1]
+    return codes
+
+
+@functools.cache
+def _half_codes() -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """16 bits of a code to the 12 that are no alpha's, and back to 16 with alpha's set."""
+    halves = np.arange(1 << 16, dtype=np.uint32)
+    compact = np.zeros_like(halves)
+    for nibble in range(4):
+        compact |= (halves >> 4 * nibble + 1 & 7) << 3 * nibble
+    spread = np.zeros(_HALF, np.uint32)
+    opaque = halves[halves & 0x1111 == 0x1111]
+    spread[compact[opaque]] = opaque
+    return compact, spread
