@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import clquant
 from benchmarks import harness, sweep_rows
@@ -91,25 +92,29 @@ def without_row(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def seconds_of(row: Row, turns: int) -> float:
+class Took(NamedTuple):
+    """Seconds of a call: by the clock on the wall, and of the host's processors, PoCL's devices among them."""
+
+    wall: float
+    processor: float
+
+
+def time_of(row: Row, turns: int) -> Took:
     """The least of several calls, after one that is not timed; one alone of calls that take longer than `LIMIT_S`."""
     row.call()
-    least, spent = float("inf"), 0.0
-    for _ in range(turns):
-        begin = time.perf_counter()
+    took: list[Took] = []
+    while len(took) < turns and sum(one.wall for one in took) <= LIMIT_S:
+        begin = Took(time.perf_counter(), time.process_time())
         row.call()
-        took = time.perf_counter() - begin
-        least, spent = min(least, took), spent + took
-        if spent > LIMIT_S:
-            break
-    return least
+        took.append(Took(time.perf_counter() - begin.wall, time.process_time() - begin.processor))
+    return Took(min(one.wall for one in took), min(one.processor for one in took))
 
 
 def sweep(
     photo: Picture, queue: runtime.CommandQueue, sides: Sequence[int], only: str, options: Options
-) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """Seconds by row's name, one per size, as far as `LIMIT_S` and the time budget admit; and errors by row's name."""
-    times: dict[str, list[float]] = {}
+) -> tuple[dict[str, list[Took]], dict[str, str]]:
+    """Times by row's name, one per size, as far as `LIMIT_S` and the time budget admit; and errors by row's name."""
+    times: dict[str, list[Took]] = {}
     errors: dict[str, str] = {}
     for place, side in enumerate(sides):
         with tempfile.TemporaryDirectory(prefix="clquant-sweep-") as folder:
@@ -118,31 +123,30 @@ def sweep(
                 before = times.setdefault(row.name, [])
                 if only.lower() not in row.name.lower() or len(before) < place or options.is_over:
                     continue
-                if row.name in errors or (before and before[-1] > LIMIT_S):
+                if row.name in errors or (before and before[-1].wall > LIMIT_S):
                     continue
                 try:
-                    before.append(seconds_of(row, TURNS if options.repeat > 1 else 1))
+                    before.append(time_of(row, TURNS if options.repeat > 1 else 1))
                 except runtime.ClquantError as error:
                     errors[row.name] = str(error)
     return {name: took for name, took in times.items() if took}, errors
 
 
-def table_of(times: dict[str, list[float]], sides: Sequence[int], queue: runtime.CommandQueue) -> Table:
+def table_of(times: dict[str, list[Took]], sides: Sequence[int], queue: runtime.CommandQueue) -> Table:
     """The rows by nanoseconds per pixel, the slowest first; with a mark where that or the growth is too much."""
     columns = {"call": "call", **{f"ms_{side}": f"{side}x{side}, ms" for side in sides}}
-    columns |= {"ns": "ns per pixel", "growth": "growth", "mark": "mark"}
+    columns |= {"ns": "ns per pixel", "host": "processor ns per pixel", "growth": "growth", "mark": "mark"}
     most = MOST_NS_ON_CPUS if runtime.open_session(queue).limits.is_cpu else MOST_NS
     table = Table(f"Every public call: {runtime.describe(queue.device)}", columns)
     lines = []
     for name, took in times.items():
         pixels = [side * side for side in sides[: len(took)]]
-        ns = took[-1] / pixels[-1] * 1e9
-        growth = took[-1] / took[-2] / (pixels[-1] / pixels[-2]) if len(took) > 1 else None
-        marks = ["slow"] * (ns > most and sides[len(took) - 1] >= SIDES[0]) + ["grows"] * (
-            growth is not None and growth > MOST_GROWTH
-        )
-        ms = {f"ms_{side}": t * 1e3 for side, t in zip(sides, took, strict=False)}
-        lines.append((ns, {"call": name, **ms, "ns": ns, "growth": growth, "mark": " ".join(marks)}))
+        ns, host = (seconds / pixels[-1] * 1e9 for seconds in took[-1])
+        growth = took[-1].wall / took[-2].wall / (pixels[-1] / pixels[-2]) if len(took) > 1 else None
+        is_slow = ns > most and pixels[-1] >= SIDES[0] ** 2
+        marks = ["slow"] * is_slow + ["grows"] * (growth is not None and growth > MOST_GROWTH)
+        ms = {f"ms_{side}": one.wall * 1e3 for side, one in zip(sides, took, strict=False)}
+        lines.append((ns, {"call": name, **ms, "ns": ns, "host": host, "growth": growth, "mark": " ".join(marks)}))
     for _, cells in sorted(lines, key=lambda line: line[0], reverse=True):
         table.add(**cells)
     return table

@@ -39,7 +39,8 @@ def test_no_reason_is_left_over(tmp_path: pathlib.Path) -> None:
 
 def test_rows_are_timed_at_each_size_and_marked() -> None:
     queue = runtime.default_queue()
-    table = sweep.table_of({"a": [0.1, 3.2], "b": [0.1, 0.2], "c": [0.0001]}, (512, 1024), queue)
+    times = {"a": [0.1, 3.2], "b": [0.1, 0.2], "c": [0.0001]}
+    table = sweep.table_of({k: [sweep.Took(t, t / 2) for t in v] for k, v in times.items()}, (512, 1024), queue)
     assert table.rows[0]["call"] == "a"
     marks = {row["call"]: row["mark"] for row in table.rows}
     assert marks["a"] == "slow grows"
