@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from clquant.color.spaces import Space, scale_of
 from clquant.histogram.counts import ColorCounts
-from clquant.runtime import Buffer, LocalMemory, Scope, Session
+from clquant.runtime import Buffer, LocalMemory, Program, Scope, Session
 
 # A tile has at most `TILE` points, and cells with fewer than about `MIN_TILE` share one.
 TILE = 256
@@ -111,6 +111,11 @@ class Tiles:
     boxes: Buffer
 
 
+def _program(session: Session, space: Space, wide: bool) -> Program:
+    """The kernels of points, built once for a space and a type of weights, whichever of them reads weights."""
+    return session.program("kmeans/points.cl", **space.constants(), WIDE_WEIGHTS=int(wide))
+
+
 def points_of(session: Session, scope: Scope, counts: ColorCounts, space: Space) -> Points:
     """Points of counted colours.
 
@@ -128,7 +133,7 @@ def points_of(session: Session, scope: Scope, counts: ColorCounts, space: Space)
     n = counts.n_colors
     stride = _stride(n)
     coordinates = scope.empty(4 * space.dims * stride)
-    kernel = session.program("kmeans/points.cl", **space.constants()).kernel("points_of_colors")
+    kernel = _program(session, space, counts.wide).kernel("points_of_colors")
     group = session.work_group_size(kernel, GROUP)
     tables = scope.copy_of(space.tables())
     session.launch(
@@ -156,7 +161,7 @@ def pick_points(
         (dims, k_stride) float32.
     k_stride : int
     """
-    kernel = session.program("kmeans/points.cl", **points.space.constants()).kernel("pick_points")
+    kernel = _program(session, points.space, points.wide).kernel("pick_points")
     with session.scope() as scope:
         which = scope.copy_of(chosen.astype(np.uint32))
         group = session.work_group_size(kernel, GROUP)
@@ -185,7 +190,7 @@ class Sketcher:
         self._scope = scope
         self._counts = counts
         self._points = points
-        self._program = session.program("kmeans/points.cl", **points.space.constants(), **points.weight_constants)
+        self._program = _program(session, points.space, points.wide)
 
     @functools.cached_property
     def _cells(self) -> Buffer:
@@ -282,7 +287,7 @@ def tiles_of(session: Session, scope: Scope, points: Points, largest: int = TILE
     cell = np.repeat(np.arange(len(sizes)), pieces)
     starts = np.append(cells[:-1][cell] + piece * sizes[cell] // pieces[cell], points.n).astype(np.uint32)
     n, dims = len(starts) - 1, points.space.dims
-    kernel = session.program("kmeans/points.cl", **points.space.constants()).kernel("bound_tiles")
+    kernel = _program(session, points.space, points.wide).kernel("bound_tiles")
     where, boxes = scope.copy_of(starts), scope.empty(8 * dims * n)
     group = session.work_group_size(kernel, min(GROUP, session.tuned("kmeans.sketch_group")))
     session.launch(kernel, n, group, points.coordinates, np.uint32(points.stride), where, np.uint32(n), boxes)
