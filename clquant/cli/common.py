@@ -19,11 +19,11 @@ _COMPRESSIONS = {"none": "raw", "packbits": "packbits", "deflate": "tiff_adobe_d
 ICC_HELP = "colours of a file with an ICC profile: become sRGB, or stay, and so does the profile (default: %(default)s)"
 
 
-def add_inputs(parser: argparse.ArgumentParser, what: str = "picture") -> None:
-    """Declare ``inputs``: one or more files and folders, or ``-``."""
+def add_inputs(parser: argparse.ArgumentParser, what: str = "picture", *, optional: bool = False) -> None:
+    """Declare ``inputs``: one or more files and folders, or ``-``; or none, if that is allowed."""
     parser.add_argument(
         "inputs",
-        nargs="+",
+        nargs="*" if optional else "+",
         metavar="IN",
         help=f"{what} files, folders (searched with their subfolders), or - for standard input",
     )

@@ -15,6 +15,7 @@ from clquant.color import spaces
 from clquant.color.formats.names import format_of
 from clquant.color.indexed import IndexedImage
 from clquant.panel import PANELS, Panel, panel
+from clquant.runtime import InvalidArgument
 
 HELP = "make pictures for e-paper panels of few colours"
 
@@ -31,7 +32,7 @@ With --panel list the panels are named, and the sources of their colours."""
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.epilog = EPILOG
-    common.add_inputs(parser)
+    common.add_inputs(parser, optional=True)
     common.add_output(parser, ".png, .gif, ... or .bin, the packed frame", "IN-PANEL.png beside each")
     common.add_batch(parser, ", {panel} is the panel's name")
     parser.add_argument("--panel", choices=(*PANELS, "list"), required=True, help="which one; list: print them all")
@@ -51,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
         for one in PANELS.values():
             print(f"{one.name}: {len(one.palette)} colours, {' '.join(one.palette.hex())}; {one.source}")
         return 0
+    if not args.inputs:
+        raise InvalidArgument("no picture is given; allowed without one: --panel list")
     chosen = panel(args.panel)
     sources = inputs.expand(args.inputs)
     name = named(args.name, lambda source: f"{source.stem}-{args.panel}.png", panel=args.panel)

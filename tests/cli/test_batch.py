@@ -332,3 +332,8 @@ def test_vector_quantization_goes_on_and_reports(folder, capsys):
     (folder / "out" / "b.clvq").write_bytes(data[: len(data) // 2])
     assert main(["vq", "decode", "out", "-o", "again", "-q"]) == 1
     assert names(folder / "again") == ["a.png", "c.png"]
+
+
+def test_panels_are_listed_without_a_picture(capsys):
+    assert main(["panel", "--panel", "list"]) == 0
+    assert capsys.readouterr().out.startswith("mono: 2 colours, #050505 #dcdcdc; ")

@@ -25,6 +25,7 @@ IGNORED = [
     (["palette", "a.png", "--use", "two.gpl", "-k", "256"], "--use takes a palette as it is; --colors would learn one"),
     (["palette", "a.png", "--use", "two.gpl", "--seed", "0"], "--use takes a palette as it is; --seed would learn one"),
     (["palette", "a.png", "--use", ""], "neither a file nor colours"),
+    (["panel", "--panel", "bwr"], "no picture is given; allowed without one: --panel list"),
     (["tileset", "a.png", "--tile-size", "8x"], "--tile-size is '8x'; allowed: a number, or WIDTHxHEIGHT such as 16x8"),
     (["tileset", "a.png", "--shared-color", "red,black"], "--shared-color is 'red,black'; allowed: one colour, or"),
     (["tileset", "a.png", "-o", "b.jpg"], "output 'b.jpg': a lossy format would spoil tiles; allowed:"),
