@@ -12,7 +12,7 @@ from clquant.color.palette import Palette
 from clquant.color.spaces import space
 from clquant.halftone import PinwheelHalftoner, floyd_steinberg
 from clquant.halftone.pinwheel import palette_paths
-from clquant.halftone.pinwheel.palette_paths import admits, fade_of
+from clquant.halftone.pinwheel.palette_paths import NO_LEAD, admits, fade_of, lead_of
 from clquant.halftone.serial import warps
 from clquant.halftone.serial.rows import ROWS
 from clquant.palette import engine as palettes
@@ -100,6 +100,29 @@ def test_errors_fade_where_entries_are_near_each_other():
     assert fade_of(Palette([[9, 9, 9]])) == 256
     assert fade_of(Palette(np.arange(600)[:, None] * np.array([[1, 0, 0]]) % 256)) <= 256
     assert fade_of(Palette([[v, v, v] for v in range(0, 256, 51)])) == 144 + 88
+
+
+def test_errors_lead_not_far_where_there_are_nearer_entries(queue, sample, monkeypatch):
+    grays = Palette([[v, v, v] for v in range(0, 256, 51)])
+    assert [lead_of(palette) for palette in (EPAPER, Palette([[9, 9, 9]]), grays)] == [
+        NO_LEAD,
+        NO_LEAD,
+        16 * 88 * 10 // 16,
+    ]
+    image = np.ascontiguousarray(sample[100:356, 200:456])
+    palette = KMeansPalette(12, queue=queue).fit(image).palette_
+    assert lead_of(palette) < NO_LEAD
+    y, x = np.mgrid[:256, :256] % 32
+    turns = (np.abs(y - x) <= 1) | (np.abs(y + x - 31) <= 1)
+
+    def figure():
+        shown = palettes.transform(image, palette, dither="pinwheel", queue=queue)
+        squared = ((shown.astype(int) - image) ** 2).sum(axis=2)
+        return squared[turns].mean() / squared[~turns].mean()
+
+    led = figure()
+    monkeypatch.setattr(palette_paths, "LED_STEPS", range(0))
+    assert led - 1 < 0.6 * (figure() - 1)
 
 
 def aligned_error(image, shown, period):

@@ -30,7 +30,8 @@ inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uin
  *
  * Of the error that reaches a pixel `fade` / 256 count: below 256 where entries are close to each other, so that what
  * no entry can make up for, as the colour is outside the palette's hull, does not add up along the path of a block.
- * A pixel's aim is its colour plus `gain` / 16 times that error, rounded and clamped to 8 bits; a gain
+ * A pixel's aim is its colour plus `gain` / 16 times that error, at most `lead` in each component, rounded and clamped
+ * to 8 bits: where errors are large, as at the corners of the path, no entry far from the colour is taken. A gain
  * over 16 is what a threshold that rises with the tone is at two levels (gain 1 / (1 - slope)). The pixel takes the
  * entry nearest to its aim (mapping/nearest.h), and passes on its colour plus the error less that entry, clamped to
  * error_limit. A pixel of alpha 0 takes the palette's transparent entry and drops what reached it.
@@ -48,7 +49,7 @@ kernel void halftone_palette(PALETTE_PARAMETERS, global const uchar *image, glob
                              global const ushort8 *path, global const ushort *rim, global const short4 *weights,
                              global const short *light, global const uchar *codes, global short4 *edges,
                              local short4 *all_waiting, int4 picture, int4 blocks, int error_limit, int amplitude,
-                             int gain, int fade, uint4 key) {
+                             int gain, int fade, int lead, uint4 key) {
     const int lanes = get_local_size(0);
     const int block_y = FIRST_ROW + (int)get_global_id(1);
     const int block_x = block_column((int)get_global_id(0), block_y);
@@ -93,7 +94,7 @@ kernel void halftone_palette(PALETTE_PARAMETERS, global const uchar *image, glob
 #endif
         reached = (reached * fade) >> 8;
         const int4 worth = worth_of(color, light);
-        const int4 aim = color_of(worth + ((reached * gain) >> 4), codes);
+        const int4 aim = color_of(worth + clamp((reached * gain) >> 4, (int4)(-lead), (int4)(lead)), codes);
         const int entry = nearest_to_color(space_coordinates(aim, tables), aim, points, colors, PALETTE_CELLS);
         output[at] = (INDEX)entry;
         const int4 error =

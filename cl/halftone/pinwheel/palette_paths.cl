@@ -6,13 +6,16 @@
 #define QUADS ((BLOCK * BLOCK + 3) / 4)
 #define HALF_VALUE 8
 
+/* What leads a pixel from its colour, in 1/256: at most `lead` / 16, once its low bits are cut off. */
+#define LEAD(reached) clamp((reached)*gain, (int3)(-16 * lead), (int3)(16 * lead + 15))
+
 #if LINEAR
 #define WORTH(code) (int3)(light[(code).x], light[(code).y], light[(code).z])
-#define PLACE(worth, reached) place_of_worth(clamp((worth) + ((reached)*gain >> 4), (int3)(0), (int3)(4080)), codes)
+#define PLACE(worth, reached) place_of_worth(clamp((worth) + (LEAD(reached) >> 4), (int3)(0), (int3)(4080)), codes)
 #else
 /* Half a value more, so that the low bits of a sum are cut off to round it: what is taken off is that much less. */
 #define WORTH(code) (((code) << 4) + HALF_VALUE)
-#define PLACE(worth, reached) place_of_sum(((worth) << 4) + (reached)*gain)
+#define PLACE(worth, reached) place_of_sum(((worth) << 4) + LEAD(reached))
 #endif
 
 inline int3 unpacked(uint color) {
@@ -331,7 +334,7 @@ kernel void halftone_palette_paths(global const uint *paths, global INDEX *entri
                                    global const INDEX *nearest, global const uint *colors,
                                    global const uint2 *worths, global const short *light, global const uchar *codes,
                                    global short4 *edges, int4 picture, int4 blocks, int error_limit, int amplitude,
-                                   int gain, int fade, uint4 key) {
+                                   int gain, int fade, int lead, uint4 key) {
     local uint all_two[QUEUE_ENTRIES * LANES];
     local short all_one[QUEUE_ENTRIES * LANES];
     const int lane = (int)get_local_id(0), block_y = FIRST_ROW + (int)get_global_id(1);

@@ -21,7 +21,7 @@ from clquant.color.palette import Palette
 from clquant.halftone.pinwheel.bands import Band, BandBlocks, half_blocks, rows_that_fill
 from clquant.halftone.pinwheel.layout import pack_path
 from clquant.halftone.pinwheel.paths import INWARD, NO_ANGLE, OUTWARD, make_path
-from clquant.halftone.tables import constant_tables, rows
+from clquant.halftone.tables import UNITS, constant_tables, rows
 from clquant.images import Picture
 from clquant.mapping import full_table
 from clquant.mapping.palette_on_device import PaletteOnDevice
@@ -44,6 +44,8 @@ EDGE_BYTES = 8
 """Of an error that a block leaves to another: four components of 16 bits."""
 LARGEST_BLOCK = 64
 MIN_FADE, STEP_FADE, FULL_FADE = 192, 144, 256
+LED_STEPS, LEAD_PART, NO_LEAD = range(36, 112), 10, 1 << 20
+"""Distances of entries at which errors lead so many sixteenths of them at most; and no bound."""
 MAX_FAR_COLORS = 512
 """More colours are not so far from each other that more than `MIN_FADE` is needed."""
 AHEAD = 16
@@ -89,15 +91,43 @@ def fade_of(palette: Palette) -> int:
         192, or 144 more than the root of the mean squared distance in RGB from an entry to the nearest one that
         differs, if that is more, up to 256.
     """
+    step = _step_of(palette)
+    if step is None:
+        return FULL_FADE
+    return min(max(STEP_FADE + step, MIN_FADE), FULL_FADE)
+
+
+def lead_of(palette: Palette) -> int:
+    """How far an error may lead a pixel from its colour, in 1/16 of a step of each component.
+
+    Errors are largest where a path turns, on the diagonals of blocks: entries far from the colour that are taken there
+    are seen as lines. Where entries are near each other they are not, and where they are far apart all are needed.
+
+    Parameters
+    ----------
+    palette : Palette
+
+    Returns
+    -------
+    int
+        Ten sixteenths of the root of the mean squared distance in RGB from an entry to the nearest one that differs, if
+        that is from 36 to 111 levels; else no bound.
+    """
+    step = _step_of(palette)
+    return UNITS * step * LEAD_PART // 16 if step is not None and step in LED_STEPS else NO_LEAD
+
+
+@lru_cache(maxsize=32)
+def _step_of(palette: Palette) -> int | None:
+    """The root of the mean squared distance from an entry to the nearest one that differs; None if there is none."""
     colors = np.unique(palette.rgba()[palette.rgba()[:, 3] > 0, :3], axis=0).astype(np.int64)
     if len(colors) > MAX_FAR_COLORS:
-        return MIN_FADE
+        return 0
     if len(colors) < 2:
-        return FULL_FADE
+        return None
     squared = ((colors[:, None] - colors[None]) ** 2).sum(axis=2)
     np.fill_diagonal(squared, np.iinfo(np.int64).max)
-    step = math.isqrt(int(squared.min(axis=1).sum()) // len(colors))
-    return min(max(STEP_FADE + step, MIN_FADE), FULL_FADE)
+    return math.isqrt(int(squared.min(axis=1).sum()) // len(colors))
 
 
 def _lanes(block_size: int) -> int:
@@ -201,6 +231,7 @@ class PathScan:
     ) -> None:
         self._session, self._picture, self._block, self._common = session, picture, block_size, common
         self._entry_bytes, self._fade = palette.index_dtype.itemsize, np.int32(fade_of(palette))
+        self._lead = np.int32(lead_of(palette))
         nearest = full_table.plain_table(on_device)
         few, index = palette.index_dtype == np.uint8, "uchar" if palette.index_dtype == np.uint8 else "ushort"
         colors = np.zeros((256 if few else len(palette), 4), np.uint8)
@@ -263,6 +294,7 @@ class PathScan:
                 common.amplitude,
                 common.gain,
                 self._fade,
+                self._lead,
                 blocks.key(common.key),
             )
             launch(program.kernel("scatter_paths"), *spread, entries, output, place, *where)
