@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from clquant import params
-from clquant.color import spaces
-from clquant.color.palette import Palette, checked_fixed
+from clquant.color.palette import Palette
 from clquant.estimator import weights_of
 from clquant.histogram.color_histogram import ColorHistogram, counts_of
 from clquant.histogram.weights import checked_weights, resampled, spread_out
@@ -15,14 +14,10 @@ from clquant.images import ImageLike, Picture, device_arrays, is_read_in_parts, 
 from clquant.images.batches import listed, session_of
 from clquant.images.collections import verbs_of
 from clquant.images.lazy import memory_bytes
-from clquant.mapping.palette_on_device import METRICS
-from clquant.neuquant.fit import Learning, Rules
+from clquant.neuquant.fit import NeuQuantFit
+from clquant.neuquant.params import NeuQuantParams
 from clquant.palette.engine import PaletteEngine
-from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, open_session
-
-MODES = ("parallel", "sequential")
-FEWEST_COLORS, MOST_COLORS = 2, 1024
-MOST_REFINE_STEPS = 64
+from clquant.runtime import CommandQueue, Progress, ProgressCallback, open_session
 
 
 class NeuQuantCL(PaletteEngine):
@@ -166,16 +161,16 @@ class NeuQuantCL(PaletteEngine):
         images = materialize(images)
         for verbs in filter(None, map(verbs_of, images if isinstance(images, list | tuple) else [images])):
             return self.fit_histogram(verbs.histogram(images), progress=progress)
-        rules, report = self._rules(), Progress(params.callback("progress", progress))
-        given = weights_of(y, sample_weight)
-        pictures = self._read(images, memory, whole=given is not None or not rules.parallel)
-        weights = checked_weights(given, pictures, images)[0]
+        given, report = NeuQuantParams.of(self), Progress(params.callback("progress", progress))
+        weights = weights_of(y, sample_weight)
+        pictures = self._read(images, memory, whole=weights is not None or not given.parallel)
+        weights = checked_weights(weights, pictures, images)[0]
         clear = False
         if weights is not None:
             picture, clear = resampled(pictures, weights, self.queue)
             pictures = [picture]
         session = open_session(self.queue, device_arrays(pictures))
-        self.palette_ = Learning(session, rules, report).shared(pictures, clear)
+        self.palette_ = NeuQuantFit(session, given, report).shared(pictures, clear)
         return self
 
     def fit_histogram(self, histogram: ColorHistogram, *, progress: ProgressCallback | None = None) -> NeuQuantCL:
@@ -203,9 +198,9 @@ class NeuQuantCL(PaletteEngine):
         InvalidArgument, InvalidType, StoppedError
             As `fit`.
         """
-        rules, report = self._rules(), Progress(params.callback("progress", progress))
+        given, report = NeuQuantParams.of(self), Progress(params.callback("progress", progress))
         picture = spread_out(counts_of(histogram))
-        self.palette_ = Learning(open_session(self.queue), rules, report).shared([picture], False)
+        self.palette_ = NeuQuantFit(open_session(self.queue), given, report).shared([picture], False)
         return self
 
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:
@@ -234,12 +229,12 @@ class NeuQuantCL(PaletteEngine):
         InvalidArgument, InvalidType, StoppedError
             As `fit`.
         """
-        rules, report = self._rules(), Progress(params.callback("progress", progress))
+        given, report = NeuQuantParams.of(self), Progress(params.callback("progress", progress))
         collection = verbs_of(images)
         if collection is not None:
             return collection.fit_many(self, images, report)  # type: ignore[no-any-return]
         sources = listed(images)
-        return Learning(session_of(self.queue, sources), rules, report).each(sources)
+        return NeuQuantFit(session_of(self.queue, sources), given, report).each(sources)
 
     def _read(self, images: Any, memory: Any, whole: bool) -> list[Picture]:
         """The pictures to learn from; unless they are read whole, lazy ones stay where they are."""
@@ -250,22 +245,3 @@ class NeuQuantCL(PaletteEngine):
         names = [f"images[{i}]" if given is images else "images" for i in range(len(given))]
         pictures = [read_parts(image, memory=memory, argument=name) for image, name in zip(given, names, strict=True)]
         return [picture.in_memory() for picture in pictures] if whole else pictures
-
-    def _rules(self) -> Rules:
-        """The arguments, once all of them are found to be allowed."""
-        n_colors = params.integer("n_colors", self.n_colors, FEWEST_COLORS, MOST_COLORS)
-        rules = Rules(
-            n_colors=n_colors,
-            parallel=params.choice("mode", self.mode, MODES) == "parallel",
-            sample_factor=params.integer("sample_factor", self.sample_factor, 1, 30),
-            metric=params.choice("metric", self.metric, METRICS),
-            conscience=params.boolean("conscience", self.conscience),
-            refine_steps=params.integer("refine_steps", self.refine_steps, 0, MOST_REFINE_STEPS),
-            keep_exact=params.boolean("keep_exact", self.keep_exact),
-            color_space=params.choice("color_space", self.color_space, spaces.NAMES),
-            random_state=params.seed(self.random_state),
-            fixed=checked_fixed(self.fixed_colors, n_colors),
-        )
-        if rules.conscience and rules.metric != "l1":
-            raise InvalidArgument(f"conscience is True with metric {rules.metric!r}; allowed: metric 'l1'")
-        return rules

@@ -17,14 +17,15 @@ from clquant.color.spaces import Space
 from clquant.histogram.distinct import MAX_DISTINCT, DistinctColors, distinct_colors
 from clquant.images import ImageLike, Picture
 from clquant.images.batches import read_in_groups
-from clquant.neuquant import schedule as tables
+from clquant.neuquant import schedule as schedules
 from clquant.neuquant.host_sampling import begun_pixels, drawn_pixels, is_copied_alone
 from clquant.neuquant.lazy_sampling import streamed_pixels
 from clquant.neuquant.minibatch import MiniBatchSOM, refinement_steps, starts_of
+from clquant.neuquant.params import NeuQuantParams
 from clquant.neuquant.sampling import Pixels
 from clquant.neuquant.sequential import train_sequential
-from clquant.neuquant.small_images import Map, fits, learn_many, pays
-from clquant.runtime import DeviceMemoryError, Progress, Scope, Session, philox4x32, seed_key
+from clquant.neuquant.small_images import is_small, is_worthwhile, learn_many
+from clquant.runtime import DeviceMemoryError, Progress, Scope, Session
 
 MANY_COLORS = DistinctColors(None, None, transparent=False, partial=False)
 # Pictures of so many pixels reach a device with memory of its own so late that the map is prepared meanwhile.
@@ -36,74 +37,18 @@ Likely = dict[tuple[int, bool], MiniBatchSOM]
 
 
 @dataclass(frozen=True)
-class Rules:
-    """The arguments of `NeuQuantCL`, all of them allowed.
-
-    Attributes
-    ----------
-    fixed : ndarray
-        (f, 4) uint8: the fixed colours.
-    """
-
-    n_colors: int
-    parallel: bool
-    sample_factor: int
-    metric: str
-    conscience: bool
-    refine_steps: int
-    keep_exact: bool
-    color_space: str
-    random_state: int
-    fixed: npt.NDArray[np.uint8]
-
-    @property
-    def solid(self) -> npt.NDArray[np.uint8]:
-        """The fixed colours that the map works with."""
-        return self.fixed[self.fixed[:, 3] > 0]
-
-    @property
-    def blended(self) -> bool:
-        """Whether some fixed colours are neither opaque nor transparent."""
-        return bool(((self.fixed[:, 3] > 0) & (self.fixed[:, 3] < 255)).any())
-
-    @property
-    def start(self) -> int:
-        """Where the parallel map begins to sample, in 1/2^32 of all pixels."""
-        return int(philox4x32(np.zeros(4, np.uint32), seed_key(self.random_state))[0]) if self.random_state else 0
-
-    @property
-    def map(self) -> Map:
-        """The parallel map without fixed colours."""
-        return Map(
-            n_colors=self.n_colors,
-            sample_factor=self.sample_factor,
-            metric=self.metric,
-            conscience=self.conscience,
-            refine_steps=self.refine_steps,
-            keep_exact=self.keep_exact,
-            color_space=self.color_space,
-            start=self.start,
-        )
-
-    @property
-    def steps_of_map(self) -> int:
-        """How many steps of refinement the trained map does itself: with fixed colours, one that has them does all."""
-        return 0 if len(self.solid) else self.refine_steps
-
-
-@dataclass(frozen=True)
-class Learning:
+class NeuQuantFit:
     """One call that learns.
 
     Attributes
     ----------
     session : Session
-    rules : Rules
+    params : NeuQuantParams
     progress : Progress
     """
 
     session: Session
-    rules: Rules
+    params: NeuQuantParams
     progress: Progress
 
     def shared(self, job: Job, clear: bool) -> Palette:
@@ -134,9 +79,9 @@ class Learning:
         quiet = dataclasses.replace(self, progress=Progress(None))
 
         def together(group: dict[int, Picture]) -> None:
-            if not self.rules.parallel:
+            if not self.params.parallel:
                 found.update(zip(group, self._in_parts([[picture] for picture in group.values()]), strict=True))
-            elif pays(self.session, self.rules.map, len(group)):
+            elif is_worthwhile(self.session, self.params, len(group)):
                 progress = self.progress.part(len(found), total)
                 found.update(zip(group, self._many(list(group.values()), progress), strict=True))
             else:
@@ -155,12 +100,12 @@ class Learning:
 
     def _joins(self, picture: Picture) -> bool:
         """Whether a picture is learned beside others."""
-        return not self.rules.parallel or (fits(picture) and not len(self.rules.fixed))
+        return not self.params.parallel or (is_small(picture) and not len(self.params.fixed))
 
     def _many(self, pictures: Sequence[Picture], progress: Progress) -> list[Palette]:
         """The palettes of small pictures."""
-        learned = learn_many(self.session, pictures, self.rules.map, progress)
-        fixed = self.rules.fixed
+        learned = learn_many(self.session, pictures, self.params, progress)
+        fixed = self.params.fixed
         return [_palette(fixed, one.colors, one.partial, one.transparent) for one in learned]
 
     def _in_parts(self, jobs: list[Job]) -> list[Palette]:
@@ -179,19 +124,19 @@ class Learning:
 
     def _at_once(self, jobs: list[Job], clear: bool) -> list[Palette]:
         """The palette of each job, a job being pictures that share one; with `clear` it has an entry of alpha 0."""
-        rules, fixed = self.rules, self.rules.fixed
+        params, fixed = self.params, self.params.fixed
         palettes: dict[int, Palette] = {}
         trained: dict[tuple[int, bool], list[tuple[int, Pixels, DistinctColors]]] = {}
         reserved: set[int] = set()
         has_clear = bool((fixed[:, 3] == 0).any())
-        alone = rules.parallel and len(jobs) == 1 and not self.session.limits.unified_memory
+        alone = params.parallel and len(jobs) == 1 and not self.session.limits.unified_memory
         likely: Likely = {}
         with self.session.scope() as scope:
             for index, job in enumerate(jobs):
-                pixels, few = self._looked_at(scope, job, partial(self._prepare, scope, likely) if alone else None)
+                pixels, few = self._inspect_colors(scope, job, partial(self._prepare, scope, likely) if alone else None)
                 transparent = (few.transparent or clear) and not has_clear
-                n_colors = rules.n_colors - transparent - len(fixed)
-                others = None if few.colors is None or not rules.keep_exact else without(few.colors, fixed)
+                n_colors = params.n_colors - transparent - len(fixed)
+                others = None if few.colors is None or not params.keep_exact else without(few.colors, fixed)
                 if others is not None and len(others) <= n_colors:
                     palettes[index] = _palette(fixed, others, few.partial, transparent)
                     continue
@@ -200,10 +145,10 @@ class Learning:
                     continue
                 if transparent:
                     reserved.add(index)
-                key = n_colors, few.partial or rules.blended
+                key = n_colors, few.partial or params.blended
                 trained.setdefault(key, []).append((index, pixels, few))
             for key, group in trained.items():
-                space = spaces.space(rules.color_space, key[1])
+                space = spaces.space(params.color_space, key[1])
                 given = [(pixels, few) for _, pixels, few in group]
                 nodes = self._train(given, space, key[0], likely.get(key))
                 for (index, _, _), points in zip(group, nodes, strict=True):
@@ -211,27 +156,27 @@ class Learning:
                     palettes[index] = _palette(fixed, learned, key[1], index in reserved)
         return [palettes[index] for index in range(len(jobs))]
 
-    def _looked_at(
+    def _inspect_colors(
         self, scope: Scope, job: Job, prepare: Callable[[Pixels | None], None] | None
     ) -> tuple[Pixels, DistinctColors]:
         """The pixels of a job as its map takes them, and what is to be known of their colours.
 
         `prepare` is called while a large picture is drawn from or on its way.
         """
-        session, rules = self.session, self.rules
-        most, ahead = rules.n_colors, None
-        if rules.parallel:
-            most, samples = MAX_DISTINCT, tables.schedule(rules.n_colors, rules.sample_factor).most
+        session, params = self.session, self.params
+        most, ahead = params.n_colors, None
+        if params.parallel:
+            most, samples = MAX_DISTINCT, schedules.schedule(params.n_colors, params.sample_factor).most
             if any(picture.lazy is not None for picture in job):
-                return streamed_pixels(session, scope, job, rules.start, samples)
+                return streamed_pixels(session, scope, job, params.start, samples)
             meanwhile = None if prepare is None else partial(prepare, None)
-            drawn = drawn_pixels(session, scope, job, rules.start, samples, meanwhile)
+            drawn = drawn_pixels(session, scope, job, params.start, samples, meanwhile)
             if drawn is not None:
                 return drawn, MANY_COLORS
             if prepare is not None and meanwhile is not None and is_copied_alone(session, job):
                 on_its_way, picture = job[0].sent is not None, job[0].send(session, scope)
                 job = [picture]
-                pixels = begun_pixels(session, scope, picture, rules.start, samples, on_its_way, meanwhile)
+                pixels = begun_pixels(session, scope, picture, params.start, samples, on_its_way, meanwhile)
                 if pixels is not None:
                     prepare(pixels)
                     return pixels, self._colors_of_begun(scope, picture, pixels)
@@ -255,25 +200,25 @@ class Learning:
 
         With pixels that seem to be such, its training is queued as well, unless somebody wants to be told of its steps.
         """
-        rules = self.rules
-        key = rules.n_colors - len(rules.fixed), rules.blended
+        params = self.params
+        key = params.n_colors - len(params.fixed), params.blended
         if not key[0]:
             return
         # A picture of few colours needs no map, and must not fail for want of memory for one.
         with contextlib.suppress(DeviceMemoryError):
-            made = likely.pop(key, None) or self._map(scope, spaces.space(rules.color_space, key[1]), key[0])
-            made.prepare(rules.steps_of_map)
+            made = likely.pop(key, None) or self._map(scope, spaces.space(params.color_space, key[1]), key[0])
+            made.prepare(params.steps_with_map)
             if pixels is not None and not self.progress.wanted:
-                made.queue(pixels, MANY_COLORS, rules.start, rules.steps_of_map, self.progress)
+                made.queue(pixels, MANY_COLORS, params.start, params.steps_with_map, self.progress)
             likely[key] = made
 
     def _train(
         self, group: list[tuple[Pixels, DistinctColors]], space: Space, n_colors: int, ready: MiniBatchSOM | None
     ) -> Sequence[npt.NDArray[np.int64]]:
-        session, rules = self.session, self.rules
-        if not rules.parallel:
+        session, params = self.session, self.params
+        if not params.parallel:
             pictures = [pixels for pixels, _ in group]
-            given = n_colors, rules.sample_factor, rules.solid, self.progress
+            given = n_colors, params.sample_factor, params.solid, self.progress
             return list(train_sequential(session, pictures, space, *given))
         results = []
         for done, (pixels, few) in enumerate(group):
@@ -289,20 +234,20 @@ class Learning:
         self, scope: Scope, trainer: MiniBatchSOM, pixels: Pixels, few: DistinctColors, space: Space, progress: Progress
     ) -> npt.NDArray[np.int64]:
         """The nodes of one mini-batch map: trained without the fixed colours, refined with them."""
-        rules = self.rules
-        start, refine_steps, fixed = rules.start, rules.refine_steps, rules.solid
-        if rules.steps_of_map == refine_steps:
+        params = self.params
+        start, refine_steps, fixed = params.start, params.refine_steps, params.solid
+        if params.steps_with_map == refine_steps:
             return trainer.train(pixels, few, start, refine_steps, progress)
-        total = tables.STEPS + refinement_steps(few, refine_steps) * starts_of(few, trainer.n_colors)
+        total = schedules.STEPS + refinement_steps(few, refine_steps) * starts_of(few, trainer.n_colors)
         nodes = trainer.train(pixels, few, start, 0, progress.part(0, total))
         joined = np.concatenate([space.coordinates(fixed), nodes])
         refiner = self._map(scope, space, len(joined), pinned=len(fixed))
-        refined = refiner.refine(joined, pixels, few, start, refine_steps, progress.part(tables.STEPS, total))
+        refined = refiner.refine(joined, pixels, few, start, refine_steps, progress.part(schedules.STEPS, total))
         return refined[len(fixed) :]
 
     def _map(self, scope: Scope, space: Space, n_colors: int, pinned: int = 0) -> MiniBatchSOM:
-        rules = self.rules
-        given = rules.sample_factor, rules.metric, rules.conscience, rules.solid
+        params = self.params
+        given = params.sample_factor, params.metric, params.conscience, params.solid
         return MiniBatchSOM(self.session, scope, space, n_colors, *given, pinned=pinned)
 
 

@@ -71,7 +71,7 @@ def drawn_pixels(
         at, gray ones have few colours, and for page-locked memory there is `begun_pixels`.
     """
     picture, count = pictures[0], max(count, LOOKED_AT)
-    if len(pictures) > 1 or not _pays(session, picture, count):
+    if len(pictures) > 1 or not _is_worthwhile(session, picture, count):
         return None
     rows = np.asarray(picture.array).reshape(-1, picture.channels)
     if not _are_many(rows[spread_places(len(rows), start, GLANCED_AT)]):
@@ -166,7 +166,7 @@ def _are_many(glanced: npt.NDArray[np.uint8]) -> bool:
     return bool((glanced[:, 3:] == 255).all()) and 4 * at_least_colors(glanced) >= 3 * len(glanced)
 
 
-def _pays(session: Session, picture: Picture, count: int) -> bool:
+def _is_worthwhile(session: Session, picture: Picture, count: int) -> bool:
     """Whether a picture's samples may stand for it, and so many are drawn before it would have been sent."""
     array = picture.array
     # One that was sent already is there, or will soon be, for what comes after learning.
@@ -178,7 +178,7 @@ def _pays(session: Session, picture: Picture, count: int) -> bool:
 
 @functools.lru_cache(maxsize=4)  # of 2.8 MB for 256 colours, for pictures of the same size
 def spread_places(total: int, start: int, count: int) -> npt.NDArray[np.intp]:
-    """Which of `total` pixels the first `count` samples of order `SPREAD` are, as in cl/neuquant_sample.cl.
+    """Which of `total` pixels the first `count` samples of order `SPREAD` are, as in cl/neuquant/sampling.cl.
 
     Parameters
     ----------

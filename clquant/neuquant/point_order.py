@@ -15,7 +15,7 @@ from clquant.runtime import Buffer, Session
 # points.
 FEW_NODES = 128
 # The kernel has numbers of 16 bits. Smaller parts keep more processors busy.
-MOST_OF_PART = 1 << 14
+MAX_PART = 1 << 14
 KEPT_BYTES, WORD_BYTES = 8, 4
 
 
@@ -54,9 +54,9 @@ def order_points(session: Session, points: Points, n_colors: int, dims: int, cut
         return
     ends = sorted({0, points.count, *(cut for cut in cuts if 0 < cut < points.count)})
     parts = [
-        (first, min(MOST_OF_PART, end - first))
+        (first, min(MAX_PART, end - first))
         for begin, end in itertools.pairwise(ends)
-        for first in range(begin, end, MOST_OF_PART)
+        for first in range(begin, end, MAX_PART)
     ]
     weighted = points.weights is not None
     kernel = session.program("neuquant/point_order.cl", DIMS=dims, WEIGHTED=int(weighted)).kernel("neuquant_order")

@@ -13,7 +13,7 @@ from clquant.images import Picture
 from clquant.runtime import Buffer, InvalidArgument, Scope, Session
 
 LINEAR, SPREAD, WALK, LISTED = range(4)
-MOST_PIXELS = 2**31 - 1
+MAX_PIXELS = 2**31 - 1
 POINT_BYTES = 8
 
 
@@ -97,8 +97,8 @@ def checked_total(pictures: Sequence[Picture]) -> int:
         If there are 2^31 pixels or more.
     """
     total = sum(picture.pixels for picture in pictures)
-    if total > MOST_PIXELS:
-        raise InvalidArgument(f"images have {total} pixels together; allowed: up to {MOST_PIXELS}")
+    if total > MAX_PIXELS:
+        raise InvalidArgument(f"images have {total} pixels together; allowed: up to {MAX_PIXELS}")
     return total
 
 

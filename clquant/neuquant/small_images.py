@@ -1,4 +1,4 @@
-"""NeuQuant's mini-batch map for many small pictures at once, a work-group each (kernels: `cl/neuquant_many*.cl`)."""
+"""NeuQuant's mini-batch map for many small pictures at once, a work-group each (`cl/neuquant/small_images.cl`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clquant.color import spaces
 from clquant.color.spaces import Space
 from clquant.histogram.distinct import MAX_DISTINCT
 from clquant.images import Picture
-from clquant.neuquant import schedule as tables
+from clquant.neuquant import schedule as schedules
 from clquant.neuquant.minibatch import FEW_COLORS_STEPS, MAX_NODES_OF_STARTS
 from clquant.neuquant.nodes import (
     NODE_BITS,
@@ -23,20 +23,21 @@ from clquant.neuquant.nodes import (
     search_shift,
     whole_nodes,
 )
+from clquant.neuquant.params import NeuQuantParams
 from clquant.runtime import Buffer, Kernel, LocalMemory, Progress, Scope, Session, Variant, kernel_for_group
 
 # The bounds that keep sums within 32 bits are proved in the kernel file for pictures up to this size.
-MOST_PIXELS = 1 << 16
-MOST_COLORS = 256
-# Pixels of all pictures of a launch, a compute unit.
-PIXELS_A_UNIT = 1 << 18
-# Bytes of all work-groups' scratch memory.
-MOST_SCRATCH = 1 << 28
+MAX_PIXELS = 1 << 16
+MAX_COLORS = 256
+# Pixels of all pictures of a launch, per compute unit.
+PIXELS_PER_UNIT = 1 << 18
+# Bytes of the scratch memory of all work-groups.
+MAX_SCRATCH = 1 << 28
 # Points beyond a picture's own that a search reads, and passes over.
 PADDING = 16
-# Of a group that learns, a pixel of the largest picture.
+# Bytes of scratch memory of a work-group, per pixel of the largest picture.
 SCRATCH_BYTES = 20
-SCRATCH_BYTES_OF_LANES = 28
+LANES_SCRATCH_BYTES = 28
 TRANSPARENT, PARTIAL = 1, 2
 
 VARIANTS = (
@@ -52,30 +53,7 @@ VARIANTS = (
 
 
 @dataclass(frozen=True)
-class Map:
-    """The parameters of the map, as `NeuQuantCL` has them; no colours are fixed.
-
-    Attributes
-    ----------
-    n_colors, sample_factor, refine_steps : int
-    metric, color_space : str
-    conscience, keep_exact : bool
-    start : int
-        Shifts which pixels are sampled; 0 to 2^32 - 1.
-    """
-
-    n_colors: int
-    sample_factor: int
-    metric: str
-    conscience: bool
-    refine_steps: int
-    keep_exact: bool
-    color_space: str
-    start: int
-
-
-@dataclass(frozen=True)
-class Learned:
+class LearnedColors:
     """The colours of one picture's palette.
 
     Attributes
@@ -102,40 +80,43 @@ class _Colors:
     places: tuple[Buffer, ...]
 
 
-def fits(picture: Picture) -> bool:
+def is_small(picture: Picture) -> bool:
     """Whether a picture may take part: on the host, at most 2^16 pixels."""
-    return picture.array is not None and picture.pixels <= MOST_PIXELS
+    return picture.array is not None and picture.pixels <= MAX_PIXELS
 
 
-def pays(session: Session, rules: Map, pictures: int) -> bool:
+def is_worthwhile(session: Session, params: NeuQuantParams, pictures: int) -> bool:
     """Whether so many pictures are learned sooner at once: many colours need more of them to fill a device."""
-    if rules.n_colors > MOST_COLORS or pictures < max(2, rules.n_colors // 32):
+    if params.n_colors > MAX_COLORS or pictures < max(2, params.n_colors // 32):
         return False
     lanes = session.choose(VARIANTS).name == "lanes"
-    largest = _memory(spaces.space(rules.color_space, True), rules.n_colors, rules.conscience, lanes)
+    largest = _memory(spaces.space(params.color_space, True), params.n_colors, params.conscience, lanes)
     return largest + 64 <= session.limits.local_memory
 
 
-def learn_many(session: Session, pictures: Sequence[Picture], rules: Map, progress: Progress) -> list[Learned]:
+def learn_many(
+    session: Session, pictures: Sequence[Picture], params: NeuQuantParams, progress: Progress
+) -> list[LearnedColors]:
     """The palette's colours of each of many small pictures.
 
     Parameters
     ----------
     session : Session
     pictures : sequence of Picture
-        Each as `fits` demands, and as many as `pays` allows.
-    rules : Map
+        Each as `is_small` demands, and as many as `is_worthwhile` allows.
+    params : NeuQuantParams
+        Without fixed colours.
     progress : Progress
         Told pictures done.
 
     Returns
     -------
-    list of Learned
+    list of LearnedColors
         What the map of each picture alone learns.
     """
-    learned: dict[int, Learned] = {}
+    learned: dict[int, LearnedColors] = {}
     for chunk in _chunks(session, pictures):
-        found = _Many(session, [pictures[i] for i in chunk], rules).run()
+        found = _Batch(session, [pictures[i] for i in chunk], params).run()
         learned.update(zip(chunk, found, strict=True))
         progress.report(len(learned), len(pictures))
     return [learned[i] for i in range(len(pictures))]
@@ -144,7 +125,7 @@ def learn_many(session: Session, pictures: Sequence[Picture], rules: Map, progre
 def _chunks(session: Session, pictures: Sequence[Picture]) -> Iterator[list[int]]:
     """Pictures of the same number of channels, as many as one launch and its buffers take."""
     limits, most = session.limits, session.tuned("batch.pictures")
-    room = min(limits.compute_units * PIXELS_A_UNIT, limits.max_alloc // 8, limits.global_memory // 64)
+    room = min(limits.compute_units * PIXELS_PER_UNIT, limits.max_alloc // 8, limits.global_memory // 64)
     for channels in (1, 3, 4):
         chunk: list[int] = []
         pixels = 0
@@ -160,20 +141,20 @@ def _chunks(session: Session, pictures: Sequence[Picture]) -> Iterator[list[int]
             yield chunk
 
 
-class _Many:
+class _Batch:
     """The launches for one chunk of pictures."""
 
-    def __init__(self, session: Session, pictures: Sequence[Picture], rules: Map) -> None:
+    def __init__(self, session: Session, pictures: Sequence[Picture], params: NeuQuantParams) -> None:
         self._session = session
         self._pictures = pictures
-        self._rules = rules
+        self._params = params
         self._variant = session.choose(VARIANTS)
         self._lanes = self._variant.name == "lanes"
         self._group = 1 if self._lanes else session.tuned("batch.group")
 
-    def run(self) -> list[Learned]:
+    def run(self) -> list[LearnedColors]:
         """What each picture's map learns."""
-        session, rules, count = self._session, self._rules, len(self._pictures)
+        session, params, count = self._session, self._params, len(self._pictures)
         offsets = np.concatenate([[0], np.cumsum([p.pixels for p in self._pictures])]).astype(np.uint32)
         pixels = np.concatenate([p.array.reshape(-1) for p in self._pictures if p.array is not None])
         with session.scope() as scope:
@@ -185,26 +166,26 @@ class _Many:
                 found=scope.empty(8 * count),
                 places=(scope.empty(2 * all_pixels),) if self._lanes else (),
             )
-            firsts = scope.empty(4 * count * rules.n_colors)
+            firsts = scope.empty(4 * count * params.n_colors)
             self._count_colors(scope, scope.copy_of(pixels), colors, firsts)
-            wanted = (colors.found, (count, 2), np.uint32), (firsts, (count, rules.n_colors), np.uint32)
+            wanted = (colors.found, (count, 2), np.uint32), (firsts, (count, params.n_colors), np.uint32)
             found, listed = session.download_all(wanted)
             distinct, alphas = found[:, 0].astype(np.int64), found[:, 1]
-            exact = (distinct <= rules.n_colors - (alphas & TRANSPARENT)) & rules.keep_exact
+            exact = (distinct <= params.n_colors - (alphas & TRANSPARENT)) & params.keep_exact
             own = {int(i): _sorted(listed[i, : distinct[i]]) for i in np.flatnonzero(exact)}
             for key in np.unique(alphas[~exact]):
                 which = np.flatnonzero(~exact & (alphas == key)).astype(np.uint32)
                 # The largest first: they take longest.
                 which = which[np.argsort(-np.diff(offsets.astype(np.int64))[which], kind="stable")]
-                space = spaces.space(rules.color_space, bool(key & PARTIAL))
-                nodes = self._train(scope, colors, which, space, rules.n_colors - int(key & TRANSPARENT))
+                space = spaces.space(params.color_space, bool(key & PARTIAL))
+                nodes = self._train(scope, colors, which, space, params.n_colors - int(key & TRANSPARENT))
                 own.update(zip(which.tolist(), _rgba(space, nodes), strict=True))
-        return [Learned(own[i], bool(alphas[i] & TRANSPARENT), bool(alphas[i] & PARTIAL)) for i in range(count)]
+        return [LearnedColors(own[i], bool(alphas[i] & TRANSPARENT), bool(alphas[i] & PARTIAL)) for i in range(count)]
 
     def _groups(self, pictures: int, scratch: int) -> int:
         """How many work-groups share so many pictures, each with so many bytes of scratch memory."""
         limits = self._session.limits
-        most = min(MOST_SCRATCH, limits.max_alloc, limits.global_memory // 16) // scratch
+        most = min(MAX_SCRATCH, limits.max_alloc, limits.global_memory // 16) // scratch
         return max(min(pictures, self._session.tuned("batch.groups_a_unit") * limits.compute_units, most), 1)
 
     def _count_colors(self, scope: Scope, pixels: Buffer, colors: _Colors, firsts: Buffer) -> None:
@@ -221,7 +202,7 @@ class _Many:
         largest = max(p.pixels for p in self._pictures)
         slots = 1 << (2 * min(largest, MAX_DISTINCT + local) - 1).bit_length()
         groups = self._groups(count, 8 * slots)
-        sizes = np.array([count, slots, MAX_DISTINCT, self._rules.n_colors], np.uint32)
+        sizes = np.array([count, slots, MAX_DISTINCT, self._params.n_colors], np.uint32)
         given = colors.pixels, colors.listed, firsts, colors.found, sizes, *colors.places
         session.launch(
             kernel, groups * local, local, *(pixels, colors.offsets, scope.zeros(groups * 8 * slots), *given)
@@ -231,15 +212,15 @@ class _Many:
         self, scope: Scope, colors: _Colors, which: npt.NDArray[np.uint32], space: Space, n_colors: int
     ) -> npt.NDArray[np.int64]:
         """(pictures, n_colors, dims): the nodes of some pictures' maps, rounded to whole coordinates."""
-        session, rules, variant = self._session, self._rules, self._variant
+        session, params, variant = self._session, self._params, self._variant
         constants = {
-            "STEPS": tables.STEPS,
+            "STEPS": schedules.STEPS,
             "STAGED": 1,
             "DIMS": space.dims,
             "COORDINATE_BITS": coordinate_bits(space),
             "SEARCH_SHIFT": search_shift(space),
-            "CITY_BLOCK": int(rules.metric == "l1"),
-            "CONSCIENCE": int(rules.conscience),
+            "CITY_BLOCK": int(params.metric == "l1"),
+            "CONSCIENCE": int(params.conscience),
             "WIDE": int(_is_wide(space)),
             **space.constants(),
         }
@@ -249,15 +230,15 @@ class _Many:
             return program.kernel("neuquant_many")
 
         kernel, local = kernel_for_group(session, self._group, build)
-        schedule = tables.schedule(n_colors, rules.sample_factor)
+        schedule = schedules.schedule(n_colors, params.sample_factor)
         steps = np.array([(s.first, s.batch, s.offset, s.reach) for s in schedule.steps], np.uint32)
         networks = gray_axis(space, n_colors, NODE_BITS)[None]
-        if rules.refine_steps and n_colors <= MAX_NODES_OF_STARTS:
+        if params.refine_steps and n_colors <= MAX_NODES_OF_STARTS:
             networks = np.concatenate([networks, other_starts(space, n_colors)])
         plane = (max(self._pictures[i].pixels for i in which) + PADDING + 1) // 2 * 2
-        scratch = (SCRATCH_BYTES_OF_LANES if self._lanes else SCRATCH_BYTES) * plane
+        scratch = (LANES_SCRATCH_BYTES if self._lanes else SCRATCH_BYTES) * plane
         groups = self._groups(len(which), scratch)
-        refined = rules.refine_steps * FEW_COLORS_STEPS, rules.refine_steps, schedule.refined, MAX_DISTINCT
+        refined = params.refine_steps * FEW_COLORS_STEPS, params.refine_steps, schedule.refined, MAX_DISTINCT
         nodes = scope.empty(16 * n_colors * len(which))
         session.launch(
             kernel,
@@ -266,14 +247,14 @@ class _Many:
             *(colors.pixels, colors.offsets, colors.listed, colors.found),
             *(
                 scope.copy_of(a)
-                for a in (which, steps, schedule.pulls, tables.decay(), space.tables(), as_vectors(networks))
+                for a in (which, steps, schedule.pulls, schedules.decay(), space.tables(), as_vectors(networks))
             ),
             *(scope.empty(groups * scratch), nodes),
-            np.array([len(which), plane, rules.start, n_colors], np.uint32),
+            np.array([len(which), plane, params.start, n_colors], np.uint32),
             np.array(refined, np.uint32),
             np.uint32(len(networks)),
             np.array((*space.extent, 0)[:4], np.int32),
-            LocalMemory(_memory(space, n_colors, rules.conscience, self._lanes)),
+            LocalMemory(_memory(space, n_colors, params.conscience, self._lanes)),
             *colors.places,
         )
         return whole_nodes(session.download(nodes, (len(which), n_colors, 4), np.int32), space)
@@ -281,7 +262,7 @@ class _Many:
 
 def _is_wide(space: Space) -> bool:
     """Whether a sum of squares may not fit 32 bits."""
-    return MOST_PIXELS * max(space.extent) ** 2 >= 2**32
+    return MAX_PIXELS * max(space.extent) ** 2 >= 2**32
 
 
 def _memory(space: Space, n_colors: int, conscience: bool, lanes: bool) -> int:

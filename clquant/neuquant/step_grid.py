@@ -12,11 +12,11 @@ from clquant.neuquant.step import SLAB_WORDS, STEP_VARIANTS
 from clquant.runtime import NVIDIA_FENCE, Buffer, Kernel, LocalMemory, Scope, Session, Variant, kernel_for_group
 
 # Work-items of a group that a device has at least: several share a point.
-LEAST_GROUP = 64
+MIN_GROUP = 64
 GRID = Variant(
     "grid",
     "neuquant/step_grid.cl",
-    lambda limits: limits.is_nvidia and limits.compute_capability >= 70 and limits.work_group >= LEAST_GROUP,
+    lambda limits: limits.is_nvidia and limits.compute_capability >= 70 and limits.work_group >= MIN_GROUP,
     {"DEVICE_FENCE": NVIDIA_FENCE},
     gain=1.4,
 )

@@ -84,7 +84,7 @@ def test_each_palette_is_that_of_fit(
 
 @pytest.mark.parametrize("variant", ["lanes", "portable"])
 def test_most_colors(queue: runtime.CommandQueue, variant: str, rng: np.random.Generator) -> None:
-    engine = NeuQuantCL(small_images.MOST_COLORS, queue=queue, sample_factor=10, refine_steps=2)
+    engine = NeuQuantCL(small_images.MAX_COLORS, queue=queue, sample_factor=10, refine_steps=2)
     pictures = [smooth(rng, 30, 40 + i, 3 + i % 2) for i in range(9)]
     assert learned(engine, pictures, variant) == [engine.fit(picture).palette_ for picture in pictures]
 
@@ -152,7 +152,7 @@ def test_what_takes_part(
     small, large = smooth(rng, 9, 9, 3), np.zeros((257, 256, 3), np.uint8)
     there = session.new_array(small.shape, np.uint8)
     there.set(small)
-    assert [small_images.fits(read(p)) for p in (small, large, there)] == [True, False, False]
+    assert [small_images.is_small(read(p)) for p in (small, large, there)] == [True, False, False]
     engine = NeuQuantCL(4, queue=queue, sample_factor=30)
     expected = engine.fit(small).palette_
     assert engine.fit_many([small, large, small]) == [expected, engine.fit(large).palette_, expected]

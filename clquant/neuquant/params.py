@@ -1,0 +1,92 @@
+"""The parameters of `NeuQuantCL`, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import params
+from clquant.color import spaces
+from clquant.color.palette import checked_fixed
+from clquant.mapping.palette_on_device import METRICS
+from clquant.runtime import InvalidArgument, philox4x32, seed_key
+
+if TYPE_CHECKING:
+    from clquant.neuquant.engine import NeuQuantCL
+
+MODES = ("parallel", "sequential")
+MIN_COLORS, MAX_COLORS = 2, 1024
+MAX_REFINE_STEPS = 64
+
+
+@dataclass(frozen=True)
+class NeuQuantParams:
+    """The arguments of an engine, all of them allowed.
+
+    Attributes
+    ----------
+    fixed : ndarray
+        (f, 4) uint8: the fixed colours.
+    seed : int
+        `random_state`.
+    """
+
+    n_colors: int
+    parallel: bool
+    sample_factor: int
+    metric: str
+    conscience: bool
+    refine_steps: int
+    keep_exact: bool
+    fixed: npt.NDArray[np.uint8]
+    color_space: str
+    seed: int
+
+    @classmethod
+    def of(cls, engine: NeuQuantCL) -> NeuQuantParams:
+        """The parameters of an engine.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            Naming the parameter that is not allowed.
+        """
+        n_colors = params.integer("n_colors", engine.n_colors, MIN_COLORS, MAX_COLORS)
+        given = cls(
+            n_colors=n_colors,
+            parallel=params.choice("mode", engine.mode, MODES) == "parallel",
+            sample_factor=params.integer("sample_factor", engine.sample_factor, 1, 30),
+            metric=params.choice("metric", engine.metric, METRICS),
+            conscience=params.boolean("conscience", engine.conscience),
+            refine_steps=params.integer("refine_steps", engine.refine_steps, 0, MAX_REFINE_STEPS),
+            keep_exact=params.boolean("keep_exact", engine.keep_exact),
+            fixed=checked_fixed(engine.fixed_colors, n_colors),
+            color_space=params.choice("color_space", engine.color_space, spaces.NAMES),
+            seed=params.seed(engine.random_state),
+        )
+        if given.conscience and given.metric != "l1":
+            raise InvalidArgument(f"conscience is True with metric {given.metric!r}; allowed: metric 'l1'")
+        return given
+
+    @property
+    def solid(self) -> npt.NDArray[np.uint8]:
+        """The fixed colours that the map works with."""
+        return self.fixed[self.fixed[:, 3] > 0]
+
+    @property
+    def blended(self) -> bool:
+        """Whether some fixed colours are neither opaque nor transparent."""
+        return bool(((self.fixed[:, 3] > 0) & (self.fixed[:, 3] < 255)).any())
+
+    @property
+    def start(self) -> int:
+        """Where the parallel map begins to sample, in 1/2^32 of all pixels."""
+        return int(philox4x32(np.zeros(4, np.uint32), seed_key(self.seed))[0]) if self.seed else 0
+
+    @property
+    def steps_with_map(self) -> int:
+        """Steps of refinement that follow the map's steps; beside fixed colours a map that has these does all."""
+        return 0 if len(self.solid) else self.refine_steps
