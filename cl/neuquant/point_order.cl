@@ -13,9 +13,9 @@
 //
 // NDRange: (parts), groups of 1.
 //   points    ushort4, in and out; x = 65535 marks one that is passed over
-//   weights   uint a point, in and out, if WEIGHTED
+//   weights   uint per point, in and out, if WEIGHTED
 //   parts     uint2 (parts): the first point of each, and how many, at most 2^16
-//   kept, order, other   ushort4, uint and uint a point: scratch
+//   kept, order, other   ushort4, uint and uint per point: scratch
 __kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void
 neuquant_order(__global ushort4 *restrict points, __global const uint2 *restrict parts,
                __global ushort4 *restrict kept, __global uint *restrict order, __global uint *restrict other

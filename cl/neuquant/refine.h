@@ -6,8 +6,8 @@
 // Every node becomes the mean of its points. With `moves`, nodes that are worth least are moved first: a node that may
 // leave at a cost R (`removal_cost`) goes to a node that gains G (`worst_error`) by being split in two, each one
 // standard deviation from the mean along the worst axis. The k-th cheapest is paired with the k-th largest gain; the
-// first pair with 4 R >= 5 G, or with a node of an earlier pair in the other part, ends the list. Pinned nodes win points
-// and stay: G of a pinned node is the squared error about the node itself, and the other node of its pair goes to the
+// first pair with 4 R >= 5 G, or with a node of an earlier pair in the other part, ends the list. Pinned nodes win
+// points and stay: G of a pinned node is the squared error about the node itself, and the other node of its pair goes to the
 // mean of its points. Ties go to the lowest index. Counts, below 2^24, times 2^8 and squared distances stay below 2^57;
 // sums squared below 2^64; R below 2^49, G below 2^48.
 //

@@ -1,7 +1,7 @@
 // Pixels to the points that a map is trained on.
 //
 // Constants from the host:
-//   CHANNELS  bytes a pixel: 1, 3 or 4
+//   CHANNELS  bytes per pixel: 1, 3 or 4
 //   ORDER     which pixel a sample is, see below
 //   FIXED     colours whose pixels are passed over
 //   and those of common/color_spaces.h
@@ -40,9 +40,9 @@ ushort4 point_of(__global const uchar *pixels, const ulong pixel, __global const
 //   pixels   uchar (pixels of the band, CHANNELS)
 //   band     its first pixel among all, its pixels, all pixels (total), start
 //   tables   of common/color_spaces.h
-//   fixed    FIXED colours, R, G, B, alpha (one that is not looked at where there are none)
+//   fixed    FIXED colours, R, G, B, alpha (one that is not read if there are none)
 //   samples  first sample, count, where the first one's point goes
-//   points   ushort4; x = 65535 where alpha is 0 or the colour is fixed; points of pixels outside the band
+//   points   ushort4; x = 65535 if alpha is 0 or the colour is fixed; points of pixels outside the band
 //            are left alone, in order 3 those of samples that are not in `which`
 //   which    uint (pixels of the band), in order 3 only
 __kernel void neuquant_sample(__global const uchar *restrict pixels, const uint4 band,

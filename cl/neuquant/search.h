@@ -1,5 +1,5 @@
-// The search of the mini-batch map's step and of the refinement's assignment where work-items take points: the winners
-// of a batch's points, and what is added to their totals.
+// The search of the mini-batch map's step and of the refinement's assignment in which work-items take points: the
+// winners of a batch's points, and what is added to their totals.
 //
 // Constants from the host besides those of neuquant/map.h:
 //   LOCAL       work-items of a group, a power of two
@@ -11,7 +11,7 @@
 //   SQUARES     1: sums of squares too, for the refinement
 //   TOTALS      1: a group adds up its own totals in local memory first (else K is so large that they do not fit)
 //   WEIGHTED    1: points count as often as their weight says
-//   SHORT_KEYS  1: no conscience, and at most 256 nodes a lane, so that keys of a contest are 32-bit
+//   SHORT_KEYS  1: no conscience, and at most 256 nodes per lane, so that keys of a contest are 32-bit
 
 #define AT_ONCE (LOCAL / LANES * TILE)
 
@@ -37,7 +37,7 @@ float separation(const float4 d)
 #endif
 }
 
-// Distance above index: the least key is the nearest node, the lowest index among equals. Where a lane has few nodes,
+// Distance above index: the least key is the nearest node, the lowest index among equals. If a lane has few nodes,
 // and distances are below 2^24, its number among the lane's nodes will do: of equal keys the first lane's is that of
 // the lowest index. Nodes that fill up the network are farther than all others, here too.
 #if SHORT_KEYS

@@ -1,11 +1,11 @@
-// The search for the nearest of many nodes on processors: sixteen points side by side in the lanes of a vector, against
+// The search for the nearest of many nodes on CPUs: sixteen points side by side in the lanes of a vector, against
 // those nodes only that can be nearest to some point of their box. Points of like colours should come together (see
 // neuquant/point_order.h): the smaller their boxes, the fewer nodes are compared. Squared Euclidean distance; the
 // lowest index among equals.
 //
 // Source: the filtering of candidates by boxes, T. Kanungo et al., "An efficient k-means clustering algorithm" (2002).
 //
-// Constants from the host: those of neuquant_map.h.
+// Constants from the host: those of neuquant/map.h.
 //
 // A search compares |n|^2 / 2 - n.p, which orders nodes n as |n - p|^2 does. Its terms are whole or half, and every
 // partial sum lies between -|p|^2 / 2 and |n|^2 / 2, both below 2^23, so it is exact in fp32.
@@ -16,7 +16,7 @@
 // right one at most half the square of the space's diagonal: whole or half, below 2^23, exact as well. m is a node
 // nearest to c; any other would do.
 //
-// Kept points are ushort4: the fourth coordinate, or 1, and the others; all are 0 where a point is passed over. Nodes
+// Kept points are ushort4: the fourth coordinate, or 1, and the others; all are 0 if a point is passed over. Nodes
 // lie in planes, PADDED floats each: DIMS coordinates, then half the square, which is NO_NODE beyond the last node.
 
 #include "common/compile_hints.h"
@@ -290,7 +290,7 @@ SMALL void clear_margins(__local uint *won, const int colors)
 }
 
 // The end of updated_node of neuquant/map.h: a node that is drawn to (x, y, z, w) / weight by 1 - exp(-weight). Were it
-// a function there as well, PoCL 3.0 would make wrong code of neuquant_many.cl.
+// a function there as well, PoCL 3.0 would make wrong code of neuquant/small_images.cl.
 SMALL int4 drawn_node(const int4 node, const uint weight, const ulong x, const ulong y, const ulong z, const ulong w,
                 __global const uint *restrict decay)
 {

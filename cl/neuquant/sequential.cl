@@ -1,4 +1,4 @@
-// Dekker's NeuQuant to the letter, one independent network a picture.
+// Dekker's NeuQuant to the letter, one independent network per picture.
 //
 // Source: A. H. Dekker, "Kohonen neural networks for optimal colour quantization", Network: Computation in Neural
 // Systems 5 (1994), and the integer program published with it.
@@ -7,7 +7,7 @@
 //   COLORS  nodes of a network, 2 to 1024
 //   DIMS    coordinates of a colour, 3 or 4
 //   LOCAL   work-items of a group, a power of two from 1 to 1024
-//   WIDE    1 where a coordinate may exceed 511, so that a pull needs 64 bits
+//   WIDE    1 if a coordinate may exceed 511, so that a pull needs 64 bits
 
 #define NODES_PER_ITEM ((COLORS + LOCAL - 1) / LOCAL)
 #define CHUNK (LOCAL < 32 ? 32 : LOCAL)
@@ -28,10 +28,10 @@ uint contest_key(const int distance, const int node) { return ((uint)(distance +
 // network rests in `networks` and `frequencies`.
 //
 // NDRange: (pictures * LOCAL), groups of LOCAL; group p trains picture p.
-//   points       ushort4 a sample, x = 65535 marks one that is passed over; for each picture in turn the samples of
+//   points       ushort4 per sample, x = 65535 marks one that is passed over; for each picture in turn the samples of
 //                these cycles in the order of training
-//   pictures     uint2 a picture: its first point here, its samples in all cycles
-//   cycles       int2 a cycle: alpha (1024 is 1), radius in nodes (0: the winner alone)
+//   pictures     uint2 per picture: its first point here, its samples in all cycles
+//   cycles       int2 per cycle: alpha (1024 is 1), radius in nodes (0: the winner alone)
 //   networks     int, (pictures, COLORS, DIMS), in 1/16 of a coordinate
 //   frequencies  int, (pictures, COLORS), 65536 is always; the bias is 1024 * (65536 / COLORS - frequency)
 // Local memory: the two keys of every work-item, twice; CHUNK points; the pull of each distance from the winner.
@@ -126,7 +126,7 @@ neuquant_sequential(__global const ushort4 *restrict points, __global const uint
 #if LOCAL > 1
             __local uint2 *row = keys + parity * LOCAL;
             row[item] = (uint2)(near, fair);
-            parity ^= 1;  // the next sample writes the other row, so one barrier a sample is enough
+            parity ^= 1;  // the next sample writes the other row, so one barrier per sample is enough
             barrier(CLK_LOCAL_MEM_FENCE);
             for (int k = 0; k < LOCAL; ++k) {
                 near = min(near, row[k].x);

@@ -13,7 +13,7 @@
 #include "neuquant/small_images.h"
 
 // Points in the order in which a step takes them: a number's point is that of the same number, or that of the
-// pixel of a sample. Where they have no weights each counts once.
+// pixel of a sample. Without weights each counts once.
 typedef struct {
     __global const ushort4 *points;
     __global const uint *weights;
@@ -34,7 +34,7 @@ void add_squares(__local uint *words, const uint4 squares)
         atomic_add(&words[3], squares.w);
 }
 
-// Adds a kept point to what its winner has, with its squares where those are asked for.
+// Adds a kept point to what its winner has, with its squares if they are wanted.
 void add_point(__local uint4 *memory, const int colors, const int winner, const ushort4 point, const uint weight,
                const int squares)
 {
@@ -232,7 +232,7 @@ neuquant_many(__global const uint *restrict pixels, __global const uint *restric
                 nodes[i] = updated_node(i, nodes[i], colors, won, pulls + step.s2, (int)step.s3, decay);
                 show_node(memory, colors, i, nodes[i]);
 #if CONSCIENCE
-                // As in neuquant_step.cl.
+                // As in neuquant/step.cl.
                 const long owed = ((long)step.s1 - (long)colors * wins[i]) * (1024 << SEARCH_SHIFT);
                 bias[i] = (float)(int)(owed / ((long)colors * step.s1));
 #endif

@@ -3,7 +3,7 @@
 // Constants from the host besides those of neuquant/map.h (STAGED is 1) and common/color_spaces.h:
 //   LOCAL       work-items of a group, a power of two
 //   CITY_BLOCK, CONSCIENCE  as in neuquant/step.cl
-//   WIDE        1 where a sum of squares may exceed 32 bits, for which it is split as in a slab
+//   WIDE        1 if a sum of squares may exceed 32 bits, for which it is split as in a slab
 // From the file that includes this one, after neuquant/map.h:
 //   SEARCHED    vectors of local memory that a search reads, colours' centres at least
 //
@@ -57,13 +57,13 @@ refined_t parts_of(__local uint4 *memory, const int colors)
     return r;
 }
 
-// The pixel of a sample that is spread: pixel floor(total * frac(number * phi + start)), as in neuquant_sample.cl.
+// The pixel of a sample that is spread: pixel floor(total * frac(number * phi + start)), as in neuquant/sampling.cl.
 uint spread_place(const uint number, const uint start, const uint total)
 {
     return (uint)((ulong)(number * 2654435769u + start) * total >> 32);
 }
 
-// A point as it is kept: its fourth coordinate, or 1, and the others; all are 0 where it is passed over. Where there is
+// A point as it is kept: its fourth coordinate, or 1, and the others; all are 0 if it is passed over. If there is
 // a fourth coordinate, alpha, it is above 0 in all other points.
 ushort4 kept_point(const uint color, __global const int *tables)
 {

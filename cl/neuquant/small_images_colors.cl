@@ -3,7 +3,7 @@
 // Constants from the host:
 //   LOCAL     work-items of a group, a power of two
 //   CHANNELS  of a pixel: 1, 3 or 4
-//   PLACES    1: pixels' places in the list of colours are noted, as is done on processors, where LOCAL is 1
+//   PLACES    1: pixels' places in the list of colours are noted, as is done on CPUs, where LOCAL is 1
 
 #define TRANSPARENT 1u
 #define PARTIAL 2u
@@ -88,7 +88,7 @@ uint list_colors(__global const uchar *restrict pixels, const uint begin, const 
 //   firsts    uint (pictures, asked): the first of these
 //   found     uint2 (pictures): how many, or more than `most`; TRANSPARENT | PARTIAL
 //   places    ushort (all pixels), if PLACES: where each pixel's colour stands in its picture's list; left as it is
-//             where alpha is 0, and where there are more than `most`
+//             if alpha is 0, and if there are more than `most`
 //   sizes     pictures, slots (a power of two, at least twice as many as a picture has pixels or as most + LOCAL),
 //             most, asked
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void

@@ -1,4 +1,4 @@
-// The mini-batch map and its refinement of many small pictures: the form for processors, a work-item a picture.
+// The mini-batch map and its refinement of many small pictures: the form for CPUs, one work-item per picture.
 //
 // Sources: as neuquant/step.cl and neuquant/refine.h, whose results these are bit for bit.
 //
@@ -7,10 +7,10 @@
 #include "neuquant/small_images_lanes.h"
 
 // The points of a picture in the order in which they are searched for. `scratch` is that of its group.
-SMALL picture_t picture_of(__global const uint *restrict pixels, __global const uint2 *restrict listed, const uint distinct,
-                     const int few, const int colors, __global const ushort *restrict places,
-                     __global const int *restrict tables, const uint start, const uint total, __global uint *scratch,
-                     const uint plane)
+SMALL picture_t picture_of(__global const uint *restrict pixels, __global const uint2 *restrict listed,
+                           const uint distinct, const int few, const int colors,
+                           __global const ushort *restrict places, __global const int *restrict tables,
+                           const uint start, const uint total, __global uint *scratch, const uint plane)
 {
     __global uint *often = scratch, *order = scratch + plane;
     __global ushort4 *points = (__global ushort4 *)(order + plane), *unordered = points + plane;
@@ -113,7 +113,7 @@ neuquant_many(__global const uint *restrict pixels, __global const uint *restric
             for (int i = 0; i < colors; ++i)
                 wins[i] = 0;
 #endif
-            // Counted first, samples come in order, and where a step takes points more than once, they are fewer.
+            // Counted first, samples come in order, and if a step takes points more than once, they are fewer.
             if (!few && colors > FEW_NODES) {
                 assign_marked(memory, colors, picture, step.s0, step.s1);
             } else if (colors > FEW_NODES || (few && 4 * step.s1 > 5 * distinct)) {
@@ -128,7 +128,7 @@ neuquant_many(__global const uint *restrict pixels, __global const uint *restric
             for (int i = 0; i < colors; ++i) {
                 show_in_planes(network, colors, i, nodes[i]);
 #if CONSCIENCE
-                // As in neuquant_step.cl.
+                // As in neuquant/step.cl.
                 const long owed = ((long)step.s1 - (long)colors * wins[i]) * (1024 << SEARCH_SHIFT);
                 bias[i] = (float)(int)(owed / ((long)colors * step.s1));
 #endif

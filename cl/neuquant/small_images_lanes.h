@@ -1,4 +1,4 @@
-// The search for many small pictures on processors: a picture is one work-item's, its points are searched for a block
+// The search for many small pictures on CPUs: a picture is one work-item's, its points are searched for a block
 // at once.
 //
 // Constants from the host: those of neuquant/small_images.h; LOCAL is 1.
@@ -16,14 +16,14 @@
 
 // What a picture is learned from.
 typedef struct {
-    __global const ushort4 *points;  // its colours, or its pixels where those are too many
+    __global const ushort4 *points;  // its colours, or its pixels if those are too many
     __global uint *often;            // how often a step has each; zero between steps of the map
     __global const ushort *places;   // each pixel's point, if `placed`; else they have the same number
     uint placed, count;              // count: of points; where a transparent pixel has its place, point count + 15 is 0
     uint start, total;               // see spread_place
 } picture_t;
 
-// Adds a point to what its winner has, with its squares where those are asked for.
+// Adds a point to what its winner has, with its squares if they are wanted.
 void add_point(__local uint4 *memory, const int colors, const int winner, const ushort4 point, const uint weight,
                const int squares)
 {
@@ -42,7 +42,7 @@ void add_point(__local uint4 *memory, const int colors, const int winner, const 
 }
 
 #if CITY_BLOCK
-// The winners of a block's points by the sum of absolute differences, less biases where there are any; `plain` without.
+// The winners of a block's points by the sum of absolute differences, less biases if there are any; `plain` without.
 void find_city_winners(block_t *block, const int colors, __local const float *network, __local const float *bias,
                        int *plain)
 {
@@ -172,7 +172,7 @@ void assign_samples(__local uint4 *memory, const int colors, const picture_t fro
     end_assignment(memory, colors, &block, 0);
 }
 
-// The same in the points' order, where most steps have but a part of them: a bit a point is set, and cleared again.
+// The same in the points' order, for steps that have only some of them: one bit per point is set, and cleared again.
 void assign_marked(__local uint4 *memory, const int colors, const picture_t from, const uint first, const uint count)
 {
     block_t block;

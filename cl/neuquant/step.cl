@@ -10,10 +10,10 @@
 
 // Updates the network by the totals of the batch before, then finds the winner of every point of this batch and adds
 // the point to the winner's totals. Every group computes the whole network for itself; group 0 also writes it out. So
-// one launch a step is enough, and integer totals make the result independent of how points are dealt to groups.
+// one launch per step is enough, and integer totals make the result independent of how points are dealt to groups.
 //
 // NDRange: (groups * LOCAL), groups of LOCAL, any number of groups.
-//   points     ushort4 a point; x = 65535 marks one that is passed over
+//   points     ushort4 per point; x = 65535 marks one that is passed over
 //   step       this batch's first point, its points, its slab; the points of the batch before, where that has its L(d),
 //              and how many (0: no update); K
 //   nodes      int4 (K), before the update; 12 fraction bits
@@ -21,7 +21,7 @@
 //   slabs      uint (any, SLAB_SIZE): the batch before has the slab before; this batch's is zero before the launch
 //   pulls      int, L(d) of all batches (see neuquant/map.h)
 //   decay      uint (512), the two tables of exp(-E)
-//   weights    uint a point, if WEIGHTED
+//   weights    uint per point, if WEIGHTED
 //   network    PADDED nodes
 //   staged     if STAGED: a slab's part that is read, then the group's totals; STAGED_WORDS, in whole vectors
 //   bias       PADDED, if CONSCIENCE

@@ -1,4 +1,4 @@
-// One dependent step of the mini-batch map, and the assignment of the refinement: the form for processors, with 16
+// One dependent step of the mini-batch map, and the assignment of the refinement: the form for CPUs, with 16
 // points in the lanes of a vector. Squared Euclidean distance, no conscience.
 //
 // Source and constants: see neuquant/step.cl; LOCAL is 1.

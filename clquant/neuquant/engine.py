@@ -33,7 +33,7 @@ class NeuQuantCL(PaletteEngine):
     form of that many sequential moves would: the pulls L(d) = -ln(1 - a(d)) of its neighbours' wins add up to E, and
     the node goes 1 - exp(-E) of the way to the weighted mean of the points won. Batches grow from 4 to 64 samples a
     node, alpha falls from 1 to 0.2, the radius from n_colors / 4 to the winner alone after 60 % of the steps.
-    Refinement follows: Lloyd steps over up to 512 samples a node (every pixel of a small picture), in which nodes of
+    Refinement follows: Lloyd steps over up to 512 samples per node (every pixel of a small picture), in which nodes of
     little use move to where the squared error is; up to 8 nodes are refined from five networks if the picture has at
     most 16384 colours, and the best result is taken. Everything is integer arithmetic. On photographs the palettes are
     better than the sequential map's by 0.8 dB on average; docs/neuquant.md has the figures.
@@ -72,14 +72,14 @@ class NeuQuantCL(PaletteEngine):
     Attributes
     ----------
     palette_ : Palette
-        `n_colors` colours, the fixed ones and then the others in network order, neighbours similar; fewer where the
+        `n_colors` colours, the fixed ones and then the others in network order, neighbours similar; fewer if the
         picture has fewer and `keep_exact` is set. If some alpha is 0 and no fixed colour's is, the last entry is
         (0, 0, 0, 0), and the map has one node less.
 
     Notes
     -----
     Ties go to the lowest index. The palette depends on pixels and parameters alone, never on the device. Pixels of
-    alpha 0 are passed over; colours are compared with alpha where some alpha is between 0 and 255. Where Dekker's
+    alpha 0 are passed over; colours are compared with alpha if some alpha is between 0 and 255. If Dekker's
     program would leave its buffer or divide by zero: the walk is taken modulo the number of pixels, a cycle has at
     least one sample, and there is at least one sample.
 
@@ -135,7 +135,7 @@ class NeuQuantCL(PaletteEngine):
         y : None
             Ignored, as in scikit-learn's pipelines. (H, W) weights in its place are taken as `sample_weight`.
         sample_weight : array_like, device array, gray picture or its path, or a list of them, optional
-            (H, W) an image: what each pixel counts. The map learns from as many pixels as there are, in which each
+            (H, W) per image: what each pixel counts. The map learns from as many pixels as there are, in which each
             stands as often as it counts (`clquant.histogram.weights.resampled`), so pixels that count next to
             nothing may be passed over.
         progress : callable, optional

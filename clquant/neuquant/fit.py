@@ -1,4 +1,4 @@
-"""NeuQuant's way from pictures to palettes: what is known of their colours, which map they take, its entries."""
+"""One fit of NeuQuant: from pictures to points, the map that learns from them, and the palette's entries."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ LARGE = 1 << 27
 # Pixels that it has for each that is drawn, from which on drawing takes less time than sending them all: measured
 # beside an NVIDIA H200, where the host copies them to page-locked memory first at twice the time that sending takes.
 WORTH = 96
-# The same of a picture in page-locked memory, of which the first part is sent meanwhile: with 190 pixels a sample it
+# The same of a picture in page-locked memory, of which the first part is sent meanwhile: with 190 pixels per sample it
 # takes 0.8 of the time so beside an NVIDIA H200, and with 48 a fifth more, threads drawing half of them.
 SHARED_WORTH = 128
 # How much of such a picture is sent, in 1/8: it arrives when the other samples have been drawn, by one thread, and the
@@ -31,7 +31,7 @@ SHARED_WORTH = 128
 SENT_EIGHTHS = 6
 # How many are drawn, at least, and looked at for colours.
 LOOKED_AT = 1 << 16
-# The first of these are glanced at before: where three quarters of them have colours of their own, the others may have
+# The first of these are glanced at before: if three quarters of them have colours of their own, the others may have
 # enough. (Of 16384 colours that are equally common they would have 3624.)
 GLANCED_AT = 1 << 12
 GOLDEN = 2654435769
@@ -120,7 +120,7 @@ def begun_pixels(
     scope : Scope
         Owns the result.
     picture : Picture
-        That `is_copied_alone`. It is on its way to the device, where that has room for it.
+        That `is_copied_alone`. It is on its way to the device, if that has room for it.
     start : int
         Of the order `SPREAD`: 0 to 2^32 - 1.
     count : int

@@ -156,7 +156,7 @@ class MiniBatchSOM:
         return self._begun
 
     def _with_steps(self, begun: Begun, again: bool) -> Begun:
-        """What steps of a launch each begin with; `again`: the refinement looks at samples."""
+        """What one launch per step begin with; `again`: the refinement looks at samples."""
         samples, slabs = begun.samples, begun.slabs
         step = self._assignment(self._forms.map_step(self._city_block, self._conscience), samples, slabs)
         return Begun(samples, slabs, step, self._refinement(samples, slabs) if again else None)

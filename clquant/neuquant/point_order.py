@@ -26,7 +26,7 @@ class Points:
     Attributes
     ----------
     buffer : pyopencl.Buffer
-        (count, 4) uint16 coordinates; the first is 65535 where a point is passed over.
+        (count, 4) uint16 coordinates; the first is 65535 if a point is passed over.
     count : int
     weights : pyopencl.Buffer or None
         (count,) uint32, how often each counts.
@@ -38,7 +38,7 @@ class Points:
 
 
 def order_points(session: Session, points: Points, n_colors: int, dims: int, cuts: Iterable[int] = ()) -> None:
-    """Queue the ordering of points where the map of so many nodes is quicker for it: on processors.
+    """Queue the ordering of points if the map of so many nodes is quicker for it: on CPUs.
 
     No sum depends on the order, but which points are summed together does: between two cuts, these stay the same.
 

@@ -1,4 +1,4 @@
-"""Samples of pixels as points of a colour space, drawn by position, and the axis that first networks lie on."""
+"""Samples of pixels as points of a colour space, drawn by position, and bands of pixels on the device."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Sampler:
         samples : tuple of int
             The first sample's number and how many there are.
         out : pyopencl.Buffer
-            (points, 4) uint16: coordinates; 65535 first where alpha is 0 or the colour is fixed.
+            (points, 4) uint16: coordinates; 65535 first if alpha is 0 or the colour is fixed.
         at : int
             The point in `out` where the first sample goes.
         """

@@ -54,7 +54,7 @@ class Schedule:
     samples : int
         Of all steps together.
     refined : int
-        Samples that the refinement looks at where colours are many: the first ones of all.
+        Samples that the refinement looks at if colours are many: the first ones of all.
     pulls : ndarray
         int32: -ln(1 - a(d)) times 4096 for d = 0 .. reach - 1 of every step in turn.
     """
@@ -80,8 +80,8 @@ def schedule(n_colors: int, sample_factor: int) -> Schedule:
 
     With p = t / 64 at step t and K nodes: batches of max(4 K, 256) * 16^p / sample_factor samples; alpha = 0.2^p;
     radius r = (K / 4)^(1 - p / 0.6) while p < 0.6, then the winner alone; a(0) = alpha and
-    a(d) = alpha (1 - (d / r)^2) for 0 < d < r, at most 0.98. The refinement looks at 512 samples a node, as many as of
-    256 nodes where there are fewer, over sample_factor.
+    a(d) = alpha (1 - (d / r)^2) for 0 < d < r, at most 0.98. The refinement looks at 512 samples per node, and
+    at as many as for 256 nodes if there are fewer nodes, divided by sample_factor.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def decay() -> npt.NDArray[np.uint32]:
 def dekker_cycles(n_colors: int, sample_factor: int) -> npt.NDArray[np.int32]:
     """(n, 2) int32: alpha (1024 is 1) and radius in nodes (0: the winner alone) of every cycle of the sequential map.
 
-    alpha starts at 1024 and loses 1/alphadec a cycle, alphadec = 30 + (sample_factor - 1) / 3; the radius starts at
+    alpha starts at 1024 and loses 1/alphadec per cycle, alphadec = 30 + (sample_factor - 1) / 3; the radius starts at
     n_colors / 8 and loses 1/30; all in integers that round down. A radius of 1 counts as 0. A cycle is a hundredth of
     the samples, rounded down, so fewer than 200 cycles use up all samples.
     """

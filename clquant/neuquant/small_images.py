@@ -1,4 +1,4 @@
-"""NeuQuant's mini-batch map for many small pictures at once, a work-group each (`cl/neuquant/small_images.cl`)."""
+"""NeuQuant's mini-batch map for many small pictures at once, one work-group per picture."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ GRID = Variant(
     {"DEVICE_FENCE": NVIDIA_FENCE},
     gain=1.4,
 )
-# The other form is steps of a launch each.
+# The other form is one launch per step.
 VARIANTS = (GRID, STEP_VARIANTS[-1])
 # Work-items of a group; in the map and in the refinement those that share a point, and points that one has at once.
 GROUP = 512
@@ -104,7 +104,7 @@ class Grid:
         words = np.zeros(GRID_WORDS, np.uint32)
         words[0] = GATE
         most = max(row[1] for row in steps)
-        # One a compute unit at most, so that all are there at once whatever registers and local memory they take.
+        # One per compute unit at most, so that all are there at once whatever registers and local memory they take.
         groups = max(min(-(-most * lanes // (local * tile)), session.limits.compute_units), 1)
         session.launch(
             *(kernel, groups * local, local, points, self._scope.copy_of(np.array(steps, np.uint32))),

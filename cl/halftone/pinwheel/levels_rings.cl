@@ -1,11 +1,11 @@
 #include "common/philox.h"
 #include "halftone/halftone.h"
 #include "halftone/pinwheel/records.h"
+#include "halftone/pinwheel/levels_rings.h"
 
 /* Form for GPUs: a work-item halftones a whole block of its phase, some turns of the spiral at a time.
  * Source: Zhang, Recker, Ulichney, Beretta, Tastl, Lin, Owens, "A Parallel Error Diffusion Implementation on a GPU",
- * section 2; sections 4.1 and 4.2 on what bounds it. The steps are those of halftone/pinwheel/levels_lanes.h, in another
- * arrangement.
+ * section 2; sections 4.1 and 4.2 on what bounds it. The scan itself is in halftone/pinwheel/levels_rings.h.
  *
  * A pixel waits for the one before, so what counts is how soon a step ends and how many blocks run at once. A part's
  * pixels lie in local memory in the order of the scan: a step's place is the last one's plus a constant, and levels are
@@ -14,129 +14,7 @@
  * others, which are read when they are due. Parts of a few turns take little memory, so that many blocks run at once;
  * what they cost is that pixels beside the turns' vertical sides are read and written in words of four. */
 
-#define WIDE (2 * RINGS) /* how much the sides of a part's blocks differ */
-#define PARTS ((BLOCK + WIDE - 1) / WIDE)
-#define PART_PIXELS (BLOCK < WIDE ? BLOCK * BLOCK : 2 * WIDE * BLOCK - WIDE * WIDE)
-#define RING_PITCH (LANES + 1)
-#define QUEUE_ENTRIES (4 * BLOCK + 8)
-#define AHEAD 3 /* pixels whose levels are read ahead */
 #define IN_FLIGHT (LANES < 32 ? 8 : 16) /* words of a work-item that are loaded at once; divides LANES */
-#define NEXT(i) ((i) + 1 == QUEUE_ENTRIES ? 0 : (i) + 1)
-#define QUEUE_AT(i) queue[(i) * LANES]
-#define PUSH(sum)                                                                                                      \
-    QUEUE_AT(tail) = (short)(sum);                                                                                     \
-    tail = NEXT(tail)
-
-/* Read ahead: a level by three pixels, a straight pixel's record by two, a finished sum by one. */
-#define READ_AHEAD(place)                                                                                              \
-    level_3 = pixels[AHEAD * RING_PITCH];                                                                              \
-    record_2 = records[straight + level_2];                                                                            \
-    inflow = place
-
-/* A limit of at least 4080 stops only what is above it of a white pixel, and below it of a black one: the two are
- * computed beside the decision then. */
-#if LOOSE
-#define CLAMPED white ? min(value - 4080, limit) : max(value, -limit)
-#else
-#define CLAMPED min(max(white ? value - 4080 : value, -limit), limit)
-#endif
-
-/* Decide the present pixel, whose threshold is that of `record_0`, and split its error by `weights`. */
-#define DECIDE(weights, extra)                                                                                         \
-    value = carry + sum + (extra);                                                                                     \
-    white = value >= (int)(record_0 >> 20);                                                                            \
-    pixels[0] = white ? 255 : 0;                                                                                       \
-    error = CLAMPED;                                                                                                   \
-    first = error * (int)((weights) & 31u) >> 4;                                                                       \
-    second = error * (int)((weights) & 31u << 5) >> 9;                                                                 \
-    third = error * (int)((weights) & 31u << 10) >> 14
-
-#define MOVE_ON                                                                                                        \
-    pixels += RING_PITCH;                                                                                              \
-    sum = inflow + 16 * level_1;                                                                                       \
-    level_0 = level_1, level_1 = level_2, level_2 = level_3;                                                           \
-    record_0 = record_1, record_1 = record_2
-
-/* A pixel of another kind than straight; its weights are read when it is due. */
-#define SPECIAL(weights, extra)                                                                                        \
-    special = weights;                                                                                                 \
-    READ_AHEAD(QUEUE_AT(head));                                                                                        \
-    head = NEXT(head);                                                                                                 \
-    DECIDE(special, extra)
-
-#define UNROLLED 4
-#define ONE_STRAIGHT(i, mask)                                                                                          \
-    READ_AHEAD(from[(i) * LANES]);                                                                                     \
-    DECIDE(record_0, 0);                                                                                               \
-    first &= (mask), second &= (mask), third &= (mask);                                                                \
-    carry = error - (first + second + third);                                                                          \
-    to[(i) * LANES] = (short)(near + third);                                                                           \
-    near = far + second, far = first;                                                                                  \
-    MOVE_ON;
-
-/* `length` straight pixels: shares at 45, 90 and 135 degrees; those that `mask` clears go forward. */
-#define STRAIGHTS(length, mask)                                                                                        \
-    for (int left_over = (length); left_over > 0;) {                                                                   \
-        int run = min(left_over, QUEUE_ENTRIES - max(head, tail));                                                     \
-        CHOOSE_RECORDS(run);                                                                                           \
-        left_over -= run;                                                                                              \
-        CORE_COUNT(run);                                                                                               \
-        local const short *from = &QUEUE_AT(head);                                                                     \
-        local short *to = &QUEUE_AT(tail);                                                                             \
-        head = head + run == QUEUE_ENTRIES ? 0 : head + run, tail = tail + run == QUEUE_ENTRIES ? 0 : tail + run;      \
-        for (; run >= UNROLLED; run -= UNROLLED, from += UNROLLED * LANES, to += UNROLLED * LANES) {                   \
-            ONE_STRAIGHT(0, mask)                                                                                      \
-            ONE_STRAIGHT(1, mask)                                                                                      \
-            ONE_STRAIGHT(2, mask)                                                                                      \
-            ONE_STRAIGHT(3, mask)                                                                                      \
-        }                                                                                                              \
-        for (; run > 0; --run, from += LANES, to += LANES) {                                                           \
-            ONE_STRAIGHT(0, mask)                                                                                      \
-        }                                                                                                              \
-    }
-
-#if PHASE == 0
-
-#define CHOOSE_RECORDS(run)
-#define CORE_COUNT(run)
-
-/* Shares at 90, 135 and 180 degrees: the receivers after the last two that straight pixels began. */
-#define CORNER(mask)                                                                                                   \
-    SPECIAL(specials[level_0], 0);                                                                                     \
-    first &= (mask), second &= (mask);                                                                                 \
-    carry = error - (first + second + third);                                                                          \
-    PUSH(near);                                                                                                        \
-    PUSH(far + third);                                                                                                 \
-    PUSH(second);                                                                                                      \
-    near = first, far = 0;                                                                                             \
-    MOVE_ON
-
-/* A corner of the block: the pixel diagonally beyond is of the same phase, so 135 degrees is on the side left. */
-#define BLOCK_CORNER(mask, next_mask)                                                                                  \
-    SPECIAL(specials[level_0], 0);                                                                                     \
-    first &= (next_mask), second &= (mask), third &= (mask);                                                           \
-    carry = error - (first + second + third);                                                                          \
-    PUSH(near + second);                                                                                               \
-    PUSH(far + third);                                                                                                 \
-    PUSH(0);                                                                                                           \
-    near = first, far = 0;                                                                                             \
-    MOVE_ON
-
-#else
-
-/* The last eighth of the scan has records of its own. */
-#define CHOOSE_RECORDS(run)                                                                                            \
-    if (done + 2 < CORE_START)                                                                                         \
-        run = min(run, CORE_START - 2 - done);                                                                         \
-    straight = done + 2 < CORE_START ? 0 : 256
-#define CORE_COUNT(run) done += run
-#define OF_CORE(k) ((k) < CORE_START ? 0 : 256)
-#define ANY(extra)                                                                                                     \
-    straight = done + 2 < CORE_START ? 0 : 256;                                                                        \
-    SPECIAL(specials[OF_CORE(done) + level_0], extra);                                                                 \
-    ++done
-
-#endif
 
 inline void place_quad(local uchar *to, ushort8 quad, uint pixels) {
     to[quad.s2] = (uchar)pixels, to[quad.s3] = (uchar)(pixels >> 8);
@@ -254,19 +132,15 @@ kernel void halftone_rings(global const uchar *image, global uchar *output, glob
     local uint records[(1 + PHASE) * 256];
     local ushort specials[(1 + PHASE) * 256]; /* weights at corners; inward: two after them, and one at them */
     const int lane = (int)get_local_id(0);
-    local short *queue = queues + lane;
     const int block_y = FIRST_ROW + (int)get_global_id(1), channel = (int)get_global_id(2);
     const int group_index = (int)get_group_id(0) * LANES, index = group_index + lane;
     const int whole = (WIDTH / BLOCK - ((block_y + PHASE) & 1) + 1) / 2;
     const int lanes_used = min(LANES, whole - group_index), scans = lane < lanes_used;
     const int block_x = block_column(index, block_y);
     const int count = (int)get_global_size(2) * EDGE_ROWS * HALF;
-    const int limit = error_limit;
     const size_t corner = pixel_index(block_y * BLOCK, block_column(group_index, block_y) * BLOCK, channel, picture);
     const int dx = STRIDE, dy = WIDTH * STRIDE, aligned = STRIDE == 1 && (WIDTH & 3) == 0;
-    int carry = 0, near = 0, far = 0, inflow = 0, sum = 0, value, white, error, first, second, third;
-    int level_0 = 0, level_1 = 0, level_2 = 0, level_3, straight = 0, head = 0, tail = 0, side = 0, done = 0;
-    uint record_0 = 0, record_1 = 0, record_2, special;
+    ring_scan_t scan = {.queue = queues + lane, .records = records, .specials = specials, .limit = error_limit};
     for (int i = lane; i < (1 + PHASE) * 256; i += GROUP) {
         global const uint *rows = record + (i < 256 ? 0 : CORE_ROWS) * 256 + (i & 255);
         records[i] = rows[ROW_STRAIGHT * 256];
@@ -281,11 +155,18 @@ kernel void halftone_rings(global const uchar *image, global uchar *output, glob
     meet_apart(queues, edges, count, group_index, lanes_used, block_y, channel, picture, blocks);
 #else
     if (scans)
-        meet_edges(queue, LANES, edges, count, block_beside(block_x, block_y - 1, channel, picture, blocks),
+        meet_edges(scan.queue, LANES, edges, count, block_beside(block_x, block_y - 1, channel, picture, blocks),
                    block_beside(block_x + 1, block_y, channel, picture, blocks),
                    block_beside(block_x, block_y + 1, channel, picture, blocks),
                    block_beside(block_x - 1, block_y, channel, picture, blocks));
 #endif
+#endif
+#if PHASE == 0
+    /* All bits, or none if there is no picture on that side. */
+    const int4 masks = (int4)(-!outside(block_y * BLOCK - 1, 0, HEIGHT, WIDTH),
+                              -!outside(0, (block_x + 1) * BLOCK, HEIGHT, WIDTH),
+                              -!outside((block_y + 1) * BLOCK, 0, HEIGHT, WIDTH),
+                              -!outside(0, block_x * BLOCK - 1, HEIGHT, WIDTH));
 #endif
     for (int part = 0; part < PARTS; ++part) {
         /* A part's outer and inner sides. */
@@ -301,85 +182,30 @@ kernel void halftone_rings(global const uchar *image, global uchar *output, glob
                 tile[(part_pixels + i) * RING_PITCH + lane] = 0;
         barrier(CLK_LOCAL_MEM_FENCE);
         if (scans) {
-            local uchar *pixels = tile + lane;
-            level_0 = pixels[0], level_1 = pixels[RING_PITCH], level_2 = pixels[2 * RING_PITCH];
-            sum = inflow + 16 * level_0;
+            scan.pixels = tile + lane;
+            scan.level_0 = scan.pixels[0], scan.level_1 = scan.pixels[RING_PITCH];
+            scan.level_2 = scan.pixels[2 * RING_PITCH];
+            scan.sum = scan.inflow + 16 * scan.level_0;
 #if PHASE == 0
-            const int above = -!outside(block_y * BLOCK - 1, 0, HEIGHT, WIDTH);
-            const int right = -!outside(0, (block_x + 1) * BLOCK, HEIGHT, WIDTH);
-            const int below = -!outside((block_y + 1) * BLOCK, 0, HEIGHT, WIDTH);
-            const int left = -!outside(0, block_x * BLOCK - 1, HEIGHT, WIDTH);
-            record_0 = records[level_0], record_1 = records[level_1];
+            scan.record_0 = records[scan.level_0], scan.record_1 = records[scan.level_1];
             if (part == 0) {
-                carry = start_error(block_random(block_x, block_y, channel, 0u, key).s0, amplitude[level_0]);
-                QUEUE_AT(0) = 0;
-                tail = 1;
-                SPECIAL(record[ROW_FIRST * 256 + level_0], 0);
-                carry = error - (first + second + third);
-                PUSH(0);
-                PUSH(second);
-                PUSH(0);
-                PUSH(third);
-                PUSH(0);
-                near = first;
-                MOVE_ON;
+                const uint random = block_random(block_x, block_y, channel, 0u, key).s0;
+                begin_outward(&scan, start_error(random, amplitude[scan.level_0]),
+                              record[ROW_FIRST * 256 + scan.level_0]);
             } else {
-                CORNER(-1);
-                ++side;
+                turn(&scan, -1);
+                ++scan.side;
             }
-            /* Sides up to the turn that ends the part, but for the last three and a half, which are the block's. */
-            const int stop = part < PARTS - 1 ? 2 * outer - 2 : 2 * BLOCK - 5;
-            for (;; ++side) {
-                if (side == 2 * BLOCK - 5)
-                    break;
-                STRAIGHTS(side / 2, -1)
-                if (side == stop)
-                    break;
-                CORNER(side == 2 * BLOCK - 6 ? left : -1);
-            }
-            if (part == PARTS - 1) {
-                for (int edge = 0; edge < 3; ++edge) {
-                    const int mask = edge == 0 ? left : edge == 1 ? below : right;
-                    const int next_mask = edge == 0 ? below : edge == 1 ? right : above;
-                    STRAIGHTS(edge == 0 ? BLOCK - 3 : BLOCK - 2, mask)
-                    BLOCK_CORNER(mask, next_mask);
-                }
-                STRAIGHTS(BLOCK - 2, above)
-                SPECIAL(record_0, 0);
-                first &= left, second &= above, third &= above;
-                carry = error - first - second - third;
-                PUSH(near + third);
-                PUSH(far + second);
-                head = head ? head - 1 : QUEUE_ENTRIES - 1;
-                QUEUE_AT(head) = (short)(QUEUE_AT(head) + (carry & left));
-                QUEUE_AT(NEXT(head)) = (short)(QUEUE_AT(NEXT(head)) + first);
-            }
+            scan_outward(&scan, part, outer, masks);
 #else
-            record_0 = records[OF_CORE(done) + level_0], record_1 = records[OF_CORE(done + 1) + level_1];
+            scan.record_0 = records[OF_CORE(scan.done) + scan.level_0];
+            scan.record_1 = records[OF_CORE(scan.done + 1) + scan.level_1];
             if (part == 0) {
-                head = 1, tail = 4 * BLOCK - 5;
-                near = QUEUE_AT(4 * BLOCK - 5), sum = QUEUE_AT(0) + 16 * level_0;
+                scan.head = 1, scan.tail = 4 * BLOCK - 5;
+                scan.near = scan.queue[(4 * BLOCK - 5) * LANES];
+                scan.sum = scan.queue[0] + 16 * scan.level_0;
             }
-            const int stop = part < PARTS - 1 ? 4 * RINGS * (part + 1) : 2 * BLOCK - 3;
-            for (; side < stop; ++side) {
-                const int length = BLOCK - (side + 1) / 2;
-                ANY(far);
-                carry = error - (first + second);
-                near += second, far = first;
-                MOVE_ON;
-                STRAIGHTS(length - 2, -1)
-                ANY(0);
-                carry = error - third;
-                near += third;
-                MOVE_ON;
-            }
-            if (part == PARTS - 1) {
-                ANY(far);
-                carry = error;
-                inflow = near;
-                MOVE_ON;
-                ANY(0);
-            }
+            scan_inward(&scan, part);
 #endif
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -392,7 +218,8 @@ kernel void halftone_rings(global const uchar *image, global uchar *output, glob
     leave_apart(queues, edges, count, group_index, lanes_used, block_y, channel, picture, blocks);
 #else
     if (scans)
-        leave_edges(queue, LANES, QUEUE_ENTRIES, head, edges + edge_block(block_y, block_x, channel, blocks), count);
+        leave_edges(scan.queue, LANES, QUEUE_ENTRIES, scan.head,
+                    edges + edge_block(block_y, block_x, channel, blocks), count);
 #endif
 #endif
 }
