@@ -325,7 +325,7 @@ kernel void scatter_paths(global const INDEX *entries, global INDEX *output, glo
  * colors         uint [entries of the palette]: R | G << 8 | B << 16.
  * worths         uint2 [entries]: what WORTH makes of their values, less than none: the low halves of -R and, from bit
  *                16 on, of -G; -B.
- * light, codes, edges: as in halftone_palette.cl.
+ * light, codes, edges: as in halftone/pinwheel/palette.cl.
  * Local memory   uint and short [4 N + 4][LANES].
  * Constants: BLOCK (at least 4), PHASE, LANES, GROUP, CHANNELS (1 or 3), INDEX, LINEAR (0: worths are 16 times the
  * values), NEAR_COLORS (1: at most 256 colours, held in local memory), PTX (1: on NVIDIA's GPUs); weights of the kinds
