@@ -82,7 +82,10 @@ inline void fill_record(uint *record, __global const uint *leaves, uint low, uin
         read_sums(words, (ulong)at->columns * at->rows, (ulong)y * at->columns + x, c, &sum, &squares);
         put(record, 1 + c, (uint)(whole ? (2 * sum + n) >> (2 * at->level + 1) : (2 * sum + n) / (2 * n)));
         const double scaled = (double)(n * squares - sum * sum);
-        const ulong bits = scaled == 0 ? 0UL : as_ulong(sqrt(scaled) / (double)n);
+        /* Of whole nodes n is a power of two, by which an exponent is lowered. */
+        const ulong bits = scaled == 0 ? 0UL
+                           : whole     ? as_ulong(sqrt(scaled)) - ((ulong)(2 * at->level) << 52)
+                                       : as_ulong(sqrt(scaled) / (double)n);
 #pragma unroll
         for (uint k = 0; k < 8; k++)
             put(record, 1 + CHANNELS + 8 * c + k, (uint)(bits >> 8 * k) & 255u);
@@ -113,7 +116,9 @@ __kernel void quadtree_records(__global const uint *leaves, uint count, uint wid
     const uint corner_y = gathered((first + from) >> 1), corner_x = gathered(first + from) ^ corner_y;
     const uint corner = morton((corner_x & ~3u) << level, (corner_y & ~3u) << level);
     const uint low = find_leaf(leaves, count, corner);
-    const uint high = level < 14 ? min(count - low, NODES << 2 * level) + low : count;
+    uint high = level < 14 ? min(count - low, NODES << 2 * level) + low : count;
+    if (leaf_at(leaves, low)[2] >> level >= 4)
+        high = low + 1; /* one leaf holds them all */
     for (uint k = from; k < min(from + NODES, nodes); k++) {
         const uint y = gathered((first + k) >> 1), x = gathered(first + k) ^ y;
         uint record[RECORD / 4 + 1];
