@@ -141,7 +141,8 @@ class Sampler:
         first, count = samples
         for band in pixels.bands:
             drawn_order = LINEAR if band.drawn else order if band.which is None else LISTED
-            assert order in (drawn_order, SPREAD)
+            if order not in (drawn_order, SPREAD):
+                raise AssertionError(f"pixels drawn for order {SPREAD} were asked for in order {order}")
             constants = {"CHANNELS": band.channels, "ORDER": drawn_order, **self._constants}
             kernel = self._session.program("neuquant/sampling.cl", **constants).kernel("neuquant_sample")
             group = self._session.work_group_size(kernel, 256)
