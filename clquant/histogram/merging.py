@@ -79,10 +79,21 @@ def colors_of(codes: Codes) -> Colors:
         high, low = (colors_of(part).astype(np.uint16) for part in parts)
         wide: Colors = high << np.uint16(8) | low
         return wide
-    packed = np.zeros(len(codes), np.uint32)
-    for place in range(4):
-        packed |= _GATHERED[codes >> 8 * place & 255] << 2 * place
+    first, last = _gathered_pairs()
+    packed = np.empty(len(codes), np.uint32)
+    for row in range(0, len(codes), _RANGE):
+        part = codes[row : row + _RANGE]
+        packed[row : row + _RANGE] = first[part & np.uint32(0xFFFF)] | last[part >> np.uint32(16)]
     return packed.view(np.uint8).reshape(-1, 4)
+
+
+@functools.cache
+def _gathered_pairs() -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """The bits of a colour that the lower and the upper half of a code have."""
+    halves = np.arange(1 << 16, dtype=np.uint32)
+    low, high = _GATHERED[halves & np.uint32(255)], _GATHERED[halves >> np.uint32(8)]
+    first = low | high << np.uint32(2)
+    return first, first << np.uint32(4)
 
 
 def is_partial(codes: Codes) -> npt.NDArray[np.bool_]:
@@ -194,11 +205,11 @@ class HostCounts:
 
     def _cell_starts(self) -> npt.NDArray[np.uint32]:
         """Where the colours of each cell of side 16 begin: cells with alpha if some colour is partly transparent."""
-        cells = self.codes >> 16
+        cells = np.arange(1 << 16, dtype=np.uint32)
         if not self.partial:  # the lowest of every four bits is alpha's
-            cells = sum(((cells >> 4 * bit + 1 & 7) << 3 * bit for bit in range(4)), np.zeros_like(cells))
-        occupied = np.bincount(cells, minlength=1 << (16 if self.partial else 12))
-        return np.append(0, np.cumsum(occupied)).astype(np.uint32)
+            cells = cells[cells & np.uint32(0x1111) == 0x1111]
+        starts = np.searchsorted(self.codes, cells << np.uint32(16))
+        return np.append(starts, len(self.codes)).astype(np.uint32)
 
 
 def checked_total(total: int) -> int:

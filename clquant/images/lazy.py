@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.images import decode, geo
+from clquant.images import decode, geo, ome
 from clquant.params import shown
 from clquant.runtime import Array, FileError, InvalidArgument
 
@@ -223,7 +223,8 @@ def opened(path: str) -> Any | None:
     Parameters
     ----------
     path : str
-        A folder with a zarr array (or an OME-Zarr pyramid, whose first level is taken), or a TIFF in tiles.
+        A folder with a zarr array (or an OME-Zarr pyramid, whose first level is taken; the path of another level is
+        that of its array), or a TIFF in tiles.
 
     Raises
     ------
@@ -274,8 +275,7 @@ def _zarr_array(store: Any, what: str = "") -> Any:
     what = what or repr(store)
     zarr = zarr_module(f"read {what}")
     try:
-        found = zarr.open(store, mode="r")
-        return found["0"] if not hasattr(found, "dtype") else found
+        return ome.picture_of(zarr.open(store, mode="r"), store if isinstance(store, str) else None, zarr)
     except Exception as error:
         raise FileError(f"cannot read {what}: {error}") from error
 
@@ -290,9 +290,12 @@ def _tiled_tiff(path: str) -> Any | None:
     try:
         with tifffile.TiffFile(path) as file:
             page: Any = file.pages[0]
-            if not page.is_tiled or page.photometric.name not in ("RGB", "MINISBLACK") or page.planarconfig.value != 1:
+            if not page.is_tiled or page.photometric.name not in ("RGB", "MINISBLACK") or int(page.planarconfig) != 1:
                 return None
-        store = tifffile.imread(path, aszarr=True, level=0)
+            is_page = file.series[0].levels[0].shape == page.shape
+        # Of several frames, or planes, the first is read.
+        which: dict[str, Any] = {"level": 0} if is_page else {"key": 0}
+        store: Any = tifffile.imread(path, aszarr=True, **which)
     except Exception as error:
         raise FileError(f"cannot read {path!r}: {error}") from error
     return _Tiff(_zarr_array(store, repr(path)), store)
