@@ -1,7 +1,8 @@
 """PNG and TIFF pictures of 16-bit colour, from their 16 bits.
 
 Pillow has no mode for them and keeps the high byte of each value. It reads such files in either byte order, though: in
-the wrong one, the byte that it keeps is the low one. So they are decoded twice.
+the wrong one, the byte that it keeps is the low one. So they are decoded twice. 16-bit gray with alpha has four bytes a
+pixel, which are read as if they were red, green, blue and alpha.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ _SWAPPED = {
 }
 
 
+_GRAY_ALPHA = "LA;16B"
+
+
 def deep_colors(image: PIL.Image.Image) -> npt.NDArray[np.uint16] | None:
     """The 16-bit colours of a file; None if it has none, or its pixels were read before.
 
@@ -36,20 +40,18 @@ def deep_colors(image: PIL.Image.Image) -> npt.NDArray[np.uint16] | None:
     Returns
     -------
     ndarray or None
-        (H, W, 3) uint16, or (H, W, 4) if it has alpha or names one colour as transparent.
+        (H, W, 3) uint16, or (H, W, 4) if it has alpha or names one colour as transparent; gray with alpha has four
+        channels, too.
     """
     tiles: list[Any] = list(getattr(image, "tile", None) or [])
     layouts = [tile[3] if isinstance(tile[3], str) else tile[3][0] for tile in tiles if tile[3]]
+    if image.format == "PNG" and layouts == [_GRAY_ALPHA] and image.mode == "RGBA":
+        return _gray_with_alpha(image)
     known = len(layouts) == len(tiles) > 0 and all(layout in _SWAPPED for layout in layouts)
     if image.format not in ("PNG", "TIFF") or not known or _is_converted(image):
         return None
     key = image.info.get("transparency")
-    source: Any = image
-    place = source.fp.tell()
-    source.fp.seek(0)
-    other: Any = PIL.Image.open(io.BytesIO(source.fp.read()), formats=[image.format])
-    source.fp.seek(place)
-    other.seek(image.tell())
+    other = _opened_again(image)
     other.tile = [_swapped(tile) for tile in other.tile]
     high, low = (np.asarray(turned_upright(half)).astype(np.uint16) for half in (image, other))
     values: npt.NDArray[np.uint16] = high << np.uint16(8) | low
@@ -57,6 +59,15 @@ def deep_colors(image: PIL.Image.Image) -> npt.NDArray[np.uint16] | None:
         return values
     opaque = (values != np.array(key, np.uint16)).any(axis=2)
     return np.dstack([values, np.uint16(65535) * opaque])
+
+
+def _gray_with_alpha(image: Any) -> npt.NDArray[np.uint16]:
+    """(H, W, 4): gray as three equal channels."""
+    other = _opened_again(image)
+    other.tile = [_with_layout(tile, "RGBA") for tile in other.tile]
+    pairs = np.asarray(turned_upright(other)).astype(np.uint16)
+    gray, alpha = (pairs[:, :, i] << np.uint16(8) | pairs[:, :, i + 1] for i in (0, 2))
+    return np.dstack([gray, gray, gray, alpha])
 
 
 def turned_upright(image: PIL.Image.Image) -> PIL.Image.Image:
@@ -70,10 +81,23 @@ def turned_upright(image: PIL.Image.Image) -> PIL.Image.Image:
     return image
 
 
+def _opened_again(image: Any) -> Any:
+    """The same frame of the same file, whose tiles may be changed."""
+    place = image.fp.tell()
+    image.fp.seek(0)
+    other = PIL.Image.open(io.BytesIO(image.fp.read()), formats=[image.format])
+    image.fp.seek(place)
+    other.seek(image.tell())
+    return other
+
+
 def _swapped(tile: Any) -> Any:
     """A tile whose values are in the other byte order."""
     layout = tile[3]
-    layout = _SWAPPED[layout] if isinstance(layout, str) else (_SWAPPED[layout[0]], *layout[1:])
+    return _with_layout(tile, _SWAPPED[layout] if isinstance(layout, str) else (_SWAPPED[layout[0]], *layout[1:]))
+
+
+def _with_layout(tile: Any, layout: Any) -> Any:
     # Older releases of Pillow have plain tuples.
     return tile._replace(args=layout) if hasattr(tile, "_replace") else (*tile[:3], layout)
 

@@ -73,6 +73,22 @@ def test_tiff(
     assert np.array_equal(images.read(file.getvalue()).array.squeeze(), nearest(values))
 
 
+def test_gray_with_alpha(deep: np.ndarray) -> None:
+    data = png(deep[:, :, [0, 3]])
+    picture = images.read(data, max_bits=16)
+    assert np.array_equal(picture.array, deep[:, :, [0, 0, 0, 3]])
+    assert np.array_equal(images.read(data).array, nearest(deep[:, :, [0, 0, 0, 3]]))
+
+
+@pytest.mark.parametrize("channels", [2, 3, 4])
+def test_opened_images_are_left_as_they_are(deep: np.ndarray, channels: int) -> None:
+    """What Pillow shows of one is the same before and after it was read."""
+    data = png(deep[:, :, :channels])
+    own = PIL.Image.open(io.BytesIO(data))
+    images.read(own, max_bits=16)
+    assert np.array_equal(np.asarray(own), np.asarray(PIL.Image.open(io.BytesIO(data))))
+
+
 def test_a_transparent_colour_is_compared_in_16_bits(deep: np.ndarray) -> None:
     values = deep[:, :, :3].copy()
     values[1, 2] = values[0, 0] ^ 1
