@@ -63,7 +63,7 @@ def allow_formats(*names: str) -> Iterator[None]:
     ----------
     *names : str
         As Pillow names its formats, in any case: ``"PSD"``, ``"DDS"``. With ``"EPS"`` Pillow starts Ghostscript on the
-        file.
+        file; ``"IPTC"`` may hold a file of any format, EPS too.
 
     Raises
     ------

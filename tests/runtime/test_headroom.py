@@ -19,9 +19,13 @@ from tests.portability.inputs import photo
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process of its address space")
 
 
-@pytest.mark.parametrize(("limit", "warm"), [(1, False), (480, False), (1, True), (60, True), (1500, True)])
+# In MiB beside what the process has, and whether drivers are started and a first job is compiled by then.
+LIMITS = [*((limit, False) for limit in (1, 480, 640)), *((limit, True) for limit in (1, 12, 60, 120, 240, 480, 1500))]
+
+
+@pytest.mark.parametrize(("limit", "warm"), LIMITS)
 def test_every_engine_ends_in_its_bits_or_in_one_error(limit: int, warm: bool) -> None:
-    names = ["kmeans rgb 8", "neuquant 8", "vq gray 4x4", "halftone bits", "quadtree rgb"]
+    names = ["kmeans rgb 8", "neuquant 8", "vq gray 4x4", "halftone bits", "quadtree rgb", "search 12", "serial gray"]
     told = list(short_memory.outcomes(limit << 20, names, warm))
     assert [name for name, _ in told] == names
     short = {"DeviceMemoryError", short_memory.OWN_PICTURE}
