@@ -15,7 +15,7 @@ import PIL.Image
 from clquant.cli import batch, cluster, common, inputs
 from clquant.cli.colors import given_palette
 from clquant.cli.inputs import Source
-from clquant.cli.loading import Loaded, load
+from clquant.cli.loading import Loaded, load_still
 from clquant.cli.outputs import Outputs, lossless_kind, named, not_there, picture_bytes, shown, source_name
 from clquant.color import spaces
 from clquant.color.formats import png
@@ -138,9 +138,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _read(args: argparse.Namespace, source: Source) -> Loaded:
-    loaded = load(source, args.icc == "keep", max_bits=16)
-    if loaded.frames > 1:
-        common.note(args, f"{source.relative}: the first of {loaded.frames} frames; halftones are of one picture")
+    loaded = load_still(args, source, "halftones are of one picture", keep_profile=args.icc == "keep", max_bits=16)
     pixels = loaded.pixels
     if args.gray and pixels.shape[2] > 1:
         pixels = np.asarray(PIL.Image.fromarray(narrowed(pixels)).convert("L"))

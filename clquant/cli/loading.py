@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import PIL.Image
 
 from clquant import images
-from clquant.cli import inputs
+from clquant.cli import common, inputs
 from clquant.cli.inputs import Source
 from clquant.images import decode, geo, lazy, moving, picture_files
 
@@ -94,6 +95,24 @@ def load(source: Source, keep_profile: bool = False, data: bytes | None = None, 
         pixels = decode.converted(image, source.shown, max_bits)
     picture = images.read(pixels, argument=source.shown, max_bits=max_bits).array
     return Loaded(picture, dpi, profile, frames, format, indexed, data)
+
+
+def load_still(args: argparse.Namespace, source: Source, why: str, **how: Any) -> Loaded:
+    """As `load`, saying so if the file has more frames.
+
+    Parameters
+    ----------
+    args : Namespace
+    source : Source
+    why : str
+        Why the first frame is all that is taken.
+    **how
+        As `load` takes it.
+    """
+    loaded = load(source, **how)
+    if loaded.frames > 1:
+        common.note(args, f"{source.relative}: the first of {loaded.frames} frames; {why}")
+    return loaded
 
 
 def _pixels(source: Source, max_bits: int) -> Any:

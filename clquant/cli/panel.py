@@ -10,6 +10,7 @@ from typing import Any
 
 from clquant.cli import batch, common, inputs
 from clquant.cli.inputs import Source
+from clquant.cli.loading import load_still
 from clquant.cli.outputs import STDOUT, Outputs, named, not_there, shown, source_name
 from clquant.color import spaces
 from clquant.color.formats.names import format_of
@@ -82,7 +83,11 @@ def run(args: argparse.Namespace) -> int:
             )
         return partial(_finish, args, places, str(pairs[number][1]), source, chosen, made, begin)
 
-    return batch.run(args, [source for source, _ in pairs], inputs.read_picture, work)
+    return batch.run(args, [source for source, _ in pairs], partial(_read, args), work)
+
+
+def _read(args: argparse.Namespace, source: Source) -> Any:
+    return load_still(args, source, "a panel's frame is of one picture").pixels
 
 
 def _finish(

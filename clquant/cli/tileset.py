@@ -14,6 +14,7 @@ import clquant
 from clquant.cli import batch, common, inputs, palette_report
 from clquant.cli.colors import given_palette
 from clquant.cli.inputs import Source
+from clquant.cli.loading import load_still
 from clquant.cli.outputs import Outputs, lossless_kind, named, not_there, shown, source_name
 from clquant.color import spaces
 from clquant.color.display import DISPLAY_FORMATS
@@ -94,9 +95,9 @@ def run(args: argparse.Namespace) -> int:
     if not pairs:
         return 0
     todo = [source for source, _ in pairs]
-    read: batch.Read[Any] = inputs.read_picture
+    read: batch.Read[Any] = partial(_read, args)
     if args.shared:
-        kept = {source: inputs.read_picture(source) for source in todo}
+        kept = {source: _read(args, source) for source in todo}
         with common.progress_bar(args, "palettes of all inputs") as progress:
             engine.fit(list(kept.values()), progress=progress)
         read = kept.__getitem__
@@ -112,6 +113,10 @@ def run(args: argparse.Namespace) -> int:
         return partial(_finish, args, places, str(pairs[number][1]), source, made, numbers, error, begin)
 
     return batch.run(args, todo, read, work)
+
+
+def _read(args: argparse.Namespace, source: Source) -> Any:
+    return load_still(args, source, "tilesets are of one picture").pixels
 
 
 def _finish(

@@ -337,3 +337,11 @@ def test_vector_quantization_goes_on_and_reports(folder, capsys):
 def test_panels_are_listed_without_a_picture(capsys):
     assert main(["panel", "--panel", "list"]) == 0
     assert capsys.readouterr().out.startswith("mono: 2 colours, #050505 #dcdcdc; ")
+
+
+@pytest.mark.parametrize("options", [["tileset", "--palettes", "2", "-k", "3"], ["panel", "--panel", "bwr"]])
+def test_more_frames_are_spoken_of(folder, options, capsys):
+    frames = [PIL.Image.new("RGB", (9, 8), color) for color in ("red", "blue", "white")]
+    frames[0].save("film.gif", save_all=True, append_images=frames[1:])
+    assert main([options[0], "film.gif", *options[1:]]) == 0
+    assert capsys.readouterr().err.startswith("film.gif: the first of 3 frames; ")

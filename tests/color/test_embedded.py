@@ -50,7 +50,7 @@ def test_plain_arrays_keep_indices_and_order(colors, kind):
 
 def test_palettes_of_displays():
     image = IndexedImage([[0, 1, 2]], Palette(["#ff0000", "#00ff00", "#0000ff80"]))
-    with pytest.raises(InvalidArgument, match=r"^color_format is 'rgb565', which has no alpha; the palette has some$"):
+    with pytest.raises(InvalidArgument, match=r"^color_format is 'rgb565', whose colours have no alpha; allowed: "):
         image.to_bytes("C", color_format="rgb565")
     opaque = IndexedImage(image.indices, Palette(image.palette.colors[:, :3]))
     text = opaque.to_bytes("C", color_format="rgb565").decode("ascii")

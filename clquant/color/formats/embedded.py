@@ -145,7 +145,10 @@ def c_source(
         codes, digits = _argb(rgba), 8
         if display is not None:
             if ((rgba[:, 3] > 0) & (rgba[:, 3] < 255)).any():
-                raise InvalidArgument(f"color_format is {color_format!r}, which has no alpha; the palette has some")
+                raise InvalidArgument(
+                    f"color_format is {color_format!r}, whose colours have no alpha; allowed: a palette of alpha 0 and "
+                    "255 alone, as of pictures with binary alpha"
+                )
             codes, digits = display.codes(rgba).astype(np.uint32), 4
         text = _plain(picture, name, header, [f"0x{code:0{digits}x}" for code in codes.tolist()])
     else:
