@@ -6,6 +6,7 @@ is counted from the root, the smallest power of two that covers the picture.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -47,11 +48,18 @@ def grid_pixels(height: int, width: int, level: int) -> Integers:
     return node_pixels(x[None, :], y[:, None], size, height, width)
 
 
-def _spread(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """Bit i of 16-bit values becomes bit 2i."""
-    spread = values.astype(np.uint64)
+@functools.cache
+def _spread_table() -> npt.NDArray[np.uint64]:
+    """(65536,): bit i of a 16-bit value becomes bit 2i."""
+    spread = np.arange(1 << 16, dtype=np.uint64)
     for shift, mask in ((8, 0x00FF00FF), (4, 0x0F0F0F0F), (2, 0x33333333), (1, 0x55555555)):
         spread = (spread | (spread << np.uint64(shift))) & np.uint64(mask)
+    return spread
+
+
+def _spread(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    """Bit i of 16-bit values becomes bit 2i."""
+    spread: npt.NDArray[np.uint64] = _spread_table()[values]
     return spread
 
 
