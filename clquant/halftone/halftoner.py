@@ -31,7 +31,7 @@ from clquant.halftone.refine import (
 from clquant.halftone.tables import UNITS, WeightTables, constant_tables, trained_tables
 from clquant.images import HostImage, ImageLike
 from clquant.images.collections import verbs_of
-from clquant.images.file_sinks import About, writing
+from clquant.images.file_sinks import About, digest_of, writing
 from clquant.images.sinks import Sink
 
 WEIGHTS = ("tone-dependent", "constant")
@@ -195,6 +195,7 @@ class PinwheelHalftoner(Estimator):
         progress: runtime.ProgressCallback | None = ...,
         out: Any = ...,
         memory: Any = ...,
+        resume: bool = ...,
     ) -> npt.NDArray[Any]: ...
     def transform(
         self,
@@ -207,6 +208,7 @@ class PinwheelHalftoner(Estimator):
         progress: runtime.ProgressCallback | None = None,
         out: Any = None,
         memory: Any = None,
+        resume: bool = False,
     ) -> npt.NDArray[np.uint8] | runtime.Array:
         """Halftone a picture: each of gray, or red, green and blue by itself, alpha unchanged; or to the palette.
 
@@ -236,6 +238,9 @@ class PinwheelHalftoner(Estimator):
             gets the result; not for "bits" or device arrays.
         memory : int or str, optional
             Host memory that a lazy image (see `clquant.images.lazy`) may take, such as ``"1 GiB"``; default 512 MiB.
+        resume : bool
+            With a ``.zarr`` path as `out`: keep what a job that is stopped has done, and go on with what an earlier one
+            of the same image and parameters has kept.
 
         Returns
         -------
@@ -262,7 +267,9 @@ class PinwheelHalftoner(Estimator):
         if passes and (out is not None or images.is_read_in_parts(image)):
             raise runtime.InvalidArgument("refine is given with out or a lazy image; allowed: a picture in memory")
         entries = None if self.palette is None else as_palette(self.palette).colors
-        with writing(out, About(palette=entries, source=image)) as sink:
+        parameters = {name: value for name, value in self.get_params().items() if name != "queue"}
+        settings = {"output": kind, "parameters": digest_of(parameters) if resume else ""}
+        with writing(out, About(None, entries, image, resume, settings)) as sink:
             return self._transformed(image, kind, passes, (dpi, inches), report, sink, memory)
 
     def _transformed(

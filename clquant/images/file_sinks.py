@@ -5,9 +5,11 @@ from __future__ import annotations
 import abc
 import concurrent.futures
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
+import pickle
 import queue
 import shutil
 import threading
@@ -69,6 +71,17 @@ class About:
             return None
         found = np.flatnonzero(self.palette[:, 3] == 0)
         return int(found[0]) if len(found) else None
+
+
+def digest_of(value: Any) -> str:
+    """What stands for a value in the settings of a job; equal ones have the same.
+
+    Parameters
+    ----------
+    value : object
+        That `pickle` takes.
+    """
+    return hashlib.sha256(pickle.dumps(value, 4)).hexdigest()
 
 
 @contextlib.contextmanager

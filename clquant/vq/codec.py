@@ -14,7 +14,7 @@ from clquant import params
 from clquant.estimator import Estimator
 from clquant.images import HostImage, ImageLike, device_arrays, files, lazy, materialize, read_many
 from clquant.images.collections import verbs_of
-from clquant.images.file_sinks import About, writing
+from clquant.images.file_sinks import About, digest_of, writing
 from clquant.runtime import (
     Array,
     CommandQueue,
@@ -178,10 +178,22 @@ class VQCodec(Estimator):
     def encode(self, image: Array, *, progress: ProgressCallback | None = None) -> Array: ...
     @overload
     def encode(
-        self, image: HostImage, *, progress: ProgressCallback | None = None, out: Any = None, memory: Any = None
+        self,
+        image: HostImage,
+        *,
+        progress: ProgressCallback | None = None,
+        out: Any = None,
+        memory: Any = None,
+        resume: bool = False,
     ) -> npt.NDArray[np.integer[Any]]: ...
     def encode(
-        self, image: ImageLike, *, progress: ProgressCallback | None = None, out: Any = None, memory: Any = None
+        self,
+        image: ImageLike,
+        *,
+        progress: ProgressCallback | None = None,
+        out: Any = None,
+        memory: Any = None,
+        resume: bool = False,
     ) -> Table:
         """The index of the nearest codeword of every block, by Euclidean distance, the lowest index on ties.
 
@@ -197,6 +209,9 @@ class VQCodec(Estimator):
             that ends in ``.zarr`` or ``.tif``.
         memory : int or str, optional
             Host memory that a lazy image may take, such as ``"1 GiB"``; default 512 MiB.
+        resume : bool
+            With a ``.zarr`` path as `out`: keep what a job that is stopped has done, and go on with what an earlier one
+            of the same image and codebook has kept.
 
         Returns
         -------
@@ -217,7 +232,7 @@ class VQCodec(Estimator):
         collection = verbs_of(image)
         if collection is not None:
             return collection.encode(image, self)  # type: ignore[no-any-return]
-        with writing(out, About()) as sink:
+        with writing(out, self._about("encode", resume)) as sink:
             return coder.encode(coder.read(image, sink, memory), report)
 
     @overload
@@ -237,6 +252,7 @@ class VQCodec(Estimator):
         progress: ProgressCallback | None = None,
         out: Any = None,
         memory: Any = None,
+        resume: bool = False,
     ) -> Image: ...
     def decode(
         self,
@@ -246,6 +262,7 @@ class VQCodec(Estimator):
         progress: ProgressCallback | None = None,
         out: Any = None,
         memory: Any = None,
+        resume: bool = False,
     ) -> Pixels:
         """The picture of an index table.
 
@@ -262,6 +279,8 @@ class VQCodec(Estimator):
             Gets the picture of a table that is not on the device, as for `encode`.
         memory : int or str, optional
             Host memory for parts, if the table is elsewhere or `out` is given; default 512 MiB.
+        resume : bool
+            As for `encode`.
 
         Returns
         -------
@@ -291,7 +310,7 @@ class VQCodec(Estimator):
                     f"indices is {params.shown(indices)}; allowed: the path of a zarr or of a TIFF in tiles"
                 )
             indices = found
-        with writing(out, About()) as sink:
+        with writing(out, self._about("decode", resume)) as sink:
             return coder.decode(indices, shape, report, sink, bound)
 
     def compress(
@@ -460,6 +479,12 @@ class VQCodec(Estimator):
         if (len(coder.rows), coder.shape) != (header.codebook_size, header.block):
             raise FormatError("the header of a .clvq file does not fit the codebook that it names")
         return np.ascontiguousarray(coder.codebook)
+
+    def _about(self, verb: str, resume: bool) -> About:
+        """What a job that would go on must have in common with the one before."""
+        return About(
+            resume=resume, settings={"verb": verb, "codebook": digest_of(np.ascontiguousarray(self.codebook_))}
+        )
 
     def _coder(self) -> BlockCoder:
         self._check_fitted("codebook_")

@@ -202,3 +202,37 @@ def test_a_disk_that_is_full_is_named(tmp_path: pathlib.Path, picture: Any, monk
     with pytest.raises(clquant.FileError, match=r"cannot write '.*a.tif': no space left"):
         predict(picture, SIX, out=tmp_path / "a.tif")
     assert names(tmp_path) == []
+
+
+def nearly(done: int, total: int) -> bool:
+    return done < 0.9 * total
+
+
+@pytest.mark.usefixtures("in_small_parts")
+def test_other_engines_go_on_too(tmp_path: pathlib.Path, picture: Any, stored: pathlib.Path) -> None:
+    codec = clquant.VQCodec(9, (2, 2), refine=0).fit(picture)
+    table = codec.encode(picture)
+    zarr.create_array(tmp_path / "table.zarr", shape=table.shape, chunks=(8, 35), dtype="u1")[:] = table
+    colored = clquant.PinwheelHalftoner(8, palette=SIX)
+    for make, whole in (
+        (clquant.PinwheelHalftoner(8).transform, clquant.PinwheelHalftoner(8).transform(picture)),
+        (colored.transform, colored.transform(picture)),
+        (codec.encode, table),
+        (
+            lambda _, **more: codec.decode(tmp_path / "table.zarr", (147, 70), **more),
+            codec.decode(table, (147, 70)),
+        ),
+    ):
+        out = tmp_path / "out.zarr"
+        with pytest.raises(clquant.StoppedError):
+            make(stored, out=out, resume=True, progress=nearly)
+        written = zarr.open(tmp_path / ".out.zarr.part", mode="r+")
+        written[0, 0] = 7
+        make(stored, out=out, resume=True)
+        expected = whole.copy()
+        expected[0, 0] = 7
+        assert np.array_equal(zarr.open(out, mode="r")[:], expected)
+    with pytest.raises(clquant.StoppedError):
+        codec.encode(stored, out=out, resume=True, progress=nearly)
+    with pytest.raises(clquant.InvalidArgument, match="resume is given, but the job"):
+        codec.decode(tmp_path / "table.zarr", out=out, resume=True)

@@ -24,6 +24,7 @@ from clquant.halftone.pinwheel.paths import INWARD, OUTWARD
 from clquant.halftone.pinwheel.plan import PhasePlan, Settings, make_plan
 from clquant.halftone.pinwheel.tones import WHITE, finer_units
 from clquant.images import Picture, buffer_of
+from clquant.images.sinks import SinkResult
 
 GROUP = 32
 LANES = 8
@@ -349,6 +350,8 @@ def halftone(
         least = job.least_rows(picture.width, channels)
         largest = picture.width * picture.pixel_bytes
         for rows in block_bands(picture, largest, EDGE_BYTES * channels, settings.block_size, session, least):
+            if isinstance(host, SinkResult) and host.has(rows[3]):
+                continue
             with session.scope() as band:
                 image = picture.upload(session, band, rows[0], rows[1])
                 alone = rows[:2] == rows[2:]

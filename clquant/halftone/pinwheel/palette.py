@@ -20,6 +20,7 @@ from clquant.halftone.pinwheel.paths import INWARD, OUTWARD, make_path
 from clquant.halftone.pinwheel.tones import WHITE, linear_units
 from clquant.halftone.tables import UNITS, constant_tables, rows
 from clquant.images import Picture
+from clquant.images.sinks import SinkResult
 from clquant.mapping.palette_cache import open_palette
 from clquant.mapping.palette_on_device import PaletteOnDevice
 
@@ -106,6 +107,8 @@ def pinwheel_palette(
             least = palette_paths.least_rows(session, picture.width, block)
         bands = block_bands(picture, row_bytes, EDGE_BYTES, block, session, least)
         for band in [whole] if picture.on_device else bands:
+            if not picture.on_device and isinstance(result, SinkResult) and result.has(band[3]):
+                continue
             with session.scope() as inner:
                 image = picture.upload(session, inner, band[0], band[1])
                 if picture.on_device:
