@@ -242,13 +242,13 @@ __kernel void vq_giver_keys(__global const uint *worst, const uint size, __globa
 /* Moves codewords to the means of their blocks, or past them and by noise.
  *
  * NDRange: 1-D, size * WORDS work-items rounded up to whole groups of any size, each for four components. places: the
- * codewords' new indices (GONE: none), read if `merging`. halves: how far they go to the mean, in halves. amplitude: of
+ * codewords' new indices (GONE: none), read if `merging`. quarters: how far they go to the mean. amplitude: of
  * the noise, 2^16 / 147.8 for the root mean squared error (147.8 is the standard deviation of a sum of four random
  * bytes). step: which one, for the random numbers. moved: the new codebook. changes: one uint, 1 if anything moved.
  */
 __kernel void vq_update(__global const uchar *codebook, __global const ulong *totals, const uint size,
                         __global const ulong *state, __global const uint *places, const uint merging,
-                        const uint halves, const uint amplitude, const uint step, const uint2 key,
+                        const uint quarters, const uint amplitude, const uint step, const uint2 key,
                         __global uchar *moved, __global uint *changes, const uint turn)
 {
     const uint item = get_global_id(0);
@@ -268,11 +268,11 @@ __kernel void vq_update(__global const uchar *codebook, __global const ulong *to
     for (uint k = first; k < min(first + 4, (uint)K); ++k) {
         const uchar old = codebook[(size_t)j * K + k];
         uchar now = old;
-        if (weight > 0 && halves == 2 && amplitude == 0) {
+        if (weight > 0 && quarters == 4 && amplitude == 0) {
             now = (uchar)((2 * total[k] + weight) / (2 * weight));
         } else if (weight > 0) {
             const long goal = (long)((256 * total[k] + weight / 2) / weight);
-            long value = 256 * (long)old + ((goal - 256 * (long)old) * (long)halves >> 1);
+            long value = 256 * (long)old + ((goal - 256 * (long)old) * (long)quarters >> 2);
             if (amplitude > 0) {
                 const uchar4 bytes = as_uchar4(words[k - first]);
                 const long noise = (long)bytes.x + bytes.y + bytes.z + bytes.w - 510;

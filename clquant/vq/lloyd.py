@@ -92,15 +92,15 @@ class Motion:
 
     Attributes
     ----------
-    halves : int
-        How far they go to their means, in halves of the way.
+    quarters : int
+        How far they go to their means, in quarters of the way.
     amplitude : int
         Of the noise that is added to them: 443 for the root mean squared error.
     number : int
         Of the step: makes the noise differ.
     """
 
-    halves: int = 2
+    quarters: int = 4
     amplitude: int = 0
     number: int = 0
 
@@ -313,7 +313,7 @@ class Lloyd:
 
     def _queue_moves(self, motion: Motion, repairs: bool, removed: int, turn: int) -> None:
         words = self._words
-        numbers = np.uint32(motion.halves), np.uint32(motion.amplitude), np.uint32(motion.number)
+        numbers = np.uint32(motion.quarters), np.uint32(motion.amplitude), np.uint32(motion.number)
         self._update.set(_UPDATE_MERGING, np.uint32(removed > 0), *numbers)
         self._update.set(_UPDATE_TURN, np.uint32(turn))
         self._update.queue()

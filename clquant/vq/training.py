@@ -25,13 +25,13 @@ from clquant.vq.seeding import sample_codewords, split_codewords
 
 Codebook = npt.NDArray[np.uint8]
 ROUND_STEPS = 5  # annealed Lloyd steps per round of refinement
-# Blocks per codeword of the samples that the first half of the rounds are trained on, and those up to 17 in 20.
+# Blocks per codeword of the samples that the first half of the rounds are trained on, and those up to 3 in 5.
 # A sample of few codewords is not smaller than that of a hundred and some.
 FIRST_SAMPLE, SECOND_SAMPLE = 64, 256
 LEAST_FIRST, LEAST_SECOND = 8192, 32768
 _SURPLUS = 4  # one codeword in so many more than wanted is there at first; these merge with others
 _AMPLITUDE = 443  # of noise as large as the root mean squared error (see `Motion`)
-_HALVES = 3  # annealed steps go one and a half times the way to the mean
+_QUARTERS = 7  # of the way to the mean that annealed steps go
 
 
 @dataclass(frozen=True)
@@ -230,15 +230,16 @@ class _Training:
     def round(self, turn: int) -> None:
         """Queue annealed steps. After the first one dead codewords are repaired, in the last one surplus ones merge."""
         refine, size = self._plan.refine, self._plan.size
-        lloyd = self._first if 2 * turn < refine else self._second if 20 * turn < 17 * refine else self.whole
+        lloyd = self._first if 2 * turn < refine else self._second if 5 * turn < 3 * refine else self.whole
         every = ROUND_STEPS * refine
         part = min(max(10 * (turn + 1) - 2 * refine, 0), 5 * refine)
         left = self._largest - (self._largest - size) * part // (5 * refine)
         for step in range(ROUND_STEPS):
             number = ROUND_STEPS * turn + step
-            amplitude = _AMPLITUDE * (every - number) ** 2 // every**2
+            fading = every - number
+            amplitude = _AMPLITUDE * fading * (5 * fading + every) // (10 * every**2)
             removed = self.words.size - left if step == ROUND_STEPS - 1 else 0
-            motion = Motion(_HALVES, amplitude, number)
+            motion = Motion(_QUARTERS, amplitude, number)
             lloyd.queue_annealed_step(motion, repairs=step == 0, removed=removed)
         self.steps += ROUND_STEPS
 

@@ -108,12 +108,12 @@ def means(codebook: Rows, found: Statistics) -> Rows:
 
 
 def annealed(codebook: Rows, found: Statistics, total: int, amplitude: int, step: int, seed: int) -> Rows:
-    """One and a half times the way to the means, and noise in proportion to the root of the mean squared error; in
+    """Seven quarters of the way to the means, and noise in proportion to the root of the mean squared error; in
     1/256. The noise is a sum of four random bytes."""
     rms = math.isqrt((found.error << 16) // (total * codebook.shape[1]))
     weight = np.maximum(found.counts, 1)[:, None]
     goal = (256 * found.sums + weight // 2) // weight
-    moved = 256 * codebook + ((goal - 256 * codebook) * 3 >> 1)
+    moved = 256 * codebook + ((goal - 256 * codebook) * 7 >> 2)
     for j in range(len(codebook)):
         for k in range(codebook.shape[1]):
             word = int(philox4x32([j, k // 4, step, NOISE], seed_key(seed))[k % 4])
@@ -197,10 +197,10 @@ def train(
     codebook, steps = (seeded(first, large, seed), 0) if init == "k-means++" else split(first, large)
     for step in range(refine * ROUND_STEPS):
         turn, last = divmod(step, ROUND_STEPS)
-        blocks = first if 2 * turn < refine else second if 20 * turn < 17 * refine else whole
+        blocks = first if 2 * turn < refine else second if 5 * turn < 3 * refine else whole
         found = blocks.statistics(codebook)
         left = refine * ROUND_STEPS - step
-        amplitude = 443 * left * left // (refine * ROUND_STEPS) ** 2
+        amplitude = 443 * left * (5 * left + refine * ROUND_STEPS) // (10 * (refine * ROUND_STEPS) ** 2)
         moved = annealed(codebook, found, blocks.total, amplitude, step, seed)
         if last == 0:
             moved = repaired(moved, codebook, blocks, found)
