@@ -18,22 +18,22 @@ from clquant.images import Picture
 from clquant.neuquant.sampling import Band, Pixels
 from clquant.runtime import Scope, Session, array_to_send, gather_ahead
 
-# Bytes of a picture from which on it takes so long to send that looking at some of its pixels before is worth the time.
-LARGE = 1 << 27
-# Pixels that it has for each that is drawn, from which on drawing takes less time than sending them all: measured
-# beside an NVIDIA H200, where the host copies them to page-locked memory first at twice the time that sending takes.
-WORTH = 96
-# The same of a picture in page-locked memory, of which the first part is sent meanwhile: with 190 pixels per sample it
-# takes 0.8 of the time so beside an NVIDIA H200, and with 48 a fifth more, threads drawing half of them.
-SHARED_WORTH = 128
-# How much of such a picture is sent, in 1/8: it arrives when the other samples have been drawn, by one thread, and the
-# first steps are queued. (Several threads draw faster, but wait to be woken and for Python's lock, for 0.5 ms or more.)
+# Pictures of fewer bytes are sent before some of their pixels could be inspected.
+MIN_LARGE_BYTES = 1 << 27
+# With at least so many pixels per sample, drawing the samples on the host takes less time than sending all pixels:
+# measured beside an NVIDIA H200. The host copies the picture to page-locked memory first, in twice the time of sending.
+PIXELS_PER_SAMPLE = 96
+# The same for a picture in page-locked memory, whose first part is sent while the other samples are drawn: with 190
+# pixels per sample that takes 0.8 of the time beside an NVIDIA H200, with 48 a fifth more if threads draw half of them.
+PIXELS_PER_SAMPLE_PINNED = 128
+# The first part of such a picture, in 1/8: it arrives when one thread has drawn the other samples and the first steps
+# are queued. (Several threads draw faster, but wait to be woken and for Python's lock, for 0.5 ms or more.)
 SENT_EIGHTHS = 6
-# How many are drawn, at least, and looked at for colours.
-LOOKED_AT = 1 << 16
-# The first of these are glanced at before: if three quarters of them have colours of their own, the others may have
-# enough. (Of 16384 colours that are equally common they would have 3624.)
-GLANCED_AT = 1 << 12
+# Samples that are inspected for their colours before the others are drawn.
+INSPECTED = 1 << 16
+# The first of these are counted before: if three quarters of them have colours of their own, the others may have more
+# than are ever counted. (Of 16384 colours that are equally common, these samples would have 3624.)
+GLANCED = 1 << 12
 GOLDEN = 2654435769
 HASH_BITS = 18
 _BLOCK = 1 << 13
@@ -70,21 +70,21 @@ def drawn_pixels(
         the pixels looked at have more than `MAX_DISTINCT` colours. Of pictures with alpha every pixel has to be looked
         at, gray ones have few colours, and for page-locked memory there is `begun_pixels`.
     """
-    picture, count = pictures[0], max(count, LOOKED_AT)
+    picture, count = pictures[0], max(count, INSPECTED)
     if len(pictures) > 1 or not _is_worthwhile(session, picture, count):
         return None
     rows = np.asarray(picture.array).reshape(-1, picture.channels)
-    if not _are_many(rows[spread_places(len(rows), start, GLANCED_AT)]):
+    if not _seem_many(rows[spread_places(len(rows), start, GLANCED)]):
         return None
     places = spread_places(len(rows), start, count)
     drawn = np.empty((count, picture.channels), np.uint8)
-    first = gather_ahead(rows, places[:LOOKED_AT], drawn[:LOOKED_AT])
-    others = gather_ahead(rows, places[LOOKED_AT:], drawn[LOOKED_AT:])
+    first = gather_ahead(rows, places[:INSPECTED], drawn[:INSPECTED])
+    others = gather_ahead(rows, places[INSPECTED:], drawn[INSPECTED:])
     if meanwhile is not None:
         meanwhile()
     for part in first:
         part.result()
-    many = at_least_colors(drawn[:LOOKED_AT]) > MAX_DISTINCT
+    many = at_least_colors(drawn[:INSPECTED]) > MAX_DISTINCT
     for part in others:
         if many or not part.cancel():
             part.result()
@@ -104,7 +104,7 @@ def is_copied_alone(session: Session, pictures: Sequence[Picture]) -> bool:
         Those that are trained on together.
     """
     array, channels = pictures[0].array, pictures[0].channels
-    if len(pictures) > 1 or array is None or channels not in (3, 4) or array.nbytes < LARGE:
+    if len(pictures) > 1 or array is None or channels not in (3, 4) or array.nbytes < MIN_LARGE_BYTES:
         return False
     return session.is_pinned(array)
 
@@ -140,11 +140,11 @@ def begun_pixels(
     if array is None or sent is None:
         return None
     rows, last = array.reshape(-1, channels), picture.height
-    if not whole and channels == 3 and picture.pixels > count * SHARED_WORTH:
+    if not whole and channels == 3 and picture.pixels > count * PIXELS_PER_SAMPLE_PINNED:
         last = next(cut for cut in sent.cuts if 8 * cut >= SENT_EIGHTHS * picture.height)
     sent.begin(last)
     if last == picture.height:
-        if not _are_many(rows[spread_places(len(rows), start, GLANCED_AT)]):
+        if not _seem_many(rows[spread_places(len(rows), start, GLANCED)]):
             return None
         meanwhile()
         return Pixels((Band(sent.first_rows(last), channels, len(rows), 0),), len(rows))
@@ -153,7 +153,7 @@ def begun_pixels(
     which, places = samples_after(len(rows), start, count, first)
     drawn = array_to_send(session, (len(which), channels), np.uint8)
     np.take(rows, places, axis=0, out=drawn, mode="clip")  # with "raise", `out` is written through a copy
-    if not _are_many(drawn[:: max(len(drawn) // GLANCED_AT, 1)]):
+    if not _seem_many(drawn[:: max(len(drawn) // GLANCED, 1)]):
         return None
     listed = array_to_send(session, which.shape, np.uint32)
     listed[...] = which
@@ -161,7 +161,7 @@ def begun_pixels(
     return Pixels((samples, Band(sent.first_rows(last), channels, first, 0)), len(rows))
 
 
-def _are_many(glanced: npt.NDArray[np.uint8]) -> bool:
+def _seem_many(glanced: npt.NDArray[np.uint8]) -> bool:
     """Whether some pixels are opaque, and have so many colours that all seem to have more than `MAX_DISTINCT`."""
     return bool((glanced[:, 3:] == 255).all()) and 4 * at_least_colors(glanced) >= 3 * len(glanced)
 
@@ -172,7 +172,7 @@ def _is_worthwhile(session: Session, picture: Picture, count: int) -> bool:
     # One that was sent already is there, or will soon be, for what comes after learning.
     if array is None or picture.sent is not None or picture.channels != 3 or session.limits.unified_memory:
         return False
-    large = array.nbytes >= LARGE and picture.pixels > count * WORTH
+    large = array.nbytes >= MIN_LARGE_BYTES and picture.pixels > count * PIXELS_PER_SAMPLE
     return large and count * picture.channels <= session.limits.max_alloc and not session.is_pinned(array)
 
 

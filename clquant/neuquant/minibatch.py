@@ -54,7 +54,7 @@ class Refinement(NamedTuple):
     refine: Launches
 
 
-class Begun(NamedTuple):
+class Prepared(NamedTuple):
     """What training begins with: room for samples, slabs for all steps, the map's step, and what refines on samples.
 
     If all steps are one launch, the last two are missing.
@@ -128,13 +128,13 @@ class MiniBatchSOM:
         self._pulls = scope.copy_of(self._schedule.pulls)
         self._decay = scope.copy_of(schedules.decay())
         self._begin_with(gray_axis(space, n_colors, NODE_BITS))
-        self._begun: Begun | None = None
-        self._begun_steps = 0
+        self._prepared: Prepared | None = None
+        self._prepared_steps = 0
         self._queued: DistinctColors | None = None
         # What the refinement ends with from each start: a network, the slabs, and which of them is the last step's.
         self._results: list[tuple[Buffer, Buffer, int]] = []
 
-    def prepare(self, refine_steps: int, few: DistinctColors | None = None) -> Begun:
+    def prepare(self, refine_steps: int, few: DistinctColors | None = None) -> Prepared:
         """What `train` begins with, whatever the pixels are; made at the first call, and again for more steps.
 
         Parameters
@@ -144,22 +144,22 @@ class MiniBatchSOM:
         few : DistinctColors, optional
             Of the pixels, if that is known.
         """
-        if self._begun is None or self._begun_steps < refine_steps:
+        if self._prepared is None or self._prepared_steps < refine_steps:
             samples = self._points.room()
             slabs = self._new_slabs(len(self._schedule.steps) + refine_steps + 1)
             known_few = few is not None and few.colors is not None
             again = refine_steps > 0 and not known_few and self._points.holds_all(samples)
-            self._begun = Begun(samples, slabs, None, None)
+            self._prepared = Prepared(samples, slabs, None, None)
             if self._grid is None:
-                self._begun = self._with_steps(self._begun, again)
-            self._begun_steps = refine_steps
-        return self._begun
+                self._prepared = self._with_steps(self._prepared, again)
+            self._prepared_steps = refine_steps
+        return self._prepared
 
-    def _with_steps(self, begun: Begun, again: bool) -> Begun:
+    def _with_steps(self, prepared: Prepared, again: bool) -> Prepared:
         """What one launch per step begin with; `again`: the refinement looks at samples."""
-        samples, slabs = begun.samples, begun.slabs
+        samples, slabs = prepared.samples, prepared.slabs
         step = self._assignment(self._forms.map_step(self._city_block, self._conscience), samples, slabs)
-        return Begun(samples, slabs, step, self._refinement(samples, slabs) if again else None)
+        return Prepared(samples, slabs, step, self._refinement(samples, slabs) if again else None)
 
     def train(
         self, pixels: Pixels, few: DistinctColors, start: int, refine_steps: int, progress: Progress
@@ -206,31 +206,31 @@ class MiniBatchSOM:
         self._queued = few
         steps = self._schedule.steps
         refine_steps, starts = refinement_steps(few, refine_steps), starts_of(few, self.n_colors)
-        begun = self.prepare(refine_steps * starts, few)
-        if self._grid is not None and self._points.holds_all(begun.samples) and not progress.wanted:
-            self._queue_in_one(self._grid, begun, pixels, few, start, refine_steps)
+        prepared = self.prepare(refine_steps * starts, few)
+        if self._grid is not None and self._points.holds_all(prepared.samples) and not progress.wanted:
+            self._queue_in_one(self._grid, prepared, pixels, few, start, refine_steps)
             return
-        if begun.step is None:
-            begun = self._with_steps(begun, False)
-        assert begun.step is not None
+        if prepared.step is None:
+            prepared = self._with_steps(prepared, False)
+        assert prepared.step is not None
         total = len(steps) + refine_steps * starts
-        refined = self._points.of_refinement(pixels, few, start, begun.samples) if refine_steps else begun.samples
+        refined = self._points.of_refinement(pixels, few, start, prepared.samples) if refine_steps else prepared.samples
         before = NO_BATCH
-        for t, (step, first) in enumerate(self._points.of_steps(pixels, begun.samples, start)):
-            self._step(begun.step, first, step.batch, t, before)
+        for t, (step, first) in enumerate(self._points.of_steps(pixels, prepared.samples, start)):
+            self._step(prepared.step, first, step.batch, t, before)
             before = step.batch, step.offset, step.reach
             self._report(progress, t + 1, total)
         if refine_steps == 0:
-            self._step(begun.step, 0, 0, len(steps), before)
+            self._step(prepared.step, 0, 0, len(steps), before)
         else:
-            kernels = begun.refinement if refined.buffer is begun.samples.buffer else None
-            self._refine(refined, begun.slabs, (len(steps), refine_steps, starts), before, kernels, progress)
+            kernels = prepared.refinement if refined.buffer is prepared.samples.buffer else None
+            self._refine(refined, prepared.slabs, (len(steps), refine_steps, starts), before, kernels, progress)
 
     def _queue_in_one(
-        self, grid: Grid, begun: Begun, pixels: Pixels, few: DistinctColors, start: int, refine_steps: int
+        self, grid: Grid, prepared: Prepared, pixels: Pixels, few: DistinctColors, start: int, refine_steps: int
     ) -> None:
         """As `queue`: all steps of the map in one launch, all of the refinement from a start in another."""
-        samples = begun.samples
+        samples = prepared.samples
         self._points.sample_all(pixels, samples, start)
         rows: list[Row] = []
         before = NO_BATCH
@@ -239,7 +239,7 @@ class MiniBatchSOM:
             before = step.batch, step.offset, step.reach
         if refine_steps == 0:
             rows.append((0, 0, len(rows), *before, self.n_colors, 0))
-        tables_of_all = begun.slabs, self._pulls, self._decay
+        tables_of_all = prepared.slabs, self._pulls, self._decay
         kind = {"CITY_BLOCK": int(self._city_block), "WEIGHTED": 0}
         grid.queue(False, kind, rows, self._networks, samples.buffer, self._decay, *tables_of_all)
         self._present = 1
@@ -260,7 +260,7 @@ class MiniBatchSOM:
             here, there = self._networks[self._present], self._networks[1 - self._present]
             grid.queue(True, kind, again, (here, there), refined.buffer, weights, *tables_of_all)
             first += refine_steps
-            self._results.append((there, begun.slabs, first - 1))
+            self._results.append((there, prepared.slabs, first - 1))
 
     def refine(
         self,

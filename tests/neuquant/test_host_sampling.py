@@ -34,8 +34,8 @@ def drawings(monkeypatch):
 
     def begin():
         monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
-        monkeypatch.setattr(host_sampling, "WORTH", 1)
-        monkeypatch.setattr(host_sampling, "LARGE", 0)
+        monkeypatch.setattr(host_sampling, "PIXELS_PER_SAMPLE", 1)
+        monkeypatch.setattr(host_sampling, "MIN_LARGE_BYTES", 0)
         monkeypatch.setattr(host_sampling, "_BLOCK", 1000)
         monkeypatch.setattr(fit, "drawn_pixels", noted)
         return given

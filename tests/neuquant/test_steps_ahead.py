@@ -27,8 +27,8 @@ def on_its_way(queue, monkeypatch):
     def locked(pixels, eighths=8):
         monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
         monkeypatch.setattr(fit, "PREPARED_PIXELS", 0)
-        monkeypatch.setattr(host_sampling, "LARGE", 0)
-        monkeypatch.setattr(host_sampling, "SHARED_WORTH", 1)
+        monkeypatch.setattr(host_sampling, "MIN_LARGE_BYTES", 0)
+        monkeypatch.setattr(host_sampling, "PIXELS_PER_SAMPLE_PINNED", 1)
         monkeypatch.setattr(host_sampling, "SENT_EIGHTHS", eighths)
         monkeypatch.setattr(runtime.transfer.overlap, "SMALLEST", 0)
         monkeypatch.setattr("clquant.images.upload.PAGEABLE_PART", 0)
@@ -66,7 +66,7 @@ def test_a_map_prepared_ahead_gives_the_same_palette(queue, rng, on_its_way, not
         pixels[..., 3] = 255 * (pixels[..., 3] > 9)
     if kind == "hidden":
         pixels[..., 3] = 255
-        places = set(host_sampling.spread_places(150 * 160, 0, host_sampling.GLANCED_AT).tolist())
+        places = set(host_sampling.spread_places(150 * 160, 0, host_sampling.GLANCED).tolist())
         pixels.reshape(-1, 4)[min(set(range(150 * 160)) - places), 3] = 0
     if kind == "few":
         pixels //= 100
