@@ -96,11 +96,11 @@ inline void fill_record(uint *record, __global const uint *leaves, uint low, uin
 /* NDRange: 1-D, any work-group size, at least a work-item per NODES nodes. leaves, count: of the picture. width,
  * height: its pixels. level: of the nodes, counted from the pixels. words: of the level, from `begin` on. first, nodes:
  * places in the level, in the paper's order of children, of the nodes that are written; `first` a multiple of NODES.
- * records: per node kind, CHANNELS means (uchar), CHANNELS deviations (double), packed. A deviation is the correctly
+ * records: from `offset` bytes on, per node kind, CHANNELS means (uchar), CHANNELS deviations (double), packed. A deviation is the correctly
  * rounded root of n squares - sum^2, over n, in doubles; of nodes of 2^24 pixels and more it is not exact. */
 __kernel void quadtree_records(__global const uint *leaves, uint count, uint width, uint height, uint level,
                                __global const word_t *words, ulong begin, uint first, uint nodes,
-                               __global uchar *records)
+                               __global uchar *records, ulong offset)
 {
     const uint from = get_global_id(0) * NODES;
     if (from >= nodes)
@@ -126,7 +126,7 @@ __kernel void quadtree_records(__global const uint *leaves, uint count, uint wid
         for (uint i = 0; i < RECORD / 4 + 1; i++)
             record[i] = 0;
         fill_record(record, leaves, low, high, words + begin, &at, x, y);
-        __global uchar *to = records + (ulong)k * RECORD;
+        __global uchar *to = records + offset + (ulong)k * RECORD;
 #if RECORD % 4 == 0
 #pragma unroll
         for (uint i = 0; i < RECORD / 4; i++)

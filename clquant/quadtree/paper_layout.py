@@ -64,34 +64,54 @@ class PaperLayout:
                 return None
             subtree.reduce()
             root, dtype = subtree.plan.top, record_dtype(leaves.channels)
-            result = runtime.HostResult(session, ((4 ** (root + 1) - 1) // 3,), dtype)
+            count = (4 ** (root + 1) - 1) // 3
+            result = runtime.HostResult(session, (count,), dtype)
             records = scope.upload(leaves.records.view(np.uint8))
+            nbytes, limits = count * dtype.itemsize, session.limits
+            # CPUs write all levels where they are to be, though levels begin at no multiple of a line.
+            in_place = result.in_place(limits, nbytes) and nbytes <= limits.max_alloc
+            whole = result.room(scope, 0, count) if in_place else None
             for level in range(root + 1):
                 pixels = StoredWords(subtree.plan.region.pixels, subtree.plan.region.origin, 0)
-                self._write(level, records, pixels if level == 0 else subtree.words_of(level), result)
+                self._write(level, records, pixels if level == 0 else subtree.words_of(level), result, whole)
+            if whole is not None:
+                result.store(scope, 0, count, whole)
             nodes = result.array()
             for level in range(EXACT_LEVELS, root + 1):
                 self._correct(level, subtree, nodes)
         return nodes
 
-    def _write(self, level: int, leaves: runtime.Buffer, words: StoredWords, result: runtime.HostResult) -> None:
-        """The records of a level."""
+    def _write(
+        self,
+        level: int,
+        leaves: runtime.Buffer,
+        words: StoredWords,
+        result: runtime.HostResult,
+        whole: runtime.Buffer | None,
+    ) -> None:
+        """The records of a level: into the buffer of all, if there is one, else in bands into the result."""
         session, own = self._session, self._leaves
         constants = {"CHANNELS": own.channels, "WORDS": words.form, "COMPLETE": int(self._complete)}
         kernel = session.program("quadtree/paper_layout.cl", **constants).kernel("quadtree_records")
-        group = session.work_group_size(kernel, GROUP)
+        group, record_bytes = session.work_group_size(kernel, GROUP), record_dtype(own.channels).itemsize
         depth = root_level(own.height, own.width) - level
         begin, count = (4**depth - 1) // 3, 4**depth
-        most = (
-            min(BAND_BYTES, session.limits.max_alloc) // record_dtype(own.channels).itemsize // ITEM_NODES * ITEM_NODES
-        )
         picture = [np.uint32(number) for number in (len(own.records), own.width, own.height, level)]
+
+        def launch(first: int, nodes: int, target: runtime.Buffer, offset: int) -> None:
+            place = np.uint64(words.begin), np.uint32(first), np.uint32(nodes)
+            given = leaves, *picture, words.buffer, *place, target, np.uint64(offset)
+            session.launch(kernel, -(-nodes // ITEM_NODES), group, *given)
+
+        if whole is not None:
+            launch(0, count, whole, begin * record_bytes)
+            return
+        most = min(BAND_BYTES, session.limits.max_alloc) // record_bytes // ITEM_NODES * ITEM_NODES
         for first in range(0, count, most):
             with session.scope() as scope:
                 nodes = min(most, count - first)
                 target = result.room(scope, begin + first, begin + first + nodes)
-                place = np.uint64(words.begin), np.uint32(first), np.uint32(nodes)
-                session.launch(kernel, -(-nodes // ITEM_NODES), group, leaves, *picture, words.buffer, *place, target)
+                launch(first, nodes, target, 0)
                 result.store(scope, begin + first, begin + first + nodes, target)
 
     def _correct(self, level: int, subtree: Subtree, nodes: npt.NDArray[np.void]) -> None:
