@@ -46,10 +46,12 @@ def test_large_pictures_are_measured_in_processes(tmp_path: pathlib.Path, monkey
     assert all(row["peak"] > 10 for row in table.rows)
 
 
+@pytest.mark.filterwarnings("ignore")  # of asyncio, at the end of processes
 def test_dask_is_measured_beside_the_plain_call(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     from benchmarks import dask, plots
 
     monkeypatch.setattr(dask, "QUICK_SIDE", 48)
+    monkeypatch.setattr(dask, "MOST_WAIT_S", 0.1)
     monkeypatch.setattr(dask, "WORKERS", (1,))
     monkeypatch.setattr(dask, "COLORS", 4)
     monkeypatch.setattr(dask, "CODEWORDS", 4)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from clquant.dask.verify import verified_share
-from clquant.dask.work import client, named
+from clquant.dask.work import client, held, named, release
 from clquant.runtime import ClquantError
 from clquant.vq.parted import Part
 
@@ -67,10 +67,13 @@ class Actors:
         there = client()
         if there is None or len(parts) > MOST_ACTORS:
             return None
-        from distributed import futures_of  # an extra of the extra
-
-        futures = [futures_of(part) for part in parts]
+        futures = [held(part) for part in parts]
         return cls(there, [found[0] for found in futures]) if all(len(found) == 1 for found in futures) else None
+
+    def close(self) -> None:
+        """Let go of the actors: Dask's calls of them make cycles, which Python would find later."""
+        actors, self._actors = self._actors, []
+        release([actor._future for actor in actors if actor._future is not None])
 
     def ask(self, method: str, shared: Sequence[Any], own: Sequence[Sequence[Any]]) -> list[Any]:
         """What a method of each part gives, in the parts' order; asked again if a worker is lost.
@@ -99,7 +102,7 @@ class Actors:
             except (ClquantError, MemoryError):
                 raise
             except Exception:  # a lost worker shows in many ways
-                self._actors = []
+                self.close()
                 if losses == MOST_LOSSES - 1:
                     raise
         raise AssertionError("unreachable")

@@ -6,6 +6,7 @@ the arrays' or files' graph. Nothing of a codebook depends on how blocks are sha
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,7 +19,7 @@ from clquant import images as pictures
 from clquant.dask.actors import Actors
 from clquant.dask.chunks import checked, on_grid
 from clquant.dask.files import Later, expanded
-from clquant.dask.work import located, named, tree, workers
+from clquant.dask.work import held, located, named, release, tree, workers
 from clquant.runtime import InvalidArgument, Progress, open_session
 from clquant.vq import training
 from clquant.vq.blocks import BlockShape
@@ -46,8 +47,11 @@ def fit(codec: Any, given: Sequence[Any], sample_weight: Any, plan: training.Pla
     (clquant.vq.training.Trained, clquant.vq.blocks.BlockShape)
     """
     images, session = expanded(given), open_session(codec.queue)
-    with located(images), session.scope() as scope:
-        parts = _Parts(images, tuple(codec.block_shape), sample_weight)
+    with (
+        located(images),
+        session.scope() as scope,
+        contextlib.closing(_Parts(images, tuple(codec.block_shape), sample_weight)) as parts,
+    ):
         blocks = PartedBlocks(session, scope, parts.shape, parts.count, parts.weights, parts.elsewhere())
         if blocks.count <= FEW_BLOCKS and blocks.count > plan.size:
             here = blocks.gathered(scope)
@@ -102,6 +106,13 @@ class _Parts:
         ]
         self._parts = persist(*made)
         self._actors = Actors.of(self._parts)
+
+    def close(self) -> None:
+        """Let go of the parts."""
+        if self._actors is not None:
+            self._actors.close()
+        for part in self._parts:
+            release(held(part))
 
     def elsewhere(self) -> Elsewhere:
         """What asks the parts."""

@@ -45,6 +45,20 @@ def release(futures: Iterable[Any]) -> None:
         future.release()
 
 
+def held(value: Any) -> list[Any]:
+    """The futures of a cluster behind a lazy value; none of other schedulers.
+
+    Parameters
+    ----------
+    value : object
+    """
+    if client() is None:
+        return []
+    from distributed import futures_of
+
+    return list(futures_of(value))
+
+
 def results(tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
     """The numbers and values of delayed tasks as they come; what is left is given up with the iterator.
 
