@@ -16,7 +16,8 @@ from clquant.quadtree.levels import INSIDE, Levels, deviations
 from clquant.quadtree.subtree import StoredWords, Subtree
 
 EXACT_LEVELS = 12  # levels whose nodes have fewer than 2^24 pixels, so that n squares - sum^2 fits a word
-BAND_BYTES = 1 << 28  # of records that are on the device at once
+DEVICE_SHARE = 8  # of the device's memory, for records that are there at once
+BAND_BYTES = 1 << 28  # of records that are there at once if not all are
 ITEM_NODES = 16  # nodes per work-item, as in the kernel file
 GROUP = 64
 
@@ -68,9 +69,9 @@ class PaperLayout:
             result = runtime.HostResult(session, (count,), dtype)
             records = scope.upload(leaves.records.view(np.uint8))
             nbytes, limits = count * dtype.itemsize, session.limits
-            # CPUs write all levels where they are to be, though levels begin at no multiple of a line.
-            in_place = result.in_place(limits, nbytes) and nbytes <= limits.max_alloc
-            whole = result.room(scope, 0, count) if in_place else None
+            # All levels in one buffer: CPUs write them where they are to be, and elsewhere one long copy brings them.
+            room = limits.max_alloc if result.in_place(limits, nbytes) else limits.global_memory // DEVICE_SHARE
+            whole = result.room(scope, 0, count) if nbytes <= min(room, limits.max_alloc) else None
             for level in range(root + 1):
                 pixels = StoredWords(subtree.plan.region.pixels, subtree.plan.region.origin, 0)
                 self._write(level, records, pixels if level == 0 else subtree.words_of(level), result, whole)

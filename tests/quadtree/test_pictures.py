@@ -57,6 +57,17 @@ def test_the_complete_array_of_devices_with_doubles_is_that_of_the_host(queue, r
         monkeypatch.delenv("CLQUANT_LIMITS")
 
 
+def test_the_complete_array_in_place_by_one_copy_and_in_bands(queue, rng, monkeypatch):
+    tree = QuadtreeBuilder(queue=queue).build(patches(rng, 300, 201, 3))
+    made = [tree.to_array().tobytes()]
+    monkeypatch.setattr(runtime.HostResult, "in_place", staticmethod(lambda *_: False))
+    made.append(tree.to_array().tobytes())
+    monkeypatch.setattr(paper_layout, "DEVICE_SHARE", 1 << 50)
+    monkeypatch.setattr(paper_layout, "BAND_BYTES", 100_000)
+    made.append(tree.to_array().tobytes())
+    assert set(made) == {paper_layout.complete_array(tree.levels, 3).tobytes()}
+
+
 def test_deviations_of_large_nodes_are_exact(queue, rng, monkeypatch):
     monkeypatch.setattr(paper_layout, "EXACT_LEVELS", 7)
     for tree in (QuadtreeBuilder(queue=queue, method=method).build(patches(rng, 150, 200, 3)) for method in METHODS):
