@@ -38,8 +38,10 @@ class Accumulator:
         self._waiting.append(part)
         if sum(len(waiting.codes) for waiting in self._waiting) <= MOST_WAITING:
             return
-        rest = [self._without_opaque(waiting) for waiting in self._waiting]
-        self._waiting = [merged(rest)]
+        self._empty_into_table()
+
+    def _empty_into_table(self) -> None:
+        self._waiting = [merged([self._without_opaque(waiting) for waiting in self._waiting])]
 
     def _without_opaque(self, part: HostCounts) -> HostCounts:
         """What is left of some counts when those of opaque colours are in the table."""
@@ -62,6 +64,7 @@ class Accumulator:
         """All counts together."""
         if self._table is None:
             return merged(self._waiting)
+        self._empty_into_table()
         table, self._table = self._table, None
         rest, opaque = merged(self._waiting), _counted(table)
         if len(rest.codes):
