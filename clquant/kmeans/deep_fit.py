@@ -2,7 +2,7 @@
 
 Entries have 8 bits, so those that k-means finds for round(v / 257) are near to the best. From there, steps of Lloyd's
 algorithm over the colours of 16 bits move what is not fixed. Their end is rounded to 8 bits. Of the two palettes
-that of the lower inertia over the 16 bits is taken.
+that of the lower inertia over the 16 bits is taken. Gray pictures have the best gray palettes instead.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from clquant.color import spaces
 from clquant.color.palette import Palette
 from clquant.histogram.counts import ColorCounts
 from clquant.histogram.deep_counting import DeepCounts
+from clquant.histogram.merging import colors_of
+from clquant.kmeans.deep_gray import best_grays
 from clquant.kmeans.deep_lloyd import DeepLloyd
+from clquant.kmeans.exact import are_gray
 from clquant.kmeans.fit import Fit, Fitted, PendingInertia
 from clquant.kmeans.params import KMeansParams
 from clquant.runtime import Progress, Scope, Session
@@ -55,8 +58,13 @@ class DeepFit:
         entries = rgba[shown]
         if not counts.parts or not len(entries):
             return Fitted(start.palette, PendingInertia.known(0.0), start.steps)
-        inertia, refined, steps = self._steps(lloyd, space, entries, moves)
-        better = lloyd.step(space.coordinates(refined).astype(np.int64)).inertia if steps else inertia
+        is_exact = start.inertia.result() == 0  # all 8-bit colours are entries
+        grays = None if is_exact else self._grays(counts, entries, space)
+        if grays is None:
+            inertia, refined, steps = self._steps(lloyd, space, entries, moves)
+        else:
+            inertia, refined, steps = lloyd.step(space.coordinates(entries).astype(np.int64)).inertia, grays, 0
+        better = lloyd.step(space.coordinates(refined).astype(np.int64)).inertia
         if better < inertia:
             rgba = rgba.copy()
             rgba[shown], inertia = refined, better
@@ -64,6 +72,21 @@ class DeepFit:
         has_alpha = counts.partial or bool((rgba[:, 3] < 255).any())
         palette = Palette(rgba if has_alpha else rgba[:, :3])
         return Fitted(palette, PendingInertia.known(inertia / unit), start.steps + steps)
+
+    def _grays(
+        self, counts: DeepCounts, entries: npt.NDArray[np.uint8], space: spaces.Space
+    ) -> npt.NDArray[np.uint8] | None:
+        """The best gray entries in place of others, (k, 4), if all colours are opaque grays and no entry is given."""
+        given = len(self._params.fixed) or not isinstance(self._params.init, str)
+        if given or counts.partial or len(entries) > 256 or not are_gray(entries):
+            return None
+        counted = counts.to_host(self._session)
+        colors = colors_of(counted.codes)
+        if (colors[:, :1] != colors[:, 1:3]).any():
+            return None
+        order = np.argsort(colors[:, 0])
+        grays = best_grays(colors[order, 0], counted.counts[order], len(entries), space)
+        return np.column_stack([grays, grays, grays, np.full(len(grays), 255, np.uint8)])
 
     def _steps(
         self, lloyd: DeepLloyd, space: spaces.Space, entries: npt.NDArray[np.uint8], moves: npt.NDArray[np.bool_]

@@ -17,6 +17,7 @@ from clquant.color import spaces
 from clquant.histogram import deep_counting
 from clquant.histogram.deep_counting import count_deep
 from clquant.kmeans import deep_lloyd
+from clquant.kmeans.deep_gray import best_grays
 from clquant.kmeans.deep_lloyd import DeepLloyd
 from clquant.mapping.error import mean_squared_error
 from clquant.runtime import CommandQueue, StoppedError, force_tuning, open_session
@@ -197,3 +198,33 @@ def test_progress_stops_it(queue: CommandQueue, rng: np.random.Generator) -> Non
     assert all(0 <= done <= total for done, total in told)
     with pytest.raises(StoppedError):
         KMeansPalette(6, queue=queue).fit(pixels, progress=lambda done, total: done < total)
+
+
+@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("k", [2, 5])
+def test_gray_palettes_are_the_best_there_are(queue: CommandQueue, rng: np.random.Generator, name: str, k: int) -> None:
+    """No other gray instead of one of the palette's is better; of two entries, no other two."""
+    gray = np.sort(rng.choice(np.arange(20_000, 26_000), 90)).astype(np.uint16).reshape(9, 10)
+    gray[0] += np.uint16(30_000)
+    engine = KMeansPalette(k, color_space=name, queue=queue).fit(gray)
+    space = spaces.space(name, False, 16)
+    points = space.coordinates(np.repeat(gray.reshape(-1, 1), 3, axis=1)).astype(np.int64)
+    entries = space.coordinates(np.repeat(np.arange(256, dtype=np.uint8)[:, None], 3, axis=1)).astype(np.int64)
+    squared = ((points[:, None] - entries[None]) ** 2).sum(axis=2)
+    found = engine.palette_.colors[:, 0]
+    assert (engine.palette_.colors == found[:, None]).all()
+    lowest = int(squared[:, found].min(axis=1).sum())
+    assert engine.inertia_ == lowest / space.unit**2
+    for place in range(k):
+        others = np.delete(squared[:, found], place, axis=1).min(axis=1)
+        assert lowest <= np.minimum(others[:, None], squared).sum(axis=0).min()
+    if k == 2:
+        assert lowest == min(int(np.minimum(squared[:, [i]], squared).sum(axis=0).min()) for i in range(256))
+
+
+def test_large_sums_of_grays() -> None:
+    """Whole numbers of any size give what 64-bit ones give."""
+    levels, weights = np.array([5, 900, 30_000, 40_000, 65_000], np.uint16), np.array([9, 1, 3, 7, 2], np.uint64)
+    space = spaces.space("linear", False, 16)
+    few = best_grays(levels, weights, 3, space)
+    assert np.array_equal(best_grays(levels, weights << np.uint64(34), 3, space), few)
