@@ -88,6 +88,9 @@ class Pair:
 
     def rows(self, session: Session, scope: Scope, row0: int, row1: int) -> tuple[Rows, Rows]:
         """Rows ``row0..row1`` of both for what is queued from now on."""
+        for one in (self.first, self.second):
+            if one.sent is not None:
+                one.sent.begin(row1 + 1)  # of both, and the part that begins there, before any is waited for
         first = _rows(self.first, session, scope, row0, row1)
         return first, first if self.second is self.first else _rows(self.second, session, scope, row0, row1)
 
