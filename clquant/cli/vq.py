@@ -59,9 +59,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     encode.add_argument(
         "--codebook", metavar="FILE", help="use this codebook, named by the outputs but not held in them"
     )
-    encode.add_argument("--embed", action="store_true", help="with --codebook: hold it in every output")
+    encode.add_argument("--embed", "--embed-codebook", action="store_true", help="with --codebook: hold it in every output")
     encode.add_argument(
-        "--side-match", type=int, metavar="S", help="with --tolerance: choose among the S likeliest codewords, 1 to 255"
+        "--side-match",
+        "--state-size",
+        type=int,
+        metavar="S",
+        help="with --tolerance: choose among the S likeliest codewords, 1 to 255",
     )
     encode.add_argument(
         "--tolerance",
