@@ -30,7 +30,7 @@ CLVQ_SUFFIXES = frozenset({SUFFIX})
 
 # What options stand for that are not given; given beside a codebook they would have no effect.
 Picture = npt.NDArray[np.uint8]
-LEARNED: dict[str, Any] = {"codewords": 256, "block": (4, 4), "init": "k-means++", "refine": 30, "seed": 0}
+LEARNED: dict[str, Any] = {"codewords": 256, "block": (4, 4), "init": "k-means++", "refine": 20, "seed": 0}
 
 EPILOG = """examples:
   clquant vq encode photo.png --gray                    writes photo.clvq with a codebook of its own
@@ -59,7 +59,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     encode.add_argument(
         "--codebook", metavar="FILE", help="use this codebook, named by the outputs but not held in them"
     )
-    encode.add_argument("--embed", "--embed-codebook", action="store_true", help="with --codebook: hold it in every output")
+    encode.add_argument(
+        "--embed", "--embed-codebook", action="store_true", help="with --codebook: hold it in every output"
+    )
     encode.add_argument(
         "--side-match",
         "--state-size",

@@ -56,7 +56,8 @@ class VQCodec(Estimator):
         Most Lloyd steps after the rounds, at least 1.
     refine : int
         Rounds of five annealed steps between the start and the last Lloyd steps: noise on the codewords that fades
-        away, while a quarter more codewords than wanted merge. 0 is plain LBG.
+        away, while a quarter more codewords than wanted merge; of ten on all blocks where these are more than 256 a
+        codeword. 0 is plain LBG.
     state_size : int
         For `compress`: codewords in a side-match state codebook (Kim 1992), those that are likeliest between the blocks
         above and to the left, 1..255 and at most N. 0 is plain VQ.
@@ -90,7 +91,7 @@ class VQCodec(Estimator):
         *,
         init: str = "k-means++",
         max_iter: int = 100,
-        refine: int = 30,
+        refine: int = 20,
         state_size: int = 0,
         tolerance: float = 0.0,
         random_state: int = 0,

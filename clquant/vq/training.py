@@ -25,6 +25,7 @@ from clquant.vq.seeding import sample_codewords, split_codewords
 
 Codebook = npt.NDArray[np.uint8]
 ROUND_STEPS = 5  # annealed Lloyd steps per round of refinement
+WHOLE_STEPS = 10  # those of rounds on all blocks, where these are more than the samples
 # Blocks per codeword of the samples that the first half of the rounds are trained on, and those up to 3 in 5.
 # A sample of few codewords is not smaller than that of a hundred and some.
 FIRST_SAMPLE, SECOND_SAMPLE = 64, 256
@@ -197,6 +198,10 @@ class _Training:
         first = blocks.sample(scope, sizes[0], 0, plan.seed)
         second = blocks.sample(scope, sizes[1], 1, plan.seed) if plan.refine else blocks
         self._sets = first, second, blocks
+        able = blocks.count if blocks.weights is None else int(np.count_nonzero(blocks.weights))
+        self._last_steps = WHOLE_STEPS if able > sizes[1] else ROUND_STEPS
+        self._every = sum(self._round_steps(turn) for turn in range(plan.refine))
+        self._annealed = 0
 
     @functools.cached_property
     def _first(self) -> Lloyd:
@@ -231,17 +236,21 @@ class _Training:
         """Queue annealed steps. After the first one dead codewords are repaired, in the last one surplus ones merge."""
         refine, size = self._plan.refine, self._plan.size
         lloyd = self._first if 2 * turn < refine else self._second if 5 * turn < 3 * refine else self.whole
-        every = ROUND_STEPS * refine
         part = min(max(10 * (turn + 1) - 2 * refine, 0), 5 * refine)
         left = self._largest - (self._largest - size) * part // (5 * refine)
-        for step in range(ROUND_STEPS):
-            number = ROUND_STEPS * turn + step
-            fading = every - number
-            amplitude = _AMPLITUDE * fading * (5 * fading + every) // (10 * every**2)
-            removed = self.words.size - left if step == ROUND_STEPS - 1 else 0
-            motion = Motion(_QUARTERS, amplitude, number)
+        count = self._round_steps(turn)
+        for step in range(count):
+            fading = self._every - self._annealed
+            amplitude = _AMPLITUDE * fading * (5 * fading + self._every) // (10 * self._every**2)
+            removed = self.words.size - left if step == count - 1 else 0
+            motion = Motion(_QUARTERS, amplitude, self._annealed)
             lloyd.queue_annealed_step(motion, repairs=step == 0, removed=removed)
-        self.steps += ROUND_STEPS
+            self._annealed += 1
+        self.steps += count
+
+    def _round_steps(self, turn: int) -> int:
+        """Steps of a round: the last two fifths are on all blocks."""
+        return self._last_steps if 5 * turn >= 3 * self._plan.refine else ROUND_STEPS
 
     def finish(self) -> None:
         """Plain steps on all blocks until nothing moves."""

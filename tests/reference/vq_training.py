@@ -14,7 +14,7 @@ import numpy.typing as npt
 from clquant.runtime import philox4x32, seed_key
 
 Rows = npt.NDArray[np.int64]
-ROUND_STEPS, LEVEL_STEPS = 5, 10
+ROUND_STEPS, WHOLE_STEPS, LEVEL_STEPS = 5, 10, 10
 FIRST_SAMPLE, SECOND_SAMPLE = 64, 256
 LEAST_FIRST, LEAST_SECOND = 8192, 32768
 DRAWING, NOISE, SAMPLING = 1, 2, 3
@@ -183,7 +183,7 @@ def train(
     *,
     init: str = "k-means++",
     max_iter: int = 100,
-    refine: int = 30,
+    refine: int = 20,
     seed: int = 0,
 ) -> tuple[Rows, float, int]:
     """The codebook in order of brightness, its mean squared error, and the steps."""
@@ -195,18 +195,20 @@ def train(
     first = sample(whole, max(LEAST_FIRST, FIRST_SAMPLE * large), 0, seed)
     second = sample(whole, max(LEAST_SECOND, SECOND_SAMPLE * size), 1, seed)
     codebook, steps = (seeded(first, large, seed), 0) if init == "k-means++" else split(first, large)
-    for step in range(refine * ROUND_STEPS):
-        turn, last = divmod(step, ROUND_STEPS)
+    beyond = np.count_nonzero(weights) > max(LEAST_SECOND, SECOND_SAMPLE * size)
+    rounds = [WHOLE_STEPS if beyond and 5 * turn >= 3 * refine else ROUND_STEPS for turn in range(refine)]
+    places = [(turn, place) for turn, count in enumerate(rounds) for place in range(count)]
+    for step, (turn, place) in enumerate(places):
         blocks = first if 2 * turn < refine else second if 5 * turn < 3 * refine else whole
         found = blocks.statistics(codebook)
-        left = refine * ROUND_STEPS - step
-        amplitude = 443 * left * (5 * left + refine * ROUND_STEPS) // (10 * (refine * ROUND_STEPS) ** 2)
+        left = sum(rounds) - step
+        amplitude = 443 * left * (5 * left + sum(rounds)) // (10 * sum(rounds) ** 2)
         moved = annealed(codebook, found, blocks.total, amplitude, step, seed)
-        if last == 0:
+        if place == 0:
             moved = repaired(moved, codebook, blocks, found)
         part = min(max(10 * (turn + 1) - 2 * refine, 0), 5 * refine)
         gone = len(codebook) - (large - (large - size) * part // (5 * refine))
-        if last == ROUND_STEPS - 1 and gone:
+        if place == rounds[turn] - 1 and gone:
             moved = moved[survivors(codebook, found.counts, blocks.total, gone)]
         codebook, steps = moved, steps + 1
     codebook, more = lloyd(whole, codebook, max_iter)
