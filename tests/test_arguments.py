@@ -336,3 +336,29 @@ def test_fit_transform_is_fit_and_transform() -> None:
 def test_queues_by_name() -> None:
     number = runtime.list_devices().index(runtime.default_device())
     assert runtime.default_queue(str(number)) == runtime.default_queue()
+
+
+def test_pictures_without_pixels_are_named_in_measures() -> None:
+    empty = PIL.Image.new("P", (0, 9))
+    with pytest.raises(InvalidArgument, match="result has the size"):
+        quality.mse(photo(9, 14), empty)
+
+
+def test_a_truncated_picture_of_pillows_is_a_file_error_in_every_verb() -> None:
+    stream = io.BytesIO()
+    PIL.Image.fromarray(photo(40, 40)).save(stream, "JPEG")
+    learned = clquant.KMeansPalette(4).fit(photo(9, 14))
+    for verb in (learned.predict, learned.transform, learned.quantize, learned.fit):
+        with (
+            PIL.Image.open(io.BytesIO(stream.getvalue()[:800])) as picture,
+            pytest.raises(FileError, match="truncated"),
+        ):
+            verb(picture)
+
+
+def test_arrays_where_one_value_is_wanted() -> None:
+    picture = clquant.quantize(photo(9, 14), 4)
+    with pytest.raises(InvalidArgument, match="order is array of shape"):
+        picture.sorted(np.zeros((2, 3)))  # type: ignore[arg-type]
+    with pytest.raises(InvalidType, match="delay_ms is array of shape"):
+        animation.gif_bytes([picture], delay_ms=np.array(2.5))  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ from clquant.color.formats.names import (
     format_of,
     own_options,
 )
-from clquant.color.order import permutation
+from clquant.color.order import ORDERS, permutation
 from clquant.color.palette import Palette, as_palette
 from clquant.color.values import as_array
 from clquant.images import files
@@ -274,7 +274,7 @@ class IndexedImage:
         InvalidArgument
             If there is no such order.
         """
-        counts = self.counts() if order == "popularity" else None
+        counts = self.counts() if params.choice("order", order, ORDERS) == "popularity" else None
         places = permutation(self.palette.colors, order, counts)
         ranks = np.empty(len(places), self.palette.index_dtype)
         ranks[places] = np.arange(len(places))

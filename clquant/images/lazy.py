@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import PIL.Image
 
 from clquant import params
 from clquant.images import decode, geo, ome
@@ -61,7 +62,8 @@ def is_lazy(source: Any) -> bool:
     """Whether a picture should be read in parts: it has rows, and is no array in memory."""
     if isinstance(source, np.memmap):
         return True
-    if isinstance(source, np.ndarray | Array) or any(hasattr(source, name) for name in _IN_MEMORY):
+    # PIL images are decoded, and copied, for their `__array_interface__`.
+    if isinstance(source, np.ndarray | Array | PIL.Image.Image) or any(hasattr(source, name) for name in _IN_MEMORY):
         return False
     return all(hasattr(source, name) for name in ("shape", "dtype", "__getitem__", "ndim"))
 

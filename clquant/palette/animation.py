@@ -225,7 +225,8 @@ def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int | Sequence[int] =
 
 def _delays(delay_ms: Any, count: int) -> list[int]:
     """Milliseconds for each of `count` frames."""
-    if isinstance(delay_ms, Sequence | np.ndarray) and not isinstance(delay_ms, str | bytes):
+    one = isinstance(delay_ms, str | bytes) or (isinstance(delay_ms, np.ndarray) and not delay_ms.ndim)
+    if isinstance(delay_ms, Sequence | np.ndarray) and not one:
         each = [params.integer(f"delay_ms[{i}]", delay, *DELAYS_MS) for i, delay in enumerate(delay_ms)]
         if len(each) != count:
             raise InvalidArgument(

@@ -226,9 +226,9 @@ def _samples(name: str, given: Any) -> Any:
     """An array of what was given; a device array stays where it is if kernels can read it there, and a lazy picture."""
     if isinstance(given, str | os.PathLike):
         found = lazy.opened(os.fsdecode(given))
-        given = _shown(given) if found is None else found
+        given = _shown(name, given) if found is None else found
     if isinstance(given, PIL.Image.Image) and given.mode in ("1", "P", "PA"):
-        given = _shown(given)
+        given = _shown(name, given)
     if isinstance(given, Array) and given.dtype == np.uint8 and given.flags.c_contiguous and given.queue is not None:
         return given
     if lazy.is_lazy(given):
@@ -241,9 +241,9 @@ def _whole(given: Any) -> Any:
     return np.asarray(given[...]) if lazy.is_lazy(given) else given
 
 
-def _shown(given: PIL.Image.Image | str | os.PathLike[str]) -> Any:
+def _shown(name: str, given: PIL.Image.Image | str | os.PathLike[str]) -> Any:
     """What a file shows, or a PIL image in a mode whose samples are no levels, as the engines read it."""
-    picture = images.read(given)
+    picture = images.read(given, argument=name)
     assert picture.array is not None
     return picture.array[..., 0] if picture.gray else picture.array
 

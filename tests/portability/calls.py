@@ -198,8 +198,9 @@ def _same_bits(function: Callable[..., Any]) -> Check:
         if isinstance(own, np.ndarray) and own.dtype.names is None and own.shape[:2] != _shape_of(image):
             return f"a result of shape {own.shape}"
         if isinstance(image, np.ndarray | runtime.Array):
-            picture = images.read(image, max_channels=16)
-            plain = picture.array.copy() if picture.array is not None else _host(image).reshape(*image.shape)
+            picture = images.read(image, max_channels=16, max_bits=16)
+            host = picture.array.copy() if picture.array is not None else _host(picture.device_array)
+            plain = host.reshape(image.shape) if picture.array is None else host
             shaped = plain.reshape(picture.shape) if not isinstance(image, runtime.Array) else plain
             again = _host(function(**{**given, "image": shaped, "progress": None}))
             equal = np.array_equal(own, again) if isinstance(own, np.ndarray) else own == again
