@@ -283,7 +283,7 @@ class _Counter:
     ) -> ColorCounts:
         """The taken slots of a hash table in Z-order."""
         session = self._session
-        program = self._program(4)
+        program = self._program(self._pictures[-1].channels)  # which makes no difference to these, but is built
         file_hashed, order_cells = program.kernel("file_hashed"), program.kernel("order_cells")
         group = session.work_group_size(file_hashed, session.tuned("counting.group"))
         cursors = inner.zeros(4 * ALPHA_CELLS)
