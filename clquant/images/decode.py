@@ -129,7 +129,7 @@ def converted(image: PIL.Image.Image, argument: str, max_bits: int = 8) -> Sampl
     """The pixels of an open image; see `from_pil`."""
     if 0 in image.size:
         raise InvalidArgument(f"{argument} has the size {image.size}, so no pixels; allowed: at least one pixel")
-    deep = deep_colors(image)
+    deep = deep_colors(image, argument, max_bits)
     if deep is not None:
         return to_samples(deep, argument, max_bits)
     key = _color_key(image)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -29,26 +30,42 @@ _SWAPPED = {
 _GRAY_ALPHA = "LA;16B"
 
 
-def deep_colors(image: PIL.Image.Image) -> npt.NDArray[np.uint16] | None:
+def deep_colors(image: PIL.Image.Image, argument: str, max_bits: int = 16) -> npt.NDArray[np.uint16] | None:
     """The 16-bit colours of a file; None if it has none, or its pixels were read before.
 
     Parameters
     ----------
     image : PIL.Image.Image
         Of a file. If its profile is not sRGB's, it has none: Pillow converts 8-bit colours alone.
+    argument : str
+        The argument's name in the warning.
+    max_bits : int
+        Of the values that the caller wants.
 
     Returns
     -------
     ndarray or None
         (H, W, 3) uint16, or (H, W, 4) if it has alpha or names one colour as transparent; gray with alpha has four
         channels, too.
+
+    Warns
+    -----
+    UserWarning
+        If a profile costs a caller 8 of the 16 bits.
     """
     tiles: list[Any] = list(getattr(image, "tile", None) or [])
     layouts = [tile[3] if isinstance(tile[3], str) else tile[3][0] for tile in tiles if tile[3]]
     if image.format == "PNG" and layouts == [_GRAY_ALPHA] and image.mode == "RGBA":
         return _gray_with_alpha(image)
     known = len(layouts) == len(tiles) > 0 and all(layout in _SWAPPED for layout in layouts)
-    if image.format not in ("PNG", "TIFF") or not known or _is_converted(image):
+    if image.format not in ("PNG", "TIFF") or not known:
+        return None
+    if _is_converted(image):
+        if max_bits == 16:
+            warnings.warn(
+                f"{argument} has 16 bits a value and a profile other than sRGB's: its 8 bits are converted to sRGB",
+                stacklevel=4,
+            )
         return None
     key = image.info.get("transparency")
     other = _opened_again(image)
