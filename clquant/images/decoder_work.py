@@ -8,6 +8,7 @@ The bounds here keep that cost below a second per megabyte of the file, and are 
 from __future__ import annotations
 
 import re
+import struct
 from typing import BinaryIO
 
 import PIL.Image
@@ -18,7 +19,7 @@ MAX_SCANS = 100
 # Pillow copies up to 16 KiB for each comment that stands among plain numbers.
 FREE_COMMENTS, BYTES_PER_COMMENT = 1000, 32
 # Pillow lists strips and tiles, and makes a decoder for each.
-FREE_TILES, BYTES_PER_TILE = 1000, 16
+FREE_TILES, BYTES_PER_TILE = 10_000, 8
 # Time grows by the square of the frames in libwebp and in Pillow's reader of TIFF. The fewest bytes are those of a
 # frame that changes nothing.
 MAX_FRAMES = 1 << 14
@@ -30,6 +31,53 @@ _START_OF_SCAN, _END_OF_IMAGE, _START_OF_IMAGE, _TEMPORARY = 0xDA, 0xD9, 0xD8, 0
 _MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]", re.DOTALL)
 _PLAIN_PPM = "ppm_plain"
 _PART = 1 << 16
+
+
+def _structs(order: str, place: str, number: str, tag: str) -> tuple[struct.Struct, struct.Struct, struct.Struct]:
+    return struct.Struct(order + place), struct.Struct(order + number), struct.Struct(order + tag)
+
+
+# By a TIFF's first bytes: where the place of its first page is written; how that is, the number of its tags, and each
+# tag's own number with how many values it has.
+_TIFF_HEADS = {
+    b"II*\0": (4, *_structs("<", "I", "H", "H2xI4x")),
+    b"MM\0*": (4, *_structs(">", "I", "H", "H2xI4x")),
+    b"II+\0": (8, *_structs("<", "Q", "Q", "H2xQ8x")),
+    b"MM\0+": (8, *_structs(">", "Q", "Q", "H2xQ8x")),
+}
+_TILE_OFFSETS = (273, 324)
+_MOST_TAGS = 1 << 16
+
+
+def check_head(file: BinaryIO, nbytes: int) -> None:
+    """Refuse a TIFF of too many strips or tiles before Pillow lists those of its first page.
+
+    Parameters
+    ----------
+    file : binary file
+        At its beginning.
+    nbytes : int
+        Its length.
+
+    Raises
+    ------
+    ValueError
+    """
+    head = file.read(16)
+    if len(head) < 16 or head[:4] not in _TIFF_HEADS:
+        return
+    at, place, number, tag = _TIFF_HEADS[head[:4]]
+    file.seek(*place.unpack_from(head, at))
+    tags = int.from_bytes(file.read(number.size), "little" if number.format[0] == "<" else "big")
+    content = file.read(tag.size * min(tags, _MOST_TAGS))
+    for which, count in tag.iter_unpack(content[: len(content) // tag.size * tag.size]):
+        if which in _TILE_OFFSETS:
+            _check_tiles(count, nbytes)
+
+
+def _check_tiles(count: int, nbytes: int) -> None:
+    if count > FREE_TILES + nbytes // BYTES_PER_TILE:
+        raise ValueError(f"it has {count} strips or tiles, more than its {nbytes} bytes are allowed")
 
 
 def check_work(image: PIL.Image.Image, nbytes: int) -> None:
@@ -47,8 +95,7 @@ def check_work(image: PIL.Image.Image, nbytes: int) -> None:
     ValueError
     """
     tiles = getattr(image, "tile", None) or []
-    if len(tiles) > FREE_TILES + nbytes // BYTES_PER_TILE:
-        raise ValueError(f"it has {len(tiles)} strips or tiles, more than its {nbytes} bytes are allowed")
+    _check_tiles(len(tiles), nbytes)
     file = getattr(image, "fp", None)
     if file is None:
         return

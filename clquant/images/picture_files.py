@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 import PIL.Image
 
-from clquant.images.decoder_work import check_work
+from clquant.images.decoder_work import check_head, check_work
 from clquant.images.files import read_bytes
 from clquant.params import shown
 from clquant.runtime import ClquantError, FileError, InvalidArgument, InvalidType
@@ -177,6 +177,8 @@ def opened(source: str | bytes, argument: str) -> Iterator[tuple[PIL.Image.Image
         if isinstance(source, str) and _is_pipe(source):
             source = read_bytes(source)
         nbytes = len(source) if isinstance(source, bytes) else os.path.getsize(source)
+        with io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb") as file:
+            check_head(file, nbytes)
         with contextlib.ExitStack() as stack:
             image = stack.enter_context(_open(source))
             check_claim(image, nbytes)

@@ -85,6 +85,24 @@ def test_each_picture_of_several_in_a_file_has_its_scans(monkeypatch: pytest.Mon
         list(moving.frames(stream.getvalue(), "image"))
 
 
+@pytest.mark.parametrize("big", [False, True])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_strips_are_counted_before_they_are_listed(big: bool, order: str) -> None:
+    mark = {"<": b"II", ">": b"MM"}[order]
+    tags = [(256, 1, 1), (273, 70_000, 16)]
+    if big:
+        head = mark + struct.pack(order + "HHHQ", 43, 8, 0, 16) + struct.pack(order + "Q", len(tags))
+        entries = b"".join(struct.pack(order + "HHQQ", tag, 4, count, value) for tag, count, value in tags)
+    else:
+        head = mark + struct.pack(order + "HI", 42, 8) + struct.pack(order + "H", len(tags))
+        entries = b"".join(struct.pack(order + "HHII", tag, 4, count, value) for tag, count, value in tags)
+    data = head + entries + bytes(1000)
+    with pytest.raises(ValueError, match="it has 70000 strips or tiles, more than its"):
+        decoder_work.check_head(io.BytesIO(data), len(data))
+    for end in range(len(head) + 20):  # cut short, it says nothing
+        decoder_work.check_head(io.BytesIO(data[:end]), 1 << 20)
+
+
 def test_files_of_people_are_read() -> None:
     pixels = photo(300, 20)
     stream = io.BytesIO()
