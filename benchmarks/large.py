@@ -64,14 +64,14 @@ if how == "lazy":
 elif how == "pieces":
     stored = zarr.open(source, mode="r")
     rows = max(memory_bytes(memory) // (BANDS_IN_MEMORY * 3 * stored.shape[1]) // 512, 1) * 512
-    parts = []
+    counted = clquant.ColorHistogram(np.zeros((0, 3), np.uint8), np.zeros(0, np.int64))
     for row in range(0, stored.shape[0], rows):
         piece = stored[row : row + rows]
         begin = time.perf_counter()
-        parts.append(clquant.ColorHistogram.of(piece, queue=queue))
+        counted = counted + clquant.ColorHistogram.of(piece, queue=queue)
         seconds += time.perf_counter() - begin
     begin = time.perf_counter()
-    engine.fit_histogram(sum(parts))
+    engine.fit_histogram(counted)
     seconds += time.perf_counter() - begin
     for row in range(0, stored.shape[0], rows):
         piece = stored[row : row + rows]
