@@ -19,8 +19,9 @@ from clquant.dask.parts import store
 from clquant.dask.quadtrees import leaves
 from clquant.dask.work import named
 from clquant.images import Picture
+from clquant.images.file_sinks import About, writing
 from clquant.palette import engine
-from clquant.runtime import InvalidArgument, InvalidType
+from clquant.runtime import InvalidArgument, InvalidType, Progress
 from clquant.vq.blocks import BlockShape
 from clquant.vq.coder import check_size
 
@@ -146,8 +147,8 @@ def decode(indices: Any, codec: Any, shape: Any) -> Any:
     )
 
 
-def halftone(image: Any, engine: Any, output: str, passes: int, out: Any) -> Any:
-    """As `PinwheelHalftoner.transform`, lazily.
+def halftone(image: Any, engine: Any, output: str, passes: int, out: Any, about: About, report: Progress) -> Any:
+    """As `PinwheelHalftoner.transform`, lazily without `out`.
 
     Parameters
     ----------
@@ -157,29 +158,34 @@ def halftone(image: Any, engine: Any, output: str, passes: int, out: Any) -> Any
     passes : int
         Of refinement.
     out : object or None
+        As that takes it.
+    about : About
+        What a file as `out` tells.
+    report : Progress
+        With `out`: told of rows.
 
     Returns
     -------
-    dask.array.Array
+    dask.array.Array, or what was given as `out`
         uint8 of the image's shape and chunks; with a palette (H, W) of its index dtype.
 
     Raises
     ------
     InvalidArgument
-        If bits, passes or `out` are asked for.
+        If bits or passes are asked for.
     """
     for name, value, allowed in (("output", output, output != "bits"), ("refine", passes, passes == 0)):
         if not allowed:
             raise InvalidArgument(f"{name} is {params.shown(value)} for a Dask array; allowed: for a picture in memory")
-    if out is not None:
-        raise InvalidArgument("out is given with a Dask array; allowed: without out, the result is lazy")
     block = params.integer("block_size", engine.block_size, 2, 64)
     work = partial(_halftoned, engine=engine, output=output)
     if engine.palette is not None:
         dtype, channels = as_palette(engine.palette).index_dtype, None
     else:
         dtype, channels = np.dtype(np.uint8), image.shape[2] if image.ndim == 3 else None
-    return mapped(image, work, blocks_tiling(block), dtype, channels)
+    lazy = mapped(image, work, blocks_tiling(block), dtype, channels)
+    with writing(out, about) as sink:
+        return lazy if sink is None else store(lazy, sink, report)
 
 
 def _halftoned(part: Picture, engine: Any, output: str) -> npt.NDArray[Any]:

@@ -262,14 +262,15 @@ class PinwheelHalftoner(Estimator):
         report = runtime.Progress(params.callback("progress", progress))
         passes = params.integer("refine", refine, 0, MOST_PASSES)
         collection = verbs_of(image)
-        if collection is not None:
-            return collection.halftone(image, self, kind, passes, out)  # type: ignore[no-any-return]
-        if passes and (out is not None or images.is_read_in_parts(image)):
+        if collection is None and passes and (out is not None or images.is_read_in_parts(image)):
             raise runtime.InvalidArgument("refine is given with out or a lazy image; allowed: a picture in memory")
         entries = None if self.palette is None else as_palette(self.palette).colors
         parameters = {name: value for name, value in self.get_params().items() if name != "queue"}
         settings = {"output": kind, "parameters": digest_of(parameters) if resume else ""}
-        with writing(out, About(None, entries, image, resume, settings)) as sink:
+        about = About(None, entries, image, resume, settings)
+        if collection is not None:
+            return collection.halftone(image, self, kind, passes, out, about, report)  # type: ignore[no-any-return]
+        with writing(out, about) as sink:
             return self._transformed(image, kind, passes, (dpi, inches), report, sink, memory)
 
     def _transformed(
