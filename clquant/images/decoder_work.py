@@ -19,7 +19,7 @@ MAX_SCANS = 100
 # Pillow copies up to 16 KiB for each comment that stands among plain numbers.
 FREE_COMMENTS, BYTES_PER_COMMENT = 1000, 32
 # Pillow lists strips and tiles, and makes a decoder for each.
-FREE_TILES, BYTES_PER_TILE = 10_000, 8
+FREE_TILES, BYTES_PER_TILE = 4000, 8
 # Time grows by the square of the frames in libwebp and in Pillow's reader of TIFF. The fewest bytes are those of a
 # frame that changes nothing.
 MAX_FRAMES = 1 << 14
