@@ -88,10 +88,13 @@ class SideMatch:
             chosen = scope.copy_of(np.ascontiguousarray(nearest, dtype))
             pixels = image, np.uint32(size[0]), np.uint32(size[1]), np.uint32(contexts.size)
             tall, bands = min(band_rows, rows), -(-rows // band_rows)
+            widest, zero = min(tall, columns), np.uint32(0)
+            place = np.uint32(rows), np.uint32(columns), np.uint32(band_rows), zero, zero, zero
+            arguments = self._codebook, *pixels, *model, *place, bound, chosen, *local
+            launch = session.prepare(scope, kernel, bands * widest * group, group, *arguments)
             for diagonal in range(tall + columns - 1):
                 first, last = max(0, diagonal - columns + 1), min(tall - 1, diagonal)
                 across = last - first + 1
-                place = (rows, columns, band_rows, across, first, diagonal)
-                arguments = self._codebook, *pixels, *model, *(np.uint32(n) for n in place), bound, chosen
-                session.launch(kernel, bands * across * group, group, *arguments, *local)
+                launch.set(across=np.uint32(across), first_row=np.uint32(first), diagonal=np.uint32(diagonal))
+                launch.queue(bands * across)
             return session.download(chosen, (rows, columns), dtype)

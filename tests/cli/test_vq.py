@@ -31,7 +31,7 @@ def gray(path: pathlib.Path) -> npt.NDArray[np.uint8]:
 
 
 def test_one_picture_there_and_back(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["vq", "encode", str(folder / "one.png"), "-n", "20", "--side-match", "4", "--gray"]) == 0
+    assert main(["vq", "encode", str(folder / "one.png"), "-n", "20", "--state-size", "4", "--gray"]) == 0
     assert main(["vq", "decode", str(folder / "one.clvq"), "-o", str(folder / "again.png"), "-q"]) == 0
     codec = VQCodec(20).fit(gray(folder / "one.png"))
     np.testing.assert_array_equal(
