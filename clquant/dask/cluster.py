@@ -8,6 +8,7 @@ from typing import Any
 
 from distributed import Nanny, Scheduler
 from distributed.deploy.spec import SpecCluster
+from distributed.system import MEMORY_LIMIT
 
 from clquant import params
 from clquant.runtime import InvalidArgument, InvalidType, NoDeviceError
@@ -40,8 +41,8 @@ class LocalOpenCLCluster(SpecCluster):
 
     Notes
     -----
-    Results are the same bits on any number and any mix of devices. Workers that die are started again, and what they
-    had is computed anew.
+    Results are the same bits on any number and any mix of devices. Workers share the host's memory equally. Those that
+    die are started again, and what they had is computed anew.
     """
 
     def __init__(
@@ -49,12 +50,16 @@ class LocalOpenCLCluster(SpecCluster):
     ) -> None:
         threads = params.integer("threads_per_worker", threads_per_worker, 1, 64)
         level = options.setdefault("silence_logs", logging.WARNING)
-        workers = {i: worker_spec(i, number, threads, level) for i, number in enumerate(_numbers(devices))}
+        numbers = _numbers(devices)
+        share = MEMORY_LIMIT // len(numbers)
+        workers = {i: worker_spec(i, number, threads, share, level) for i, number in enumerate(numbers)}
         scheduler = options.pop("scheduler", {"cls": Scheduler, "options": {"dashboard_address": None, "port": 0}})
         super().__init__(workers=workers, scheduler=scheduler, **options)
 
 
-def worker_spec(place: int, number: int, threads: int, silence_logs: Any = logging.WARNING) -> dict[str, Any]:
+def worker_spec(
+    place: int, number: int, threads: int, memory: int, silence_logs: Any = logging.WARNING
+) -> dict[str, Any]:
     """What starts the worker of a device.
 
     Parameters
@@ -64,6 +69,8 @@ def worker_spec(place: int, number: int, threads: int, silence_logs: Any = loggi
     number : int
         Into `clquant.runtime.list_devices`.
     threads : int
+    memory : int
+        Bytes of the host's that it may take.
     silence_logs : int or False
         Messages of the worker below this level are not shown.
     """
@@ -75,6 +82,7 @@ def worker_spec(place: int, number: int, threads: int, silence_logs: Any = loggi
             "resources": {RESOURCE: 1},
             "name": f"{place}: {describe(list_devices()[number])}",
             "dashboard_address": None,
+            "memory_limit": memory,
             "silence_logs": silence_logs,
         },
     }
