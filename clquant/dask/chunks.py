@@ -180,7 +180,10 @@ def _block(
 ) -> Any:
     (top, bottom, first, last), (left, right, begin, end) = down, across
     inner = (slice(top - first, bottom - first), slice(left - begin, right - begin))
-    made = delayed(_cropped, pure=True)(work, image[first:last, begin:end], inner, (first, begin))
+    part = image[first:last, begin:end]
+    if part.npartitions == 1:
+        part = part.to_delayed().item()  # as an array, Dask would copy the chunk
+    made = delayed(_cropped, pure=True)(work, part, inner, (first, begin))
     shape = (bottom - top, right - left) if channels is None else (bottom - top, right - left, channels)
     return da.from_delayed(made, shape, dtype, meta=np.empty((0,) * len(shape), dtype))
 
