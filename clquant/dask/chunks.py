@@ -123,6 +123,16 @@ def spans(chunks: tuple[int, ...], tiling: Tiling) -> Iterator[tuple[int, int, i
         yield begin, end, first, min(last, ends[-1])
 
 
+def as_argument(part: Any) -> Any:
+    """A part of an array for a task: of one chunk that chunk, as Dask would copy it from the array.
+
+    Parameters
+    ----------
+    part : dask.array.Array
+    """
+    return part.to_delayed().item() if part.npartitions == 1 else part
+
+
 def on_grid(chunks: tuple[int, ...], grid: int) -> tuple[int, ...]:
     """Lengths of about as many chunks, each but the last a multiple of `grid`.
 
@@ -180,10 +190,7 @@ def _block(
 ) -> Any:
     (top, bottom, first, last), (left, right, begin, end) = down, across
     inner = (slice(top - first, bottom - first), slice(left - begin, right - begin))
-    part = image[first:last, begin:end]
-    if part.npartitions == 1:
-        part = part.to_delayed().item()  # as an array, Dask would copy the chunk
-    made = delayed(_cropped, pure=True)(work, part, inner, (first, begin))
+    made = delayed(_cropped, pure=True)(work, as_argument(image[first:last, begin:end]), inner, (first, begin))
     shape = (bottom - top, right - left) if channels is None else (bottom - top, right - left, channels)
     return da.from_delayed(made, shape, dtype, meta=np.empty((0,) * len(shape), dtype))
 

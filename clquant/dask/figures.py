@@ -11,6 +11,7 @@ import dask.array as da
 import numpy as np
 from dask import delayed
 
+from clquant.dask.chunks import as_argument
 from clquant.dask.work import named, tree
 from clquant.quality.definitions import WINDOW, picture_shape
 from clquant.quality.pair import Pair, as_pair
@@ -69,7 +70,7 @@ def ssim(original: Any, result: Any, peak: float) -> Any:
         raise InvalidArgument(f"peak is {peak} for Dask arrays; allowed: {MIN_PEAK} to {MAX_PEAK}")
     work = delayed(partial(named(_dissimilarity), peak=peak), pure=True)
     parts = [
-        work(a[down, across], b[down, across])
+        work(as_argument(a[down, across]), as_argument(b[down, across]))
         for down in _windows(a.chunks[0], height)
         for across in _windows(a.chunks[1], width)
     ]

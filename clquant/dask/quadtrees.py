@@ -12,7 +12,7 @@ from dask import delayed
 from dask.highlevelgraph import HighLevelGraph
 
 from clquant import images, params
-from clquant.dask.chunks import checked
+from clquant.dask.chunks import as_argument, checked
 from clquant.dask.work import named
 from clquant.quadtree import criteria
 from clquant.quadtree.builder import QuadtreeBuilder
@@ -107,7 +107,8 @@ def leaves(image: Any, engine: QuadtreeBuilder) -> Any:
     places.sort(key=lambda place: int(morton(np.array([place[1]]), np.array([place[0]]))[0]))
     side = 1 << level
     build, finish = delayed(named(_subtree), pure=True), delayed(_kept, pure=True)
-    found = [build(whole[y * side : (y + 1) * side, x * side : (x + 1) * side], own, criterion) for y, x in places]
+    parts = (as_argument(whole[y * side : (y + 1) * side, x * side : (x + 1) * side]) for y, x in places)
+    found = [build(part, own, criterion) for part in parts]
     crown = delayed(_crown, pure=True)([part.root for part in found], places, level, top, criterion)
     dtype = record_dtype(channels, gray)
     kept = [
