@@ -19,7 +19,8 @@ from clquant.dask.parts import store
 from clquant.dask.quadtrees import leaves
 from clquant.dask.work import named
 from clquant.images import Picture
-from clquant.images.file_sinks import About, writing
+from clquant.images.file_sinks import About
+from clquant.images.result_files import writing
 from clquant.palette import engine
 from clquant.runtime import InvalidArgument, InvalidType, Progress
 from clquant.vq.blocks import BlockShape

@@ -31,7 +31,8 @@ from clquant.halftone.refine import (
 from clquant.halftone.tables import UNITS, WeightTables, constant_tables, trained_tables
 from clquant.images import HostImage, ImageLike
 from clquant.images.collections import verbs_of
-from clquant.images.file_sinks import About, digest_of, writing
+from clquant.images.file_sinks import About, digest_of
+from clquant.images.result_files import writing
 from clquant.images.sinks import Sink
 
 WEIGHTS = ("tone-dependent", "constant")

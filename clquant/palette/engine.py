@@ -19,7 +19,8 @@ from clquant.estimator import Estimator, weights_of
 from clquant.images import ImageLike, Picture, read_parts
 from clquant.images import read as read_picture
 from clquant.images.collections import verbs_of
-from clquant.images.file_sinks import About, writing
+from clquant.images.file_sinks import About
+from clquant.images.result_files import writing
 from clquant.mapping import lookup, pipeline
 from clquant.mapping.error import mean_squared_error
 from clquant.mapping.palette_on_device import METRICS

@@ -14,7 +14,8 @@ from clquant import params
 from clquant.estimator import Estimator
 from clquant.images import HostImage, ImageLike, device_arrays, files, lazy, materialize, read_many
 from clquant.images.collections import verbs_of
-from clquant.images.file_sinks import About, digest_of, writing
+from clquant.images.file_sinks import About, digest_of
+from clquant.images.result_files import writing
 from clquant.runtime import (
     Array,
     CommandQueue,

@@ -14,7 +14,7 @@ import pytest
 import tifffile
 
 import clquant
-from clquant.images import file_sinks, lazy
+from clquant.images import lazy, tiff_sinks, zarr_sink
 from clquant.palette.engine import predict, transform
 
 zarr = pytest.importorskip("zarr", minversion="3")  # needs Python 3.11
@@ -26,10 +26,10 @@ SIX = clquant.Palette([(0, 0, 0), (255, 255, 255), (0, 160, 0), (0, 0, 255), (25
 def in_small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bands, chunks and tiles so small that pictures of these tests take several."""
     monkeypatch.setattr(lazy, "memory_bytes", lambda _: 24 << 10)
-    monkeypatch.setattr(file_sinks, "CHUNK", 32)
-    monkeypatch.setattr(file_sinks.ZarrSink, "block_rows", 32)
-    monkeypatch.setattr(file_sinks, "TILE", 16)
-    monkeypatch.setattr(file_sinks.TiffSink, "block_rows", 16)
+    monkeypatch.setattr(zarr_sink, "CHUNK", 32)
+    monkeypatch.setattr(zarr_sink.ZarrSink, "block_rows", 32)
+    monkeypatch.setattr(tiff_sinks, "TILE", 16)
+    monkeypatch.setattr(tiff_sinks.TiffSink, "block_rows", 16)
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_a_job_goes_on_where_it_stopped(
     tmp_path: pathlib.Path, picture: Any, stored: pathlib.Path, dither: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, begun = tmp_path / "out.zarr", []
-    put = file_sinks.ZarrSink.put
+    put = zarr_sink.ZarrSink.put
 
     def counted(self: Any, begin: int, rows: Any) -> None:
         begun.append(begin)
@@ -139,7 +139,7 @@ def test_a_job_goes_on_where_it_stopped(
         predict(stored, SIX, dither="bayer2", out=out, resume=True)
     written = zarr.open(tmp_path / ".out.zarr.part", mode="r+")
     written[0, 0] = 5 - written[0, 0]  # which a job that begins anew would mend
-    monkeypatch.setattr(file_sinks.ZarrSink, "put", counted)
+    monkeypatch.setattr(zarr_sink.ZarrSink, "put", counted)
     predict(stored, SIX, dither=dither, out=out, resume=True)
     whole = predict(picture, SIX, dither=dither)
     whole[0, 0] = 5 - whole[0, 0]
@@ -152,10 +152,10 @@ def test_a_job_goes_on_where_it_stopped(
 KILLED = """
 import os, sys
 import clquant
-from clquant.images import file_sinks, lazy
+from clquant.images import lazy, tiff_sinks, zarr_sink
 lazy.memory_bytes = lambda _: 24 << 10
-file_sinks.CHUNK = file_sinks.ZarrSink.block_rows = 32
-file_sinks.TILE = file_sinks.TiffSink.block_rows = 16
+zarr_sink.CHUNK = zarr_sink.ZarrSink.block_rows = 32
+tiff_sinks.TILE = tiff_sinks.TiffSink.block_rows = 16
 source, out = sys.argv[1:]
 clquant.KMeansPalette(4).fit(source).predict(
     source, out=out, resume=out.endswith("zarr"), progress=lambda done, total: done < 4 or os._exit(9)

@@ -11,7 +11,7 @@ import pytest
 
 import clquant
 from clquant import images
-from clquant.images import file_sinks, geo, lazy
+from clquant.images import geo, lazy, tiff_sinks
 
 rasterio = pytest.importorskip("rasterio")
 
@@ -43,7 +43,7 @@ def test_a_scene_keeps_its_place(
     tmp_path: pathlib.Path, picture: Any, layout: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lazy, "memory_bytes", lambda _: 100 << 10)
-    monkeypatch.setattr(file_sinks.GeoTiffSink, "block_rows", 16)
+    monkeypatch.setattr(tiff_sinks.GeoTiffSink, "block_rows", 16)
     scene = write(tmp_path / "scene.tif", picture, nodata=0, photometric="RGB", **layout)
     with rasterio.open(scene, "r+") as file:
         file.build_overviews([2, 4], rasterio.enums.Resampling.average)

@@ -1,0 +1,67 @@
+"""Which sink a job's `out` is: an array, or a file of results by its suffix."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from clquant.images import files, geo
+from clquant.images.file_sinks import About, FileSink
+from clquant.images.sinks import ArraySink, Sink
+from clquant.images.tiff_sinks import GeoTiffSink, TiffSink
+from clquant.images.zarr_sink import ZarrSink
+from clquant.params import shown
+from clquant.runtime import InvalidArgument
+
+
+@contextlib.contextmanager
+def writing(out: Any, about: About) -> Iterator[Sink | None]:
+    """A job's `out`: a file of it gets its name when the block ends, and none if the block raises.
+
+    Parameters
+    ----------
+    out : None, path-like or object with ``shape`` and ``__setitem__``
+        A path ends in ``.zarr``, ``.tif`` or ``.tiff``. What is there is replaced.
+    about : About
+
+    Yields
+    ------
+    Sink or None
+        None for None.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        If `out` is neither, or `about.resume` does not go with it.
+    FileError
+        If the file cannot be written.
+    """
+    if not isinstance(out, str | os.PathLike):
+        if about.resume:
+            raise InvalidArgument("resume is given without a path as out; allowed: with out='….zarr'")
+        yield None if out is None else out if isinstance(out, Sink) else ArraySink(out, about.colors)
+        return
+    sink = _file_sink(out, about)
+    try:
+        yield sink
+        sink.finish()
+    except BaseException:
+        sink.discard()
+        raise
+
+
+def _file_sink(out: str | os.PathLike[str], about: About) -> FileSink:
+    target = files.path_of(out, "out")
+    suffix = target.suffix.lower()
+    if isinstance(about.source, str | os.PathLike) and os.path.realpath(target) == os.path.realpath(about.source):
+        raise InvalidArgument(f"out is {shown(str(target))}, the image itself; allowed: another path")
+    if suffix == ".zarr":
+        return ZarrSink(out, about)
+    if suffix not in geo.SUFFIXES:
+        raise InvalidArgument(f"out is {shown(str(target))}; allowed: an array, or a path that ends in .zarr or .tif")
+    if about.resume:
+        raise InvalidArgument(f"resume is given with {shown(str(target))}; allowed: with a path that ends in .zarr")
+    place = geo.place_of(about.source)
+    return TiffSink(out, about) if place is None else GeoTiffSink(out, about, place)

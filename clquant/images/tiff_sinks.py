@@ -1,0 +1,162 @@
+"""Results that become a TIFF in tiles, or a GeoTIFF where their source lies."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import os
+import queue
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.images import geo
+from clquant.images.file_sinks import About, FileSink
+from clquant.runtime import FileError, InvalidArgument
+
+TILE = 256
+"""Side of a TIFF's tiles, in pixels."""
+# Of the tiles that wait for the threads that compress them.
+_TILES_BYTES = 1 << 24
+_GDAL_NODATA = 42113
+
+
+class TiffSink(FileSink):
+    """A TIFF in tiles, with a colour map of a palette; a thread writes it.
+
+    Parameters
+    ----------
+    out, about
+        As `FileSink`.
+    """
+
+    block_rows = TILE
+
+    def begin(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        """As `FileSink.begin`."""
+        _check_opaque(self.about)
+        try:
+            import tifffile  # an extra
+        except ImportError as error:
+            raise FileError(
+                f"cannot write {str(self.path)!r}: tifffile is not installed (pip install clquant[large])"
+            ) from error
+        self._rows: queue.Queue[npt.NDArray[Any] | None] = queue.Queue(1)
+        self._thread = concurrent.futures.ThreadPoolExecutor(1, "clquant-tiff")
+        self._written = self._thread.submit(self._run, tifffile, shape, dtype)
+
+    def _run(self, tifffile: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        large = int(np.prod(shape)) * dtype.itemsize > 1 << 31
+        with tifffile.TiffWriter(str(self.part), bigtiff=large) as file:
+            file.write(
+                self._tiles(shape),
+                shape=shape,
+                dtype=dtype,
+                tile=(TILE, TILE),
+                compression="zlib",
+                compressionargs={"level": geo.DEFLATE_LEVEL},
+                metadata=None,
+                software="clquant",
+                maxworkers=os.cpu_count() or 1,
+                buffersize=_TILES_BYTES,
+                **self._tags(shape, dtype),
+            )
+
+    def _tags(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> dict[str, Any]:
+        if len(shape) == 3:
+            alpha: dict[str, Any] = {"extrasamples": ["unassalpha"]} if shape[2] == 4 else {}
+            return {"photometric": "rgb", **alpha}
+        if self.about.palette is None:
+            return {"photometric": "minisblack"}
+        entries = np.zeros((3, 1 << 8 * dtype.itemsize), np.uint16)
+        entries[:, : len(self.about.palette)] = self.about.palette[:, :3].T.astype(np.uint16) * 257
+        clear = self.about.transparent
+        tags = [] if clear is None else [(_GDAL_NODATA, 2, 0, str(clear), True)]
+        return {"photometric": "palette", "colormap": entries, "extratags": tags}
+
+    def _tiles(self, shape: tuple[int, ...]) -> Iterator[npt.NDArray[Any]]:
+        left = shape[0]
+        while left > 0:
+            rows = self._rows.get()
+            if rows is None:
+                raise FileError("stopped")
+            left -= len(rows)
+            for row in range(0, len(rows), TILE):
+                for column in range(0, shape[1], TILE):
+                    yield np.ascontiguousarray(rows[row : row + TILE, column : column + TILE])
+
+    def put(self, begin: int, rows: npt.NDArray[Any]) -> None:  # noqa: ARG002
+        """As `FileSink.put`."""
+        self._hand_over(rows)
+
+    def _hand_over(self, rows: npt.NDArray[Any] | None) -> None:
+        """Wait until the thread takes rows, or has failed."""
+        while True:
+            if self._written.done():
+                self._written.result()
+                return
+            with contextlib.suppress(queue.Full):
+                self._rows.put(rows, timeout=0.1)
+                return
+
+    def close(self) -> None:
+        """As `FileSink.close`."""
+        self._written.result()
+        self._thread.shutdown()
+
+    def abandon(self) -> None:
+        """As `FileSink.abandon`."""
+        if hasattr(self, "_thread"):
+            self._hand_over(None)
+            self._thread.shutdown()
+
+
+class GeoTiffSink(FileSink):
+    """A GeoTIFF where its source lies, with a colour table of a palette.
+
+    Parameters
+    ----------
+    out, about
+        As `FileSink`.
+    place : clquant.images.geo.Place
+        Where its source lies.
+    """
+
+    block_rows = geo.BLOCK
+
+    def __init__(self, out: str | os.PathLike[str], about: About, place: geo.Place) -> None:
+        super().__init__(out, about)
+        self._place = place
+        self._writer: geo.Writer | None = None
+
+    def begin(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        """As `FileSink.begin`."""
+        _check_opaque(self.about)
+        self._writer = geo.Writer(str(self.part), shape, dtype, self._place, self.about.palette, self.about.transparent)
+
+    def put(self, begin: int, rows: npt.NDArray[Any]) -> None:
+        """As `FileSink.put`."""
+        assert self._writer is not None
+        self._writer.write(begin, rows)
+
+    def close(self) -> None:
+        """As `FileSink.close`: overviews are made of what is written."""
+        assert self._writer is not None
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """As `FileSink.abandon`."""
+        if self._writer is not None:
+            self._writer.abandon()
+
+
+def _check_opaque(about: About) -> None:
+    if about.palette is not None and about.palette.shape[1] == 4:
+        partly = (about.palette[:, 3] > 0) & (about.palette[:, 3] < 255)
+        if partly.any():
+            raise InvalidArgument(
+                f"out is a TIFF, whose colour map has no alpha, and entry {int(partly.argmax())} of the palette is "
+                "partly transparent; allowed: alpha 0 and 255, or a path that ends in .zarr"
+            )
