@@ -58,30 +58,44 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     common.add_batch(parser, ", {colors} is K")
     learned = parser.add_argument_group("the palette")
-    learned.add_argument(
+    _add_learning(learned)
+    _add_colors(learned)
+    _add_drawing(parser.add_argument_group("the picture"))
+    _add_writing(parser.add_argument_group("the file"))
+    cluster.add(parser)
+    common.add_device(parser)
+
+
+def _add_learning(group: argparse._ArgumentGroup) -> None:
+    """How many colours, and how they are learned."""
+    group.add_argument(
         "-k", "--colors", "--n-colors", type=int, metavar="K", help=f"colours, 2 to 65536 (default: {MOST_COLORS})"
     )
-    learned.add_argument(
+    group.add_argument(
         "--psnr",
         "--target-psnr",
         type=float,
         metavar="DB",
         help="the fewest colours, up to K, that give this PSNR, undithered",
     )
-    learned.add_argument(
+    group.add_argument(
         "--mse", "--max-mse", type=float, metavar="E", help="the same for a mean squared error a channel"
     )
-    learned.add_argument(
+    group.add_argument(
         "--use", metavar="COLORS", help="take these colours, 'black,#f80' or a palette file, instead of learning some"
     )
-    learned.add_argument(
+    group.add_argument(
         "--method", choices=sorted(METHODS), default="kmeans", help="how it is learned (default: %(default)s)"
     )
-    learned.add_argument("--sample-factor", type=int, metavar="N", help="neuquant: train on one pixel in N, 1 to 30")
-    learned.add_argument(
+    group.add_argument("--sample-factor", type=int, metavar="N", help="neuquant: train on one pixel in N, 1 to 30")
+    group.add_argument(
         "--sequential", action="store_true", help="neuquant: Dekker's program of 1994, bit for bit, instead of ours"
     )
-    learned.add_argument(
+
+
+def _add_colors(group: argparse._ArgumentGroup) -> None:
+    """Which colours there may be, where they are compared, and what becomes of them."""
+    group.add_argument(
         "--space",
         "--color-space",
         choices=spaces.NAMES,
@@ -89,29 +103,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="where colours are compared: srgb for the least error in numbers, linear for light, oklab for the eye "
         "(default: %(default)s)",
     )
-    learned.add_argument(
+    group.add_argument(
         "--color-format",
         choices=tuple(DISPLAY_FORMATS),
         help="only colours that a display of so many bits per channel has, by --method kmeans or the nearest to --use; "
         "palettes in .c and .h are written so",
     )
-    learned.add_argument(
+    group.add_argument(
         "--weights",
         "--sample-weight",
         metavar="FILE",
         help="a gray picture of the same size: how much each pixel counts",
     )
-    learned.add_argument(
+    group.add_argument(
         "--fixed", "--fixed-colors", metavar="COLORS", help="colours that must be in it, '#f80,black' or a palette file"
     )
-    learned.add_argument("--shared", action="store_true", help="learn one palette for all inputs")
-    learned.add_argument("--seed", "--random-state", type=int, help="seed of what is random (default: 0)")
-    learned.add_argument(
-        "--order", choices=order.ORDERS, default="fitted", help="order of the colours (default: fitted)"
-    )
-    learned.add_argument("--save-palette", metavar="FILE", help="write the palette too: .gpl .act .pal .hex .ase .png")
-    drawn = parser.add_argument_group("the picture")
-    drawn.add_argument(
+    group.add_argument("--shared", action="store_true", help="learn one palette for all inputs")
+    group.add_argument("--seed", "--random-state", type=int, help="seed of what is random (default: 0)")
+    group.add_argument("--order", choices=order.ORDERS, default="fitted", help="order of the colours (default: fitted)")
+    group.add_argument("--save-palette", metavar="FILE", help="write the palette too: .gpl .act .pal .hex .ase .png")
+
+
+def _add_drawing(group: argparse._ArgumentGroup) -> None:
+    """How pixels get colours, and what is shown of them."""
+    group.add_argument(
         "--dither",
         nargs="?",
         const=DEFAULT,
@@ -120,50 +135,51 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"one of: {', '.join(dither_names())}; {DEFAULT} if none is named (default: no dithering; search with "
         "--method spatial)",
     )
-    drawn.add_argument(
+    group.add_argument(
         "--strength", type=float, metavar="S", help="of ordered dithering and of error filters, 0 to 1 (default: 1)"
     )
-    drawn.add_argument(
+    group.add_argument(
         "--sharpness", type=float, metavar="S", help="of --dither search, 0 to 16: greater is calmer (default: 0.4)"
     )
-    drawn.add_argument("--serpentine", action="store_true", help="error filters: every other row from right to left")
-    drawn.add_argument(
+    group.add_argument("--serpentine", action="store_true", help="error filters: every other row from right to left")
+    group.add_argument(
         "--alpha",
         choices=ALPHA_CHOICES,
         default="palette",
         help="partly transparent pixels: entries with alpha for them; all or nothing, sharp or dithered "
         "(default: %(default)s)",
     )
-    drawn.add_argument(
+    group.add_argument(
         "--animate", type=int, metavar="MS", help="write all inputs as frames of one .gif, .png or .webp, MS ms each"
     )
-    drawn.add_argument("--stats", action="store_true", help="print the colours with their shares; no file unless -o")
-    drawn.add_argument("--show", action="store_true", help="print the picture into the terminal (sixel)")
-    written = parser.add_argument_group("the file")
-    written.add_argument(
+    group.add_argument("--stats", action="store_true", help="print the colours with their shares; no file unless -o")
+    group.add_argument("--show", action="store_true", help="print the picture into the terminal (sixel)")
+
+
+def _add_writing(group: argparse._ArgumentGroup) -> None:
+    """What the file is like, and how it is made."""
+    group.add_argument(
         "--max-bytes", type=int, metavar="N", help="the most colours, up to K, whose file has at most N bytes"
     )
-    written.add_argument(
+    group.add_argument(
         "--effort", choices=tuple(EFFORTS), default="normal", help="PNG: how long to search for less (default: normal)"
     )
-    written.add_argument(
+    group.add_argument(
         "--lvgl",
         type=int,
         choices=LVGL_VERSIONS,
         help=".c, .h: an image of this version of LVGL instead of plain arrays; .bin: of this version (default: 9)",
     )
-    common.add_compression(written)
-    written.add_argument(
+    common.add_compression(group)
+    group.add_argument(
         "--memory",
         metavar="SIZE",
         help=".tif, .zarr: host memory for the pictures, which are read and written in parts (default: 512MiB)",
     )
-    written.add_argument(
+    group.add_argument(
         "--resume", action="store_true", help=".zarr: keep the work of a job that is stopped, and go on with it"
     )
-    written.add_argument("--icc", choices=("srgb", "keep"), default="srgb", help=common.ICC_HELP)
-    cluster.add(parser)
-    common.add_device(parser)
+    group.add_argument("--icc", choices=("srgb", "keep"), default="srgb", help=common.ICC_HELP)
 
 
 def check(args: argparse.Namespace) -> None:
