@@ -2,7 +2,8 @@
  * Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
  * Twin of clquant/runtime/philox.py, which gives the same bits. */
 
-inline uint4 philox4x32(uint4 counter, uint2 key) {
+inline uint4 philox4x32(uint4 counter, uint2 key)
+{
     for (int round = 0; round < 10; ++round) {
         uint high_0 = mul_hi(0xD2511F53u, counter.s0);
         uint low_0 = 0xD2511F53u * counter.s0;

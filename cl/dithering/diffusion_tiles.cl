@@ -14,8 +14,7 @@
 #define PITCH(tiles) (tiles)
 #define TILE_PITCH(span) 1L
 #endif
-#define AT(columns, below) \
-    convert_int4(errors[row[below] + (column - (columns) * step) * (long)PITCH(tiles)])
+#define AT(columns, below) convert_int4(errors[row[below] + (column - (columns) * step) * (long)PITCH(tiles)])
 
 /* One pass over rows rows.x to rows.y - 1 of a picture.
  * NDRange: 1-D, a work-item IN_TURNS tiles, guarded by their number `tiles`; `across` of them side by side. The tiles of

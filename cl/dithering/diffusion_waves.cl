@@ -14,8 +14,7 @@
  * NDRange: 1-D, a work-group a tile, any size; row r of a tile is taken by work-item r modulo the group's size.
  * image Sample [rows][width][CHANNELS]; output INDEX [rows][width]; extent: largest value of each component; strength in
  * 1/256. errors Error [2 + rows][2 + width + 2]: two rows above the image, two columns of 0 on each side. */
-__kernel void diffuse_wave(DIFFUSION_PARAMETERS, __global Error *errors, int rows, int width, int wave,
-                           int first_tile)
+__kernel void diffuse_wave(DIFFUSION_PARAMETERS, __global Error *errors, int rows, int width, int wave, int first_tile)
 {
     const int tile_row = first_tile + (int)get_group_id(0);
     const int x0 = (wave - 2 * tile_row) * COLUMNS;

@@ -39,7 +39,7 @@ typedef short4 Error;
 #define convert_error convert_short4
 #endif
 
-#define DIFFUSION_PARAMETERS \
+#define DIFFUSION_PARAMETERS                                                                                           \
     SEARCH_PARAMETERS, __global const Sample *image, __global INDEX *output, int4 extent, int strength
 #define DIFFUSION_ARGUMENTS SEARCH_ARGUMENTS, image, output, extent, strength
 

@@ -9,8 +9,7 @@
  * two, a permutation of 0..side^2 - 1, repeated over the picture; extent: largest coordinates of the space; strength
  * 0..256 scales the share of the second entry. */
 __kernel void dither_ordered(PALETTE_PARAMETERS, __global const Sample *pixels, __global INDEX *out, ulong n,
-                             uint width, uint first_row, __global const int *mask, uint side, int4 extent,
-                             int strength)
+                             uint width, uint first_row, __global const int *mask, uint side, int4 extent, int strength)
 {
     const uint column = (uint)get_global_id(0);
     const uint row = (uint)get_global_id(1);

@@ -10,9 +10,9 @@
 #define LIGHTNESS(r, g, b) ((r) * 77.0f + (g) * 150.0f + (b) * 29.0f)
 
 /* The colours, R | G << 8 | B << 16, of sixteen entries. */
-#define COLORS_OF(packed, i)                                                                                    \
-    as_int16((uint16)(packed[i.s0], packed[i.s1], packed[i.s2], packed[i.s3], packed[i.s4], packed[i.s5],       \
-                      packed[i.s6], packed[i.s7], packed[i.s8], packed[i.s9], packed[i.sa], packed[i.sb],       \
+#define COLORS_OF(packed, i)                                                                                           \
+    as_int16((uint16)(packed[i.s0], packed[i.s1], packed[i.s2], packed[i.s3], packed[i.s4], packed[i.s5],              \
+                      packed[i.s6], packed[i.s7], packed[i.s8], packed[i.s9], packed[i.sa], packed[i.sb],              \
                       packed[i.sc], packed[i.sd], packed[i.se], packed[i.sf]))
 
 Lanes unpacked_lanes(int16 c)
@@ -70,8 +70,7 @@ __kernel void dither_ordered(__global const float4 *entries, uint colors, __glob
         }
         const Lanes b = unpacked_lanes(COLORS_OF(packed, second));
         const float16 red = b.red - a.red, green = b.green - a.green, blue = b.blue - a.blue;
-        const int16 dot =
-            convert_int16((c.red - a.red) * red + (c.green - a.green) * green + (c.blue - a.blue) * blue);
+        const int16 dot = convert_int16((c.red - a.red) * red + (c.green - a.green) * green + (c.blue - a.blue) * blue);
         const int16 square = convert_int16(red * red + green * green + blue * blue);
         const int16 number = thresholds(mask + (row & (side - 1)) * side, side, column);
         const int16 t = LIGHTNESS(red, green, blue) < 0.0f ? values - 1 - number : number;

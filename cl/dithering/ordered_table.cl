@@ -135,8 +135,8 @@ __kernel OF_GROUP void dither_ordered(PALETTE_PARAMETERS, __global const uchar *
             }
 #pragma unroll
             for (uint k = 0; k < AT_ONCE; k++)
-                found[k] = dithered_quad(PALETTE_ARGUMENTS, keys_of_words(words[k]), answers, t[k], values, extent,
-                                         strength);
+                found[k] =
+                    dithered_quad(PALETTE_ARGUMENTS, keys_of_words(words[k]), answers, t[k], values, extent, strength);
 #pragma unroll
             for (uint k = 0; k < AT_ONCE; k++)
                 to[place_of_quad(quads, i + k * size)] = index_quad(found[k]);

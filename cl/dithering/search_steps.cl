@@ -103,10 +103,10 @@ __kernel void toggle_phase(__global float *errors, __global int *state, __global
         return;
     const size_t cell = (size_t)(y + MARGIN) * stride + x + MARGIN;
     const int before = state[phase * plane + cell];
-    __global float *new = errors + write * plane + cell;
+    __global float *written = errors + write * plane + cell;
     if (before == FIXED) {
         for (int c = 0; c < DIMS; c++)
-            new[17 * c * plane] = 0; /* the plane held another phase's errors */
+            written[17 * c * plane] = 0; /* the plane held another phase's errors */
         return;
     }
     float4 gathered = 0;
@@ -140,11 +140,11 @@ __kernel void toggle_phase(__global float *errors, __global int *state, __global
     }
     const float4 change = entries[best] - shown;
     __global const float *old = errors + read * plane + cell;
-    new[0] = old[0] + change.x;
-    new[17 * plane] = old[17 * plane] + change.y;
-    new[34 * plane] = old[34 * plane] + change.z;
+    written[0] = old[0] + change.x;
+    written[17 * plane] = old[17 * plane] + change.y;
+    written[34 * plane] = old[34 * plane] + change.z;
 #if DIMS == 4
-    new[51 * plane] = old[51 * plane] + change.w;
+    written[51 * plane] = old[51 * plane] + change.w;
 #endif
     state[phase * plane + cell] = best | (before & OPAQUE);
 }
@@ -152,8 +152,8 @@ __kernel void toggle_phase(__global float *errors, __global int *state, __global
 /* The entries that pixels ended with.
  * NDRange: 2-D, columns by rows of what is wanted, a work-item a pixel. out (rows, columns) INDEX: the picture's rows
  * from first_row, behind `offset` others. */
-__kernel void store_indices(__global const int *state, uint stride, ulong plane, int transparent,
-                            __global INDEX *out, uint columns, uint rows, uint first_row, ulong offset)
+__kernel void store_indices(__global const int *state, uint stride, ulong plane, int transparent, __global INDEX *out,
+                            uint columns, uint rows, uint first_row, ulong offset)
 {
     const uint x = (uint)get_global_id(0), row = (uint)get_global_id(1);
     if (x >= columns || row >= rows)

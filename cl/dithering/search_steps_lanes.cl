@@ -69,10 +69,10 @@ __kernel void toggle_phase(__global float *restrict errors, __global int *restri
         change[3][i] = e.w - shown[3][i];
     }
     __global const float *old = errors + read * plane + cell;
-    __global float *new = errors + write * plane + cell;
+    __global float *written = errors + write * plane + cell;
     for (int c = 0; c < DIMS; c++) {
         const float16 kept = fixed ? 0.0f : vload16(0, change[c]);
-        vstore16(vload16(0, old + 17 * c * plane) + kept, 0, new + 17 * c * plane);
+        vstore16(vload16(0, old + 17 * c * plane) + kept, 0, written + 17 * c * plane);
     }
     vstore16(fixed ? before : best | (before & OPAQUE), 0, states);
 }

@@ -6,7 +6,8 @@
  * All arithmetic is in 1/16 gray and fits 16 bits: |error| <= 8191 after clamping, and the host asserts of the tables
  * that 4080 + 8191 + (what reaches a slot) < 32768 (clquant/halftone/pinwheel/layout.py, error_limit). */
 
-inline int outside(int y, int x, int height, int width) {
+inline int outside(int y, int x, int height, int width)
+{
     return y < 0 || x < 0 || y >= height || x >= width;
 }
 
@@ -23,18 +24,21 @@ inline int outside(int y, int x, int height, int width) {
 #define EDGE_ROWS blocks.s2
 #define HALF blocks.s3
 
-inline size_t pixel_index(int y, int x, int channel, int4 picture) {
+inline size_t pixel_index(int y, int x, int channel, int4 picture)
+{
     return ((size_t)(y - ORIGIN) * WIDTH + x) * STRIDE + channel;
 }
 
 /* Errors on the pixels beyond a block's sides lie at edges[entry * (blocks that edges has) + edge_block(...)]. */
-inline int edge_block(int block_y, int block_x, int channel, int4 blocks) {
+inline int edge_block(int block_y, int block_x, int channel, int4 blocks)
+{
     return (channel * EDGE_ROWS + block_y - EDGE_ROW) * HALF + (block_x >> 1);
 }
 
 /* What a spiral outward leaves beyond its block comes side after side: left downward, lower rightward, right upward,
  * upper leftward, with a gap between two sides. The entry of the i-th of these 4 N + 3 sums, -1 for a gap. */
-inline int entry_beyond(int i) {
+inline int entry_beyond(int i)
+{
     const int side = i / (BLOCK + 1), along = i % (BLOCK + 1);
     return along == BLOCK ? -1
            : side == 0    ? 3 * BLOCK + along
@@ -44,23 +48,27 @@ inline int entry_beyond(int i) {
 }
 
 /* Blocks of one phase in a row of blocks are every other one; their index among all of both phases, halved. */
-inline int block_column(int index, int block_row) {
+inline int block_column(int index, int block_row)
+{
     return 2 * index + ((block_row + PHASE) & 1);
 }
 
 /* Philox counter words: block column, block row, channel, use (0: start error; 1 + k / 128: bits of pixels k). key: of
  * the numbers, then the block column and row that the picture's first block has in the picture it is cut from. */
-inline uint4 block_random(int block_x, int block_y, int channel, uint use, uint4 key) {
+inline uint4 block_random(int block_x, int block_y, int channel, uint use, uint4 key)
+{
     return philox4x32((uint4)((uint)block_x + key.z, (uint)block_y + key.w, (uint)channel, use), key.xy);
 }
 
 /* Uniform in -amplitude..amplitude - 1, from the upper half of a random word. */
-inline int start_error(uint word, int amplitude) {
+inline int start_error(uint word, int amplitude)
+{
     return (int)(((word >> 16) * (uint)(2 * amplitude)) >> 16) - amplitude;
 }
 
 /* Bit k of the 128 that a counter gives. */
-inline uint random_bit(uint4 words, uint k) {
+inline uint random_bit(uint4 words, uint k)
+{
     uint word = (k & 64u) ? ((k & 32u) ? words.s3 : words.s2) : ((k & 32u) ? words.s1 : words.s0);
     return (word >> (k & 31u)) & 1u;
 }

@@ -36,9 +36,9 @@ __kernel void begin_refinement(__global const uchar *pixels, __global const ucha
  * from 9 phase: where a neighbour lies relative to the cell, and C(0) - C of its distance; middle: C(0); actions
  * (cells) int. */
 __kernel void decide_phase(__global const float *errors, __global const int *state, __global const int *values,
-                           int levels, __global const int4 *taps, uint first, uint n,
-                           __global const int2 *neighbours, int middle, uint phase, uint columns, uint rows,
-                           uint stride, ulong plane, __global int *actions)
+                           int levels, __global const int4 *taps, uint first, uint n, __global const int2 *neighbours,
+                           int middle, uint phase, uint columns, uint rows, uint stride, ulong plane,
+                           __global int *actions)
 {
     const uint x = (uint)get_global_id(0), y = (uint)get_global_id(1);
     if (x >= columns || y >= rows)

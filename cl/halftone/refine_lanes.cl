@@ -6,10 +6,9 @@
 /* NDRange: 2-D, groups of LANES cells across by cells down; rows of cells have a whole number of groups between their
  * margins. All else as in refine.cl. */
 __kernel void decide_phase(__global const float *restrict errors, __global const int *restrict state,
-                           __global const int *restrict values, int levels,
-                           __global const int4 *restrict taps, uint first, uint n,
-                           __global const int2 *restrict neighbours, int middle, uint phase, uint columns, uint rows,
-                           uint stride, ulong plane, __global int *restrict actions)
+                           __global const int *restrict values, int levels, __global const int4 *restrict taps,
+                           uint first, uint n, __global const int2 *restrict neighbours, int middle, uint phase,
+                           uint columns, uint rows, uint stride, ulong plane, __global int *restrict actions)
 {
     const uint group = (uint)get_global_id(0), y = (uint)get_global_id(1);
     if (group * LANES >= columns || y >= rows)

@@ -117,9 +117,9 @@ __kernel void place_cells(__global const uint *occupied, uint cells, __global ui
  * first_bin on, all left 0; starts (cells + 1) uint: where each cell's colours go; colors (starts[cells]) uint, packed;
  * counts likewise; offsets: two uint a work-item; codes (room) ushort and sums (room) uint: colours that wait there
  * until they are written side by side. */
-__kernel void collect_occupied(__global uint4 *bins, uint first_bin, __global const uint *starts,
-                               __global uint *colors, __global uint *counts, __local uint *offsets,
-                               __local ushort *codes, __local uint *sums, uint room)
+__kernel void collect_occupied(__global uint4 *bins, uint first_bin, __global const uint *starts, __global uint *colors,
+                               __global uint *counts, __local uint *offsets, __local ushort *codes, __local uint *sums,
+                               uint room)
 {
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);

@@ -59,8 +59,7 @@ int is_opaque(uint key, uint often, uint *clear, uint *partial)
 }
 
 /* Adds the first `there` pixels of a quad, 1 to 4. */
-void count_quad(uint4 keys, uint there, uint *clear, uint *partial, volatile __local uint *held,
-                __global uint *bins)
+void count_quad(uint4 keys, uint there, uint *clear, uint *partial, volatile __local uint *held, __global uint *bins)
 {
     const uint differ = ((keys.x ^ keys.y) | (keys.x ^ keys.z) | (keys.x ^ keys.w)) & (CHANNELS == 4 ? ~0u : 0xFFFFFFu);
     const uint often = there == 4 && differ == 0 ? 4 : 1;

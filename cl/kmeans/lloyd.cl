@@ -49,10 +49,7 @@ void add_wide_local(__local volatile uint *sum, ulong value)
     ADD_WORDS(sum, value)
 }
 
-void add_wide_global(__global volatile uint *sum, ulong value)
-{
-    ADD_WORDS(sum, value)
-}
+void add_wide_global(__global volatile uint *sum, ulong value){ADD_WORDS(sum, value)}
 
 /* The sum of `value` over the work-items before this one; `total` gets that over all. Every work-item of the group
  * calls it, and the group's size is a power of two; sums: a uint a work-item. */
@@ -163,9 +160,9 @@ void add_point(const float *x, const float *c, float distance, Weight weight, ui
 
 /* This work-group's share of the tiles: assigns their points and adds up statistics.
  * See `assign_tiles`; shortlist: DIMS * SHORTLIST floats, names: SHORTLIST ushort. */
-void assign_share(__global const float *points, uint stride, __global const Weight *weights, __global const uint *starts,
-                  __global const float *boxes, uint n_tiles, __global const float *centers, uint k, uint k_stride,
-                  uint by_axis, __global ushort *lists, __global uint *sums, __local ulong *keys,
+void assign_share(__global const float *points, uint stride, __global const Weight *weights,
+                  __global const uint *starts, __global const float *boxes, uint n_tiles, __global const float *centers,
+                  uint k, uint k_stride, uint by_axis, __global ushort *lists, __global uint *sums, __local ulong *keys,
                   __local uint *local_sums, __local float *shortlist, __local ushort *names)
 {
     const uint lid = get_local_id(0);
@@ -231,8 +228,8 @@ void assign_share(__global const float *points, uint stride, __global const Weig
 __kernel void assign_tiles(__global const float *points, uint stride, __global const Weight *weights,
                            __global const uint *starts, __global const float *boxes, uint n_tiles,
                            __global const float *centers, uint k, uint k_stride, uint by_axis,
-                           __global const uint *state, __global ushort *lists, __global uint *sums,
-                           __local ulong *keys, __local uint *local_sums)
+                           __global const uint *state, __global ushort *lists, __global uint *sums, __local ulong *keys,
+                           __local uint *local_sums)
 {
     __local float shortlist[DIMS * SHORTLIST];
     __local ushort names[SHORTLIST];

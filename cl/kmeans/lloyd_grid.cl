@@ -108,8 +108,8 @@ INLINED void step(Grid *g, Chain *c, uint by_axis, ulong tolerance)
     /* Neighbouring tiles, which take about as long as each other, go to groups in turn. */
     const uint groups = g->grid.groups;
     const uint tile = get_local_id(0) / WARP * groups + g->grid.index;
-    assign_by_warp(&g->tiles, g->centers, g->k, g->k_stride, by_axis, g->sums + c->adding * words, tile,
-                   WARPS * groups, &g->warp);
+    assign_by_warp(&g->tiles, g->centers, g->k, g->k_stride, by_axis, g->sums + c->adding * words, tile, WARPS * groups,
+                   &g->warp);
     grid_sync(&g->grid);
     const uint empty = c->emptied;
     c->emptied = c->last;
@@ -170,7 +170,7 @@ void end(const Grid *g, __local uint *told)
     __local ulong partial[2 * WARPS];                                                                                  \
     const uint own = get_local_id(0) / WARP;                                                                           \
     Grid g;                                                                                                            \
-    g.grid = grid_enter(words, &told);                                                                              \
+    g.grid = grid_enter(words, &told);                                                                                 \
     g.tiles.points = points;                                                                                           \
     g.tiles.stride = stride;                                                                                           \
     g.tiles.weights = weights;                                                                                         \
@@ -254,8 +254,8 @@ __kernel ONE_SIZE void swap_rounds(GRID_PARAMETERS, uint rounds, uint steps, uin
             c.inertia = 0;
             barrier(CLK_LOCAL_MEM_FENCE);
             if (round < rounds)
-                swap_by_warps(rank, count, parts, sums + best_sums * k * STATS, k, place_stride, extents, best,
-                              places, g.scratch);
+                swap_by_warps(rank, count, parts, sums + best_sums * k * STATS, k, place_stride, extents, best, places,
+                              g.scratch);
             barrier(CLK_LOCAL_MEM_FENCE);
         }
         give_centers(&g, &c, centers, k_stride, totals, state);

@@ -31,8 +31,8 @@ ulong4 masses_of(__global const uint *weights, float4 squared, uint i, uint n)
  * (2, blocks) ulong; words as in common/grid_barrier.h; key: the seed's words; places: (DIMS, k) floats. */
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void seed_centers(
     __global const float *points, uint stride, __global const uint *weights, uint n, __global float *centers, uint k,
-    uint k_stride, uint a_round, uint2 key, __global float *distances, __global ulong *block_sums,
-    __global uint *words, __local float *places)
+    uint k_stride, uint a_round, uint2 key, __global float *distances, __global ulong *block_sums, __global uint *words,
+    __local float *places)
 {
     __local uint told;
     __local ulong prefix[GROUP];

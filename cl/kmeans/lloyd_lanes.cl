@@ -97,8 +97,8 @@ uint filter_list(const Box *box, __global const float *list, uint n, uint stride
 
 /* Adds the points first .. end - 1 to the statistics of their nearest centers in a list. */
 void assign_points(__global const float *points, uint stride, __global const Weight *weights, uint first, uint end,
-                   __global const float *list, uint listed, uint k_stride, __global const float *centers,
-                   uint by_axis, __global ulong *sums)
+                   __global const float *list, uint listed, uint k_stride, __global const float *centers, uint by_axis,
+                   __global ulong *sums)
 {
     for (uint i = first; i < end; i += 8) {
         float8 x[DIMS];
@@ -149,8 +149,8 @@ void assign_points(__global const float *points, uint stride, __global const Wei
 __kernel void assign_tiles(__global const float *points, uint stride, __global const Weight *weights,
                            __global const uint *starts, __global const float *boxes, uint n_tiles,
                            __global const float *centers, uint k, uint k_stride, uint by_axis,
-                           __global const uint *state, __global float *lists, __global ulong *sums,
-                           __local ulong *keys, __local uint *local_sums)
+                           __global const uint *state, __global float *lists, __global ulong *sums, __local ulong *keys,
+                           __local uint *local_sums)
 {
     const uint group = get_group_id(0);
     const uint size = PLANES * k_stride;

@@ -51,8 +51,8 @@ void move_center(__global ulong *sums, uint replicas, __global ulong *totals, __
  * tolerance / 2^64 of it; state[STEPS] counts; state[INERTIA], [INERTIA + 1]: inertia about the centers as they were.
  * Local: three ulong a work-item. */
 __kernel SMALL void update_centers(__global ulong *sums, uint replicas, __global ulong *totals, __global float *centers,
-                             uint k, uint k_stride, uint pinned, int4 extents, ulong tolerance, uint forced,
-                             __global uint *pairs, __global uint *state, __local ulong *partial)
+                                   uint k, uint k_stride, uint pinned, int4 extents, ulong tolerance, uint forced,
+                                   __global uint *pairs, __global uint *state, __local ulong *partial)
 {
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);

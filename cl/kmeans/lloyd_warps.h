@@ -189,7 +189,7 @@ INLINED void add_by_slots(float x[ROWS][DIMS], const uint *weight, const float *
 /* Assigns the points of every tiles-th tile from `tile` on to their nearest centers, ties to the lowest index, and adds
  * up the centers' statistics. centers (DIMS, k_stride). */
 INLINED void assign_by_warp(const Tiles *t, __local const float *centers, uint k, uint k_stride, uint by_axis,
-                    __global ulong *sums, uint tile, uint tiles, const Warp *w)
+                            __global ulong *sums, uint tile, uint tiles, const Warp *w)
 {
     for (; tile < t->n; tile += tiles) {
         float low[DIMS], high[DIMS], s[DIMS];

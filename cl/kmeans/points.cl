@@ -31,8 +31,8 @@ __kernel void points_of_colors(__global const uint *colors, uint n, __global con
 
 /* Copies chosen points to centers.
  * NDRange: 1-D, a work-item a center, guarded by k. chosen (k) uint; centers (DIMS, k_stride) float. */
-__kernel void pick_points(__global const float *points, uint stride, __global const uint *chosen, uint k,
-                          uint k_stride, __global float *centers)
+__kernel void pick_points(__global const float *points, uint stride, __global const uint *chosen, uint k, uint k_stride,
+                          __global float *centers)
 {
     const uint j = get_global_id(0);
     for (int d = 0; d < (j < k ? DIMS : 0); d++)
@@ -49,8 +49,8 @@ int begins_group(__global const uint *colors, uint i, uint first, uint mask)
 /* How many cells of some grids are occupied in each coarse cell.
  * NDRange: 2-D, along the first axis a work-group a coarse cell, along the second a grid. starts (cells + 1) uint into
  * colors; masks: a mask a grid; groups (grids, cells) uint is written; counts: a uint a work-item. */
-__kernel void count_groups(__global const uint *colors, __global const uint *starts, uint4 masks,
-                           __global uint *groups, __local uint *counts)
+__kernel void count_groups(__global const uint *colors, __global const uint *starts, uint4 masks, __global uint *groups,
+                           __local uint *counts)
 {
     const uint grids[4] = {masks.x, masks.y, masks.z, masks.w};
     const uint lid = get_local_id(0);

@@ -38,7 +38,8 @@ typedef uint uints;
 #define OR(address, value) atomic_or(address, value)
 #endif
 
-inline uint sum_of(uints v) {
+inline uint sum_of(uints v)
+{
 #if LANES == 16
     const uint8 half_sums = v.lo + v.hi;
     const uint4 quarter_sums = half_sums.lo + half_sums.hi;
@@ -57,7 +58,8 @@ typedef struct {
 } points_t;
 
 inline points_t points_of(uint picture, __global const int *planes, __global const uint *counts, __global uint *near,
-                          uint plane) {
+                          uint plane)
+{
     points_t p;
     p.x = planes + (size_t)picture * 4 * plane;
     p.y = p.x + plane;
@@ -69,14 +71,16 @@ inline points_t points_of(uint picture, __global const int *planes, __global con
     return p;
 }
 
-inline uints squared(points_t p, uint block, int cx, int cy, int cz) {
+inline uints squared(points_t p, uint block, int cx, int cy, int cz)
+{
     ints dx = LOAD(p.x, block) - cx, dy = LOAD(p.y, block) - cy, dz = LOAD(p.z, block) - cz;
     return TO_UINTS(dx * dx + dy * dy + dz * dz);
 }
 
 /* Sum of weight times (distance >> 6) over this item's segments if `candidate` became a center; with `keep`, the new
  * distances and each segment's sum are stored. */
-inline uint potential(points_t p, uint item, int cx, int cy, int cz, int keep, __local uint *segment_sums) {
+inline uint potential(points_t p, uint item, int cx, int cy, int cz, int keep, __local uint *segment_sums)
+{
     uint total = 0;
     for (uint s = item; s < SEGMENTS; s += GROUP) {
         uints sums = (uints)(0);
@@ -95,7 +99,8 @@ inline uint potential(points_t p, uint item, int cx, int cy, int cz, int keep, _
 }
 
 /* The first point whose running sum of weight times (distance >> 6) exceeds `target`. */
-inline uint pick(points_t p, uint target, __local const uint *segment_sums) {
+inline uint pick(points_t p, uint target, __local const uint *segment_sums)
+{
     uint s = 0;
     while (s < SEGMENTS - 1 && target >= segment_sums[s])
         target -= segment_sums[s++];
@@ -109,7 +114,8 @@ inline uint pick(points_t p, uint target, __local const uint *segment_sums) {
 }
 
 /* The distinct colours of pixels begin..end - 1 if they are at most k; returns their number, or k + 1. */
-inline uint distinct_colors(__global const uchar *pixels, uint begin, uint end, uint k, __global uchar4 *colors) {
+inline uint distinct_colors(__global const uchar *pixels, uint begin, uint end, uint k, __global uchar4 *colors)
+{
     uint found = 0;
     for (uint i = begin; i < end && found <= k; ++i) {
         __global const uchar *v = pixels + (size_t)i * CHANNELS;
@@ -125,7 +131,8 @@ inline uint distinct_colors(__global const uchar *pixels, uint begin, uint end, 
 
 /* Item 0 only: give each empty center the point of largest weight times (distance >> 6), the first among equals;
  * a point is given once. */
-inline void repair(points_t p, uint k, __local int *centers, __local const uint *sums) {
+inline void repair(points_t p, uint k, __local int *centers, __local const uint *sums)
+{
     for (uint j = 0; j < k; ++j) {
         if (sums[4 * j] != 0)
             continue;
@@ -152,8 +159,8 @@ inline void repair(points_t p, uint k, __local int *centers, __local const uint 
  * histogram: (groups, 32768, 4) uint scratch, zero before and after. planes: (pictures, 4, plane) int: x, y, z,
  * weight, in the order of the cells, then weights of 0 up to a multiple of LANES SEGMENTS. counts: (pictures) uint. */
 __kernel void picture_points(__global const uchar *pixels, __global const uint *offsets, __global uint *histogram,
-                             __global int *planes, __global uint *counts, const uint plane,
-                             const uint pictures) {
+                             __global int *planes, __global uint *counts, const uint plane, const uint pictures)
+{
     __local uint occupied[WORDS], before[GROUP + 1];
     const uint item = get_local_id(0);
     const uint words = WORDS / GROUP;
@@ -209,8 +216,9 @@ __kernel void picture_points(__global const uchar *pixels, __global const uint *
  * NDRange: groups * GROUP work-items; group g takes the tasks g, g + groups, ...
  * planes, counts: as above. near: (groups, plane) uint scratch. centers: (tasks, k, 3) int. key: the seed. */
 __kernel void seed_centers(__global const int *planes, __global const uint *counts, __global uint *near,
-                           __global int *centers, const uint plane, const uint k, const uint least,
-                           const uint tasks, const uint key_low, const uint key_high) {
+                           __global int *centers, const uint plane, const uint k, const uint least, const uint tasks,
+                           const uint key_low, const uint key_high)
+{
     __local uint segment_sums[SEGMENTS], picked[CANDIDATES], potentials[CANDIDATES];
     const uint item = get_local_id(0);
     for (uint task = get_group_id(0); task < tasks; task += get_num_groups(0)) {
@@ -263,7 +271,8 @@ __kernel void seed_centers(__global const int *planes, __global const uint *coun
  * sum of weight times (squared distance in eighths of a gray level >> 6), as the last step found it. */
 __kernel void lloyd_steps(__global const int *planes, __global const uint *counts, __global uint *near,
                           __global int *centers, __global uint *inertia, const uint plane, const uint k,
-                          const uint least, const uint tasks) {
+                          const uint least, const uint tasks)
+{
     __local int here[3 * MOST_COLORS];
     __local uint sums[4 * MOST_COLORS], changed, empty, error;
     const uint item = get_local_id(0);
@@ -327,7 +336,8 @@ __kernel void lloyd_steps(__global const int *planes, __global const uint *count
 /* Palettes: the rounded centers of each picture's start of least inertia, the first among equals.
  * NDRange: a work-item a picture. counts, centers, inertia: as above. palettes: (pictures, k) uchar4. */
 __kernel void write_palettes(__global const uint *counts, __global const int *centers, __global const uint *inertia,
-                             __global uchar4 *palettes, const uint k, const uint least, const uint pictures) {
+                             __global uchar4 *palettes, const uint k, const uint least, const uint pictures)
+{
     const uint picture = get_global_id(0);
     if (picture >= pictures || counts[picture] < least)
         return;
@@ -346,9 +356,10 @@ __kernel void write_palettes(__global const uint *counts, __global const int *ce
  * sizes: (pictures) uint: the number of colours, or k + 1 where there are more than k. */
 __kernel void list_colors(__global const uchar *pixels, __global const uint *offsets, __global const uint *counts,
                           __global uchar4 *palettes, __global uint *sizes, const uint k, const uint least,
-                          const uint pictures) {
+                          const uint pictures)
+{
     const uint picture = get_global_id(0);
     if (picture < pictures && counts[picture] < least)
-        sizes[picture] = distinct_colors(pixels, offsets[picture], offsets[picture + 1], k,
-                                         palettes + (size_t)picture * k);
+        sizes[picture] =
+            distinct_colors(pixels, offsets[picture], offsets[picture + 1], k, palettes + (size_t)picture * k);
 }

@@ -180,14 +180,13 @@ __kernel void take_turns(__global const uint *by_cost, __global const uint *by_g
 }
 
 /* `swap_center` of every center. NDRange: 1-D, a work-item a center, guarded by k. */
-__kernel void swap_centers(__global const ulong *totals, uint k,
-                                uint k_stride, int4 extents,
+__kernel void swap_centers(__global const ulong *totals, uint k, uint k_stride, int4 extents,
                            __global const uint *neighbours, __global const uint *merges, __global const uint *turns,
                            __global const uint *untouched, __global const uint *swaps, __global float *centers)
 {
     if (get_global_id(0) < k)
-        swap_center(get_global_id(0), totals, k, k_stride, extents, neighbours, merges, turns, untouched,
-                    swaps[1], centers);
+        swap_center(get_global_id(0), totals, k, k_stride, extents, neighbours, merges, turns, untouched, swaps[1],
+                    centers);
 }
 
 #else
@@ -195,10 +194,10 @@ __kernel void swap_centers(__global const ulong *totals, uint k,
 /* All six in one launch, for few centers: several work-items share a center, each with a part of the others.
  * NDRange: one work-group. parts: work-items a center, so that k times that is at most the group's size, or 1.
  * Arguments as above; room: a ulong a work-item, two a place of k_stride, DIMS floats and six uints a place. */
-__kernel SMALL void swap_round(__global float *centers, __global const ulong *totals, uint k,
-                                uint k_stride, int4 extents,
-                         __global float *best_centers, __global ulong *best_totals, __global uint *swaps,
-                         __global ulong *lowest, __global uint *state, uint parts, __local ulong *room)
+__kernel SMALL void swap_round(__global float *centers, __global const ulong *totals, uint k, uint k_stride,
+                               int4 extents, __global float *best_centers, __global ulong *best_totals,
+                               __global uint *swaps, __global ulong *lowest, __global uint *state, uint parts,
+                               __local ulong *room)
 {
     const uint lid = get_local_id(0);
     const uint all = get_local_size(0);
@@ -274,8 +273,7 @@ __kernel SMALL void swap_round(__global float *centers, __global const ulong *to
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     for (uint j = lid; j < k; j += all)
-        swap_center(j, best_totals, k, k_stride, extents, neighbours, merges, turns, untouched, swaps[1],
-                    centers);
+        swap_center(j, best_totals, k, k_stride, extents, neighbours, merges, turns, untouched, swaps[1], centers);
 }
 
 #endif

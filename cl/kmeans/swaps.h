@@ -81,8 +81,8 @@ ulong merged_weight(ulong a, ulong b)
 /* What center j is worth, whose `nearest_other` of all has this key: its nearest neighbour, the cost of merging the
  * two, the gain of a split. neighbours (k) uint; costs, gains (k) ulong. Costs: N_i N_j / (N_i + N_j) < 2^38, rounded
  * down, times a squared distance < 2^24. */
-void weigh_center(uint j, ulong key, __global const ulong *totals, uint k, PLACE uint *neighbours,
-                  PLACE ulong *costs, PLACE ulong *gains)
+void weigh_center(uint j, ulong key, __global const ulong *totals, uint k, PLACE uint *neighbours, PLACE ulong *costs,
+                  PLACE ulong *gains)
 {
     const uint nearest = (uint)key;
     neighbours[j] = nearest;

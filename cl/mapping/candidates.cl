@@ -20,11 +20,10 @@
  * parent_starts, parent_list, parent_grid: the lists of a grid whose cells are 2^parent_step times as long; with
  * parent_step 0 all k entries are tried. counts (cells) uint; starts (cells + 1) uint; list ushort.
  * found, least: a uint and a Squared a work-item. */
-__kernel void list_candidates(__global const int4 *points, int k, int4 extent, int4 grid, int shift,
-                              int4 parent_grid, int parent_step, __global const uint *parent_starts,
-                              __global const ushort *parent_list, int fill, __global uint *counts,
-                              __global const uint *starts, __global ushort *list, __local uint *found,
-                              __local Squared *least)
+__kernel void list_candidates(__global const int4 *points, int k, int4 extent, int4 grid, int shift, int4 parent_grid,
+                              int parent_step, __global const uint *parent_starts, __global const ushort *parent_list,
+                              int fill, __global uint *counts, __global const uint *starts, __global ushort *list,
+                              __local uint *found, __local Squared *least)
 {
     const int cell = (int)get_group_id(0);
     const uint lid = get_local_id(0);
@@ -37,8 +36,7 @@ __kernel void list_candidates(__global const int4 *points, int k, int4 extent, i
     uint end = (uint)k;
     if (parent_step) {
         const int4 above = at >> parent_step;
-        const int parent =
-            ((above.w * parent_grid.z + above.z) * parent_grid.y + above.y) * parent_grid.x + above.x;
+        const int parent = ((above.w * parent_grid.z + above.z) * parent_grid.y + above.y) * parent_grid.x + above.x;
         first = parent_starts[parent];
         end = parent_starts[parent + 1];
     }

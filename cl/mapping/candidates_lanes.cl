@@ -101,9 +101,9 @@ uint fill_block(__global short *list, uint count)
  * each axis; shift: log2 of a cell's side. counts, starts (cells) uint; spans (cells) uint2; lists (blocks, PLANES,
  * LANES) short. */
 __kernel SMALL void list_candidates(__global const uint2 *parent_spans, __global const short *parent_lists,
-                              int4 parent_grid, int parent_step, int4 extent, int4 grid, int shift, int fill,
-                              __global uint *counts, __global const uint *starts, __global uint2 *spans,
-                              __global short *lists)
+                                    int4 parent_grid, int parent_step, int4 extent, int4 grid, int shift, int fill,
+                                    __global uint *counts, __global const uint *starts, __global uint2 *spans,
+                                    __global short *lists)
 {
     const int cell = (int)get_global_id(0);
     if (cell >= grid.x * grid.y * grid.z * grid.w)

@@ -17,8 +17,8 @@
 #define DIMS (3 + SPACE_ALPHA)
 #define PLANES (DIMS * (1 + EXACT_TIES) + 1)
 
-#define LANE_PARAMETERS                                                                                              \
-    __global const int *tables, __global const uint2 *spans, __global const short *blocks, int4 grid, int shift,     \
+#define LANE_PARAMETERS                                                                                                \
+    __global const int *tables, __global const uint2 *spans, __global const short *blocks, int4 grid, int shift,       \
         int transparent, __global int *missing
 #define LANE_CELLS spans, blocks, grid, shift
 
@@ -32,7 +32,7 @@ int8 plane(__global const short *block, int row)
 int8 squared_lanes(const int *p, uint stride, __global const short *block, int row)
 {
     int8 sum = 0;
-    #pragma unroll
+#pragma unroll
     for (int d = 0; d < DIMS; d++) {
         const int8 difference = plane(block, row + d) - p[d * stride];
         sum += difference * difference;
@@ -45,7 +45,7 @@ int8 separation_lanes(const int *p, uint stride, __global const short *block)
 {
 #if CITY_BLOCK
     uint8 sum = 0;
-    #pragma unroll
+#pragma unroll
     for (int d = 0; d < DIMS; d++)
         sum += abs(plane(block, d) - p[d * stride]);
     return as_int8(sum);

@@ -19,10 +19,9 @@
  */
 #include "common/color_spaces.h"
 
-#define PALETTE_PARAMETERS                                                                                    \
-    __global const int *tables, __global const int4 *points, __global const int4 *colors,                     \
-        __global const uint *starts, __global const ushort *list, int4 grid, int shift, int transparent,      \
-        __global int *missing
+#define PALETTE_PARAMETERS                                                                                             \
+    __global const int *tables, __global const int4 *points, __global const int4 *colors, __global const uint *starts, \
+        __global const ushort *list, int4 grid, int shift, int transparent, __global int *missing
 #define PALETTE_CELLS starts, list, grid, shift
 #define PALETTE_ARGUMENTS tables, points, colors, PALETTE_CELLS, transparent, missing
 

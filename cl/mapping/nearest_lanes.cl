@@ -33,10 +33,10 @@ void answer(const uint *keys, uint n, __global uint *memo, int bits, __global co
 inline uint8 least_of_each(const uint8 *v)
 {
     uint8 four[4], two[2];
-    #pragma unroll
+#pragma unroll
     for (int i = 0; i < 4; i++)
         four[i] = min((uint8)(v[2 * i].lo, v[2 * i + 1].lo), (uint8)(v[2 * i].hi, v[2 * i + 1].hi));
-    #pragma unroll
+#pragma unroll
     for (int i = 0; i < 2; i++) {
         const uint8 a = four[2 * i], b = four[2 * i + 1];
         two[i] = min((uint8)(a.s0145, b.s0145), (uint8)(a.s2367, b.s2367));
@@ -91,14 +91,14 @@ inline void search_chunk(__global const uchar *pixels, ulong begin, uint count, 
         cell = cell * grid.y + (vload8(0, points[1] + first) >> shift);
         cell = cell * grid.x + (vload8(0, points[0] + first) >> shift);
         vstore8(as_uint8(cell), 0, cells);
-        #pragma unroll
+#pragma unroll
         for (uint j = 0; j < TOGETHER; j++) {
             span[j] = spans[cells[j]];
             longest = max(longest, span[j].y - span[j].x);
             best[j] = order_lanes(&points[0][first + j], blocks, span[j].x);
         }
         for (uint b = 1; b < longest; b++) {
-            #pragma unroll
+#pragma unroll
             for (uint j = 0; j < TOGETHER; j++)
                 best[j] = min(best[j], order_lanes(&points[0][first + j], blocks, min(span[j].x + b, span[j].y - 1)));
         }

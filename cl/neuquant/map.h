@@ -43,8 +43,7 @@
 
 #if STAGED
 // Copies what nodes `first`, `first + step` and so on won to local memory.
-void stage(__local uint4 *restrict won, __global const uint *slab, const int colors, const int first,
-           const int step)
+void stage(__local uint4 *restrict won, __global const uint *slab, const int colors, const int first, const int step)
 {
     for (int i = first; i < colors; i += step) {
         won[i] = (uint4)(slab[SLAB_COUNTS + i], slab[SLAB_SUMS + i], slab[SLAB_SUMS + colors + i],

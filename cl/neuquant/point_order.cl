@@ -16,11 +16,14 @@
 //   weights   uint per point, in and out, if WEIGHTED
 //   parts     uint2 (parts): the first point of each, and how many, at most 2^16
 //   kept, order, other   ushort4, uint and uint per point: scratch
-__kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void
-neuquant_order(__global ushort4 *restrict points, __global const uint2 *restrict parts,
-               __global ushort4 *restrict kept, __global uint *restrict order, __global uint *restrict other
+__kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_order(__global ushort4 *restrict points,
+                                                                                  __global const uint2 *restrict parts,
+                                                                                  __global ushort4 *restrict kept,
+                                                                                  __global uint *restrict order,
+                                                                                  __global uint *restrict other
 #if WEIGHTED
-               , __global uint *restrict weights
+                                                                                  ,
+                                                                                  __global uint *restrict weights
 #endif
 )
 {

@@ -29,11 +29,11 @@
 //   extent     largest coordinate of each axis
 //   the others are scratch, (K) each, in local memory if STAGED
 // Local memory: one int, and the scratch.
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void
-neuquant_refine(__global int4 *restrict nodes, __global const uint *restrict slabs, const uint at, const int moves,
-                const int2 counts, const int4 extent, SCRATCH float4 *restrict centres, SCRATCH ulong2 *restrict worth,
-                SCRATCH int *restrict axes, SCRATCH int *restrict partners, SCRATCH int2 *restrict ranks,
-                SCRATCH int *restrict leaving, SCRATCH int *restrict split)
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_refine(
+    __global int4 *restrict nodes, __global const uint *restrict slabs, const uint at, const int moves,
+    const int2 counts, const int4 extent, SCRATCH float4 *restrict centres, SCRATCH ulong2 *restrict worth,
+    SCRATCH int *restrict axes, SCRATCH int *restrict partners, SCRATCH int2 *restrict ranks,
+    SCRATCH int *restrict leaving, SCRATCH int *restrict split)
 {
     const int colors = counts.x, pinned = counts.y;
     __global const uint *totals = slabs + at * SLAB_SIZE;

@@ -28,7 +28,7 @@
 #define INDEX_MASK ((1UL << INDEX_BITS) - 1)
 #define NEVER (~0UL >> INDEX_BITS)
 
-uint root(const uint value)  // floor of the square root
+uint root(const uint value) // floor of the square root
 {
     uint result = 0;
     for (uint bit = 1u << 15; bit > 0; bit >>= 1)
@@ -66,10 +66,16 @@ ulong4 sums_of(const int i, const int colors, REFINED totals)
 }
 
 // A node as searches see it, in 1/2^s.
-int4 seen(const int4 node) { return (node + (1 << (UNIT_BITS - 1))) >> UNIT_BITS; }
+int4 seen(const int4 node)
+{
+    return (node + (1 << (UNIT_BITS - 1))) >> UNIT_BITS;
+}
 
 // The squared error of `count` points (not 0) with these sums about their mean.
-ulong error_about_mean(const ulong squares, const ulong sum, const ulong count) { return squares - sum * sum / count; }
+ulong error_about_mean(const ulong squares, const ulong sum, const ulong count)
+{
+    return squares - sum * sum / count;
+}
 
 // The squared error about a whole coordinate.
 ulong error_about(const ulong squares, const ulong sum, const ulong count, const ulong place)
@@ -117,8 +123,8 @@ int nearest_other(const int i, const int colors, SCRATCH const float4 *centres)
 // What it costs to take node i away: nothing if it has no points, the growth of the squared error if its nearest is a
 // pinned node or if it is the lesser of two that are each other's nearest, else NEVER (the other of a pair must stay,
 // and so must a pinned node). The other of two goes to the mean of both, unless it is pinned.
-ulong removal_cost(const int i, const int colors, const int pinned, REFINED totals,
-                   SCRATCH const float4 *centres, SCRATCH const int *partners)
+ulong removal_cost(const int i, const int colors, const int pinned, REFINED totals, SCRATCH const float4 *centres,
+                   SCRATCH const int *partners)
 {
     const ulong count = COUNT_OF(i);
     if (i < pinned)
@@ -138,7 +144,7 @@ ulong removal_cost(const int i, const int colors, const int pinned, REFINED tota
 // What the parts leave for each other, of every node.
 typedef struct {
     SCRATCH float4 *centres;
-    SCRATCH ulong2 *worth;  // the cost R above the index, the gain G above its complement
+    SCRATCH ulong2 *worth; // the cost R above the index, the gain G above its complement
     SCRATCH int *axes, *partners;
     SCRATCH int2 *ranks;
     SCRATCH int *leaving, *split;
@@ -165,8 +171,7 @@ void find_partners(const refined_t r, const int item, const int colors, const in
 void find_costs(const refined_t r, const int item, const int colors, const int pinned, REFINED totals)
 {
     for (int i = item; i < colors; i += LOCAL)
-        r.worth[i].x =
-            removal_cost(i, colors, pinned, totals, r.centres, r.partners) << INDEX_BITS | (ulong)i;
+        r.worth[i].x = removal_cost(i, colors, pinned, totals, r.centres, r.partners) << INDEX_BITS | (ulong)i;
 }
 
 void find_ranks(const refined_t r, const int item, const int colors, const int moves)

@@ -104,7 +104,10 @@ void add_word(TOTALS_MEMORY uint *slab, const int colors, const int word, const 
 }
 
 // A point of the batch, the last one for all after it.
-uint point_at(const uint at, const uint batch) { return min(at, max(batch, 1u) - 1); }
+uint point_at(const uint at, const uint batch)
+{
+    return min(at, max(batch, 1u) - 1);
+}
 
 // The points of a work-item and of the others that share them: `TILE` of a batch, from its point `at` on.
 void read_tile(ushort4 *tile, __global const ushort4 *restrict points, const uint first, const uint at,
@@ -118,7 +121,8 @@ void read_tile(ushort4 *tile, __global const ushort4 *restrict points, const uin
 void search_tile(const ushort4 *tile, __local const packed_t *network, const int colors, const int lane,
                  __local contest_t *keys
 #if CONSCIENCE
-                 , __local const float *bias, __local contest_t *plain_keys
+                 ,
+                 __local const float *bias, __local contest_t *plain_keys
 #endif
 )
 {
@@ -163,7 +167,8 @@ void search_tile(const ushort4 *tile, __local const packed_t *network, const int
 void add_tile(const ushort4 *tile, TOTALS_MEMORY uint *totals, const int colors, const int lane, const uint first,
               const uint at, const uint batch, __global const uint *restrict weights, __local const contest_t *keys
 #if CONSCIENCE
-              , __local const contest_t *plain_keys
+              ,
+              __local const contest_t *plain_keys
 #endif
 )
 {

@@ -59,8 +59,8 @@ typedef ushort16 __attribute__((aligned(2))) loose_shorts_t;
 // Of sixteen nodes from number `i` on.
 float16 scores(const nodes_t nodes, const int i, const float4 p)
 {
-    const float16 score = PLANE(nodes, DIMS, i) - p.x * PLANE(nodes, 0, i) - p.y * PLANE(nodes, 1, i) -
-                          p.z * PLANE(nodes, 2, i);
+    const float16 score =
+        PLANE(nodes, DIMS, i) - p.x * PLANE(nodes, 0, i) - p.y * PLANE(nodes, 1, i) - p.z * PLANE(nodes, 2, i);
     return DIMS == 4 ? score - p.w * PLANE(nodes, 3, i) : score;
 }
 
@@ -292,7 +292,7 @@ SMALL void clear_margins(__local uint *won, const int colors)
 // The end of updated_node of neuquant/map.h: a node that is drawn to (x, y, z, w) / weight by 1 - exp(-weight). Were it
 // a function there as well, PoCL 3.0 would make wrong code of neuquant/small_images.cl.
 SMALL int4 drawn_node(const int4 node, const uint weight, const ulong x, const ulong y, const ulong z, const ulong w,
-                __global const uint *restrict decay)
+                      __global const uint *restrict decay)
 {
     if (weight == 0)
         return node;
@@ -342,7 +342,7 @@ void update_nodes(__local const uint *won, const int colors, __global const int 
         vstore8(w, 3, sums);
         FEW_TURNS
         for (int k = 0; k < 8 && first + k < colors; ++k)
-            nodes[first + k] = drawn_node(nodes[first + k], weights[k], sums[k], sums[8 + k], sums[16 + k],
-                                          sums[24 + k], decay);
+            nodes[first + k] =
+                drawn_node(nodes[first + k], weights[k], sums[k], sums[8 + k], sums[16 + k], sums[24 + k], decay);
     }
 }

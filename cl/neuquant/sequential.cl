@@ -22,7 +22,10 @@ typedef int pull_t;
 // Key of a node in a contest: its distance, raised to be positive, above its index, so that the least key is the
 // nearest node and the lowest index among equals. Distances are below 2^18 (four coordinates in 1/16), biases
 // between -2^14 and 2^14, so a key stays below 2^29.
-uint contest_key(const int distance, const int node) { return ((uint)(distance + 16384) << 10) | (uint)node; }
+uint contest_key(const int distance, const int node)
+{
+    return ((uint)(distance + 16384) << 10) | (uint)node;
+}
 
 // Trains the network of one picture through the cycles first_cycle .. last_cycle - 1. Between two launches the
 // network rests in `networks` and `frequencies`.
@@ -35,10 +38,10 @@ uint contest_key(const int distance, const int node) { return ((uint)(distance +
 //   networks     int, (pictures, COLORS, DIMS), in 1/16 of a coordinate
 //   frequencies  int, (pictures, COLORS), 65536 is always; the bias is 1024 * (65536 / COLORS - frequency)
 // Local memory: the two keys of every work-item, twice; CHUNK points; the pull of each distance from the winner.
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void
-neuquant_sequential(__global const ushort4 *restrict points, __global const uint2 *restrict pictures,
-                    __global const int2 *restrict cycles, __global int *restrict networks,
-                    __global int *restrict frequencies, const uint first_cycle, const uint last_cycle)
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_sequential(
+    __global const ushort4 *restrict points, __global const uint2 *restrict pictures,
+    __global const int2 *restrict cycles, __global int *restrict networks, __global int *restrict frequencies,
+    const uint first_cycle, const uint last_cycle)
 {
 #if LOCAL > 1
     __local uint2 keys[2 * LOCAL];

@@ -65,8 +65,7 @@ void add_point(__local uint4 *memory, const int colors, const int winner, const 
 // exact in fp32.
 #if DIMS == 4
 #define SCORE(n, half_square, p, q, r, s) ((half_square) - (n).x * (p) - (n).y * (q) - (n).z * (r) - (n).w * (s))
-#define CITY_SCORE(n, p, q, r, s)                                                                                      \
-    (fabs((n).x - (p)) + fabs((n).y - (q)) + fabs((n).z - (r)) + fabs((n).w - (s)))
+#define CITY_SCORE(n, p, q, r, s) (fabs((n).x - (p)) + fabs((n).y - (q)) + fabs((n).z - (r)) + fabs((n).w - (s)))
 #else
 #define SCORE(n, half_square, p, q, r, s) ((n).w - (n).x * (p) - (n).y * (q) - (n).z * (r))
 #define CITY_SCORE(n, p, q, r, s) (fabs((n).x - (p)) + fabs((n).y - (q)) + fabs((n).z - (r)))
@@ -177,14 +176,12 @@ void show_node(__local uint4 *memory, const int colors, const int i, const int4 
 //   extent    largest coordinate of each axis
 //   memory    see above
 // Local memory: `memory`, two ints and a ulong.
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void
-neuquant_many(__global const uint *restrict pixels, __global const uint *restrict offsets,
-              __global const uint2 *restrict listed, __global const uint2 *restrict found,
-              __global const uint *restrict which, __global const uint4 *restrict steps,
-              __global const int *restrict pulls, __global const uint *restrict decay,
-              __global const int *restrict tables, __global const int4 *restrict nodes_in, __global uint *scratch,
-              __global int4 *restrict nodes_out, const uint4 sizes, const uint4 refined, const uint starts,
-              const int4 extent, __local uint4 *restrict memory)
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_many(
+    __global const uint *restrict pixels, __global const uint *restrict offsets, __global const uint2 *restrict listed,
+    __global const uint2 *restrict found, __global const uint *restrict which, __global const uint4 *restrict steps,
+    __global const int *restrict pulls, __global const uint *restrict decay, __global const int *restrict tables,
+    __global const int4 *restrict nodes_in, __global uint *scratch, __global int4 *restrict nodes_out,
+    const uint4 sizes, const uint4 refined, const uint starts, const int4 extent, __local uint4 *restrict memory)
 {
     const int item = get_local_id(0), colors = (int)sizes.s3;
     __local uint4 *won = memory;

@@ -51,9 +51,13 @@
 refined_t parts_of(__local uint4 *memory, const int colors)
 {
     __local int *rest = (__local int *)(memory + REST_AT);
-    const refined_t r = {
-        (__local float4 *)(memory + NETWORK_AT), (__local ulong2 *)(memory + WORTH_AT), rest, rest + 4 * QUARTER,
-        (__local int2 *)(rest + 8 * QUARTER), rest + 16 * QUARTER, rest + 20 * QUARTER};
+    const refined_t r = {(__local float4 *)(memory + NETWORK_AT),
+                         (__local ulong2 *)(memory + WORTH_AT),
+                         rest,
+                         rest + 4 * QUARTER,
+                         (__local int2 *)(rest + 8 * QUARTER),
+                         rest + 16 * QUARTER,
+                         rest + 20 * QUARTER};
     return r;
 }
 

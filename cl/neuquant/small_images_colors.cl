@@ -91,12 +91,13 @@ uint list_colors(__global const uchar *restrict pixels, const uint begin, const 
 //             if alpha is 0, and if there are more than `most`
 //   sizes     pictures, slots (a power of two, at least twice as many as a picture has pixels or as most + LOCAL),
 //             most, asked
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void
-neuquant_many_colors(__global const uchar *restrict pixels, __global const uint *restrict offsets,
-                     __global uint *restrict tables, __global uint *restrict colors, __global uint2 *restrict listed,
-                     __global uint *restrict firsts, __global uint2 *restrict found, const uint4 sizes
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_many_colors(
+    __global const uchar *restrict pixels, __global const uint *restrict offsets, __global uint *restrict tables,
+    __global uint *restrict colors, __global uint2 *restrict listed, __global uint *restrict firsts,
+    __global uint2 *restrict found, const uint4 sizes
 #if PLACES
-                     , __global ushort *restrict places
+    ,
+    __global ushort *restrict places
 #endif
 )
 {

@@ -8,9 +8,9 @@
 
 // The points of a picture in the order in which they are searched for. `scratch` is that of its group.
 SMALL picture_t picture_of(__global const uint *restrict pixels, __global const uint2 *restrict listed,
-                           const uint distinct, const int few, const int colors,
-                           __global const ushort *restrict places, __global const int *restrict tables,
-                           const uint start, const uint total, __global uint *scratch, const uint plane)
+                           const uint distinct, const int few, const int colors, __global const ushort *restrict places,
+                           __global const int *restrict tables, const uint start, const uint total,
+                           __global uint *scratch, const uint plane)
 {
     __global uint *often = scratch, *order = scratch + plane;
     __global ushort4 *points = (__global ushort4 *)(order + plane), *unordered = points + plane;
@@ -67,14 +67,13 @@ void weigh_points(const picture_t picture, __global const uint2 *restrict listed
 //   scratch   uint (groups, 7, plane), plane even and at least 16 above every picture's pixels
 //   the others as in neuquant/small_images.cl
 // Local memory: `memory`.
-__kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void
-neuquant_many(__global const uint *restrict pixels, __global const uint *restrict offsets,
-              __global const uint2 *restrict listed, __global const uint2 *restrict found,
-              __global const uint *restrict which, __global const uint4 *restrict steps,
-              __global const int *restrict pulls, __global const uint *restrict decay,
-              __global const int *restrict tables, __global const int4 *restrict nodes_in, __global uint *scratch,
-              __global int4 *restrict nodes_out, const uint4 sizes, const uint4 refined, const uint starts,
-              const int4 extent, __local uint4 *restrict memory, __global const ushort *restrict places)
+__kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_many(
+    __global const uint *restrict pixels, __global const uint *restrict offsets, __global const uint2 *restrict listed,
+    __global const uint2 *restrict found, __global const uint *restrict which, __global const uint4 *restrict steps,
+    __global const int *restrict pulls, __global const uint *restrict decay, __global const int *restrict tables,
+    __global const int4 *restrict nodes_in, __global uint *scratch, __global int4 *restrict nodes_out,
+    const uint4 sizes, const uint4 refined, const uint starts, const int4 extent, __local uint4 *restrict memory,
+    __global const ushort *restrict places)
 {
     const int colors = (int)sizes.s3;
     __local int4 *nodes = (__local int4 *)(memory + NODES_AT);

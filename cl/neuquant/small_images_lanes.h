@@ -19,8 +19,8 @@ typedef struct {
     __global const ushort4 *points;  // its colours, or its pixels if those are too many
     __global uint *often;            // how often a step has each; zero between steps of the map
     __global const ushort *places;   // each pixel's point, if `placed`; else they have the same number
-    uint placed, count;              // count: of points; where a transparent pixel has its place, point count + 15 is 0
-    uint start, total;               // see spread_place
+    uint placed, count; // count: of points; where a transparent pixel has its place, point count + 15 is 0
+    uint start, total; // see spread_place
 } picture_t;
 
 // Adds a point to what its winner has, with its squares if they are wanted.

@@ -26,16 +26,17 @@
 //   staged     if STAGED: a slab's part that is read, then the group's totals; STAGED_WORDS, in whole vectors
 //   bias       PADDED, if CONSCIENCE
 // Local memory: these three, TILE keys a work-item.
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void
-neuquant_step(__global const ushort4 *restrict points, const uint8 step, __global const int4 *restrict nodes,
-              __global int4 *restrict nodes_out, __global uint *slabs, __global const int *restrict pulls,
-              __global const uint *restrict decay, __global const uint *restrict weights,
-              __local packed_t *restrict network
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_step(
+    __global const ushort4 *restrict points, const uint8 step, __global const int4 *restrict nodes,
+    __global int4 *restrict nodes_out, __global uint *slabs, __global const int *restrict pulls,
+    __global const uint *restrict decay, __global const uint *restrict weights, __local packed_t *restrict network
 #if STAGED
-              , __local uint4 *restrict staged
+    ,
+    __local uint4 *restrict staged
 #endif
 #if CONSCIENCE
-              , __local float *restrict bias
+    ,
+    __local float *restrict bias
 #endif
 )
 {

@@ -35,11 +35,11 @@
 //   words      see common/grid_barrier.h
 //   memory     nodes, K vectors; the network, PADDED; STAGED_WORDS words in whole vectors; if REFINE 56 bytes per node
 // Local memory: `memory`, TILE keys a work-item, two words.
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void
-neuquant_grid(__global const ushort4 *restrict points, __global const uint8 *restrict steps, const uint4 which,
-              const int4 extent, __global const int4 *restrict nodes_in, __global int4 *restrict nodes_out,
-              __global uint *slabs, __global const int *restrict pulls, __global const uint *restrict decay,
-              __global const uint *restrict weights, __global uint *words, __local int4 *restrict memory)
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_grid(
+    __global const ushort4 *restrict points, __global const uint8 *restrict steps, const uint4 which, const int4 extent,
+    __global const int4 *restrict nodes_in, __global int4 *restrict nodes_out, __global uint *slabs,
+    __global const int *restrict pulls, __global const uint *restrict decay, __global const uint *restrict weights,
+    __global uint *words, __local int4 *restrict memory)
 {
     __local contest_t keys[LOCAL * TILE];
     __local uint told;
@@ -53,8 +53,10 @@ neuquant_grid(__global const ushort4 *restrict points, __global const uint8 *res
 #if REFINE
     __local int4 *scratch = memory + colors + PADDED + (STAGED_WORDS + 3) / 4;
     __local int *rest = (__local int *)(scratch + 2 * colors);
-    const refined_t r = {(__local float4 *)scratch, (__local ulong2 *)(scratch + colors), rest + 2 * colors,
-                         rest + 3 * colors, (__local int2 *)rest, rest + 4 * colors, rest + 5 * colors};
+    const refined_t r = {(__local float4 *)scratch, (__local ulong2 *)(scratch + colors),
+                         rest + 2 * colors,         rest + 3 * colors,
+                         (__local int2 *)rest,      rest + 4 * colors,
+                         rest + 5 * colors};
 #endif
     GridBarrier grid = grid_enter(words, &told);
     for (int i = item; i < colors; i += LOCAL)

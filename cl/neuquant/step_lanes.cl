@@ -62,11 +62,11 @@ void add_coordinates(__global uint *slab, const int colors, const int i, const u
 //   present  int4 (K): the nodes as they are searched
 //   totals   TOTALS vectors
 // Local memory: these three.
-__kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void
-neuquant_step(__global const ushort4 *restrict points, const uint8 step, __global const int4 *restrict nodes,
-              __global int4 *restrict nodes_out, __global uint *slabs, __global const int *restrict pulls,
-              __global const uint *restrict decay, __global const uint *restrict weights, __local float *network,
-              __local int4 *present, __local uint4 *restrict totals)
+__kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_step(
+    __global const ushort4 *restrict points, const uint8 step, __global const int4 *restrict nodes,
+    __global int4 *restrict nodes_out, __global uint *slabs, __global const int *restrict pulls,
+    __global const uint *restrict decay, __global const uint *restrict weights, __local float *network,
+    __local int4 *present, __local uint4 *restrict totals)
 {
     const uint first = step.s0, batch = step.s1;
     const int colors = (int)step.s6;
@@ -86,8 +86,8 @@ neuquant_step(__global const ushort4 *restrict points, const uint8 step, __globa
         clear_margins(won, colors);
         for (int c = 0; c <= DIMS; ++c)
             FEW_TURNS
-            for (int i = 0; i < colors; ++i)
-                won[c * WON_PLANE + MARGIN + i] = before[(c ? SLAB_SUMS + (c - 1) * colors : SLAB_COUNTS) + i];
+        for (int i = 0; i < colors; ++i)
+            won[c * WON_PLANE + MARGIN + i] = before[(c ? SLAB_SUMS + (c - 1) * colors : SLAB_COUNTS) + i];
         update_nodes(won, colors, pull, reach, decay, present);
     }
     FEW_TURNS

@@ -24,7 +24,8 @@ typedef struct {
 /* Sum and sum of squares of band c over the node i (0 to 3, from left to right) of level 1 in row s; pixels outside the
  * picture are 0. With the range criterion its extent, too. */
 inline void reduce_quadrant(const half_cell_t *part, const uint *rows, uint s, uint i, uint c, int whole, uint zero,
-                            uint *sum, uint *squares, uchar2 *extent) {
+                            uint *sum, uint *squares, uchar2 *extent)
+{
     *sum = *squares = 0;
     *extent = NO_EXTENT;
 #pragma unroll
@@ -59,7 +60,8 @@ typedef struct {
     score_t level2[2];
 } scores_t;
 
-inline void clear_scores(scores_t *scores) {
+inline void clear_scores(scores_t *scores)
+{
 #pragma unroll
     for (uint i = 0; i < 8; ++i)
         scores->level1[i] = CRITERION == ANY ? ~0u : 0u;
@@ -67,7 +69,8 @@ inline void clear_scores(scores_t *scores) {
 }
 
 /* A score with one band more, `value` its variance times n^2, or its range. */
-inline score_t with_band(score_t score, uint value, uint c) {
+inline score_t with_band(score_t score, uint value, uint c)
+{
 #if CRITERION == WEIGHTED
     return score + (score_t)value * WEIGHTS[c];
 #elif CRITERION == ANY
@@ -79,16 +82,19 @@ inline score_t with_band(score_t score, uint value, uint c) {
 #endif
 }
 
-inline uint node_bit(uint s, uint i) {
+inline uint node_bit(uint s, uint i)
+{
     return 1u << ((i >> 1) * 8 + 2 * s + (i & 1u));
 }
 
-inline uint block_bit(uint b) {
+inline uint block_bit(uint b)
+{
     return 16u << (8 * b);
 }
 
 /* What the score of a node of n <= 16 pixels may be at most. */
-inline score_t narrow_limit(uint level, uint n, int whole, const params_t *params) {
+inline score_t narrow_limit(uint level, uint n, int whole, const params_t *params)
+{
 #if CRITERION == RANGE
     return (uint)(params->bound >> 16);
 #else
@@ -98,14 +104,16 @@ inline score_t narrow_limit(uint level, uint n, int whole, const params_t *param
 }
 
 /* Pixels inside the picture of the node `i` in row `s` of nodes of `side` pixels. */
-inline uint narrow_pixels(const half_cell_t *part, uint side, uint s, uint i, int whole) {
+inline uint narrow_pixels(const half_cell_t *part, uint side, uint s, uint i, int whole)
+{
     uint columns = part->columns - min(part->columns, side * i);
     return whole ? side * side : min(side, columns) * min(side, part->rows - min(part->rows, side * s));
 }
 
 /* Writes the words of band c of four nodes of level 1 side by side: `s` rows below the first. */
 inline void store_level1(__global uint *low, const half_cell_t *part, const uint *word, uint s, uint c, int whole,
-                         const params_t *params) {
+                         const params_t *params)
+{
     uint cols = along(params->width, 1), cells = cols * along(params->height, 1);
     __global uint *at = low + c * cells + ((part->y >> 1) + s) * cols + (part->x >> 1);
     if (whole && (cols & 3u) == 0) {
@@ -120,7 +128,8 @@ inline void store_level1(__global uint *low, const half_cell_t *part, const uint
 
 /* The same of the two blocks. */
 inline void store_level2(__global uint *low, const half_cell_t *part, const uint *word, uint c, int whole,
-                         const params_t *params) {
+                         const params_t *params)
+{
     uint cols = along(params->width, 2), cells = cols * along(params->height, 2);
     uint first = BANDS * along(params->width, 1) * along(params->height, 1);
     __global uint *at = low + first + c * cells + (part->y >> 2) * cols + (part->x >> 2);
@@ -136,7 +145,8 @@ inline void store_level2(__global uint *low, const half_cell_t *part, const uint
 
 /* Band c of the half cell: levels 1 and 2 are scored and stored; gives back the wide word of all its pixels. */
 inline ulong reduce_band(const half_cell_t *part, const uint *rows, uint c, int whole, const params_t *params,
-                         scores_t *scores, uchar2 *extent, __global uint *low) {
+                         scores_t *scores, uchar2 *extent, __global uint *low)
+{
     uint sum2[2] = {0, 0}, squares2[2] = {0, 0}, zero = (uint)(params->bound >> 60);
     uchar2 extent2[2];
     extent2[0] = extent2[1] = NO_EXTENT; /* rusticl of Mesa 22.3 crashes on a list of constant vectors */
@@ -184,7 +194,8 @@ inline ulong reduce_band(const half_cell_t *part, const uint *rows, uint c, int 
 
 /* Which nodes of the half cell stop a split, a bit each: the flags of the left block (see quadtree/tiles.cl) from bit 0
  * on, those of the right one from bit 8 on. */
-inline uint half_flags(const half_cell_t *part, const scores_t *scores, int whole, const params_t *params) {
+inline uint half_flags(const half_cell_t *part, const scores_t *scores, int whole, const params_t *params)
+{
     uint flags = 0;
 #pragma unroll
     for (uint i = 0; i < 8; ++i) {
@@ -202,7 +213,8 @@ inline uint half_flags(const half_cell_t *part, const scores_t *scores, int whol
 }
 
 /* Leaves under the half cell, were none of its ancestors a leaf. */
-inline uint half_leaves(const half_cell_t *part, uint flags, int whole) {
+inline uint half_leaves(const half_cell_t *part, uint flags, int whole)
+{
     uint leaves = 0;
 #pragma unroll
     for (uint b = 0; b < 2; ++b) {
@@ -219,7 +231,8 @@ inline uint half_leaves(const half_cell_t *part, uint flags, int whole) {
     return leaves;
 }
 
-inline void store_flags(__global uchar *flags, const half_cell_t *part, uint flag, int whole, const params_t *params) {
+inline void store_flags(__global uchar *flags, const half_cell_t *part, uint flag, int whole, const params_t *params)
+{
     uint cols = along(params->width, 2);
     __global uchar *at = flags + (part->y >> 2) * cols + (part->x >> 2);
     if (whole && (cols & 1u) == 0) {
@@ -234,7 +247,8 @@ inline void store_flags(__global uchar *flags, const half_cell_t *part, uint fla
 
 /* Band c of a half cell, added to the words and extents of its cell's slot `at`, WIDE_NODES a band. */
 inline void add_to_cell(const half_cell_t *part, const uint *rows, uint c, int lower, int whole, const params_t *params,
-                        scores_t *scores, __local ulong *wide, __local uchar2 *reach, uint at, __global uint *low) {
+                        scores_t *scores, __local ulong *wide, __local uchar2 *reach, uint at, __global uint *low)
+{
     uint slot = c * WIDE_NODES + at;
     uchar2 extent = NO_EXTENT;
     ulong word = reduce_band(part, rows, c, whole, params, scores, &extent, low);
@@ -247,7 +261,8 @@ inline void add_to_cell(const half_cell_t *part, const uint *rows, uint c, int l
 /* Levels 1 and 2 of an 8x8 cell's upper or `lower` half, which is added to the cell's slot `at`; gives back the
  * leaves. */
 inline uint reduce_half(const half_cell_t *part, int lower, int whole, const params_t *params, __local ulong *wide,
-                        __local uchar2 *reach, uint at, __global uint *low, __global uchar *flags) {
+                        __local uchar2 *reach, uint at, __global uint *low, __global uchar *flags)
+{
     scores_t scores;
     clear_scores(&scores);
     if (IN_REGISTERS(whole)) {

@@ -13,14 +13,16 @@ typedef struct {
     ulong2 limit;
 } node_size;
 
-inline node_size size_of(__global const ulong4 *sizes, uint x, uint y, uint columns, uint rows) {
+inline node_size size_of(__global const ulong4 *sizes, uint x, uint y, uint columns, uint rows)
+{
     const ulong4 found = sizes[(x == columns - 1) + 2 * (y == rows - 1)];
     const node_size size = {found.s0, (ulong2)(found.s1, found.s2)};
     return size;
 }
 
 /* Value of a band of a pixel: a channel, or luma. */
-inline uint band_value(__global const ushort *pixel, uint band) {
+inline uint band_value(__global const ushort *pixel, uint band)
+{
     return band < CHANNELS ? pixel[band]
                            : (19595u * pixel[0] + 38470u * pixel[CHANNELS > 2 ? 1 : 0] +
                               7471u * pixel[CHANNELS > 2 ? 2 : 0] + 32768u) >>

@@ -19,7 +19,8 @@
 #define RECORD_WORDS (3 + MEAN_WORDS)
 
 /* Leaves under a 4x4 block whose flags are `flag`, were none of its ancestors a leaf. */
-inline uint block_leaves(uint flag, int whole, uint x, uint y, uint width, uint height) {
+inline uint block_leaves(uint flag, int whole, uint x, uint y, uint width, uint height)
+{
     if (flag & 16u)
         return 1;
     if (whole)
@@ -33,7 +34,8 @@ inline uint block_leaves(uint flag, int whole, uint x, uint y, uint width, uint 
 }
 
 /* Leaves that come before the node (x, y) of `level` under its parent, in Morton order. */
-inline uint earlier_siblings(__global const uint *grid, uint x, uint y, uint cols) {
+inline uint earlier_siblings(__global const uint *grid, uint x, uint y, uint cols)
+{
     uint first = (y & ~1u) * cols + (x & ~1u), second = (x | 1u) < cols;
     /* Loaded whether they count or not, so that no load waits for another. */
     uint left = grid[first + (y & 1u) * cols], above = grid[first], beside = grid[first + second];
@@ -41,7 +43,8 @@ inline uint earlier_siblings(__global const uint *grid, uint x, uint y, uint col
 }
 
 /* The same, and STOP where the node (x, y) stops a split. nodes: from level 3 on. */
-inline uint step_of(__global const uint *nodes, uint x, uint y, uint level, uint width, uint height) {
+inline uint step_of(__global const uint *nodes, uint x, uint y, uint level, uint width, uint height)
+{
     __global const uint *grid = nodes + level_base(width, height, 3, level);
     uint cols = along(width, level);
     return earlier_siblings(grid, x, y, cols) | (grid[y * cols + x] & STOP);
@@ -49,14 +52,16 @@ inline uint step_of(__global const uint *nodes, uint x, uint y, uint level, uint
 
 /* Takes one step up from a node: `place` is its place among the leaves under its parent, `covering` the level of the
  * greatest leaf that covers it, or 0. What lies before within a covering leaf does not count. */
-inline void take_step(uint step, uint level, uint *place, uint *covering) {
+inline void take_step(uint step, uint level, uint *place, uint *covering)
+{
     *covering = step & STOP ? level : *covering;
     *place = (step & STOP ? 0u : *place) + (step & COUNT_MASK);
 }
 
 /* Mean word `w` (channels 4w to 4w + 3) of the node (x, y) of `level` >= 3, from the statistics. */
 inline uint node_mean(__global const ulong *stats, __global const ulong *upper, int whole, uint x, uint y, uint level,
-                      uint w, uint width, uint height) {
+                      uint w, uint width, uint height)
+{
     uint cells = along(width, level) * along(height, level);
     uint node = y * along(width, level) + x, word = 0;
     ulong n = pixels_inside(x, y, level, width, height);
@@ -86,7 +91,8 @@ typedef struct {
 #endif
 } block_t;
 
-inline uint block_byte(const block_t *block, uint px, uint py, uint c) {
+inline uint block_byte(const block_t *block, uint px, uint py, uint c)
+{
 #if CHANNELS <= 4
     return ROW_BYTE(block->rows, CHANNELS, py, px * CHANNELS + c, 0u);
 #else
@@ -95,7 +101,8 @@ inline uint block_byte(const block_t *block, uint px, uint py, uint c) {
 }
 
 /* Mean word `w` over the pixels of a block from column px and row py, `side` by `side`, of which n lie inside. */
-inline uint block_mean(const block_t *block, uint px, uint py, uint side, uint n, uint w) {
+inline uint block_mean(const block_t *block, uint px, uint py, uint side, uint n, uint w)
+{
     uint word = 0;
 #if CHANNELS <= 4
 #pragma unroll
@@ -115,18 +122,21 @@ inline uint block_mean(const block_t *block, uint px, uint py, uint side, uint n
 
 /* Where a slot is in local memory. Work-items begin 16 or 32 slots apart where nothing is uniform: with a gap after
  * every 16 these are in different banks. */
-inline uint padded(uint slot) {
+inline uint padded(uint slot)
+{
     return slot + (slot >> 4);
 }
 
 /* A leaf's place in its tile and its level, kept until the leaves are written side by side. */
-inline uint square_place(uint x, uint y, uint level) {
+inline uint square_place(uint x, uint y, uint level)
+{
     return level << 12 | y << 6 | x;
 }
 
 /* Writes the record `at` of a tile whose corner is (x, y), collected in `slot`. */
 inline void write_record(__global uint *record, uint at, uint x, uint y, uint slot, __local const ushort *places,
-                         __local const uint *means) {
+                         __local const uint *means)
+{
     uint place = places[padded(slot)], size = 1u << (place >> 12);
     x += place & 63u;
     y += place >> 6 & 63u;
@@ -145,7 +155,8 @@ inline void write_record(__global uint *record, uint at, uint x, uint y, uint sl
 /* Collects the places and mean words `w` of the leaves of the 4x4 block at column x, row y of the tile into `slot`
  * onward. */
 inline void collect_words(const block_t *block, uint flag, int whole, uint x, uint y, uint slot, uint w,
-                          __local ushort *places, __local uint *means) {
+                          __local ushort *places, __local uint *means)
+{
     if (flag & 16u) {
         places[padded(slot)] = square_place(x, y, 2);
         means[w * PADDED + padded(slot)] = block_mean(block, 0, 0, 4, whole ? 16u : block->columns * block->height, w);
@@ -180,7 +191,8 @@ inline void collect_words(const block_t *block, uint flag, int whole, uint x, ui
 /* Collects the leaves of the 4x4 block at column x, row y of the tile. Word by word: with the loop over words inside
  * the one over leaves, Intel's CPU compiler (2026.22) loses slots where there are two words. */
 inline void collect_block(__global const uchar *first, uint pitch, uint columns, uint height, uint flag, int whole,
-                          uint x, uint y, uint slot, __local ushort *places, __local uint *means) {
+                          uint x, uint y, uint slot, __local ushort *places, __local uint *means)
+{
     block_t block;
     block.first = first;
     block.pitch = pitch;
@@ -206,7 +218,8 @@ typedef struct {
 } tile_t;
 
 /* Four flags of a tile's blocks, row by row: word i; 0 outside the picture. */
-inline uint tile_flags(const tile_t *tile, __global const uchar *flags, uint i) {
+inline uint tile_flags(const tile_t *tile, __global const uchar *flags, uint i)
+{
     uint cols = along(tile->width, 2), rows = along(tile->height, 2);
     uint x = (tile->x << (TILE_LEVEL - 2)) + 4 * (i % (ACROSS / 4));
     uint y = (tile->y << (TILE_LEVEL - 2)) + i / (ACROSS / 4);
@@ -220,7 +233,8 @@ inline uint tile_flags(const tile_t *tile, __global const uchar *flags, uint i) 
 
 /* Entry i of a tile's nodes of levels 3 to TILE_LEVEL - 1, one level after another in Morton order; 0 outside the
  * picture. */
-inline uint tile_node(const tile_t *tile, __global const uint *nodes, uint i) {
+inline uint tile_node(const tile_t *tile, __global const uint *nodes, uint i)
+{
     uint level = 3;
     for (uint here = CELLS; level + 1 < TILE_LEVEL && i >= here; here >>= 2, ++level) {
         nodes += along(tile->width, level) * along(tile->height, level);
@@ -233,7 +247,8 @@ inline uint tile_node(const tile_t *tile, __global const uint *nodes, uint i) {
 
 /* Loads a tile's nodes and flags, several of each before any is kept, so that they do not wait for one another. */
 inline void load_tile(const tile_t *tile, __global const uint *nodes, __global const uchar *flags, __local uint *inner,
-                      __local uint *block_flags) {
+                      __local uint *block_flags)
+{
     for (uint start = get_local_id(0); start < INNER; start += 3 * GROUP) {
         uint words[3], more[2];
 #pragma unroll
@@ -257,19 +272,22 @@ inline void load_tile(const tile_t *tile, __global const uint *nodes, __global c
 }
 
 /* Mean word `w` of the node (x, y) of a level from 3 to TILE_LEVEL - 1. */
-inline uint inner_mean(const tile_t *tile, __global const ulong *stats, uint x, uint y, uint level, uint w) {
+inline uint inner_mean(const tile_t *tile, __global const ulong *stats, uint x, uint y, uint level, uint w)
+{
     return node_mean(stats, 0, tile->whole, x, y, level, w, tile->width, tile->height);
 }
 
 /* Whether cell j of level 3 is the first of the node of `level` that holds it. */
-inline uint begins_node(uint j, uint level) {
+inline uint begins_node(uint j, uint level)
+{
     return (j & ((1u << (2 * level - 6)) - 1u)) == 0;
 }
 
 /* Follows a tile's tree from the levels below TILE_LEVEL down to `last`, to the node that holds cell j of level 3:
  * gives back the level of the leaf that covers the cell, or 0, and at *slot the place of the leaf, or of the node, in
  * the tile. */
-inline uint find_cell(__local const uint4 *inner, uint j, uint last, uint *slot) {
+inline uint find_cell(__local const uint4 *inner, uint j, uint last, uint *slot)
+{
     uint leaf = 0;
     *slot = 0;
     for (uint level = TILE_LEVEL - 1, start = INNER; level >= last && leaf == 0; --level) {
@@ -294,7 +312,8 @@ inline uint find_cell(__local const uint4 *inner, uint j, uint last, uint *slot)
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_leaves(
     __global const uchar *pixels, ulong origin, uint pitch, uint width, uint height, uint left, uint top,
     uint last_level, __global const uchar *flags, __global const ulong *stats, __global const ulong *upper,
-    __global const uint *nodes, __global uint *leaves) {
+    __global const uint *nodes, __global uint *leaves)
+{
     __local uint4 inner[INNER / 4];
     __local uint block_flags[BLOCKS / 4];
     __local ushort places[PADDED];

@@ -42,14 +42,16 @@ typedef struct {
 } plan_t;
 
 /* Asks for a line of pixels before it is needed. On PoCL alone: compilers that make SPIR-V may know no such thing. */
-LANES_INLINE void ask_for(__global const uchar *pixel) {
+LANES_INLINE void ask_for(__global const uchar *pixel)
+{
 #ifdef COMPILED_AT_LAUNCH
     __builtin_prefetch((const void *)(size_t)pixel, 0, 3);
 #endif
 }
 
 /* Writes the record at `to`. */
-LANES_INLINE void write_leaf(__global uint *to, uint x, uint y, uint size, const uint *words) {
+LANES_INLINE void write_leaf(__global uint *to, uint x, uint y, uint size, const uint *words)
+{
 #if RECORD_WORDS == 4
     *(__global uint4 *)to = (uint4)(x, y, size, words[0]);
 #else
@@ -70,7 +72,8 @@ LANES_INLINE void write_leaf(__global uint *to, uint x, uint y, uint size, const
 
 /* The leaf of a node of level 1 or 2 of which `columns` by `rows` pixels lie inside the picture. */
 SELDOM void write_small(__global uint *to, uint x, uint y, uint size, uint columns, uint rows,
-                        __global const uchar *pixel, uint pitch) {
+                        __global const uchar *pixel, uint pitch)
+{
     uint words[MEAN_WORDS] = {0}, sum[CHANNELS];
     for (uint c = 0; c < CHANNELS; ++c)
         sum[c] = 0;
@@ -86,7 +89,8 @@ SELDOM void write_small(__global uint *to, uint x, uint y, uint size, uint colum
 /* The leaves of the 4x4 block at (x, y) of the picture, of which `columns` by `rows` pixels lie inside, from `slot` on;
  * gives back the next free one. */
 SELDOM uint write_block(__global const uchar *pixel, uint pitch, uint flag, uint columns, uint rows, uint x, uint y,
-                        __global uint *list, uint slot) {
+                        __global uint *list, uint slot)
+{
     if (flag & 16u) {
         write_small(list + slot * RECORD_WORDS, x, y, 4, columns, rows, pixel, pitch);
         return slot + 1;
@@ -120,7 +124,8 @@ typedef uint2 __attribute__((aligned(1))) loose_words2_t;
 typedef uint4 __attribute__((aligned(1))) loose_words4_t;
 
 /* Four pixels side by side, a word each. */
-LANES_INLINE uint4 pixel_words(__global const uchar *pixel) {
+LANES_INLINE uint4 pixel_words(__global const uchar *pixel)
+{
 #if CHANNELS == 4
     return *(__global const loose_words4_t *)pixel;
 #elif CHANNELS == 3
@@ -137,7 +142,8 @@ LANES_INLINE uint4 pixel_words(__global const uchar *pixel) {
 
 /* Sums of the four pixels of each quadrant of a block: of the first and third channel, or with `shift` 8 of the
  * others. */
-LANES_INLINE uint4 quadrant_sums(const uint4 *rows, uint shift) {
+LANES_INLINE uint4 quadrant_sums(const uint4 *rows, uint shift)
+{
     uint4 upper = (rows[0] >> shift & 0xFF00FFu) + (rows[1] >> shift & 0xFF00FFu);
     uint4 lower = (rows[2] >> shift & 0xFF00FFu) + (rows[3] >> shift & 0xFF00FFu);
     return (uint4)(upper.even, lower.even) + (uint4)(upper.odd, lower.odd);
@@ -146,7 +152,8 @@ LANES_INLINE uint4 quadrant_sums(const uint4 *rows, uint shift) {
 /* As write_block, of a whole block, in a list of `total` records of which those from `slot` on are still to come: any
  * may be written as long as the right ones are later. */
 LANES_INLINE uint write_whole_block(__global const uchar *pixel, uint pitch, uint flag, uint x, uint y,
-                                     __global uint *list, uint slot, uint total) {
+                                    __global uint *list, uint slot, uint total)
+{
     uint4 rows[4];
 #pragma unroll
     for (uint r = 0; r < 4; ++r)
@@ -190,7 +197,8 @@ LANES_INLINE uint write_whole_block(__global const uchar *pixel, uint pitch, uin
 #endif
 
 /* The leaves of a cell of 8x8 pixels at (x, y) of the subtree, from `slot` on. */
-LANES_INLINE void write_cell(const subtree_t *subtree, const plan_t *plan, uint x, uint y, uint slot) {
+LANES_INLINE void write_cell(const subtree_t *subtree, const plan_t *plan, uint x, uint y, uint slot)
+{
     uint pitch = subtree->pitch, width = subtree->width, height = subtree->height;
     __global const uchar *pixel = subtree->first + (ulong)y * pitch + x * CHANNELS;
     __global const uchar *flag = subtree->flags + (y >> 2) * subtree->cols2 + (x >> 2);
@@ -198,9 +206,9 @@ LANES_INLINE void write_cell(const subtree_t *subtree, const plan_t *plan, uint 
     if (plan->whole || (x + 8 <= width && y + 8 <= height)) {
         for (uint b = 0; b < 4; ++b) {
             uint bx = 4 * (b & 1u), by = 2 * (b & 2u);
-            slot = write_whole_block(pixel + by * pitch + bx * CHANNELS, pitch,
-                                     flag[(b >> 1) * subtree->cols2 + (b & 1u)], subtree->left + x + bx,
-                                     subtree->top + y + by, plan->list, slot, plan->total);
+            slot =
+                write_whole_block(pixel + by * pitch + bx * CHANNELS, pitch, flag[(b >> 1) * subtree->cols2 + (b & 1u)],
+                                  subtree->left + x + bx, subtree->top + y + by, plan->list, slot, plan->total);
         }
         return;
     }
@@ -208,15 +216,15 @@ LANES_INLINE void write_cell(const subtree_t *subtree, const plan_t *plan, uint 
     for (uint b = 0; b < 4; ++b) {
         uint bx = 4 * (b & 1u), by = 2 * (b & 2u);
         if (x + bx < width && y + by < height)
-            slot = write_block(pixel + by * pitch + bx * CHANNELS, pitch,
-                               flag[(b >> 1) * subtree->cols2 + (b & 1u)], min(4u, width - x - bx),
-                               min(4u, height - y - by), subtree->left + x + bx, subtree->top + y + by, plan->list,
-                               slot);
+            slot = write_block(pixel + by * pitch + bx * CHANNELS, pitch, flag[(b >> 1) * subtree->cols2 + (b & 1u)],
+                               min(4u, width - x - bx), min(4u, height - y - by), subtree->left + x + bx,
+                               subtree->top + y + by, plan->list, slot);
     }
 }
 
 /* The leaf of a node of `level` >= 3 below the tile's whose first cell is (x, y). */
-LANES_INLINE void write_node(const subtree_t *subtree, const plan_t *plan, uint x, uint y, uint level, uint slot) {
+LANES_INLINE void write_node(const subtree_t *subtree, const plan_t *plan, uint x, uint y, uint level, uint slot)
+{
     const grid_t *grid = subtree->grids + level;
     uint nx = x >> (level - 3), ny = y >> (level - 3), words[MEAN_WORDS] = {0};
     uint n = plan->whole ? 1u << (2 * level) : (uint)pixels_inside(nx, ny, level, subtree->width, subtree->height);
@@ -230,7 +238,8 @@ LANES_INLINE void write_node(const subtree_t *subtree, const plan_t *plan, uint 
 }
 
 /* Finds the cells of a tile that are split and the leaves that are greater; `slot` is the next free place. */
-LANES_INLINE void plan_nodes(const subtree_t *subtree, plan_t *plan) {
+LANES_INLINE void plan_nodes(const subtree_t *subtree, plan_t *plan)
+{
     uint split_many = 0, leaf_many = 0, slot = 0;
     for (uint j = 0; j < CELLS; ++j) {
         uint x = plan->x + even_bits(j), y = plan->y + even_bits(j >> 1), leaf = 0, entry = 0;
@@ -267,7 +276,8 @@ LANES_INLINE void plan_nodes(const subtree_t *subtree, plan_t *plan) {
 
 /* Plans the tile (x, y); where a greater leaf covers it, nothing, but that leaf is written by its first tile. */
 APART void plan_tile(const subtree_t *subtree, uint x, uint y, uint last_level, __global const ulong *stats,
-                             __global const ulong *upper, plan_t *plan) {
+                     __global const ulong *upper, plan_t *plan)
+{
     uint offset = 0, covering = 0;
     for (uint level = last_level; level >= TILE_LEVEL && covering == 0; --level) {
         const grid_t *grid = subtree->grids + level;
@@ -284,7 +294,7 @@ APART void plan_tile(const subtree_t *subtree, uint x, uint y, uint last_level, 
             for (uint w = 0; w < MEAN_WORDS; ++w)
                 words[w] = node_mean(stats, upper, 0, nx, ny, covering, w, subtree->width, subtree->height);
             write_leaf(plan->list, subtree->left + (nx << covering), subtree->top + (ny << covering), 1u << covering,
-                         words);
+                       words);
         }
         return;
     }
@@ -295,12 +305,12 @@ APART void plan_tile(const subtree_t *subtree, uint x, uint y, uint last_level, 
 }
 
 /* Writes what was planned of a tile: cells first, as their records may be written beyond them. */
-APART void write_tile(const subtree_t *subtree, const plan_t *plan) {
+APART void write_tile(const subtree_t *subtree, const plan_t *plan)
+{
     FEW_TURNS
     for (uint k = 0; k < plan->split_many; ++k) {
         uint j = plan->split[k];
-        write_cell(subtree, plan, 8 * (plan->x + even_bits(j)), 8 * (plan->y + even_bits(j >> 1)),
-                   plan->split_slot[k]);
+        write_cell(subtree, plan, 8 * (plan->x + even_bits(j)), 8 * (plan->y + even_bits(j >> 1)), plan->split_slot[k]);
     }
     FEW_TURNS
     for (uint k = 0; k < plan->leaf_many; ++k) {
@@ -316,7 +326,8 @@ APART void write_tile(const subtree_t *subtree, const plan_t *plan) {
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quadtree_leaves(
     __global const uchar *pixels, ulong origin, uint pitch, uint width, uint height, uint left, uint top,
     uint last_level, __global const uchar *flags, __global const ulong *stats, __global const ulong *upper,
-    __global const uint *nodes, __global uint *leaves) {
+    __global const uint *nodes, __global uint *leaves)
+{
     uint cols = along(width, TILE_LEVEL), tiles = cols * along(height, TILE_LEVEL);
     uint groups = get_num_groups(0), share = (tiles + groups - 1) / groups, begin = get_group_id(0) * share;
     uint end = min(begin + share, tiles);

@@ -6,7 +6,8 @@
 /* Byte i of row r, of rows of `words` words; `zero` is 0. */
 #define ROW_BYTE(rows, words, r, i, zero) (((rows)[(r) * (words) + ((i) >> 2)] >> ((((i) & 3u) << 3) + (zero))) & 255u)
 
-inline uint load_word(__global const uchar *at) {
+inline uint load_word(__global const uchar *at)
+{
 #if ALIGNED
     return *(__global const uint *)at;
 #else
@@ -15,7 +16,8 @@ inline uint load_word(__global const uchar *at) {
 }
 
 /* Loads four rows of `words` words that lie inside the picture, from their first byte. */
-inline void load_whole_rows(__global const uchar *first, uint pitch, uint words, uint *rows) {
+inline void load_whole_rows(__global const uchar *first, uint pitch, uint words, uint *rows)
+{
 #pragma unroll
     for (uint r = 0; r < 4; ++r)
 #pragma unroll
@@ -24,7 +26,8 @@ inline void load_whole_rows(__global const uchar *first, uint pitch, uint words,
 }
 
 /* Loads four rows of `words` words of which `height` rows of `bytes` bytes are inside the picture; others become 0. */
-inline void load_rows(__global const uchar *first, uint pitch, uint words, uint bytes, uint height, uint *rows) {
+inline void load_rows(__global const uchar *first, uint pitch, uint words, uint bytes, uint height, uint *rows)
+{
 #pragma unroll
     for (uint r = 0; r < 4; ++r) {
         __global const uchar *row = first + r * pitch;
@@ -43,8 +46,9 @@ inline void load_rows(__global const uchar *first, uint pitch, uint words, uint 
 }
 
 /* Loads the 4x4 block whose top-left pixel is (x, y); bytes outside the picture become 0. */
-inline void load_block(__global const uchar *pixels, ulong origin, uint pitch, uint x, uint y, uint width,
-                       uint height, uint *rows) {
+inline void load_block(__global const uchar *pixels, ulong origin, uint pitch, uint x, uint y, uint width, uint height,
+                       uint *rows)
+{
     __global const uchar *first = pixels + origin + (ulong)y * pitch + (ulong)x * CHANNELS;
     if (x + 4 <= width && y + 4 <= height)
         load_whole_rows(first, pitch, CHANNELS, rows);
@@ -53,14 +57,16 @@ inline void load_block(__global const uchar *pixels, ulong origin, uint pitch, u
 }
 
 /* ITU-R BT.601 luma in 16-bit fixed point, rounded half up. */
-inline uint luma(uint red, uint green, uint blue) {
+inline uint luma(uint red, uint green, uint blue)
+{
     return (red * 19595u + green * 38470u + blue * 7471u + 32768u) >> 16;
 }
 
 /* Value of `band` at pixel p of row r of rows of `words` words: a channel, or the luma behind the channels. `zero` is
  * 0, which the compiler does not know where it comes from an argument: what luma takes from the words is then no value
  * that it could keep from the channels, for which there are not registers enough. */
-inline uint row_value(const uint *rows, uint words, uint r, uint p, uint band, uint zero) {
+inline uint row_value(const uint *rows, uint words, uint r, uint p, uint band, uint zero)
+{
     uint i = p * CHANNELS;
 #if BANDS > CHANNELS
     if (band == CHANNELS)
@@ -71,7 +77,8 @@ inline uint row_value(const uint *rows, uint words, uint r, uint p, uint band, u
 }
 
 /* The same of a pixel in the picture. */
-inline uint pixel_value(__global const uchar *pixel, uint band) {
+inline uint pixel_value(__global const uchar *pixel, uint band)
+{
 #if BANDS > CHANNELS
     if (band == CHANNELS)
         return luma(pixel[0], pixel[1], pixel[2]);

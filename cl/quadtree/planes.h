@@ -17,7 +17,8 @@ typedef short __attribute__((vector_size(32))) halves_t;
 
 /* Of neighbours in sixteen lanes, which are the halves of a 32-bit lane, the sum of their products. Values are below
  * 2^15, their products below 2^16. */
-LANES_INLINE uint8 dot_lanes(ushort16 a, ushort16 b) {
+LANES_INLINE uint8 dot_lanes(ushort16 a, ushort16 b)
+{
 #ifdef __AVX2__
     return __builtin_astype(__builtin_ia32_pmaddwd256(__builtin_astype(a, halves_t), __builtin_astype(b, halves_t)),
                             uint8);
@@ -28,7 +29,8 @@ LANES_INLINE uint8 dot_lanes(ushort16 a, ushort16 b) {
 }
 
 /* Squares of values below 2^15. */
-LANES_INLINE uint8 squared_lanes(uint8 values) {
+LANES_INLINE uint8 squared_lanes(uint8 values)
+{
 #ifdef __AVX2__
     return dot_lanes(as_ushort16(values), as_ushort16(values));
 #else
@@ -37,7 +39,8 @@ LANES_INLINE uint8 squared_lanes(uint8 values) {
 }
 
 /* Sixteen pixels, band by band, of a picture or of a copy of some of its rows. */
-LANES_INLINE void load_planes(__global const uchar *pixel, const uchar *copy, int whole, ushort16 *plane) {
+LANES_INLINE void load_planes(__global const uchar *pixel, const uchar *copy, int whole, ushort16 *plane)
+{
     uchar16 bytes[CHANNELS];
 #pragma unroll UNROLLED
     for (uint i = 0; i < CHANNELS; ++i)
@@ -76,7 +79,8 @@ LANES_INLINE void load_planes(__global const uchar *pixel, const uchar *copy, in
 
 /* Four rows of a tile from (x, y) on, `first` its first byte; outside the picture, zeros. */
 LANES_INLINE void copy_rows(__global const uchar *first, uint pitch, uint x, uint y, uint width, uint height,
-                            uchar *rows) {
+                            uchar *rows)
+{
     uint bytes = min(SIDE, width - x) * CHANNELS;
     for (uint r = 0; r < 4; ++r) {
         __global const uchar *from = first + r * pitch;

@@ -32,12 +32,14 @@ __constant uint WEIGHTS[CHANNELS] = {WEIGHT_LIST};
 #endif
 
 /* Nodes of `level` along a picture of `length` pixels. */
-inline uint along(uint length, uint level) {
+inline uint along(uint length, uint level)
+{
     return (length + (1u << level) - 1u) >> level;
 }
 
 /* First node of `level` in an array that holds the grids of the levels first, first + 1, ... one after another. */
-inline uint level_base(uint width, uint height, uint first, uint level) {
+inline uint level_base(uint width, uint height, uint first, uint level)
+{
     uint base = 0;
     for (uint k = first; k < level; ++k)
         base += along(height, k) * along(width, k);
@@ -45,34 +47,40 @@ inline uint level_base(uint width, uint height, uint first, uint level) {
 }
 
 /* Even bits of a Morton code of at most 8 bits: the x of a block in its tile (the y is even_bits(code >> 1)). */
-inline uint even_bits(uint code) {
+inline uint even_bits(uint code)
+{
     return (code & 1u) | ((code >> 1) & 2u) | ((code >> 2) & 4u) | ((code >> 3) & 8u);
 }
 
 /* The other way: bit i of a coordinate of at most 4 bits becomes bit 2i. */
-inline uint spread_bits(uint v) {
+inline uint spread_bits(uint v)
+{
     return (v & 1u) | (v & 2u) << 1 | (v & 4u) << 2 | (v & 8u) << 3;
 }
 
 /* A narrow word as a wide one. */
-inline ulong widened(uint word) {
+inline ulong widened(uint word)
+{
     return (ulong)(word >> NARROW_SHIFT) << WIDE_SHIFT | (word & NARROW_MASK);
 }
 
 #define MEAN_WORDS ((CHANNELS + 3) / 4)
 
 /* Mean of a channel sum over n pixels, rounded half up; in 32 bits where 2 * 255 * n + n fits. */
-inline uint rounded_mean(ulong sum, ulong n) {
+inline uint rounded_mean(ulong sum, ulong n)
+{
     return n < 1 << 22 ? (2 * (uint)sum + (uint)n) / (2 * (uint)n) : (uint)((2 * sum + n) / (2 * n));
 }
 
 /* The same of a whole node of a level from 1 to TILE_LEVEL. */
-inline uint whole_mean(uint sum, uint level) {
+inline uint whole_mean(uint sum, uint level)
+{
     return (sum + (1u << (2 * level - 1))) >> (2 * level);
 }
 
 /* Pixels of the node (x, y) of `level` that lie inside the picture; 0 for a region wholly outside. */
-inline ulong pixels_inside(uint x, uint y, uint level, uint width, uint height) {
+inline ulong pixels_inside(uint x, uint y, uint level, uint width, uint height)
+{
     ulong left = (ulong)x << level, top = (ulong)y << level, side = 1UL << level;
     if (left >= width || top >= height)
         return 0;
@@ -80,30 +88,35 @@ inline ulong pixels_inside(uint x, uint y, uint level, uint width, uint height) 
 }
 
 /* floor(bound * n^2 / 2^32) as (high, low); bound < 2^60 and n < 2^32 keep the product under 2^124. */
-inline ulong2 deviation_limit(ulong n, ulong bound) {
+inline ulong2 deviation_limit(ulong n, ulong bound)
+{
     ulong n2 = n * n, low = n2 * bound, high = mul_hi(n2, bound);
     return (ulong2)(high >> 32, upsample((uint)high, (uint)(low >> 32)));
 }
 
 /* n * squares - sum^2, n^2 times the variance, as (high, low): at most 255^2 * n^2 < 2^80. */
-inline ulong2 scaled_variance(ulong sum, ulong squares, ulong n) {
+inline ulong2 scaled_variance(ulong sum, ulong squares, ulong n)
+{
     ulong low = n * squares, high = mul_hi(n, squares), taken = sum * sum;
     return (ulong2)(high - mul_hi(sum, sum) - (ulong)(low < taken), low - taken);
 }
 
-inline int at_most(ulong2 value, ulong2 limit) {
+inline int at_most(ulong2 value, ulong2 limit)
+{
     return value.x < limit.x || (value.x == limit.x && value.y <= limit.y);
 }
 
 /* floor(bound * n^2 / 2^32) for n <= 2^16 in 64 bits: bound / 2^32 < 2^28, and what is left of it times n^2 is below
  * 2^64. */
-inline ulong small_limit(uint n, ulong bound) {
+inline ulong small_limit(uint n, ulong bound)
+{
     ulong n2 = (ulong)n * n;
     return n2 * (bound >> 32) + (n2 * (bound & 0xFFFFFFFFUL) >> 32);
 }
 
 /* The same of a whole node (4^level pixels) of a level up to WHOLE_LEVELS. */
-inline ulong whole_limit(uint level, ulong bound) {
+inline ulong whole_limit(uint level, ulong bound)
+{
     return level <= 8 ? bound >> (32 - 4 * level) : bound << (4 * level - 32);
 }
 
@@ -117,7 +130,8 @@ typedef struct {
 #endif
 } verdict_t;
 
-inline verdict_t no_verdict(void) {
+inline verdict_t no_verdict(void)
+{
     verdict_t verdict;
 #if CRITERION == WEIGHTED
     verdict.high = verdict.total = 0;
@@ -130,21 +144,25 @@ inline verdict_t no_verdict(void) {
 #define DECIDES(c) (CRITERION != LUMA || (c) == CHANNELS)
 
 #if CRITERION == RANGE
-inline uchar2 join_extents(uchar2 a, uchar2 b) {
+inline uchar2 join_extents(uchar2 a, uchar2 b)
+{
     return (uchar2)(min(a.x, b.x), max(a.y, b.y));
 }
 
 /* The greatest less the least value, 0 of no values; an extent is (least, greatest). */
-inline uint extent_width(uchar2 extent) {
+inline uint extent_width(uchar2 extent)
+{
     return extent.y - min(extent.x, extent.y);
 }
 
 /* Adds a band of a node with that extent. */
-inline void add_extent(verdict_t *verdict, uchar2 extent, ulong bound) {
+inline void add_extent(verdict_t *verdict, uchar2 extent, ulong bound)
+{
     verdict->within &= (ulong)extent_width(extent) << 16 <= bound;
 }
 #else
-inline void add_outcome(verdict_t *verdict, int within) {
+inline void add_outcome(verdict_t *verdict, int within)
+{
 #if CRITERION == EVERY
     verdict->within &= within;
 #elif CRITERION != WEIGHTED
@@ -155,7 +173,8 @@ inline void add_outcome(verdict_t *verdict, int within) {
 /* Adds band c of a node of n <= 2^16 pixels, or of a whole one of a level up to WHOLE_LEVELS, whose n^2 times the
  * variance is `scaled`. Level 12: sums below 2^32, n times the squares at most 255^2 * 2^48 < 2^64, the limit below
  * 2^48 * 2^16. With weights, n <= 2^12: variances below 2^40, their total below 2^52, the limit at most 2^60 / 2^8. */
-inline void add_band(verdict_t *verdict, uint c, ulong scaled, ulong limit) {
+inline void add_band(verdict_t *verdict, uint c, ulong scaled, ulong limit)
+{
 #if CRITERION == WEIGHTED
     verdict->total += scaled * WEIGHTS[c];
 #else
@@ -165,13 +184,15 @@ inline void add_band(verdict_t *verdict, uint c, ulong scaled, ulong limit) {
 }
 
 /* The same of a node of n <= 4^TILE_LEVEL pixels whose wide word is `word`. */
-inline void add_word(verdict_t *verdict, uint c, ulong word, uint n, ulong limit) {
+inline void add_word(verdict_t *verdict, uint c, ulong word, uint n, ulong limit)
+{
     uint sum = (uint)(word >> WIDE_SHIFT);
     add_band(verdict, c, (word & WIDE_MASK) * n - (ulong)sum * sum, limit);
 }
 
 /* The same for any node, in 128 bits. Sums of at most 4080 weights keep the total under 2^92. */
-inline void add_wide_band(verdict_t *verdict, uint c, ulong sum, ulong squares, ulong n, ulong2 limit) {
+inline void add_wide_band(verdict_t *verdict, uint c, ulong sum, ulong squares, ulong n, ulong2 limit)
+{
     ulong2 v = scaled_variance(sum, squares, n);
 #if CRITERION == WEIGHTED
     ulong low = v.y * WEIGHTS[c];
@@ -187,7 +208,8 @@ inline void add_wide_band(verdict_t *verdict, uint c, ulong sum, ulong squares, 
 #endif
 
 /* What the bands that were added say. For limits of 64 bits. */
-inline int is_uniform(const verdict_t *verdict, ulong limit) {
+inline int is_uniform(const verdict_t *verdict, ulong limit)
+{
 #if CRITERION == WEIGHTED
     return verdict->total <= limit;
 #else
@@ -195,7 +217,8 @@ inline int is_uniform(const verdict_t *verdict, ulong limit) {
 #endif
 }
 
-inline int is_uniform_wide(const verdict_t *verdict, ulong2 limit) {
+inline int is_uniform_wide(const verdict_t *verdict, ulong2 limit)
+{
 #if CRITERION == WEIGHTED
     return at_most((ulong2)(verdict->high, verdict->total), limit);
 #else

@@ -17,7 +17,8 @@
  * `below` on. Decides, stores, and gives back the leaves under it, `leaves` if it is split. */
 inline uint finish_node(__local ulong *wide, __local uchar2 *reach, uint below, uint parts, uint at, uint leaves,
                         uint level, uint x, uint y, uint base, int whole, const params_t *params, __global ulong *stats,
-                        __global uint *nodes) {
+                        __global uint *nodes)
+{
     uint cols = along(params->width, level), cells = cols * along(params->height, level), node = y * cols + x;
     uint n = whole ? 1u << (2 * level) : (uint)pixels_inside(x, y, level, params->width, params->height);
     ulong limit = whole ? whole_limit(level, params->bound) : small_limit(n, params->bound);
@@ -50,12 +51,16 @@ inline uint finish_node(__local ulong *wide, __local uchar2 *reach, uint below, 
 /* Levels 1 to 3 of the 8x8 cell at (x, y), whose slot is `at`; gives back the leaves under it. */
 inline uint reduce_cell(__global const uchar *pixels, ulong origin, uint pitch, uint x, uint y, int whole,
                         const params_t *params, __local ulong *wide, __local uchar2 *reach, uint at, __global uint *low,
-                        __global uchar *flags, __global ulong *stats, __global uint *nodes) {
+                        __global uchar *flags, __global ulong *stats, __global uint *nodes)
+{
     uint leaves = 0;
 #pragma unroll 1
     for (uint lower = 0; lower < 2; ++lower) {
         uint top = y + 4 * lower;
-        half_cell_t part = {pixels + origin + (ulong)top * pitch + x * CHANNELS, pitch, x, top,
+        half_cell_t part = {pixels + origin + (ulong)top * pitch + x * CHANNELS,
+                            pitch,
+                            x,
+                            top,
                             whole ? 8u : min(8u, params->width - min(x, params->width)),
                             whole ? 4u : min(4u, params->height - min(top, params->height))};
         leaves += reduce_half(&part, lower, whole, params, wide, reach, at, low, flags);
@@ -69,7 +74,8 @@ inline uint reduce_cell(__global const uchar *pixels, ulong origin, uint pitch, 
 
 /* Levels 5 and 6 of a tile whose nodes of level 4 are in the first slots. */
 inline void finish_tile(__local ulong *wide, __local uchar2 *reach, __local uint *count, uint tile_x, uint tile_y,
-                        const params_t *params, __global ulong *stats, __global uint *nodes) {
+                        const params_t *params, __global ulong *stats, __global uint *nodes)
+{
     int whole = (tile_x + 1) << TILE_LEVEL <= params->width && (tile_y + 1) << TILE_LEVEL <= params->height;
     uint from = 0, to = CELLS / 4, base = level_base(params->width, params->height, 3, 5);
     for (uint level = 5; level <= TILE_LEVEL; ++level) {
@@ -104,7 +110,8 @@ inline void finish_tile(__local ulong *wide, __local uchar2 *reach, __local uint
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
     __global const uchar *pixels, ulong origin, uint pitch, uint width, uint height, uint floor_level, uint top_level,
     ulong bound, __global uint *low, __global uchar *flags, __global ulong *stats, __global uint *nodes,
-    __global uchar2 *extents, uint listed, __global const uint *list, uint across) {
+    __global uchar2 *extents, uint listed, __global const uint *list, uint across)
+{
     __local uint count[MAX_TILES * WIDE_NODES];
     __local ulong wide[MAX_TILES * BANDS * WIDE_NODES];
 #if CRITERION == RANGE

@@ -15,13 +15,15 @@
 #define ACROSS_3 8u
 
 /* Nodes of `across` side by side, from (x, y) of `level` on, that are in the grid. */
-LANES_INLINE uint nodes_inside(uint x, uint y, uint level, uint across, int whole, const params_t *params) {
+LANES_INLINE uint nodes_inside(uint x, uint y, uint level, uint across, int whole, const params_t *params)
+{
     uint cols = along(params->width, level);
     return whole ? across : y < along(params->height, level) ? min(across, cols - min(x, cols)) : 0u;
 }
 
 /* Pixels inside the picture of eight nodes side by side, from (x, y) of `level` on. */
-LANES_INLINE uint8 pixels_lanes(uint x, uint y, uint level, int whole, const params_t *params) {
+LANES_INLINE uint8 pixels_lanes(uint x, uint y, uint level, int whole, const params_t *params)
+{
     if (whole)
         return 1u << (2 * level);
     uint side = 1u << level, top = min(y << level, params->height);
@@ -31,7 +33,8 @@ LANES_INLINE uint8 pixels_lanes(uint x, uint y, uint level, int whole, const par
 
 /* Asks for pixels before they are needed: the rows of a picture lie too far apart for processors to foresee that. On
  * PoCL alone: compilers on their way to SPIR-V may know no such thing. */
-LANES_INLINE void fetch_ahead(__global const uchar *pixel) {
+LANES_INLINE void fetch_ahead(__global const uchar *pixel)
+{
 #ifdef COMPILED_AT_LAUNCH
     __builtin_prefetch((const void *)(size_t)pixel, 0, 2);
 #endif
@@ -40,7 +43,8 @@ LANES_INLINE void fetch_ahead(__global const uchar *pixel) {
 /* Writes the first `count` words of a vector of statistics; all eight past the caches where the compiler can and the
  * vectors of a plane are `aligned`, for nothing on the device reads them again. Between other work: rows written at
  * once keep pixels waiting. */
-LANES_INLINE void write_words(uint8 words, __global uint *at, uint count, int aligned) {
+LANES_INLINE void write_words(uint8 words, __global uint *at, uint count, int aligned)
+{
 #ifdef __clang__
     if (count == 8 && aligned) {
         __builtin_nontemporal_store(words, (__global uint8 *)at);
@@ -68,7 +72,8 @@ typedef uint8 lane_scores_t;
 
 /* Scores of bands up to c, of n pixels per node, from those of the bands before. */
 LANES_INLINE lane_scores_t with_lanes(lane_scores_t scores, uint c, uint8 sum, uint8 squares, uint8 n, uint level,
-                                      int whole) {
+                                      int whole)
+{
     uint8 v = (whole ? squares << (2 * level) : squares * n) - (level < 4 ? squared_lanes(sum) : sum * sum);
 #if CRITERION == WEIGHTED
     return (c > 0 ? scores : (ulong8)0) + convert_ulong8(v) * WEIGHTS[c];
@@ -83,7 +88,8 @@ LANES_INLINE lane_scores_t with_lanes(lane_scores_t scores, uint c, uint8 sum, u
 
 /* All ones in the lanes of nodes of n pixels that stop a split: scores are compared with the least that does not, which
  * is 0 above the root and beyond all of them at levels that always stop. */
-LANES_INLINE uint8 stops_lanes(lane_scores_t scores, uint8 n, uint level, int whole, const params_t *params) {
+LANES_INLINE uint8 stops_lanes(lane_scores_t scores, uint8 n, uint level, int whole, const params_t *params)
+{
     int never = level > params->top_level, always = level <= params->floor_level;
     ulong same = never ? 0UL : always ? ~0UL : whole_limit(level, params->bound) + 1;
     ulong8 limits = same;
@@ -97,8 +103,8 @@ LANES_INLINE uint8 stops_lanes(lane_scores_t scores, uint8 n, uint level, int wh
 #if CRITERION == WEIGHTED
     return convert_uint8(as_ulong8(scores < limits));
 #else
-    return as_uint8(scores < (whole ? (uint8)(uint)min(same, 0xFFFFFFFFUL)
-                                    : convert_uint8(min(limits, (ulong8)0xFFFFFFFFUL))));
+    return as_uint8(scores <
+                    (whole ? (uint8)(uint)min(same, 0xFFFFFFFFUL) : convert_uint8(min(limits, (ulong8)0xFFFFFFFFUL))));
 #endif
 }
 
@@ -106,7 +112,8 @@ LANES_INLINE uint8 stops_lanes(lane_scores_t scores, uint8 n, uint level, int wh
  * marks, which are the leaves under a node in the low byte, and in the next one its bit among its parent's children if
  * it stops a split. */
 LANES_INLINE void reduce_rows(__global const uchar *first, uint pitch, const uchar *rows, uint x, uint y, uint s,
-                              int whole, const params_t *params, uint *word1, uint *marks, __global uint *low) {
+                              int whole, const params_t *params, uint *word1, uint *marks, __global uint *low)
+{
     uint cols = along(params->width, 1), cells = cols * along(params->height, 1);
     const uint8 bits = (uint8)(0x101, 0x201, 0x101, 0x201, 0x101, 0x201, 0x101, 0x201);
     for (uint i = 0; i < ACROSS_1; i += 8) {
@@ -135,13 +142,15 @@ LANES_INLINE void reduce_rows(__global const uchar *first, uint pitch, const uch
 }
 
 /* Sums of two words side by side, of sixteen. */
-LANES_INLINE uint8 merge_pairs(const uint *words) {
+LANES_INLINE uint8 merge_pairs(const uint *words)
+{
     uint8 left = ((const words_t *)words)[0], right = ((const words_t *)words)[1];
     return (uint8)(left.even, right.even) + (uint8)(left.odd, right.odd);
 }
 
 /* Sums of the two nodes side by side and of those below them: eight of the next level, of sixteen of two rows. */
-LANES_INLINE uint8 merge_rows(const uint *upper, const uint *lower) {
+LANES_INLINE uint8 merge_rows(const uint *upper, const uint *lower)
+{
     uint8 left = ((const words_t *)upper)[0] + ((const words_t *)lower)[0];
     uint8 right = ((const words_t *)upper)[1] + ((const words_t *)lower)[1];
     return (uint8)(left.even, right.even) + (uint8)(left.odd, right.odd);
@@ -151,7 +160,8 @@ LANES_INLINE uint8 merge_rows(const uint *upper, const uint *lower) {
  * and leaves of level 2 given back. */
 LANES_INLINE void reduce_strip(__global const uchar *first, uint pitch, uint x, uint y, int whole,
                                const params_t *params, uint *word2, uint *count2, __global uint *low,
-                               __global uchar *flags) {
+                               __global uchar *flags)
+{
     uint cells1 = along(params->width, 1) * along(params->height, 1);
     uint cols2 = along(params->width, 2), cells2 = cols2 * along(params->height, 2);
     uint word1[2 * BANDS * ACROSS_1], marks[2 * ACROSS_1];
@@ -193,7 +203,8 @@ LANES_INLINE void reduce_strip(__global const uchar *first, uint pitch, uint x, 
 
 /* Stores four nodes side by side, from (x, y) of `level` on, whose words are sum and squares. */
 LANES_INLINE void store_four(const uint8 *sum, const uint8 *squares, uint4 entry, int high, uint x, uint y, uint level,
-                             int whole, const params_t *params, __global ulong *stats, __global uint *nodes) {
+                             int whole, const params_t *params, __global ulong *stats, __global uint *nodes)
+{
     uint cols = along(params->width, level), cells = cols * along(params->height, level);
     uint inside = nodes_inside(x, y, level, 4, whole, params), at = y * cols + x;
     uint entries[4];
@@ -224,9 +235,10 @@ LANES_INLINE void store_four(const uint8 *sum, const uint8 *squares, uint4 entry
  * leaves under them. */
 LANES_INLINE uint8 finish_lanes(const uint8 *sum, const uint8 *squares, uint8 leaves, uint x, uint y, uint next_x,
                                 uint next_y, uint level, int whole, const params_t *params, __global ulong *stats,
-                                __global uint *nodes) {
-    uint8 n = (uint8)(pixels_lanes(x, y, level, whole, params).lo,
-                      pixels_lanes(next_x, next_y, level, whole, params).lo);
+                                __global uint *nodes)
+{
+    uint8 n =
+        (uint8)(pixels_lanes(x, y, level, whole, params).lo, pixels_lanes(next_x, next_y, level, whole, params).lo);
     lane_scores_t scores = 0;
 #pragma unroll UNROLLED
     for (uint c = 0; c < BANDS; ++c)
@@ -242,7 +254,8 @@ LANES_INLINE uint8 finish_lanes(const uint8 *sum, const uint8 *squares, uint8 le
 /* The level-3 row y of the tile, from node x on: its sums, squares and leaves. */
 LANES_INLINE uint8 reduce_row_3(__global const uchar *first, uint pitch, uint x, uint y, int whole,
                                 const params_t *params, uint8 *sum, uint8 *squares, __global uint *low,
-                                __global uchar *flags, __global ulong *stats, __global uint *nodes) {
+                                __global uchar *flags, __global ulong *stats, __global uint *nodes)
+{
     uint word2[2 * BANDS * ACROSS_2], count2[2 * ACROSS_2];
     for (uint s = 0; s < 2; ++s)
         reduce_strip(first + 4 * s * pitch, pitch, 2 * x, 2 * y + s, whole, params, word2 + s * BANDS * ACROSS_2,
@@ -270,7 +283,8 @@ typedef struct {
 /* Row r of four of level 3 of the tile at (x, y), the first of them row y >> 3 of that level. */
 LANES_INLINE void reduce_row(__global const uchar *first, uint pitch, uint x, uint y, uint r, int whole,
                              const params_t *params, rows_t *found, __global uint *low, __global uchar *flags,
-                             __global ulong *stats, __global uint *nodes) {
+                             __global ulong *stats, __global uint *nodes)
+{
     uint8 sum3[BANDS], squares3[BANDS];
     uint at = (r & 1u) * ACROSS_2 + (r >> 1) * ACROSS_3;
     uint8 leaves3 = reduce_row_3(first + 8 * r * pitch, pitch, x >> 3, (y >> 3) + r, whole, params, sum3, squares3, low,
@@ -284,7 +298,8 @@ LANES_INLINE void reduce_row(__global const uchar *first, uint pitch, uint x, ui
 
 /* The two rows of level 4 under those, which begin at (x, y): words and leaves at their Morton codes. */
 LANES_INLINE void reduce_pair(const rows_t *found, uint x, uint y, int whole, const params_t *params,
-                              __local ulong *wide, __local uint *count, __global ulong *stats, __global uint *nodes) {
+                              __local ulong *wide, __local uint *count, __global ulong *stats, __global uint *nodes)
+{
     uint8 sum4[BANDS], squares4[BANDS];
     for (uint c = 0; c < BANDS; ++c) {
         const uint *sums = found->sums + 2 * c * ACROSS_2, *squares = found->squares + 2 * c * ACROSS_2;
@@ -294,8 +309,8 @@ LANES_INLINE void reduce_pair(const rows_t *found, uint x, uint y, int whole, co
         vstore8(words.s01452367, 0, wide + c * WIDE_NODES);
     }
     uint8 leaves4 = merge_rows(found->leaves, found->leaves + ACROSS_2);
-    leaves4 = finish_lanes(sum4, squares4, leaves4, x >> 4, y >> 4, x >> 4, (y >> 4) + 1, 4, whole, params, stats,
-                           nodes);
+    leaves4 =
+        finish_lanes(sum4, squares4, leaves4, x >> 4, y >> 4, x >> 4, (y >> 4) + 1, 4, whole, params, stats, nodes);
     vstore8(leaves4.s01452367, 0, count);
 }
 
@@ -303,7 +318,8 @@ LANES_INLINE void reduce_pair(const rows_t *found, uint x, uint y, int whole, co
  * the pieces of a picture's rows that are read, the sooner processors foresee what comes next. */
 LANES_INLINE void reduce_tiles(__global const uchar *pixels, ulong origin, uint pitch, uint x, uint y, uint many,
                                const params_t *params, __local ulong *wide, __local uint *count, __global uint *low,
-                               __global uchar *flags, __global ulong *stats, __global uint *nodes) {
+                               __global uchar *flags, __global ulong *stats, __global uint *nodes)
+{
     uint cells3 = along(params->width, 3) * along(params->height, 3);
     rows_t found[MAX_TILES];
     for (uint top = y; top < y + SIDE; top += SIDE / 2) {

@@ -17,7 +17,8 @@
 /* Sums and sums of squares of the tile at (x, y) whose first byte is `first`. A lane adds up 512 pixels: squares stay
  * below 2^25. Neighbours are the halves of a 32-bit lane; a square is below 2^16. */
 LANES_INLINE void add_tile(__global const uchar *first, uint pitch, uint x, uint y, int whole, uint width, uint height,
-                           ulong *sum, ulong *squares) {
+                           ulong *sum, ulong *squares)
+{
     uint8 sums[BANDS], totals[BANDS];
     uchar rows[4 * SIDE * CHANNELS];
     for (uint c = 0; c < BANDS; ++c)
@@ -47,7 +48,8 @@ LANES_INLINE void add_tile(__global const uchar *first, uint pitch, uint x, uint
 #if !LANES && CHANNELS <= 4
 /* Wide word of band c over a 4x4 block of which `columns` by `height` pixels from its corner on are in the picture;
  * `extent` is joined with its extent. `zero`: see row_value. */
-inline ulong block_word(const uint *rows, uint c, uint columns, uint height, uint zero, uchar2 *extent) {
+inline ulong block_word(const uint *rows, uint c, uint columns, uint height, uint zero, uchar2 *extent)
+{
     uint word = 0;
 #pragma unroll
     for (uint p = 0; p < 16; ++p) {
@@ -70,7 +72,8 @@ inline ulong block_word(const uint *rows, uint c, uint columns, uint height, uin
  * Local memory: 8 * BANDS + 2 * CHANNELS bytes per work-item. */
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_totals(
     __global const uchar *pixels, ulong origin, uint pitch, uint width, uint height, uint floor_level, uint top_level,
-    ulong bound, __global ulong *stats, uint stats_at, __global uint *nodes, uint nodes_at, __global uchar2 *extents) {
+    ulong bound, __global ulong *stats, uint stats_at, __global uint *nodes, uint nodes_at, __global uchar2 *extents)
+{
     __local ulong partial[BANDS * GROUP];
 #if CRITERION == RANGE
     __local uchar2 reach[CHANNELS * GROUP];
@@ -102,8 +105,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_totals
         load_block(pixels, origin, pitch, x, y, width, height, rows);
 #pragma unroll
         for (uint c = 0; c < BANDS; ++c)
-            word[c] += block_word(rows, c, width - min(x, width), height - min(y, height), (uint)(bound >> 60),
-                                  extent + c);
+            word[c] +=
+                block_word(rows, c, width - min(x, width), height - min(y, height), (uint)(bound >> 60), extent + c);
     }
 #pragma unroll
     for (uint c = 0; c < BANDS; ++c) {
@@ -177,7 +180,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_totals
 __kernel void quadtree_leaf_sums(__global const uchar *pixels, ulong origin, uint pitch, uint width, uint height,
                                  uint left, uint top, __global const uint *leaves, uint count,
                                  __global const ulong *stats, __global const ulong *upper, __global ulong *sums,
-                                 __global ulong *squares) {
+                                 __global ulong *squares)
+{
     uint leaf = get_global_id(0);
     if (leaf >= count)
         return;
@@ -198,8 +202,8 @@ __kernel void quadtree_leaf_sums(__global const uchar *pixels, ulong origin, uin
             sum = word >> WIDE_SHIFT;
             total2 = word & WIDE_MASK;
         } else {
-            __global const ulong *plane = upper + 2 * (BANDS * level_base(width, height, TILE_LEVEL + 1, level) +
-                                                       c * cells);
+            __global const ulong *plane =
+                upper + 2 * (BANDS * level_base(width, height, TILE_LEVEL + 1, level) + c * cells);
             sum = plane[node];
             total2 = plane[cells + node];
         }

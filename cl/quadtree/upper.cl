@@ -24,9 +24,10 @@
  * CHANNELS planes of (least, greatest) of each level, likewise. *_at: in elements.
  * Local memory: 16 * BANDS + 4 bytes per node of a group (NODES), and 2 * CHANNELS for extents. */
 __kernel SMALL __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_upper(
-    __global const ulong *below, uint below_at, uint packed, __global ulong *stats, uint stats_at,
-    __global uint *nodes, uint below_nodes_at, uint nodes_at, __global uchar2 *extents, uint below_extents_at,
-    uint extents_at, uint width, uint height, uint first, uint levels, uint floor_level, ulong bound) {
+    __global const ulong *below, uint below_at, uint packed, __global ulong *stats, uint stats_at, __global uint *nodes,
+    uint below_nodes_at, uint nodes_at, __global uchar2 *extents, uint below_extents_at, uint extents_at, uint width,
+    uint height, uint first, uint levels, uint floor_level, ulong bound)
+{
     __local ulong2 pairs[BANDS * NODES];
     __local uint count[NODES];
 #if CRITERION == RANGE

@@ -25,8 +25,8 @@ color_t times_matrix(color_t c, __constant const float *m)
 #if OKLAB
 __constant const float TO_LMS[9] = {0.41222147f, 0.53633254f, 0.051445993f, 0.2119035f, 0.68069955f,
                                     0.10739696f, 0.08830246f, 0.28171884f,  0.62997870f};
-__constant const float TO_OKLAB[9] = {0.21045426f, 0.7936178f,  -0.004072047f, 1.9779985f, -2.4285922f,
-                                      0.4505937f,  0.025904037f, 0.78277177f,  -0.80867577f};
+__constant const float TO_OKLAB[9] = {0.21045426f, 0.7936178f,   -0.004072047f, 1.9779985f,  -2.4285922f,
+                                      0.4505937f,  0.025904037f, 0.78277177f,   -0.80867577f};
 
 color_t coordinates(color_t c)
 {
@@ -45,7 +45,7 @@ real difference(color_t first, color_t second, __global const float *rotation)
 }
 #else
 /* Linear sRGB to CIE XYZ over that of white (D65). */
-__constant const float TO_XYZ[9] = {0.43394995f, 0.37620977f, 0.18984029f,  0.21267287f, 0.71515214f,
+__constant const float TO_XYZ[9] = {0.43394995f, 0.37620977f,  0.18984029f, 0.21267287f, 0.71515214f,
                                     0.072175f,   0.017756583f, 0.10946796f, 0.87277544f};
 
 real lab_curve(real t)
@@ -96,8 +96,8 @@ real read_rotation(real sine, __global const float *rotation)
 /* CIEDE2000 without angles: hue differences by cross and dot products, the mean hue as a unit vector. */
 real difference(color_t first, color_t second, __global const float *rotation)
 {
-    const real chroma = square_root(first.y * first.y + first.z * first.z) +
-                        square_root(second.y * second.y + second.z * second.z);
+    const real chroma =
+        square_root(first.y * first.y + first.z * first.z) + square_root(second.y * second.y + second.z * second.z);
     const real stretch = 1.5f - 0.5f * of_seventh(0.5f * chroma);
     const real a1 = stretch * first.y, b1 = first.z, a2 = stretch * second.y, b2 = second.z;
     const real c1 = square_root(a1 * a1 + b1 * b1), c2 = square_root(a2 * a2 + b2 * b2);
@@ -249,8 +249,8 @@ uint4 blur_row(__global const uint4 *row, uint x, uint width, __global const uin
 /* Behind a blur of light.
  * NDRange: 1-D, any size. first, second: of blur_columns, rows x width. sums: a ulong per work-item. */
 __kernel void blurred_differences(__global const float *rotation, __global const uint4 *first,
-                                  __global const uint4 *second, uint width, uint rows,
-                                  __global const uint *weights, __global ulong *sums)
+                                  __global const uint4 *second, uint width, uint rows, __global const uint *weights,
+                                  __global ulong *sums)
 {
     ulong sum = 0;
     const uint steps = (width + LANES - 1) / LANES;

@@ -65,8 +65,8 @@ void transform(float2 *v, __global const float2 *roots, uint step)
 
 /* One pass.
  * NDRange: 1-D, any size, at least a work-item per butterfly, fewer than 2^32. roots: exp(-2 pi i k / n), k < n. */
-__kernel void fourier_pass(__global const float2 *source, __global float2 *target, __global const float2 *roots,
-                           uint n, uint done, uint inner, uint butterflies)
+__kernel void fourier_pass(__global const float2 *source, __global float2 *target, __global const float2 *roots, uint n,
+                           uint done, uint inner, uint butterflies)
 {
     const uint id = get_global_id(0);
     if (id >= butterflies)

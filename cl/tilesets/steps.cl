@@ -77,8 +77,7 @@ __kernel void tile_costs(__global const int4 *points, uint count, __global const
     uint cost = 0;
     for (uint i = 0; i < SIZE; i += 8) {
         float8 x, y, z, there;
-        LANE(0) LANE(1) LANE(2) LANE(3) LANE(4) LANE(5) LANE(6) LANE(7)
-        float8 best = (float8)(FLT_MAX);
+        LANE(0) LANE(1) LANE(2) LANE(3) LANE(4) LANE(5) LANE(6) LANE(7) float8 best = (float8)(FLT_MAX);
         for (uint j = FIRST; j < K; j++) {
             const int4 entry = centers[palette * K + j];
             const float8 red = x - (float)entry.x, green = y - (float)entry.y, blue = z - (float)entry.z;
@@ -117,7 +116,9 @@ __kernel void choose_entries(__global const int4 *points, uint count, __global c
     const int4 point = points[i];
     const uint first = (uint)chosen[tile] * K;
     uint distance;
-    entries[i] = (ushort)(point.w > 0 ? first + nearest_entry(point, centers + first, &distance) : point.w < 0 ? first : 0);
+    entries[i] = (ushort)(point.w > 0   ? first + nearest_entry(point, centers + first, &distance)
+                          : point.w < 0 ? first
+                                        : 0);
 }
 
 /* Entries as a picture has them.

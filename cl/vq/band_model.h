@@ -37,14 +37,12 @@ inline uint block_at(Band band, uint step, uint lane)
 }
 
 /* The groups of a block's neighbours in a band's table; `groups` stands for none. */
-inline uint group_above(__global const INDEX *table, uint columns, uint block, uint groups,
-                        uint shift)
+inline uint group_above(__global const INDEX *table, uint columns, uint block, uint groups, uint shift)
 {
     return block < columns ? groups : table[block - columns] >> shift;
 }
 
-inline uint group_left(__global const INDEX *table, uint columns, uint block, uint groups,
-                       uint shift)
+inline uint group_left(__global const INDEX *table, uint columns, uint block, uint groups, uint shift)
 {
     return block % columns == 0 ? groups : table[block - 1] >> shift;
 }

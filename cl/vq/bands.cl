@@ -58,9 +58,8 @@ __kernel void vq_bands_encode(__global const uint2 *ranges, const uint rows, con
  * one uint, set to 1 if a band's words are too few or too many, or its states do not end where encoders begin.
  */
 __kernel void vq_bands_decode(__global const ushort *words, __global const uint *begins, __global const uint *states,
-                              MODEL_PARAMETERS, const uint rows, const uint columns,
-                              const uint band_rows, const uint lanes, const uint bands, __global INDEX *indices,
-                              __global uint *wrong)
+                              MODEL_PARAMETERS, const uint rows, const uint columns, const uint band_rows,
+                              const uint lanes, const uint bands, __global INDEX *indices, __global uint *wrong)
 {
     const uint band = get_global_id(0);
     if (band >= bands)

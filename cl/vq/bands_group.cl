@@ -37,8 +37,8 @@ inline uint lanes_with(bool needs, uint lane, uint turn, __local uint *masks)
 
 /* As vq_bands_encode of vq/bands.cl. NDRange: 1-D, bands groups of `lanes` work-items. */
 __kernel void vq_bands_encode(__global const uint2 *ranges, const uint rows, const uint columns, const uint band_rows,
-                const uint lanes, const uint bands, __global ushort *words, __global uint *states,
-                __global uint *counts)
+                              const uint lanes, const uint bands, __global ushort *words, __global uint *states,
+                              __global uint *counts)
 {
     __local uint masks[3];
     const uint band = get_group_id(0);
@@ -72,9 +72,8 @@ __kernel void vq_bands_encode(__global const uint2 *ranges, const uint rows, con
 
 /* As vq_bands_decode of vq/bands.cl. NDRange: 1-D, bands groups of `lanes` work-items. */
 __kernel void vq_bands_decode(__global const ushort *words, __global const uint *begins, __global const uint *states,
-                MODEL_PARAMETERS, const uint rows,
-                const uint columns, const uint band_rows, const uint lanes, const uint bands, __global INDEX *indices,
-                __global uint *wrong)
+                              MODEL_PARAMETERS, const uint rows, const uint columns, const uint band_rows,
+                              const uint lanes, const uint bands, __global INDEX *indices, __global uint *wrong)
 {
     __local uint masks[3];
     const uint band = get_group_id(0);

@@ -91,8 +91,8 @@ __kernel void vq_codebook_residuals(__global const uchar *codebook, const uint s
  * run * K ushort; a run's fill the end of its part. states, counts: count uint.
  */
 __kernel void vq_codebook_encode(__global const ushort *residuals, const uint size, const uint run, const uint count,
-                                 __global const ushort *tables, __global const uchar *scales,
-                                 __global ushort *words, __global uint *states, __global uint *counts)
+                                 __global const ushort *tables, __global const uchar *scales, __global ushort *words,
+                                 __global uint *states, __global uint *counts)
 {
     const uint which = get_global_id(0);
     if (which >= count)
@@ -120,10 +120,9 @@ __kernel void vq_codebook_encode(__global const ushort *residuals, const uint si
  * where each run's begin. states: count uint, at least LOW each. codebook: size x K bytes, written. wrong: one uint,
  * set to 1 if a run's words are too few or too many, or its state does not end where encoders begin.
  */
-__kernel void vq_codebook_decode(__global const ushort *words, __global const uint *begins,
-                                 __global const uint *states, const uint size, const uint run, const uint count,
-                                 __global const ushort *tables, __global const uchar *scales,
-                                 __global uchar *codebook, __global uint *wrong)
+__kernel void vq_codebook_decode(__global const ushort *words, __global const uint *begins, __global const uint *states,
+                                 const uint size, const uint run, const uint count, __global const ushort *tables,
+                                 __global const uchar *scales, __global uchar *codebook, __global uint *wrong)
 {
     const uint which = get_global_id(0);
     if (which >= count)

@@ -84,9 +84,8 @@ inline score_t add_word(score_t sum, word_t x, word_t c)
  */
 __kernel void vq_encode(__global const uchar *image, const uint height, const uint width, const uint columns,
                         const uint count, __global const word_t *codebook, __global const score_t *bias,
-                        const uint size, __global INDEX *indices, const uint offset,
-                        __global const INDEX *own, __local word_t *tile,
-                        __local score_t *tile_bias)
+                        const uint size, __global INDEX *indices, const uint offset, __global const INDEX *own,
+                        __local word_t *tile, __local score_t *tile_bias)
 {
     const uint lane = get_local_id(0);
     const uint lanes = get_local_size(0);
@@ -152,9 +151,8 @@ __kernel void vq_encode(__global const uchar *image, const uint height, const ui
  */
 __kernel void vq_encode_wide(__global const uchar *image, const uint height, const uint width, const uint columns,
                              const uint count, __global const word_t *codebook, __global const score_t *bias,
-                             const uint size, __global INDEX *indices, const uint offset,
-                             __global const INDEX *own, __local word_t *held, __local score_t *scores,
-                             __local uint *places)
+                             const uint size, __global INDEX *indices, const uint offset, __global const INDEX *own,
+                             __local word_t *held, __local score_t *scores, __local uint *places)
 {
     const uint lane = get_local_id(0);
     const uint lanes = get_local_size(0);

@@ -41,8 +41,7 @@ typedef int16 scores_t;
  */
 __kernel void vq_encode_lanes(__global const uchar *image, const uint height, const uint width, const uint columns,
                               const uint count, __global const score_t *codebook, __global const score_t *bias,
-                              const uint padded, __global INDEX *indices, const uint offset,
-                              __global const INDEX *own)
+                              const uint padded, __global INDEX *indices, const uint offset, __global const INDEX *own)
 {
     const uint first = get_global_id(0) * LANES * VECTORS;
     if (first >= count)

@@ -7,8 +7,8 @@
  */
 #include "vq/block.h"
 
-#define ROWS 0      /* codewords one after the other: padded x WIDTH */
-#define WORDWISE 1  /* WIDTH / 4 x padded x 4 */
+#define ROWS 0 /* codewords one after the other: padded x WIDTH */
+#define WORDWISE 1 /* WIDTH / 4 x padded x 4 */
 #define FRAGMENTS 2 /* as a warp reads them: padded / 8 x WIDTH / 16 x 8 x 16 */
 
 inline size_t operand_place(uint n, uint k, uint padded)

@@ -31,8 +31,7 @@
  * share: for vq_accumulate_parts alone.
  */
 __kernel void vq_accumulate(__global const uchar *blocks, __global const ushort *indices, const uint count,
-                            __global const ushort *weights, __global uint *sums, const uint share,
-                            const uint capacity)
+                            __global const ushort *weights, __global uint *sums, const uint share, const uint capacity)
 {
     const size_t item = get_global_id(0);
     const uint which = (uint)(item / K);
@@ -293,8 +292,8 @@ __kernel void vq_update(__global const uchar *codebook, __global const ulong *to
  */
 __kernel void vq_repair(__global const uchar *blocks, const uint piece, __global const uint *worst, const uint size,
                         __global const ulong *state, __global const uint *dead, __global const uint *order,
-                        __global const uchar *codebook, __global uchar *moved, __global uint *changes, const uint turn, const uint capacity,
-                        const uint pieces)
+                        __global const uchar *codebook, __global uchar *moved, __global uint *changes, const uint turn,
+                        const uint capacity, const uint pieces)
 {
     const uint rank = get_global_id(0);
     if (rank >= size || rank >= state[DEAD])

@@ -131,8 +131,7 @@ inline uint next_symbol(__global const uchar *above, __global const uchar *left,
         const uint16 cut = spread.top >= 15 ? firsts >> (spread.top - 15) : firsts << (15 - spread.top);
         const uint16 begins = (cut * spread.ratio >> 16) + PLACES + i; /* as spread_to */
         const uint there = min(symbols - i, 16u);
-        const uint hits =
-            sum_of_16(select((uint16)0, (uint16)1, (begins <= (uint16)slot) & (PLACES < (uint16)there)));
+        const uint hits = sum_of_16(select((uint16)0, (uint16)1, (begins <= (uint16)slot) & (PLACES < (uint16)there)));
         if (hits == 0)
             break;
         symbol = i + hits - 1;

@@ -43,8 +43,8 @@ __kernel void vq_side_choose(__global const uchar *codebook, __global const ucha
                              const uint width, const uint size, const uint groups, const uint shift,
                              __global const uchar *above, __global const uchar *left, const uint rows,
                              const uint columns, const uint band_rows, const uint across, const uint first_row,
-                             const uint diagonal, const uint tolerance, __global INDEX *chosen,
-                             __local uchar *block, __local uint *values, __local uint *errors, __local uint *places)
+                             const uint diagonal, const uint tolerance, __global INDEX *chosen, __local uchar *block,
+                             __local uint *values, __local uint *errors, __local uint *places)
 {
     const uint lane = get_local_id(0);
     const uint lanes = get_local_size(0);

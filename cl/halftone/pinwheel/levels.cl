@@ -10,7 +10,8 @@ typedef ushort Sample;
 #define LEVEL(sample) (((int)(sample) + 128) / 257)
 /* A 16-bit value in 1/16 gray: what is below a unit is dithered by the pixel's place, so that means stay. finer: its worth
  * times 256 by value, then 16 x 16 thresholds 0..255. y counts in the picture that the picture is cut from. */
-inline int worth_of(Sample sample, int y, int x, global const int *finer) {
+inline int worth_of(Sample sample, int y, int x, __global const int *finer)
+{
     return (finer[sample] + finer[65536 + (y & 15) * 16 + (x & 15)]) >> 8;
 }
 #else
@@ -19,7 +20,8 @@ typedef uchar Sample;
 #endif
 
 /* The output level for a decision value. */
-inline int decide(int value, global const uchar *nearest) {
+inline int decide(int value, __global const uchar *nearest)
+{
 #if LEVELS == 2
     return value >= 2040;
 #else
@@ -28,13 +30,14 @@ inline int decide(int value, global const uchar *nearest) {
 }
 
 /* What the blocks around an inward block left for its rim. */
-inline void gather_edges(local short *waiting, int lanes, global const ushort *rim, global const short *edges,
-                         int count, int block_y, int block_x, int channel, int4 picture, int4 blocks) {
+inline void gather_edges(__local short *waiting, int lanes, __global const ushort *rim, __global const short *edges,
+                         int count, int block_y, int block_x, int channel, int4 picture, int4 blocks)
+{
     for (int side = 0; side < 4; ++side) {
         const int y = block_y + (side == 2) - (side == 0), x = block_x + (side == 1) - (side == 3);
         if (outside(y * BLOCK, x * BLOCK, HEIGHT, WIDTH))
             continue;
-        global const short *from = edges + edge_block(y, x, channel, blocks);
+        __global const short *from = edges + edge_block(y, x, channel, blocks);
         for (int i = 0; i < BLOCK; ++i)
             waiting[rim[side * BLOCK + i] * lanes] += from[(size_t)((side ^ 2) * BLOCK + i) * count];
     }
@@ -59,18 +62,19 @@ inline void gather_edges(local short *waiting, int lanes, global const ushort *r
  * finer          int [65536 + 256], read if BITS is 16; see worth_of.
  * Constants: BLOCK, PIXELS, SLOTS, PHASE, LEVELS, NOISE (0 or 1), LAST_SLOT (forward share of the
  * last pixel of an outward block); BITS of the image's values: with 16 alpha is written too, as 8 bits. */
-kernel void halftone_blocks(global const Sample *image, global uchar *output, global const ushort8 *path,
-                            global const ushort *rim, global const short4 *record, global const short4 *tone,
-                            global const short *worth, global const uchar *shown, global const uchar *nearest,
-                            global short *edges, local short *all_waiting, int4 picture, int4 blocks, int error_limit,
-                            uint4 key, int first_index, int cut_only, global const int *finer) {
+__kernel void halftone_blocks(__global const Sample *image, __global uchar *output, __global const ushort8 *path,
+                              __global const ushort *rim, __global const short4 *record, __global const short4 *tone,
+                              __global const short *worth, __global const uchar *shown, __global const uchar *nearest,
+                              __global short *edges, __local short *all_waiting, int4 picture, int4 blocks,
+                              int error_limit, uint4 key, int first_index, int cut_only, __global const int *finer)
+{
     const int lanes = get_local_size(0);
     const int block_y = FIRST_ROW + (int)get_global_id(1), channel = (int)get_global_id(2);
     const int block_x = block_column(first_index + (int)get_global_id(0), block_y);
     const int y0 = block_y * BLOCK, x0 = block_x * BLOCK;
     if (outside(y0, x0, HEIGHT, WIDTH) || (cut_only && !outside(y0 + BLOCK - 1, x0 + BLOCK - 1, HEIGHT, WIDTH)))
         return;
-    local short *waiting = all_waiting + get_local_id(0);
+    __local short *waiting = all_waiting + get_local_id(0);
     const int count = (int)get_global_size(2) * EDGE_ROWS * HALF;
     /* Whether some pixel or receiver may lie outside the picture. */
     const int ragged = outside(y0 - 1, x0 - 1, HEIGHT, WIDTH) || outside(y0 + BLOCK, x0 + BLOCK, HEIGHT, WIDTH);

@@ -3,8 +3,9 @@
 #include "halftone/pinwheel/levels_lanes.h"
 
 /* What the block on a side of each lane's block left at entry i of the facing side; 0 where there is none. */
-inline short8 edge_sum(global const short *edges, int entry, int count, int8 beside) {
-    global const short *from = edges + (size_t)entry * count;
+inline short8 edge_sum(__global const short *edges, int entry, int count, int8 beside)
+{
+    __global const short *from = edges + (size_t)entry * count;
     const int8 at = max(beside, (int8)0);
     const short8 sum = (short8)(from[at.s0], from[at.s1], from[at.s2], from[at.s3], from[at.s4], from[at.s5],
                                 from[at.s6], from[at.s7]);
@@ -12,7 +13,8 @@ inline short8 edge_sum(global const short *edges, int entry, int count, int8 bes
 }
 
 /* The blocks beside each lane's block in `edges`, -1 where the picture ends. */
-inline int8 blocks_beside(int8 block_x, int block_y, int channel, int step_x, int step_y, int4 picture, int4 blocks) {
+inline int8 blocks_beside(int8 block_x, int block_y, int channel, int step_x, int step_y, int4 picture, int4 blocks)
+{
     const int8 x = block_x + step_x;
     const int y = block_y + step_y;
     const int8 exists = x >= 0 & x * BLOCK < WIDTH & (int8)(-(y >= 0 && y * BLOCK < HEIGHT));
@@ -29,9 +31,10 @@ inline int8 blocks_beside(int8 block_x, int block_y, int channel, int step_x, in
  * edges          short [4 N][channels][edge rows][blocks of a phase in a row].
  * Constants: BLOCK, PHASE and those of halftone/pinwheel/levels_lanes.h. Bounds: |error| <= 8191 (so error << 2 fits 16
  * bits), and every sum fits 16 bits (clquant/halftone/pinwheel/layout.py, error_limit). */
-kernel void halftone_lanes(global const uchar *image, global uchar *output, global const short4 *record,
-                           global const short *amplitude, global short *edges, int4 picture, int4 blocks,
-                           int error_limit, uint4 key) {
+__kernel void halftone_lanes(__global const uchar *image, __global uchar *output, __global const short4 *record,
+                             __global const short *amplitude, __global short *edges, int4 picture, int4 blocks,
+                             int error_limit, uint4 key)
+{
     const int block_y = FIRST_ROW + (int)get_global_id(1), channel = (int)get_global_id(2);
     const int first_index = 8 * (int)get_global_id(0);
     const int whole = (WIDTH / BLOCK - ((block_y + PHASE) & 1) + 1) / 2;

@@ -22,9 +22,9 @@ typedef struct {
 } Rule;
 
 typedef struct {
-    global const uchar *image;
-    global uchar *output;
-    global const short4 *record;
+    __global const uchar *image;
+    __global uchar *output;
+    __global const short4 *record;
     int8 lanes;                     /* where each lane's block begins, in bytes after the first one's */
     int dx, dy;                     /* bytes to the next column and row */
     short8 limit;                   /* of errors */
@@ -39,14 +39,16 @@ typedef struct {
     short8 *queue;                  /* QUEUE_ENTRIES finished sums */
 } Scan;
 
-INLINE short8 levels_at(const Scan *scan) {
-    global const uchar *from = scan->image + scan->at;
+INLINE short8 levels_at(const Scan *scan)
+{
+    __global const uchar *from = scan->image + scan->at;
     const int8 lanes = scan->lanes;
     return (short8)(from[lanes.s0], from[lanes.s1], from[lanes.s2], from[lanes.s3], from[lanes.s4], from[lanes.s5],
                     from[lanes.s6], from[lanes.s7]);
 }
 
-INLINE void write_levels(global uchar *to, int8 lanes, short8 white) {
+INLINE void write_levels(__global uchar *to, int8 lanes, short8 white)
+{
     to[lanes.s0] = (uchar)white.s0, to[lanes.s1] = (uchar)white.s1;
     to[lanes.s2] = (uchar)white.s2, to[lanes.s3] = (uchar)white.s3;
     to[lanes.s4] = (uchar)white.s4, to[lanes.s5] = (uchar)white.s5;
@@ -54,8 +56,9 @@ INLINE void write_levels(global uchar *to, int8 lanes, short8 white) {
 }
 
 /* Eight records of four numbers, transposed. */
-INLINE Rule rule_at(global const short4 *record, int row, short8 level) {
-    global const short4 *from = record + row * 256;
+INLINE Rule rule_at(__global const short4 *record, int row, short8 level)
+{
+    __global const short4 *from = record + row * 256;
     const short4 a = from[level.s0], b = from[level.s1], c = from[level.s2], d = from[level.s3];
     const short4 e = from[level.s4], f = from[level.s5], g = from[level.s6], h = from[level.s7];
     Rule rule;
@@ -66,26 +69,31 @@ INLINE Rule rule_at(global const short4 *record, int row, short8 level) {
     return rule;
 }
 
-INLINE int next_entry(int entry) {
+INLINE int next_entry(int entry)
+{
     return entry + 1 == QUEUE_ENTRIES ? 0 : entry + 1;
 }
 
-INLINE void push(Scan *scan, short8 sum) {
+INLINE void push(Scan *scan, short8 sum)
+{
     scan->queue[scan->tail] = sum;
     scan->tail = next_entry(scan->tail);
 }
 
-INLINE void turn(Scan *scan, int quarters) {
+INLINE void turn(Scan *scan, int quarters)
+{
     scan->direction = (scan->direction + quarters) & 3;
 }
 
 /* Floor of error * weight / 16. */
-INLINE short8 share(short8 error, short8 weight) {
+INLINE short8 share(short8 error, short8 weight)
+{
     return mul_hi(error << (short8)2, weight);
 }
 
 /* Decides the present pixel, computes its shares, and moves on by `delta` to a pixel of kind `row`. */
-INLINE void decide(Scan *scan, short8 extra, int row, int delta) {
+INLINE void decide(Scan *scan, short8 extra, int row, int delta)
+{
     const size_t here = scan->at;
     scan->at += delta;
     const short8 level = levels_at(scan);
@@ -104,13 +112,15 @@ INLINE void decide(Scan *scan, short8 extra, int row, int delta) {
 }
 
 /* As `decide`, moving on in the scan's direction. */
-INLINE void step(Scan *scan, short8 extra, int row) {
+INLINE void step(Scan *scan, short8 extra, int row)
+{
     const int length = scan->direction & 1 ? scan->dy : scan->dx;
     decide(scan, extra, row, scan->direction & 2 ? -length : length);
 }
 
 /* After `decide` of a straight pixel, with shares at 45, 90 and 135 degrees; those that `mask` clears go forward. */
-INLINE void leave_straight(Scan *scan, short8 mask) {
+INLINE void leave_straight(Scan *scan, short8 mask)
+{
     scan->first &= mask, scan->second &= mask, scan->third &= mask;
     scan->carry = scan->error - scan->first - scan->second - scan->third;
     push(scan, scan->near + scan->third);
@@ -121,7 +131,8 @@ INLINE void leave_straight(Scan *scan, short8 mask) {
 #if PHASE == 0
 
 /* A pixel with shares at 90, 135 and 180 degrees: the receivers after the last two that straight pixels began. */
-INLINE void corner(Scan *scan, int row, short8 mask) {
+INLINE void corner(Scan *scan, int row, short8 mask)
+{
     step(scan, NONE, row);
     scan->first &= mask, scan->second &= mask;
     scan->carry = scan->error - scan->first - scan->second - scan->third;
@@ -134,7 +145,8 @@ INLINE void corner(Scan *scan, int row, short8 mask) {
 
 /* A corner of the block: the pixel diagonally beyond is of the same phase, so 135 degrees is on the side left behind.
  */
-INLINE void block_corner(Scan *scan, int row, short8 mask, short8 next_mask) {
+INLINE void block_corner(Scan *scan, int row, short8 mask, short8 next_mask)
+{
     step(scan, NONE, row);
     scan->first &= next_mask, scan->second &= mask, scan->third &= mask;
     scan->carry = scan->error - scan->first - scan->second - scan->third;
@@ -148,7 +160,8 @@ INLINE void block_corner(Scan *scan, int row, short8 mask, short8 next_mask) {
 /* The whole outward scan from `at` and `carry` on; `above`, `right`, `below`, `left` clear shares beyond the picture.
  * Afterwards the queue from `head` on holds the sums beyond the block: left side downward, a gap, lower side rightward,
  * a gap, right side upward, a gap, upper side leftward. */
-INLINE void scan_outward(Scan *scan, short8 above, short8 right, short8 below, short8 left) {
+INLINE void scan_outward(Scan *scan, short8 above, short8 right, short8 below, short8 left)
+{
     scan->queue[0] = NONE;
     scan->head = QUEUE_ENTRIES - 1, scan->tail = 1;
     scan->direction = (BLOCK & 1) ? 2 : 0;
@@ -196,13 +209,15 @@ INLINE void scan_outward(Scan *scan, short8 above, short8 right, short8 below, s
 #else
 
 /* The row of a kind for the pixel after the present one, which is the inward core's from CORE_START on. */
-INLINE int next_kind(Scan *scan, int row) {
+INLINE int next_kind(Scan *scan, int row)
+{
     return row + (++scan->done >= CORE_START ? CORE_ROWS : 0);
 }
 
 /* The whole inward scan from `at` on; before it the queue holds what reached the rim but for its last pixel, (1, 0),
  * whose sum is in `near`; `inflow` holds the first entry and `head` is 0. */
-INLINE void scan_inward(Scan *scan) {
+INLINE void scan_inward(Scan *scan)
+{
     scan->done = 0;
     scan->direction = 0;
     scan->level = levels_at(scan), scan->rule = rule_at(scan->record, ROW_AFTER, scan->level);

@@ -16,23 +16,25 @@
 
 #define IN_FLIGHT (LANES < 32 ? 8 : 16) /* words of a work-item that are loaded at once; divides LANES */
 
-inline void place_quad(local uchar *to, ushort8 quad, uint pixels) {
+inline void place_quad(__local uchar *to, ushort8 quad, uint pixels)
+{
     to[quad.s2] = (uchar)pixels, to[quad.s3] = (uchar)(pixels >> 8);
     to[quad.s4] = (uchar)(pixels >> 16), to[quad.s5] = (uchar)(pixels >> 24);
 }
 
 /* Copy a part of the group's blocks between picture and tile; `quads` says which pixels its words are. */
-inline void load_part(global const uchar *image, local uchar *tile, global const ushort8 *quads, int count, int dx,
-                      int dy, int lanes_used, int aligned) {
+inline void load_part(__global const uchar *image, __local uchar *tile, __global const ushort8 *quads, int count,
+                      int dx, int dy, int lanes_used, int aligned)
+{
     for (int i = (int)get_local_id(0); i < count; i += GROUP) {
         const ushort8 quad = quads[i];
-        global const uchar *from = image + (size_t)quad.s1 * dy + quad.s0 * dx;
+        __global const uchar *from = image + (size_t)quad.s1 * dy + quad.s0 * dx;
         if (aligned && lanes_used == LANES) {
             for (int begin = 0; begin < LANES; begin += IN_FLIGHT) {
                 uint pixels[IN_FLIGHT];
 #pragma unroll
                 for (int j = 0; j < IN_FLIGHT; ++j)
-                    pixels[j] = *(global const uint *)(from + (begin + j) * 2 * BLOCK);
+                    pixels[j] = *(__global const uint *)(from + (begin + j) * 2 * BLOCK);
 #pragma unroll
                 for (int j = 0; j < IN_FLIGHT; ++j)
                     place_quad(tile + begin + j, quad, pixels[j]);
@@ -47,16 +49,17 @@ inline void load_part(global const uchar *image, local uchar *tile, global const
     }
 }
 
-inline void store_part(global uchar *output, local const uchar *tile, global const ushort8 *quads, int count, int dx,
-                       int dy, int lanes_used, int aligned) {
+inline void store_part(__global uchar *output, __local const uchar *tile, __global const ushort8 *quads, int count,
+                       int dx, int dy, int lanes_used, int aligned)
+{
     for (int i = (int)get_local_id(0); i < count; i += GROUP) {
         const ushort8 quad = quads[i];
-        global uchar *to = output + (size_t)quad.s1 * dy + quad.s0 * dx;
+        __global uchar *to = output + (size_t)quad.s1 * dy + quad.s0 * dx;
 #pragma unroll 8
         for (int j = 0; j < lanes_used; ++j, to += 2 * BLOCK * dx) {
-            local const uchar *from = tile + j;
+            __local const uchar *from = tile + j;
             if (aligned)
-                *(global uint *)to =
+                *(__global uint *)to =
                     from[quad.s2] | from[quad.s3] << 8 | from[quad.s4] << 16 | (uint)from[quad.s5] << 24;
             else
                 to[0] = from[quad.s2], to[dx] = from[quad.s3], to[2 * dx] = from[quad.s4], to[3 * dx] = from[quad.s5];
@@ -68,8 +71,9 @@ inline void store_part(global uchar *output, local const uchar *tile, global con
 
 /* What reached the rim of the group's inward blocks, by all its work-items (meet_edges in halftone/pinwheel/records.h).
  * */
-inline void meet_apart(local short *queues, global const short *edges, int count, int first_index, int used,
-                       int block_y, int channel, int4 picture, int4 blocks) {
+inline void meet_apart(__local short *queues, __global const short *edges, int count, int first_index, int used,
+                       int block_y, int channel, int4 picture, int4 blocks)
+{
     const int lane = (int)get_local_id(0) % LANES, block_x = block_column(first_index + lane, block_y);
     const int above_at = block_beside(block_x, block_y - 1, channel, picture, blocks);
     const int right_at = block_beside(block_x + 1, block_y, channel, picture, blocks);
@@ -95,12 +99,13 @@ inline void meet_apart(local short *queues, global const short *edges, int count
 
 /* What the group's outward blocks leave, by all its work-items: each pixel has taken a sum off the queue, but for the
  * last one, so that is where it begins (leave_edges in halftone/pinwheel/records.h). */
-inline void leave_apart(local const short *queues, global short *edges, int count, int first_index, int used,
-                        int block_y, int channel, int4 picture, int4 blocks) {
+inline void leave_apart(__local const short *queues, __global short *edges, int count, int first_index, int used,
+                        int block_y, int channel, int4 picture, int4 blocks)
+{
     const int lane = (int)get_local_id(0) % LANES;
     if (lane >= used)
         return;
-    global short *sums = edges + edge_block(block_y, block_column(first_index + lane, block_y), channel, blocks);
+    __global short *sums = edges + edge_block(block_y, block_column(first_index + lane, block_y), channel, blocks);
 #pragma unroll 4
     for (int i = (int)get_local_id(0) / LANES; i < 4 * BLOCK + 3; i += GROUP / LANES) {
         const int entry = entry_beyond(i);
@@ -124,13 +129,14 @@ inline void leave_apart(local const short *queues, global short *edges, int coun
  *                [256].
  * Constants: BLOCK (a multiple of 4, at least 8), PHASE, RINGS (turns in a part, a multiple of 4), LANES, GROUP, LOOSE
  * (error_limit is at least 4080) and those of halftone/pinwheel/levels_lanes.h. */
-kernel void halftone_rings(global const uchar *image, global uchar *output, global const uint *record,
-                           global const short *amplitude, global const ushort8 *quads, global short *edges,
-                           int4 picture, int4 blocks, int error_limit, uint4 key) {
-    local uchar tile[(PART_PIXELS + AHEAD) * RING_PITCH];
-    local short queues[QUEUE_ENTRIES * LANES];
-    local uint records[(1 + PHASE) * 256];
-    local ushort specials[(1 + PHASE) * 256]; /* weights at corners; inward: two after them, and one at them */
+__kernel void halftone_rings(__global const uchar *image, __global uchar *output, __global const uint *record,
+                             __global const short *amplitude, __global const ushort8 *quads, __global short *edges,
+                             int4 picture, int4 blocks, int error_limit, uint4 key)
+{
+    __local uchar tile[(PART_PIXELS + AHEAD) * RING_PITCH];
+    __local short queues[QUEUE_ENTRIES * LANES];
+    __local uint records[(1 + PHASE) * 256];
+    __local ushort specials[(1 + PHASE) * 256]; /* weights at corners; inward: two after them, and one at them */
     const int lane = (int)get_local_id(0);
     const int block_y = FIRST_ROW + (int)get_global_id(1), channel = (int)get_global_id(2);
     const int group_index = (int)get_group_id(0) * LANES, index = group_index + lane;
@@ -142,7 +148,7 @@ kernel void halftone_rings(global const uchar *image, global uchar *output, glob
     const int dx = STRIDE, dy = WIDTH * STRIDE, aligned = STRIDE == 1 && (WIDTH & 3) == 0;
     ring_scan_t scan = {.queue = queues + lane, .records = records, .specials = specials, .limit = error_limit};
     for (int i = lane; i < (1 + PHASE) * 256; i += GROUP) {
-        global const uint *rows = record + (i < 256 ? 0 : CORE_ROWS) * 256 + (i & 255);
+        __global const uint *rows = record + (i < 256 ? 0 : CORE_ROWS) * 256 + (i & 255);
         records[i] = rows[ROW_STRAIGHT * 256];
 #if PHASE == 0
         specials[i] = (ushort)(rows[ROW_CORNER * 256] & 0x7fffu);
@@ -163,17 +169,16 @@ kernel void halftone_rings(global const uchar *image, global uchar *output, glob
 #endif
 #if PHASE == 0
     /* All bits, or none if there is no picture on that side. */
-    const int4 masks = (int4)(-!outside(block_y * BLOCK - 1, 0, HEIGHT, WIDTH),
-                              -!outside(0, (block_x + 1) * BLOCK, HEIGHT, WIDTH),
-                              -!outside((block_y + 1) * BLOCK, 0, HEIGHT, WIDTH),
-                              -!outside(0, block_x * BLOCK - 1, HEIGHT, WIDTH));
+    const int4 masks =
+        (int4)(-!outside(block_y * BLOCK - 1, 0, HEIGHT, WIDTH), -!outside(0, (block_x + 1) * BLOCK, HEIGHT, WIDTH),
+               -!outside((block_y + 1) * BLOCK, 0, HEIGHT, WIDTH), -!outside(0, block_x * BLOCK - 1, HEIGHT, WIDTH));
 #endif
     for (int part = 0; part < PARTS; ++part) {
         /* A part's outer and inner sides. */
         const int outer = BLOCK - WIDE * (PHASE ? part : PARTS - 1 - part), inner = max(outer - WIDE, 0);
         const int before = PHASE ? BLOCK * BLOCK - outer * outer : inner * inner;
         const int part_pixels = outer * outer - inner * inner;
-        global const ushort8 *part_quads = quads + before / 4;
+        __global const ushort8 *part_quads = quads + before / 4;
         if (lanes_used > 0)
             load_part(image + corner, tile, part_quads, part_pixels / 4, dx, dy, lanes_used, aligned);
         /* What is read ahead beyond the part's end counts for nothing. */
@@ -218,8 +223,8 @@ kernel void halftone_rings(global const uchar *image, global uchar *output, glob
     leave_apart(queues, edges, count, group_index, lanes_used, block_y, channel, picture, blocks);
 #else
     if (scans)
-        leave_edges(scan.queue, LANES, QUEUE_ENTRIES, scan.head,
-                    edges + edge_block(block_y, block_x, channel, blocks), count);
+        leave_edges(scan.queue, LANES, QUEUE_ENTRIES, scan.head, edges + edge_block(block_y, block_x, channel, blocks),
+                    count);
 #endif
 #endif
 }

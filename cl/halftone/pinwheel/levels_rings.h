@@ -15,10 +15,10 @@
 
 /* The scan of one block: where it stands, what is read ahead, and the sums of errors that are on their way. */
 typedef struct {
-    local uchar *pixels;          /* the present one in the tile; the next is RING_PITCH further */
-    local short *queue;           /* a lane's finished sums, LANES apart, from `head` to before `tail` */
-    local const uint *records;    /* of straight pixels, by level */
-    local const ushort *specials; /* weights of the others, by level */
+    __local uchar *pixels;          /* the present one in the tile; the next is RING_PITCH further */
+    __local short *queue;           /* a lane's finished sums, LANES apart, from `head` to before `tail` */
+    __local const uint *records;    /* of straight pixels, by level */
+    __local const ushort *specials; /* weights of the others, by level */
     int head, tail, side, done;   /* `done`: pixels of an inward scan */
     int carry, near, far;         /* error for the next pixel, and for the last two receivers that were begun */
     int inflow, sum;              /* errors for the next pixel; errors and level of the present one, in 1/16 levels */
@@ -28,22 +28,28 @@ typedef struct {
     int straight, limit; /* where records of straight pixels begin; error_limit */
 } ring_scan_t;
 
-inline int after(int entry) { return entry + 1 == QUEUE_ENTRIES ? 0 : entry + 1; }
+inline int after(int entry)
+{
+    return entry + 1 == QUEUE_ENTRIES ? 0 : entry + 1;
+}
 
-inline void push(ring_scan_t *scan, int sum) {
+inline void push(ring_scan_t *scan, int sum)
+{
     scan->queue[scan->tail * LANES] = (short)sum;
     scan->tail = after(scan->tail);
 }
 
 /* Read ahead: a level by three pixels, a straight pixel's record by two, a finished sum by one. */
-inline void read_ahead(ring_scan_t *scan, local const short *finished) {
+inline void read_ahead(ring_scan_t *scan, __local const short *finished)
+{
     scan->level_3 = scan->pixels[AHEAD * RING_PITCH];
     scan->record_2 = scan->records[scan->straight + scan->level_2];
     scan->inflow = *finished;
 }
 
 /* Decide the present pixel, whose threshold is that of `record_0`, and split its error by `weights`. */
-inline void decide(ring_scan_t *scan, uint weights, int extra) {
+inline void decide(ring_scan_t *scan, uint weights, int extra)
+{
     const int value = scan->carry + scan->sum + extra, limit = scan->limit;
     const int white = value >= (int)(scan->record_0 >> 20);
     scan->pixels[0] = white ? 255 : 0;
@@ -59,7 +65,8 @@ inline void decide(ring_scan_t *scan, uint weights, int extra) {
     scan->third = scan->error * (int)(weights & 31u << 10) >> 14;
 }
 
-inline void move_on(ring_scan_t *scan) {
+inline void move_on(ring_scan_t *scan)
+{
     scan->pixels += RING_PITCH;
     scan->sum = scan->inflow + 16 * scan->level_1;
     scan->level_0 = scan->level_1, scan->level_1 = scan->level_2, scan->level_2 = scan->level_3;
@@ -67,13 +74,15 @@ inline void move_on(ring_scan_t *scan) {
 }
 
 /* A pixel of another kind than straight, whose weights are read when it is due. */
-inline void decide_special(ring_scan_t *scan, uint weights, int extra) {
+inline void decide_special(ring_scan_t *scan, uint weights, int extra)
+{
     read_ahead(scan, scan->queue + scan->head * LANES);
     scan->head = after(scan->head);
     decide(scan, weights, extra);
 }
 
-inline void decide_straight(ring_scan_t *scan, local const short *from, local short *to, int mask) {
+inline void decide_straight(ring_scan_t *scan, __local const short *from, __local short *to, int mask)
+{
     read_ahead(scan, from);
     decide(scan, scan->record_0, 0);
     scan->first &= mask, scan->second &= mask, scan->third &= mask;
@@ -84,7 +93,8 @@ inline void decide_straight(ring_scan_t *scan, local const short *from, local sh
 }
 
 /* `length` straight pixels: shares at 45, 90 and 135 degrees; those that `mask` clears go forward. */
-inline void scan_straights(ring_scan_t *scan, int length, int mask) {
+inline void scan_straights(ring_scan_t *scan, int length, int mask)
+{
     while (length > 0) {
         int run = min(length, QUEUE_ENTRIES - max(scan->head, scan->tail));
 #if PHASE == 1
@@ -95,8 +105,8 @@ inline void scan_straights(ring_scan_t *scan, int length, int mask) {
         scan->done += run;
 #endif
         length -= run;
-        local const short *from = scan->queue + scan->head * LANES;
-        local short *to = scan->queue + scan->tail * LANES;
+        __local const short *from = scan->queue + scan->head * LANES;
+        __local short *to = scan->queue + scan->tail * LANES;
         scan->head = scan->head + run == QUEUE_ENTRIES ? 0 : scan->head + run;
         scan->tail = scan->tail + run == QUEUE_ENTRIES ? 0 : scan->tail + run;
         for (; run >= UNROLLED; run -= UNROLLED, from += UNROLLED * LANES, to += UNROLLED * LANES) {
@@ -112,7 +122,8 @@ inline void scan_straights(ring_scan_t *scan, int length, int mask) {
 #if PHASE == 0
 
 /* Shares at 90, 135 and 180 degrees: the receivers after the last two that straight pixels began. */
-inline void turn(ring_scan_t *scan, int mask) {
+inline void turn(ring_scan_t *scan, int mask)
+{
     decide_special(scan, scan->specials[scan->level_0], 0);
     scan->first &= mask, scan->second &= mask;
     scan->carry = scan->error - (scan->first + scan->second + scan->third);
@@ -124,7 +135,8 @@ inline void turn(ring_scan_t *scan, int mask) {
 }
 
 /* A corner of the block: the pixel diagonally beyond is of the same phase, so 135 degrees is on the side left. */
-inline void turn_at_block_corner(ring_scan_t *scan, int mask, int next_mask) {
+inline void turn_at_block_corner(ring_scan_t *scan, int mask, int next_mask)
+{
     decide_special(scan, scan->specials[scan->level_0], 0);
     scan->first &= next_mask, scan->second &= mask, scan->third &= mask;
     scan->carry = scan->error - (scan->first + scan->second + scan->third);
@@ -136,7 +148,8 @@ inline void turn_at_block_corner(ring_scan_t *scan, int mask, int next_mask) {
 }
 
 /* The first pixel of a block, whose error is `start` before it. */
-inline void begin_outward(ring_scan_t *scan, int start, uint weights) {
+inline void begin_outward(ring_scan_t *scan, int start, uint weights)
+{
     scan->carry = start;
     scan->queue[0] = 0;
     scan->tail = 1;
@@ -152,7 +165,8 @@ inline void begin_outward(ring_scan_t *scan, int start, uint weights) {
 }
 
 /* The last three and a half sides of a block. `masks`: above, right, below, left. */
-inline void end_outward(ring_scan_t *scan, int4 masks) {
+inline void end_outward(ring_scan_t *scan, int4 masks)
+{
     for (int edge = 0; edge < 3; ++edge) {
         const int mask = edge == 0 ? masks.s3 : edge == 1 ? masks.s2 : masks.s1;
         const int next_mask = edge == 0 ? masks.s2 : edge == 1 ? masks.s1 : masks.s0;
@@ -166,13 +180,14 @@ inline void end_outward(ring_scan_t *scan, int4 masks) {
     push(scan, scan->near + scan->third);
     push(scan, scan->far + scan->second);
     scan->head = scan->head ? scan->head - 1 : QUEUE_ENTRIES - 1;
-    local short *here = scan->queue + scan->head * LANES, *next = scan->queue + after(scan->head) * LANES;
+    __local short *here = scan->queue + scan->head * LANES, *next = scan->queue + after(scan->head) * LANES;
     *here = (short)(*here + (scan->carry & masks.s3));
     *next = (short)(*next + scan->first);
 }
 
 /* A part of an outward scan after its first pixel: sides up to the turn that ends the part. */
-inline void scan_outward(ring_scan_t *scan, int part, int outer, int4 masks) {
+inline void scan_outward(ring_scan_t *scan, int part, int outer, int4 masks)
+{
     const int stop = part < PARTS - 1 ? 2 * outer - 2 : 2 * BLOCK - 5;
     for (;; ++scan->side) {
         if (scan->side == 2 * BLOCK - 5)
@@ -191,14 +206,16 @@ inline void scan_outward(ring_scan_t *scan, int part, int outer, int4 masks) {
 #define OF_CORE(k) ((k) < CORE_START ? 0 : 256)
 
 /* A pixel after or at a turn. */
-inline void decide_any(ring_scan_t *scan, int extra) {
+inline void decide_any(ring_scan_t *scan, int extra)
+{
     scan->straight = scan->done + 2 < CORE_START ? 0 : 256;
     decide_special(scan, scan->specials[OF_CORE(scan->done) + scan->level_0], extra);
     ++scan->done;
 }
 
 /* A part of an inward scan. */
-inline void scan_inward(ring_scan_t *scan, int part) {
+inline void scan_inward(ring_scan_t *scan, int part)
+{
     const int stop = part < PARTS - 1 ? 4 * RINGS * (part + 1) : 2 * BLOCK - 3;
     for (; scan->side < stop; ++scan->side) {
         const int length = BLOCK - (scan->side + 1) / 2;

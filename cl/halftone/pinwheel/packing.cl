@@ -3,7 +3,8 @@
  * NDRange: (row_bytes, height).
  * levels  uchar [height][width].
  * packed  uchar [height][row_bytes]. */
-kernel void halftone_pack_bits(global const uchar *levels, global uchar *packed, int width, int row_bytes) {
+__kernel void halftone_pack_bits(__global const uchar *levels, __global uchar *packed, int width, int row_bytes)
+{
     const int column = (int)get_global_id(0);
     const size_t y = get_global_id(1);
     if (column >= row_bytes)

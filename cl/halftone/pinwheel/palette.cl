@@ -4,23 +4,26 @@
 
 #define PALETTE_NAMES tables, points, colors, starts, list, grid, shift, transparent, missing
 
-inline int4 worth_of(int4 color, global const short *light) {
+inline int4 worth_of(int4 color, __global const short *light)
+{
     return (int4)(light[color.x], light[color.y], light[color.z], 16 * color.w);
 }
 
-inline int4 color_of(int4 worth, global const uchar *codes) {
+inline int4 color_of(int4 worth, __global const uchar *codes)
+{
     const int4 at = clamp(worth, (int4)(0), (int4)(4080));
     return (int4)(codes[at.x], codes[at.y], codes[at.z], (at.w + 8) >> 4);
 }
 
 /* The start error of a block: seeded, and none where the palette has the first pixel's colour. */
-inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uint4 key, PALETTE_PARAMETERS) {
+inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uint4 key, PALETTE_PARAMETERS)
+{
     const int entry = nearest_to_color(space_coordinates(color, tables), color, points, colors, PALETTE_CELLS);
     if (!any(colors[entry] != color))
         return 0;
     const uint4 words = block_random(block_x, block_y, 0, 0u, key);
-    return (int4)(start_error(words.s0, amplitude), start_error(words.s1, amplitude),
-                  start_error(words.s2, amplitude), 0);
+    return (int4)(start_error(words.s0, amplitude), start_error(words.s1, amplitude), start_error(words.s2, amplitude),
+                  0);
 }
 
 /* Pinwheel error diffusion to any palette: one work-item halftones one block of its phase, errors are vectors of four
@@ -45,18 +48,19 @@ inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uin
  * edges          short4 [4 N][edge rows][blocks of a phase in a row].
  * all_waiting    local short4 [SLOTS][work-group].
  * Constants: BLOCK, PIXELS, SLOTS, PHASE, LAST_SLOT. Bounds: as in halftone/pinwheel/levels.cl, in each component. */
-kernel void halftone_palette(PALETTE_PARAMETERS, global const uchar *image, global INDEX *output,
-                             global const ushort8 *path, global const ushort *rim, global const short4 *weights,
-                             global const short *light, global const uchar *codes, global short4 *edges,
-                             local short4 *all_waiting, int4 picture, int4 blocks, int error_limit, int amplitude,
-                             int gain, int fade, int lead, uint4 key) {
+__kernel void halftone_palette(PALETTE_PARAMETERS, __global const uchar *image, __global INDEX *output,
+                               __global const ushort8 *path, __global const ushort *rim, __global const short4 *weights,
+                               __global const short *light, __global const uchar *codes, __global short4 *edges,
+                               __local short4 *all_waiting, int4 picture, int4 blocks, int error_limit, int amplitude,
+                               int gain, int fade, int lead, uint4 key)
+{
     const int lanes = get_local_size(0);
     const int block_y = FIRST_ROW + (int)get_global_id(1);
     const int block_x = block_column((int)get_global_id(0), block_y);
     const int y0 = block_y * BLOCK, x0 = block_x * BLOCK;
     if (outside(y0, x0, HEIGHT, WIDTH))
         return;
-    local short4 *waiting = all_waiting + get_local_id(0);
+    __local short4 *waiting = all_waiting + get_local_id(0);
     const int count = EDGE_ROWS * HALF;
     for (int s = 0; s < SLOTS; ++s)
         waiting[s * lanes] = (short4)0;

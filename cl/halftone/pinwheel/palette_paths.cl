@@ -7,7 +7,7 @@
 #define HALF_VALUE 8
 
 /* What leads a pixel from its colour, in 1/256: at most `lead` / 16, once its low bits are cut off. */
-#define LEAD(reached) clamp((reached)*gain, (int3)(-16 * lead), (int3)(16 * lead + 15))
+#define LEAD(reached) clamp((reached) * gain, (int3)(-16 * lead), (int3)(16 * lead + 15))
 
 #if LINEAR
 #define WORTH(code) (int3)(light[(code).x], light[(code).y], light[(code).z])
@@ -18,17 +18,20 @@
 #define PLACE(worth, reached) place_of_sum(((worth) << 4) + LEAD(reached))
 #endif
 
-inline int3 unpacked(uint color) {
+inline int3 unpacked(uint color)
+{
     return (int3)((int)(color & 255u), (int)(color >> 8 & 255u), (int)(color >> 16 & 255u));
 }
 
 /* Where the nearest entry of a colour is, of worths or of 256 times values, which are clamped. */
 #if LINEAR
-inline uint place_of_worth(int3 worth, global const uchar *codes) {
+inline uint place_of_worth(int3 worth, __global const uchar *codes)
+{
     return (uint)codes[worth.x] | (uint)codes[worth.y] << 8 | (uint)codes[worth.z] << 16;
 }
 #else
-inline uint place_of_sum(int3 sum) {
+inline uint place_of_sum(int3 sum)
+{
     const uint3 values = as_uint3(clamp(sum, (int3)(0), (int3)(65535)));
     return values.x >> 8 | (values.y & 0xff00u) | (values.z & 0xff00u) << 8;
 }
@@ -42,17 +45,20 @@ inline uint place_of_sum(int3 sum) {
 #define SHADE(entry) worths[entry]
 #endif
 
-inline int3 taken_off(uint2 shade) {
+inline int3 taken_off(uint2 shade)
+{
     return (int3)((int)(short)shade.x, (int)shade.x >> 16, (int)shade.y);
 }
 
 /* The queue of a block: red and green in a word, blue apart. */
-inline int3 queued(local const uint *two, local const short *one, int i) {
+inline int3 queued(__local const uint *two, __local const short *one, int i)
+{
     const uint word = two[i * LANES];
     return (int3)((int)(short)word, (int)word >> 16, one[i * LANES]);
 }
 
-inline void enqueue(local uint *two, local short *one, int i, int3 sum) {
+inline void enqueue(__local uint *two, __local short *one, int i, int3 sum)
+{
     two[i * LANES] = (uint)sum.y << 16 | (uint)sum.x & 0xffffu;
     one[i * LANES] = (short)sum.z;
 }
@@ -72,7 +78,8 @@ inline void enqueue(local uint *two, local short *one, int i, int3 sum) {
     following = pixel_at(order++)
 
 /* Past the nearest cache, which would hold few of the places that are asked for. */
-inline uint entry_at(global const INDEX *from) {
+inline uint entry_at(__global const INDEX *from)
+{
     uint entry;
 #if NEAR_COLORS
     __asm__ volatile("ld.global.cg.u8 %0, [%1];" : "=r"(entry) : "l"(from));
@@ -82,13 +89,15 @@ inline uint entry_at(global const INDEX *from) {
     return entry;
 }
 
-inline uint pixel_at(global const uint *from) {
+inline uint pixel_at(__global const uint *from)
+{
     uint pixel;
     __asm__ volatile("ld.global.u32 %0, [%1];" : "=r"(pixel) : "l"(from));
     return pixel;
 }
 
-inline void ask_for(global const uint *line) {
+inline void ask_for(__global const uint *line)
+{
     __asm__ volatile("prefetch.global.L2 [%0];" : : "l"(line));
 }
 #else
@@ -105,8 +114,9 @@ inline void ask_for(global const uint *line) {
     }
 
 /* Beyond the path's end the last four. */
-inline uint4 quad_of(global const uint *paths, int i) {
-    global const uint *from = paths + min(i, QUADS - 1) * (4 * LANES);
+inline uint4 quad_of(__global const uint *paths, int i)
+{
+    __global const uint *from = paths + min(i, QUADS - 1) * (4 * LANES);
     return (uint4)(from[0], from[LANES], from[2 * LANES], from[3 * LANES]);
 }
 #endif
@@ -146,10 +156,10 @@ inline uint4 quad_of(global const uint *paths, int i) {
     for (int left = (length); left > 0;) {                                                                             \
         int run = min(left, QUEUE_ENTRIES - max(head, tail));                                                          \
         left -= run;                                                                                                   \
-        local const uint *from_two = two + head * LANES;                                                               \
-        local const short *from_one = one + head * LANES;                                                              \
-        local uint *to_two = two + tail * LANES;                                                                       \
-        local short *to_one = one + tail * LANES;                                                                      \
+        __local const uint *from_two = two + head * LANES;                                                             \
+        __local const short *from_one = one + head * LANES;                                                            \
+        __local uint *to_two = two + tail * LANES;                                                                     \
+        __local short *to_one = one + tail * LANES;                                                                    \
         head = head + run == QUEUE_ENTRIES ? 0 : head + run, tail = tail + run == QUEUE_ENTRIES ? 0 : tail + run;      \
         for (; run > 0; --run) {                                                                                       \
             STEP(marked, STRAIGHT_1, STRAIGHT_2, STRAIGHT_3, 0, *from_two, *from_one)                                  \
@@ -196,7 +206,8 @@ inline uint4 quad_of(global const uint *paths, int i) {
 #endif
 
 /* The marks of the pixel x of a row of the block whose first pixel is (x0, y0), see STEP. */
-inline uint marks_of(int y0, int y, int x0, int x, global const ushort8 *path, int4 picture) {
+inline uint marks_of(int y0, int y, int x0, int x, __global const ushort8 *path, int4 picture)
+{
     uint marks = 0;
     if (outside(y, x0 + x, HEIGHT, WIDTH)) {
         marks = 15u << 28;
@@ -218,9 +229,10 @@ inline uint marks_of(int y0, int y, int x0, int x, global const ushort8 *path, i
  * NDRange: (groups * GROUP, N, rows of blocks), group (GROUP, 1, 1).
  * Constants: WORDS (1: block size and width are multiples of 4 and INDEX is uchar, so pixels and entries are moved in
  * words). */
-kernel void gather_paths(global const uchar *image, global uint *paths, global const ushort8 *path,
-                         global const ushort *place, int4 picture, int4 blocks) {
-    local uint tile[BLOCK * (LANES + 1)];
+__kernel void gather_paths(__global const uchar *image, __global uint *paths, __global const ushort8 *path,
+                           __global const ushort *place, int4 picture, int4 blocks)
+{
+    __local uint tile[BLOCK * (LANES + 1)];
     const int block_y = FIRST_ROW + (int)get_global_id(2), group = (int)get_group_id(0), row = (int)get_global_id(1);
     const int y0 = block_y * BLOCK, y = y0 + row, begin_x = block_column(group * LANES, block_y) * BLOCK;
     const int end_x = begin_x + (2 * LANES - 1) * BLOCK; /* of the group's blocks */
@@ -232,7 +244,7 @@ kernel void gather_paths(global const uchar *image, global uint *paths, global c
         const int x = i % BLOCK, lane = i / BLOCK, at = begin_x + lane * 2 * BLOCK + x;
         uint pixel = 0;
         if (!outside(y, at, HEIGHT, WIDTH)) {
-            global const uchar *from = image + pixel_index(y, at, 0, picture);
+            __global const uchar *from = image + pixel_index(y, at, 0, picture);
 #if CHANNELS == 1
             pixel = from[0] * 0x10101u;
 #else
@@ -252,7 +264,7 @@ kernel void gather_paths(global const uchar *image, global uint *paths, global c
         image += pixel_index(y, begin_x, 0, picture);
         for (int i = (int)get_local_id(0); i < BLOCK / 4 * LANES; i += GROUP) {
             const int x = i / LANES * 4, lane = i % LANES;
-            global const uint *from = (global const uint *)(image + (lane * 2 * BLOCK + x) * CHANNELS);
+            __global const uint *from = (__global const uint *)(image + (lane * 2 * BLOCK + x) * CHANNELS);
 #if CHANNELS == 1
             const uint all = from[0];
             uint4 pixels = (uint4)(all, all >> 8, all >> 16, all >> 24) & 255u;
@@ -277,18 +289,19 @@ kernel void gather_paths(global const uchar *image, global uint *paths, global c
 }
 
 /* The entries from their places back into the picture: output INDEX [rows][width]. NDRange as for gather_paths. */
-kernel void scatter_paths(global const INDEX *entries, global INDEX *output, global const ushort *place, int4 picture,
-                          int4 blocks) {
+__kernel void scatter_paths(__global const INDEX *entries, __global INDEX *output, __global const ushort *place,
+                            int4 picture, int4 blocks)
+{
     const int y = (int)get_global_id(1), block_y = FIRST_ROW + (int)get_global_id(2), group = (int)get_group_id(0);
     const int4 indices = (int4)(HEIGHT, WIDTH, 1, ORIGIN);
     entries += (get_global_id(2) * get_num_groups(0) + group) * (4 * QUADS * LANES);
 #if WORDS
-    local uint tile[LANES * (BLOCK / 4 + 1)];
-    local uchar *bytes = (local uchar *)tile;
+    __local uint tile[LANES * (BLOCK / 4 + 1)];
+    __local uchar *bytes = (__local uchar *)tile;
     for (int i = (int)get_local_id(0); i < BLOCK * LANES / 4; i += GROUP) {
         const int four = i % (LANES / 4), x = i / (LANES / 4);
-        const uint found = ((global const uint *)entries)[place[y * BLOCK + x] * (LANES / 4) + four];
-        local uchar *to = bytes + 4 * four * (BLOCK + 4) + x;
+        const uint found = ((__global const uint *)entries)[place[y * BLOCK + x] * (LANES / 4) + four];
+        __local uchar *to = bytes + 4 * four * (BLOCK + 4) + x;
         to[0] = (uchar)found, to[BLOCK + 4] = (uchar)(found >> 8);
         to[2 * (BLOCK + 4)] = (uchar)(found >> 16), to[3 * (BLOCK + 4)] = (uchar)(found >> 24);
     }
@@ -297,11 +310,11 @@ kernel void scatter_paths(global const INDEX *entries, global INDEX *output, glo
         const int word = i % (BLOCK / 4), lane = i / (BLOCK / 4);
         const int at = block_column(group * LANES + lane, block_y) * BLOCK + 4 * word;
         if (!outside(block_y * BLOCK + y, at, HEIGHT, WIDTH))
-            *(global uint *)(output + pixel_index(block_y * BLOCK + y, at, 0, indices)) =
+            *(__global uint *)(output + pixel_index(block_y * BLOCK + y, at, 0, indices)) =
                 tile[lane * (BLOCK / 4 + 1) + word];
     }
 #else
-    local INDEX tile[BLOCK * (LANES + 1)];
+    __local INDEX tile[BLOCK * (LANES + 1)];
     for (int i = (int)get_local_id(0); i < BLOCK * LANES; i += GROUP)
         tile[i / LANES * (LANES + 1) + i % LANES] = entries[place[y * BLOCK + i / LANES] * LANES + i % LANES];
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -330,17 +343,18 @@ kernel void scatter_paths(global const INDEX *entries, global INDEX *output, glo
  * Constants: BLOCK (at least 4), PHASE, LANES, GROUP, CHANNELS (1 or 3), INDEX, LINEAR (0: worths are 16 times the
  * values), NEAR_COLORS (1: at most 256 colours, held in local memory), PTX (1: on NVIDIA's GPUs); weights of the kinds
  * of pixels in sixteenths: STRAIGHT_1..3, CORNER_1..3, FIRST_1..3 (outward), AFTER_1..2 (inward). */
-kernel void halftone_palette_paths(global const uint *paths, global INDEX *entries, global const uint *order,
-                                   global const INDEX *nearest, global const uint *colors,
-                                   global const uint2 *worths, global const short *light, global const uchar *codes,
-                                   global short4 *edges, int4 picture, int4 blocks, int error_limit, int amplitude,
-                                   int gain, int fade, int lead, uint4 key) {
-    local uint all_two[QUEUE_ENTRIES * LANES];
-    local short all_one[QUEUE_ENTRIES * LANES];
+__kernel void halftone_palette_paths(__global const uint *paths, __global INDEX *entries, __global const uint *order,
+                                     __global const INDEX *nearest, __global const uint *colors,
+                                     __global const uint2 *worths, __global const short *light,
+                                     __global const uchar *codes, __global short4 *edges, int4 picture, int4 blocks,
+                                     int error_limit, int amplitude, int gain, int fade, int lead, uint4 key)
+{
+    __local uint all_two[QUEUE_ENTRIES * LANES];
+    __local short all_one[QUEUE_ENTRIES * LANES];
     const int lane = (int)get_local_id(0), block_y = FIRST_ROW + (int)get_global_id(1);
     const int block_x = block_column((int)get_global_id(0), block_y);
 #if NEAR_COLORS
-    local uint2 shades[256];
+    __local uint2 shades[256];
     for (int i = lane; i < 256; i += LANES)
         shades[i] = worths[i];
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -352,8 +366,8 @@ kernel void halftone_palette_paths(global const uint *paths, global INDEX *entri
     const int cut = (block_y + 1) * BLOCK > HEIGHT || (WIDTH % BLOCK && (last_x + 1) * BLOCK > WIDTH);
     const size_t begin = (get_global_id(1) * get_num_groups(0) + get_group_id(0)) * (4 * QUADS * LANES) + lane;
     paths += begin, entries += begin;
-    local uint *two = all_two + lane;
-    local short *one = all_one + lane;
+    __local uint *two = all_two + lane;
+    __local short *one = all_one + lane;
     const int count = EDGE_ROWS * HALF, limit = error_limit;
     int head = 0, tail = 0;
     int3 carry = 0, inflow = 0, near = 0, far = 0, first, second, third;
@@ -386,7 +400,7 @@ kernel void halftone_palette_paths(global const uint *paths, global INDEX *entri
     head = head ? head - 1 : QUEUE_ENTRIES - 1;
     enqueue(two, one, head, queued(two, one, head) + carry);
     enqueue(two, one, NEXT(head), queued(two, one, NEXT(head)) + first);
-    global short4 *sums = edges + edge_block(block_y, block_x, 0, blocks);
+    __global short4 *sums = edges + edge_block(block_y, block_x, 0, blocks);
     for (int i = 0; i < 4 * BLOCK + 3; ++i) {
         const int entry = entry_beyond(i);
         if (entry >= 0)
@@ -400,12 +414,13 @@ kernel void halftone_palette_paths(global const uint *paths, global INDEX *entri
         const int y = block_y + (side == 2) - (side == 0), x = block_x + (side == 1) - (side == 3);
         if (outside(y * BLOCK, x * BLOCK, HEIGHT, WIDTH))
             continue;
-        global const short4 *from = edges + (size_t)(side ^ 2) * BLOCK * count + edge_block(y, x, 0, blocks);
+        __global const short4 *from = edges + (size_t)(side ^ 2) * BLOCK * count + edge_block(y, x, 0, blocks);
         for (int i = 0; i < BLOCK; ++i) {
             const int at = (side == 0   ? i
                             : side == 1 ? BLOCK - 1 + i
                             : side == 2 ? 3 * (BLOCK - 1) - i
-                                        : 4 * (BLOCK - 1) - i) % (4 * (BLOCK - 1));
+                                        : 4 * (BLOCK - 1) - i) %
+                           (4 * (BLOCK - 1));
             enqueue(two, one, at, queued(two, one, at) + convert_int3(from[(size_t)i * count].s012));
         }
     }

@@ -7,7 +7,7 @@ typedef short8 lanes_t;
 /* Errors of the rows above: those of the rows moved on by one, after that of the row above them all. */
 #define FROM_ABOVE(errors, above) (lanes_t)(above, (errors).s0123, (errors).s45, (errors).s6)
 #define EACH_LANE(f) f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)
-#define PARAMETERS LANE_PARAMETERS, global const uint *colors, global const uchar *image, global INDEX *output
+#define PARAMETERS LANE_PARAMETERS, __global const uint *colors, __global const uchar *image, __global INDEX *output
 #define NEEDED tables, LANE_CELLS, transparent, missing, colors, image, output
 
 /* How far the last row is behind the first. */
@@ -22,13 +22,15 @@ typedef short8 lanes_t;
 #define GREEN_OF(lane) image[(CHANNELS * PIXEL(lane) + CHANNELS / 2)]
 #define BLUE_OF(lane) image[(CHANNELS * PIXEL(lane) + CHANNELS - 1)]
 #define COLOR_OF(lane) colors[entries[lane]]
-inline void load(PARAMETERS, long at, long step, uint inside, lanes_t *value) {
+inline void load(PARAMETERS, long at, long step, uint inside, lanes_t *value)
+{
     value[0] = (lanes_t)(EACH_LANE(RED_OF));
     value[1] = (lanes_t)(EACH_LANE(GREEN_OF));
     value[2] = (lanes_t)(EACH_LANE(BLUE_OF));
 }
 
-inline void quantize(PARAMETERS, long at, long step, uint inside, const lanes_t *value, lanes_t *shown) {
+inline void quantize(PARAMETERS, long at, long step, uint inside, const lanes_t *value, lanes_t *shown)
+{
     int points[COMPONENTS][LANES];
     uint keys[LANES], cells[LANES], entries[LANES];
     int8 color[COMPONENTS];
@@ -38,10 +40,9 @@ inline void quantize(PARAMETERS, long at, long step, uint inside, const lanes_t 
     }
     vstore8(as_uint8(color[0] | color[1] << 8 | color[2] << 16) | 255u << 24, 0, keys);
 #if SPACE
-    #pragma unroll
+#pragma unroll
     for (uint lane = 0; lane < LANES; ++lane) {
-        const int4 point =
-            space_coordinates((int4)(points[0][lane], points[1][lane], points[2][lane], 255), tables);
+        const int4 point = space_coordinates((int4)(points[0][lane], points[1][lane], points[2][lane], 255), tables);
         points[0][lane] = point.x;
         points[1][lane] = point.y;
         points[2][lane] = point.z;
@@ -51,7 +52,7 @@ inline void quantize(PARAMETERS, long at, long step, uint inside, const lanes_t 
 #endif
     const int8 layer = (color[2] >> shift) * grid.y + (color[1] >> shift);
     vstore8(as_uint8(layer * grid.x + (color[0] >> shift)), 0, cells);
-    #pragma unroll
+#pragma unroll
     for (uint lane = 0; lane < LANES; ++lane) {
         entries[lane] = nearest_in_lanes(&points[0][lane], LANES, keys[lane], spans[cells[lane]], blocks);
         if (INSIDE(lane))
@@ -64,7 +65,8 @@ inline void quantize(PARAMETERS, long at, long step, uint inside, const lanes_t 
 
 /* Shows the pixels at `at`, `at` + `step`, ...; `inside` has a bit for each that is in the picture. `errors` holds what
  * is added to the pixels, and gets their errors, which are 0 outside. */
-inline void show(PARAMETERS, long at, long step, uint inside, lanes_t *errors) {
+inline void show(PARAMETERS, long at, long step, uint inside, lanes_t *errors)
+{
     lanes_t value[COMPONENTS], shown[COMPONENTS];
     load(NEEDED, at, step, inside, value);
     for (int c = 0; c < COMPONENTS; ++c)
@@ -87,15 +89,17 @@ inline void show(PARAMETERS, long at, long step, uint inside, lanes_t *errors) {
  * top            short [COMPONENTS][width]: the errors of the picture's row before.
  * lowest         short [strips in all][COMPONENTS][width]: the errors of each strip's last row.
  * Constants: mapping/candidates_lanes.h's. */
-kernel void halftone_serial_lanes(PARAMETERS, global short *state, global const short *top, global short *lowest,
-                                  int rows, int width, int strips, int columns, int wave, int first_tile) {
+__kernel void halftone_serial_lanes(PARAMETERS, __global short *state, __global const short *top,
+                                    __global short *lowest, int rows, int width, int strips, int columns, int wave,
+                                    int first_tile)
+{
     const int tile_row = first_tile + (int)get_global_id(0);
     const int begin = (wave - 2 * tile_row) * columns;
     for (int strip = tile_row * strips; strip < (tile_row + 1) * strips && strip * LANES < rows; ++strip) {
         const int row = strip * LANES, x0 = begin - 2 * (row - tile_row * strips * LANES);
-        global short *kept = state + (size_t)strip * 3 * COMPONENTS * LANES;
-        global short *below = lowest + (size_t)strip * COMPONENTS * width;
-        global const short *above = strip ? below - (size_t)COMPONENTS * width : top;
+        __global short *kept = state + (size_t)strip * 3 * COMPONENTS * LANES;
+        __global short *below = lowest + (size_t)strip * COMPONENTS * width;
+        __global const short *above = strip ? below - (size_t)COMPONENTS * width : top;
         lanes_t left[COMPONENTS], upper[COMPONENTS], upper_left[COMPONENTS];
         for (int c = 0; c < COMPONENTS; ++c) {
             left[c] = begin ? LOAD(kept + c * LANES) : (lanes_t)0;

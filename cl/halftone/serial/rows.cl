@@ -13,17 +13,19 @@
 #define LEAST 126 /* errors are -126 to 128; added, they are bytes */
 #define PITCH (SIDE / 4 + 1)
 
-inline int in_picture(int y, int x, int rows, int width) {
+inline int in_picture(int y, int x, int rows, int width)
+{
     return y < rows && x >= 0 && x < width;
 }
 
 /* Pictures by the clock. image uchar [rows][width].
  * NDRange: (strips * ROWS / SIDE * GROUP, ceil(quads / (SIDE / 4))), group (GROUP, 1). */
-kernel void skew(global const uchar *image, global uint *skewed, int rows, int width, int quads) {
-    local uint tile[SIDE * PITCH];
+__kernel void skew(__global const uchar *image, __global uint *skewed, int rows, int width, int quads)
+{
+    __local uint tile[SIDE * PITCH];
     const int first = (int)get_group_id(0) * SIDE, strip = first / ROWS, r0 = first % ROWS;
     const int q0 = (int)get_group_id(1) * (SIDE / 4);
-    local uchar *bytes = (local uchar *)tile;
+    __local uchar *bytes = (__local uchar *)tile;
     for (int i = (int)get_local_id(0); i < SIDE * SIDE; i += GROUP) {
         const int r = i / SIDE, t = i % SIDE, y = first + r, x = 4 * q0 + t - 2 * (r0 + r);
         bytes[4 * PITCH * r + t] = in_picture(y, x, rows, width) ? image[(size_t)y * width + x] : (uchar)0;
@@ -37,11 +39,12 @@ kernel void skew(global const uchar *image, global uint *skewed, int rows, int w
 }
 
 /* The way back; NDRange as for `skew`. */
-kernel void straighten(global const uint *skewed, global uchar *output, int rows, int width, int quads) {
-    local uint tile[SIDE * PITCH];
+__kernel void straighten(__global const uint *skewed, __global uchar *output, int rows, int width, int quads)
+{
+    __local uint tile[SIDE * PITCH];
     const int first = (int)get_group_id(0) * SIDE, strip = first / ROWS, r0 = first % ROWS;
     const int q0 = (int)get_group_id(1) * (SIDE / 4);
-    local const uchar *bytes = (local const uchar *)tile;
+    __local const uchar *bytes = (__local const uchar *)tile;
     for (int i = (int)get_local_id(0); i < SIDE * SIDE / 4; i += GROUP) {
         const int r = i % SIDE, q = i / SIDE;
         if (q0 + q < quads)
@@ -77,15 +80,16 @@ kernel void straighten(global const uint *skewed, global uchar *output, int rows
  * lowest  uint [strips + 1][quads]: errors of the last row of the strip above, by its clock, as bytes plus LEAST; none
  *         at all for the first strip, whose buffer begins with what the picture's rows before left.
  * launch  number of this launch. */
-kernel void halftone_rows(global uint *skewed, global int4 *state, global uint *lowest, int rows, int width, int quads,
-                          int launch, int first_strip) {
-    local short passed[2 * ROWS + CLOCKS];
+__kernel void halftone_rows(__global uint *skewed, __global int4 *state, __global uint *lowest, int rows, int width,
+                            int quads, int launch, int first_strip)
+{
+    __local short passed[2 * ROWS + CLOCKS];
     const int r = (int)get_local_id(0), strip = first_strip + (int)get_group_id(0);
     const int slab = launch - strip * (2 * ROWS / CLOCKS + 1), q0 = slab * (CLOCKS / 4);
     const int end = strip * ROWS + r < rows ? width : 0;
-    global uint *words = skewed + ((size_t)strip * quads + q0) * ROWS + r;
-    global const uchar *upper = (global const uchar *)(lowest + (size_t)strip * quads);
-    global uint *own = lowest + (size_t)(strip + 1) * quads + q0;
+    __global uint *words = skewed + ((size_t)strip * quads + q0) * ROWS + r;
+    __global const uchar *upper = (__global const uchar *)(lowest + (size_t)strip * quads);
+    __global uint *own = lowest + (size_t)(strip + 1) * quads + q0;
     int4 carried = state[strip * ROWS + r];
     if (slab == 0)
         carried = (int4)(0, r == 0 ? upper[2 * ROWS - 2] - LEAST : 0, 0, 0);

@@ -7,22 +7,24 @@ typedef short error_t;
 typedef int wide_t;
 #define WIDEN(error) (int)(error)
 #define NARROW(error) (short)(error)
-#define PARAMETERS global const uchar *image, global uchar *output
+#define PARAMETERS __global const uchar *image, __global uchar *output
 #define NEEDED image, output
 #else
 typedef short4 error_t;
 typedef int4 wide_t;
 #define WIDEN(error) convert_int4(error)
 #define NARROW(error) convert_short4(error)
-#define PARAMETERS PALETTE_PARAMETERS, global const uchar *image, global INDEX *output
+#define PARAMETERS PALETTE_PARAMETERS, __global const uchar *image, __global INDEX *output
 #define NEEDED tables, points, colors, starts, list, grid, shift, transparent, missing, image, output
 #endif
 
-inline wide_t error_at(global const error_t *errors, int row, int x, int width) {
+inline wide_t error_at(__global const error_t *errors, int row, int x, int width)
+{
     return x >= 0 && x < width ? WIDEN(errors[(size_t)row * width + x]) : (wide_t)0;
 }
 
-inline void diffuse(PARAMETERS, global error_t *errors, int row, int x, int width) {
+inline void diffuse(PARAMETERS, __global error_t *errors, int row, int x, int width)
+{
     const wide_t sum = 7 * error_at(errors, row + 1, x - 1, width) + 3 * error_at(errors, row, x + 1, width) +
                        5 * error_at(errors, row, x, width) + error_at(errors, row, x - 1, width);
     const size_t at = (size_t)row * width + x;
@@ -63,8 +65,9 @@ inline void diffuse(PARAMETERS, global error_t *errors, int row, int x, int widt
  * image          uchar [rows][width][CHANNELS] (GRAY: 1); output INDEX (GRAY: uchar, 0 or 255) [rows][width].
  * errors         ERROR [rows + 1][width], row 0 that of the picture's row before.
  * Constants: GRAY, ROWS, COLUMNS; mapping/nearest.h's where GRAY is 0. */
-kernel void halftone_floyd_steinberg(PARAMETERS, global error_t *errors, int rows, int width, int wave,
-                                     int first_tile) {
+__kernel void halftone_floyd_steinberg(PARAMETERS, __global error_t *errors, int rows, int width, int wave,
+                                       int first_tile)
+{
     const int tile_row = first_tile + (int)get_group_id(0);
     const int x0 = (wave - 2 * tile_row) * COLUMNS;
     for (int step = 0; step < COLUMNS; ++step) {

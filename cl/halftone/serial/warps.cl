@@ -19,54 +19,62 @@
 #define AHEAD 12 /* steps by which pixels are asked for before they are due */
 #define ABSENT (-0x7fffffff) /* an error that was not yet left */
 
-inline int from_row_above(int value) {
+inline int from_row_above(int value)
+{
     int out;
     __asm__ volatile("shfl.sync.up.b32 %0, %1, 1, 0, 0xffffffff;" : "=r"(out) : "r"(value));
     return out;
 }
 
 /* 16 times byte `j` of `bytes`, and `more`. */
-inline int lit(uint bytes, int j, int more) {
+inline int lit(uint bytes, int j, int more)
+{
     int out;
     __asm__("dp4a.u32.u32 %0, %1, %2, %3;" : "=r"(out) : "r"(bytes), "r"(16u << 8 * j), "r"(more));
     return out;
 }
 
 /* These in PTX, as compilers would make longer chains of them where an error depends on white or black. */
-inline int times(int a, int b, int more) {
+inline int times(int a, int b, int more)
+{
     int out;
     __asm__("mad.lo.s32 %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(more));
     return out;
 }
 
 /* One instruction with the addition before it, if compilers do not see what it is. */
-inline int least_0(int a) {
+inline int least_0(int a)
+{
     int out;
     __asm__("min.s32 %0, %1, 0;" : "=r"(out) : "r"(a));
     return out;
 }
 
-inline int most_0(int a) {
+inline int most_0(int a)
+{
     int out;
     __asm__("max.s32 %0, %1, 0;" : "=r"(out) : "r"(a));
     return out;
 }
 
 /* The bits of a where those of the mask are set, else of b. */
-inline int chosen(int mask, int a, int b) {
+inline int chosen(int mask, int a, int b)
+{
     int out;
     __asm__("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(out) : "r"(mask), "r"(a), "r"(b));
     return out;
 }
 
 /* Words that other groups write and read meanwhile, past the caches that groups have of their own. */
-inline int look(global const int *from) {
+inline int look(__global const int *from)
+{
     int out;
     __asm__ volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(out) : "l"(from));
     return out;
 }
 
-inline void leave_if(int leaves, global int *to, int4 errors) {
+inline void leave_if(int leaves, __global int *to, int4 errors)
+{
     __asm__ volatile("{\n\t.reg .pred p;\n\tsetp.ne.s32 p, %0, 0;\n\t"
                      "@p st.relaxed.gpu.global.v4.u32 [%1], {%2, %3, %4, %5};\n\t}"
                      :
@@ -75,7 +83,8 @@ inline void leave_if(int leaves, global int *to, int4 errors) {
 }
 
 /* Four words of local memory, by an address that compilers do not make anew for each. */
-inline int4 four_at(uint at) {
+inline int4 four_at(uint at)
+{
     int4 out;
     __asm__ volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                      : "=r"(out.x), "=r"(out.y), "=r"(out.z), "=r"(out.w)
@@ -84,26 +93,30 @@ inline int4 four_at(uint at) {
     return out;
 }
 
-inline void put_four(uint at, uint4 words) {
+inline void put_four(uint at, uint4 words)
+{
     __asm__ volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};"
                      :
                      : "r"(at), "r"(words.x), "r"(words.y), "r"(words.z), "r"(words.w)
                      : "memory");
 }
 
-inline uint address(local void *place) {
+inline uint address(__local void *place)
+{
     uint out;
     __asm__ volatile("mov.u32 %0, %1;" : "=r"(out) : "r"((uint)(size_t)place));
     return out;
 }
 
 /* Brings a line into the cache that all groups share; nothing waits for it. */
-inline void ask_for(global const uchar *from) {
+inline void ask_for(__global const uchar *from)
+{
     __asm__ volatile("prefetch.global.L2 [%0];" : : "l"(from));
 }
 
 /* A barrier of the group, which its warps reach each in its own loop. */
-inline void meet(void) {
+inline void meet(void)
+{
     __asm__ volatile("bar.sync 0;" : : : "memory");
 }
 
@@ -154,31 +167,31 @@ inline void meet(void) {
     FOUR(3, masked)
 
 /* Word 4 k of row j of those that a work-item moves. */
-#define WORD(j, k) ((uint)((k)-lowest[j]) < available[j] ? from[j][4 * (k)] : tail)
+#define WORD(j, k) ((uint)((k) - lowest[j]) < available[j] ? from[j][4 * (k)] : tail)
 
 /* What is moved beside step t: pixels of the next step into local memory, those of the third from memory, and results
  * of the one before. */
 #define MOVE(t, loaded)                                                                                                \
     {                                                                                                                  \
-        const int out = (t)-1;                                                                                         \
+        const int out = (t) - 1;                                                                                       \
         if (asked + STEP * (t) >= 0 && asked + STEP * (t) < pixel_count)                                               \
             ask_for(image + asked + STEP * (t));                                                                       \
-        _Pragma("unroll") for (int j = 0; j < 4; ++j) {                                                                \
-            ((local uint *)pixels[((t) + 1) & 1])[32 * j + lane] = loaded[j];                                          \
+        _Pragma("unroll") for (int j = 0; j < 4; ++j)                                                                  \
+        {                                                                                                              \
+            ((__local uint *)pixels[((t) + 1) & 1])[32 * j + lane] = loaded[j];                                        \
             loaded[j] = WORD(j, (t) + 3);                                                                              \
         }                                                                                                              \
         if (out >= 0) {                                                                                                \
             uint whole[4];                                                                                             \
-            _Pragma("unroll") for (int j = 0; j < 4; ++j)                                                              \
-                whole[j] = ((local uint *)results[out & 1])[32 * j + lane];                                            \
+            _Pragma("unroll") for (int j = 0; j < 4; ++j) whole[j] =                                                   \
+                ((__local uint *)results[out & 1])[32 * j + lane];                                                     \
             if (full && STEP * (out - 1) - LAG - 3 >= 0 && STEP * out <= width) {                                      \
-                _Pragma("unroll") for (int j = 0; j < 4; ++j)                                                          \
-                    to[j][4 * out] = whole[j];                                                                         \
+                _Pragma("unroll") for (int j = 0; j < 4; ++j) to[j][4 * out] = whole[j];                               \
             } else {                                                                                                   \
-                _Pragma("unroll") for (int j = 0; j < 4; ++j)                                                          \
-                    for (int i = 0; i < 4; ++i)                                                                        \
-                        if ((uint)(first[j] + STEP * out + i) < (uint)width)                                           \
-                            ((global uchar *)(to[j] + 4 * out))[i] = (uchar)(whole[j] >> 8 * i);                       \
+                _Pragma("unroll") for (int j = 0; j < 4; ++j) for (int i = 0; i < 4;                                   \
+                                                                   ++i) if ((uint)(first[j] + STEP * out + i) <        \
+                                                                            (uint)width)(                              \
+                    (__global uchar *)(to[j] + 4 * out))[i] = (uchar)(whole[j] >> 8 * i);                              \
             }                                                                                                          \
         }                                                                                                              \
         meet();                                                                                                        \
@@ -190,11 +203,12 @@ inline void meet(void) {
  *                above, slot i those of pixels 16 i - 15 to 16 i, 0 where there is none. The first strip's are given,
  *                the others ABSENT before the launch.
  * ticket         int [1], 0 before the launch. */
-kernel void halftone_warps(global const uchar *image, global uchar *output, global int *passed, global int *ticket,
-                           int rows, int width, int slots) {
-    local uint4 pixels[2][ROWS], results[2][ROWS];
-    local int4 handed[2][STEP / 4];
-    local int taken;
+__kernel void halftone_warps(__global const uchar *image, __global uchar *output, __global int *passed,
+                             __global int *ticket, int rows, int width, int slots)
+{
+    __local uint4 pixels[2][ROWS], results[2][ROWS];
+    __local int4 handed[2][STEP / 4];
+    __local int taken;
     const int warp = (int)get_local_id(0) / 32, lane = (int)get_local_id(0) % 32;
     if (get_local_id(0) == 0)
         taken = atomic_inc(ticket);
@@ -205,7 +219,7 @@ kernel void halftone_warps(global const uchar *image, global uchar *output, glob
     if (warp == 0) {
         const int r = lane, shared = r == 0 ? 0 : 3, fed = 3 - shared;
         const int shift = (int)(((long)min(strip * ROWS + r, rows - 1) * width - BEHIND * r) & 3) * 8;
-        global int *below = passed + ((size_t)(strip + 1) * slots - LATER) * STEP;
+        __global int *below = passed + ((size_t)(strip + 1) * slots - LATER) * STEP;
         const uint pixels_at = address(&pixels[0][r]), results_at = address(&results[0][r]);
         const uint handed_at = address(&handed[0][0]);
         int error = 0, beside = 0, before = 0, arriving = 0, leaving = 0;
@@ -231,8 +245,8 @@ kernel void halftone_warps(global const uchar *image, global uchar *output, glob
         /* A work-item moves a word of each eighth row. */
         const int word = lane % 4, full = strip * ROWS + ROWS <= rows;
         const long pixel_count = (long)rows * width;
-        global const uint *from[4];
-        global uint *to[4];
+        __global const uint *from[4];
+        __global uint *to[4];
         int lowest[4], first[4];
         uint available[4], tail = 0, even[4], odd[4];
         const long asked = (long)(strip * ROWS + lane) * width - BEHIND * lane + STEP * AHEAD;
@@ -242,13 +256,13 @@ kernel void halftone_warps(global const uchar *image, global uchar *output, glob
         for (int j = 0; j < 4; ++j) {
             const int r = lane / 4 + 8 * j, row = strip * ROWS + r;
             const long start = (long)min(row, rows - 1) * width - BEHIND * r, at = (start >> 2) - 3 + word;
-            from[j] = (global const uint *)image + at;
-            to[j] = (global uint *)output + at - 1;
+            from[j] = (__global const uint *)image + at;
+            to[j] = (__global uint *)output + at - 1;
             /* Words 4 k of `from` from k = lowest on, as many as are available. */
             lowest[j] = (int)max((3 - at) >> 2, (long)0);
             available[j] = (uint)(clamp(((pixel_count >> 2) - at + 3) >> 2, (long)lowest[j], (long)count) - lowest[j]);
             first[j] = row < rows ? 4 * word - STEP - BEHIND * r - (int)(start & 3) : width;
-            ((local uint *)pixels[0])[32 * j + lane] = WORD(j, 0);
+            ((__local uint *)pixels[0])[32 * j + lane] = WORD(j, 0);
             odd[j] = WORD(j, 1), even[j] = WORD(j, 2);
         }
         meet();
@@ -257,14 +271,14 @@ kernel void halftone_warps(global const uchar *image, global uchar *output, glob
             MOVE(t + 1, even)
         }
     } else {
-        global const int *above = passed + (size_t)strip * slots * STEP + lane % STEP;
+        __global const int *above = passed + (size_t)strip * slots * STEP + lane % STEP;
         int met = look(above);
         for (int k = 0; k <= steps; ++k) {
             if (k < slots) {
                 while (met == ABSENT)
                     met = look(above + k * STEP);
                 if (lane < STEP)
-                    ((local int *)handed[k & 1])[lane] = met;
+                    ((__local int *)handed[k & 1])[lane] = met;
                 met = look(above + min(k + 1, slots - 1) * STEP);
             }
             meet();

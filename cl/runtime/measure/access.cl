@@ -17,13 +17,17 @@ uint first_of(uint item)
 /* Reads of 4 bytes, four sequences a work-item, none of which waits for another.
  * NDRange: 1-D, any size. table (2^(32 - shift)) uint; rounds: reads of each sequence; out (items) uint: sums of what
  * was read. */
-kernel void measure_reads(global uint *out, global const uint *restrict table, const uint shift, const uint rounds)
+__kernel void measure_reads(__global uint *out, __global const uint *restrict table, const uint shift,
+                            const uint rounds)
 {
     uint a = first_of((uint)get_global_id(0));
     uint b = a ^ 0x5bd1e995u, c = a * 3u + 7u, d = a * 5u + 11u;
     uint sum = 0;
     for (uint i = 0; i < rounds; i++) {
-        NEXT(a); NEXT(b); NEXT(c); NEXT(d);
+        NEXT(a);
+        NEXT(b);
+        NEXT(c);
+        NEXT(d);
         sum += (table[a >> shift] + table[b >> shift]) + (table[c >> shift] + table[d >> shift]);
     }
     out[get_global_id(0)] = sum;
@@ -31,10 +35,10 @@ kernel void measure_reads(global uint *out, global const uint *restrict table, c
 
 /* The same from local memory, which is filled from the table first.
  * NDRange: 1-D, any size. table (LOCAL_WORDS) uint, 2^(32 - shift) of them. */
-kernel void measure_local_reads(global uint *out, global const uint *restrict table, const uint shift,
-                                const uint rounds)
+__kernel void measure_local_reads(__global uint *out, __global const uint *restrict table, const uint shift,
+                                  const uint rounds)
 {
-    local uint words[LOCAL_WORDS];
+    __local uint words[LOCAL_WORDS];
     for (uint i = get_local_id(0); i < LOCAL_WORDS; i += get_local_size(0))
         words[i] = table[i];
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -42,7 +46,10 @@ kernel void measure_local_reads(global uint *out, global const uint *restrict ta
     uint b = a ^ 0x5bd1e995u, c = a * 3u + 7u, d = a * 5u + 11u;
     uint sum = 0;
     for (uint i = 0; i < rounds; i++) {
-        NEXT(a); NEXT(b); NEXT(c); NEXT(d);
+        NEXT(a);
+        NEXT(b);
+        NEXT(c);
+        NEXT(d);
         sum += (words[a >> shift] + words[b >> shift]) + (words[c >> shift] + words[d >> shift]);
     }
     out[get_global_id(0)] = sum;
@@ -50,7 +57,7 @@ kernel void measure_local_reads(global uint *out, global const uint *restrict ta
 
 /* Atomic additions of 1 whose old values are not used.
  * NDRange: 1-D, any size. bins (2^(32 - shift)) uint, added to; rounds: additions of a work-item. */
-kernel void measure_adds(global uint *bins, const uint shift, const uint rounds)
+__kernel void measure_adds(__global uint *bins, const uint shift, const uint rounds)
 {
     uint a = first_of((uint)get_global_id(0));
     for (uint i = 0; i < rounds; i++) {
@@ -61,9 +68,9 @@ kernel void measure_adds(global uint *bins, const uint shift, const uint rounds)
 
 /* The same in local memory, which is added to `bins` in the end.
  * NDRange: 1-D, any size. bins (LOCAL_WORDS) uint, 2^(32 - shift) of them. */
-kernel void measure_local_adds(global uint *bins, const uint shift, const uint rounds)
+__kernel void measure_local_adds(__global uint *bins, const uint shift, const uint rounds)
 {
-    local uint words[LOCAL_WORDS];
+    __local uint words[LOCAL_WORDS];
     for (uint i = get_local_id(0); i < LOCAL_WORDS; i += get_local_size(0))
         words[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -79,7 +86,7 @@ kernel void measure_local_adds(global uint *bins, const uint shift, const uint r
 
 /* Reads each of which waits for the one before. NDRange: one work-item. table (any) uint: where to read next; out (1):
  * the place that is reached. */
-kernel void measure_chain(global uint *out, global const uint *restrict table, const uint rounds)
+__kernel void measure_chain(__global uint *out, __global const uint *restrict table, const uint rounds)
 {
     uint at = 0;
     for (uint i = 0; i < rounds; i++)
@@ -88,9 +95,9 @@ kernel void measure_chain(global uint *out, global const uint *restrict table, c
 }
 
 /* The same in local memory. NDRange: one work-item. table (LOCAL_WORDS) uint. */
-kernel void measure_local_chain(global uint *out, global const uint *restrict table, const uint rounds)
+__kernel void measure_local_chain(__global uint *out, __global const uint *restrict table, const uint rounds)
 {
-    local uint words[LOCAL_WORDS];
+    __local uint words[LOCAL_WORDS];
     for (uint i = 0; i < LOCAL_WORDS; i++)
         words[i] = table[i];
     uint at = 0;
