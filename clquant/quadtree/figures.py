@@ -1,6 +1,8 @@
-"""Figures of a list of leaves: nodes by level, the squared error of the picture that they paint."""
+"""Figures of a list of leaves: nodes by level, the squared error of the picture that they paint, what they save."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import numpy.typing as npt
@@ -79,3 +81,31 @@ def _counts(
         session.launch(kernel, items, group, scope.upload(records), np.uint32(count), np.uint32(root), counts)
         made = session.download(counts, (items, 2 * LEVELS + 1), np.int32)
     return np.asarray(made.sum(axis=0, dtype=np.int64))
+
+
+def savings(leaves: LeafList, forks: int, stored: int, error: int | None) -> dict[str, float | int]:
+    """See `Quadtree.compression`.
+
+    Parameters
+    ----------
+    leaves : LeafList
+    forks : int
+    stored : int
+        Bytes of the tree's file.
+    error : int or None
+        Squared error of what the leaves paint; None where the picture is not known.
+    """
+    pixels, count = leaves.height * leaves.width, len(leaves.records)
+    raw = pixels * leaves.channels
+    found: dict[str, float | int] = {
+        "pixels": pixels,
+        "leaves": count,
+        "forks": forks,
+        "pixels_per_leaf": pixels / count,
+        "raw_bytes": raw,
+        "file_bytes": stored,
+        "ratio": raw / stored,
+    }
+    if error is not None:
+        found["psnr"] = 10 * math.log10(255**2 * raw / error) if error else math.inf
+    return found

@@ -9,7 +9,7 @@ from typing import Any, Protocol, overload
 import numpy as np
 import numpy.typing as npt
 
-from clquant.quadtree.geometry import Integers, grid, grid_pixels, morton, root_level
+from clquant.quadtree.geometry import Integers, grid, grid_pixels, morton, node_pixels, root_level
 
 FORK, LEAF, INSIDE = 1, 2, 3
 Words = npt.NDArray[Any]
@@ -230,3 +230,18 @@ class LeafStatistics:
             sums[at] = np.add.reduceat(self.sums[below], starts, axis=0)
             squares[at] = np.add.reduceat(self.squares[below], starts, axis=0)
         return Level(size, kinds, grid_pixels(self.height, self.width, level), sums, squares)
+
+
+def rendered_statistics(height: int, width: int, channels: int, leaves: npt.NDArray[np.void]) -> LeafStatistics:
+    """Those of the picture that leaves of their means paint.
+
+    Parameters
+    ----------
+    height, width, channels : int
+    leaves : structured ndarray
+        In Morton order.
+    """
+    x, y, size = (leaves[name].astype(np.int64) for name in ("x", "y", "size"))
+    n = node_pixels(x, y, size, height, width).astype(np.uint64)[:, None]
+    means = leaves["mean"].reshape(len(leaves), channels).astype(np.uint64)
+    return LeafStatistics(height, width, leaves, means * n, means * means * n)

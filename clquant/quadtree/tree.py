@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
@@ -11,18 +10,17 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant import images, params
+from clquant import params
 from clquant.images.files import PathLike, read_bytes, write_bytes
-from clquant.quadtree import figures, files, geojson, paper_layout, render
+from clquant.quadtree import arguments, figures, files, geojson, paper_layout, render
 from clquant.quadtree.criteria import Criterion
-from clquant.quadtree.geometry import MAX_CHANNELS, Integers, node_pixels, root_level
+from clquant.quadtree.geometry import Integers, root_level
 from clquant.quadtree.leaf_list import LeafList
-from clquant.quadtree.levels import LeafStatistics, Levels, Statistics
+from clquant.quadtree.levels import Levels, Statistics, rendered_statistics
 from clquant.quadtree.picture_statistics import PictureStatistics
 from clquant.runtime import InvalidArgument, InvalidType, Session, open_session, reports_memory
 
 MAX_ARRAY_LEVEL = 13  # of a tree that `to_array` lays out: 89 million nodes
-_MANY = (np.ndarray, list, tuple)
 
 
 @reports_memory
@@ -61,20 +59,11 @@ class Quadtree:
         self._picture = statistics
         self.exact = statistics is not None
         self.complete = statistics is not None and statistics.complete
-        self._statistics: Statistics = statistics or self._rendered_statistics()
+        self._statistics: Statistics = statistics or rendered_statistics(*shape, leaves)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._leaves.flags.writeable = False  # which arrays forget in copies and pickles
-
-    def _rendered_statistics(self) -> LeafStatistics:
-        means = self._leaves["mean"].reshape(len(self), self.channels).astype(np.uint64)
-        n = self._leaf_pixels().astype(np.uint64)[:, None]
-        return LeafStatistics(self.height, self.width, self._leaves, means * n, means * means * n)
-
-    def _leaf_pixels(self) -> Integers:
-        x, y, size = (self._leaves[name].astype(np.int64) for name in ("x", "y", "size"))
-        return node_pixels(x, y, size, self.height, self.width)
 
     # --- what it is -------------------------------------------------------------------------------------------------
 
@@ -164,24 +153,11 @@ class Quadtree:
             `ratio` of the two; and, where the picture's statistics are known, `psnr` of `render()` in dB
             (infinite where it is the picture itself).
         """
-        pixels = self.height * self.width
-        raw = pixels * self.channels
         counts = self.counts()
         coded = sum(level["forks"] + level["leaves"] for level in counts if level["size"] > self.min_size)
         stored = files.encoded_size(coded, self.channels, self._criterion, len(self))
-        found: dict[str, float | int] = {
-            "pixels": pixels,
-            "leaves": len(self),
-            "forks": sum(level["forks"] for level in counts),
-            "pixels_per_leaf": pixels / len(self),
-            "raw_bytes": raw,
-            "file_bytes": stored,
-            "ratio": raw / stored,
-        }
-        if self.exact:
-            error = self.squared_error()
-            found["psnr"] = 10 * math.log10(255**2 * raw / error) if error else math.inf
-        return found
+        forks = sum(level["forks"] for level in counts)
+        return figures.savings(self._list, forks, stored, self.squared_error() if self.exact else None)
 
     def squared_error(self) -> int:
         """Sum of squared differences between the picture and `render()`, over pixels and channels; exact.
@@ -249,16 +225,10 @@ class Quadtree:
         InvalidType, InvalidArgument
             If a coordinate is no integer or outside the picture.
         """
-        if not isinstance(x, _MANY) and not isinstance(y, _MANY):
+        if not isinstance(x, arguments.MANY) and not isinstance(y, arguments.MANY):
             column, row = params.integer("x", x, 0, self.width - 1), params.integer("y", y, 0, self.height - 1)
             return int(self._list.find(np.array([column]), np.array([row]))[0])
-        columns, rows = (params.array(name, values, "integers", "iu") for name, values in (("x", x), ("y", y)))
-        for name, values, limit in (("x", columns, self.width), ("y", rows, self.height)):
-            if values.size and (values.min() < 0 or values.max() >= limit):
-                raise InvalidArgument(f"{name} goes from {values.min()} to {values.max()}; allowed: 0 to {limit - 1}")
-        if columns.shape != rows.shape:
-            raise InvalidArgument(f"x and y have the shapes {columns.shape} and {rows.shape}; allowed: one shape")
-        return self._list.find(columns, rows)
+        return self._list.find(*arguments.pixel_places(x, y, self.width, self.height))
 
     def neighbours(self, leaf: int) -> Integers:
         """The leaves that share a part of an edge with a leaf.
@@ -310,17 +280,8 @@ class Quadtree:
         ------
         InvalidArgument, InvalidType
         """
-        base = None
-        if image is not None:
-            base = images.read(image, max_channels=MAX_CHANNELS).array
-            if base is None:
-                raise InvalidType(f"image is {params.shown(image)}; allowed: a picture on the host")
-            if base.shape[:2] != (self.height, self.width):
-                raise InvalidArgument(f"image has the shape {base.shape}; allowed: {self.height} x {self.width} pixels")
-        if not isinstance(color, tuple | list) or len(color) != 3:
-            raise InvalidArgument(f"color is {params.shown(color)}; allowed: three integers from 0 to 255")
-        ink = [params.integer(f"color[{i}]", value, 0, 255) for i, value in enumerate(color)]
-        return render.paint(self._session(), self._list, render.Paint(tuple(ink), base))
+        how = arguments.outline_paint(image, color, self.height, self.width)
+        return render.paint(self._session(), self._list, how)
 
     def frames(self) -> Sequence[npt.NDArray[np.uint8]]:
         """One picture per depth, root first; the last is `render()`.
