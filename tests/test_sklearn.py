@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,8 @@ EXPECTED = {
 @pytest.mark.parametrize("engine", [KMeansPalette(4), NeuQuantCL(4)])
 def test_the_checks_of_scikit_learn_that_can_hold_do(engine: Any) -> None:
     own = {"check_transformer_n_iter": TABLE} if isinstance(engine, KMeansPalette) else {}
+    if importlib.util.find_spec("pandas"):  # else the check is skipped
+        own["check_sample_weights_pandas_series"] = WEIGHTS
     expected = {**EXPECTED, **own}
     results = check_estimator(engine, expected_failed_checks=expected, on_fail=None, on_skip=None)
     by_status: dict[str, set[str]] = {}
