@@ -17,7 +17,7 @@ from benchmarks import harness
 from benchmarks.harness import Options, Table
 from benchmarks.palette_peers import IMAGEQUANT
 from clquant import KMeansPalette, PinwheelHalftoner, SearchDither, SpatialPalette, quality, runtime
-from clquant.color.spaces import linear_table
+from clquant.color.space_tables import linear_table
 
 Picture = npt.NDArray[np.uint8]
 Float = npt.NDArray[np.float64]

@@ -21,7 +21,7 @@ colours it is the error without alpha. All colours of alpha 0 are one point.
 **16 bits.** A space of 16-bit values has the same definitions with finer steps: 257 for one in sRGB, `DEEP_SCALE` for
 one in the other two. The 8-bit value v stands for 257 v. Squared distances are below 2^36, and take 64 bits.
 
-The tables are made with decimal arithmetic of 40 digits, so they hold the same integers on every host.
+The tables are those of `clquant.color.space_tables`.
 """
 
 from __future__ import annotations
@@ -29,16 +29,23 @@ from __future__ import annotations
 import dataclasses
 import functools
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant import params
+from clquant.color.space_tables import (
+    LINEAR_SCALE,
+    ROOT_FIRST,
+    deep_lights,
+    deep_oklab_table,
+    light_thresholds,
+    linear_table,
+    oklab_table,
+)
 
 NAMES = ("srgb", "linear", "oklab")
-LINEAR_SCALE = 2047
 MAX_SQUARED = 2**24
 OKLAB_SCALE = 2048
 OKLAB_SHIFT = (0, 480, 640)
@@ -52,94 +59,12 @@ _DEEP_LUMA_CHROMA_SHIFT = (16448, 49216, 49216)
 # Rows of ITU-R BT.601's matrix times 2^16: Y adds up to 2^16, Cb and Cr to 0.
 _TO_LUMA_CHROMA_Q16 = ((19595, 38470, 7471), (-11059, -21709, 32768), (32768, -27439, -5329))
 
-# Rows of the two matrices of Ottosson's definition: linear sRGB -> LMS, and cube roots of LMS -> Lab.
-_TO_LMS = (
-    ("0.4122214708", "0.5363325363", "0.0514459929"),
-    ("0.2119034982", "0.6806995451", "0.1073969566"),
-    ("0.0883024619", "0.2817188376", "0.6299787005"),
-)
+# Rows of matrices of Ottosson's definition: cube roots of LMS -> Lab, and the way back.
 _TO_LAB_Q12 = ((862, 3251, -17), (8102, -9948, 1846), (106, 3206, -3312))
 _FROM_LAB_Q16 = ((65536, 25974, 14143), (65536, -6918, -4185), (65536, -5864, -84639))
 _FROM_LMS_Q16 = ((267173, -216774, 15137), (-83128, 171033, -22369), (-275, -46099, 111910))
 
-_ROOT_FIRST = 128
-_ROOT_LAST = 1024
-
 Int = npt.NDArray[np.int64]
-
-
-def _light(value: Decimal) -> Decimal:
-    """Linear light, 0 to 1, of an sRGB value, 0 to 1."""
-    if value <= Decimal("0.04045"):
-        return value / Decimal("12.92")
-    return ((value + Decimal("0.055")) / Decimal("1.055")) ** Decimal("2.4")
-
-
-@functools.cache
-def _light_codes() -> tuple[Decimal, ...]:
-    with localcontext() as context:
-        context.prec = 40
-        return tuple(_light(Decimal(code) / 255) for code in range(256))
-
-
-@functools.cache
-def deep_lights(scale: int) -> npt.NDArray[np.int32]:
-    """(65536,) int32: the light of each 16-bit sRGB code times `scale`, rounded half up."""
-    codes = np.arange(65536) / 65535
-    floats = np.where(codes <= 0.04045, codes / 12.92, ((codes + 0.055) / 1.055) ** 2.4) * scale
-    lights = np.floor(floats + 0.5).astype(np.int32)
-    # A host's powers may differ in their last bits: what is near to a half is computed with 40 digits.
-    with localcontext() as context:
-        context.prec = 40
-        for code in np.flatnonzero(np.abs(floats - np.floor(floats) - 0.5) < 1e-5):
-            lights[code] = _rounded(_light(Decimal(int(code)) / 65535) * scale)
-    return lights
-
-
-def _rounded(value: Decimal) -> int:
-    return int((value + Decimal("0.5")).__floor__())
-
-
-@functools.cache
-def linear_table(scale: int = LINEAR_SCALE) -> npt.NDArray[np.int32]:
-    """(256,) int32: the light of each sRGB code times `scale`, rounded half up."""
-    with localcontext() as context:
-        context.prec = 40
-        return np.array([_rounded(light * scale) for light in _light_codes()], np.int32)
-
-
-@functools.cache
-def light_thresholds() -> Int:
-    """(255,) int64: the light, times 2^24, from which the next sRGB code is the nearer one."""
-    with localcontext() as context:
-        context.prec = 40
-        lights = [_light(Decimal(2 * code + 1) / 510) for code in range(255)]
-        return np.array([_rounded(light * 2**24) for light in lights], np.int64)
-
-
-@functools.cache
-def oklab_table() -> npt.NDArray[np.int32]:
-    """Contributions of each channel's codes to L, M, S (9 x 256, times 2^24), then cube roots times 2^20.
-
-    The roots are those of i/1024 for i = 128..1025; the last is never reached with a fraction.
-    """
-    with localcontext() as context:
-        context.prec = 40
-        terms = [
-            _rounded(Decimal(weight) * light * 2**24) for row in _TO_LMS for weight in row for light in _light_codes()
-        ]
-        third = Decimal(1) / 3
-        roots = [_rounded((Decimal(i) / 1024) ** third * 2**20) for i in range(_ROOT_FIRST, _ROOT_LAST + 2)]
-        return np.array(terms + roots, np.int32)
-
-
-@functools.cache
-def deep_oklab_table() -> npt.NDArray[np.int32]:
-    """As `oklab_table`, of 16-bit codes: 9 x 65536 contributions, then the roots."""
-    lights, half = deep_lights(2**24).astype(np.int64), 5 * 10**9
-    weights = [int(Decimal(weight) * 10**10) for row in _TO_LMS for weight in row]
-    terms = [((weight * lights + half) // 10**10).astype(np.int32) for weight in weights]
-    return np.concatenate([*terms, oklab_table()[9 * 256 :]])
 
 
 def _cube_root(x: Int, bits: int) -> Int:
@@ -151,7 +76,7 @@ def _cube_root(x: Int, bits: int) -> Int:
         small = scaled < 2**21
         scaled = np.where(small, scaled << 3, scaled)
         shift += small
-    index = np.maximum((scaled >> 14) - _ROOT_FIRST, 0)
+    index = np.maximum((scaled >> 14) - ROOT_FIRST, 0)
     root = table[index] + ((table[index + 1] - table[index]) * (scaled & 16383) >> 14)
     drop = 20 - bits + shift
     return np.where(x > 0, (root + (1 << drop - 1)) >> drop, 0)

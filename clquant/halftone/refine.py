@@ -11,7 +11,7 @@ import numpy.typing as npt
 from clquant import images, params
 from clquant.color import spaces
 from clquant.color.palette import Palette
-from clquant.color.spaces import linear_table
+from clquant.color.space_tables import linear_table
 from clquant.dithering import opponent
 from clquant.dithering.eye import eye_kernel, kernel_width
 from clquant.dithering.phase_planes import (

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import images, params
-from clquant.color import spaces
+from clquant.color.space_tables import linear_table
 from clquant.images import ImageLike, Picture, lazy
 from clquant.quality.pair import Pair, Rows, bands, pieces
 from clquant.quality.similarity import band_bytes, half_window
@@ -211,7 +211,7 @@ def _program(session: Session, formula: str, radius: int = 0) -> Program:
 
 
 def _light(scope: Scope) -> Buffer:
-    return scope.upload(spaces.linear_table(1 << 30))
+    return scope.upload(linear_table(1 << 30))
 
 
 def _rotation(scope: Scope) -> Buffer:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clquant import PinwheelHalftoner
-from clquant.color.spaces import linear_table
+from clquant.color.space_tables import linear_table
 from clquant.halftone import refine
 from clquant.quality import visual_error
 from clquant.runtime import InvalidArgument, InvalidType, StoppedError, force_variant, open_session

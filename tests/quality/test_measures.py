@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import harness
 from clquant import quality, runtime
-from clquant.color import spaces
+from clquant.color.space_tables import linear_table
 from clquant.quality import definitions, differences, fourier, similarity, visual
 from tests.reference import quality as reference
 
@@ -62,7 +62,7 @@ def test_ssim_of_extremes(queue):
 
 @pytest.mark.parametrize("formula", differences.FORMULAS)
 def test_color_differences_equal_their_reference(queue, rng, formula):
-    light, table = spaces.linear_table(1 << 30), differences.rotation_table() if formula == "ciede2000" else None
+    light, table = linear_table(1 << 30), differences.rotation_table() if formula == "ciede2000" else None
     half = similarity.half_window(0.8, 3)
     for first, second in (
         pair(rng, 13, 21),

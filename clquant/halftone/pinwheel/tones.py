@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from clquant.color.spaces import deep_lights
+from clquant.color.space_tables import deep_lights
 from clquant.halftone.pinwheel.paths import Path
 from clquant.halftone.tables import MIDDLE, TONES, UNITS, WeightTables, rows
 
