@@ -59,6 +59,25 @@ class Compressor:
     state_size: int
     tolerance: int
 
+    @classmethod
+    def of(cls, coder: BlockCoder, state_size: Any, tolerance: Any) -> Compressor:
+        """One with the parameters of a codec.
+
+        Parameters
+        ----------
+        coder : BlockCoder
+        state_size, tolerance
+            As `VQCodec` takes them.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            Naming the parameter that is not allowed.
+        """
+        states = params.integer("state_size", state_size, 0, min(container.MAX_STATE_SIZE, len(coder.rows)))
+        allowed = params.real("tolerance", tolerance, 0, 65025)
+        return cls(coder, states, int(allowed * coder.shape.components))
+
     def write(self, file: Sink, picture: images.Picture, embed: bool, progress: Progress) -> None:
         """Write a picture to a binary file.
 
@@ -340,29 +359,6 @@ def chunks(
     count = max(1, blocks // (layout.rows * layout.columns))
     for begin in range(first, stop, count):
         yield begin, min(begin + count, stop)
-
-
-def stored_codebook(reader: container.Reader, queue: CommandQueue | None) -> npt.NDArray[np.uint8] | None:
-    """The codebook that a file holds, shape (N, p, q) or (N, p, q, C); None if it names a shared one.
-
-    Parameters
-    ----------
-    reader : Reader
-    queue : pyopencl.CommandQueue or None
-
-    Raises
-    ------
-    FormatError
-        If it is not the one that the header names.
-    """
-    if reader.codebook is None:
-        return None
-    header = reader.header
-    rows = decode_codebook(open_session(queue), reader.codebook, header.codebook_size, header.block)
-    codebook = rows.reshape(header.codebook_size, *header.block.codeword_shape())
-    if container.codebook_id(codebook) != header.codebook_id:
-        raise FormatError("the codebook of a .clvq file is not the one that its header names")
-    return codebook
 
 
 def check_rows(rows: Any, height: int) -> tuple[int, int]:

@@ -12,27 +12,15 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.estimator import Estimator
-from clquant.images import HostImage, ImageLike, device_arrays, files, lazy, materialize, read_many
+from clquant.images import HostImage, ImageLike, files, lazy
 from clquant.images.collections import verbs_of
-from clquant.images.file_sinks import About, digest_of
 from clquant.images.result_files import writing
-from clquant.runtime import (
-    Array,
-    CommandQueue,
-    FormatError,
-    InvalidArgument,
-    InvalidType,
-    NotFittedError,
-    Progress,
-    ProgressCallback,
-    open_session,
-)
-from clquant.vq import container, training
-from clquant.vq.blocks import BlockShape, check_block_shape
-from clquant.vq.clvq import Compressor, check_rows, read_picture, stored_codebook
-from clquant.vq.codebook_coding import encode_codebook
-from clquant.vq.coder import BlockCoder, Image, Pixels, Table
-from clquant.vq.encode import MAX_CODEBOOK
+from clquant.runtime import Array, CommandQueue, FormatError, InvalidType, Progress, ProgressCallback
+from clquant.vq import container
+from clquant.vq.clvq import Compressor, check_rows, read_picture
+from clquant.vq.codebook_files import codebook_of, read_codebook, write_codebook
+from clquant.vq.coder import BlockCoder, Image, Pixels, Table, opened_table
+from clquant.vq.fit import fit
 from clquant.vq.pipes import Sink, Source
 
 
@@ -147,31 +135,7 @@ class VQCodec(Estimator):
         relaxation (Zeger, Vaisey and Gersho 1992) with merges of nearest pairs (Equitz 1989); all but the last of them
         are trained on samples of 64 and 256 blocks per codeword. The codebook is sorted by brightness.
         """
-        size = params.integer("codebook_size", self.codebook_size, 2, MAX_CODEBOOK)
-        block = check_block_shape(self.block_shape)
-        plan = training.Plan(
-            size=size,
-            init=params.choice("init", self.init, ("k-means++", "splitting")),
-            max_iter=params.integer("max_iter", self.max_iter, 1),
-            refine=params.integer("refine", self.refine, 0),
-            seed=params.seed(self.random_state),
-        )
-        given, reporter = materialize(images), Progress(params.callback("progress", progress))
-        listed = given if isinstance(given, list | tuple) else [given]
-        for collection in filter(None, map(verbs_of, listed)):
-            trained, shape = collection.fit_codec(self, listed, sample_weight, plan, reporter)
-            return self._keep(trained, shape)
-        pictures = read_many(given)
-        channels = {p.channels for p in pictures}
-        if len(channels) > 1:
-            raise InvalidArgument(f"images have {sorted(channels)} channels; allowed: the same number in all")
-        shape = BlockShape(*block, channels.pop())
-        tables = [shape.table_shape(p.height, p.width) for p in pictures]
-        weights = training.check_weights(sample_weight, tables)
-        session = open_session(self.queue, device_arrays(pictures))
-        return self._keep(training.train(session, pictures, weights, shape, plan, reporter), shape)
-
-    def _keep(self, trained: training.Trained, shape: BlockShape) -> VQCodec:
+        trained, shape = fit(self, images, sample_weight, progress)
         self.codebook_ = trained.codebook.reshape(len(trained.codebook), *shape.codeword_shape())
         self.mse_, self.n_iter_ = trained.mse, trained.n_iter
         return self
@@ -229,12 +193,11 @@ class VQCodec(Estimator):
         StoppedError
             If `progress` returned False.
         """
-        report = Progress(params.callback("progress", progress))
-        coder = self._coder()
+        report, coder = Progress(params.callback("progress", progress)), self._coder()
         collection = verbs_of(image)
         if collection is not None:
             return collection.encode(image, self)  # type: ignore[no-any-return]
-        with writing(out, self._about("encode", resume)) as sink:
+        with writing(out, coder.about("encode", resume)) as sink:
             return coder.encode(coder.read(image, sink, memory), report)
 
     @overload
@@ -303,17 +266,9 @@ class VQCodec(Estimator):
         if collection is not None:
             return collection.decode(indices, self, shape)  # type: ignore[no-any-return]
         bound = lazy.memory_bytes(memory)
-        if isinstance(indices, Array) and out is not None:
-            raise InvalidArgument("out is given with a device array; allowed: without, the result stays on the device")
-        if isinstance(indices, str | os.PathLike):
-            found = lazy.opened(os.fsdecode(indices))
-            if found is None:
-                raise InvalidType(
-                    f"indices is {params.shown(indices)}; allowed: the path of a zarr or of a TIFF in tiles"
-                )
-            indices = found
-        with writing(out, self._about("decode", resume)) as sink:
-            return coder.decode(indices, shape, report, sink, bound)
+        table = opened_table(indices, out)
+        with writing(out, coder.about("decode", resume)) as sink:
+            return coder.decode(table, shape, report, sink, bound)
 
     def compress(
         self,
@@ -383,10 +338,7 @@ class VQCodec(Estimator):
             raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for writing")
         coder = self._coder()
         picture = coder.read(image, memory=memory)
-        state_size = params.integer("state_size", self.state_size, 0, min(container.MAX_STATE_SIZE, len(coder.rows)))
-        tolerance = params.real("tolerance", self.tolerance, 0, 65025)
-        compressor = Compressor(coder, state_size, int(tolerance * coder.shape.components))
-        compressor.write(file, picture, embed, report)
+        Compressor.of(coder, self.state_size, self.tolerance).write(file, picture, embed, report)
 
     def decompress(
         self,
@@ -460,33 +412,11 @@ class VQCodec(Estimator):
             raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for reading")
         report = Progress(params.callback("progress", progress))
         reader = container.Reader(file, params.integer("max_pixels", max_pixels, 1))
-        header = reader.header
-        if header.kind == container.CODEBOOK:
+        if reader.header.kind == container.CODEBOOK:
             raise FormatError("this .clvq file holds a codebook and no picture; VQCodec.load reads it")
-        wanted = check_rows(rows, header.shape[0])
-        codebook = stored_codebook(reader, self.queue)
-        if codebook is None:
-            codebook = self._shared_codebook(header)
+        wanted = check_rows(rows, reader.header.shape[0])
+        codebook = codebook_of(reader, self)
         return read_picture(reader, codebook.reshape(len(codebook), -1), self.queue, wanted, report)
-
-    def _shared_codebook(self, header: container.Header) -> npt.NDArray[np.uint8]:
-        """This codec's codebook, where it is the one that a file names."""
-        named = f"this .clvq file names the shared codebook {header.codebook_id.hex()}"
-        if not hasattr(self, "codebook_"):
-            raise NotFittedError(f"{named}; this codec holds none")
-        coder = self._coder()
-        held = container.codebook_id(coder.codebook)
-        if held != header.codebook_id:
-            raise InvalidArgument(f"{named}; this codec holds {held.hex()}")
-        if (len(coder.rows), coder.shape) != (header.codebook_size, header.block):
-            raise FormatError("the header of a .clvq file does not fit the codebook that it names")
-        return np.ascontiguousarray(coder.codebook)
-
-    def _about(self, verb: str, resume: bool) -> About:
-        """What a job that would go on must have in common with the one before."""
-        return About(
-            resume=resume, settings={"verb": verb, "codebook": digest_of(np.ascontiguousarray(self.codebook_))}
-        )
 
     def _coder(self) -> BlockCoder:
         self._check_fitted("codebook_")
@@ -506,20 +436,7 @@ class VQCodec(Estimator):
         FileError
             If the file cannot be written; then nothing is left of it.
         """
-        coder = self._coder()
-        shape = coder.shape
-        header = container.Header(
-            kind=container.CODEBOOK,
-            channels=shape.channels,
-            block_shape=(shape.rows, shape.columns),
-            codebook_size=len(coder.rows),
-            shape=(0, 0),
-            state_size=0,
-            codebook_id=container.codebook_id(coder.codebook),
-        )
-        coded = encode_codebook(open_session(self.queue), coder.rows, shape)
-        with files.atomic_write(path) as file:
-            container.Writer(file, header, coded)
+        write_codebook(path, self._coder())
 
     @classmethod
     def load(cls, path: files.PathLike, *, queue: CommandQueue | None = None) -> VQCodec:
@@ -542,15 +459,7 @@ class VQCodec(Estimator):
             If it is damaged, truncated or goes on after its end, or holds no codebook. A picture of any size is checked
             by its check sums, to the file's end, but not unpacked.
         """
-        data = files.read_bytes(path)
-        try:
-            reader = container.Reader(io.BytesIO(data), max_pixels=None)
-            codebook = stored_codebook(reader, queue)
-            if codebook is None:
-                raise FormatError("this .clvq file names a shared codebook and does not hold it")
-            reader.check_rest()
-        except FormatError as error:
-            raise FormatError(f"{params.shown(os.fspath(path))}: {error}") from error
-        codec = cls(reader.header.codebook_size, reader.header.block_shape, queue=queue)
+        codebook = read_codebook(path, queue)
+        codec = cls(len(codebook), (codebook.shape[1], codebook.shape[2]), queue=queue)
         codec.codebook_ = codebook
         return codec

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from clquant import images, params
 from clquant.images import lazy
+from clquant.images.file_sinks import About, digest_of
 from clquant.images.sinks import Sink, SinkResult
 from clquant.images.upload import parts
 from clquant.runtime import (
@@ -73,6 +75,19 @@ class BlockCoder:
         self.queue = queue
         self.shape = BlockShape(codebook.shape[1], codebook.shape[2], channels)
         self.rows = np.ascontiguousarray(codebook).reshape(len(codebook), -1)
+
+    def about(self, verb: str, resume: bool) -> About:
+        """What a job that would go on must have in common with the one before.
+
+        Parameters
+        ----------
+        verb : str
+            What the job does.
+        resume : bool
+            Whether it would go on.
+        """
+        codebook = digest_of(np.ascontiguousarray(self.codebook))
+        return About(resume=resume, settings={"verb": verb, "codebook": codebook})
 
     def read(self, image: images.ImageLike, out: Any = None, memory: Any = None) -> images.Picture:
         """A picture of the codebook's channels.
@@ -248,6 +263,31 @@ class BlockCoder:
             f"indices holds values from {int(indices.min())} to {int(indices.max())}; "
             f"allowed: 0 to {len(self.rows) - 1}"
         )
+
+
+def opened_table(indices: Any, out: Any) -> Any:
+    """An index table as a person hands it in; that of a path is opened.
+
+    Parameters
+    ----------
+    indices, out
+        As `VQCodec.decode` takes them.
+
+    Raises
+    ------
+    InvalidArgument
+        If `out` does not go with a device array.
+    InvalidType, FileError
+        If a path leads to no table, or cannot be read.
+    """
+    if isinstance(indices, Array) and out is not None:
+        raise InvalidArgument("out is given with a device array; allowed: without, the result stays on the device")
+    if not isinstance(indices, str | os.PathLike):
+        return indices
+    found = lazy.opened(os.fsdecode(indices))
+    if found is None:
+        raise InvalidType(f"indices is {params.shown(indices)}; allowed: the path of a zarr or of a TIFF in tiles")
+    return found
 
 
 def check_size(shape: Any, table: tuple[int, int], block: BlockShape) -> tuple[int, int]:

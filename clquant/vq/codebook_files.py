@@ -1,0 +1,131 @@
+"""Codebooks in .clvq files: written alone, read from files that hold them, known again in files that name them."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import params
+from clquant.images import files
+from clquant.runtime import CommandQueue, FormatError, InvalidArgument, NotFittedError, open_session
+from clquant.vq import container
+from clquant.vq.codebook_coding import decode_codebook, encode_codebook
+from clquant.vq.coder import BlockCoder
+
+if TYPE_CHECKING:
+    from clquant.vq.codec import VQCodec
+
+
+def write_codebook(path: files.PathLike, coder: BlockCoder) -> None:
+    """Write a codebook to a file of its own.
+
+    Parameters
+    ----------
+    path : path-like
+    coder : BlockCoder
+        Of the codebook.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be written; then nothing is left of it.
+    """
+    shape = coder.shape
+    header = container.Header(
+        kind=container.CODEBOOK,
+        channels=shape.channels,
+        block_shape=(shape.rows, shape.columns),
+        codebook_size=len(coder.rows),
+        shape=(0, 0),
+        state_size=0,
+        codebook_id=container.codebook_id(coder.codebook),
+    )
+    coded = encode_codebook(open_session(coder.queue), coder.rows, shape)
+    with files.atomic_write(path) as file:
+        container.Writer(file, header, coded)
+
+
+def read_codebook(path: files.PathLike, queue: CommandQueue | None) -> npt.NDArray[np.uint8]:
+    """The codebook that a file holds, beside a picture or alone; the file is checked to its end.
+
+    Parameters
+    ----------
+    path : path-like
+    queue : pyopencl.CommandQueue or None
+
+    Returns
+    -------
+    ndarray of uint8, shape (N, p, q) or (N, p, q, C)
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read.
+    FormatError
+        If it is damaged, truncated or goes on after its end, or holds no codebook.
+    """
+    data = files.read_bytes(path)
+    try:
+        reader = container.Reader(io.BytesIO(data), max_pixels=None)
+        codebook = _stored(reader, queue)
+        if codebook is None:
+            raise FormatError("this .clvq file names a shared codebook and does not hold it")
+        reader.check_rest()
+    except FormatError as error:
+        raise FormatError(f"{params.shown(os.fspath(path))}: {error}") from error
+    return codebook
+
+
+def codebook_of(reader: container.Reader, codec: VQCodec) -> npt.NDArray[np.uint8]:
+    """The codebook of a file's picture: the one that the file holds, else a codec's, if the file names that one.
+
+    Parameters
+    ----------
+    reader : Reader
+        Just opened.
+    codec : VQCodec
+
+    Returns
+    -------
+    ndarray of uint8, shape (N, p, q) or (N, p, q, C)
+        C-contiguous.
+
+    Raises
+    ------
+    FormatError
+        If a codebook in the file is not the one that the header names, or the header does not fit the codec's.
+    NotFittedError, InvalidArgument
+        If the file names a shared codebook and the codec holds none, or another.
+    """
+    stored = _stored(reader, codec.queue)
+    return _shared(reader.header, codec) if stored is None else stored
+
+
+def _stored(reader: container.Reader, queue: CommandQueue | None) -> npt.NDArray[np.uint8] | None:
+    """The codebook that a file holds; None if it names a shared one."""
+    if reader.codebook is None:
+        return None
+    header = reader.header
+    rows = decode_codebook(open_session(queue), reader.codebook, header.codebook_size, header.block)
+    codebook = rows.reshape(header.codebook_size, *header.block.codeword_shape())
+    if container.codebook_id(codebook) != header.codebook_id:
+        raise FormatError("the codebook of a .clvq file is not the one that its header names")
+    return codebook
+
+
+def _shared(header: container.Header, codec: VQCodec) -> npt.NDArray[np.uint8]:
+    """A codec's codebook, where it is the one that a file names."""
+    named = f"this .clvq file names the shared codebook {header.codebook_id.hex()}"
+    if not hasattr(codec, "codebook_"):
+        raise NotFittedError(f"{named}; this codec holds none")
+    coder = BlockCoder(codec.codebook_, codec.queue)
+    held = container.codebook_id(coder.codebook)
+    if held != header.codebook_id:
+        raise InvalidArgument(f"{named}; this codec holds {held.hex()}")
+    if (len(coder.rows), coder.shape) != (header.codebook_size, header.block):
+        raise FormatError("the header of a .clvq file does not fit the codebook that it names")
+    return np.ascontiguousarray(coder.codebook)
