@@ -76,15 +76,15 @@ inline score_t add_word(score_t sum, word_t x, word_t c)
 /* Nearest codewords, blocks held in registers.
  *
  * NDRange: 1-D, ceil(count / BLOCKS) work-items rounded up to whole groups of any size.
- * image: height x width x C bytes. columns: blocks in a block row. count: blocks. codebook: size x WORDS word_t (words
- * of packed bytes, or of four numbers) and bias: size score_t, -|c|^2, perhaps padded with zeros and a bias below every
+ * image: height x width x C bytes. columns: blocks in a block row. count: blocks. codebook: padded x WORDS word_t (words
+ * of packed bytes, or of four numbers) and bias: padded score_t, -|c|^2, the last ones perhaps zeros with a bias below every
  * score (-2^24 in fp32, -2^30 in integers). indices: written from offset to offset + count.
  * own: count INDEX, read only with EXCLUDING.
  * Local memory: tile TILE * WORDS word_t, tile_bias TILE score_t.
  */
 __kernel void vq_encode(__global const uchar *image, const uint height, const uint width, const uint columns,
                         const uint count, __global const word_t *codebook, __global const score_t *bias,
-                        const uint size, __global INDEX *indices, const uint offset, __global const INDEX *own,
+                        const uint padded, __global INDEX *indices, const uint offset, __global const INDEX *own,
                         __local word_t *tile, __local score_t *tile_bias)
 {
     const uint lane = get_local_id(0);
@@ -104,8 +104,8 @@ __kernel void vq_encode(__global const uchar *image, const uint height, const ui
         for (uint w = 0; w < WORDS; ++w)
             block[b][w] = WORD_OF(block_word(image, height, width, which / columns, which % columns, w));
     }
-    for (uint start = 0; start < size; start += TILE) {
-        const uint held = min((uint)TILE, size - start);
+    for (uint start = 0; start < padded; start += TILE) {
+        const uint held = min((uint)TILE, padded - start);
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint w = lane; w < held * WORDS; w += lanes)
             tile[w] = codebook[(size_t)start * WORDS + w];
@@ -145,13 +145,13 @@ __kernel void vq_encode(__global const uchar *image, const uint height, const ui
 /* Nearest codewords of blocks too large for registers: a group searches for BLOCKS blocks, held in local memory, and
  * its work-items share the codewords out among themselves.
  *
- * NDRange: 1-D, ceil(count / BLOCKS) whole groups of any size. Buffers as in vq_encode, but codebook is WORDS x size
+ * NDRange: 1-D, ceil(count / BLOCKS) whole groups of any size. Buffers as in vq_encode, but codebook is WORDS x padded
  * word_t.
  * Local memory: held BLOCKS * WORDS word_t; scores and places, one score_t and uint per work-item.
  */
 __kernel void vq_encode_wide(__global const uchar *image, const uint height, const uint width, const uint columns,
                              const uint count, __global const word_t *codebook, __global const score_t *bias,
-                             const uint size, __global INDEX *indices, const uint offset, __global const INDEX *own,
+                             const uint padded, __global INDEX *indices, const uint offset, __global const INDEX *own,
                              __local word_t *held, __local score_t *scores, __local uint *places)
 {
     const uint lane = get_local_id(0);
@@ -169,7 +169,7 @@ __kernel void vq_encode_wide(__global const uchar *image, const uint height, con
         best[b] = LOWEST;
         index[b] = 0;
     }
-    for (uint j = lane; j < size; j += lanes) {
+    for (uint j = lane; j < padded; j += lanes) {
         const score_t start_score = bias[j];
         score_t sum[BLOCKS];
 #pragma unroll
@@ -177,7 +177,7 @@ __kernel void vq_encode_wide(__global const uchar *image, const uint height, con
             sum[b] = START(start_score);
 #pragma unroll 2
         for (uint w = 0; w < WORDS; ++w) {
-            const word_t codeword = codebook[(size_t)w * size + j];
+            const word_t codeword = codebook[(size_t)w * padded + j];
 #pragma unroll
             for (uint b = 0; b < BLOCKS; ++b)
                 sum[b] = add_word(sum[b], held[b * WORDS + w], codeword);

@@ -45,17 +45,13 @@ class PreparedLaunch:
         with device_errors(f"kernel {kernel.name}"):
             set_arguments(self._native, self._args)
 
-    def set(self, first: int = 0, /, *args: Any, **named: Any) -> None:
+    def set(self, /, **arguments: Any) -> None:
         """Change arguments for what is queued from now on.
 
         Parameters
         ----------
-        first : int
-            The place of the first of `args`.
-        *args
-            NumPy scalars or arrays of the exact types.
-        **named
-            The same, by their names in the kernel's signature.
+        **arguments
+            NumPy scalars or arrays of the exact types, by their names in the kernel's signature.
 
         Raises
         ------
@@ -63,8 +59,7 @@ class PreparedLaunch:
             If the kernel has no argument of a name, or the device refuses.
         """
         try:
-            set_arguments(self._native, args, first)
-            for name, arg in named.items():
+            for name, arg in arguments.items():
                 set_arguments(self._native, (arg,), self._kernel.place(name))
         except cl.Error as error:
             raise device_error(error, f"kernel {self._name}") from error

@@ -37,8 +37,6 @@ _LOCAL_BYTES = 32768
 _WARP = 32
 _LANES = 16  # LANES in cl/vq/encode_lanes.cl
 _ROWS, _WORDWISE, _FRAGMENTS = 0, 1, 2  # LAYOUT in cl/vq/encode_operands.cl
-# Arguments: the codewords with their padding, of the searching kernels; the codewords, of the one that loads them.
-_PADDED_AT, _SIZE_AT = 7, 2
 _Launch = tuple[Kernel, int, int, tuple[LocalMemory, ...]]  # a kernel, work-items, those of a group, local memory
 
 
@@ -179,7 +177,7 @@ class Search:
             Codewords, at most the capacity.
         """
         self._padded = -(-size // self._step) * self._step
-        load.set(_SIZE_AT, np.uint32(size), np.uint32(self._padded))
+        load.set(size=np.uint32(size), padded=np.uint32(self._padded))
         load.queue()
 
     def queue_search(self, search: PreparedLaunch) -> None:
@@ -189,7 +187,7 @@ class Search:
         ----------
         search : PreparedLaunch
         """
-        search.set(_PADDED_AT, np.uint32(self._padded))
+        search.set(padded=np.uint32(self._padded))
         search.queue()
 
     def load(self, codebook: Buffer, size: int, first: int = 0) -> None:

@@ -29,9 +29,6 @@ _SQUARES, _BLOCKS_PER_SQUARE = 16384, 64  # partial sums per piece at most; bloc
 _STATE_GROUP = 256
 PLACE_BITS = 22  # of a block's number within its piece, beside its level, in cl/vq/lloyd.cl
 PLACE_MASK = (1 << PLACE_BITS) - 1
-# Places of arguments in cl/vq/lloyd.cl that change from step to step.
-_FOLD_SIZE, _STATE_SIZE, _GIVERS_SIZE, _UPDATE_SIZE, _REPAIR_SIZE = 1, 2, 1, 2, 3
-_UPDATE_MERGING, _UPDATE_TURN, _REPAIR_TURN = 5, 12, 10
 
 
 class Codewords:
@@ -255,13 +252,8 @@ class Lloyd:
         if size == self._size:
             return
         self._size = size
-        for fold in self._folds:
-            fold.set(_FOLD_SIZE, np.uint32(size))
-        self._summary.set(_STATE_SIZE, np.uint32(size))
-        self._giver_keys.set(_GIVERS_SIZE, np.uint32(size))
-        self._update.set(_UPDATE_SIZE, np.uint32(size))
-        for repair in self._repairs:
-            repair.set(_REPAIR_SIZE, np.uint32(size))
+        for launch in (*self._folds, self._summary, self._giver_keys, self._update, *self._repairs):
+            launch.set(size=np.uint32(size))
 
     def queue_statistics(self) -> None:
         """Queue the assignment of all blocks, and what follows from it: `totals` and the error."""
@@ -313,16 +305,20 @@ class Lloyd:
 
     def _queue_moves(self, motion: Motion, repairs: bool, removed: int, turn: int) -> None:
         words = self._words
-        numbers = np.uint32(motion.quarters), np.uint32(motion.amplitude), np.uint32(motion.number)
-        self._update.set(_UPDATE_MERGING, np.uint32(removed > 0), *numbers)
-        self._update.set(_UPDATE_TURN, np.uint32(turn))
+        self._update.set(
+            merging=np.uint32(removed > 0),
+            quarters=np.uint32(motion.quarters),
+            amplitude=np.uint32(motion.amplitude),
+            step=np.uint32(motion.number),
+            turn=np.uint32(turn),
+        )
         self._update.queue()
         if repairs:
             self._queue_worst()
             self._giver_keys.queue()
             self._givers.queue(words.size)
             for repair in self._repairs:
-                repair.set(_REPAIR_TURN, np.uint32(turn))
+                repair.set(turn=np.uint32(turn))
                 repair.queue()
         words.commit(words.size - removed)
 

@@ -94,10 +94,8 @@ class Merging:
         shift = np.uint32(max(0, total_weight.bit_length() - _WEIGHT_BITS))
         self._search.queue_load(launches["load"], size)
         self._search.queue_search(launches["search"])
-        for name, first, values in (
-            ("costs", 3, (many, shift)),
-            ("keys", 2, (many,)),
-        ):
-            launches[name].set(first, *values)
-            launches[name].queue()
+        launches["costs"].set(size=many, shift=shift)
+        launches["costs"].queue()
+        launches["keys"].set(size=many)
+        launches["keys"].queue()
         self._selection.queue(size, number)

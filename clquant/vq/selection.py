@@ -8,7 +8,6 @@ from clquant.runtime import Buffer, LocalMemory, PreparedLaunch, Scope, Session
 
 _GROUP = 256
 _DIGITS = 256
-_SIZE_AT = 1
 
 
 class Selection:
@@ -65,5 +64,5 @@ class Selection:
         number : int
             How many are chosen, at most `size`, if the device does not say that.
         """
-        self._launch.set(_SIZE_AT, np.uint32(size), np.uint32(number))
+        self._launch.set(size=np.uint32(size), number=np.uint32(number))
         self._launch.queue()
