@@ -1,14 +1,16 @@
-"""Setting kernels' arguments, and launches whose arguments are set once."""
+"""NDRanges, setting kernels' arguments, and launches whose arguments are set once."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyopencl as cl
 
-from clquant.runtime.errors import device_error, device_errors
+from clquant.runtime.device.limits import Limits
+from clquant.runtime.errors import DeviceError, device_error, device_errors
 from clquant.runtime.memory.scope import Scope
 from clquant.runtime.profiling import record
 from clquant.runtime.program.programs import Kernel
@@ -16,6 +18,8 @@ from clquant.runtime.transfer.copy import is_out_of_order, order_commands
 
 if TYPE_CHECKING:
     from clquant.runtime.session import Session
+
+Shape = int | tuple[int, ...]
 
 
 class PreparedLaunch:
@@ -87,6 +91,37 @@ class PreparedLaunch:
         except cl.Error as error:
             raise device_error(error, f"kernel {self._name}") from error
         record(self._name, True, event)
+
+
+def nd_range(
+    limits: Limits, kernel: Kernel, global_size: Shape, local_size: Shape | None
+) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    """Work-items and work-group size of a launch, a dimension each.
+
+    Parameters
+    ----------
+    limits : Limits
+    kernel : Kernel
+    global_size : int or tuple of int
+        Rounded up to a multiple of `local_size`.
+    local_size : int, tuple of int or None
+        None leaves it to the driver.
+
+    Raises
+    ------
+    DeviceMemoryError
+        If there is no memory for a launch.
+    DeviceError
+        If the work-group is over the device's limit.
+    """
+    sizes = (global_size,) if isinstance(global_size, int | np.integer) else global_size
+    groups = (local_size,) if isinstance(local_size, int | np.integer) else local_size
+    kernel.check_room(groups)
+    if groups is None:
+        return sizes, None
+    if math.prod(groups) > limits.work_group:
+        raise DeviceError(f"{kernel.name}: a work-group of {groups} is over the limit of {limits.work_group}")
+    return tuple(-(-int(s) // int(g)) * int(g) for s, g in zip(sizes, groups, strict=True)), groups
 
 
 def set_arguments(kernel: cl.Kernel, args: Sequence[Any], first: int = 0) -> None:

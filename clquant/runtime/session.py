@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ import pyopencl.array
 
 from clquant.runtime.device.limits import Limits
 from clquant.runtime.errors import DeviceError, device_errors
-from clquant.runtime.launch import PreparedLaunch, set_arguments
+from clquant.runtime.launch import PreparedLaunch, Shape, nd_range, set_arguments
 from clquant.runtime.memory.pinned import pinned_pool
 from clquant.runtime.memory.scope import Scope
 from clquant.runtime.profiling import record
@@ -30,7 +29,6 @@ from clquant.runtime.transfer.copy import (
 )
 
 LocalMemory = cl.LocalMemory
-Shape = int | tuple[int, ...]
 
 
 class Session:
@@ -151,7 +149,7 @@ class Session:
         DeviceMemoryError, DeviceError
             If the device refuses or fails.
         """
-        sizes, groups = self._range(kernel, global_size, local_size)
+        sizes, groups = nd_range(self.limits, kernel, global_size, local_size)
         native = kernel.native()
         with device_errors(f"kernel {kernel.name}"):
             set_arguments(native, args)
@@ -177,20 +175,8 @@ class Session:
         DeviceError
             If the device refuses the arguments.
         """
-        sizes, groups = self._range(kernel, global_size, local_size)
+        sizes, groups = nd_range(self.limits, kernel, global_size, local_size)
         return PreparedLaunch(scope, self.queue, kernel, sizes, groups, args)
-
-    def _range(
-        self, kernel: Kernel, global_size: Shape, local_size: Shape | None
-    ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-        sizes = (global_size,) if isinstance(global_size, int | np.integer) else global_size
-        groups = (local_size,) if isinstance(local_size, int | np.integer) else local_size
-        kernel.check_room(groups)
-        if groups is None:
-            return sizes, None
-        if math.prod(groups) > self.limits.work_group:
-            raise DeviceError(f"{kernel.name}: a work-group of {groups} is over the limit of {self.limits.work_group}")
-        return tuple(-(-int(s) // int(g)) * int(g) for s, g in zip(sizes, groups, strict=True)), groups
 
     def copy(
         self,
