@@ -59,7 +59,7 @@ def _checked(codec: VQCodec) -> tuple[training.Plan, tuple[int, int]]:
         size=size,
         init=params.choice("init", codec.init, ("k-means++", "splitting")),
         max_iter=params.integer("max_iter", codec.max_iter, 1),
-        refine=params.integer("refine", codec.refine, 0),
+        refine=params.integer("refine", codec.refine, 0, 1000),
         seed=params.seed(codec.random_state),
     )
     return plan, block

@@ -46,7 +46,7 @@ def wild_call(rng: random.Random) -> str | None:
         given[name] = wild.picture(rng) if a_picture else wild.value(rng)
         if name in ("n_init", "swap_rounds") and _is_much(given[name]):  # so much work was asked for
             given[name] = 20
-        if name == "refine" and isinstance(given[name], int) and given[name] > 20:  # of which there is no most
+        if name == "refine" and isinstance(given[name], int) and given[name] > 20:  # 1000 take too long
             given[name] = 20
         if name == "progress" and callable(given[name]):  # then its errors are its own
             given[name] = "no callback"

@@ -188,6 +188,7 @@ def wrong_calls() -> list[tuple[str, type[Exception], str, dict[str, Any]]]:
         ("fit", InvalidArgument, "init is 'random';", {"init": "random"}),
         ("fit", InvalidArgument, "max_iter is 0;", {"max_iter": 0}),
         ("fit", InvalidArgument, "refine is -1;", {"refine": -1}),
+        ("fit", InvalidArgument, "refine is 1001; allowed: an integer from 0 to 1000", {"refine": 1001}),
         ("fit", InvalidType, "random_state is 0.5;", {"random_state": 0.5}),
         ("fit", InvalidType, "queue is a str;", {"queue": "gpu"}),
         ("fit", InvalidArgument, "images is empty;", {"argument": []}),
