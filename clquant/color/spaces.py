@@ -304,8 +304,8 @@ def space(name: str, alpha: bool, bits: int = 8) -> Space:
         extent, neutral, depth = (OKLAB_SCALE, 1047, 1047), (1024, 480, 640), (1024,)
     scale = float(LINEAR_SCALE if name == "linear" else OKLAB_SCALE)
     chosen = Space(name, alpha, extent + depth if alpha else extent, neutral if alpha else (), scale)
-    # The contract of the module: fp32 holds every squared distance exactly.
-    assert sum(e * e for e in chosen.extent) < 2**24
+    if sum(e * e for e in chosen.extent) >= 2**24:
+        raise OverflowError(f"{name}: squared distances go beyond what fp32 holds exactly")
     return chosen
 
 
