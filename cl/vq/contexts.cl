@@ -128,16 +128,17 @@ inline uint small_weight(__global const uchar *curves, uint bin_above, uint bin_
  * of vq_side_bins. curves: 2 x BINS bytes, above and left. rarity: size bytes. spreads: count uint2, written: the
  * Spread of the block's small weights. counted: 4 x BINS + 1 uint, added to: how many codewords were in each bin, above
  * and left; the sums of the probabilities of each bin in 1/2^15, at most 2^31; what the blocks cost in eighths of a
- * bit.
+ * bit. Local memory: all_weights, 2 x BINS uint per work-item.
  */
 __kernel void vq_sample_bins(__global const ushort *pairs, const uint count, const uint size, const uint part,
                              __global const uchar *above_bins, __global const uchar *left_bins,
                              __global const uchar *curves, __global const uchar *rarity, __global uint2 *spreads,
-                             __global uint *counted)
+                             __global uint *counted, __local uint *all_weights)
 {
     const uint begin = get_global_id(0) * part;
     if (begin >= count)
         return;
+    __local uint *weights = all_weights + 2 * BINS * get_local_id(0);
     uint expected[2 * BINS], bits = 0;
     for (uint i = 0; i < 2 * BINS; ++i)
         expected[i] = 0;
@@ -145,7 +146,6 @@ __kernel void vq_sample_bins(__global const ushort *pairs, const uint count, con
         __global const uchar *above = above_bins + (size_t)pairs[3 * which] * STRIDE;
         __global const uchar *left = left_bins + (size_t)pairs[3 * which + 1] * STRIDE;
         const uint codeword = pairs[3 * which + 2];
-        uint weights[2 * BINS];
         for (uint i = 0; i < 2 * BINS; ++i)
             weights[i] = 0;
         for (uint j = 0; j < size; ++j) {

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Buffer, Scope, Session
+from clquant.runtime import Buffer, LocalMemory, Scope, Session
 from clquant.vq.contexts import BINS, HIGHEST, PRESET, RARITY_UNIT, Contexts, ContextShape, Model, rounded_curves
 
 MOST_RARE = 63  # half bits
@@ -123,7 +123,7 @@ class _Sample:
         with session.scope() as scope:
             counted = scope.zeros(4 * (4 * BINS + 1))
             kernel = contexts.program.kernel("vq_sample_bins")
-            group = 1 if session.limits.is_cpu else session.work_group_size(kernel, 32)
+            group = 1 if session.limits.is_cpu else session.work_group_size(kernel, 32, 8 * BINS)
             sizes = np.uint32(self._count), np.uint32(contexts.shape.size)
             given = (
                 *(contexts.above_bins, contexts.left_bins, scope.copy_of(model.curves)),
@@ -132,7 +132,17 @@ class _Sample:
             )
             part = _PART_ON_CPUS if session.limits.is_cpu else 1
             items = -(-self._count // part)
-            session.launch(kernel, items, group, self._pairs, *sizes, np.uint32(part), *given, counted)
+            session.launch(
+                kernel,
+                items,
+                group,
+                self._pairs,
+                *sizes,
+                np.uint32(part),
+                *given,
+                counted,
+                LocalMemory(8 * BINS * group),
+            )
             each = self._codewords(scope, sizes, given) if codewords else None
             numbers = session.download(counted, 4 * BINS + 1, np.uint32)
         sides = numbers[:-1].reshape(2, 2, BINS)

@@ -16,6 +16,7 @@ from tests.portability.runtimes import UnavailableError, apt_install
 
 AMD = ("gfx1030", "gfx90a", "gfx1100")
 INTEL = ("skl", "tgllp", "dg2")
+WITHOUT_DOUBLES = ("tgllp", "dg2")
 LIBCLC = pathlib.Path("/usr/lib/clc/amdgcn--amdhsa.bc")
 CLANG_PACKAGES = (CLANG, "libclc-19")
 # Of the second comes `ocloc`, of the first its compiler.

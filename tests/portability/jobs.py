@@ -300,6 +300,21 @@ def _strided(queue: runtime.CommandQueue) -> Result:
     return {"indices": engine.predict(on_device[1::2, ::3, :3], _SIX).get()}
 
 
+def _device_alpha_edges(queue: runtime.CommandQueue) -> Result:
+    on_device = runtime.open_session(queue).new_array(_RGBA_ODD.shape, np.uint8)
+    on_device.set(_RGBA_ODD)
+    return {edges: clquant.alpha_edges(on_device, edges, queue=queue).get() for edges in ("binary", "dithered")}
+
+
+def _device_spatial(queue: runtime.CommandQueue) -> Result:
+    pictures = [_TINY, np.ascontiguousarray(_ODD[:20, :33])]
+    on_device = [runtime.open_session(queue).new_array(picture.shape, np.uint8) for picture in pictures]
+    for array, picture in zip(on_device, pictures, strict=True):
+        array.set(picture)
+    made = clquant.SpatialPalette(5, rounds=1, queue=queue).fit(on_device)
+    return {"colors": made.palette_.colors, "indices": made.predict(_TINY)}
+
+
 def _read(queue: runtime.CommandQueue) -> Result:
     """What becomes of the other dtypes; no device takes part."""
     forms = {"bool": _GRAY > 99, "uint16": _ODD.astype(np.uint16) * 201, "float": _ODD / np.float32(255)}
@@ -421,6 +436,8 @@ JOBS = (
     Job("vq side match rgb", _side_match(_ODD, 30.0, codebook_size=64, block_shape=(2, 3), state_size=5), False),
     Job("vq rgba on the device", _device_codec, False),
     Job("map strided on the device", _strided, True),
+    Job("alpha edges on the device", _device_alpha_edges, True),
+    Job("spatial on the device", _device_spatial, False),
     Job("halftone linear rgba", _halftone(_RGBA_ODD, linear=True, error_limit=60), False),
     Job("serial palette oklab", _serial(_RGBA, palette=_SIX, color_space="oklab"), False),
     Job("quadtree whole", _whole_tree(_ODD, criterion="luma", threshold=6.0, min_size=2), False),

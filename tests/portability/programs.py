@@ -49,6 +49,11 @@ class Build:
         """The text a driver is given."""
         return runtime.full_source(self.file, dict(self.constants))
 
+    @property
+    def needs_doubles(self) -> bool:
+        """Whether only devices with doubles are given it."""
+        return "EXTENSION cl_khr_fp64" in self.source
+
     def __str__(self) -> str:
         return f"{self.file} " + " ".join(f"{name}={value}" for name, value in self.constants)
 
