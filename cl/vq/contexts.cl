@@ -128,18 +128,18 @@ inline uint small_weight(__global const uchar *curves, uint bin_above, uint bin_
  * of vq_side_bins. curves: 2 x BINS bytes, above and left. rarity: size bytes. spreads: count uint2, written: the
  * Spread of the block's small weights. counted: 4 x BINS + 1 uint, added to: how many codewords were in each bin, above
  * and left; the sums of the probabilities of each bin in 1/2^15, at most 2^31; what the blocks cost in eighths of a
- * bit. Local memory: all_weights, 2 x BINS uint per work-item.
+ * bit. Local memory: room, 4 x BINS uint per work-item.
  */
 __kernel void vq_sample_bins(__global const ushort *pairs, const uint count, const uint size, const uint part,
                              __global const uchar *above_bins, __global const uchar *left_bins,
                              __global const uchar *curves, __global const uchar *rarity, __global uint2 *spreads,
-                             __global uint *counted, __local uint *all_weights)
+                             __global uint *counted, __local uint *room)
 {
     const uint begin = get_global_id(0) * part;
     if (begin >= count)
         return;
-    __local uint *weights = all_weights + 2 * BINS * get_local_id(0);
-    uint expected[2 * BINS], bits = 0;
+    __local uint *weights = room + 4 * BINS * get_local_id(0), *expected = weights + 2 * BINS;
+    uint bits = 0;
     for (uint i = 0; i < 2 * BINS; ++i)
         expected[i] = 0;
     for (uint which = begin; which < min(begin + part, count); ++which) {

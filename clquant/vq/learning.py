@@ -123,7 +123,7 @@ class _Sample:
         with session.scope() as scope:
             counted = scope.zeros(4 * (4 * BINS + 1))
             kernel = contexts.program.kernel("vq_sample_bins")
-            group = 1 if session.limits.is_cpu else session.work_group_size(kernel, 32, 8 * BINS)
+            group = 1 if session.limits.is_cpu else session.work_group_size(kernel, 32, 16 * BINS)
             sizes = np.uint32(self._count), np.uint32(contexts.shape.size)
             given = (
                 *(contexts.above_bins, contexts.left_bins, scope.copy_of(model.curves)),
@@ -132,17 +132,8 @@ class _Sample:
             )
             part = _PART_ON_CPUS if session.limits.is_cpu else 1
             items = -(-self._count // part)
-            session.launch(
-                kernel,
-                items,
-                group,
-                self._pairs,
-                *sizes,
-                np.uint32(part),
-                *given,
-                counted,
-                LocalMemory(8 * BINS * group),
-            )
+            room = LocalMemory(16 * BINS * group)
+            session.launch(kernel, items, group, self._pairs, *sizes, np.uint32(part), *given, counted, room)
             each = self._codewords(scope, sizes, given) if codewords else None
             numbers = session.download(counted, 4 * BINS + 1, np.uint32)
         sides = numbers[:-1].reshape(2, 2, BINS)
