@@ -15,7 +15,7 @@ import pytest
 from clquant import runtime
 from clquant.runtime.program import programs
 from tests.portability import agree, compilers, forms, matrix, offline, reports, suite, worst_file
-from tests.portability.programs import FORMS, NOT_BUILT, Build, load, recorded, save, unbuilt
+from tests.portability.programs import FORMS, NEED_DOUBLES, NOT_BUILT, Build, load, recorded, save, unbuilt
 from tests.portability.reports import KeptReports, Report
 from tests.portability.runtimes import RUNTIMES, Runtime, UnavailableError
 
@@ -35,6 +35,12 @@ def test_what_jobs_build_is_recorded_and_kept(tmp_path: pathlib.Path) -> None:
     assert found == {Build("kmeans/points.cl", (("SPACE", 0), ("SPACE_ALPHA", 1)))}
     save(found, tmp_path / "builds")
     assert load(tmp_path / "builds") == found
+
+
+def test_files_with_doubles_are_known() -> None:
+    folder = programs.kernel_folder()
+    with_pragma = [path for path in folder.rglob("*.cl") if "EXTENSION cl_khr_fp64" in path.read_text(encoding="utf-8")]
+    assert sorted(path.relative_to(folder).as_posix() for path in with_pragma) == sorted(NEED_DOUBLES)
 
 
 def test_every_file_and_every_constant_of_a_gpus_form_is_compiled_first() -> None:

@@ -436,7 +436,7 @@ JOBS = (
     Job("vq side match rgb", _side_match(_ODD, 30.0, codebook_size=64, block_shape=(2, 3), state_size=5), False),
     Job("vq rgba on the device", _device_codec, False),
     Job("map strided on the device", _strided, True),
-    Job("alpha edges on the device", _device_alpha_edges, True),
+    Job("alpha edges on the device", _device_alpha_edges, False),
     Job("spatial on the device", _device_spatial, False),
     Job("halftone linear rgba", _halftone(_RGBA_ODD, linear=True, error_limit=60), False),
     Job("serial palette oklab", _serial(_RGBA, palette=_SIX, color_space="oklab"), False),

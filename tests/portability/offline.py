@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tests.portability.compilers import AMD, INTEL, WITHOUT_DOUBLES, Compilers, targets, versions
-from tests.portability.programs import FORMS, NOT_BUILT, Build, builds_by_form, unbuilt
+from tests.portability.programs import FORMS, NEED_DOUBLES, NOT_BUILT, Build, builds_by_form, unbuilt
 from tests.portability.reports import KeptReports, Report
 
 
@@ -51,7 +51,7 @@ def tasks(builds: dict[Build, str], found: list[str]) -> list[Task]:
         speaks_for_its_file = build.file not in seen
         seen.add(build.file)
         for target in found:
-            if target in WITHOUT_DOUBLES and build.needs_doubles:  # the host does that job on such a device
+            if target in WITHOUT_DOUBLES and build.file in NEED_DOUBLES:  # the host does that job on such a device
                 continue
             of_a_gpu = form != "CPU"
             order = 0 if speaks_for_its_file or (of_a_gpu and target in first) else 1 if of_a_gpu else 2
