@@ -23,6 +23,7 @@ EPILOG = """topics:
   sweep     every public call by size, slowest per pixel first
   limits    each hot kernel beside the device's limit for its bytes or operations
   figures   every figure the engines are built to reach
+  papers    the tables of the papers that the engines follow, beside the same jobs here
   all       these and every other module of this folder
 Each other module of this folder that has a run() is a topic of its own: kmeans, vq, halftone, ...
 

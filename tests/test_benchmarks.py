@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import array_peers, figures, forms, growth, harness, large, methods, peers
+from benchmarks import array_peers, figures, forms, growth, harness, large, methods, papers, peers
 from clquant import runtime
 from clquant.runtime.program import variants
 
@@ -169,3 +169,13 @@ def test_every_room_with_forms_has_calls_that_are_timed(queue: runtime.CommandQu
     for name, file in forms.forms_of(runtime.Limits.of(queue.device)):
         words = forms.CALLS_PER_ROOM[file.split("/")[0]]
         assert any(job.startswith(words) for job in names), (name, file)
+
+
+def test_jobs_of_the_papers_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(papers, "VQ", {128: papers.VQ[128]})
+    monkeypatch.setattr(papers, "PINWHEEL", {2: papers.PINWHEEL[2], 32: None})
+    monkeypatch.setattr(papers, "QUADTREE", {64: 1.0})
+    options = harness.Options(repeat=1, largest=64, quick=True)
+    tables = [make(options, harness.synthetic_photo(40, 40)) for make in (papers.vq, papers.pinwheel, papers.quadtree)]
+    assert [len(table.rows) for table in tables] == [1, 2, 1]
+    assert all(row[name] > 0 for row in tables[0].rows for name in ("ms", "kernel_ms", "decode_ms"))
