@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,9 +14,11 @@ from clquant import images
 from clquant.cli import batch, cluster, common, inputs, palette_report
 from clquant.cli.inputs import Source
 from clquant.cli.outputs import STDOUT, Outputs
+from clquant.cli.palette_options import MOST_COLORS
 from clquant.cli.palette_work import Options
-from clquant.color.palette import Palette
+from clquant.color.palette import Palette, TransparencyError
 from clquant.images import geo, lazy, tiff_head
+from clquant.images.geo_files import GeoTiff
 from clquant.palette import engine
 from clquant.runtime import InvalidArgument
 
@@ -86,8 +89,16 @@ def is_in_parts(args: argparse.Namespace, source: Source, target: str | None) ->
         return False
     if is_zarr(target):
         return True
-    is_tiff = os.path.splitext(target)[1].lower() in geo.SUFFIXES
-    return is_tiff and (args.memory is not None or suffix_of(source) is not None)
+    return _is_tiff(target) and (args.memory is not None or _has_layout(args) or suffix_of(source) is not None)
+
+
+def _is_tiff(target: str) -> bool:
+    return os.path.splitext(target)[1].lower() in geo.SUFFIXES
+
+
+def _has_layout(args: argparse.Namespace) -> bool:
+    """Whether options say how a GeoTIFF is laid out."""
+    return bool(args.cog or args.overviews is not None)
 
 
 def check(args: argparse.Namespace, pairs: Iterable[tuple[Source, str | None]]) -> None:
@@ -99,10 +110,14 @@ def check(args: argparse.Namespace, pairs: Iterable[tuple[Source, str | None]]) 
         Naming the option.
     """
     lazy.memory_bytes(args.memory)
+    pairs = list(pairs)
     in_parts = [target for source, target in pairs if is_in_parts(args, source, target)]
     for option in ("memory", "resume"):
         if getattr(args, option) and not in_parts:
             raise InvalidArgument(f"--{option} goes with results that end in .zarr or .tif")
+    for option in ("cog", "overviews"):
+        if getattr(args, option) and not all(is_in_parts(args, *pair) and _is_tiff(pair[1] or "") for pair in pairs):
+            raise InvalidArgument(f"--{option} goes with results that end in .tif, of files")
     if not in_parts:
         return
     for name, absent in _WHOLE.items():
@@ -138,12 +153,12 @@ def one(
         What reports it.
     """
     args, begin, label = options.args, time.perf_counter(), source.relative.name
-    with inputs.named(source):
+    with inputs.named(source), _transparency(args):
         whole = parts.path if args.cluster is None else cluster.picture(parts.path)
         palette = shared or options.learn([whole], label)
         picture = images.read_parts(parts.path, memory=args.memory)
         if _has_holes(picture):
-            palette = palette.with_transparent()
+            palette = _with_transparent(palette)
         if args.order != "fitted":
             palette = palette.sorted(args.order)
         places.make_folder(target)
@@ -155,7 +170,7 @@ def one(
                 dither=options.dither,
                 queue=options.queue,
                 progress=progress,
-                out=target,
+                out=_out(args, target),
                 memory=args.memory,
                 resume=args.resume and is_zarr(target),
             )
@@ -163,6 +178,30 @@ def one(
         palette.write(args.save_palette)
     shape = picture.height, picture.width
     return lambda: partial(_report, args, source, target, palette, shape, time.perf_counter() - begin)
+
+
+def _out(args: argparse.Namespace, target: str) -> str | GeoTiff:
+    """The result's path, with the layout that options say."""
+    return GeoTiff(target, cog=args.cog or None, overviews=args.overviews) if _has_layout(args) else target
+
+
+def _with_transparent(palette: Palette) -> Palette:
+    """A palette with an entry of alpha 0; one of 256 opaque colours stays, so that indices have 8 bits."""
+    return palette if len(palette) == MOST_COLORS else palette.with_transparent()
+
+
+@contextlib.contextmanager
+def _transparency(args: argparse.Namespace) -> Iterator[None]:
+    """Say what to do where pixels of alpha 0, or without data, meet a palette that is full."""
+    try:
+        yield
+    except TransparencyError as error:
+        if args.use is None:
+            raise
+        raise InvalidArgument(
+            f"--use {args.use!r} has {MOST_COLORS} opaque colours, but there are pixels of alpha 0 or without data; "
+            f"allowed: {MOST_COLORS - 1} opaque ones, or one of alpha 0 among them"
+        ) from error
 
 
 def _has_holes(picture: images.Picture) -> bool:

@@ -16,6 +16,7 @@ from clquant.color.formats.deflate import EFFORTS
 from clquant.color.formats.embedded import LVGL_VERSIONS
 from clquant.dithering.error_filters import FILTERS
 from clquant.dithering.registry import DEFAULT, dither_names
+from clquant.images import geo_files
 from clquant.palette.animation import DELAYS_MS
 from clquant.runtime import CommandQueue, InvalidArgument
 
@@ -38,6 +39,7 @@ EPILOG = """examples:
   clquant palette frames/*.png -k 128 --shared --animate 40 -o film.gif
   clquant palette icon.png -k 16 --lvgl 9 -o icon.c       for a program on a small display
   clquant palette scene.tif -k 256 -o scene-256.tif       a GeoTIFF keeps its place; larger than memory, too
+  clquant palette scene.tif -k 256 --cog --overviews mode -o scene-256.tif
   clquant palette slide.zarr -o out.zarr --memory 1GiB --resume
   clquant palette photo.jpg -k 256 --show                 in a terminal that shows sixel
   cat photo.jpg | clquant palette - -k 32 > photo.png
@@ -178,6 +180,15 @@ def _add_writing(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--resume", action="store_true", help=".zarr: keep the work of a job that is stopped, and go on with it"
+    )
+    group.add_argument(
+        "--cog", action="store_true", help=".tif: a cloud-optimized GeoTIFF; if the input is one, so is OUT"
+    )
+    group.add_argument(
+        "--overviews",
+        choices=geo_files.OVERVIEWS,
+        help=".tif: smaller copies in the file, of the nearest or the most frequent indices (default: nearest, with "
+        "--cog or if the input has some)",
     )
     group.add_argument("--icc", choices=("srgb", "keep"), default="srgb", help=common.ICC_HELP)
 

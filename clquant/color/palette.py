@@ -94,6 +94,17 @@ def without(colors: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8]) -> npt
     return colors[~np.isin(packed, taken)]
 
 
+class TransparencyError(InvalidArgument):
+    """Pixels of alpha 0 met a palette without an entry for them."""
+
+    def __init__(
+        self,
+        message: str = "image has fully transparent pixels, but the palette has no entry of alpha 0; "
+        "Palette.with_transparent() adds one",
+    ) -> None:
+        super().__init__(message)
+
+
 @reports_memory
 class Palette:
     """Colours in a fixed order; immutable.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant.color.palette import Palette
+from clquant.color.palette import Palette, TransparencyError
 from clquant.color.spaces import Space
 from clquant.dithering import opponent
 from clquant.dithering.eye import EXACT
@@ -92,14 +92,11 @@ class SearchPalette:
 
         Raises
         ------
-        InvalidArgument
+        TransparencyError
             Saying how to add one.
         """
         if self.transparent < 0 and self.session.download(self.missing, 1, np.int32)[0]:
-            raise InvalidArgument(
-                "image has fully transparent pixels, but the palette has no entry of alpha 0; "
-                "Palette.with_transparent() adds one"
-            )
+            raise TransparencyError
 
 
 class ToggleSearch:

@@ -1,4 +1,4 @@
-"""GeoTIFF by rasterio (extra ``geo``): rows in which what is no data has alpha 0; files that lie where others lie.
+"""GeoTIFF by rasterio (extra ``geo``): rows in which what is no data has alpha 0.
 
 A TIFF counts as a GeoTIFF if its first directory says where it lies or which value is no data.
 """
@@ -11,7 +11,6 @@ import os
 import threading
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,6 @@ from clquant.images.tiff_head import first_directory
 from clquant.runtime import FileError
 
 SUFFIXES = (".tif", ".tiff", ".btf")
-BLOCK = 512
-"""Side of the tiles that are written, in pixels."""
 DEFLATE_LEVEL = 4
 """Of TIFFs: a third of the time of level 6, a tenth more bytes (dithered indices)."""
 # Model pixel scale, tie points and transformation; the keys of the coordinate system; RPCs; what is no data.
@@ -81,14 +78,20 @@ def opened(path: str) -> Raster | None:
 
 
 @contextlib.contextmanager
-def _gdal() -> Iterator[Any]:
-    """rasterio, with a cache that does not grow with the machine unless somebody chose that."""
+def gdal(**options: Any) -> Iterator[Any]:
+    """rasterio, with a cache that does not grow with the machine unless somebody chose that.
+
+    Parameters
+    ----------
+    **options
+        GDAL's configuration.
+    """
     import rasterio  # an extra
 
     chosen = {} if "GDAL_CACHEMAX" in os.environ else {"GDAL_CACHEMAX": _CACHE_BYTES}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
-        with rasterio.Env(**chosen, GDAL_TIFF_OVR_BLOCKSIZE=BLOCK, COMPRESS_OVERVIEW="DEFLATE"):
+        with rasterio.Env(**chosen, **options):
             yield rasterio
 
 
@@ -110,7 +113,7 @@ class Raster:
     def __init__(self, path: str) -> None:
         self._lock = threading.Lock()  # the reader's thread and the job's may both ask
         try:
-            with _gdal() as rasterio:
+            with gdal() as rasterio:
                 self._file = rasterio.open(path, num_threads="all_cpus")
                 self._bands = _bands_of(self._file)
                 self._table = _table_of(self._file) if len(self._bands) == 1 else None
@@ -137,7 +140,7 @@ class Raster:
             (slice(None) if part is Ellipsis else part).indices(side)
             for part, side in zip((rows, columns), self.shape, strict=False)
         )
-        with self._lock, _gdal() as rasterio:
+        with self._lock, gdal() as rasterio:
             window = rasterio.windows.Window(left, first, right - left, last - first)
             bands = np.moveaxis(self._file.read(self._bands, window=window), 0, 2)
             mask = self._file.dataset_mask(window=window) if self._has_holes else None
@@ -175,147 +178,3 @@ def _table_of(file: Any) -> npt.NDArray[np.uint8] | None:
             table[index] = color
     table[:, 3] = 255
     return table
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a raster lies, and what else a file of results keeps of it.
-
-    Attributes
-    ----------
-    path : str
-    profile : dict
-        The coordinate system and transformation, as rasterio takes them.
-    points : (list, object) or None
-        Ground control points and their system.
-    rpcs : object or None
-        Coefficients of a sensor's model.
-    tags : dict
-        The raster's metadata.
-    overviews : list of int
-        Factors of the smaller copies that it has.
-    """
-
-    path: str
-    profile: dict[str, Any]
-    points: tuple[list[Any], Any] | None
-    rpcs: Any
-    tags: dict[str, str]
-    overviews: list[int]
-
-
-def place_of(source: Any) -> Place | None:
-    """Where a source lies; None of what is no path of a GeoTIFF, and without rasterio.
-
-    Parameters
-    ----------
-    source : object
-
-    Raises
-    ------
-    FileError
-        If it cannot be read.
-    """
-    if not isinstance(source, str | os.PathLike) or not is_installed() or not is_geotiff(source):
-        return None
-    path = os.fsdecode(source)
-    try:
-        with _gdal() as rasterio, rasterio.open(path) as file:
-            profile = {} if file.crs is None else {"crs": file.crs}
-            if not file.transform.is_identity:
-                profile["transform"] = file.transform
-            points = file.gcps if file.gcps[0] else None
-            return Place(path, profile, points, file.rpcs, file.tags(), list(file.overviews(1)))
-    except Exception as error:
-        raise FileError(f"cannot read {path!r}: {error}") from error
-
-
-class Writer:
-    """A GeoTIFF in tiles that is written from top to bottom.
-
-    Parameters
-    ----------
-    path : str
-    shape : tuple of int
-        (H, W) or (H, W, 3 or 4).
-    dtype : dtype
-    place : Place
-    palette : ndarray or None
-        (n, 3 or 4) uint8: becomes the colour table, as GDAL writes it.
-    transparent : int or None
-        The index that is no data.
-    """
-
-    def __init__(
-        self,
-        path: str,
-        shape: tuple[int, ...],
-        dtype: np.dtype[Any],
-        place: Place,
-        palette: npt.NDArray[np.uint8] | None,
-        transparent: int | None,
-    ) -> None:
-        self._path, self._place = path, place
-        self._shape = shape
-        with _gdal() as rasterio:
-            options: dict[str, Any] = {**place.profile, "tiled": True, "blockxsize": BLOCK, "blockysize": BLOCK}
-            if len(shape) == 3:
-                options["photometric"] = "RGB"
-            if transparent is not None:
-                options["nodata"] = transparent
-            self._file = rasterio.open(
-                path,
-                "w",
-                driver="GTiff",
-                height=shape[0],
-                width=shape[1],
-                count=1 if len(shape) == 2 else shape[2],
-                dtype=dtype.name,
-                compress="deflate",
-                zlevel=DEFLATE_LEVEL,
-                bigtiff="if_safer",
-                num_threads="all_cpus",
-                **options,
-            )
-            if palette is not None:
-                self._file.write_colormap(1, dict(enumerate(_table_colors(palette))))
-            self._keep_place()
-
-    def _keep_place(self) -> None:
-        if self._place.points is not None:
-            self._file.gcps = self._place.points
-        if self._place.rpcs is not None:
-            self._file.rpcs = self._place.rpcs
-        self._file.update_tags(**self._place.tags)
-
-    def write(self, begin: int, rows: npt.NDArray[Any]) -> None:
-        """Write rows from `begin` on.
-
-        Parameters
-        ----------
-        begin : int
-        rows : ndarray
-        """
-        with _gdal() as rasterio:
-            window = rasterio.windows.Window(0, begin, self._shape[1], len(rows))
-            if len(self._shape) == 2:
-                self._file.write(rows, 1, window=window)
-            else:
-                self._file.write(np.moveaxis(rows, 2, 0), window=window)
-
-    def close(self) -> None:
-        """End the file; smaller copies are those that the source has, of the nearest pixels."""
-        with _gdal() as rasterio:
-            self._file.close()
-            if self._place.overviews:
-                with rasterio.open(self._path, "r+", num_threads="all_cpus") as file:
-                    file.build_overviews(self._place.overviews, rasterio.enums.Resampling.nearest)
-
-    def abandon(self) -> None:
-        """Stop writing."""
-        with _gdal():
-            self._file.close()
-
-
-def _table_colors(palette: npt.NDArray[np.uint8]) -> list[tuple[int, ...]]:
-    return [(*(int(v) for v in color[:3]), int(color[3]) if len(color) == 4 else 255) for color in palette]

@@ -7,13 +7,13 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from clquant.images import files, geo
+from clquant.images import files, geo, geo_files
 from clquant.images.file_sinks import About, FileSink
 from clquant.images.sinks import ArraySink, Sink
 from clquant.images.tiff_sinks import GeoTiffSink, TiffSink
 from clquant.images.zarr_sink import ZarrSink
 from clquant.params import shown
-from clquant.runtime import InvalidArgument
+from clquant.runtime import FileError, InvalidArgument
 
 
 @contextlib.contextmanager
@@ -23,7 +23,7 @@ def writing(out: Any, about: About) -> Iterator[Sink | None]:
     Parameters
     ----------
     out : None, path-like or object with ``shape`` and ``__setitem__``
-        A path ends in ``.zarr``, ``.tif`` or ``.tiff``. What is there is replaced.
+        A path ends in ``.zarr``, ``.tif`` or ``.tiff``, or is a `clquant.GeoTiff`. What is there is replaced.
     about : About
 
     Yields
@@ -57,11 +57,16 @@ def _file_sink(out: str | os.PathLike[str], about: About) -> FileSink:
     suffix = target.suffix.lower()
     if isinstance(about.source, str | os.PathLike) and os.path.realpath(target) == os.path.realpath(about.source):
         raise InvalidArgument(f"out is {shown(str(target))}, the image itself; allowed: another path")
-    if suffix == ".zarr":
+    has_layout = isinstance(out, geo_files.GeoTiff)
+    if suffix == ".zarr" and not has_layout:
         return ZarrSink(out, about)
     if suffix not in geo.SUFFIXES:
         raise InvalidArgument(f"out is {shown(str(target))}; allowed: an array, or a path that ends in .zarr or .tif")
     if about.resume:
         raise InvalidArgument(f"resume is given with {shown(str(target))}; allowed: with a path that ends in .zarr")
-    place = geo.place_of(about.source)
+    place = geo_files.place_of(about.source)
+    if has_layout and place is None:
+        if not geo.is_installed():
+            raise FileError(f"cannot write {str(target)!r}: rasterio is not installed (pip install clquant[geo])")
+        place = geo_files.NOWHERE
     return TiffSink(out, about) if place is None else GeoTiffSink(out, about, place)

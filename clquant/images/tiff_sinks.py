@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant.images import geo
+from clquant.images import geo, geo_files
 from clquant.images.file_sinks import About, FileSink
 from clquant.runtime import FileError, InvalidArgument
 
@@ -120,21 +120,23 @@ class GeoTiffSink(FileSink):
     ----------
     out, about
         As `FileSink`.
-    place : clquant.images.geo.Place
+    place : clquant.images.geo_files.Place
         Where its source lies.
     """
 
-    block_rows = geo.BLOCK
+    block_rows = geo_files.BLOCK
 
-    def __init__(self, out: str | os.PathLike[str], about: About, place: geo.Place) -> None:
+    def __init__(self, out: str | os.PathLike[str], about: About, place: geo_files.Place) -> None:
         super().__init__(out, about)
-        self._place = place
-        self._writer: geo.Writer | None = None
+        self._out, self._place = out, place
+        self._writer: geo_files.Writer | None = None
 
     def begin(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         """As `FileSink.begin`."""
         _check_opaque(self.about)
-        self._writer = geo.Writer(str(self.part), shape, dtype, self._place, self.about.palette, self.about.transparent)
+        layout = geo_files.layout_of(self._out, self._place, shape)
+        given = self._place, layout, self.about.palette, self.about.transparent
+        self._writer = geo_files.Writer(str(self.part), shape, dtype, *given)
 
     def put(self, begin: int, rows: npt.NDArray[Any]) -> None:
         """As `FileSink.put`."""

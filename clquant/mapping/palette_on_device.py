@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from clquant.color.palette import Palette
+from clquant.color.palette import Palette, TransparencyError
 from clquant.color.spaces import Space
 from clquant.mapping.candidates import FAR, CandidateLister
 from clquant.mapping.candidates_lanes import LaneGrid, distinct_entries, int4
 from clquant.mapping.lookup import ColorLookup
-from clquant.runtime import Buffer, InvalidArgument, Scope, Session
+from clquant.runtime import Buffer, Scope, Session
 
 METRICS = ("l2", "l1")
 """How colours are compared: by squared distance, or by the sum of absolute differences."""
@@ -219,14 +219,11 @@ class PaletteOnDevice:
 
         Raises
         ------
-        InvalidArgument
+        TransparencyError
             Saying how to add one.
         """
         if self.palette.transparent_index is None and self.session.download(self._missing, 1, np.int32)[0]:
-            raise InvalidArgument(
-                "image has fully transparent pixels, but the palette has no entry of alpha 0; "
-                "Palette.with_transparent() adds one"
-            )
+            raise TransparencyError
 
     def apply(self, indices: Buffer, count: int, out: Buffer) -> None:
         """Queue the lookup of the palette's colours.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import warnings
 from typing import Any
 
 import numpy as np
@@ -101,11 +102,50 @@ def test_a_scene_keeps_its_place(folder: pathlib.Path, picture: Any) -> None:
         assert not np.asarray(image.convert("RGBA"))[:20].any()
 
 
+def test_a_full_palette_and_pixels_without_data(
+    folder: pathlib.Path, picture: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def store(name: str, alpha: int) -> None:
+        rgba = np.dstack([picture, np.full(picture.shape[:2], 255, np.uint8)])
+        rgba[30:40, 20:30, 3] = alpha
+        zarr.create_array(folder / name, shape=rgba.shape, chunks=(32, 32, 4), dtype="u1")[:] = rgba
+
+    store("holes.zarr", 0)
+    store("none.zarr", 255)
+    colors = np.random.default_rng(1).permutation(1 << 24)[:256].astype(">u4").view(np.uint8).reshape(-1, 4)[:, 1:]
+    clquant.Palette(colors).write("full.gpl")
+    clquant.Palette(colors[:255]).write("room.gpl")
+    for dither in ((), ("--dither", "search"), ("--dither", "floyd-steinberg")):
+        assert run("holes.zarr", "--use", "full.gpl", "-o", "x.zarr", *dither) == 2
+        words = "--use 'full.gpl' has 256 opaque colours, but there are pixels of alpha 0 or without data; allowed: 255"
+        assert words in capsys.readouterr().err
+    assert not (folder / "x.zarr").exists()
+    assert run("none.zarr", "--use", "full.gpl", "-o", "x.zarr") == 0
+    assert np.array_equal(zarr.open("x.zarr", mode="r")[:], predict(picture, colors))
+    assert run("holes.zarr", "--use", "room.gpl", "-o", "x.zarr") == 0
+    made = zarr.open("x.zarr", mode="r")
+    assert made.dtype == np.uint8
+    assert (made[30:40, 20:30] == 255).all()
+
+
+def test_layouts_of_scenes(folder: pathlib.Path, picture: Any) -> None:
+    rasterio = pytest.importorskip("rasterio")
+    assert run("big.zarr", "-k", "8", "--cog", "--overviews", "none", "-o", "x.tif") == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+        made = rasterio.open("x.tif")
+    with made:
+        assert np.array_equal(made.read(1), clquant.KMeansPalette(8).fit(picture).predict(picture))
+        assert made.tags(ns="IMAGE_STRUCTURE")["LAYOUT"] == "COG"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("big.zarr", "-o", "x.png", "--memory", "1GiB"), "--memory goes with results that end in .zarr or .tif"),
         (("big.zarr", "-o", "x.png", "--resume"), "--resume goes with"),
+        (("big.zarr", "-o", "x.zarr", "--cog"), "--cog goes with results that end in .tif"),
+        (("big.zarr", "-o", "x.png", "--overviews", "mode"), "--overviews goes with results that end in .tif"),
         (("big.zarr", "-o", "x.zarr", "--memory", "much"), "memory is 'much'"),
         (
             ("big.zarr", "-o", "x.zarr", "--psnr", "30"),

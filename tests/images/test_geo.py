@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import shutil
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 
 import clquant
 from clquant import images
-from clquant.images import geo, lazy, tiff_sinks
+from clquant.images import geo, geo_files, lazy, tiff_sinks
+from clquant.palette.verbs import predict, transform
 
 rasterio = pytest.importorskip("rasterio")
 
@@ -112,3 +114,75 @@ def test_damaged_files_are_refused(tmp_path: pathlib.Path, picture: Any) -> None
     scene.write_bytes(data[: len(data) // 2] + bytes(len(data) - len(data) // 2))
     with pytest.raises(clquant.FileError, match="cannot read"):
         clquant.KMeansPalette(4).fit(scene)
+
+
+def test_layouts(tmp_path: pathlib.Path, picture: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(geo_files, "BLOCK", 128)  # GDAL's least
+    scene = write(tmp_path / "scene.tif", picture[:192, :144], nodata=0, photometric="RGB")
+    palette = clquant.Palette([(40, 60, 90, 255), (90, 110, 160, 255), (0, 0, 0, 0), (150, 190, 250, 255)])
+    whole = predict(scene, palette)
+    tiff, path = clquant.GeoTiff, tmp_path / "out.tif"
+
+    def made(source: Any, out: Any) -> tuple[bool, list[int], Any]:
+        predict(source, palette, out=out)
+        with rasterio.open(path) as file:
+            assert np.array_equal(file.read(1), whole)
+            assert (file.crs, file.transform) == (PLACE["crs"], PLACE["transform"])
+            assert file.nodata == 2
+            return file.tags(ns="IMAGE_STRUCTURE").get("LAYOUT") == "COG", file.overviews(1), file.colormap(1)[1]
+
+    color = (90, 110, 160, 255)
+    assert made(scene, path) == made(scene, tiff(path)) == made(scene, tiff(path, cog=False)) == (False, [], color)
+    assert made(scene, tiff(path, cog=True)) == (True, [2], color)
+    with rasterio.open(path, overview_level=0) as half:
+        assert np.array_equal(half.read(1), whole[::2, ::2])
+    assert made(scene, tiff(str(path), overviews="mode")) == (False, [2], color)
+    with rasterio.open(path, overview_level=0) as half:
+        most_frequent = half.read(1)
+    blocks = whole.reshape(96, 2, 72, 2).swapaxes(1, 2).reshape(96, 72, 4)
+    counts = (blocks[..., None] == np.arange(4)).sum(2)
+    counts[..., 2] = np.where(counts[..., 2] == 4, 9, 0)  # what is no data counts alone
+    assert (np.take_along_axis(counts, most_frequent[..., None].astype(np.intp), 2)[..., 0] == counts.max(2)).all()
+    assert made(scene, tiff(path, cog=True, overviews="none")) == (True, [], color)
+    made(scene, tiff(path, cog=True))
+    shutil.copy(path, tmp_path / "cog.tif")
+    assert made(tmp_path / "cog.tif", path) == (True, [2], color)  # as its source
+    assert made(tmp_path / "cog.tif", tiff(path, cog=False)) == (False, [2], color)
+    transform(scene, palette, out=tiff(path, cog=True))
+    with rasterio.open(path) as file:
+        assert np.array_equal(np.moveaxis(file.read(), 0, 2), palette.rgba()[whole])
+        assert file.overviews(1) == [2]
+    predict(picture, palette, out=tiff(path, overviews="nearest"))  # of a picture that lies nowhere
+    with pytest.warns(rasterio.errors.NotGeoreferencedWarning), rasterio.open(path) as file:
+        assert (file.crs, file.overviews(1)) == (None, [2])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cog.tif", "out.tif", "scene.tif"]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "verb", "words"),
+    [
+        ("x.tif", {"overviews": "average"}, predict, "overviews is 'average'; allowed: 'nearest', 'mode', 'none'"),
+        ("x.tif", {"cog": 1}, predict, "cog is 1"),
+        ("x.tif", {"overviews": "mode"}, transform, "overviews is 'mode' for a result of colours"),
+        ("x.zarr", {"cog": True}, predict, "ends in .zarr or .tif"),
+    ],
+)
+def test_layouts_that_are_refused(
+    tmp_path: pathlib.Path, picture: Any, name: str, options: Any, verb: Any, words: str
+) -> None:
+    with pytest.raises(clquant.ClquantError, match=words):
+        verb(picture, [(0, 0, 0)], out=clquant.GeoTiff(tmp_path / name, **options))
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_copy_that_fails_leaves_nothing(
+    tmp_path: pathlib.Path, picture: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(source: str, made: str, **options: Any) -> None:
+        pathlib.Path(made).write_bytes(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr("rasterio.shutil.copy", fail)
+    with pytest.raises(clquant.FileError, match="disk full"):
+        predict(picture, [(0, 0, 0)], out=clquant.GeoTiff(tmp_path / "x.tif", cog=True))
+    assert not any(tmp_path.iterdir())

@@ -1,0 +1,291 @@
+"""GeoTIFFs that are written where others lie, by rasterio: in tiles, with smaller copies, cloud-optimized by choice."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.images import geo
+from clquant.params import boolean, choice
+from clquant.runtime import FileError, InvalidArgument
+
+BLOCK = 512
+"""Side of the tiles, in pixels."""
+# Of what is copied once more, and thrown away.
+_PASSING_LEVEL = 1
+OVERVIEWS = ("nearest", "mode", "none")
+
+
+class GeoTiff(os.PathLike[str]):
+    """The path of a GeoTIFF to write, for ``out=``, with its layout.
+
+    Parameters
+    ----------
+    path : path-like
+        Ends in ``.tif``, ``.tiff`` or ``.btf``.
+    cog : bool, optional
+        Whether it is a cloud-optimized GeoTIFF; default: if the picture it is made from is one.
+    overviews : str, optional
+        The smaller copies: ``"nearest"`` pixels; ``"mode"``, of indices alone, the most frequent one, as GDAL counts
+        (each copy from the next larger one, what is no data aside); or ``"none"``. Their factors are those of the
+        picture it is made from, else 2, 4, ... until one tile holds all. Default: ``"nearest"``, if `cog` is True or
+        that picture has some.
+
+    Notes
+    -----
+    By rasterio (extra ``geo``). Indices are never averaged. A cloud-optimized file is copied from one that is written
+    first, beside it, and takes twice the room meanwhile.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, cog: bool | None = None, overviews: str | None = None) -> None:
+        self.path = path
+        self.cog = cog
+        self.overviews = overviews
+
+    def __fspath__(self) -> str:
+        return os.fsdecode(self.path)
+
+    def __repr__(self) -> str:
+        return f"GeoTiff({os.fsdecode(self.path)!r}, cog={self.cog}, overviews={self.overviews!r})"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a file is laid out.
+
+    Attributes
+    ----------
+    cog : bool
+    factors : tuple of int
+        Of the smaller copies.
+    resampling : str
+        ``"nearest"`` or ``"mode"``.
+    """
+
+    cog: bool
+    factors: tuple[int, ...]
+    resampling: str
+
+
+def layout_of(out: object, place: Place, shape: tuple[int, ...]) -> Layout:
+    """The layout of a result.
+
+    Parameters
+    ----------
+    out : object
+        As the caller gave it.
+    place : Place
+    shape : tuple of int
+        (H, W) or (H, W, C).
+
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        If the options of a `GeoTiff` are not allowed.
+    """
+    options = out if isinstance(out, GeoTiff) else GeoTiff("")
+    cog = place.cog if options.cog is None else boolean("cog", options.cog)
+    if options.overviews is None and not options.cog:
+        return Layout(cog, tuple(place.overviews), "nearest")
+    resampling = choice("overviews", options.overviews or "nearest", OVERVIEWS)
+    if resampling == "mode" and len(shape) == 3:
+        raise InvalidArgument("overviews is 'mode' for a result of colours; allowed: for indices, or 'nearest'")
+    if resampling == "none":
+        return Layout(cog, (), "nearest")
+    return Layout(cog, tuple(place.overviews or halvings(*shape[:2])), resampling)
+
+
+def halvings(height: int, width: int) -> list[int]:
+    """2, 4, ... until one tile holds all pixels.
+
+    Parameters
+    ----------
+    height, width : int
+    """
+    factors = []
+    while max(height, width) > BLOCK << len(factors):
+        factors.append(2 << len(factors))
+    return factors
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a raster lies, and what else a file of results keeps of it.
+
+    Attributes
+    ----------
+    profile : dict
+        The coordinate system and transformation, as rasterio takes them.
+    points : (list, object) or None
+        Ground control points and their system.
+    rpcs : object or None
+        Coefficients of a sensor's model.
+    tags : dict
+        The raster's metadata.
+    overviews : list of int
+        Factors of the smaller copies that it has.
+    cog : bool
+        Whether it has the layout of a cloud-optimized GeoTIFF.
+    """
+
+    profile: dict[str, Any]
+    points: tuple[list[Any], Any] | None
+    rpcs: Any
+    tags: dict[str, str]
+    overviews: list[int]
+    cog: bool
+
+
+NOWHERE = Place({}, None, None, {}, [], cog=False)
+"""Of pictures that do not say where they lie."""
+
+
+def place_of(source: Any) -> Place | None:
+    """Where a source lies; None of what is no path of a GeoTIFF, and without rasterio.
+
+    Parameters
+    ----------
+    source : object
+
+    Raises
+    ------
+    FileError
+        If it cannot be read.
+    """
+    if not isinstance(source, str | os.PathLike) or not geo.is_installed() or not geo.is_geotiff(source):
+        return None
+    path = os.fsdecode(source)
+    try:
+        with geo.gdal() as rasterio, rasterio.open(path) as file:
+            profile = {} if file.crs is None else {"crs": file.crs}
+            if not file.transform.is_identity:
+                profile["transform"] = file.transform
+            points = file.gcps if file.gcps[0] else None
+            cog = file.tags(ns="IMAGE_STRUCTURE").get("LAYOUT") == "COG"
+            return Place(profile, points, file.rpcs, file.tags(), list(file.overviews(1)), cog)
+    except Exception as error:
+        raise FileError(f"cannot read {path!r}: {error}") from error
+
+
+class Writer:
+    """A GeoTIFF in tiles that is written from top to bottom.
+
+    Parameters
+    ----------
+    path : str
+    shape : tuple of int
+        (H, W) or (H, W, 3 or 4).
+    dtype : dtype
+    place : Place
+    layout : Layout
+    palette : ndarray or None
+        (n, 3 or 4) uint8: becomes the colour table, as GDAL writes it.
+    transparent : int or None
+        The index that is no data.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        place: Place,
+        layout: Layout,
+        palette: npt.NDArray[np.uint8] | None,
+        transparent: int | None,
+    ) -> None:
+        self._path, self._place = path, place
+        self._shape, self._layout = shape, layout
+        with geo.gdal() as rasterio:
+            options: dict[str, Any] = {**place.profile, "tiled": True, "blockxsize": BLOCK, "blockysize": BLOCK}
+            if len(shape) == 3:
+                options["photometric"] = "RGB"
+            if transparent is not None:
+                options["nodata"] = transparent
+            self._file = rasterio.open(
+                path,
+                "w",
+                driver="GTiff",
+                height=shape[0],
+                width=shape[1],
+                count=1 if len(shape) == 2 else shape[2],
+                dtype=dtype.name,
+                compress="deflate",
+                zlevel=_PASSING_LEVEL if layout.cog else geo.DEFLATE_LEVEL,
+                bigtiff="if_safer",
+                num_threads="all_cpus",
+                **options,
+            )
+            if palette is not None:
+                self._file.write_colormap(1, dict(enumerate(_table_colors(palette))))
+            self._keep_place()
+
+    def _keep_place(self) -> None:
+        if self._place.points is not None:
+            self._file.gcps = self._place.points
+        if self._place.rpcs is not None:
+            self._file.rpcs = self._place.rpcs
+        self._file.update_tags(**self._place.tags)
+
+    def write(self, begin: int, rows: npt.NDArray[Any]) -> None:
+        """Write rows from `begin` on.
+
+        Parameters
+        ----------
+        begin : int
+        rows : ndarray
+        """
+        with geo.gdal() as rasterio:
+            window = rasterio.windows.Window(0, begin, self._shape[1], len(rows))
+            if len(self._shape) == 2:
+                self._file.write(rows, 1, window=window)
+            else:
+                self._file.write(np.moveaxis(rows, 2, 0), window=window)
+
+    def close(self) -> None:
+        """End the file: smaller copies are made, and what is cloud-optimized gets that order."""
+        layout = self._layout
+        with geo.gdal(GDAL_TIFF_OVR_BLOCKSIZE=BLOCK, COMPRESS_OVERVIEW="DEFLATE") as rasterio:
+            self._file.close()
+            if layout.factors:
+                with rasterio.open(self._path, "r+", num_threads="all_cpus") as file:
+                    file.build_overviews(list(layout.factors), rasterio.enums.Resampling[layout.resampling])
+            if layout.cog:
+                self._optimize()
+
+    def _optimize(self) -> None:
+        """Copy the file in the order of a cloud-optimized one, with the smaller copies that it has."""
+        import rasterio.shutil  # an extra
+
+        made = self._path + ".cog"
+        try:
+            rasterio.shutil.copy(
+                self._path,
+                made,
+                driver="COG",
+                compress="deflate",
+                level=geo.DEFLATE_LEVEL,
+                blocksize=BLOCK,
+                overviews="FORCE_USE_EXISTING" if self._layout.factors else "NONE",
+                overview_compress="deflate",
+                bigtiff="if_safer",
+                num_threads="all_cpus",
+            )
+            os.replace(made, self._path)
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(made)
+
+    def abandon(self) -> None:
+        """Stop writing."""
+        with geo.gdal():
+            self._file.close()
+
+
+def _table_colors(palette: npt.NDArray[np.uint8]) -> list[tuple[int, ...]]:
+    return [(*(int(v) for v in color[:3]), int(color[3]) if len(color) == 4 else 255) for color in palette]
