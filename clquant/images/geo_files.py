@@ -107,7 +107,7 @@ def halvings(height: int, width: int) -> list[int]:
     ----------
     height, width : int
     """
-    factors = []
+    factors: list[int] = []
     while max(height, width) > BLOCK << len(factors):
         factors.append(2 << len(factors))
     return factors
