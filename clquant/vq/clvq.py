@@ -134,7 +134,7 @@ class Compressor:
             matcher = SideMatch(
                 session, scope, self.coder.rows[contexts.order], self.coder.shape, tables, self.state_size
             )
-            for first, end in chunks(session, layout, self.coder.shape, True):
+            for first, end in chunks(session, layout, self.coder.shape, False):
                 part = slice(first * layout.rows, min(end * layout.rows, layout.table_rows))
                 rows = part.start * self.coder.shape.rows, min(part.stop * self.coder.shape.rows, picture.height)
                 with session.scope() as inner:
