@@ -17,6 +17,7 @@ import json
 import os
 import pathlib
 import platform
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -255,8 +256,22 @@ def device_table(options: Options) -> Table:
     return rates_table(measure.device_rates(options.queue(), megabytes=64 if options.quick else 256))
 
 
+def checkout() -> dict[str, str]:
+    """The checkout's commit, ending in + if tracked files differ from it, and its date; empty outside of Git."""
+    calls = {
+        "commit": ["git", "describe", "--always", "--abbrev=9", "--exclude=*", "--dirty=+"],
+        "committed": ["git", "log", "-1", "--format=%cI"],
+    }
+    try:
+        here = pathlib.Path(__file__).parent
+        found = {name: subprocess.run(call, cwd=here, capture_output=True, text=True) for name, call in calls.items()}
+    except OSError:
+        return {}
+    return {name: done.stdout.strip() for name, done in found.items() if done.returncode == 0}
+
+
 def environment() -> dict[str, Any]:
-    """Where and when a run was made: versions, processor, time."""
+    """Where and when a run was made: versions, commit, processor, time."""
     packages = ("numpy", "pillow", "pyopencl", "scikit-learn", "scipy", "numba", "faiss-cpu", "imagequant", "torch")
     versions = {}
     for name in (*packages, "opencv-python-headless"):
@@ -266,6 +281,7 @@ def environment() -> dict[str, Any]:
             versions[name] = "missing"
     return {
         "clquant": clquant.__version__,
+        **checkout(),
         "python": platform.python_version(),
         "machine": platform.machine(),
         "cpu_count": os.cpu_count(),
