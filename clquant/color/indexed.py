@@ -82,8 +82,18 @@ class IndexedImage:
 
         Parameters
         ----------
-        indices, palette
-            As `IndexedImage` takes them.
+        indices : ndarray or pyopencl.array.Array
+            (H, W) integers, or on the device uint8 up to 256 colours and uint16 above.
+        palette : Palette
+
+        Returns
+        -------
+        IndexedImage
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            If the indices are none, or go beyond the palette.
         """
         made = cls.__new__(cls)
         made.palette = palette
@@ -97,13 +107,23 @@ class IndexedImage:
         return int(height), int(width)
 
     def host_indices(self) -> npt.NDArray[Any]:
-        """(H, W) uint8 or uint16 on the host; downloaded where they are on the device."""
+        """The indices on the host, downloaded if they are on the device.
+
+        Returns
+        -------
+        ndarray of uint8 or uint16, shape (H, W)
+        """
         if isinstance(self.indices, Array):
             return np.asarray(self.indices.get())
         return np.asarray(self.indices)
 
     def to_array(self) -> npt.NDArray[np.uint8]:
-        """The picture's colours: (H, W, 3) uint8, or (H, W, 4) where the palette has alpha."""
+        """The picture's colours.
+
+        Returns
+        -------
+        ndarray of uint8, shape (H, W, 3), or (H, W, 4) if the palette has alpha
+        """
         return parallel.looked_up(self.palette.colors, self.host_indices())
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -116,7 +136,11 @@ class IndexedImage:
         """A PIL image: mode P up to 256 colours, else RGB or RGBA.
 
         Of mode P, one transparent entry among opaque ones is its ``info["transparency"]`` as a number, which is all
-        that Pillow writes to GIF; other alpha is there as a byte a colour.
+        that Pillow writes to GIF; other alpha is there as a byte per colour.
+
+        Returns
+        -------
+        PIL.Image.Image
         """
         if len(self.palette) > 256:
             return PIL.Image.fromarray(self.to_array())
@@ -254,7 +278,12 @@ class IndexedImage:
         return image, {} if transparent is None else {"transparency": transparent}
 
     def counts(self) -> npt.NDArray[np.int64]:
-        """(n,) int64: how many pixels have each palette colour."""
+        """How many pixels have each palette colour.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+        """
         return parallel.counted(self.host_indices(), len(self.palette))
 
     def sorted(self, order: str) -> IndexedImage:

@@ -176,7 +176,12 @@ class Palette:
         return np.dtype(np.uint8 if len(self) <= 256 else np.uint16)
 
     def rgba(self) -> npt.NDArray[np.uint8]:
-        """(n, 4) uint8: the colours with alpha, 255 where they have none."""
+        """The colours with alpha, 255 if they have none.
+
+        Returns
+        -------
+        ndarray of uint8, shape (n, 4)
+        """
         return as_rgba(self._colors)
 
     def with_transparent(self) -> Palette:

@@ -64,7 +64,11 @@ class OrderedDither:
         return f"OrderedDither({self.mask!r}, size={self.size}, strength={self.strength})"
 
     def thresholds(self) -> threshold_maps.Mask:
-        """(side, side) int32: the mask, a permutation of 0..side^2 - 1.
+        """The mask, a permutation of 0..side^2 - 1.
+
+        Returns
+        -------
+        ndarray of int32, shape (side, side)
 
         Raises
         ------

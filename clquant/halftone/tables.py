@@ -56,7 +56,11 @@ class WeightTables:
     start: int
 
     def checked(self) -> WeightTables:
-        """This table.
+        """This table, if it is allowed.
+
+        Returns
+        -------
+        WeightTables
 
         Raises
         ------

@@ -263,6 +263,10 @@ class ColorHistogram:
         max_colors : int
             Files that claim more colours are refused before there is work; default 2^25.
 
+        Returns
+        -------
+        ColorHistogram
+
         Raises
         ------
         FileError

@@ -179,15 +179,23 @@ def save_animation(
     ----------
     path : path_like
         .gif, .png, .apng or .webp.
-    frames, delay_ms, plays
-        As `animation_bytes` takes them.
+    frames : sequence or iterator of IndexedImage
+        At least one, all of one size.
+    delay_ms : int or sequence of int
+        How long each frame stands, 10 to 655350 ms; one for all, or as many as frames.
+    plays : int
+        How often they are shown, 0 to 65535; 0 for ever.
     format : str, optional
-        As `animation_bytes`; by default that of the path's suffix.
+        ``"GIF"`` (see `save_gif`), ``"PNG"`` (indexed if all frames have one palette of at most 256 colours, else in
+        full colour; all alpha is kept) or ``"WEBP"`` (without loss); by default that of the path's suffix.
 
     Raises
     ------
-    InvalidArgument, InvalidType
-        As `animation_bytes`, and if no format has the suffix.
+    InvalidArgument
+        If there is no frame, or their sizes differ, or the format cannot hold them, or there are not as many delays as
+        frames, or no format has the suffix.
+    InvalidType
+        If a frame is no `IndexedImage`.
     FileError
         If the file cannot be written.
     """
@@ -260,13 +268,21 @@ def save_gif(
     Parameters
     ----------
     path : path_like
-    frames, delay_ms, loop
-        As `gif_bytes` takes them.
+    frames : sequence or iterator of IndexedImage
+        At least one, all of one size, at most 65535 pixels wide and high, each of at most 256 colours; if palettes
+        differ, each frame carries its own. Entries of alpha below 128 become one transparent entry.
+    delay_ms : int or sequence of int
+        How long each frame stands, 10 to 655350 ms, rounded half up to 10 ms; one for all, or as many as frames.
+    loop : bool
+        Whether it runs for ever, or once.
 
     Raises
     ------
-    InvalidArgument, InvalidType
-        As `gif_bytes`.
+    InvalidArgument
+        If there is no frame, or their sizes differ, or a palette or a frame is too large, or there are not as many
+        delays as frames, or a frame of 256 opaque colours, all in use, comes before one with holes in it.
+    InvalidType
+        If a frame is no `IndexedImage`.
     FileError
         If the file cannot be written.
     """

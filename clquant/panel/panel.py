@@ -15,7 +15,7 @@ from clquant.color.palette import Palette
 from clquant.images import ImageLike, read
 from clquant.palette import engine
 from clquant.panel.packing import pack_codes, pack_planes
-from clquant.runtime import CommandQueue, InvalidArgument, ProgressCallback
+from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, ProgressCallback
 
 BAND_PIXELS = 1 << 15  # of a thread, for the sake of caches
 # Rec. 601 luma, in thousandths.
@@ -145,11 +145,16 @@ class Panel:
         ----------
         picture : IndexedImage
 
+        Returns
+        -------
+        IndexedImage
+
         Raises
         ------
-        InvalidArgument
-            If the panel has no device colours.
+        InvalidType, InvalidArgument
+            If the panel has no device colours, or the picture is none of its own.
         """
+        self._check(picture)
         if self.palette.device is None:
             raise InvalidArgument(f"panel {self.name!r} has no device colours; allowed: a palette with device=")
         return IndexedImage(picture.indices, Palette(self.palette.device))
@@ -164,11 +169,26 @@ class Panel:
         Returns
         -------
         bytes
+            Rows from the top, each beginning with a new byte; of two planes one after the other.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            If the picture is none of this panel.
         """
+        self._check(picture)
         indices = picture.host_indices()
         if self.bits == 0:
             return b"".join(pack_planes(indices))
         return pack_codes(self.palette.codes[indices], self.bits)
+
+    def _check(self, picture: IndexedImage) -> None:
+        if not isinstance(picture, IndexedImage):
+            raise InvalidType(f"picture is {params.shown(picture)}; allowed: an IndexedImage of quantize")
+        if len(picture.palette) != len(self.palette):
+            raise InvalidArgument(
+                f"picture has {len(picture.palette)} colours; allowed: one in the {len(self.palette)} of {self.name!r}"
+            )
 
     def _tones(self, share: float) -> npt.NDArray[np.uint8]:
         """(3, 256): each channel's values between the panel's black and white, in linear light."""

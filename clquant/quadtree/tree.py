@@ -136,7 +136,13 @@ class Quadtree:
         return Levels(self._statistics, self.depth + 1)
 
     def counts(self) -> list[dict[str, int]]:
-        """Nodes of the tree by depth, root first: ``{"size": side, "forks": ..., "leaves": ...}``."""
+        """Nodes of the tree by depth, root first.
+
+        Returns
+        -------
+        list of dict
+            `size` (side in pixels), `forks` and `leaves` (how many) of each depth.
+        """
         leaves, forks = figures.node_counts(self._session(), self._list)
         return [
             {"size": 1 << level, "forks": int(forks[level]), "leaves": int(leaves[level])}
@@ -160,7 +166,12 @@ class Quadtree:
         return figures.savings(self._list, forks, stored, self.squared_error() if self.exact else None)
 
     def squared_error(self) -> int:
-        """Sum of squared differences between the picture and `render()`, over pixels and channels; exact.
+        """Sum of squared differences between the picture and `render()`, over pixels and channels.
+
+        Returns
+        -------
+        int
+            Exact, the same on every device.
 
         Raises
         ------
@@ -253,9 +264,13 @@ class Quadtree:
     # --- pictures ---------------------------------------------------------------------------------------------------
 
     def render(self) -> npt.NDArray[np.uint8]:
-        """The picture with every leaf in its mean; uint8 of the picture's own shape.
+        """The picture with every leaf in its mean.
 
-        Alpha is a channel like the others: a leaf that holds transparent and other pixels is of their mean alpha.
+        Alpha is a channel like the others: a leaf that holds transparent and other pixels has their mean alpha.
+
+        Returns
+        -------
+        ndarray of uint8, of the picture's own shape
         """
         return self._shaped(render.paint(self._session(), self._list))
 
@@ -339,11 +354,31 @@ class Quadtree:
     def to_geojson(
         self, transform: Sequence[float] | None = None, *, y_up: bool = False, flat: bool = False
     ) -> dict[str, Any]:
-        """All `records` as a GeoJSON ``FeatureCollection``, ready for `json.dumps`; arguments and errors as there."""
+        """All `records` as a GeoJSON ``FeatureCollection``, ready for `json.dumps`.
+
+        Parameters
+        ----------
+        transform, y_up, flat
+            As `records` takes them.
+
+        Returns
+        -------
+        dict
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            As `records`.
+        """
         return {"type": "FeatureCollection", "features": list(self.records(transform, y_up=y_up, flat=flat))}
 
     def to_bytes(self) -> bytes:
-        """The tree in the CLQT format: its structure and the leaves' means."""
+        """The tree in the CLQT format: its structure and the leaves' means.
+
+        Returns
+        -------
+        bytes
+        """
         shape = (self.height, self.width, self.channels)
         return files.encode(*shape, self.gray, self._criterion, self._leaves)
 
@@ -357,6 +392,10 @@ class Quadtree:
         max_pixels : int
             Most pixels that the picture may have, at least 1; a few bytes may claim billions, which only `render` and
             its like would make.
+
+        Returns
+        -------
+        Quadtree
 
         Raises
         ------
@@ -372,9 +411,14 @@ class Quadtree:
     def save(self, path: PathLike) -> None:
         """Write `to_bytes` to a file, whole or not at all.
 
+        Parameters
+        ----------
+        path : path-like
+
         Raises
         ------
         FileError
+            If the file cannot be written.
         """
         write_bytes(path, self.to_bytes())
 
@@ -387,6 +431,10 @@ class Quadtree:
         path : path-like
         max_pixels : int
             As for `from_bytes`.
+
+        Returns
+        -------
+        Quadtree
 
         Raises
         ------

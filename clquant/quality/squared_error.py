@@ -80,6 +80,11 @@ def psnr(
     -------
     float
         10 log10(peak^2 / MSE); infinity for equal pictures.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        As `mse`, or if `peak` is not positive.
     """
     peak = params.real("peak", peak, 1e-9)
     for verbs in filter(None, map(verbs_of, (original, result))):

@@ -160,7 +160,25 @@ class SpatialPalette(PaletteEngine):
         memory: Any = None,
         resume: bool = False,
     ) -> Any:
-        """As `PaletteEngine.predict`, by search where no other way is named; None maps to the nearest colours."""
+        """Indices into `palette_`, by default by search.
+
+        Parameters
+        ----------
+        image, progress, out, memory, resume
+            As `PaletteEngine.predict` takes them.
+        dither : None, bool, str or object
+            By search if nothing else is named; None maps to the nearest colours.
+
+        Returns
+        -------
+        ndarray or pyopencl.array.Array
+            (H, W) uint8 up to 256 colours, else uint16; on the device for a device array.
+
+        Raises
+        ------
+        NotFittedError, InvalidArgument, InvalidType, FileError, StoppedError
+            As `PaletteEngine.predict`.
+        """
         return super().predict(image, dither, progress=progress, out=out, memory=memory, resume=resume)
 
     def transform(
@@ -173,18 +191,72 @@ class SpatialPalette(PaletteEngine):
         memory: Any = None,
         resume: bool = False,
     ) -> Any:
-        """As `PaletteEngine.transform`, by search where no other way is named; None maps to the nearest colours."""
+        """The image in the colours of `palette_`, by default by search.
+
+        Parameters
+        ----------
+        image, progress, out, memory, resume
+            As `PaletteEngine.predict` takes them.
+        dither : None, bool, str or object
+            By search if nothing else is named; None maps to the nearest colours.
+
+        Returns
+        -------
+        ndarray or pyopencl.array.Array
+            (H, W, 3) uint8, or (H, W, 4) if the palette has alpha; on the device for a device array.
+
+        Raises
+        ------
+        NotFittedError, InvalidArgument, InvalidType, FileError, StoppedError
+            As `PaletteEngine.predict`.
+        """
         return super().transform(image, dither, progress=progress, out=out, memory=memory, resume=resume)
 
     def quantize(
         self, image: ImageLike, dither: Any = "search", *, progress: ProgressCallback | None = None
     ) -> IndexedImage:
-        """As `PaletteEngine.quantize`, by search where no other way is named; None maps to the nearest colours."""
+        """The image as indices and `palette_`, by default by search.
+
+        Parameters
+        ----------
+        image, progress
+            As `PaletteEngine.predict` takes them.
+        dither : None, bool, str or object
+            By search if nothing else is named; None maps to the nearest colours.
+
+        Returns
+        -------
+        IndexedImage
+
+        Raises
+        ------
+        NotFittedError, InvalidArgument, InvalidType, FileError, StoppedError
+            As `PaletteEngine.predict`.
+        """
         return super().quantize(image, dither, progress=progress)
 
     def fit_predict(
         self, image: ImageLike, y: Any = None, sample_weight: Any = None, *, progress: ProgressCallback | None = None
     ) -> Any:
-        """`fit` on one image, then `predict` of it, by search."""
+        """`fit` on one image, then `predict` of it, by search; the image is read once.
+
+        Parameters
+        ----------
+        image : image
+        y : object
+            Ignored; scikit-learn's pipelines give it.
+        sample_weight, progress
+            As `fit` takes them.
+
+        Returns
+        -------
+        ndarray or pyopencl.array.Array
+            As `predict`.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType, FileError, StoppedError
+            As `fit` and `predict`.
+        """
         picture = read(image)
         return self.fit(picture, y, sample_weight, progress=progress).predict(picture, progress=progress)

@@ -263,33 +263,91 @@ class TilePalettes(Estimator):
         return np.asarray(np.where(pixels[..., -1] == 0, 0, opaque) if pixels.shape[2] == 4 else opaque)
 
     def transform(self, image: ImageLike, dither: Any = None, *, progress: ProgressCallback | None = None) -> Any:
-        """The image in the colours of its tiles' palettes; arguments and errors as in `predict`.
+        """The image in the colours of its tiles' palettes.
+
+        Parameters
+        ----------
+        image, dither, progress
+            As `predict` takes them.
 
         Returns
         -------
         ndarray or pyopencl.array.Array
-            (H, W, 3) uint8, or (H, W, 4) where the palettes have alpha; on the device for a device array.
+            (H, W, 3) uint8, or (H, W, 4) if the palettes have alpha; on the device for a device array.
+
+        Raises
+        ------
+        NotFittedError, InvalidArgument, InvalidType, FileError, StoppedError
+            As `predict`.
         """
         return applied(self.predict(image, dither, progress=progress), self.palette_, self.queue)
 
     def quantize(
         self, image: ImageLike, dither: Any = None, *, progress: ProgressCallback | None = None
     ) -> IndexedImage:
-        """The image as indices and `palette_`; arguments and errors as in `predict`.
+        """The image as indices and `palette_`.
+
+        Parameters
+        ----------
+        image, dither, progress
+            As `predict` takes them.
 
         Returns
         -------
         IndexedImage
+
+        Raises
+        ------
+        NotFittedError, InvalidArgument, InvalidType, FileError, StoppedError
+            As `predict`.
         """
         return IndexedImage.of_own(self.predict(image, dither, progress=progress), self.palette_)
 
     def fit_predict(self, image: ImageLike, y: Any = None, *, progress: ProgressCallback | None = None) -> Any:
-        """`fit` on one image, then `predict` of it; the image is read once."""
+        """`fit` on one image, then `predict` of it; the image is read once.
+
+        Parameters
+        ----------
+        image : image
+        y : object
+            Ignored; scikit-learn's pipelines give it.
+        progress : callable, optional
+            Called with (done, total); returning False stops the job.
+
+        Returns
+        -------
+        ndarray or pyopencl.array.Array
+            As `predict`.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType, FileError, StoppedError
+            As `fit` and `predict`.
+        """
         picture = images.read(image)
         return self.fit(picture, y, progress=progress).predict(picture, progress=progress)
 
     def fit_transform(self, image: ImageLike, y: Any = None, *, progress: ProgressCallback | None = None) -> Any:
-        """`fit` on one image, then `transform` of it; the image is read once."""
+        """`fit` on one image, then `transform` of it; the image is read once.
+
+        Parameters
+        ----------
+        image : image
+        y : object
+            Ignored; scikit-learn's pipelines give it.
+        progress : callable, optional
+            Called with (done, total); returning False stops the job.
+
+        Returns
+        -------
+        ndarray or pyopencl.array.Array
+            As `transform`.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType, FileError, StoppedError
+            As `fit` and `transform`.
+        """
         picture = images.read(image)
         return self.fit(picture, y, progress=progress).transform(picture, progress=progress)
 

@@ -129,3 +129,13 @@ def test_the_command_writes_pictures_and_frames(
     assert "measured by" in capsys.readouterr().out
     assert main(["panel", "a.png", "--panel", "bwr", "--tone", "3"]) == 2
     assert "tone is 3" in capsys.readouterr().err
+
+
+def test_only_pictures_of_the_panel_are_packed() -> None:
+    device = panel("spectra6")
+    other = clquant.IndexedImage(np.zeros((2, 3), np.uint8), Palette(["black", "white"]))
+    for call in (device.pack, device.in_device_colors):
+        with pytest.raises(runtime.InvalidType, match="picture is array of shape"):
+            call(np.zeros((2, 3), np.uint8))
+        with pytest.raises(runtime.InvalidArgument, match="picture has 2 colours; allowed: one in the 6 of 'spectra6'"):
+            call(other)
