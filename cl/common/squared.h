@@ -3,6 +3,7 @@
  *
  * Constants: BITS 8 or 16.
  */
+#ifndef MAX_SQUARED
 #if defined(BITS) && BITS == 16
 typedef long Squared;
 typedef long4 Squared4;
@@ -26,3 +27,4 @@ Squared squared(int4 d)
     const Squared4 each = squared_by_axis(d);
     return each.x + each.y + each.z + each.w;
 }
+#endif

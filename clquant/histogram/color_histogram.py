@@ -126,12 +126,11 @@ class ColorHistogram:
         counted, done = Accumulator(), 0
 
         def count(pictures: list[Picture]) -> None:
+            if any(picture.bits == 16 for picture in pictures):
+                counted.add(count_deep(session, pictures))
+                return
             with session.scope() as scope:
-                if any(picture.bits == 16 for picture in pictures):
-                    part = count_deep(session, scope, pictures).to_host(session)
-                else:
-                    part = HostCounts.of(session, count_colors(session, scope, pictures))
-            counted.add(part)
+                counted.add(HostCounts.of(session, count_colors(session, scope, pictures)))
 
         def together(group: dict[int, Picture]) -> None:
             nonlocal done

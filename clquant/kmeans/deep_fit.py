@@ -15,10 +15,10 @@ import numpy.typing as npt
 from clquant.color import spaces
 from clquant.color.palette import Palette
 from clquant.histogram.counts import ColorCounts
-from clquant.histogram.deep_counting import DeepCounts
-from clquant.histogram.merging import colors_of
+from clquant.histogram.merging import HostCounts, colors_of
 from clquant.kmeans.deep_gray import best_grays
 from clquant.kmeans.deep_lloyd import DeepLloyd
+from clquant.kmeans.deep_points import DeepColors
 from clquant.kmeans.exact import are_gray
 from clquant.kmeans.fit import Fit, Fitted, PendingInertia
 from clquant.kmeans.params import KMeansParams
@@ -34,32 +34,42 @@ class DeepFit:
         self._progress = progress
         self._weight_unit = weight_unit
 
-    def run(self, count: Callable[[Scope], ColorCounts], count_deep: Callable[[Scope], DeepCounts]) -> Fitted:
-        """The palette of counted colours.
+    def run(
+        self,
+        count: Callable[[Scope], ColorCounts],
+        colors: Callable[[Scope], DeepColors],
+        counted: Callable[[], HostCounts],
+    ) -> Fitted:
+        """The palette of colours.
 
         Parameters
         ----------
-        count, count_deep : callable
-            Count the 8-bit values, and the 16-bit ones; the scope owns the result's buffers.
+        count : callable
+            Counts the 8-bit values; the scope owns the result's buffers.
+        colors : callable
+            The 16-bit values; the scope owns what they need.
+        counted : callable
+            Counts the 16-bit values; called for gray pictures only.
         """
         start = Fit(self._params, self._session, self._progress, self._weight_unit).run(count)
         start.inertia.queue()  # gives back the memory that it holds
         with self._session.scope() as scope:
-            return self._refined(scope, start, count_deep(scope))
+            return self._refined(scope, start, colors(scope), counted)
 
-    def _refined(self, scope: Scope, start: Fitted, counts: DeepCounts) -> Fitted:
+    def _refined(self, scope: Scope, start: Fitted, colors: DeepColors, counted: Callable[[], HostCounts]) -> Fitted:
         fixed, rgba = self._params.fixed, start.palette.rgba()
-        with_alpha = counts.partial or bool((self._params.solid[:, 3] < 255).any())
+        partial = colors.are_partial(self._session)
+        with_alpha = partial or bool((self._params.solid[:, 3] < 255).any())
         space = spaces.space(self._params.color_space, with_alpha, 16)
         shown = np.flatnonzero((rgba[:, 3] > 0) | with_alpha)
         reserved = int(rgba[0, 3] == 0 and bool((fixed[:, 3] > 0).all()))
         moves = shown >= reserved + len(fixed)
-        lloyd = DeepLloyd(self._session, scope, counts, space)
+        lloyd = DeepLloyd(self._session, scope, colors, space)
         entries = rgba[shown]
-        if not counts.parts or not len(entries):
+        if not lloyd.parts or not len(entries):
             return Fitted(start.palette, PendingInertia.known(0.0), start.steps)
         is_exact = start.inertia.result() == 0  # all 8-bit colours are entries
-        grays = None if is_exact else self._grays(counts, entries, space)
+        grays = None if is_exact else self._grays(counted, partial, entries, space)
         if grays is None:
             inertia, refined, steps = self._steps(lloyd, space, entries, moves)
         else:
@@ -69,18 +79,18 @@ class DeepFit:
             rgba = rgba.copy()
             rgba[shown], inertia = refined, better
         unit = space.unit * space.unit * self._weight_unit
-        has_alpha = counts.partial or bool((rgba[:, 3] < 255).any())
+        has_alpha = partial or bool((rgba[:, 3] < 255).any())
         palette = Palette(rgba if has_alpha else rgba[:, :3])
         return Fitted(palette, PendingInertia.known(inertia / unit), start.steps + steps)
 
     def _grays(
-        self, counts: DeepCounts, entries: npt.NDArray[np.uint8], space: spaces.Space
+        self, count: Callable[[], HostCounts], partial: bool, entries: npt.NDArray[np.uint8], space: spaces.Space
     ) -> npt.NDArray[np.uint8] | None:
         """The best gray entries in place of others, (k, 4), if all colours are opaque grays and no entry is given."""
         given = len(self._params.fixed) or not isinstance(self._params.init, str)
-        if given or counts.partial or len(entries) > 256 or not are_gray(entries):
+        if given or partial or len(entries) > 256 or not are_gray(entries):
             return None
-        counted = counts.to_host(self._session)
+        counted = count()
         colors = colors_of(counted.codes)
         if (colors[:, :1] != colors[:, 1:3]).any():
             return None

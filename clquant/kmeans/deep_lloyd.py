@@ -7,22 +7,33 @@ since centers start from those of 8-bit values.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.color.spaces import Space
-from clquant.histogram.deep_counting import DeepCounts
+from clquant.kmeans.deep_points import DeepColors, DeepPoints, PointSorter
 from clquant.mapping.candidates import CandidateGrid, CandidateLister
 from clquant.mapping.candidates_lanes import int4
-from clquant.runtime import Scope, Session
+from clquant.runtime import Buffer, LocalMemory, Scope, Session, Variant
 
-LOW_BITS = 18
-# Work-groups of a compute unit, and most bytes of the copies of the sums.
-_GROUPS_PER_UNIT, _GROUP, _GROUP_ON_CPUS = 8, 64, 1
-# Neighbours that are one work-item's.
-_RUN, _RUN_ON_CPUS = 1, 1 << 10
-_MOST_SUM_BYTES = 1 << 25
+VARIANTS = (
+    Variant(
+        "lanes",
+        "kmeans/deep_lloyd_lanes.cl",
+        lambda limits: limits.is_cpu and not limits.is_simulator,
+        gain=7.0,
+    ),
+    Variant("portable", "kmeans/deep_lloyd.cl"),
+)
+# Cells of candidates are so many times as long as those of points, as a power of two.
+_LIST_STEP = 2
+# Copies of the sums for a compute unit, and most bytes of all.
+_COPIES_PER_UNIT, _MAX_SUM_BYTES = 8, 1 << 25
+_GROUP = 64
+# Of a work-item: where it finds a pivot, and how far that is.
+_LOCAL_BYTES = 4 + 8
 
 Int = npt.NDArray[np.int64]
 
@@ -59,28 +70,25 @@ class DeepStep:
 
 
 class DeepLloyd:
-    """Steps over counted colours in one space.
+    """Steps over colours in one space.
 
     Parameters
     ----------
     session : Session
     scope : Scope
-        Owns the colours' points; `counts` must live as long.
-    counts : DeepCounts
+        Owns the colours' points.
+    colors : DeepColors
     space : Space
         Of 16-bit values; with alpha if some colours have it.
     """
 
-    def __init__(self, session: Session, scope: Scope, counts: DeepCounts, space: Space) -> None:
+    def __init__(self, session: Session, scope: Scope, colors: DeepColors, space: Space) -> None:
         self._session = session
-        self._counts = counts
         self._space = space
-        self._tables = scope.copy_of(space.tables())
-        kernel = session.program("kmeans/deep_lloyd.cl", **space.constants()).kernel("points_of_colors")
-        group = session.work_group_size(kernel, _GROUP)
-        self._points = [scope.empty(16 * n) for _, _, n in counts.parts]
-        for (colors, _, n), points in zip(counts.parts, self._points, strict=True):
-            session.launch(kernel, n, group, colors, np.uint32(n), self._tables, points)
+        self._wide = colors.wide
+        sorter = PointSorter(session, scope, space, scope.copy_of(space.tables()))
+        sorted_parts = (sorter.sort(chunks, colors.wide) for chunks in colors.parts(session))
+        self.parts = [part for part in sorted_parts if part is not None]
 
     def step(self, centers: Int) -> DeepStep:
         """The sums of each center's colours; ties go to the lowest index.
@@ -96,33 +104,47 @@ class DeepLloyd:
             If the device refuses or fails.
         """
         session, k, dims = self._session, len(centers), self._space.dims
-        on_cpu = session.limits.is_cpu
-        run = _RUN_ON_CPUS if on_cpu else _RUN
-        groups = _GROUPS_PER_UNIT * session.limits.compute_units
         sum_bytes = 8 * (1 + dims) * k
-        copies = max(1, min(groups, _MOST_SUM_BYTES // sum_bytes))
-        alone = {"ALONE": int(on_cpu and copies == groups)}
-        constants = {**self._space.constants(), **alone, "WIDE_WEIGHTS": int(self._counts.wide), "RUN": run}
-        kernel = session.program("kmeans/deep_lloyd.cl", **constants).kernel("sum_colors")
-        group = session.work_group_size(kernel, _GROUP_ON_CPUS if on_cpu else _GROUP)
+        units = _COPIES_PER_UNIT * session.limits.compute_units
+        copies = max(1, min(units, _MAX_SUM_BYTES // sum_bytes))
         with session.scope() as scope:
             points = np.zeros((k, 4), np.int32)
             points[:, :dims] = centers
             where = scope.copy_of(points)
             lister = CandidateLister(session, scope, self._space, where, k, np.arange(k))
-            cells = self._cells(lister, k)
-            sums, spread = scope.zeros(copies * sum_bytes), scope.zeros(16)
-            lists = cells.starts, cells.entries, int4(cells.cells), np.int32(cells.shift), np.int32(-1), spread
-            for (_, weights, n), points_of_part in zip(self._counts.parts, self._points, strict=True):
-                given = points_of_part, weights, np.uint32(n), np.uint32(k), np.uint32(copies), sums, spread
-                items = min(-(-n // run), groups * group)
-                session.launch(kernel, items, group, self._tables, where, where, *lists, *given)
+            sums = scope.zeros(copies * sum_bytes)
+            for part in self.parts:
+                cells = self._cells(lister, part, k)
+                self._launch(part, (where, np.uint32(k)), cells, copies, sums)
             totals = session.download(sums, (copies, k, 1 + dims), np.uint64).sum(axis=0, dtype=np.uint64)
-            low, high = (int(part) for part in session.download(spread, 2, np.uint64))
         signed = totals.astype(np.int64)
-        return DeepStep(signed[:, 0], signed[:, 1:], low + (high << LOW_BITS))
+        return DeepStep(signed[:, 0], signed[:, 1:], self._inertia(centers, signed))
 
-    def _cells(self, lister: CandidateLister, k: int) -> CandidateGrid:
-        colors = sum(part[2] for part in self._counts.parts)
-        worthwhile = colors * k >= self._session.tuned("mapping.grid_pays")
-        return lister.fine(colors) if worthwhile else lister.whole()
+    def _launch(
+        self, part: DeepPoints, centers: tuple[Any, ...], cells: CandidateGrid, copies: int, sums: Buffer
+    ) -> None:
+        session, extent = self._session, (*self._space.extent, 0)[:4]
+        form = session.choose(VARIANTS)
+        weighted = {"WEIGHTED": int(part.weights is not None), "WIDE_WEIGHTS": int(self._wide)}
+        kernel = session.program(form.file, **self._space.constants(), **weighted).kernel("sum_points")
+        given = (
+            *(part.segments, np.uint32(part.n_segments), part.points, part.weights or part.points, part.sums),
+            *(int4(part.grid.cells), np.int32(part.grid.shift), int4(extent), *centers),
+            *(cells.starts, cells.entries, int4(cells.cells), np.int32(cells.shift), np.uint32(copies), sums),
+        )
+        if form.name == "lanes":
+            session.launch(kernel, copies, 1, *given)
+            return
+        group = session.work_group_size(kernel, _GROUP, _LOCAL_BYTES)
+        shared = LocalMemory(4 * group), LocalMemory(8 * group)
+        session.launch(kernel, part.n_segments * group, group, *given, *shared)
+
+    def _cells(self, lister: CandidateLister, part: DeepPoints, k: int) -> CandidateGrid:
+        worthwhile = part.n_points * k >= self._session.tuned("mapping.grid_pays")
+        return lister.coarse(part.grid.shift + _LIST_STEP) if worthwhile else lister.whole()
+
+    def _inertia(self, centers: Int, totals: Int) -> int:
+        """Of all points, from their centers' sums: that of |p|^2 - 2 c.p + |c|^2."""
+        mass, sums, places = (a.astype(object) for a in (totals[:, 0], totals[:, 1:], centers))
+        squares = sum(part.squares for part in self.parts)
+        return int(squares - 2 * (places * sums).sum() + ((places * places).sum(axis=1) * mass).sum())

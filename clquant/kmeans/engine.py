@@ -12,12 +12,13 @@ from clquant.color.palette import Palette
 from clquant.estimator import weights_of
 from clquant.histogram.color_histogram import ColorHistogram, counts_of
 from clquant.histogram.counting import count_colors
-from clquant.histogram.deep_counting import count_deep, deep_counts_of
+from clquant.histogram.deep_counting import count_deep
 from clquant.histogram.weights import checked_weights
 from clquant.images import ImageLike, Picture, device_arrays, is_read_in_parts, materialize, read, read_many
 from clquant.images.batches import listed, read_in_groups, session_of
 from clquant.images.collections import verbs_of
 from clquant.kmeans.deep_fit import DeepFit
+from clquant.kmeans.deep_points import DeepColors
 from clquant.kmeans.fit import Fit, Fitted
 from clquant.kmeans.params import KMeansParams
 from clquant.kmeans.small_images import batch_palettes, fits
@@ -204,7 +205,8 @@ class KMeansPalette(PaletteEngine):
             narrow = [picture.narrowed() for picture in pictures]
             return DeepFit(given, session, report, unit).run(
                 lambda scope: count_colors(session, scope, narrow, weights),
-                lambda scope: count_deep(session, scope, pictures, weights),
+                lambda scope: DeepColors.of_pictures(session, scope, pictures, weights),
+                lambda: count_deep(session, pictures, weights),
             )
         fit = Fit(given, session, report, unit)
         return fit.run(lambda scope: count_colors(session, scope, pictures, weights))
@@ -260,9 +262,8 @@ class KMeansPalette(PaletteEngine):
         session = open_session(self.queue)
         if counts.bits == 8:
             return self._keep(Fit(given, session, report).run(counts.upload))
-        most = session.limits.max_alloc
         fit = DeepFit(given, session, report)
-        return self._keep(fit.run(counts.upload, lambda scope: deep_counts_of(scope, counts, most)))
+        return self._keep(fit.run(counts.upload, lambda _: DeepColors.of_counts(session, counts), counts.widened))
 
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:
         """An independent palette for each image; `palette_` is left alone.

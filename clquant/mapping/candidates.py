@@ -122,6 +122,18 @@ class CandidateLister:
             return self.whole()
         return self._lists(shift, coarse) or coarse
 
+    def coarse(self, shift: int) -> CandidateGrid:
+        """A grid whose cells have sides of 2^shift, coarser or whole where the lists grow too long.
+
+        Parameters
+        ----------
+        shift : int
+        """
+        above = self._lists(shift + PARENT_STEP, None)
+        if above is None:
+            return self.whole()
+        return self._lists(shift, above) or above
+
     def _lists(self, shift: int, parent: CandidateGrid | None) -> CandidateGrid | None:
         """Lists of a grid, from a parent's lists or from the whole palette; None if they are too long."""
         bits = {} if self._space.bits == 8 else {"BITS": self._space.bits}

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 import clquant
 from clquant import ColorHistogram, KMeansPalette, images
 from clquant.color import spaces
-from clquant.histogram import deep_counting
-from clquant.histogram.deep_counting import count_deep
-from clquant.kmeans import deep_lloyd
+from clquant.color.spaces import Space
+from clquant.kmeans import deep_lloyd, deep_points
 from clquant.kmeans.deep_gray import best_grays
-from clquant.kmeans.deep_lloyd import DeepLloyd
+from clquant.kmeans.deep_lloyd import DeepLloyd, DeepStep
+from clquant.kmeans.deep_points import DeepColors
 from clquant.mapping.error import mean_squared_error
-from clquant.runtime import CommandQueue, StoppedError, force_tuning, open_session
+from clquant.runtime import CommandQueue, Session, StoppedError, force_tuning, force_variant, open_session
 from tests.reference import deep_kmeans as reference
 from tests.reference.palette_map import with_alpha
 
@@ -43,29 +43,64 @@ def learned(engine: KMeansPalette) -> tuple[object, ...]:
     return engine.palette_.colors.tolist(), engine.inertia_, engine.n_iter_
 
 
+def step_of(
+    session: Session, pixels: np.ndarray, weights: np.ndarray | None, space: Space, centers: np.ndarray
+) -> DeepStep:
+    given = None if weights is None else [weights]
+    with session.scope() as scope:
+        colors = DeepColors.of_pictures(session, scope, [images.read(pixels, max_bits=16)], given)
+        return DeepLloyd(session, scope, colors, space).step(centers)
+
+
+def assert_step(
+    session: Session, pixels: np.ndarray, weights: np.ndarray | None, space: Space, centers: np.ndarray
+) -> None:
+    full = with_alpha(pixels.reshape(-1, pixels.shape[2]))
+    solid = full[:, 3] > 0
+    points = space.coordinates(full[solid]).astype(np.int64)
+    mass = np.ones(len(full), np.int64) if weights is None else weights.ravel()
+    moved, inertia = reference.step(points, mass[solid], centers)
+    for form in (v for v in deep_lloyd.VARIANTS if v.admits(session.limits)):
+        with force_variant(form.name):
+            found = step_of(session, pixels, weights, space, centers)
+        assert found.inertia == inertia
+        assert np.array_equal(found.means(centers), moved)
+        assert int(found.weights.sum()) == int(mass[solid].sum(dtype=np.int64))
+
+
 @pytest.mark.parametrize("grid", [False, True])
 @pytest.mark.parametrize("name", SPACES)
 @pytest.mark.parametrize("channels", [3, 4])
+@pytest.mark.parametrize("heaviest", [0, 2**30, 2**36])
 def test_a_step_equals_the_reference(
-    queue: CommandQueue, rng: np.random.Generator, name: str, channels: int, grid: bool
+    queue: CommandQueue, rng: np.random.Generator, name: str, channels: int, grid: bool, heaviest: int
 ) -> None:
+    """Of far and near centers, two of them equal, with weights of 0, 32 and 64 bits."""
     pixels, k = smooth(rng, (20, 30, channels)), 40
-    weights = rng.integers(0, 2**30, (20, 30)).astype(np.uint32)
+    dtype = np.uint64 if heaviest > 2**32 else np.uint32
+    weights = rng.integers(0, heaviest, (20, 30)).astype(dtype) >> dtype(6) if heaviest else None
     space = spaces.space(name, channels == 4, 16)
     centers = rng.integers(0, space.extent, (k, space.dims)).astype(np.int64)
     centers[5] = centers[3]
-    session = open_session(queue)
-    with session.scope() as scope, force_tuning({"mapping.grid_pays": 1 if grid else 1 << 32}):
-        counts = count_deep(session, scope, [images.read(pixels, max_bits=16)], [weights])
-        lloyd = DeepLloyd(session, scope, counts, space)
-        found = lloyd.step(centers)
-    full = with_alpha(pixels.reshape(-1, channels))
-    solid = full[:, 3] > 0
-    points = space.coordinates(full[solid]).astype(np.int64)
-    moved, inertia = reference.step(points, weights.ravel()[solid], centers)
-    assert found.inertia == inertia
-    assert np.array_equal(found.means(centers), moved)
-    assert int(found.weights.sum()) == int(weights.ravel()[solid].sum(dtype=np.int64))
+    centers[20:] = space.coordinates(pixels.reshape(-1, channels)[rng.integers(0, 600, 20)])
+    with force_tuning({"mapping.grid_pays": 1 if grid else 1 << 32}):
+        assert_step(open_session(queue), pixels, weights, space, centers)
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+@pytest.mark.parametrize("alike", [False, True])
+def test_steps_of_large_cells(
+    queue: CommandQueue, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, channels: int, alike: bool
+) -> None:
+    """More centers near a cell than are compared in 32 bits; several segments of a cell; comparisons of 64 bits."""
+    monkeypatch.setattr(deep_points, "MAX_CELLS", 16)
+    monkeypatch.setattr(deep_points, "SEGMENT", 100)
+    pixels = rng.integers(0, 65536, (20, 30, channels)).astype(np.uint16)
+    space, k = spaces.space("srgb", channels == 4, 16), 50 if alike else 90
+    centers = rng.integers(0, 40 if alike else space.extent, (k, space.dims)).astype(np.int64)
+    centers[0], centers[1] = 0, space.extent
+    with force_tuning({"mapping.grid_pays": 1}):
+        assert_step(open_session(queue), pixels, None, space, centers)
 
 
 @pytest.mark.small
@@ -132,8 +167,8 @@ def test_any_cutting_gives_the_bits_of_the_whole(
 def test_bands_and_few_sums(queue: CommandQueue, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     pixels = smooth(rng)
     whole = learned(KMeansPalette(7, queue=queue).fit(pixels))
-    monkeypatch.setattr(deep_counting, "MAX_BAND", 64)
-    monkeypatch.setattr(deep_lloyd, "_MOST_SUM_BYTES", 1)
+    monkeypatch.setattr(deep_points, "_most_points", lambda _: 64)
+    monkeypatch.setattr(deep_lloyd, "_MAX_SUM_BYTES", 1)
     assert learned(KMeansPalette(7, queue=queue).fit(pixels)) == whole
 
 

@@ -1,0 +1,342 @@
+"""Points of 16-bit colours on the device, sorted by the cells of a grid over their space (`cl/kmeans/deep_points.cl`).
+
+Photographs of 16 bits have nearly as many colours as pixels, so pixels are taken as they come: sums over points do not
+ask whether two are equal. The points of a cell mostly have one center, so that a step needs the cell's sums alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.color.spaces import Space
+from clquant.histogram.counts import PARTIAL
+from clquant.histogram.merging import MAX_NARROW, HostCounts, colors_of
+from clquant.images import Picture
+from clquant.mapping.candidates_lanes import int4
+from clquant.runtime import Buffer, Scope, Session
+
+FILE = "kmeans/deep_points.cl"
+LOW_BITS = 18
+POINT_BYTES = 8
+SEGMENT = 1024
+"""Points of a segment at most: sums of so many places within cells fit 32 bits."""
+LANES = 8
+"""Points are readable so far beyond their end."""
+MAX_CELLS, MIN_CELLS, POINTS_PER_CELL = 1 << 18, 1 << 9, 4
+# Log2 of a cell's side.
+_MIN_SHIFT, _MAX_SHIFT = 1, 16
+# Points of a part, whose places fit 32 bits.
+_MAX_POINTS = 1 << 30
+_RUN_ON_CPUS, _MAX_ITEMS_ON_CPUS = 1 << 10, 16
+_GROUP, _NOTERS = 64, 1 << 14
+
+Weights = npt.NDArray[np.unsignedinteger]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows of a picture of 16 bits a value, and their weights, (rows, W) uint32 or uint64, or None."""
+
+    picture: Picture
+    row0: int
+    row1: int
+    weights: Weights | None = None
+
+    @property
+    def pixels(self) -> int:
+        """Of these rows."""
+        return (self.row1 - self.row0) * self.picture.width
+
+
+class DeepColors:
+    """Where points come from: pixels, or counted colours.
+
+    Parameters
+    ----------
+    chunks : sequence of Chunk
+        All with weights, or none.
+
+    Attributes
+    ----------
+    wide : bool
+        Whether weights are 64-bit numbers.
+    """
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self.chunks = chunks
+        self.wide = any(chunk.weights is not None and chunk.weights.dtype.itemsize == 8 for chunk in chunks)
+
+    @classmethod
+    def of_pictures(
+        cls, session: Session, scope: Scope, pictures: Sequence[Picture], weights: Sequence[Weights] | None
+    ) -> DeepColors:
+        """The pixels of pictures of 8 or 16 bits; v of 8 bits counts as 257 v.
+
+        Parameters
+        ----------
+        session : Session
+        scope : Scope
+            Holds the pixels while they are used.
+        pictures : sequence of Picture
+        weights : sequence of ndarray, optional
+            As `clquant.histogram.counting.count_colors` takes them.
+        """
+        chunks: list[Chunk] = []
+        most = _most_points(session)
+        for i, picture in enumerate(pictures):
+            deep = (picture if picture.bits == 16 else _widened(session, picture)).send(session, scope)
+            rows = max(1, most // picture.width)
+            for row in range(0, picture.height, rows):
+                end = min(row + rows, picture.height)
+                chunks.append(Chunk(deep, row, end, None if weights is None else weights[i][row:end]))
+        return cls(chunks)
+
+    @classmethod
+    def of_counts(cls, session: Session, counted: HostCounts) -> DeepColors:
+        """Counted colours, with their counts as weights.
+
+        Parameters
+        ----------
+        session : Session
+        counted : HostCounts
+        """
+        deep, most = counted.widened(), _most_points(session)
+        dtype = np.uint64 if deep.total > MAX_NARROW else np.uint32
+        chunks = []
+        for first in range(0, len(deep.codes), most):
+            colors = np.ascontiguousarray(colors_of(deep.codes[first : first + most])[None])
+            counts = deep.counts[None, first : first + most].astype(dtype)
+            chunks.append(Chunk(Picture(1, colors.shape[1], 4, False, array=colors), 0, 1, counts))
+        return cls(chunks)
+
+    def are_partial(self, session: Session) -> bool:
+        """Whether some alpha is neither 0 nor 65535, whatever it weighs.
+
+        Parameters
+        ----------
+        session : Session
+        """
+        with session.scope() as scope:
+            notes = scope.zeros(4)
+            kernel = session.program(FILE, BITS=16, SPACE=0, SPACE_ALPHA=0, CHANNELS=4).kernel("note_alphas")
+            group = session.work_group_size(kernel, _GROUP)
+            for chunk in self.chunks:
+                if chunk.picture.channels == 4:
+                    pixels = chunk.picture.upload(session, scope, chunk.row0, chunk.row1)
+                    items = min(chunk.pixels, _NOTERS)
+                    session.launch(kernel, items, group, pixels, np.uint32(chunk.pixels), notes)
+            return bool(session.download(notes, 1, np.uint32)[0] & PARTIAL)
+
+    def parts(self, session: Session) -> Iterator[list[Chunk]]:
+        """The chunks in lists whose points fit one buffer.
+
+        Parameters
+        ----------
+        session : Session
+        """
+        waiting: list[Chunk] = []
+        room = most = _most_points(session)
+        for chunk in self.chunks:
+            if waiting and chunk.pixels > room:
+                yield waiting
+                waiting, room = [], most
+            waiting.append(chunk)
+            room -= chunk.pixels
+        if waiting:
+            yield waiting
+
+
+@dataclass(frozen=True)
+class CellGrid:
+    """Cells of a space: log2 of their side, and how many there are along each of 4 axes."""
+
+    shift: int
+    cells: tuple[int, ...]
+
+    @classmethod
+    def of(cls, space: Space, points: int, most_bytes: int) -> CellGrid:
+        """The finest that is worthwhile for so many points, whose counters fit a buffer.
+
+        Parameters
+        ----------
+        space : Space
+        points, most_bytes : int
+        """
+        most = min(MAX_CELLS, max(MIN_CELLS, points // POINTS_PER_CELL), max(1, most_bytes // 4))
+        extent = (*space.extent, 0)[:4]
+        for shift in range(_MIN_SHIFT, _MAX_SHIFT + 1):
+            cells = tuple((e >> shift) + 1 for e in extent)
+            if math.prod(cells) <= most:
+                break
+        return cls(shift, cells)
+
+    @property
+    def total(self) -> int:
+        """Of all cells."""
+        return math.prod(self.cells)
+
+
+@dataclass(frozen=True)
+class DeepPoints:
+    """Points of one part in the cells of a grid (`cl/kmeans/deep_lloyd.h`); their memory belongs to a scope.
+
+    Attributes
+    ----------
+    grid : CellGrid
+    segments : Buffer
+        (n_segments) uint4: cell, first point, end.
+    n_segments : int
+    n_points : int
+    points : Buffer
+        uint64.
+    weights : Buffer or None
+    sums : Buffer
+        (n_segments, 1 + dims) uint64.
+    squares : int
+        Sum of the weighted squared distances from the space's origin.
+    """
+
+    grid: CellGrid
+    segments: Buffer
+    n_segments: int
+    n_points: int
+    points: Buffer
+    weights: Buffer | None
+    sums: Buffer
+    squares: int
+
+
+class PointSorter:
+    """Sorts colours into cells.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Owns the points.
+    space : Space
+        Of 16-bit values; with alpha if some colours have it.
+    tables : Buffer
+        Those of the space.
+    """
+
+    def __init__(self, session: Session, scope: Scope, space: Space, tables: Buffer) -> None:
+        self._session = session
+        self._scope = scope
+        self._space = space
+        self._tables = tables
+        self._is_cpu = session.limits.is_cpu and not session.limits.is_simulator
+
+    def sort(self, chunks: Sequence[Chunk], wide: bool) -> DeepPoints | None:
+        """The points of chunks that fit one buffer; None if all are transparent.
+
+        Parameters
+        ----------
+        chunks : sequence of Chunk
+        wide : bool
+            Whether weights are 64-bit numbers.
+        """
+        session, weighted = self._session, chunks[0].weights is not None
+        pixels = sum(chunk.pixels for chunk in chunks)
+        grid = CellGrid.of(self._space, pixels, session.limits.max_alloc)
+        copies = 1
+        if self._is_cpu:
+            items = min(session.limits.compute_units, _MAX_ITEMS_ON_CPUS, -(-pixels // _RUN_ON_CPUS))
+            copies = max(1, min(items, session.limits.max_alloc // (4 * grid.total)))
+        with session.scope() as inner:
+            counters = inner.zeros(4 * copies * grid.total)
+            for chunk in chunks:
+                self._launch("count_cells", chunk, grid, copies, (counters,), wide)
+            counted = session.download(counters, (copies, grid.total), np.uint32)
+            per_cell = counted.sum(axis=0, dtype=np.uint32)
+            ends = np.cumsum(per_cell, dtype=np.uint32)
+            n = int(ends[-1])
+            if n == 0:
+                return None
+            begins = np.cumsum(counted, axis=0, dtype=np.uint32)
+            begins -= counted
+            begins += ends - per_cell
+            session.write(counters, begins)
+            points = self._scope.empty(POINT_BYTES * (n + LANES))
+            placed = self._scope.empty((8 if wide else 4) * n) if weighted else None
+            for chunk in chunks:
+                with session.scope() as one:
+                    weights = self._tables
+                    if chunk.weights is not None:
+                        dtype = np.uint64 if wide else np.uint32
+                        weights = one.upload(np.ascontiguousarray(chunk.weights, dtype))
+                    given = weights, counters, points, placed or points
+                    self._launch("place_points", chunk, grid, copies, given, wide)
+        segments = _segments(per_cell, ends)
+        return self._summed(grid, segments, n, points, placed, wide)
+
+    def _launch(self, name: str, chunk: Chunk, grid: CellGrid, copies: int, more: Sequence[Buffer], wide: bool) -> None:
+        """Run a kernel over a chunk, its work-items in the same places every time."""
+        session = self._session
+        run = _RUN_ON_CPUS if self._is_cpu else 1
+        items = min(copies, -(-chunk.pixels // run)) if self._is_cpu else chunk.pixels
+        constants = {
+            **self._space.constants(),
+            "CHANNELS": chunk.picture.channels,
+            "WEIGHTED": int(chunk.weights is not None),
+            "WIDE_WEIGHTS": int(wide),
+            "RUN": run,
+            "ALONE": int(self._is_cpu),
+        }
+        kernel = session.program(FILE, **constants).kernel(name)
+        group = 1 if self._is_cpu else session.work_group_size(kernel, _GROUP)
+        with session.scope() as scope:
+            pixels = chunk.picture.upload(session, scope, chunk.row0, chunk.row1)
+            given = pixels, np.uint32(chunk.pixels), self._tables, int4(grid.cells), np.int32(grid.shift)
+            session.launch(kernel, items, group, *given, np.uint32(copies), *more)
+
+    def _summed(
+        self,
+        grid: CellGrid,
+        segments: npt.NDArray[np.uint32],
+        n: int,
+        points: Buffer,
+        weights: Buffer | None,
+        wide: bool,
+    ) -> DeepPoints:
+        """The points with the sums of their segments."""
+        session, count = self._session, len(segments)
+        constants = {**self._space.constants(), "WEIGHTED": int(weights is not None), "WIDE_WEIGHTS": int(wide)}
+        kernel = session.program(FILE, **constants).kernel("sum_segments")
+        group = session.work_group_size(kernel, _GROUP)
+        where = self._scope.copy_of(segments)
+        sums = self._scope.empty(8 * count * (1 + self._space.dims))
+        with session.scope() as inner:
+            squares = inner.zeros(16)
+            given = where, np.uint32(count), points, weights or points, int4(grid.cells), np.int32(grid.shift)
+            session.launch(kernel, count, group, *given, sums, squares)
+            low, high = (int(part) for part in session.download(squares, 2, np.uint64))
+        return DeepPoints(grid, where, count, n, points, weights, sums, low + (high << LOW_BITS))
+
+
+def _most_points(session: Session) -> int:
+    return max(1, min(_MAX_POINTS, session.limits.max_alloc // POINT_BYTES - LANES))
+
+
+def _widened(session: Session, picture: Picture) -> Picture:
+    """A picture of 8 bits with 257 v for v."""
+    values = picture.on_host(session).astype(np.uint16) * np.uint16(257)
+    return Picture(picture.height, picture.width, picture.channels, picture.gray, array=values)
+
+
+def _segments(per_cell: npt.NDArray[np.uint32], ends: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """(n, 4): cell, first point, end and 0 of runs of at most `SEGMENT` points, cell by cell."""
+    cells = np.flatnonzero(per_cell)
+    pieces = (per_cell[cells].astype(np.int64) + SEGMENT - 1) // SEGMENT
+    cell = np.repeat(cells, pieces)
+    number = np.arange(len(cell)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    end = ends[cell].astype(np.int64)
+    first = end - per_cell[cell] + SEGMENT * number
+    table = np.zeros((len(cell), 4), np.uint32)
+    table[:, 0], table[:, 1], table[:, 2] = cell, first, np.minimum(first + SEGMENT, end)
+    return table
