@@ -28,6 +28,9 @@ from clquant.runtime import Array, FileError, InvalidArgument
 DEFAULT_MEMORY = 512 << 20
 # Bands that are in memory at a time: two that were read, one converted, and as much again on the device and of results.
 BANDS_IN_MEMORY = 6
+# Bands of whole chunks may be so large that only as many fit: of 8-bit pictures no converted one is kept, and chunks
+# that two bands share would be decoded twice.
+_LEAST_BANDS_IN_MEMORY = 4
 _UNITS = {"b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 # What arrays in memory have, those of other libraries and on other devices too.
 _IN_MEMORY = ("__dlpack__", "__array_interface__", "__cuda_array_interface__", "dims")
@@ -100,7 +103,7 @@ class LazyRows:
         self.chunk_rows = int(chunks[0]) if chunks and isinstance(chunks[0], int) else 1
 
     def rows_at_once(self, out_row_bytes: int, multiple_of: int = 1) -> int:
-        """Rows of a band, so that memory stays bounded; whole chunks if that leaves a band at least one.
+        """Rows of a band, so that memory stays bounded; whole chunks if memory holds four bands of these.
 
         Parameters
         ----------
@@ -111,6 +114,8 @@ class LazyRows:
         row_bytes = max(self.width * self.channels * self._item, out_row_bytes, 1)
         most = max(self.memory // (BANDS_IN_MEMORY * row_bytes), 1)
         whole = math.lcm(self.chunk_rows, multiple_of)
+        if whole > most and _LEAST_BANDS_IN_MEMORY * row_bytes * whole <= self.memory:
+            return whole
         step = whole if whole <= most else multiple_of
         return int(max(most // step * step, multiple_of))
 

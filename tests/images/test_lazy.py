@@ -183,4 +183,6 @@ def test_bands_hold_whole_chunks_and_stay_in_memory() -> None:
     most = (1 << 20) // (lazy.BANDS_IN_MEMORY * 300)
     assert rows.rows_at_once(0) == most // 64 * 64
     assert rows.rows_at_once(0, 24) == most // 192 * 192
+    assert rows.rows_at_once((1 << 20) // (4 * 64)) == 64  # four bands of whole chunks
+    assert rows.rows_at_once((1 << 20) // (4 * 64) + 1) == (1 << 20) // (6 * ((1 << 20) // (4 * 64) + 1))
     assert rows.rows_at_once(300 * 100, 8) == 8
