@@ -19,6 +19,9 @@ from clquant.neuquant.params import NeuQuantParams
 from clquant.palette.engine import PaletteEngine
 from clquant.runtime import CommandQueue, Progress, ProgressCallback, open_session
 
+# Of pictures that are walked through in memory: the pixels, what is on the device, points.
+_COPIES = 3
+
 
 class NeuQuantCL(PaletteEngine):
     """NeuQuant: the nodes of a one-dimensional self-organizing map, trained on pixels, become the palette.
@@ -129,9 +132,9 @@ class NeuQuantCL(PaletteEngine):
         ----------
         images : image, or list, tuple or iterator of images
             Whatever `clquant.images.read` takes; several are trained on as one picture, end to end. Lazy ones (zarr,
-            h5py, `numpy.memmap`, a TIFF in tiles) are read in parts, once, with the same result; with weights, and in
-            sequential mode, which walks through all pixels hundreds of times, they are read whole. Dask arrays are
-            counted by their workers, and learned from as `fit_histogram` does.
+            h5py, `numpy.memmap`, a TIFF in tiles) are read in parts, with the same result: once; in sequential mode
+            once for as many samples as half of `memory` holds on host and device. With weights they are read whole.
+            Dask arrays are counted by their workers, and learned from as `fit_histogram` does.
         y : None
             Ignored, as in scikit-learn's pipelines. (H, W) weights in its place are taken as `sample_weight`.
         sample_weight : array_like, device array, gray picture or its path, or a list of them, optional
@@ -141,8 +144,8 @@ class NeuQuantCL(PaletteEngine):
         progress : callable, optional
             Called with (done, total) steps or cycles; returning False stops the job.
         memory : int or str, optional
-            Host memory for the rows of a lazy image, such as ``"1 GiB"``; default 512 MiB. Samples come on top: 3 MB
-            for 256 colours.
+            Host memory for the rows of a lazy image, such as ``"1 GiB"``; default 512 MiB. In parallel mode samples
+            come on top: 3 MB for 256 colours.
 
         Returns
         -------
@@ -163,7 +166,7 @@ class NeuQuantCL(PaletteEngine):
             return self.fit_histogram(verbs.histogram(images), progress=progress)
         given, report = NeuQuantParams.of(self), Progress(params.callback("progress", progress))
         weights = weights_of(y, sample_weight)
-        pictures = self._read(images, memory, whole=weights is not None or not given.parallel)
+        pictures = self._read(images, memory_bytes(memory), given.parallel, whole=weights is not None)
         weights = checked_weights(weights, pictures, images)[0]
         clear = False
         if weights is not None:
@@ -236,12 +239,14 @@ class NeuQuantCL(PaletteEngine):
         sources = listed(images)
         return NeuQuantFit(session_of(self.queue, sources), given, report).each(sources)
 
-    def _read(self, images: Any, memory: Any, whole: bool) -> list[Picture]:
+    def _read(self, images: Any, memory: int, parallel: bool, whole: bool) -> list[Picture]:
         """The pictures to learn from; unless they are read whole, lazy ones stay where they are."""
-        memory_bytes(memory)
         given = images if isinstance(images, list | tuple) else [images]
         if not any(map(is_read_in_parts, given)):
             return read_many(images)
         names = [f"images[{i}]" if given is images else "images" for i in range(len(given))]
-        pictures = [read_parts(image, memory=memory, argument=name) for image, name in zip(given, names, strict=True)]
-        return [picture.in_memory() for picture in pictures] if whole else pictures
+        rows = memory if parallel else max(memory // 2, 1 << 20)  # the other half is for samples of the walk
+        pictures = [read_parts(image, memory=rows, argument=name) for image, name in zip(given, names, strict=True)]
+        nbytes = sum(picture.pixels * picture.pixel_bytes for picture in pictures)
+        fit = not parallel and _COPIES * nbytes <= memory
+        return [picture.in_memory() for picture in pictures] if whole or fit else pictures

@@ -20,6 +20,7 @@ from clquant.images.batches import read_in_groups
 from clquant.neuquant import schedule as schedules
 from clquant.neuquant.host_sampling import begun_pixels, drawn_pixels, is_copied_alone
 from clquant.neuquant.lazy_sampling import streamed_pixels
+from clquant.neuquant.lazy_walk import walked_pixels
 from clquant.neuquant.minibatch import MiniBatchSOM, refinement_steps, starts_of
 from clquant.neuquant.params import NeuQuantParams
 from clquant.neuquant.sampling import Pixels
@@ -180,6 +181,8 @@ class NeuQuantFit:
                 if pixels is not None:
                     prepare(pixels)
                     return pixels, self._colors_of_begun(scope, picture, pixels)
+        if any(picture.lazy is not None for picture in job):
+            return walked_pixels(session, scope, job, params.sample_factor, most)
         pixels = Pixels.of(session, scope, job)
         if prepare is not None and pixels.total >= PREPARED_PIXELS:
             ahead = partial(prepare, None)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from clquant.histogram.distinct import MAX_DISTINCT
 from clquant.images import Picture
-from clquant.neuquant.sampling import Band, Pixels
+from clquant.neuquant.sampling import SPREAD, Band, Pixels
 from clquant.runtime import Scope, Session, array_to_send, gather_ahead
 
 # Pictures of fewer bytes are sent before some of their pixels could be inspected.
@@ -90,7 +90,7 @@ def drawn_pixels(
             part.result()
     if not many:
         return None
-    return Pixels((Band(scope.copy_of(drawn), picture.channels, count, 0, drawn=True),), len(rows))
+    return Pixels((Band(scope.copy_of(drawn), picture.channels, count, 0, drawn=SPREAD),), len(rows))
 
 
 def is_copied_alone(session: Session, pictures: Sequence[Picture]) -> bool:

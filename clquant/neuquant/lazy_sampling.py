@@ -54,7 +54,7 @@ def streamed_pixels(
     places = spread_places(total, start, count)
     order = np.argsort(places, kind="stable").astype(np.uint32)
     places = places[order]
-    colors, bands, first = _Colors(session), [], 0
+    colors, bands, first = StreamedColors(session, MAX_DISTINCT), [], 0
     for picture in pictures:
         drawn, begin = [], int(np.searchsorted(places, first))
         row0 = first
@@ -72,21 +72,35 @@ def streamed_pixels(
     return Pixels(tuple(bands), total), colors.found()
 
 
-class _Colors:
-    """The distinct colours of pictures, part by part, as long as they are few."""
+class StreamedColors:
+    """The distinct colours of pictures, part by part, as long as they are few.
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    Parameters
+    ----------
+    session : Session
+    most : int
+        How many are few, up to `MAX_DISTINCT`.
+    """
+
+    def __init__(self, session: Session, most: int) -> None:
+        self._session, self._most = session, most
         self._codes = np.zeros(0, np.uint32)  # R, G, B, alpha, red highest
         self._counts = np.zeros(0, np.int64)
         self._few, self._transparent, self._partial = True, False, False
 
     def add(self, piece: Picture, values: npt.NDArray[np.uint8]) -> None:
-        """Count a part, whose (pixels, channels) values are these."""
+        """Count a part.
+
+        Parameters
+        ----------
+        piece : Picture
+        values : ndarray
+            (pixels, channels), its own.
+        """
         if self._few:
             with self._session.scope() as scope:
                 bands = Pixels.of(self._session, scope, [piece]).triples()
-                part = distinct_colors(self._session, scope, bands, MAX_DISTINCT)
+                part = distinct_colors(self._session, scope, bands, self._most)
             self._transparent |= part.transparent
             self._partial |= part.partial
             self._merge(part)
@@ -104,7 +118,7 @@ class _Colors:
         self._codes, places = np.unique(codes, return_inverse=True)
         self._counts = np.zeros(len(self._codes), np.int64)
         np.add.at(self._counts, places, counts)
-        self._few = len(self._codes) <= MAX_DISTINCT
+        self._few = len(self._codes) <= self._most
 
     def found(self) -> DistinctColors:
         """What is known of all parts."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from clquant.color.spaces import Space
 from clquant.images import Picture
+from clquant.neuquant.schedule import PRIMES
 from clquant.runtime import Buffer, InvalidArgument, Scope, Session
 
 LINEAR, SPREAD, WALK, LISTED = range(4)
@@ -28,8 +29,8 @@ class Band:
     channels, count : int
     first : int
         The first pixel's number among those of all pictures that are trained on together.
-    drawn : bool
-        Whether it has instead the first samples of order `SPREAD`, one after another.
+    drawn : int or None
+        If it has, one after another, samples of this order instead, `first` the first of them.
     which : pyopencl.Buffer or None
         (count,) uint32: it has these samples of order `SPREAD` instead.
     """
@@ -38,7 +39,7 @@ class Band:
     channels: int
     count: int
     first: int
-    drawn: bool = False
+    drawn: int | None = None
     which: Buffer | None = None
 
 
@@ -83,6 +84,15 @@ class Pixels:
                 first += count
         return cls(tuple(bands), total)
 
+    def walked(self, first: int) -> tuple[Pixels, int]:  # noqa: ARG002
+        """What has the samples of order `WALK` from one on, and the sample at which it ends.
+
+        Parameters
+        ----------
+        first : int
+        """
+        return self, self.total
+
     def triples(self) -> Iterator[tuple[Buffer, int, int]]:
         """Buffer, channels and count of each band."""
         return ((b.pixels, b.channels, b.count) for b in self.bands)
@@ -100,6 +110,11 @@ def checked_total(pictures: Sequence[Picture]) -> int:
     if total > MAX_PIXELS:
         raise InvalidArgument(f"images have {total} pixels together; allowed: up to {MAX_PIXELS}")
     return total
+
+
+def walk_step(total: int) -> int:
+    """Dekker's step between samples: a prime that does not divide the number of pixels."""
+    return next((q for q in PRIMES if total % q), PRIMES[-1]) % total
 
 
 class Sampler:
@@ -140,10 +155,11 @@ class Sampler:
         """
         first, count = samples
         for band in pixels.bands:
-            drawn_order = LINEAR if band.drawn else order if band.which is None else LISTED
-            if order not in (drawn_order, SPREAD):
-                raise AssertionError(f"pixels drawn for order {SPREAD} were asked for in order {order}")
-            constants = {"CHANNELS": band.channels, "ORDER": drawn_order, **self._constants}
+            own = SPREAD if band.which is not None else order if band.drawn is None else band.drawn
+            if order != own:
+                raise AssertionError(f"pixels drawn for order {own} were asked for in order {order}")
+            read_order = LISTED if band.which is not None else order if band.drawn is None else LINEAR
+            constants = {"CHANNELS": band.channels, "ORDER": read_order, **self._constants}
             kernel = self._session.program("neuquant/sampling.cl", **constants).kernel("neuquant_sample")
             group = self._session.work_group_size(kernel, 256)
             where = np.array([band.first, band.count, pixels.total, start], np.uint32)

@@ -10,12 +10,13 @@ import numpy.typing as npt
 from clquant.color.spaces import Space
 from clquant.neuquant import schedule
 from clquant.neuquant.nodes import gray_axis
-from clquant.neuquant.sampling import POINT_BYTES, WALK, Pixels, Sampler
-from clquant.runtime import Kernel, Progress, Session, kernel_for_group
+from clquant.neuquant.sampling import POINT_BYTES, WALK, Pixels, Sampler, walk_step
+from clquant.runtime import Buffer, Kernel, Progress, Session, kernel_for_group
 
 NETWORK_BITS = 4
 SEQUENTIAL_GROUP = 32
 CYCLES_AT_ONCE = 5
+MOST_POINT_BYTES = 1 << 26  # of several cycles at once
 
 
 def train_sequential(
@@ -49,9 +50,10 @@ def train_sequential(
     cycles = schedule.dekker_cycles(n_colors, sample_factor)
     samples = [max(p.total // sample_factor, 1) for p in pictures]
     per_cycle = [max(s // 100, 1) for s in samples]
-    steps = [next((q for q in schedule.PRIMES if p.total % q), schedule.PRIMES[-1]) % p.total for p in pictures]
+    steps = [walk_step(p.total) for p in pictures]
     last = max(-(-s // c) for s, c in zip(samples, per_cycle, strict=True))
-    at_once = max(min(CYCLES_AT_ONCE, session.limits.max_alloc // (POINT_BYTES * sum(per_cycle))), 1)
+    room = min(session.limits.max_alloc, MOST_POINT_BYTES)
+    at_once = max(min(CYCLES_AT_ONCE, room // (POINT_BYTES * sum(per_cycle))), 1)
     with session.scope() as scope:
         kernel, local = _sequential_kernel(session, space, n_colors)
         first = gray_axis(space, n_colors, NETWORK_BITS)
@@ -67,9 +69,8 @@ def train_sequential(
             for pixels, count, cycle, step in zip(pictures, samples, per_cycle, steps, strict=True):
                 part = min(begin * cycle, count), min(end * cycle, count)
                 where.append((at, count))
-                if part[1] > part[0]:
-                    sampler.points(pixels, WALK, step, (part[0], part[1] - part[0]), points, at)
-                at += part[1] - part[0]
+                _queue_points(sampler, pixels, step, part, points, at)
+                at += max(part[1] - part[0], 0)
             with session.scope() as inner:
                 placed = inner.copy_of(np.array(where, np.uint32))
                 args = (points, placed, cycle_table, networks, frequencies, np.uint32(begin), np.uint32(end))
@@ -78,6 +79,16 @@ def train_sequential(
             progress.report(end, last)
         nodes = session.download(networks, shape, np.int32).astype(np.int64)
     return np.asarray(np.minimum((nodes + (1 << (NETWORK_BITS - 1))) >> NETWORK_BITS, np.array(space.extent)))
+
+
+def _queue_points(sampler: Sampler, pixels: Pixels, step: int, part: tuple[int, int], points: Buffer, at: int) -> None:
+    """Queue the points of samples ``part[0]..part[1]`` of the walk, to `points` from `at` on."""
+    first, last = part
+    while first < last:
+        source, end = pixels.walked(first)
+        share = min(end, last) - first
+        sampler.points(source, WALK, step, (first, share), points, at)
+        first, at = first + share, at + share
 
 
 def _sequential_kernel(session: Session, space: Space, n_colors: int) -> tuple[Kernel, int]:

@@ -36,6 +36,7 @@ class Rows:
 def in_small_bands(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bound so low that pictures of these tests take several bands."""
     monkeypatch.setattr(lazy, "memory_bytes", lambda _: SMALL)
+    monkeypatch.setattr("clquant.neuquant.engine.memory_bytes", lambda _: SMALL)
 
 
 def picture(rng: np.random.Generator, height: int, width: int, channels: int, colors: int, alpha: str) -> Any:
@@ -93,7 +94,7 @@ def test_any_pictures_and_parts(sizes: Any, colors: int, k: int, memory: int, se
     assert found == engine.fit(images).palette_
 
 
-def test_memory_mapped_files_weights_and_sequential_mode(tmp_path: Any, rng: np.random.Generator) -> None:
+def test_memory_mapped_files_and_weights(tmp_path: Any, rng: np.random.Generator) -> None:
     image = picture(rng, 90, 80, 3, 20_000, "opaque")
     np.save(tmp_path / "a.npy", image)
     mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
@@ -101,8 +102,56 @@ def test_memory_mapped_files_weights_and_sequential_mode(tmp_path: Any, rng: np.
     assert engine.fit(mapped, memory="2 MiB").palette_ == engine.fit(image).palette_
     weights = rng.integers(0, 9, (90, 80))
     assert engine.fit(mapped, sample_weight=weights).palette_ == engine.fit(image, sample_weight=weights).palette_
-    engine = NeuQuantCL(20, mode="sequential", sample_factor=30)
-    assert engine.fit(Rows(image)).palette_ == engine.fit(image).palette_
+
+
+@pytest.mark.usefixtures("in_small_bands")
+@pytest.mark.parametrize(
+    ("channels", "alpha", "colors", "options", "passes"),
+    [
+        (3, "opaque", 60_000, {"sample_factor": 1}, None),
+        (3, "opaque", 60_000, {"sample_factor": 30}, 1),
+        (4, "partial", 60_000, {"sample_factor": 3, "fixed_colors": ["#102030"]}, None),
+        (4, "clear", 30, {"sample_factor": 10}, None),
+        (1, "opaque", 200, {"sample_factor": 2}, None),
+        (3, "opaque", 6, {}, None),
+    ],
+)
+def test_the_sequential_walk_of_the_whole(
+    queue: runtime.CommandQueue,
+    rng: np.random.Generator,
+    channels: int,
+    alpha: str,
+    colors: int,
+    options: Any,
+    passes: int | None,
+) -> None:
+    image = picture(rng, 190, 180, channels, colors, alpha)
+    source = Rows(image)
+    engine = NeuQuantCL(16, mode="sequential", queue=queue, **options)
+    assert engine.fit(source).palette_ == engine.fit(image).palette_
+    assert passes is None or source.read == list(range(190)) * passes
+    assert len(source.read) % 190 == 0
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(40, 90), st.integers(40, 90), st.sampled_from([1, 3, 4])), min_size=1, max_size=3),
+    st.integers(1, 30),
+    st.integers(SMALL, 1 << 17),
+    st.integers(0, 2**32),
+)
+def test_walks_through_any_pictures_and_parts(sizes: Any, factor: int, memory: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    images = [picture(rng, *size, 9999, str(rng.choice(["opaque", "clear", "partial"]))) for size in sizes]
+    sources = [Rows(image) if i == 0 or rng.random() < 0.6 else image for i, image in enumerate(images)]
+    engine = NeuQuantCL(9, mode="sequential", sample_factor=factor)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("clquant.neuquant.engine._COPIES", 1 << 20)
+        patch.setattr(lazy, "memory_bytes", lambda _: memory)
+        patch.setattr("clquant.neuquant.engine.memory_bytes", lambda _: memory)
+        patch.setattr("clquant.neuquant.sequential.MOST_POINT_BYTES", memory)
+        found = engine.fit(sources).palette_
+    assert found == engine.fit(images).palette_
 
 
 @pytest.mark.usefixtures("in_small_bands")
