@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
 import numpy as np
 import numpy.typing as npt
-from dask import delayed
+from dask import optimize
+from dask.base import tokenize
+from dask.delayed import Delayed
+from dask.highlevelgraph import HighLevelGraph
 
 from clquant import images
-from clquant.dask.work import named
+from clquant.dask.verify import verified_share
+from clquant.dask.work import named, told
 from clquant.dithering.error_diffusion import ErrorDiffusion
 from clquant.dithering.ordered import OrderedDither
 from clquant.dithering.phase_planes import PHASES, SIDE
@@ -32,7 +37,9 @@ TILE_REACH = 8
 PINWHEEL_BLOCK = 32
 
 
-Work = Callable[[Picture], npt.NDArray[Any]]
+# Where a chunk is in the part that decides it.
+Inner = tuple[slice, slice]
+Work = Callable[[Picture, Inner], npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -95,16 +102,18 @@ def blocks_tiling(block: int) -> Tiling:
 
 
 def checked(image: Any) -> Any:
-    """A Dask array of a picture, its channels in one chunk.
+    """A Dask array of a picture, its channels in one chunk, and no chunk empty.
 
     Raises
     ------
     InvalidArgument
         If its shape is no picture's or not known.
     """
-    if image.ndim not in (2, 3) or any(np.isnan(side) for side in image.shape):
+    if image.ndim not in (2, 3) or any(np.isnan(side) or side == 0 for side in image.shape):
         raise InvalidArgument(f"image is a Dask array of shape {image.shape}; allowed: known (H, W) or (H, W, C)")
-    return image.rechunk({2: -1}) if image.ndim == 3 and len(image.chunks[2]) > 1 else image
+    filled = [tuple(size for size in sizes if size) for sizes in image.chunks]
+    filled[2:] = [(channels,) for channels in image.shape[2:]]
+    return image if tuple(filled) == image.chunks else image.rechunk(tuple(filled))
 
 
 def spans(chunks: tuple[int, ...], tiling: Tiling) -> Iterator[tuple[int, int, int, int]]:
@@ -123,16 +132,6 @@ def spans(chunks: tuple[int, ...], tiling: Tiling) -> Iterator[tuple[int, int, i
         yield begin, end, first, min(last, ends[-1])
 
 
-def as_argument(part: Any) -> Any:
-    """A part of an array for a task: of one chunk that chunk, as Dask would copy it from the array.
-
-    Parameters
-    ----------
-    part : dask.array.Array
-    """
-    return part.to_delayed().item() if part.npartitions == 1 else part
-
-
 def on_grid(chunks: tuple[int, ...], grid: int) -> tuple[int, ...]:
     """Lengths of about as many chunks, each but the last a multiple of `grid`.
 
@@ -146,12 +145,117 @@ def on_grid(chunks: tuple[int, ...], grid: int) -> tuple[int, ...]:
     return tuple(min(step, total - begin) for begin in range(0, total, step))
 
 
+class Layer:
+    """Tasks over parts of an array, one graph layer, made by hand: each slice of Dask's takes the client milliseconds.
+
+    Parameters
+    ----------
+    image : dask.array.Array
+        (H, W) or (H, W, C), channels in one chunk.
+    *given : object
+        What decides the tasks beside the image.
+    """
+
+    def __init__(self, image: Any, *given: Any) -> None:
+        self._image = image
+        self.name = f"clquant-{tokenize(image.name, verified_share(), *given)}"
+        self.tasks: dict[Any, Any] = {}
+        self._begins = [[0, *itertools.accumulate(sizes)] for sizes in image.chunks[:2]]
+
+    def part(self, rows: tuple[int, int], columns: tuple[int, int]) -> list[list[Any]]:
+        """The keys of a part's pieces: of whole chunks, or of tasks that cut them where they are.
+
+        Parameters
+        ----------
+        rows, columns : (int, int)
+            Half-open.
+        """
+        down, across = (self._overlapping(axis, span) for axis, span in enumerate((rows, columns)))
+        return [[self._piece(i, j, y, x) for j, x in across] for i, y in down]
+
+    def array(self, chunks: Any, dtype: npt.DTypeLike) -> Any:
+        """The array whose chunk (i, j) is the task of key (name, i, j).
+
+        Parameters
+        ----------
+        chunks : tuple of tuple of int
+            Per axis; a third one is of one chunk.
+        dtype : dtype_like
+        """
+        if len(chunks) == 3:
+            self.tasks = {(*key, 0) if key[0] == self.name else key: task for key, task in self.tasks.items()}
+        graph = HighLevelGraph.from_collections(self.name, self.tasks, [self._image])
+        return da.Array(graph, self.name, chunks, dtype, meta=np.empty((0,) * len(chunks), dtype))
+
+    def _overlapping(self, axis: int, span: tuple[int, int]) -> list[tuple[int, tuple[int, int] | None]]:
+        """Numbers of chunks, and what is wanted of each; None: all."""
+        begins, (first, last) = self._begins[axis], span
+        start = bisect.bisect_right(begins, first) - 1
+        found: list[tuple[int, tuple[int, int] | None]] = []
+        for i in range(start, bisect.bisect_left(begins, last)):
+            low, high = max(first, begins[i]), min(last, begins[i + 1])
+            whole = (low, high) == (begins[i], begins[i + 1])
+            if low < high:
+                found.append((i, None if whole else (low - begins[i], high - begins[i])))
+        return found
+
+    def _piece(self, i: int, j: int, rows: tuple[int, int] | None, columns: tuple[int, int] | None) -> Any:
+        chunk = (self._image.name, i, j, *(0,) * (self._image.ndim - 2))
+        if rows is None and columns is None:
+            return chunk
+        key = (f"{self.name}-piece", i, j, *(rows or ()), "x", *(columns or ()))
+        cut = tuple(slice(None) if span is None else slice(*span) for span in (rows, columns))
+        self.tasks[key] = (_cut, chunk, *cut)
+        return key
+
+
+def parts_of(image: Any, places: Sequence[tuple[tuple[int, int], tuple[int, int]]]) -> list[Any]:
+    """Parts of an array as delayed arrays.
+
+    Parameters
+    ----------
+    image : dask.array.Array
+    places : sequence of ((int, int), (int, int))
+        Rows and columns of each, half-open.
+    """
+    (whole,) = optimize(image)
+    layer = Layer(whole, places)
+    keys: list[Any] = []
+    for n, (rows, columns) in enumerate(places):
+        pieces = layer.part(rows, columns)
+        if len(pieces) == len(pieces[0]) == 1:
+            keys.append(pieces[0][0])
+        else:
+            keys.append((layer.name, n))
+            layer.tasks[layer.name, n] = (joined, pieces)
+    graph = HighLevelGraph.from_collections(layer.name, layer.tasks, [whole])
+    return [Delayed(key, graph, layer=layer.name) for key in keys]
+
+
+def _cut(chunk: npt.NDArray[Any], rows: slice, columns: slice) -> npt.NDArray[Any]:
+    """A part as an array of its own, so that the chunk need not be kept, and no more is sent."""
+    return np.array(np.asarray(chunk)[rows, columns])
+
+
+def joined(pieces: list[list[Any]]) -> npt.NDArray[Any]:
+    """A part from its pieces.
+
+    Parameters
+    ----------
+    pieces : list of list of ndarray
+        As `Layer.part` has them.
+    """
+    rows = [np.asarray(row[0]) if len(row) == 1 else np.concatenate(row, axis=1) for row in pieces]
+    return rows[0] if len(rows) == 1 else np.concatenate(rows)
+
+
 def mapped(
     image: Any,
     work: Work,
     tiling: Tiling,
     dtype: npt.DTypeLike,
     channels: int | None,
+    chunks: tuple[tuple[int, ...], tuple[int, ...]] | None = None,
 ) -> Any:
     """The array of `work` over the chunks of an image, each with what decides it.
 
@@ -160,51 +264,48 @@ def mapped(
     image : dask.array.Array
         (H, W) or (H, W, C).
     work : callable
-        From a part of the image, a `Picture` that knows its origin, to its results, of the same height and width.
+        From a part of the image, a `Picture` that knows its origin, and where in it the chunk is, two slices, to the
+        chunk's results.
     tiling : Tiling
     dtype : dtype_like
     channels : int or None
-        Of the results; None: (H, W).
+        Of the results; None: two axes.
+    chunks : (tuple of int, tuple of int), optional
+        Rows and columns of the results; default: the image's.
 
     Returns
     -------
     dask.array.Array
-        With the image's chunks.
     """
     whole = checked(image)
+    layer = Layer(whole, work, tiling, np.dtype(dtype).str)
+    task = named(work)
     rows, columns = (list(spans(whole.chunks[axis], tiling)) for axis in (0, 1))
-    made = [
-        da.concatenate([_block(whole, work, down, across, dtype, channels) for across in columns], axis=1)
-        for down in rows
-    ]
-    return da.concatenate(made, axis=0)
+    for (i, (top, bottom, first, last)), (j, (left, right, begin, end)) in itertools.product(
+        enumerate(rows), enumerate(columns)
+    ):
+        pieces = layer.part((first, last), (begin, end))
+        layer.tasks[layer.name, i, j] = (_worked, task, pieces, [first, begin], [top, bottom, left, right])
+    sizes = whole.chunks[:2] if chunks is None else chunks
+    return layer.array(sizes if channels is None else (*sizes, (channels,)), dtype)
 
 
-def _block(
-    image: Any,
-    work: Work,
-    down: tuple[int, int, int, int],
-    across: tuple[int, int, int, int],
-    dtype: npt.DTypeLike,
-    channels: int | None,
-) -> Any:
-    (top, bottom, first, last), (left, right, begin, end) = down, across
-    inner = (slice(top - first, bottom - first), slice(left - begin, right - begin))
-    made = delayed(_cropped, pure=True)(work, as_argument(image[first:last, begin:end]), inner, (first, begin))
-    shape = (bottom - top, right - left) if channels is None else (bottom - top, right - left, channels)
-    return da.from_delayed(made, shape, dtype, meta=np.empty((0,) * len(shape), dtype))
+def _worked(work: Callable[..., Any], pieces: list[list[Any]], origin: list[int], span: list[int]) -> npt.NDArray[Any]:
+    """What a worker does. Errors say where the chunk lies."""
+    (row, column), (top, bottom, left, right) = origin, span
+    with told(f"chunk at row {top}, column {left}"):
+        picture = dataclasses.replace(images.read(joined(pieces), max_bits=16), origin=(row, column))
+        inner = slice(top - row, bottom - row), slice(left - column, right - column)
+        made: npt.NDArray[Any] = work(picture, inner)
+    return made
 
 
-def _cropped(
-    work: Work,
-    part: npt.NDArray[Any],
-    inner: tuple[slice, slice],
-    origin: tuple[int, int],
-) -> npt.NDArray[Any]:
-    """What a worker does: the part's results without what is around it. Errors say where the part lies."""
-    try:
-        picture = dataclasses.replace(images.read(np.asarray(part), max_bits=16), origin=origin)
-        return np.ascontiguousarray(np.asarray(named(work)(picture))[inner])
-    except Exception as error:
-        error.args = (f"chunk at row {origin[0]}, column {origin[1]}: {error}", *error.args[1:])
-        raise
+def cropped(result: Any, inner: Inner) -> npt.NDArray[Any]:
+    """A chunk's results among those of what decides it.
+
+    Parameters
+    ----------
+    result : array_like
+    inner : (slice, slice)
+    """
+    return np.ascontiguousarray(np.asarray(result)[inner])

@@ -11,7 +11,7 @@ import dask.array as da
 import numpy as np
 from dask import delayed
 
-from clquant.dask.chunks import as_argument
+from clquant.dask.chunks import parts_of
 from clquant.dask.work import named, tree
 from clquant.quality.definitions import WINDOW, picture_shape
 from clquant.quality.pair import Pair, as_pair
@@ -69,11 +69,8 @@ def ssim(original: Any, result: Any, peak: float) -> Any:
     if not MIN_PEAK <= peak <= MAX_PEAK:
         raise InvalidArgument(f"peak is {peak} for Dask arrays; allowed: {MIN_PEAK} to {MAX_PEAK}")
     work = delayed(partial(named(_dissimilarity), peak=peak), pure=True)
-    parts = [
-        work(as_argument(a[down, across]), as_argument(b[down, across]))
-        for down in _windows(a.chunks[0], height)
-        for across in _windows(a.chunks[1], width)
-    ]
+    places = list(itertools.product(_windows(a.chunks[0], height), _windows(a.chunks[1], width)))
+    parts = [work(one, other) for one, other in zip(parts_of(a, places), parts_of(b, places), strict=True)]
     windows = (height - WINDOW + 1) * (width - WINDOW + 1)
     return _number(partial(mean_similarity, windows=windows), tree(sum, parts))
 
@@ -105,12 +102,12 @@ def _squared_error(a: Any, b: Any) -> Any:
     return tree(sum, [work(one, other) for one, other in blocks])
 
 
-def _windows(chunks: Sequence[int], length: int) -> Iterator[slice]:
+def _windows(chunks: Sequence[int], length: int) -> Iterator[tuple[int, int]]:
     """Per chunk of an axis: the pixels of the windows that begin in it."""
     last = length - WINDOW + 1
     for end, size in zip(itertools.accumulate(chunks), chunks, strict=True):
         if end - size < last:
-            yield slice(end - size, min(end, last) + WINDOW - 1)
+            yield end - size, min(end, last) + WINDOW - 1
 
 
 def _pair(first: Any, second: Any) -> Pair:

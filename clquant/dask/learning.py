@@ -1,22 +1,33 @@
-"""Learning from Dask arrays and from collections of files: a histogram per part, merged as a tree."""
+"""Learning from Dask arrays and from collections of files: histograms of parts, merged as a tree, on the workers.
+
+What is learned from the histogram is learned where that is, so that no counts go to the client.
+"""
 
 from __future__ import annotations
 
+import copy
+import functools
 import itertools
+import math
 import os
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dask import compute, delayed
+from dask import delayed
 
 from clquant import images as pictures
 from clquant.dask.chunks import checked
 from clquant.dask.files import Later, expanded, numbered, portions
-from clquant.dask.work import located, named, tree
+from clquant.dask.work import client, held, located, named, tree, value_of, workers
 from clquant.histogram.color_histogram import ColorHistogram
-from clquant.runtime import InvalidArgument
+from clquant.histogram.color_histogram import together as histograms_together
+from clquant.runtime import InvalidArgument, Progress
+
+# Bytes of chunks of one worker that are counted at once: so few counts are merged.
+MOST_AT_ONCE = 1 << 28
 
 
 def histogram(images: Any) -> ColorHistogram:
@@ -39,26 +50,106 @@ def histogram(images: Any) -> ColorHistogram:
     FileError
         If a worker cannot read one.
     """
+    given = _given(images)
+    with located(given):
+        parts = _counted(given, ColorHistogram.of)
+        found: ColorHistogram = value_of(tree(histograms_together, parts), parts, Progress(None))
+    return found
+
+
+def learned(engine: Any, images: Any, report: Progress, by_pixels: bool) -> dict[str, Any]:
+    """What an engine's `fit_histogram` learns from the histogram of some pictures.
+
+    Parameters
+    ----------
+    engine : KMeansPalette or NeuQuantCL
+        It is left as it is. One with a queue of its own learns here, all others where the histogram is.
+    images : object
+        As `histogram` takes them.
+    report : Progress
+        Told of parts that are counted, and of the learning as one more.
+    by_pixels : bool
+        Whether `fit` learns the same from the pixels; what one task counts then needs no histogram.
+
+    Returns
+    -------
+    dict
+        Attributes, by their names.
+    """
+    given = _given(images)
+    if engine.queue is not None:
+        with located(given):
+            parts = _counted(given, ColorHistogram.of)
+            return _learned(engine, value_of(tree(histograms_together, parts), parts, report))
+    with located(given):
+        parts = _counted(given, ColorHistogram.of)
+        if by_pixels and len(parts) == 1:
+            work = functools.partial(_learned_from, engine)
+            (last,) = parts = _counted(given, work)
+        else:
+            last = delayed(named(_learned), pure=False)(engine, tree(histograms_together, parts))
+        found: dict[str, Any] = value_of(last, parts, report)
+    return found
+
+
+def _given(images: Any) -> list[Any]:
     given = expanded(images if isinstance(images, list | tuple) else [images])
     if not given:
         raise InvalidArgument("images is empty; allowed: at least one image")
+    return given
+
+
+def _learned(engine: Any, histogram: ColorHistogram) -> dict[str, Any]:
+    return _of_fitted(copy.copy(engine).fit_histogram(histogram))
+
+
+def _learned_from(engine: Any, images: list[Any]) -> dict[str, Any]:
+    return _of_fitted(copy.copy(engine).fit(images))
+
+
+def _of_fitted(engine: Any) -> dict[str, Any]:
+    return {name: value for name, value in vars(engine).items() if name.endswith("_")}
+
+
+def _counted(given: Sequence[Any], count: Callable[[list[Any]], Any]) -> list[Any]:
+    """Delayed tasks that count some images each; `count` takes a list of them."""
     parts: list[Any] = []
     work = delayed(numbered, pure=False)
+    task = functools.partial(_count, count)
     for i, image in enumerate(given):
         if hasattr(image, "__dask_graph__"):
-            whole = checked(image)
-            origins = itertools.product(*([0, *itertools.accumulate(sizes)][:-1] for sizes in whole.chunks[:2]))
-            blocks = zip(whole.to_delayed().ravel(), origins, strict=True)
-            parts += [delayed(named(_count_chunk), pure=True)(block, origin) for block, origin in blocks]
+            parts += _counted_chunks(checked(image), f"images[{i}], ", count)
         elif not isinstance(image, str | os.PathLike):
-            parts.append(work(i, named(_count), [image]))
+            parts.append(work(i, named(task), [image]))
     paths = [(i, image) for i, image in enumerate(given) if isinstance(image, str | os.PathLike)]
     for first, end in portions(len(paths)):
-        parts += [work(group[0][0], named(_count), [path for _, path in group]) for group in _runs(paths[first:end])]
-    with located(given):
-        (found,) = compute(tree(_added, parts))
-    made: ColorHistogram = found
-    return made
+        parts += [work(group[0][0], named(task), [path for _, path in group]) for group in _runs(paths[first:end])]
+    return parts
+
+
+def _counted_chunks(image: Any, name: str, count: Callable[[list[Any]], Any]) -> Iterator[Any]:
+    """Tasks for an array's chunks: those that one worker has, or will have, together."""
+    origins = list(itertools.product(*([0, *itertools.accumulate(sizes)][:-1] for sizes in image.chunks[:2])))
+    blocks = list(image.to_delayed().ravel())
+    task = delayed(named(functools.partial(_count_chunks, count, name)), pure=True)
+    most = max(MOST_AT_ONCE // max(math.prod(image.chunksize) * image.dtype.itemsize, 1), 1)
+    for there in _places(image, [block.key for block in blocks]):
+        for first in range(0, len(there), most):
+            chosen = there[first : first + most]
+            yield task([blocks[i] for i in chosen], [origins[i] for i in chosen])
+
+
+def _places(image: Any, keys: Sequence[Any]) -> list[list[int]]:
+    """Numbers of chunks by the worker that has them; of chunks that nobody has, each alone if there are several."""
+    there = client()
+    if there is None or workers() == 1:
+        return [list(range(len(keys)))]
+    futures = held(image)
+    known = there.who_has(futures) if futures else {}
+    found: dict[Any, list[int]] = defaultdict(list)
+    for i, key in enumerate(keys):
+        found[next(iter(known.get(key, ())), i)].append(i)
+    return list(found.values())
 
 
 def _runs(paths: Sequence[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
@@ -67,20 +158,17 @@ def _runs(paths: Sequence[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
         yield [path for _, path in group]
 
 
-def _count_chunk(block: npt.NDArray[Any], origin: tuple[int, int]) -> ColorHistogram:
-    argument = f"chunk at row {origin[0]}, column {origin[1]}"
-    return ColorHistogram.of(pictures.read(np.asarray(block), argument=argument, max_bits=16))
-
-
-def _count(image: list[Any]) -> ColorHistogram:
-    given = [one() if isinstance(one, Later) else one for one in image]
-    return ColorHistogram.of(
-        [one for several in given for one in (several if isinstance(several, list) else [several])]
+def _count_chunks(
+    count: Callable[[list[Any]], Any], name: str, blocks: list[npt.NDArray[Any]], origins: list[tuple[int, int]]
+) -> Any:
+    return count(
+        [
+            pictures.read(np.asarray(block), argument=f"{name}chunk at row {row}, column {column}", max_bits=16)
+            for block, (row, column) in zip(blocks, origins, strict=True)
+        ]
     )
 
 
-def _added(parts: Sequence[ColorHistogram]) -> ColorHistogram:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
+def _count(count: Callable[[list[Any]], Any], images: list[Any]) -> Any:
+    given = [one() if isinstance(one, Later) else one for one in images]
+    return count([one for several in given for one in (several if isinstance(several, list) else [several])])

@@ -12,8 +12,8 @@ from dask import delayed
 from dask.highlevelgraph import HighLevelGraph
 
 from clquant import images, params
-from clquant.dask.chunks import as_argument, checked
-from clquant.dask.work import named
+from clquant.dask.chunks import checked, parts_of
+from clquant.dask.work import named, told
 from clquant.quadtree import criteria
 from clquant.quadtree.builder import QuadtreeBuilder
 from clquant.quadtree.criteria import Criterion
@@ -107,8 +107,13 @@ def leaves(image: Any, engine: QuadtreeBuilder) -> Any:
     places.sort(key=lambda place: int(morton(np.array([place[1]]), np.array([place[0]]))[0]))
     side = 1 << level
     build, finish = delayed(named(_subtree), pure=True), delayed(_kept, pure=True)
-    parts = (as_argument(whole[y * side : (y + 1) * side, x * side : (x + 1) * side]) for y, x in places)
-    found = [build(part, own, criterion) for part in parts]
+    squares = [
+        ((y * side, min((y + 1) * side, shape[0])), (x * side, min((x + 1) * side, shape[1]))) for y, x in places
+    ]
+    found = [
+        build(part, own, criterion, rows[0], columns[0])
+        for part, (rows, columns) in zip(parts_of(whole, squares), squares, strict=True)
+    ]
     crown = delayed(_crown, pure=True)([part.root for part in found], places, level, top, criterion)
     dtype = record_dtype(channels, gray)
     kept = [
@@ -121,9 +126,10 @@ def leaves(image: Any, engine: QuadtreeBuilder) -> Any:
     return da.Array(graph, name, ((np.nan,) * len(kept),), dtype, meta=np.empty((0,), dtype))
 
 
-def _subtree(part: npt.NDArray[Any], engine: QuadtreeBuilder, criterion: Criterion) -> Subtree:
-    picture: Any = images.read(np.asarray(part), max_channels=MAX_CHANNELS)
-    return Subtree(engine.leaves(picture), _root(picture.array, criterion))
+def _subtree(part: npt.NDArray[Any], engine: QuadtreeBuilder, criterion: Criterion, row: int, column: int) -> Subtree:
+    with told(f"part at row {row}, column {column}"):
+        picture: Any = images.read(np.asarray(part), max_channels=MAX_CHANNELS)
+        return Subtree(engine.leaves(picture), _root(picture.array, criterion))
 
 
 def _root(array: npt.NDArray[np.uint8], criterion: Criterion) -> Node:

@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.color.palette import Palette, as_palette
-from clquant.dask.chunks import blocks_tiling, checked, mapped, on_grid, tiling_of
+from clquant.dask.chunks import Inner, Tiling, blocks_tiling, checked, cropped, mapped, on_grid, tiling_of
 from clquant.dask.codebooks import fit as fit_codec
 from clquant.dask.figures import mse, psnr, ssim
 from clquant.dask.files import fit_many, stream
-from clquant.dask.learning import histogram
+from clquant.dask.learning import histogram, learned
 from clquant.dask.parts import store
 from clquant.dask.quadtrees import leaves
-from clquant.dask.work import named
+from clquant.dask.work import named, told
 from clquant.images import Picture
 from clquant.images.file_sinks import About
 from clquant.images.result_files import writing
@@ -33,6 +33,7 @@ __all__ = [
     "fit_many",
     "halftone",
     "histogram",
+    "learned",
     "leaves",
     "mse",
     "predict",
@@ -42,6 +43,9 @@ __all__ = [
     "stream",
     "transform",
 ]
+
+# Chunks whose pixels stand alone.
+PIXELS = Tiling(0, 1)
 
 
 def predict(image: Any, palette: Palette, *, dither: Any, **options: Any) -> Any:
@@ -95,12 +99,9 @@ def encode(image: Any, codec: Any) -> Any:
     p, q = codec.codebook_.shape[1:3]
     whole = checked(image)
     rows, columns = (on_grid(whole.chunks[axis], size) for axis, size in ((0, p), (1, q)))
-    aligned = whole.rechunk({0: rows, 1: columns})
     chunks = tuple(-(-n // p) for n in rows), tuple(-(-n // q) for n in columns)
     dtype = np.uint8 if len(codec.codebook_) <= 256 else np.uint16
-    work = partial(_encoded, codec=codec)
-    dropped = [2] if aligned.ndim == 3 else None
-    return aligned.map_blocks(work, dtype=dtype, chunks=chunks, drop_axis=dropped, meta=np.empty((0, 0), dtype))
+    return mapped(whole.rechunk({0: rows, 1: columns}), partial(_encoded, codec=codec), PIXELS, dtype, None, chunks)
 
 
 def decode(indices: Any, codec: Any, shape: Any) -> Any:
@@ -168,50 +169,71 @@ def halftone(image: Any, engine: Any, output: str, passes: int, out: Any, about:
     Returns
     -------
     dask.array.Array, or what was given as `out`
-        uint8 of the image's shape and chunks; with a palette (H, W) of its index dtype.
+        uint8 of the image's shape and chunks; of bits (H, ceil(W / 8)); with a palette (H, W) of its index dtype.
 
     Raises
     ------
     InvalidArgument
-        If bits or passes are asked for.
+        If passes are asked for, or bits of a picture or of chunks that have none.
     """
-    for name, value, allowed in (("output", output, output != "bits"), ("refine", passes, passes == 0)):
-        if not allowed:
-            raise InvalidArgument(f"{name} is {params.shown(value)} for a Dask array; allowed: for a picture in memory")
+    if passes:
+        raise InvalidArgument(f"refine is {passes} for a Dask array; allowed: 0, as others are for pictures in memory")
+    whole, chunks = checked(image), None
     block = params.integer("block_size", engine.block_size, 2, 64)
     work = partial(_halftoned, engine=engine, output=output)
+    dtype, channels = np.dtype(np.uint8), whole.shape[2] if whole.ndim == 3 else None
     if engine.palette is not None:
+        work = partial(_halftoned, engine=engine, output="levels")
         dtype, channels = as_palette(engine.palette).index_dtype, None
-    else:
-        dtype, channels = np.dtype(np.uint8), image.shape[2] if image.ndim == 3 else None
-    lazy = mapped(image, work, blocks_tiling(block), dtype, channels)
+    elif output == "bits":
+        chunks, channels = _bytes_of_bits(whole, engine, out), None
+    lazy = mapped(whole, work, blocks_tiling(block), dtype, channels, chunks)
     with writing(out, about) as sink:
         return lazy if sink is None else store(lazy, sink, report)
 
 
-def _halftoned(part: Picture, engine: Any, output: str) -> npt.NDArray[Any]:
-    return np.asarray(engine.transform(part, output=output))
+def _bytes_of_bits(image: Any, engine: Any, out: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Chunks of a picture's packed bits."""
+    rows, columns = image.chunks[:2]
+    if out is not None:
+        raise InvalidArgument("out is given for output='bits'; allowed: 'values' and 'levels'")
+    channels = 1 if image.ndim == 2 else image.shape[2]
+    if channels != 1 or engine.levels != 2:
+        raise InvalidArgument(
+            f"output is 'bits' for {channels} channels at {engine.levels} levels; allowed: gray pictures at 2 levels"
+        )
+    if any(width % 8 for width in columns[:-1]):
+        raise InvalidArgument(
+            f"output is 'bits' for a Dask array of chunks of {columns[0]} columns; allowed: multiples of 8 but the last"
+        )
+    return rows, tuple(-(-width // 8) for width in columns)
+
+
+def _halftoned(part: Picture, inner: Inner, engine: Any, output: str) -> npt.NDArray[Any]:
+    """A chunk of a halftone; bits are those of its own pixels."""
+    made = cropped(engine.transform(part, output="levels" if output == "bits" else output), inner)
+    return np.packbits(made, axis=1) if output == "bits" else made
 
 
 def _decoded(part: npt.NDArray[Any], codec: Any, block_info: Any = None) -> npt.NDArray[Any]:
     table = np.asarray(part)
     if not block_info:  # Dask looks at what an empty one gives
         return np.empty((0,) * (codec.codebook_.ndim - 1), np.uint8)
-    try:
+    row, column = (place[0] for place in block_info[0]["array-location"])
+    with told(f"chunk at row {row}, column {column}"):
         return np.asarray(named(codec.decode)(table, block_info[None]["chunk-shape"]))
-    except Exception as error:
-        row, column = (place[0] for place in block_info[0]["array-location"])
-        error.args = (f"chunk at row {row}, column {column}: {error}", *error.args[1:])
-        raise
 
 
-def _predicted(part: Picture, palette: Palette, dither: Any, options: dict[str, Any]) -> npt.NDArray[Any]:
-    return np.asarray(engine.predict(part, palette, dither=dither, **options))
+def _predicted(part: Picture, inner: Inner, palette: Palette, dither: Any, options: dict[str, Any]) -> npt.NDArray[Any]:
+    return cropped(engine.predict(part, palette, dither=dither, **options), inner)
 
 
-def _transformed(part: Picture, palette: Palette, dither: Any, options: dict[str, Any]) -> npt.NDArray[Any]:
-    return np.asarray(engine.transform(part, palette, dither=dither, **options))
+def _transformed(
+    part: Picture, inner: Inner, palette: Palette, dither: Any, options: dict[str, Any]
+) -> npt.NDArray[Any]:
+    return cropped(engine.transform(part, palette, dither=dither, **options), inner)
 
 
-def _encoded(part: npt.NDArray[Any], codec: Any) -> npt.NDArray[Any]:
-    return np.asarray(codec.encode(np.asarray(part)))
+def _encoded(part: Picture, inner: Inner, codec: Any) -> npt.NDArray[Any]:
+    assert inner[0].start == inner[1].start == 0, "blocks are whole"
+    return np.asarray(codec.encode(part))

@@ -11,7 +11,15 @@ from typing import Any
 from dask import compute, delayed
 
 from clquant.dask.verify import is_verified, verified_share, verify_elsewhere
-from clquant.runtime import ClquantError, DeviceError, DeviceMemoryError, FileError, default_device, describe
+from clquant.runtime import (
+    ClquantError,
+    DeviceError,
+    DeviceMemoryError,
+    FileError,
+    Progress,
+    default_device,
+    describe,
+)
 
 MERGED_AT_ONCE = 8
 
@@ -82,6 +90,37 @@ def results(tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         release(futures)
 
 
+def value_of(last: Any, parts: Sequence[Any], report: Progress) -> Any:
+    """The value of a delayed task, computed by a cluster or here.
+
+    Parameters
+    ----------
+    last : Delayed
+    parts : sequence of Delayed
+        Of what `last` is made.
+    report : Progress
+        Told of parts that are there, and of the value as one more.
+    """
+    there, total = client(), len(parts) + 1
+    if there is None or not report.wanted:
+        report.report(0, total)
+        (found,) = compute(last)
+        report.report(total, total)
+        return found
+    from distributed import as_completed
+
+    *waiting, final = there.compute([*parts, last])
+    try:
+        report.report(0, total)
+        for done, _ in enumerate(as_completed(waiting), 1):
+            report.report(min(done, total - 1), total)
+        found = final.result()
+    finally:
+        release([*waiting, final])
+    report.report(total, total)
+    return found
+
+
 @contextlib.contextmanager
 def located(images: Sequence[Any]) -> Iterator[None]:
     """Say which chunk could not be read if what is computed inside fails for that reason.
@@ -104,7 +143,7 @@ def located(images: Sequence[Any]) -> Iterator[None]:
         if type(error).__module__.partition(".")[0] != "distributed":
             for number, image in enumerate(images):
                 if hasattr(image, "__dask_graph__"):
-                    _look_again(image, f"images[{number}]")
+                    _look_again(image, f"images[{number}] ({image.name})")
         raise
 
 
@@ -127,6 +166,21 @@ def _look_again(image: Any, name: str) -> None:
                 raise FileError(f"{name}: cannot read the chunk at row {row}, column {column}: {error}") from error
     finally:
         release(futures)
+
+
+@contextlib.contextmanager
+def told(place: str) -> Iterator[None]:
+    """Begin what an error of clquant says with the place where it came about.
+
+    Parameters
+    ----------
+    place : str
+    """
+    try:
+        yield
+    except (ClquantError, MemoryError) as error:
+        error.args = (f"{place}: {error}", *error.args[1:])
+        raise
 
 
 def tree(merge: Callable[[Sequence[Any]], Any], parts: Sequence[Any]) -> Any:

@@ -270,6 +270,7 @@ class PinwheelHalftoner(Estimator):
         settings = {"output": kind, "parameters": digest_of(parameters) if resume else ""}
         about = About(None, entries, image, resume, settings)
         if collection is not None:
+            self._settings() if self.palette is None else self._vector_settings()
             return collection.halftone(image, self, kind, passes, out, about, report)  # type: ignore[no-any-return]
         with writing(out, about) as sink:
             return self._transformed(image, kind, passes, (dpi, inches), report, sink, memory)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -278,6 +279,23 @@ class ColorHistogram:
         most = params.integer("max_colors", max_colors, 0, 2**32 - 1)
         codes, counts, transparent = file.from_bytes(files.read_bytes(path, file.most_bytes(most)), most)
         return cls._from(_with_flags(codes, counts, transparent))
+
+
+def together(histograms: Sequence[ColorHistogram]) -> ColorHistogram:
+    """The pixels of several: their sum, merged at once.
+
+    Parameters
+    ----------
+    histograms : sequence of ColorHistogram
+        At least one.
+
+    Raises
+    ------
+    InvalidArgument
+        If they have over 2^39 pixels together.
+    """
+    checked_total(sum(histogram.total for histogram in histograms))
+    return ColorHistogram._from(merged([histogram._counted for histogram in histograms]))
 
 
 def counts_of(histogram: object, max_bits: int = 8) -> HostCounts:

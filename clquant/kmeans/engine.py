@@ -179,7 +179,10 @@ class KMeansPalette(PaletteEngine):
         if weights is not None:
             raise InvalidArgument("sample_weight is given with a lazy image; allowed: with images in memory")
         for verbs in filter(None, collections):
-            return self.fit_histogram(verbs.histogram(given), progress=progress)
+            KMeansParams.of(self)
+            report = Progress(params.callback("progress", progress))
+            vars(self).update(verbs.learned(self, given, report, by_pixels=True))
+            return self
         counted = ColorHistogram.of(sources, queue=self.queue, progress=progress, memory=memory)
         return self.fit_histogram(counted, progress=progress)
 

@@ -17,7 +17,7 @@ from clquant.images.lazy import memory_bytes
 from clquant.neuquant.fit import NeuQuantFit
 from clquant.neuquant.params import NeuQuantParams
 from clquant.palette.engine import PaletteEngine
-from clquant.runtime import CommandQueue, Progress, ProgressCallback, open_session
+from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, open_session
 
 # Of pictures that are walked through in memory: the pixels, what is on the device, points.
 _COPIES = 3
@@ -163,7 +163,12 @@ class NeuQuantCL(PaletteEngine):
         """
         images = materialize(images)
         for verbs in filter(None, map(verbs_of, images if isinstance(images, list | tuple) else [images])):
-            return self.fit_histogram(verbs.histogram(images), progress=progress)
+            if weights_of(y, sample_weight) is not None:
+                raise InvalidArgument("sample_weight is given with a Dask array; allowed: with images in memory")
+            NeuQuantParams.of(self)
+            report = Progress(params.callback("progress", progress))
+            vars(self).update(verbs.learned(self, images, report, by_pixels=False))
+            return self
         given, report = NeuQuantParams.of(self), Progress(params.callback("progress", progress))
         weights = weights_of(y, sample_weight)
         pictures = self._read(images, memory_bytes(memory), given.parallel, whole=weights is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import pathlib
 import subprocess
@@ -18,7 +19,8 @@ import pytest
 from distributed import Client
 
 import clquant
-from clquant.dask import Files, LocalOpenCLCluster, MismatchError, codebooks, verify, work
+from clquant import runtime
+from clquant.dask import Files, LocalOpenCLCluster, MismatchError, codebooks, learning, verify, work
 from clquant.dask.verify import digest
 from clquant.palette.engine import predict
 
@@ -68,6 +70,24 @@ def test_files_are_spread(client: Client, tmp_path: pathlib.Path) -> None:
     taken.close()  # leaves nothing running
 
 
+@pytest.mark.parametrize("most", [1, 9000, 1 << 28])
+def test_palettes_are_learned_where_the_colours_are(client: Client, picture: Any, monkeypatch: Any, most: int) -> None:
+    monkeypatch.setattr(learning, "MOST_AT_ONCE", most)
+    given = da.from_array(picture, (20, 25, 3)).persist()
+    done: list[tuple[int, int]] = []
+    for engine in (clquant.KMeansPalette(7), clquant.NeuQuantCL(8)):
+        done.clear()
+        one = copy.copy(engine).fit_histogram(clquant.ColorHistogram.of(picture))
+        assert copy.copy(engine).fit(given).palette_ == one.palette_
+        assert engine.fit([given[:40], given[40:]], progress=lambda *now: done.append(now)).palette_ == one.palette_
+        assert done[0][0] == 0
+        assert done[-1][0] == done[-1][1]
+        with pytest.raises(clquant.StoppedError):
+            engine.fit(given, progress=lambda *_: False)
+        own = type(engine)(engine.n_colors, queue=runtime.default_queue()).fit(given)
+        assert own.palette_ == one.palette_
+
+
 def test_verified_results_are_those_of_two_workers(client: Client, picture: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(codebooks, "FEW_BLOCKS", 0)
     given = da.from_array(picture, (40, 70, 3))
@@ -105,7 +125,9 @@ def test_a_chunk_that_cannot_be_read_is_named_once(client: Client, picture: Any,
         return block
 
     broken = da.from_array(picture, (30, 40, 3)).map_blocks(fails, dtype=np.uint8, meta=np.empty((0, 0, 0), np.uint8))
-    with pytest.raises(clquant.FileError, match=r"images\[1\]: cannot read the chunk at row 60, column 40: the disk"):
+    with pytest.raises(
+        clquant.FileError, match=r"images\[1\] \(fails-\w+\): cannot read the chunk at row 60, column 40: the disk"
+    ):
         engine.fit([da.from_array(picture, (50, 50, 3)), broken])
 
 

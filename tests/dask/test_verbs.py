@@ -164,6 +164,33 @@ def test_halftones_of_chunks_are_those_of_the_whole(picture: Any, given: Any, ch
         assert np.array_equal(lazy.compute(), whole)
 
 
+def test_bits_are_packed_by_chunks(picture: Any) -> None:
+    gray = picture[:, :, 1]
+    halftoner = clquant.PinwheelHalftoner(7)
+    whole = halftoner.transform(gray, output="bits")
+    for chunks in ((60, 64), (203, 171), (50, (8, 40, 123))):
+        lazy = halftoner.transform(da.from_array(gray, chunks), output="bits")
+        assert (lazy.shape, lazy.dtype) == (whole.shape, whole.dtype)
+        assert np.array_equal(lazy.compute(), whole)
+    for source, words in (
+        (da.from_array(gray, (60, 71)), "chunks of 71 columns; allowed: multiples of 8"),
+        (da.from_array(picture, (60, 64, 3)), "output is 'bits' for 3 channels"),
+    ):
+        with pytest.raises(clquant.InvalidArgument, match=words):
+            halftoner.transform(source, output="bits")
+
+
+def test_chunks_may_be_empty_and_graphs_are_small(picture: Any) -> None:
+    source = da.from_array(picture, ((60, 0, 143), (0, 171), 3))
+    whole = predict(picture, SIX, dither="pinwheel")
+    assert np.array_equal(predict(source, SIX, dither="pinwheel").compute(), whole)
+    with pytest.raises(clquant.InvalidArgument, match=r"shape \(0, 171, 3\)"):
+        predict(source[:0], SIX)
+    large = da.zeros((65536, 65536, 3), np.uint8, chunks=(4096, 4096, 3))
+    for dither, most in ((None, 2), ("blue-noise", 2), ("leaky", 10)):
+        assert len(dict(predict(large, SIX, dither=dither).__dask_graph__())) <= most * 256
+
+
 def test_what_cannot_be_cut_is_refused_and_what_fails_says_where(picture: Any) -> None:
     given = da.from_array(picture, (100, 100, 3))
     for dither in ("floyd-steinberg", "atkinson"):
@@ -174,9 +201,8 @@ def test_what_cannot_be_cut_is_refused_and_what_fails_says_where(picture: Any) -
         raise OSError("the disk is gone")
 
     halftoner = clquant.PinwheelHalftoner()
-    for wrong in ({"output": "bits"}, {"refine": 1}):
-        with pytest.raises(clquant.InvalidArgument, match=next(iter(wrong))):
-            halftoner.transform(given, **wrong)
+    with pytest.raises(clquant.InvalidArgument, match="refine is 1 for a Dask array; allowed: 0"):
+        halftoner.transform(given, refine=1)
     broken = da.from_array(picture, (100, 171, 3)).map_blocks(fails, dtype=np.uint8)
     with pytest.raises(OSError, match="the disk is gone"):
         predict(broken, SIX).compute()
