@@ -53,7 +53,7 @@ def grown(
 
 
 def by_size(options: Options, photo: Picture) -> Iterator[Table]:
-    """Squares of 64 to 16384 pixels a side, as `--largest` admits."""
+    """Squares of 64 to 16384 pixels per side, as `--largest` admits."""
     pictures = {side: harness.photo_of_size(photo, side, side) for side in options.sizes(*SIDES)}
     for title, (job, number) in JOBS.items():
         cases = [(side, picture, number) for side, picture in pictures.items()]

@@ -1,6 +1,6 @@
 /* Alpha of 0 or 255 alone: by a threshold, or dithered by a mask. */
 
-/* NDRange: 2-D, columns by rows, a work-item a pixel, guarded by width and height. from, to (height, width) uchar4; mask
+/* NDRange: 2-D, columns by rows, a work-item per pixel, guarded by width and height. from, to (height, width) uchar4; mask
  * (side, side) int, side a power of two: thresholds of alpha times side^2, repeated over the picture. */
 __kernel void settle_alpha(__global const uchar4 *from, __global uchar4 *to, __global const int *mask, uint side,
                            uint width, uint height)

@@ -11,7 +11,7 @@
 #define AT(columns, below) convert_int4(errors[here - (below) * (long)(width + 4) - (columns)])
 
 /* One wave of tiles.
- * NDRange: 1-D, a work-group a tile, any size; row r of a tile is taken by work-item r modulo the group's size.
+ * NDRange: 1-D, a work-group per tile, any size; row r of a tile is taken by work-item r modulo the group's size.
  * image Sample [rows][width][CHANNELS]; output INDEX [rows][width]; extent: largest value of each component; strength in
  * 1/256. errors Error [2 + rows][2 + width + 2]: two rows above the image, two columns of 0 on each side. */
 __kernel void diffuse_wave(DIFFUSION_PARAMETERS, __global Error *errors, int rows, int width, int wave, int first_tile)

@@ -3,8 +3,8 @@
 #include "mapping/nearest.h"
 #include "dithering/ordered.h"
 
-/* One of two entries a pixel.
- * NDRange: 2-D, columns by rows of the band, a work-item a pixel, guarded by width and n. pixels (n, CHANNELS) Sample;
+/* One of two entries per pixel.
+ * NDRange: 2-D, columns by rows of the band, a work-item per pixel, guarded by width and n. pixels (n, CHANNELS) Sample;
  * out (n) INDEX; n pixels in rows of width; row 0 is the picture's first_row; mask (side, side) int, side a power of
  * two, a permutation of 0..side^2 - 1, repeated over the picture; extent: largest coordinates of the space; strength
  * 0..256 scales the share of the second entry. */

@@ -79,7 +79,7 @@ void answer(const uint *keys, uint n, __global uint *memo, int bits, __global co
     }
 }
 
-/* One of two entries a pixel.
+/* One of two entries per pixel.
  * NDRange: 1-D, any size; a work-item takes a run of rows and remembers the answers for their colours. pixels
  * (n, CHANNELS) uchar; out (n) INDEX; memo (work-items, 2^(3 memo_bits), WORDS) uint, scratch; memo_bits 1 to 8; points
  * (k, 4) int coordinates of the palette; the other arguments are those of palette_ordered.cl. */

@@ -41,7 +41,7 @@ int16 thresholds(__global const int *mask, uint side, uint column)
     return vload16(0, numbers);
 }
 
-/* One of two entries a pixel (dithering/ordered.h).
+/* One of two entries per pixel (dithering/ordered.h).
  * NDRange: 1-D, any size; a work-item takes a run of rows' pixels. The first arguments are those of
  * mapping/small_palette.cl's kernel; packed (FEW) uint, the entries' colours; the others are those of
  * palette_ordered.cl. */

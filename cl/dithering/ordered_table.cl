@@ -103,7 +103,7 @@ int4 mask_pixels(__global const int *mask, uint side, uint row, uint column, uin
 #define OF_GROUP
 #endif
 
-/* One of two entries a pixel.
+/* One of two entries per pixel.
  * NDRange: 1-D, a work-group of any size (or GROUP) a tile. answers as dither_colors leaves them; rows of a tile; the
  * other arguments are those of dithering/ordered.cl, pixels 4-byte aligned. */
 __kernel OF_GROUP void dither_ordered(PALETTE_PARAMETERS, __global const uchar *restrict pixels,

@@ -29,7 +29,7 @@ int4 search_point(int4 color, __global const int *tables, __constant int4 *matri
 
 /* Errors of pixels that show nothing yet, and their states: `nothing`, the index of an entry with all coordinates 0.
  * Pixels of alpha 0 are FIXED and have no error.
- * NDRange: 2-D, columns by rows of the picture, a work-item a pixel. pixels (rows, columns, CHANNELS) uchar; errors
+ * NDRange: 2-D, columns by rows of the picture, a work-item per pixel. pixels (rows, columns, CHANNELS) uchar; errors
  * (DIMS, 17, plane) float; state (16, plane) int; missing (1) int: set to 1 where a pixel has alpha 0 and the palette
  * no entry of it. */
 __kernel void begin_search(__global const uchar *pixels, uint columns, uint rows, __global const int *tables,
@@ -65,7 +65,7 @@ __kernel void begin_search(__global const uchar *pixels, uint columns, uint rows
 }
 
 /* Gives entries to pixels that show nothing yet.
- * NDRange: 2-D, columns by rows of the picture, a work-item a pixel. start (rows, columns) INDEX; all else as in
+ * NDRange: 2-D, columns by rows of the picture, a work-item per pixel. start (rows, columns) INDEX; all else as in
  * begin_search. */
 __kernel void adopt_indices(__global const INDEX *start, uint columns, uint rows, __global const float4 *entries,
                             __global float *errors, __global int *state, uint stride, ulong plane)
@@ -88,7 +88,7 @@ __kernel void adopt_indices(__global const INDEX *start, uint columns, uint rows
 }
 
 /* Decides all pixels of one phase from the same errors.
- * NDRange: 2-D, cells across by cells down from first_row on, a work-item a cell. entries (colors + 1, 4) float:
+ * NDRange: 2-D, cells across by cells down from first_row on, a work-item per cell. entries (colors + 1, 4) float:
  * coordinates, of the last one 0; norms (colors) float: their squared lengths, very large for an entry that is not to
  * be taken; transparent: the entry that opaque pixels do not take, or -1; taps (n_taps) int2 from first_tap: where an
  * error lies relative to the cell in the first of a channel's planes, and its weight, whose sum over all taps times
@@ -150,7 +150,7 @@ __kernel void toggle_phase(__global float *errors, __global int *state, __global
 }
 
 /* The entries that pixels ended with.
- * NDRange: 2-D, columns by rows of what is wanted, a work-item a pixel. out (rows, columns) INDEX: the picture's rows
+ * NDRange: 2-D, columns by rows of what is wanted, a work-item per pixel. out (rows, columns) INDEX: the picture's rows
  * from first_row, behind `offset` others. */
 __kernel void store_indices(__global const int *state, uint stride, ulong plane, int transparent, __global INDEX *out,
                             uint columns, uint rows, uint first_row, ulong offset)

@@ -13,7 +13,7 @@
 #include "halftone/refine.h"
 
 /* Errors and values of a halftone to begin with.
- * NDRange: 2-D, columns by rows, a work-item a pixel. pixels, starts (rows, columns, channels) uchar: the picture, and
+ * NDRange: 2-D, columns by rows, a work-item per pixel. pixels, starts (rows, columns, channels) uchar: the picture, and
  * level numbers; `channel` is read; tones (256) int: values of 8-bit levels; values (levels) int. */
 __kernel void begin_refinement(__global const uchar *pixels, __global const uchar *starts, uint columns, uint rows,
                                uint channels, uint channel, __global const int *tones, __global const int *values,
@@ -31,7 +31,7 @@ __kernel void begin_refinement(__global const uchar *pixels, __global const ucha
 
 /* The best action of every pixel of one phase; none where no change lowers the visible error. Of equal ones the first:
  * levels ascending, then neighbours.
- * NDRange: 2-D, cells across by cells down, a work-item a cell. taps (n, 3) int4 from 3 first: what an error adds to G
+ * NDRange: 2-D, cells across by cells down, a work-item per cell. taps (n, 3) int4 from 3 first: what an error adds to G
  * of each neighbour, nine floats as they lie in memory, then where it lies relative to the cell; neighbours (9) int2
  * from 9 phase: where a neighbour lies relative to the cell, and C(0) - C of its distance; middle: C(0); actions
  * (cells) int. */
@@ -113,7 +113,7 @@ __kernel void apply_phase(__global float *errors, __global int *state, __global 
 }
 
 /* The levels that pixels ended with.
- * NDRange: 2-D, columns by rows of what is wanted, a work-item a pixel. values (levels) int ascending; shown (levels)
+ * NDRange: 2-D, columns by rows of what is wanted, a work-item per pixel. values (levels) int ascending; shown (levels)
  * uchar: what is written for each; out (rows, columns, channels) uchar: the band's rows from first_row, behind `offset`
  * numbers. */
 __kernel void store_levels(__global const int *state, uint stride, ulong plane, __global const int *values, int levels,

@@ -37,7 +37,7 @@ uint occupied_of_eight(__global const uint4 *bins)
 }
 
 /* How many bins of each cell are occupied.
- * NDRange: 1-D, a work-group a cell. bins (cells * CELL_BINS) uint; occupied (cells) uint. */
+ * NDRange: 1-D, a work-group per cell. bins (cells * CELL_BINS) uint; occupied (cells) uint. */
 __kernel void count_occupied(__global const uint4 *bins, __global uint *occupied)
 {
     __local uint sum;
@@ -113,7 +113,7 @@ __kernel void place_cells(__global const uint *occupied, uint cells, __global ui
 }
 
 /* Collects the occupied bins in ascending order.
- * NDRange: 1-D, a work-group a cell; its size divides CELL_BINS / 8. bins (cells * CELL_BINS) uint, from Z-order code
+ * NDRange: 1-D, a work-group per cell; its size divides CELL_BINS / 8. bins (cells * CELL_BINS) uint, from Z-order code
  * first_bin on, all left 0; starts (cells + 1) uint: where each cell's colours go; colors (starts[cells]) uint, packed;
  * counts likewise; offsets: two uint a work-item; codes (room) ushort and sums (room) uint: colours that wait there
  * until they are written side by side. */

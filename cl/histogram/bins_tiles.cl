@@ -76,7 +76,7 @@ void count_quad(uint4 keys, uint there, uint *clear, uint *partial, volatile __l
 }
 
 /* Histogram of opaque colours.
- * NDRange: 1-D, a work-group of any size a tile. pixels (n, CHANNELS) uchar in rows of width, 4-byte aligned; rows of a
+ * NDRange: 1-D, a work-group of any size per tile. pixels (n, CHANNELS) uchar in rows of width, 4-byte aligned; rows of a
  * tile, fewer than 2^14 / COLUMNS; bins (2^24) uint as histogram/bins.h says, added to. notes[0]: pixels of alpha 0,
  * added to; notes[1]: set to 1 where a pixel has alpha 1..254. */
 __kernel void count_tiles(__global const uchar *restrict pixels, uint n, uint width, uint rows, __global uint *bins,

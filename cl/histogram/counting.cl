@@ -170,7 +170,7 @@ __kernel void file_hashed(__global const uint *keys, __global const uint *sums, 
 }
 
 /* Orders each cell's colours by code, each going to the place that its rank gives: for few colours.
- * NDRange: 1-D, a work-item a colour, guarded by n. starts (2^16 + 1) uint; codes, code_counts (n) uint as
+ * NDRange: 1-D, a work-item per colour, guarded by n. starts (2^16 + 1) uint; codes, code_counts (n) uint as
  * file_hashed leaves them; colors (n) uint packed; counts (n) uint. */
 __kernel void order_cells(uint n, __global const uint *starts, __global const uint *codes,
                           __global const uint *code_counts, __global uint *colors, __global uint *counts)

@@ -1,4 +1,4 @@
-/* Counting the distinct colours of 16 bits a value in a hash table.
+/* Counting the distinct colours of 16 bits per value in a hash table.
  *
  * A key has 64 bits, and OpenCL C 1.2 has no atomics for them. So a slot holds the number of a pixel instead, plus 1: the
  * one that claimed the slot. A pixel of another colour reads that pixel's colour and goes on to the next slot. Which pixel

@@ -1,7 +1,7 @@
 // The distinct colours of a picture and how often each occurs, if they are few.
 //
 // Constants from the host:
-//   CHANNELS  bytes a pixel: 1, 3 or 4
+//   CHANNELS  bytes per pixel: 1, 3 or 4
 //   SLOTS     entries of the hash table, a power of two, at least twice `most` + 1
 //   RUN       neighbouring pixels that a work-item takes in turn, so that runs of a colour are entered once
 //   LOADS     1 on NVIDIA, where a volatile read is a relaxed atomic one (PTX ISA, ld.volatile) and cheaper than a

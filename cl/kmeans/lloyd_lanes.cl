@@ -1,4 +1,4 @@
-/* The assignment step of kmeans/lloyd.cl in the shape that CPUs run fast: one work-item a group, eight points or four
+/* The assignment step of kmeans/lloyd.cl in the shape that CPUs run fast: one work-item per group, eight points or four
  * centers at a time in the lanes of a vector, sums without atomics in each group's own copy. Same result bit for bit.
  *
  * Candidates are listed twice: for SPAN neighbouring tiles together from all centers, then for each tile from those.

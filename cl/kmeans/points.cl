@@ -14,7 +14,7 @@ int4 unpacked(uint color)
 }
 
 /* Points of colours.
- * NDRange: 1-D, a work-item a colour, guarded by n. colors (n) uint packed; tables as common/color_spaces.h wants;
+ * NDRange: 1-D, a work-item per colour, guarded by n. colors (n) uint packed; tables as common/color_spaces.h wants;
  * points is written. */
 __kernel void points_of_colors(__global const uint *colors, uint n, __global const int *tables, int scale, uint stride,
                                __global float *points)
@@ -118,7 +118,7 @@ __kernel void mean_of_groups(__global const uint *colors, __global const uint *s
 }
 
 /* The box around the points of each tile of lloyd.cl.
- * NDRange: 1-D, a work-item a tile, guarded by n_tiles. starts (n_tiles + 1) uint into the points; boxes
+ * NDRange: 1-D, a work-item per tile, guarded by n_tiles. starts (n_tiles + 1) uint into the points; boxes
  * (2 * DIMS, n_tiles) float planes, lowest coordinates then highest, is written. */
 __kernel void bound_tiles(__global const float *points, uint stride, __global const uint *starts, uint n_tiles,
                           __global float *boxes)

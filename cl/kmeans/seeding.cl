@@ -20,7 +20,7 @@
 #define BLOCK 256
 
 /* Lowers each point's squared distance by the centers first .. first + count - 1 and adds up each block.
- * NDRange: 1-D, a work-group a block, its size divides BLOCK / 4; a work-item takes four points at a time. Planes of
+ * NDRange: 1-D, a work-group per block, its size divides BLOCK / 4; a work-item takes four points at a time. Planes of
  * points have room for whole vectors. distances (n, up to whole blocks) float: read unless first is 0, where every
  * point starts at 1 with no center yet (count 0), or at infinity; block_sums (blocks) ulong is written; partial: a
  * ulong a work-item. */

@@ -1,7 +1,7 @@
 /* k-means palettes of many small pictures at once; clquant/kmeans/small_images.py launches these kernels in their order
  * here.
  *
- * Constants: GROUP work-items a group (a power of two up to SEGMENTS); LANES points a vector (1 or 16) and SEGMENTS of
+ * Constants: GROUP work-items per group (a power of two up to SEGMENTS); LANES points per vector (1 or 16) and SEGMENTS of
  * a picture's points (results are the same); CHANNELS of a pixel (1 or 3); MOST_COLORS; STARTS, CANDIDATES, MOST_STEPS.
  * Arguments: k colours; least > k, the fewest points of a picture that is clustered; plane, the length of a picture's
  * planes of points, a multiple of LANES SEGMENTS. A task is one start of one picture: task = picture * STARTS + start.
@@ -153,7 +153,7 @@ inline void repair(points_t p, uint k, __local int *centers, __local const uint 
     }
 }
 
-/* Cells of 8 gray levels a side become points: their pixels' mean colour and number.
+/* Cells of 8 gray levels per side become points: their pixels' mean colour and number.
  * NDRange: groups * GROUP work-items; group g takes the pictures g, g + groups, ...
  * pixels: (total, CHANNELS) uint8, one picture after another; offsets: (pictures + 1) uint, where each begins.
  * histogram: (groups, 32768, 4) uint scratch, zero before and after. planes: (pictures, 4, plane) int: x, y, z,
@@ -334,7 +334,7 @@ __kernel void lloyd_steps(__global const int *planes, __global const uint *count
 }
 
 /* Palettes: the rounded centers of each picture's start of least inertia, the first among equals.
- * NDRange: a work-item a picture. counts, centers, inertia: as above. palettes: (pictures, k) uchar4. */
+ * NDRange: a work-item per picture. counts, centers, inertia: as above. palettes: (pictures, k) uchar4. */
 __kernel void write_palettes(__global const uint *counts, __global const int *centers, __global const uint *inertia,
                              __global uchar4 *palettes, const uint k, const uint least, const uint pictures)
 {
@@ -352,7 +352,7 @@ __kernel void write_palettes(__global const uint *counts, __global const int *ce
 }
 
 /* The distinct colours, in order of appearance, of pictures with few points; the others are left alone.
- * NDRange: a work-item a picture. pixels, offsets, counts: as above. palettes: (pictures, k) uchar4.
+ * NDRange: a work-item per picture. pixels, offsets, counts: as above. palettes: (pictures, k) uchar4.
  * sizes: (pictures) uint: the number of colours, or k + 1 where there are more than k. */
 __kernel void list_colors(__global const uchar *pixels, __global const uint *offsets, __global const uint *counts,
                           __global uchar4 *palettes, __global uint *sizes, const uint k, const uint least,

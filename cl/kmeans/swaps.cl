@@ -192,7 +192,7 @@ __kernel void swap_centers(__global const ulong *totals, uint k, uint k_stride, 
 #else
 
 /* All six in one launch, for few centers: several work-items share a center, each with a part of the others.
- * NDRange: one work-group. parts: work-items a center, so that k times that is at most the group's size, or 1.
+ * NDRange: one work-group. parts: work-items per center, so that k times that is at most the group's size, or 1.
  * Arguments as above; room: a ulong a work-item, two a place of k_stride, DIMS floats and six uints a place. */
 __kernel SMALL void swap_round(__global float *centers, __global const ulong *totals, uint k, uint k_stride,
                                int4 extents, __global float *best_centers, __global ulong *best_totals,

@@ -15,7 +15,7 @@
 
 /* One pass over a grid: with `fill` 0 counts each cell's candidates into counts; with 1 writes them, ascending, at
  * starts[cell] of list.
- * NDRange: 1-D, a work-group a cell; its work-items share the parent's list in runs.
+ * NDRange: 1-D, a work-group per cell; its work-items share the parent's list in runs.
  * points (k, 4) int; extent: largest coordinate of each axis; shift: log2 of a cell's side.
  * parent_starts, parent_list, parent_grid: the lists of a grid whose cells are 2^parent_step times as long; with
  * parent_step 0 all k entries are tried. counts (cells) uint; starts (cells + 1) uint; list ushort.

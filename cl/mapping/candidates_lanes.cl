@@ -96,7 +96,7 @@ uint fill_block(__global short *list, uint count)
 
 /* One pass over a grid: with `fill` 0 writes how many blocks each cell may need to counts; with 1 its list at
  * starts[cell] of lists, and the list's beginning and end to spans.
- * NDRange: 1-D, a work-item a cell, guarded by their number. parent_spans (cells of the parent) uint2, parent_lists:
+ * NDRange: 1-D, a work-item per cell, guarded by their number. parent_spans (cells of the parent) uint2, parent_lists:
  * blocks of the grid whose cells are 2^parent_step times as long, or hold everything; extent: largest coordinate of
  * each axis; shift: log2 of a cell's side. counts, starts (cells) uint; spans (cells) uint2; lists (blocks, PLANES,
  * LANES) short. */

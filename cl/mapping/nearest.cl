@@ -2,7 +2,7 @@
 #include "mapping/nearest.h"
 
 /* The nearest entry of every pixel; see mapping/nearest.h for the rule and the first arguments.
- * NDRange: 1-D, a work-item a pixel, guarded by n. pixels (n, CHANNELS) Sample; out (n) INDEX. */
+ * NDRange: 1-D, a work-item per pixel, guarded by n. pixels (n, CHANNELS) Sample; out (n) INDEX. */
 __kernel void map_pixels(PALETTE_PARAMETERS, __global const Sample *pixels, __global INDEX *out, ulong n)
 {
     const size_t i = get_global_id(0);

@@ -95,7 +95,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_sequen
                 filled = sample + CHUNK;
                 barrier(CLK_LOCAL_MEM_FENCE);
             }
-            // In a group a sample that is passed over has its contest, whose keys may wrap, and changes nothing: PoCL 6
+            // A sample that its group passes over has its contest too, whose keys may wrap, and changes nothing: PoCL 6
             // miscompiles a loop that goes on before its barrier, though the whole group does.
             const ushort4 point = chunk[sample + CHUNK - filled];
 #if LOCAL == 1

@@ -17,7 +17,7 @@
 
 /* `levels` <= SPAN levels from `first` on, from the level below them.
  *
- * NDRange: one work-group of GROUP work-items a node of level first + SPAN - 1, in row order.
+ * NDRange: one work-group of GROUP work-items per node of level first + SPAN - 1, in row order.
  * below: the statistics of level first - 1; with `packed`, BANDS planes of wide words, else 2 * BANDS planes: sums,
  * squares, sums, ... stats: 2 * BANDS planes of each level, one level after another. nodes: leaves under each node, and
  * STOP, from below_nodes_at on for the level below and from nodes_at on for these. extents: with the range criterion,

@@ -1,7 +1,7 @@
 /* Parts of pictures side by side in one picture of RGBA. */
 
 /* Copies one part.
- * NDRange: 2-D, columns by rows of the part, a work-item a pixel. pixels (height, width, CHANNELS) uchar, read from
+ * NDRange: 2-D, columns by rows of the part, a work-item per pixel. pixels (height, width, CHANNELS) uchar, read from
  * (row, column); atlas (.., atlas_width) uchar4, written from (atlas_row, atlas_column). */
 __kernel void place(__global const uchar *pixels, uint width, uint row, uint column, uint columns, uint rows,
                     __global uchar4 *atlas, uint atlas_width, uint atlas_row, uint atlas_column)

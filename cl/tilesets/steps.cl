@@ -13,7 +13,7 @@
 #define OPAQUE_ALPHA 128
 
 /* Points of some tiles.
- * NDRange: 1-D, a work-item a pixel of a tile, guarded by count. pixels (height, width, CHANNELS) uchar; tiles (count)
+ * NDRange: 1-D, a work-item per pixel of a tile, guarded by count. pixels (height, width, CHANNELS) uchar; tiles (count)
  * uint: numbers in reading order, `across` of them in a row; points (.., SIZE), written from tile `begin` on. */
 __kernel void gather_tiles(__global const uchar *pixels, uint width, uint height, uint across,
                            __global const uint *tiles, uint count, __global const int *tables, int scale, uint begin,
@@ -91,7 +91,7 @@ __kernel void tile_costs(__global const int4 *points, uint count, __global const
 }
 
 /* The palette that a tile costs least in, ties to the lowest.
- * NDRange: 1-D, a work-item a tile, guarded by count. chosen (count) ushort. */
+ * NDRange: 1-D, a work-item per tile, guarded by count. chosen (count) ushort. */
 __kernel void choose_palettes(__global const uint *costs, uint count, uint palettes, __global ushort *chosen)
 {
     const uint tile = (uint)get_global_id(0);
@@ -105,7 +105,7 @@ __kernel void choose_palettes(__global const uint *costs, uint count, uint palet
 }
 
 /* Each pixel's entry, counted through all palettes: the nearest of its tile's palette, the first for a transparent pixel.
- * NDRange: 1-D, a work-item a pixel of a tile, guarded by count. entries (count, SIZE) ushort; 0 beyond the edge. */
+ * NDRange: 1-D, a work-item per pixel of a tile, guarded by count. entries (count, SIZE) ushort; 0 beyond the edge. */
 __kernel void choose_entries(__global const int4 *points, uint count, __global const int4 *centers,
                              __global const ushort *chosen, __global ushort *entries)
 {
@@ -122,7 +122,7 @@ __kernel void choose_entries(__global const int4 *points, uint count, __global c
 }
 
 /* Entries as a picture has them.
- * NDRange: 2-D, columns by rows, a work-item a pixel. entries (tiles, SIZE) ushort, of all tiles of rows from the first
+ * NDRange: 2-D, columns by rows, a work-item per pixel. entries (tiles, SIZE) ushort, of all tiles of rows from the first
  * on; indices (.., width) INDEX, written from `begin` on. */
 __kernel void place_entries(__global const ushort *entries, uint width, uint height, uint across,
                             __global INDEX *indices, ulong begin)

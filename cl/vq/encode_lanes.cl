@@ -5,7 +5,7 @@
  *
  * Products and sums are written `a * b + c`, which compilers may fuse: every partial sum is exact either way.
  *
- * Constants: P, Q, C, ALIGNED (vq/block.h), INDEX, VECTORS (vectors of LANES blocks a work-item), SPAN (codewords at
+ * Constants: P, Q, C, ALIGNED (vq/block.h), INDEX, VECTORS (vectors of LANES blocks per work-item), SPAN (codewords at
  * once), EXCLUDING (as in vq/encode.cl), ARITHMETIC (FLOATS for K <= 258, else INTEGERS).
  */
 #define FLOATS 0
@@ -33,7 +33,7 @@ typedef int16 scores_t;
 #define UNROLL_COMPONENTS _Pragma("nounroll")
 #endif
 
-/* Nearest codewords of LANES * VECTORS blocks a work-item.
+/* Nearest codewords of LANES * VECTORS blocks per work-item.
  *
  * NDRange: 1-D, ceil(count / (LANES * VECTORS)) work-items rounded up to whole groups of any size.
  * image, height, width, columns, count, indices, offset, own: as in vq_encode. codebook: padded x K score_t and bias:

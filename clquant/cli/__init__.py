@@ -1,4 +1,4 @@
-"""The `clquant` command: one module a subcommand, listed in `COMMANDS`.
+"""The `clquant` command: one module per subcommand, listed in `COMMANDS`.
 
 Each module has `HELP` (one line), `configure(parser)`, and `run(args) -> int`.
 """

@@ -23,7 +23,7 @@ Read = Callable[[Source], T]
 
 EXIT_FAILED = 1
 MOST_READERS = 4
-# After a picture of so many bytes only one is read ahead.
+# After a picture of this many bytes only one more is read ahead.
 LARGE_BYTES = 1 << 26
 
 

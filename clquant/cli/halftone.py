@@ -34,7 +34,7 @@ from clquant.runtime import InvalidArgument
 HELP = "halftone pictures by pinwheel error diffusion"
 
 EPILOG = """examples:
-  clquant halftone photo.jpg --gray                   writes photo-halftone.png beside it, 1 bit a pixel
+  clquant halftone photo.jpg --gray                   writes photo-halftone.png beside it, 1 bit per pixel
   clquant halftone photo.jpg --gray --levels 16 -o epaper.png
   clquant halftone photo.jpg --gray --refine 3        fewer grains to be seen; slower
   clquant halftone photo.jpg --palette epaper.gpl -o six-colours.png
@@ -66,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="tone-dependent",
         help="trained thresholds and weights, or Floyd and Steinberg's (default: tone-dependent)",
     )
-    parser.add_argument("--levels", type=int, default=2, metavar="L", help="levels a channel, 2 to 256 (default: 2)")
+    parser.add_argument("--levels", type=int, default=2, metavar="L", help="levels per channel, 2 to 256 (default: 2)")
     parser.add_argument(
         "--palette", metavar="COLORS", help="halftone to these colours: 'black,#f00,white' or a palette file"
     )

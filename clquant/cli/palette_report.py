@@ -30,7 +30,7 @@ def psnr(seen: npt.NDArray[np.uint8], picture: npt.NDArray[Any], queue: CommandQ
     Parameters
     ----------
     seen, picture : ndarray of uint8, shape (H, W, C)
-        A picture of 16 bits a value is compared by round(v / 257).
+        A picture of 16 bits per value is compared by round(v / 257).
     queue : pyopencl.CommandQueue
     """
     picture = narrowed(picture)

@@ -332,7 +332,7 @@ def _report(
     common.say(
         args,
         f"{source.relative} -> {shown(target)}: {width}x{height}, {codewords} codewords, {nbytes} bytes, "
-        f"{bits:.3f} bits a pixel, PSNR {error:.2f} dB, {seconds:.2f} s",
+        f"{bits:.3f} bits per pixel, PSNR {error:.2f} dB, {seconds:.2f} s",
         input=source.path,
         output=target,
         width=width,

@@ -35,7 +35,7 @@ _BLACK_AND_WHITE = np.array([[0, 0, 0, 255], [255, 255, 255, 255]], np.uint8).vi
 
 @reports_memory
 class IndexedImage:
-    """A picture as one palette index a pixel.
+    """A picture as one palette index per pixel.
 
     Parameters
     ----------

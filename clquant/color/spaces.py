@@ -7,13 +7,13 @@ from 0 to `Space.extent`, and every squared distance is below 2^24, so that it i
 ``"srgb"``
     The 8-bit values themselves.
 ``"linear"``
-    Light, 0 to 2047 a channel, by the sRGB transfer function (IEC 61966-2-1).
+    Light, 0 to 2047 per channel, by the sRGB transfer function (IEC 61966-2-1).
 ``"oklab"``
     B. Ottosson, "A perceptual color space for image processing" (2020): L, a, b times 2048, a and b shifted
     by `OKLAB_SHIFT` to be positive.
 
 **Alpha.** The error of a colour with alpha is the mean of its squared errors over a black and over a white
-background. With p the colour times alpha and d the difference of two alphas that is, a channel,
+background. With p the colour times alpha and d the difference of two alphas that is, per channel,
 (p - p' - d/2)^2 + d^2/4: Euclidean between the colours composited over mid-gray, with one more axis for
 alpha, sqrt(3)/2 as long as the others (1/2 in OKLab, where black and white differ in L alone). For opaque
 colours it is the error without alpha. All colours of alpha 0 are one point.

@@ -29,7 +29,7 @@ from clquant.images import Picture
 from clquant.params import shown
 from clquant.runtime import InvalidArgument
 
-# Masks of ordered dithering repeat after so many pixels, or a part of them.
+# The masks of ordered dithering repeat after this many pixels, or after a divisor of it.
 MASK = 64
 # Pixels outside a tile of error diffusion from which it is scanned, at most.
 TILE_REACH = 8

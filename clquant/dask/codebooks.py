@@ -26,7 +26,7 @@ from clquant.vq.blocks import BlockShape
 from clquant.vq.lloyd import Lloyd
 from clquant.vq.parted import Elsewhere, Part, PartedBlocks, PartedLloyd, Rows, Tile, Worst
 
-# Bytes of pixels of a part, about; fewer blocks than so many are trained on at the client.
+# About how many bytes of pixels a part has; below how many blocks training runs at the client.
 MOST_PART, FEW_BLOCKS = 1 << 30, 1 << 15
 
 

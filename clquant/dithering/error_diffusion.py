@@ -112,7 +112,7 @@ class ErrorDiffusion:
         Parameters
         ----------
         image : image
-            Whatever `clquant.images.read` takes; at most 2^30 pixels a side.
+            Whatever `clquant.images.read` takes; at most 2^30 pixels per side.
         palette : Palette or array_like
         color_space : str
             Where colours are compared, ``"srgb"``, ``"linear"`` or ``"oklab"``.

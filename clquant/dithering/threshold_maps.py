@@ -23,7 +23,7 @@ Mask = npt.NDArray[np.int32]
 SIDE = 64
 SEED = 1
 SIGMA = 1.5  # Ulichney's width of the filter
-FIRST_SHARE = 10  # one pixel in so many is set at first
+FIRST_SHARE = 10  # one pixel in this many is set at first
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def floyd_steinberg(
     Parameters
     ----------
     image : path, PIL image, ndarray or device array
-        Gray where there is no palette; at most 2^30 pixels a side; see `clquant.images`.
+        Gray where there is no palette; at most 2^30 pixels per side; see `clquant.images`.
     palette : Palette or array_like, optional
     color_space : str
         "srgb", "linear" or "oklab": where colours are compared with a palette's.

@@ -219,11 +219,11 @@ class PinwheelHalftoner(Estimator):
         Parameters
         ----------
         image : path, PIL image, ndarray or device array
-            uint8 (H, W), (H, W, 3) or (H, W, 4), at most 2^30 pixels a side; see `clquant.images`. A Dask array gives
+            uint8 (H, W), (H, W, 3) or (H, W, 4), at most 2^30 pixels per side; see `clquant.images`. A Dask array gives
             a lazy one. uint16 values are halftoned by their 16 bits, but with a palette or `refine` by round(v / 257).
         output : str
             "values": output levels as 0..255; "levels": their numbers 0..levels - 1; "bits": of a gray picture at
-            two levels, eight pixels a byte, the leftmost in the highest bit, rows padded with 0. With a palette the
+            two levels, eight pixels per byte, the leftmost in the highest bit, rows padded with 0. With a palette the
             result is indices, whatever is asked of these.
         refine : int
             0 to 16 passes of direct binary search over the halftone, of at most 16 levels: pixels change levels, or

@@ -29,12 +29,12 @@ class ColorHistogram:
 
     Histograms of parts add up to the histogram of the whole, in any order; `KMeansPalette.fit_histogram` learns from
     one what `fit` learns from all the pixels, bit for bit. They are immutable, and take 12 bytes of the host's memory
-    per colour, 16 if one of the pictures has 16 bits a value: then all colours have.
+    per colour, 16 if one of the pictures has 16 bits per value: then all colours have.
 
     Parameters
     ----------
     colors : array_like
-        (n, 3) or (n, 4) uint8, or uint16 for colours of 16 bits a value, in any order. What occurs twice is added up.
+        (n, 3) or (n, 4) uint8, or uint16 for colours of 16 bits per value, in any order. What occurs twice is added up.
         All of alpha 0 are one colour, (0, 0, 0, 0).
     counts : array_like
         (n,) integers from 0 up, adding up to at most 2^39: the pixels of each colour. Those of 0 are left out.
@@ -104,7 +104,7 @@ class ColorHistogram:
         memory : int or str, optional
             Host memory for the rows of a lazy image (see `clquant.images.lazy`), such as ``"1 GiB"``.
         max_bits : int
-            16: pictures of 16 bits a value are counted by these. 8: by round(v / 257), which are far fewer colours.
+            16: pictures of 16 bits per value are counted by these. 8: by round(v / 257), which are far fewer colours.
 
         Returns
         -------
@@ -175,7 +175,7 @@ class ColorHistogram:
         Returns
         -------
         colors : ndarray
-            (n_colors, 4) uint8, or uint16 if a picture has 16 bits a value: first (0, 0, 0, 0) if some pixels are
+            (n_colors, 4) uint8, or uint16 if a picture has 16 bits per value: first (0, 0, 0, 0) if some pixels are
             transparent, then by the interleaved bits of red, green, blue and alpha, highest first.
         counts : ndarray
             (n_colors,) uint64, above 0.
@@ -232,7 +232,7 @@ class ColorHistogram:
     __hash__ = None  # type: ignore[assignment]  # equal ones would have to be hashed over all their colours
 
     def _with_bits_of(self, other: ColorHistogram) -> HostCounts:
-        """What was counted, with 16 bits a value if the other has them."""
+        """What was counted, with 16 bits per value if the other has them."""
         return self._counted.widened() if other._counted.bits == 16 else self._counted
 
     def __repr__(self) -> str:

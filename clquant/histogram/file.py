@@ -33,7 +33,7 @@ def to_bytes(codes: Codes, counts: npt.NDArray[np.uint64], transparent: int) -> 
     Parameters
     ----------
     codes : ndarray
-        (n,) uint32, or uint64 for 16 bits a value, ascending.
+        (n,) uint32, or uint64 for 16 bits per value, ascending.
     counts : ndarray
         (n,) uint64, 1 to 2^39.
     transparent : int

@@ -2,7 +2,7 @@
 
 Colours are kept as codes in Z-order: bit b of red, green, blue and alpha is bit 4 b + 3, 4 b + 2, 4 b + 1 and 4 b.
 Opaque colours have the same order with and without alpha, which is the order of `clquant.histogram.counting`.
-Colours of 16 bits a value have 64-bit codes by the same rule: that of the high bytes, then that of the low bytes.
+Colours of 16 bits per value have 64-bit codes by the same rule: that of the high bytes, then that of the low bytes.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class HostCounts:
     Attributes
     ----------
     codes : ndarray
-        (n,) uint32, or uint64 for 16 bits a value, ascending: colours of alpha above 0.
+        (n,) uint32, or uint64 for 16 bits per value, ascending: colours of alpha above 0.
     counts : ndarray
         (n,) uint64, above 0.
     transparent : int
@@ -150,14 +150,14 @@ class HostCounts:
         return 2 * self.codes.dtype.itemsize
 
     def widened(self) -> HostCounts:
-        """The same with 16 bits a value: 257 v for v of 8 bits."""
+        """The same with 16 bits per value: 257 v for v of 8 bits."""
         if self.bits == 16:
             return self
         codes = self.codes.astype(np.uint64)
         return dataclasses.replace(self, codes=codes << np.uint64(32) | codes)
 
     def narrowed(self) -> HostCounts:
-        """The same with 8 bits a value: round(v / 257) for v of 16 bits, of alpha too."""
+        """The same with 8 bits per value: round(v / 257) for v of 16 bits, of alpha too."""
         if self.bits == 8:
             return self
         colors = narrow_values(colors_of(self.codes))
@@ -172,7 +172,7 @@ class HostCounts:
         return dataclasses.replace(self, counts=counts, transparent=self.transparent << bits)
 
     def upload(self, scope: Scope) -> ColorCounts:
-        """The same on a device, of 8 bits a value.
+        """The same on a device, of 8 bits per value.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ def merged(parts: Sequence[HostCounts]) -> HostCounts:
     Parameters
     ----------
     parts : sequence of HostCounts
-        Of at least one; all together below 2^64. If one has 16 bits a value, so has the result.
+        Of at least one; all together below 2^64. If one has 16 bits per value, so has the result.
     """
     if len(parts) == 1:
         return parts[0]

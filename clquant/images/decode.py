@@ -124,7 +124,7 @@ def from_pil(image: PIL.Image.Image, argument: str, max_bits: int = 8) -> Sample
     InvalidArgument
         If it has no pixels.
     InvalidType
-        If its mode holds more than 16 bits a value.
+        If its mode holds more than 16 bits per value.
     """
     try:
         return converted(image, argument, max_bits)
@@ -182,7 +182,7 @@ def _color_key(image: PIL.Image.Image) -> Any:
         return None
     if image.format != "PNG":
         return key
-    if image.mode == "RGB" and max(key) > 255:  # 16 bits a channel, of which Pillow reads the high byte
+    if image.mode == "RGB" and max(key) > 255:  # 16 bits per channel, of which Pillow reads the high byte
         return tuple(part >> 8 for part in key)
     tiles = getattr(image, "tile", None)  # until the pixels are read
     return key * _KEY_SCALES.get(str(tiles[0][3]), 1) if tiles and image.mode == "L" else key

@@ -1,6 +1,6 @@
 """What picture files ask of their decoders beyond their pixels: refused before it is done, where bytes buy too much.
 
-A file of a few bytes a unit can hold passes over all coefficients of a picture (JPEG's scans), comments between plain
+A file of a few bytes per unit can hold passes over all coefficients of a picture (JPEG's scans), comments between plain
 numbers (PPM), strips of a row (TIFF) and frames. Decoders take each, at a cost that has nothing to do with the pixels.
 The bounds here keep that cost below a second per megabyte of the file, and are far above what pictures need.
 """

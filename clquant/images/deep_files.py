@@ -63,7 +63,7 @@ def deep_colors(image: PIL.Image.Image, argument: str, max_bits: int = 16) -> np
     if _is_converted(image):
         if max_bits == 16:
             warnings.warn(
-                f"{argument} has 16 bits a value and a profile other than sRGB's: its 8 bits are converted to sRGB",
+                f"{argument} has 16 bits per value and a profile other than sRGB's: its 8 bits are converted to sRGB",
                 stacklevel=4,
             )
         return None

@@ -120,7 +120,7 @@ class LazyRows:
         return int(max(most // step * step, multiple_of))
 
     def narrowed(self) -> LazyRows:
-        """The same rows, of 8 bits a value."""
+        """The same rows, of 8 bits per value."""
         return LazyRows(self._source, self._argument, self.memory)
 
     def rows(self, row0: int, row1: int) -> decode.Samples:

@@ -98,7 +98,7 @@ class Picture:
         return (self.height, self.width) if self.gray else (self.height, self.width, self.channels)
 
     def upload(self, session: Session, scope: Scope, row0: int = 0, row1: int | None = None) -> Buffer:
-        """A read-only buffer with rows ``row0..row1`` (default: all), C values a pixel, rows packed.
+        """A read-only buffer with rows ``row0..row1`` (default: all), C values per pixel, rows packed.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class Picture:
         return dataclasses.replace(self, array=self.lazy.rows(0, self.height), lazy=None)
 
     def narrowed(self) -> Picture:
-        """The picture with 8 bits a value: round(v / 257) of 16-bit values."""
+        """The picture with 8 bits per value: round(v / 257) of 16-bit values."""
         if self.bits == 8:
             return self
         if self.lazy is not None:

@@ -19,7 +19,7 @@ def parts(
     ----------
     session : Session
     height, row_bytes : int
-        Rows, and bytes a row of the largest buffer that a band needs.
+        Rows, and bytes per row of the largest buffer that a band needs.
     pinned : bool
         Whether the picture's memory on the host is page-locked.
     multiple_of : int

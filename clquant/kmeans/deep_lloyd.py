@@ -1,4 +1,4 @@
-"""Steps of Lloyd's algorithm over colours of 16 bits a value: exact integers, with means taken on the host.
+"""Steps of Lloyd's algorithm over colours of 16 bits per value: exact integers, with means taken on the host.
 
 The sums of a step are the device's (`cl/kmeans/deep_lloyd.cl`). It waits for the host in every step; there are few,
 since centers start from those of 8-bit values.

@@ -272,7 +272,7 @@ class KMeansPalette(PaletteEngine):
         """An independent palette for each image; `palette_` is left alone.
 
         Small images (without alpha, at most 2^14 pixels each; device arrays as well, whose few pixels are gathered by
-        way of the host; of 8 bits a value) are fitted thousands at a time, a work-group each: by
+        way of the host; of 8 bits per value) are fitted thousands at a time, a work-group each: by
         several starts of k-means++ and Lloyd steps over the means of the cells of a grid (see
         `clquant.kmeans.small_images`), whatever `n_init`, `max_iter`, `tol` and `swap_rounds` say. The others, and all
         where `init`, `color_space` or `color_format` is not the default or `n_colors` is over 256, are fitted by `fit`.

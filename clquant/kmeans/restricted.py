@@ -23,7 +23,7 @@ Int = npt.NDArray[np.int64]
 
 # Distances of cells to entries that are looked at for swaps; with more, there are none.
 _MOST_DISTANCES = 1 << 25
-# Alpha values share a cell by so many of their highest bits.
+# Alpha values with the same highest bits share a cell; how many bits these are.
 _ALPHA_BITS = 3
 # Means are known to this part of a point's unit.
 _PART = 256

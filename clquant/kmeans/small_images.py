@@ -47,7 +47,7 @@ def batch_palettes(
 ) -> list[npt.NDArray[np.uint8]]:
     """A palette for each of many small pictures.
 
-    Each picture's pixels are gathered in cells of 8 gray levels a side; a picture of few cells is taken colour by
+    Each picture's pixels are gathered in cells of 8 gray levels per side; a picture of few cells is taken colour by
     colour. The means, weighted, are clustered by `STARTS` runs of greedy k-means++ and Lloyd steps in eighths of a
     gray level, and the best run's centers are rounded. A picture's palette depends on its pixels, `n_colors` and
     `seed` alone, not on its neighbours.

@@ -19,8 +19,8 @@ from clquant.runtime import Buffer, Scope, Session
 LANES = 8
 # log2 of a cell's side, by space and by whether alpha is an axis.
 SHIFT = {"srgb": (4, 6), "linear": (7, 8), "oklab": (7, 8), "ycbcr": (6, 8)}
-# From so many colours on it is one less where alpha is no axis. Every grid is made by way of some whose cells are twice
-# as long each, from 8 times on: a cell looks at its parent's list only.
+# From MANY_COLORS on, the shift is one less if alpha is no axis. PARENT_STEPS coarser grids are made
+# first, each with cells half as long as the one before: a cell looks at its parent's list only.
 MANY_COLORS = 1024
 PARENT_STEPS = 3
 # Coordinates are below 2^12, so this shift puts them all into one cell.

@@ -29,7 +29,7 @@ from clquant.neuquant.small_images import is_small, is_worthwhile, learn_many
 from clquant.runtime import DeviceMemoryError, Progress, Scope, Session
 
 MANY_COLORS = DistinctColors(None, None, transparent=False, partial=False)
-# Pictures of so many pixels reach a device with memory of its own so late that the map is prepared meanwhile.
+# From this many pixels on, a device with memory of its own waits for the picture; the map is prepared meanwhile.
 PREPARED_PIXELS = 1 << 20
 
 Job = list[Picture]

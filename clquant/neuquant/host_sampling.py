@@ -20,7 +20,7 @@ from clquant.runtime import Scope, Session, array_to_send, gather_ahead
 
 # Pictures of fewer bytes are sent before some of their pixels could be inspected.
 MIN_LARGE_BYTES = 1 << 27
-# With at least so many pixels per sample, drawing the samples on the host takes less time than sending all pixels:
+# From this many pixels per sample on, drawing the samples on the host takes less time than sending all pixels:
 # measured beside an NVIDIA H200. The host copies the picture to page-locked memory first, in twice the time of sending.
 PIXELS_PER_SAMPLE = 96
 # The same for a picture in page-locked memory, whose first part is sent while the other samples are drawn: with 190
@@ -169,7 +169,7 @@ def _seem_many(glanced: npt.NDArray[np.uint8]) -> bool:
 def _is_worthwhile(session: Session, picture: Picture, count: int) -> bool:
     """Whether a picture's samples may stand for it, and so many are drawn before it would have been sent."""
     array = picture.array
-    # One that was sent already is there, or will soon be, for what comes after learning.
+    # A picture that was sent already is on the device, or soon will be, and mapping needs it there.
     if array is None or picture.sent is not None or picture.channels != 3 or session.limits.unified_memory:
         return False
     large = array.nbytes >= MIN_LARGE_BYTES and picture.pixels > count * PIXELS_PER_SAMPLE

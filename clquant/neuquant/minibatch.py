@@ -29,8 +29,8 @@ from clquant.neuquant.step_grid import Grid, Row
 from clquant.runtime import Buffer, PreparedLaunch, Progress, Scope, Session
 
 FEW_COLORS_STEPS = 4
-# Pictures of few colours are refined from so many networks, if at most so many nodes are learned: the chain of so few
-# nodes has no order to gain, and single steps cannot leave a poor place.
+# If at most MAX_NODES_OF_STARTS nodes are learned, they are refined from STARTS networks: a chain of so few nodes gains
+# nothing by its order, and single steps cannot leave a poor place.
 STARTS, MAX_NODES_OF_STARTS = 5, 8
 
 # One for each of the two networks, with all arguments set but those of the step.

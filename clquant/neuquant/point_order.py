@@ -11,7 +11,7 @@ import numpy as np
 from clquant.neuquant.step import STEP_VARIANTS
 from clquant.runtime import Buffer, Session
 
-# FEW_NODES of cl/neuquant/search_lanes.h: up to so many nodes, a search compares all of them, whatever the order of
+# FEW_NODES of cl/neuquant/search_lanes.h: up to this many nodes, a search compares all of them, whatever the order of
 # points.
 FEW_NODES = 128
 # The kernel has numbers of 16 bits. Smaller parts keep more processors busy.

@@ -84,7 +84,7 @@ class PaletteEngine(Estimator, abc.ABC):
             Least PSNR in dB of all images together, 0 to 100, undithered: of 8-bit sRGB values, whatever the
             ``color_space`` and ``metric`` by which pixels take their colours.
         max_mse : float, optional
-            Greatest mean squared error a channel, instead.
+            Greatest mean squared error per channel, instead.
         sample_weight : optional
             As `fit`; it does not count in the quality.
         progress : callable, optional

@@ -12,7 +12,7 @@ from clquant.runtime import philox4x32, seed_key
 
 Points = npt.NDArray[np.int64]
 
-# Colours that are looked at; of more, so many are drawn.
+# Most colours that are clustered; if there are more, this many are drawn at random.
 SAMPLE = 4096
 # The weights of all together are about this.
 _TOTAL = 1 << 20

@@ -23,7 +23,7 @@ _FIRST, _POWER = 16, 0.75
 # many of them: errors do not always fall with the number of colours.
 _NEAR, _MOST_NEAR = 1.02, 3
 
-# What an engine learns with so many colours, by the attributes' names, and its mean squared error in sRGB.
+# From a number of colours to what an engine learns with it, by attributes' names, and the mean squared error in sRGB.
 Trial = Callable[[int], tuple[dict[str, Any], float]]
 
 

@@ -138,7 +138,7 @@ def check_min_size(value: Any) -> int:
 def _check_weights(weights: Any, channels: int) -> tuple[int, ...]:
     array = isinstance(weights, np.ndarray) and weights.ndim == 1
     if not array and (not isinstance(weights, Sequence) or isinstance(weights, str | bytes)):
-        raise InvalidType(f"weights is {params.shown(weights)}; allowed: a list or array of one integer a channel")
+        raise InvalidType(f"weights is {params.shown(weights)}; allowed: a list or array of one integer per channel")
     if len(weights) != channels:
         raise InvalidArgument(f"weights has {len(weights)} entries; allowed: one per channel, here {channels}")
     checked = tuple(params.integer(f"weights[{i}]", w, 0, 255) for i, w in enumerate(weights))

@@ -76,7 +76,7 @@ class _Totals:
 def deep_leaves(
     session: runtime.Session, picture: Picture, criterion: Criterion, progress: runtime.Progress
 ) -> npt.NDArray[np.void] | runtime.Array:
-    """The leaves of a picture of 16 bits a value, in Morton order; on the device for a device array.
+    """The leaves of a picture of 16 bits per value, in Morton order; on the device for a device array.
 
     Parameters
     ----------

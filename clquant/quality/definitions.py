@@ -16,7 +16,7 @@ Float = npt.NDArray[np.float64]
 LUMA = (299, 587, 114)  # Rec. 601, thousandths
 WINDOW = 11
 _BLOCK = 1 << 22  # samples; bounds the float64 copies of large pictures
-# A thread's band of `similarity`: so many windows, for caches, but rows enough beside the ten that two bands share.
+# Windows of a thread's band in `similarity`, few enough for caches, and the band's least rows: two bands share ten.
 _SSIM_SAMPLES, _SSIM_ROWS = 1 << 14, 16
 
 

@@ -31,7 +31,7 @@ def visual_error(
     ----------
     original, result : array_like, PIL image or pyopencl.array.Array, shape (H, W) or (H, W, C)
         Colour is reduced to Rec. 601 luma first. 8-bit levels are compared on the device if it has room for twice the
-        spectrum (4 bytes a pixel, 8 to 32 for sides with prime factors over 31), all else in float64 on the host.
+        spectrum (4 bytes per pixel, 8 to 32 for sides with prime factors over 31), all else in float64 on the host.
     dpi, inches : float
         Pixels per inch, and the distance it is seen from.
     queue : pyopencl.CommandQueue, optional

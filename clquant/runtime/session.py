@@ -136,7 +136,7 @@ class Session:
         ----------
         kernel : Kernel
         global_size : int or tuple of int
-            Work-items a dimension; rounded up to a multiple of `local_size`, so kernels guard their work.
+            Work-items per dimension; rounded up to a multiple of `local_size`, so kernels guard their work.
         local_size : int, tuple of int or None
             None leaves it to the driver.
         *args

@@ -21,7 +21,7 @@ Weights = npt.NDArray[np.unsignedinteger]
 # Pixels that are learned from in all; of more, tiles are drawn.
 MOST_PIXELS = 1 << 20
 TILE = 64
-# With weights tiles are smaller, and as many as hold the pixels that would be learned from, but at least so many.
+# With weights, tiles have this side, and there are as many as hold the pixels to learn from, at least FEWEST_WEIGHTED.
 WEIGHTED_TILE, FEWEST_WEIGHTED = 32, 64
 # Between parts: no kernel reaches farther.
 GAP = 8
@@ -111,7 +111,7 @@ def weighted_parts(session: Session, pictures: Sequence[Picture], seed: int, wei
     pictures : sequence of Picture
     seed : int
     weights : sequence of ndarray
-        (H, W) unsigned integers a picture, adding up to 1 to 2^39. Pixels of weight 0 do not count.
+        (H, W) unsigned integers per picture, adding up to 1 to 2^39. Pixels of weight 0 do not count.
 
     Returns
     -------

@@ -22,7 +22,7 @@ UNIT = 1 << 12
 # Of the rows' entries.
 _ROW_SHIFT = 20
 _SWEEPS = 24
-# The middle weight is added in so many parts: all else is times this instead.
+# One `_SHARE`-th of the middle weight is added to the diagonal: all other terms are multiplied by `_SHARE` instead.
 _SHARE = 10
 _FARTHEST = 2048 * UNIT
 

@@ -13,7 +13,7 @@ from clquant.runtime import InvalidArgument, Session, Variant
 
 # Pixels of a slice, so that no sum of it leaves 32 bits.
 MOST_PIXELS = 1 << 17
-# Where there is room, sums are spread over so many slices, so that fewer work-items add to one number.
+# Most slices over which sums are spread, so that fewer work-items add to one number, and the bytes these may take.
 SLICES, SLICE_BYTES = 256, 1 << 26
 GROUP = 64
 

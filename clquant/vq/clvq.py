@@ -35,7 +35,7 @@ from clquant.vq.sidematch import SideMatch
 _CHUNK_BLOCKS = 1 << 22  # that are coded at once
 _REPORTED_BLOCKS = 1 << 19  # likewise, if somebody listens or the device is a CPU
 _CHUNK_BYTES = 8  # a block, of the largest buffer beside its pixels
-_SMALL_PICTURE = 1 << 12  # blocks, up to which the preset model is tried too
+_SMALL_PICTURE = 1 << 12  # up to this many blocks, the preset model is tried too
 _RARITY_SHAPE = BlockShape(1, 1, 1)
 
 Table = npt.NDArray[np.integer[Any]]

@@ -69,7 +69,7 @@ class ClvqInfo:
         if self.kind != "codebook":
             where = "in this file" if self.kind == "picture" else "in a file of its own"
             lines[1:] = [
-                f"{self.width} x {self.height} pixels, {self.bits_per_pixel:.3f} bits a pixel",
+                f"{self.width} x {self.height} pixels, {self.bits_per_pixel:.3f} bits per pixel",
                 f"{book}, {where}",
             ]
         if self.state_size:

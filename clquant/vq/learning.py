@@ -19,7 +19,7 @@ from clquant.vq.contexts import BINS, HIGHEST, PRESET, RARITY_UNIT, Contexts, Co
 MOST_RARE = 63  # half bits
 _LEAST_WORK, _MOST_WORK = 1 << 20, 1 << 22  # blocks of a sample times codewords, for small and for large pictures
 _MOST_SAMPLE = 1 << 14  # blocks
-_SAMPLE_PER_BLOCKS = 1 << 8  # every so many blocks of a picture have one in the sample, between these bounds
+_SAMPLE_PER_BLOCKS = 1 << 8  # one block in this many is in the sample, between these bounds
 _BLOCKS_PER_RARITY = 4  # of the sample, at least, for each codeword
 _SIDE_BY_SIDE = 16  # as in cl/vq/contexts.cl
 _PART_ON_CPUS = 1 << 5  # blocks whose bins a work-item adds up there

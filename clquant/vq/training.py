@@ -30,7 +30,7 @@ WHOLE_STEPS = 10  # those of rounds on all blocks, where these are more than the
 # A sample of few codewords is not smaller than that of a hundred and some.
 FIRST_SAMPLE, SECOND_SAMPLE = 64, 256
 LEAST_FIRST, LEAST_SECOND = 8192, 32768
-_SURPLUS = 4  # one codeword in so many more than wanted is there at first; these merge with others
+_SURPLUS = 4  # the start has 1 / _SURPLUS more codewords than wanted; the surplus merges with others
 _AMPLITUDE = 443  # of noise as large as the root mean squared error (see `Motion`)
 _QUARTERS = 7  # of the way to the mean that annealed steps go
 

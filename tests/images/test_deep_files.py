@@ -19,7 +19,7 @@ from clquant.images.decode import narrowed
 
 
 def png(values: np.ndarray, *chunks: tuple[bytes, bytes]) -> bytes:
-    """A PNG of 16 bits a value."""
+    """A PNG of 16 bits per value."""
     kinds = {1: 0, 2: 4, 3: 2, 4: 6}
     height, width, channels = values.shape
     lines = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
@@ -114,7 +114,7 @@ def test_profiles(deep: np.ndarray) -> None:
     assert np.array_equal(with_profile(same).array, deep[:, :, :3])
     assert with_profile(b"no profile").bits == 16
     other = PIL.ImageCms.ImageCmsProfile(PIL.ImageCms.createProfile("XYZ")).tobytes()
-    with pytest.warns(UserWarning, match="image has 16 bits a value and a profile"):
+    with pytest.warns(UserWarning, match="image has 16 bits per value and a profile"):
         assert with_profile(other).bits == 8
 
 

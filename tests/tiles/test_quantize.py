@@ -32,7 +32,7 @@ def encoded(pixels: npt.NDArray[np.uint8], kind: str = "PNG") -> bytes:
 
 @pytest.fixture
 def world(rng: np.random.Generator) -> dict[int, npt.NDArray[np.uint8]]:
-    """By zoom: a whole map of 4 and of 8 tiles a side, with sea, and a corner without anything."""
+    """By zoom: a whole map of 4 and of 8 tiles per side, with sea, and a corner without anything."""
     found = {}
     for zoom in (2, 3):
         side = SIDE << zoom

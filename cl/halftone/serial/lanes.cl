@@ -83,7 +83,7 @@ inline void show(PARAMETERS, long at, long step, uint inside, lanes_t *errors)
  * Tiles are of `strips` times LANES rows by `columns` pixels, else as in that file; a work-item takes a tile, strip by
  * strip.
  *
- * NDRange: one work-item a tile.
+ * NDRange: one work-item per tile.
  * image          uchar [rows][width][CHANNELS]; output INDEX [rows][width].
  * state          short [strips in all][3][COMPONENTS][LANES]: the vectors at the end of a strip's tile.
  * top            short [COMPONENTS][width]: the errors of the picture's row before.

@@ -138,7 +138,7 @@ GRAY_INLINE void show_chunk(__global const uchar *image, __global uchar *output,
  * Tiles are of `strips` times LANES rows by `columns` pixels, a multiple of CHUNK, else as in that file; a work-item
  * takes a tile, strip by strip.
  *
- * NDRange: one work-item a tile.
+ * NDRange: one work-item per tile.
  * image          uchar [rows][width]; output uchar, 0 or 255, [rows][width].
  * state          short [strips in all][3][LANES]: the vectors at the end of a strip's tile.
  * top            short [width]: the errors of the picture's row before.

@@ -61,7 +61,7 @@ inline void diffuse(PARAMETERS, __global error_t *errors, int row, int x, int wi
  * (2 ROWS <= COLUMNS); tile (i, j) waits for (i, j - 1) and (i - 1, j + 1), so tiles of equal j + 2 i run at once, a
  * work-group each. In a tile, row r runs two pixels behind row r - 1.
  *
- * NDRange: one group a tile, any size; a row is taken by work-item r modulo the group's size.
+ * NDRange: one group per tile, any size; a row is taken by work-item r modulo the group's size.
  * image          uchar [rows][width][CHANNELS] (GRAY: 1); output INDEX (GRAY: uchar, 0 or 255) [rows][width].
  * errors         ERROR [rows + 1][width], row 0 that of the picture's row before.
  * Constants: GRAY, ROWS, COLUMNS; mapping/nearest.h's where GRAY is 0. */

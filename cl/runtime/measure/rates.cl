@@ -7,8 +7,8 @@
 
 /* measure_float: multiply-adds of floats, WIDTH lanes in each of 8 independent chains.
  * NDRange: any number of work-items.
- * out: float[global size], one value a work-item, so that nothing can be left out.
- * rounds: chain steps; operations a work-item = rounds * 8 * WIDTH multiply-adds. a, b: 1 and 0 keep the start values.
+ * out: float[global size], one value per work-item, so that nothing can be left out.
+ * rounds: chain steps; operations per work-item = rounds * 8 * WIDTH multiply-adds. a, b: 1 and 0 keep the start values.
  */
 __kernel void measure_float(__global float *out, const uint rounds, const float a_value, const float b_value)
 {
@@ -54,7 +54,7 @@ __kernel void measure_integer(__global uint *out, const uint rounds, const uint 
     out[get_global_id(0)] = sum.s0 + sum.s1;
 }
 
-/* measure_copy: reads and writes memory once, 16 bytes a work-item and step, in a grid-stride loop.
+/* measure_copy: reads and writes memory once, 16 bytes per work-item and step, in a grid-stride loop.
  * NDRange: any number of work-items. to, from: uint4[items]. */
 __kernel void measure_copy(__global uint4 *restrict to, __global const uint4 *restrict from, const ulong items)
 {

@@ -23,7 +23,7 @@ libdeflate: Any = None
 with contextlib.suppress(ImportError):
     import deflate as libdeflate
 
-# A band's size: a picture has up to so many of the smaller one, then larger bands.
+# A band's size: the smaller one up to MANY_BANDS bands, then larger, up to MAX_BAND_BYTES.
 BAND_BYTES, MAX_BAND_BYTES = 1 << 20, 1 << 22
 MANY_BANDS = 16
 WINDOW_BYTES = 1 << 15
@@ -81,7 +81,7 @@ class Band:
 
 
 def band_count(size: int) -> int:
-    """How many bands data of so many bytes are cut into."""
+    """How many bands the data are cut into."""
     band = min(max(size // MANY_BANDS, BAND_BYTES), MAX_BAND_BYTES)
     return max(round(size / band), 1)
 

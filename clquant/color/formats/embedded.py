@@ -225,7 +225,7 @@ def _plain(picture: _Packed, name: str, header: bool, codes: list[str]) -> str:
     palette = "".join(f"    {', '.join(row)},\n" for row in rows)
     return (
         f"/* {picture.width}x{picture.height} pixels of {picture.bits} bits, the first one in a byte's highest bits; "
-        f"{picture.stride} bytes a row. */\n#include <stdint.h>\n\n{defined}\n"
+        f"{picture.stride} bytes per row. */\n#include <stdint.h>\n\n{defined}\n"
         f"{static}const {kind} {name}_palette[{len(codes)}] = {{\n{palette}}};\n\n"
         f"{static}const uint8_t {name}_pixels[{picture.rows.size}] = {{\n{_lines(picture.rows)}}};\n"
     )

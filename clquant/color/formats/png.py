@@ -29,7 +29,7 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 GRAY, RGB, INDEXED, RGBA = 0, 2, 3, 6  # kinds of pixels
 _METRES_PER_INCH = 0.0254
 
-# A picture up to so many bytes is its own sample; of larger ones, strips of rows from all of its height are tried.
+# A picture up to this many bytes is its own sample; a larger one is sampled by strips of rows over its height.
 _WHOLE_SAMPLE_BYTES = 1 << 17
 _SAMPLE_STRIPS, _STRIP_BYTES = 6, 1 << 14
 # What filters, and bytes per pixel instead of packed bits, must save of the sample to be taken.

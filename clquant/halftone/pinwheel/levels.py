@@ -212,7 +212,7 @@ class BlockHalftone:
         ----------
         scope : runtime.Scope
         image, output : Buffer
-            uchar [rows[1] - rows[0]][width][picture.channels], the image's ushort if it has 16 bits a value.
+            uchar [rows[1] - rows[0]][width][picture.channels], the image's ushort if it has 16 bits per value.
         picture : Picture
             For its whole height, width and interleaved channels.
         rows : Band

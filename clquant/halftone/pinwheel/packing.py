@@ -1,4 +1,4 @@
-"""Eight pixels a byte, for printers and e-paper."""
+"""Eight pixels per byte, for printers and e-paper."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Source: Zhang, Recker, Ulichney, Beretta, Tastl, Lin and Owens, "A Parallel Error Diffusion Implementation on a GPU",
 section 2 and figures 1 to 3: outward blocks scan from their centre to their rim and diffuse into the inward blocks
-around them, which scan from rim to centre; four weights a pixel, fewer toward an inward centre.
+around them, which scan from rim to centre; four weights per pixel, fewer toward an inward centre.
 """
 
 from __future__ import annotations

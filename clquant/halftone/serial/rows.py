@@ -1,4 +1,4 @@
-"""Floyd and Steinberg's serial scan of gray pictures in the form for GPUs: a work-item a row."""
+"""Floyd and Steinberg's serial scan of gray pictures in the form for GPUs: a work-item per row."""
 
 from __future__ import annotations
 

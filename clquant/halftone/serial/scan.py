@@ -33,7 +33,7 @@ MAX_KEPT_PIXELS = 1 << 22
 
 
 class _Scan(Protocol):
-    """A form of the scan: `rows` that bands are multiples of, bytes a row of its largest buffer, a band's launches."""
+    """A form of the scan: `rows`, of which bands are multiples, bytes per row of its largest buffer, launches."""
 
     @property
     def rows(self) -> int: ...

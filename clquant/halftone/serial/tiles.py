@@ -1,4 +1,4 @@
-"""Floyd and Steinberg's serial scan in the portable form: a work-group a tile, a work-item a row of it."""
+"""Floyd and Steinberg's serial scan in the portable form: a work-group per tile, a work-item per row of it."""
 
 from __future__ import annotations
 

@@ -35,16 +35,16 @@ class DeviceRates:
     copy_gbps : float
         Bytes read plus bytes written a second by a copy inside the device's memory, in 10^9.
     float_gfma, integer_gmad : float
-        10^9 multiply-adds a second, of floats and of 32-bit integers.
+        10^9 multiply-adds per second, of floats and of 32-bit integers.
     small_reads_g, large_reads_g, local_reads_g : float
-        10^9 reads of 4 bytes a second at random places: of 16 KB and of 16 MB of the device's memory, and of 16 KB of
+        10^9 reads of 4 bytes per second at random places: of 16 KB and of 16 MB of the device's memory, and of 16 KB of
         local memory.
     large_adds_g, local_adds_g : float
-        10^9 atomic additions a second at random places of 64 MB, and of 16 KB of local memory.
+        10^9 atomic additions per second at random places of 64 MB, and of 16 KB of local memory.
     large_wait_ns, local_wait_ns : float
         Nanoseconds from a read to the next where each waits for the one before, of 16 MB and of 16 KB of local memory.
     upload_gbps, download_gbps : float
-        10^9 bytes a second between ordinary (pageable) host memory and the device.
+        10^9 bytes per second between ordinary (pageable) host memory and the device.
     pinned_upload_gbps, pinned_download_gbps : float
         The same for host memory that the driver allocated.
     launch_us : float

@@ -50,7 +50,7 @@ class _Kept(NamedTuple):
 
 
 class BufferPool:
-    """Released buffers by queue and size, within a bound of bytes a device.
+    """Released buffers by queue and size, within a bound of bytes per device.
 
     All methods may be called from any thread.
     """

@@ -20,7 +20,7 @@ def overlap_bands(
     ----------
     session : Session
     height, row_bytes : int
-        Rows, and bytes a row of the largest buffer that a band needs.
+        Rows, and bytes per row of the largest buffer that a band needs.
     multiple_of : int
         Every band but the last has a multiple of this many rows.
     smallest : int
