@@ -92,7 +92,7 @@ def load(source: Source, keep_profile: bool = False, data: bytes | None = None, 
         profile = image.info.pop("icc_profile", None) if keep_profile else None
         frames, dpi, format = moving.about_opened(image, nbytes).count, _dpi(image), image.format
         indexed = image.mode == "P"
-        pixels = decode.converted(image, source.shown, max_bits)
+        pixels = decode.first_frame(image, nbytes, source.shown, max_bits)
     picture = images.read(pixels, argument=source.shown, max_bits=max_bits).array
     return Loaded(picture, dpi, profile, frames, format, indexed, data)
 

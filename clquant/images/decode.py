@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
+from clquant.images.decoder_work import hidden_pictures
 from clquant.images.deep_files import deep_colors, turned_upright
-from clquant.images.picture_files import opened
+from clquant.images.picture_files import check_claim, opened
 from clquant.params import shown
 from clquant.runtime import FileError, InvalidArgument, InvalidType
 
@@ -104,14 +105,22 @@ def from_file(path: str, argument: str, max_bits: int = 8) -> Samples:
     InvalidArgument, InvalidType
         As `from_pil`.
     """
-    with opened(os.fsdecode(path), argument) as (image, _):
-        return converted(image, argument, max_bits)
+    with opened(os.fsdecode(path), argument) as (image, nbytes):
+        return first_frame(image, nbytes, argument, max_bits)
 
 
 def from_bytes(data: bytes, argument: str, max_bits: int = 8) -> Samples:
     """As `from_file`, of a file's bytes."""
-    with opened(data, argument) as (image, _):
-        return converted(image, argument, max_bits)
+    with opened(data, argument) as (image, nbytes):
+        return first_frame(image, nbytes, argument, max_bits)
+
+
+def first_frame(image: PIL.Image.Image, nbytes: int, argument: str, max_bits: int = 8) -> Samples:
+    """The pixels of an opened file's first frame, which its first picture need not be; see `clquant.images`."""
+    if hidden_pictures(image):
+        image.seek(1)
+        check_claim(image, nbytes)
+    return converted(image, argument, max_bits)
 
 
 def from_pil(image: PIL.Image.Image, argument: str, max_bits: int = 8) -> Samples:

@@ -7,19 +7,19 @@ The bounds here keep that cost below a second per megabyte of the file, and are 
 
 from __future__ import annotations
 
-import re
-import struct
+import itertools
 from typing import BinaryIO
 
 import PIL.Image
+
+from clquant.images.jpeg_segments import START_OF_SCAN, segments
+from clquant.images.metadata_work import check_exif, check_pages, check_tiles
 
 # libtiff's own bound for JPEG inside TIFF. A pass over a picture takes up to 1.5 nanoseconds per pixel; encoders write
 # ten passes, those that search for the smallest file some twenty.
 MAX_SCANS = 100
 # Pillow copies up to 16 KiB for each comment that stands among plain numbers.
 FREE_COMMENTS, BYTES_PER_COMMENT = 1000, 32
-# Pillow lists strips and tiles, and makes a decoder for each.
-FREE_TILES, BYTES_PER_TILE = 4000, 8
 # Time grows by the square of the frames in libwebp and in Pillow's reader of TIFF. The fewest bytes are those of a
 # frame that changes nothing.
 MAX_FRAMES = 1 << 14
@@ -27,57 +27,8 @@ BYTES_PER_FRAME = {"TIFF": 64}
 BYTES_PER_OTHER_FRAME = 12
 
 _SCAN = b"\xff\xda"
-_START_OF_SCAN, _END_OF_IMAGE, _START_OF_IMAGE, _TEMPORARY = 0xDA, 0xD9, 0xD8, 0x01
-_MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]", re.DOTALL)
 _PLAIN_PPM = "ppm_plain"
 _PART = 1 << 16
-
-
-def _structs(order: str, place: str, number: str, tag: str) -> tuple[struct.Struct, struct.Struct, struct.Struct]:
-    return struct.Struct(order + place), struct.Struct(order + number), struct.Struct(order + tag)
-
-
-# By a TIFF's first bytes: where the place of its first page is written; how that is, the number of its tags, and each
-# tag's own number with how many values it has.
-_TIFF_HEADS = {
-    b"II*\0": (4, *_structs("<", "I", "H", "H2xI4x")),
-    b"MM\0*": (4, *_structs(">", "I", "H", "H2xI4x")),
-    b"II+\0": (8, *_structs("<", "Q", "Q", "H2xQ8x")),
-    b"MM\0+": (8, *_structs(">", "Q", "Q", "H2xQ8x")),
-}
-_TILE_OFFSETS = (273, 324)
-_MOST_TAGS = 1 << 16
-
-
-def check_head(file: BinaryIO, nbytes: int) -> None:
-    """Refuse a TIFF of too many strips or tiles before Pillow lists those of its first page.
-
-    Parameters
-    ----------
-    file : binary file
-        At its beginning.
-    nbytes : int
-        Its length.
-
-    Raises
-    ------
-    ValueError
-    """
-    head = file.read(16)
-    if len(head) < 16 or head[:4] not in _TIFF_HEADS:
-        return
-    at, place, number, tag = _TIFF_HEADS[head[:4]]
-    file.seek(*place.unpack_from(head, at))
-    tags = int.from_bytes(file.read(number.size), "little" if number.format[0] == "<" else "big")
-    content = file.read(tag.size * min(tags, _MOST_TAGS))
-    for which, count in tag.iter_unpack(content[: len(content) // tag.size * tag.size]):
-        if which in _TILE_OFFSETS:
-            _check_tiles(count, nbytes)
-
-
-def _check_tiles(count: int, nbytes: int) -> None:
-    if count > FREE_TILES + nbytes // BYTES_PER_TILE:
-        raise ValueError(f"it has {count} strips or tiles, more than its {nbytes} bytes are allowed")
 
 
 def check_work(image: PIL.Image.Image, nbytes: int) -> None:
@@ -95,7 +46,8 @@ def check_work(image: PIL.Image.Image, nbytes: int) -> None:
     ValueError
     """
     tiles = getattr(image, "tile", None) or []
-    _check_tiles(len(tiles), nbytes)
+    check_tiles(len(tiles), nbytes)
+    check_exif(image.info, nbytes)
     file = getattr(image, "fp", None)
     if file is None:
         return
@@ -128,11 +80,21 @@ def frame_count(image: PIL.Image.Image, nbytes: int) -> int:
         If it has more than `MAX_FRAMES`, or than its bytes can hold.
     """
     most = min(MAX_FRAMES, nbytes // BYTES_PER_FRAME.get(image.format or "", BYTES_PER_OTHER_FRAME) + 1)
+    file = getattr(image, "fp", None)
+    if image.format == "TIFF" and file is not None:
+        now = file.tell()
+        check_pages(file, nbytes)
+        file.seek(now)
     # Pillow counts those of TIFF by reading the head of each, and looks back at all before it.
     count = _sought_frames(image, most) if image.format == "TIFF" else int(getattr(image, "n_frames", 1))
     if count > most:
         raise ValueError(f"it has more than {most} frames, which is the most in its {nbytes} bytes")
     return count
+
+
+def hidden_pictures(image: PIL.Image.Image) -> int:
+    """How many pictures at a file's beginning are none of its frames: an APNG may have one, for viewers of stills."""
+    return int(image.format == "PNG" and bool(image.info.get("default_image")))
 
 
 def _sought_frames(image: PIL.Image.Image, most: int) -> int:
@@ -160,28 +122,5 @@ def _count(file: BinaryIO, what: bytes) -> int:
 
 def _has_more_scans(file: BinaryIO, start: int, most: int) -> bool:
     """Whether a JPEG stream that begins at `start` has more passes than `most`."""
-
-    def part_at(position: int) -> bytes:
-        file.seek(position)
-        return file.read(_PART)
-
-    found, begin, at, part = 0, start, 0, part_at(start)
-    while len(part) > 1:
-        marker = _MARKER.search(part, at)
-        if marker is None or marker.end() + 2 > len(part):
-            begin += len(part) - 1 if marker is None else max(1, marker.start())
-            part, at = part_at(begin), 0
-            continue
-        kind, at = part[marker.end() - 1], marker.end()
-        if kind == _END_OF_IMAGE:
-            return False
-        if kind in (_START_OF_IMAGE, _TEMPORARY):
-            continue
-        found += kind == _START_OF_SCAN
-        if found > most:
-            return True
-        at += max(2, int.from_bytes(part[at : at + 2], "big"))
-        if at >= len(part):
-            begin, at = begin + at, 0
-            part = part_at(begin)
-    return False
+    scans = (kind for kind, _, _ in segments(file, start) if kind == START_OF_SCAN)
+    return next(itertools.islice(scans, most, None), None) is not None

@@ -16,8 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import PIL.Image
+from PIL.Image import Transpose
 
 _ORIENTATION = 0x0112  # EXIF's tag; 1 is upright
+# What turns a picture of each other orientation upright. Pillow's function for it writes all EXIF data anew as well.
+_TURNS = dict(zip(range(2, 9), (
+    Transpose.FLIP_LEFT_RIGHT, Transpose.ROTATE_180, Transpose.FLIP_TOP_BOTTOM, Transpose.TRANSPOSE,
+    Transpose.ROTATE_270, Transpose.TRANSVERSE, Transpose.ROTATE_90,
+), strict=True))  # fmt: skip
 _OTHER = "B" if sys.byteorder == "little" else "L"
 # The layout of a file's values in Pillow's words, and that of the other byte order.
 _SWAPPED = {
@@ -90,12 +96,10 @@ def _gray_with_alpha(image: Any) -> npt.NDArray[np.uint16]:
 def turned_upright(image: PIL.Image.Image) -> PIL.Image.Image:
     """A picture whose pixels are read, as its EXIF orientation says; damaged EXIF data say nothing."""
     image.load()
+    turn = None
     with contextlib.suppress(Exception):
-        if image.getexif().get(_ORIENTATION, 1) != 1:
-            import PIL.ImageOps
-
-            return PIL.ImageOps.exif_transpose(image) or image
-    return image
+        turn = _TURNS.get(image.getexif().get(_ORIENTATION, 1))
+    return image if turn is None else image.transpose(turn)
 
 
 def _opened_again(image: Any) -> Any:

@@ -11,7 +11,7 @@ The rules, for every engine:
   where Pillow can; 1, L, RGB and RGBA keep their channels, but a file of gray or RGB that names one value as
   transparent (PNG, GIF) becomes RGBA; P becomes RGBA if it has transparency, else RGB; LA, PA, La and RGBa become RGBA;
   CMYK, YCbCr, LAB and HSV become RGB as Pillow converts them; 32-bit modes I and F are refused unless an I picture's
-  values fit 16 bits. Of several frames the first is read.
+  values fit 16 bits. Of several frames the first is read; an APNG's default image that is no frame is passed over.
 - 16-bit gray (in PNG with alpha, too), and 16-bit RGB and RGBA of PNG and TIFF files, are uint16 as above. Of colours
   with a profile other than sRGB's, and of PIL images of 16-bit colour whose pixels were read before, the 8 bits of
   Pillow are taken: the high byte.

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant.images.decode import converted
-from clquant.images.decoder_work import frame_count
+from clquant.images.decoder_work import frame_count, hidden_pictures
 from clquant.images.picture_files import MAX_FILE_PIXELS, check_claim, opened
 
 # Of all frames of an animation together. A frame that changes nothing takes some 20 bytes.
@@ -94,7 +94,7 @@ def about_opened(image: PIL.Image.Image, nbytes: int) -> About:
     ValueError
         If it has more frames than `frame_count` lets.
     """
-    count = frame_count(image, nbytes) - _hidden(image)
+    count = frame_count(image, nbytes) - hidden_pictures(image)
     loop = image.info.get("loop")
     plays = 1 if loop is None else int(loop)
     if loop and image.format in _REPETITIONS:
@@ -116,7 +116,7 @@ def frames(source: str | bytes, argument: str) -> Iterator[Frame]:
         As `clquant.images.decode.from_file`; also if all frames together have more pixels than are allowed.
     """
     with opened(source, argument) as (image, nbytes):
-        hidden, count = _hidden(image), frame_count(image, nbytes)
+        hidden, count = hidden_pictures(image), frame_count(image, nbytes)
         most = min(MAX_FRAMES_PIXELS, MAX_FRAMES_PIXELS_PER_BYTE * nbytes) if count > 1 else MAX_FILE_PIXELS
         pixels = 0
         for number in range(hidden if count > hidden else 0, count):
@@ -127,11 +127,6 @@ def frames(source: str | bytes, argument: str) -> Iterator[Frame]:
                 raise ValueError(f"its {count} frames have more than {most} pixels together")
             yield Frame(converted(image, argument), _delay(image))
             pixels += image.width * image.height
-
-
-def _hidden(image: PIL.Image.Image) -> int:
-    """How many pictures at a file's beginning are none of its frames."""
-    return int(image.format == "PNG" and bool(image.info.get("default_image")))
 
 
 def _delay(image: PIL.Image.Image) -> int:

@@ -18,8 +18,9 @@ from collections.abc import Iterator
 
 import PIL.Image
 
-from clquant.images.decoder_work import check_head, check_work
+from clquant.images.decoder_work import check_work
 from clquant.images.files import read_bytes
+from clquant.images.metadata_work import check_head
 from clquant.params import shown
 from clquant.runtime import ClquantError, FileError, InvalidArgument, InvalidType
 

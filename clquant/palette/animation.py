@@ -226,7 +226,8 @@ def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int | Sequence[int] =
     ------
     InvalidArgument
         If there is no frame, or their sizes differ, or a palette or a frame is too large, or there are not as many
-        delays as frames, or a frame of 256 opaque colours, all in use, comes before one with holes in it.
+        delays as frames, or a frame of 256 opaque colours, all in use, comes before one with holes in it,
+        or is the first of frames of which any has holes.
     """
     return animation_bytes(frames, "GIF", delay_ms=delay_ms, plays=0 if params.boolean("loop", loop) else 1)
 

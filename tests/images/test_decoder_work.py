@@ -11,7 +11,7 @@ import PIL.Image
 import pytest
 
 from clquant import runtime
-from clquant.images import decode, decoder_work, moving
+from clquant.images import decode, decoder_work, jpeg_segments, metadata_work, moving
 from tests.portability import costly_files, worst_file
 from tests.portability.inputs import photo
 
@@ -49,15 +49,17 @@ def test_frames_have_a_bound_however_long_the_file(
 
 @pytest.mark.parametrize("make", costly_files.FILES)
 def test_time_and_memory_stay_within_their_bounds(make: Callable[[int], bytes]) -> None:
-    """Three times those that the search for the worst file allows: other processes take the cache's time."""
+    """Three times that the search for the worst file allows, in time: other processes take the cache's time."""
     data = make(60_000)
     for read in (lambda data: decode.from_bytes(data, "image"), lambda data: list(moving.frames(data, "image"))):
-        share = min(worst_file.cost(read, data).share for _ in range(2))
-        assert share < 3
+        costs = [worst_file.cost(read, data) for _ in range(2)]
+        assert min(cost.share for cost in costs) < 3
+        assert min(cost.memory_share for cost in costs) < 1
 
 
 def test_scans_are_counted_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoder_work, "_PART", 7)  # markers between parts
+    for module in (decoder_work, jpeg_segments):
+        monkeypatch.setattr(module, "_PART", 7)  # markers between parts
     stream = io.BytesIO()
     PIL.Image.fromarray(photo(40, 56)).save(stream, "JPEG", progressive=True)
     data = stream.getvalue()
@@ -98,9 +100,9 @@ def test_strips_are_counted_before_they_are_listed(big: bool, order: str) -> Non
         entries = b"".join(struct.pack(order + "HHII", tag, 4, count, value) for tag, count, value in tags)
     data = head + entries + bytes(1000)
     with pytest.raises(ValueError, match="it has 70000 strips or tiles, more than its"):
-        decoder_work.check_head(io.BytesIO(data), len(data))
+        metadata_work.check_head(io.BytesIO(data), len(data))
     for end in range(len(head) + 20):  # cut short, it says nothing
-        decoder_work.check_head(io.BytesIO(data[:end]), 1 << 20)
+        metadata_work.check_head(io.BytesIO(data[:end]), 1 << 20)
 
 
 def test_files_of_people_are_read() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+import struct
 import threading
+import zlib
 
 import numpy as np
 import PIL.Image
@@ -16,6 +18,7 @@ from clquant.cli import main
 from clquant.images import moving
 from clquant.palette.animation import animation_bytes
 from clquant.runtime import FileError, InvalidArgument
+from tests.portability import costly_files
 
 DELAYS = [50, 70, 1200, 90]
 
@@ -111,6 +114,49 @@ def test_a_hidden_default_image_is_no_frame(pictures, tmp_path):
         assert np.array_equal(frame.pixels, picture)
     assert main(["palette", str(path), "-k", "8", "--animate", "60", "-o", str(tmp_path / "b.gif"), "-q"]) == 0
     assert len(clquant.video.frames(tmp_path / "b.gif")) == 3
+
+
+def _apng(hidden, count, plays):
+    """Frames of one colour each, (1, 0, 0), (2, 0, 0), ..., perhaps behind a default image of (0, 0, 0)."""
+    chunk = costly_files._chunk
+
+    def data(red):
+        return zlib.compress(b"".join(b"\0" + bytes((red, 0, 0)) * 3 for _ in range(2)))
+
+    def control(number):
+        return chunk(b"fcTL", struct.pack(">IIIIIHHBB", number, 3, 2, 0, 0, 1, 10, 0, 0))
+
+    parts = [b"\x89PNG\r\n\x1a\n", chunk(b"IHDR", struct.pack(">IIBBBBB", 3, 2, 8, 2, 0, 0, 0))]
+    parts += [chunk(b"acTL", struct.pack(">II", count, plays))]
+    parts += [chunk(b"IDAT", data(0))] if hidden else [control(0), chunk(b"IDAT", data(1))]
+    number = 0 if hidden else 1
+    for red in range(1 if hidden else 2, count + 1):
+        parts += [control(number), chunk(b"fdAT", struct.pack(">I", number + 1) + data(red))]
+        number += 2
+    return b"".join([*parts, chunk(b"IEND", b"")])
+
+
+@pytest.mark.parametrize("plays", [0, 1, 3])
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("hidden", [False, True])
+def test_every_command_begins_with_the_first_frame(hidden, count, plays, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.png").write_bytes(_apng(hidden, count, plays))
+    film = clquant.video.frames("a.png")
+    assert (len(film), film.plays) == (count, plays)
+    frames = [tuple(frame.pixels[0, 0]) for frame in film]
+    assert frames == [(red, 0, 0) for red in range(1, count + 1)]
+    assert [tuple(color) for color in clquant.quantize("a.png", 4).palette.colors[:, :3]] == frames[:1]
+    for target in ("b.png", "b.gif", "b.webp"):
+        assert main(["palette", "a.png", "-k", "8", "-o", target, "-q"]) == 0
+        assert [frame.pixels[0, 0, 0] for frame in clquant.video.frames(target)] == [red for red, _, _ in frames]
+    colors = "000000,010000,020000,030000"
+    assert main(["halftone", "a.png", "--palette", colors, "-o", "h.png", "-q"]) == 0
+    assert main(["vq", "encode", "a.png", "-n", "2", "-o", "v.clvq", "-q"]) == 0
+    assert main(["vq", "decode", "v.clvq", "-o", "v.png", "-q"]) == 0
+    for still in ("h.png", "v.png"):
+        with PIL.Image.open(still) as image:
+            assert image.convert("RGB").getpixel((0, 0)) == (1, 0, 0)
 
 
 def test_still_pictures_and_no_pictures(tmp_path):

@@ -29,6 +29,23 @@ def png_chunks(nbytes: int) -> bytes:
     return png(_chunk(b"abCd", b"") * (nbytes // 12))
 
 
+def _packed(text: bytes) -> bytes:
+    return zlib.compress(text, 9)
+
+
+def png_texts(nbytes: int) -> bytes:
+    """Packed texts of a megabyte, in letters of four bytes."""
+    text = _packed(b"a" * ((1 << 20) - 8) + "\U0001f600".encode())
+    chunks = (_chunk(b"iTXt", b"k%d\0\1\0\0\0" % n + text) for n in range(nbytes // len(text) + 1))
+    return png(b"".join(chunks))
+
+
+def png_profiles(nbytes: int) -> bytes:
+    """Packed profiles of a megabyte, behind the pixels."""
+    chunk = _chunk(b"iCCP", b"k\0\0" + _packed(bytes(1 << 20)))
+    return png(after=chunk * (nbytes // len(chunk) + 1))
+
+
 def png_frames(nbytes: int) -> bytes:
     """Frames of one pixel."""
     count, data = nbytes // 68, zlib.compress(b"\0\0", 9)
@@ -76,6 +93,45 @@ def tiff_values(nbytes: int) -> bytes:
     entries = _tags((256, 3, 1, 1), (257, 3, 1, 1), (258, 3, 1, 8), (262, 3, 1, 1), (273, 4, 1, 8), (278, 3, 1, 1))
     entries = struct.pack("<H", 6 + half // 12) + entries[2:] + b"".join(tags)
     return b"II*\0" + struct.pack("<I", 8 + half) + bytes(half) + entries + bytes(4)
+
+
+def exif(nbytes: int) -> bytes:
+    """EXIF data of a picture that is turned, with tags whose values are all the same half."""
+    half = nbytes // 2
+    tags = struct.pack("<HHIHxx", 274, 3, 1, 6)
+    tags += b"".join(struct.pack("<HHII", 1000 + n, 1, half - 8, 8) for n in range(half // 12))
+    head = b"II*\0" + struct.pack("<I", half) + bytes(half - 8)
+    return head + struct.pack("<H", len(tags) // 12) + tags + bytes(4)
+
+
+def png_exif(nbytes: int) -> bytes:
+    """EXIF data in a chunk."""
+    return png(_chunk(b"eXIf", exif(nbytes)))
+
+
+def png_hex_exif(nbytes: int) -> bytes:
+    """EXIF data in a text of digits."""
+    return png(_chunk(b"tEXt", b"Raw profile type exif\0\nexif\n  10\n" + exif(nbytes // 2).hex().encode()))
+
+
+def jpeg_exif(nbytes: int) -> bytes:
+    """EXIF data in as many segments as it takes."""
+    data, held, size = _jpeg(), exif(nbytes), 65_000
+    parts = (b"Exif\0\0" + held[at : at + size] for at in range(0, len(held), size))
+    return data[:2] + b"".join(b"\xff\xe1" + struct.pack(">H", 2 + len(part)) + part for part in parts) + data[20:]
+
+
+def jpeg_pictures(nbytes: int) -> bytes:
+    """The list of a file's pictures, with tags as EXIF's."""
+    data, held = _jpeg(), b"MPF\0" + exif(min(nbytes, 65_000))
+    return data[:2] + b"\xff\xe2" + struct.pack(">H", 2 + len(held)) + held + data[20:]
+
+
+def webp_exif(nbytes: int) -> bytes:
+    """EXIF data in a chunk."""
+    stream = io.BytesIO()
+    PIL.Image.new("RGB", (4, 4)).save(stream, "WEBP", exif=exif(nbytes))
+    return stream.getvalue()
 
 
 def _gif(blocks: bytes) -> bytes:
@@ -155,7 +211,14 @@ def ico_entries(nbytes: int) -> bytes:
     return struct.pack("<HHH", 0, 1, count) + entry * count + picture
 
 
+def ico_texts(nbytes: int) -> bytes:
+    """A PNG of packed texts."""
+    picture = png_texts(nbytes)
+    return struct.pack("<HHHBBBBHHII", 0, 1, 1, 4, 4, 0, 0, 1, 32, len(picture), 22) + picture
+
+
 FILES: tuple[Callable[[int], bytes], ...] = (
     *(png_chunks, png_frames, tiff_strips, tiff_frames, tiff_values, gif_frames, gif_comments, webp_frames),
+    *(png_texts, png_profiles, png_exif, png_hex_exif, jpeg_exif, jpeg_pictures, webp_exif, ico_texts),
     *(ppm_comments, ppm_numbers, qoi_pixels, bmp_runs, jpeg_scans, jpeg_segments, ico_entries),
 )

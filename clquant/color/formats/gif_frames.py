@@ -41,12 +41,14 @@ def drawn(frames: Sequence[Indexed], loop: bool) -> Iterator[Frame]:
     Raises
     ------
     InvalidArgument
-        If a GIF cannot hold a frame, or one of 256 opaque colours, all in use, comes before one with holes in it.
+        If a GIF cannot hold a frame, or one of 256 opaque colours, all in use, comes before one with holes in it; or is
+        the first, and any has holes.
     """
     holes = any((rgba[:, 3] < OPAQUE_ALPHA).any() for _, rgba in frames)
     alike = all(np.array_equal(rgba, frames[0][1]) for _, rgba in frames)
     first = now = _Seen(frames[0], alike)
     stands: npt.NDArray[Any] | None = None
+    without_entry = None
     for number, frame in enumerate(frames):
         after = _Seen(frames[number + 1], alike) if number + 1 < len(frames) else first if loop else now
         touched = np.ones(frame[0].shape, np.bool_) if stands is None else now.shown != stands
@@ -58,13 +60,16 @@ def drawn(frames: Sequence[Indexed], loop: bool) -> Iterator[Frame]:
             stands[rows, columns] = now.hole
         part, transparent, colors = now.indices[rows, columns], now.transparent, frame[1][:, :3]
         if holes and transparent is None:
-            # Readers clear to transparent only where a frame has such an entry.
+            # Readers clear to transparent only where a frame has such an entry; Pillow, where the first one has it too.
             transparent, colors = _transparent_entry(part, colors)
-            if clear and transparent is None:
-                raise InvalidArgument(
-                    f"frames[{number}] has {MAX_COLORS} opaque colours and the next frame has holes in it; allowed for "
-                    f"a GIF: {MAX_COLORS - 1} colours in frames before such ones"
-                )
+            if transparent is None and without_entry != 0:
+                without_entry = number
+        if clear and without_entry in (0, number):
+            raise InvalidArgument(
+                f"frames[{without_entry}] has {MAX_COLORS} opaque colours and frames[{(number + 1) % len(frames)}] has "
+                f"holes in it; allowed for a GIF with holes: {MAX_COLORS - 1} colours in its first frame and in those "
+                "before such ones"
+            )
         yield Frame(part, columns.start, rows.start, colors, transparent, clear)
         now = after
 
