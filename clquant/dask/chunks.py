@@ -12,9 +12,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import numpy.typing as npt
-from dask import optimize
 from dask.base import tokenize
-from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 
 from clquant import images
@@ -218,18 +216,11 @@ def parts_of(image: Any, places: Sequence[tuple[tuple[int, int], tuple[int, int]
     places : sequence of ((int, int), (int, int))
         Rows and columns of each, half-open.
     """
-    (whole,) = optimize(image)
-    layer = Layer(whole, places)
-    keys: list[Any] = []
+    layer = Layer(image, places)
     for n, (rows, columns) in enumerate(places):
-        pieces = layer.part(rows, columns)
-        if len(pieces) == len(pieces[0]) == 1:
-            keys.append(pieces[0][0])
-        else:
-            keys.append((layer.name, n))
-            layer.tasks[layer.name, n] = (joined, pieces)
-    graph = HighLevelGraph.from_collections(layer.name, layer.tasks, [whole])
-    return [Delayed(key, graph, layer=layer.name) for key in keys]
+        layer.tasks[layer.name, n] = (joined, layer.part(rows, columns))
+    made = layer.array(((np.nan,) * len(places),), image.dtype)  # as if each part had one axis
+    return list(made.to_delayed())
 
 
 def _cut(chunk: npt.NDArray[Any], rows: slice, columns: slice) -> npt.NDArray[Any]:

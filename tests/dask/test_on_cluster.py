@@ -88,6 +88,20 @@ def test_palettes_are_learned_where_the_colours_are(client: Client, picture: Any
         assert own.palette_ == one.palette_
 
 
+def test_verbs_take_what_workers_hold(client: Client, picture: Any) -> None:
+    given, gray = da.from_array(picture, (40, 33, 3)).persist(), picture[:, :, 1].copy()
+    codec = clquant.VQCodec(9, refine=0, max_iter=2).fit(picture)
+    halftoner, builder = clquant.PinwheelHalftoner(8), clquant.QuadtreeBuilder(75.0)
+    for made, expected in (
+        (predict(given, PALETTE, dither="leaky"), predict(picture, PALETTE, dither="leaky")),
+        (halftoner.transform(given[:, :, 1]), halftoner.transform(gray)),
+        (codec.decode(codec.encode(given)), codec.decode(codec.encode(picture))),
+        (builder.leaves(given), builder.leaves(picture)),
+        (clquant.quality.ssim(given, picture // 2), clquant.quality.ssim(picture, picture // 2)),
+    ):
+        assert np.array_equal(made.compute(), expected)
+
+
 def test_verified_results_are_those_of_two_workers(client: Client, picture: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(codebooks, "FEW_BLOCKS", 0)
     given = da.from_array(picture, (40, 70, 3))
