@@ -24,7 +24,7 @@ from clquant.runtime import InvalidArgument, Progress, open_session
 from clquant.vq import training
 from clquant.vq.blocks import BlockShape
 from clquant.vq.lloyd import Lloyd
-from clquant.vq.parted import Elsewhere, Part, PartedBlocks, PartedLloyd, Rows, Tile, Worst
+from clquant.vq.parted import Elsewhere, Part, PartedBlocks, Rows, Tile, Worst, steps_on
 
 # About how many bytes of pixels a part has; below how many blocks training runs at the client.
 MOST_PART, FEW_BLOCKS = 1 << 30, 1 << 15
@@ -56,12 +56,7 @@ def fit(codec: Any, given: Sequence[Any], sample_weight: Any, plan: training.Pla
         if blocks.count <= FEW_BLOCKS and blocks.count > plan.size:
             here = blocks.gathered(scope)
             return training.train_on(session, scope, here, plan, progress, Lloyd), parts.shape
-        return training.train_on(session, scope, blocks, plan, progress, _steps), parts.shape
-
-
-def _steps(session: Any, scope: Any, blocks: Any, words: Any, key: Any) -> Lloyd:
-    kind = PartedLloyd if isinstance(blocks, PartedBlocks) else Lloyd
-    return kind(session, scope, blocks, words, key)
+        return training.train_on(session, scope, blocks, plan, progress, steps_on), parts.shape
 
 
 class _Parts:

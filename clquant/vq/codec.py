@@ -102,6 +102,7 @@ class VQCodec(Estimator):
         sample_weight: Sequence[Any] | npt.NDArray[Any] | None = None,
         *,
         progress: ProgressCallback | None = None,
+        memory: Any = None,
     ) -> VQCodec:
         """Train the codebook.
 
@@ -109,11 +110,15 @@ class VQCodec(Estimator):
         ----------
         images : image, or list, tuple or iterator of images
             Of any sizes, all of the same number of channels. Of Dask arrays the workers of a cluster find the sums.
+            Lazy ones (see `clquant.images.lazy`) that do not fit `memory` are read in parts, once per step on all
+            blocks, of which there are some hundred: the codebook is the same.
         sample_weight : sequence, optional
             One entry per picture: a non-negative number, or an array (block rows, block columns) of them. Weights are
             rounded to 1/4095 of the largest.
         progress : callable, optional
             Called with (done, total); returning False stops the training and leaves the codec as it was.
+        memory : int or str, optional
+            Host memory for lazy images, such as ``"1 GiB"``; default 512 MiB.
 
         Returns
         -------
@@ -135,7 +140,7 @@ class VQCodec(Estimator):
         relaxation (Zeger, Vaisey and Gersho 1992) with merges of nearest pairs (Equitz 1989); all but the last of them
         are trained on samples of 64 and 256 blocks per codeword. The codebook is sorted by brightness.
         """
-        trained, shape = fit(self, images, sample_weight, progress)
+        trained, shape = fit(self, images, sample_weight, progress, memory)
         self.codebook_ = trained.codebook.reshape(len(trained.codebook), *shape.codeword_shape())
         self.mse_, self.n_iter_ = trained.mse, trained.n_iter
         return self

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from clquant import params
-from clquant.images import device_arrays, materialize, read_many
+from clquant.images import Picture, device_arrays, is_read_in_parts, lazy, materialize, read_many, read_parts
 from clquant.images.collections import verbs_of
 from clquant.runtime import InvalidArgument, Progress, ProgressCallback, open_session
 from clquant.vq import training
 from clquant.vq.blocks import BlockShape, check_block_shape
 from clquant.vq.encode import MAX_CODEBOOK
+from clquant.vq.lazy_blocks import COPIES_IN_MEMORY, LazyBlocks
 
 if TYPE_CHECKING:
     from clquant.vq.codec import VQCodec
 
 
 def fit(
-    codec: VQCodec, images: Any, sample_weight: Any, progress: ProgressCallback | None
+    codec: VQCodec, images: Any, sample_weight: Any, progress: ProgressCallback | None, memory: Any
 ) -> tuple[training.Trained, BlockShape]:
     """The codebook of a codec's parameters for some images, and its blocks.
 
@@ -25,7 +27,7 @@ def fit(
     ----------
     codec : VQCodec
         It is left as it is.
-    images, sample_weight, progress
+    images, sample_weight, progress, memory
         As `VQCodec.fit` takes them.
 
     Raises
@@ -41,14 +43,29 @@ def fit(
     for collection in filter(None, map(verbs_of, listed)):
         trained, shape = collection.fit_codec(codec, listed, sample_weight, plan, reporter)
         return trained, shape
-    pictures = read_many(given)
+    bound = lazy.memory_bytes(memory)
+    pictures = _read(given, listed, bound)
     channels = {p.channels for p in pictures}
     if len(channels) > 1:
         raise InvalidArgument(f"images have {sorted(channels)} channels; allowed: the same number in all")
     shape = BlockShape(*block, channels.pop())
     weights = training.check_weights(sample_weight, [shape.table_shape(p.height, p.width) for p in pictures])
     session = open_session(codec.queue, device_arrays(pictures))
-    return training.train(session, pictures, weights, shape, plan, reporter), shape
+    if all(picture.lazy is None for picture in pictures):
+        return training.train(session, pictures, weights, shape, plan, reporter), shape
+    with session.scope() as scope:
+        return LazyBlocks(session, pictures, weights, shape).train(scope, plan, reporter), shape
+
+
+def _read(given: Any, listed: Sequence[Any], memory: int) -> list[Picture]:
+    """The pictures; lazy ones stay where they are, unless memory holds all."""
+    if not any(map(is_read_in_parts, listed)):
+        return read_many(given)
+    names = [f"images[{i}]" if listed is given else "images" for i in range(len(listed))]
+    pictures = [read_parts(image, memory=memory, argument=name) for image, name in zip(listed, names, strict=True)]
+    nbytes = sum(picture.pixels * picture.pixel_bytes for picture in pictures)
+    fit = COPIES_IN_MEMORY * nbytes <= memory
+    return [picture.in_memory() for picture in pictures] if fit else pictures
 
 
 def _checked(codec: VQCodec) -> tuple[training.Plan, tuple[int, int]]:

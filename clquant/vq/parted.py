@@ -86,6 +86,8 @@ class Part:
         (block rows, block columns) per piece.
     block : pair of int
         (rows, columns) of a block.
+    session : Session, optional
+        Default: one of this process's own device, wherever the part is.
     """
 
     def __init__(
@@ -93,7 +95,9 @@ class Part:
         pieces: Sequence[npt.NDArray[np.uint8]],
         weights: Sequence[npt.NDArray[np.uint16]] | None,
         block: tuple[int, int],
+        session: Session | None = None,
     ) -> None:
+        self.session = session
         self.pieces = [np.ascontiguousarray(piece) for piece in pieces]
         self.weights = None if weights is None else list(weights)
         self.shape = BlockShape(*block, self.pieces[0].shape[2])
@@ -104,7 +108,7 @@ class Part:
 
     def __getstate__(self) -> dict[str, Any]:
         """For `pickle`: what the host holds; elsewhere the blocks are sent to a device again."""
-        return {**self.__dict__, "_on_device": None, "_lock": None}
+        return {**self.__dict__, "_on_device": None, "_lock": None, "session": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -218,7 +222,7 @@ class _OnDevice:
         self.capacity = capacity
         self._searched: bytes | None = None
         with contextlib.ExitStack() as inside:
-            self._session = session = open_session()
+            self._session = session = part.session or open_session()
             scope = inside.enter_context(session.scope())
             pictures = [
                 Picture(piece.shape[0], piece.shape[1], piece.shape[2], piece.shape[2] == 1, array=piece)
@@ -386,3 +390,9 @@ class PartedLloyd(Lloyd):
         packed = found.levels << PLACE_BITS | (PLACE_MASK - np.arange(len(codebook), dtype=np.uint32))
         self._session.write(self._worst, packed.astype(np.uint32))
         self._session.write(self._worst_rows.pieces[0].blocks, np.ascontiguousarray(found.rows))
+
+
+def steps_on(session: Session, scope: Scope, blocks: Any, words: Codewords, key: npt.NDArray[np.uint32]) -> Lloyd:
+    """The steps for blocks that are elsewhere, and for samples of them, as `training.train_on` takes them."""
+    kind = PartedLloyd if isinstance(blocks, PartedBlocks) else Lloyd
+    return kind(session, scope, blocks, words, key)
