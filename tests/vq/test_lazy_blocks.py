@@ -93,7 +93,7 @@ def test_what_fails_is_named_and_stops(rng: np.random.Generator) -> None:
     with pytest.raises(FileError, match=r"images\[1\]: cannot read rows .*: the disk is gone"):
         codec.fit([image, Rows(image, fails=True)])
     with pytest.raises(StoppedError):
-        codec.fit(Rows(image), progress=lambda done, total: done < 2)
+        codec.fit(Rows(image), progress=lambda done, _: done < 2)
     with pytest.raises(InvalidArgument, match="images have"):
         codec.fit([Rows(image), np.zeros((9, 9, 3), np.uint8)])
     assert not hasattr(codec, "codebook_")
