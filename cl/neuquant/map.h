@@ -6,8 +6,8 @@
 //   STAGED        1: a slab's sums and counts are copied to local memory before they are read
 //   SEARCH_SHIFT  fraction bits s of a node in a search, such that 4^s |p|^2 < 2^24 for every point p
 //
-// How many nodes K the map has, 2 to 1024, is `colors` in every function and kernel, which the macros here name too: a
-// constant would be another program for every number of colours.
+// How many nodes K the map has, 2 to 1024, is an argument, `colors`, of functions and kernels, and `k` of the macros that
+// say where things lie: a constant would be another program for every number of colours.
 //
 // Nodes are int4 with 12 fraction bits. Points have coordinates below 2^12, so nodes stay below 2^24.
 //
@@ -17,28 +17,28 @@
 
 #define LOW_MASK ((1u << COORDINATE_BITS) - 1)
 
-#define SLAB_SIZE (14 * colors)
+#define SLAB_SIZE(k) (14 * (k))
 #define SLAB_COUNTS 0
-#define SLAB_SUMS colors
-#define SLAB_WINS (5 * colors)
-#define SLAB_LOW (6 * colors)
-#define SLAB_HIGH (10 * colors)
+#define SLAB_SUMS(k) (k)
+#define SLAB_WINS(k) (5 * (k))
+#define SLAB_LOW(k) (6 * (k))
+#define SLAB_HIGH(k) (10 * (k))
 
 #define NODE_BITS 12
 #define SAME_WEIGHT (16 << 12)
 
 // What node j won: its points and three sums, and the fourth sum; in local memory colors vectors, then colors words.
-#define WON_WORDS ((1 + DIMS) * colors)
+#define WON_WORDS(k) ((1 + DIMS) * (k))
 #if STAGED
 #define WON_MEMORY __local const uint4
-#define WON(won, j) (won)[j]
-#define WON_FOURTH(won, j) ((__local const uint *)((won) + colors))[j]
+#define WON(won, k, j) (won)[j]
+#define WON_FOURTH(won, k, j) ((__local const uint *)((won) + (k)))[j]
 #else
 #define WON_MEMORY __global const uint
-#define WON(won, j)                                                                                                    \
-    (uint4)((won)[SLAB_COUNTS + (j)], (won)[SLAB_SUMS + (j)], (won)[SLAB_SUMS + colors + (j)],                         \
-            (won)[SLAB_SUMS + 2 * colors + (j)])
-#define WON_FOURTH(won, j) (won)[SLAB_SUMS + 3 * colors + (j)]
+#define WON(won, k, j)                                                                                                 \
+    (uint4)((won)[SLAB_COUNTS + (j)], (won)[SLAB_SUMS(k) + (j)], (won)[SLAB_SUMS(k) + (k) + (j)],                      \
+            (won)[SLAB_SUMS(k) + 2 * (k) + (j)])
+#define WON_FOURTH(won, k, j) (won)[SLAB_SUMS(k) + 3 * (k) + (j)]
 #endif
 
 #if STAGED
@@ -46,10 +46,10 @@
 void stage(__local uint4 *restrict won, __global const uint *slab, const int colors, const int first, const int step)
 {
     for (int i = first; i < colors; i += step) {
-        won[i] = (uint4)(slab[SLAB_COUNTS + i], slab[SLAB_SUMS + i], slab[SLAB_SUMS + colors + i],
-                         slab[SLAB_SUMS + 2 * colors + i]);
+        won[i] = (uint4)(slab[SLAB_COUNTS + i], slab[SLAB_SUMS(colors) + i], slab[SLAB_SUMS(colors) + colors + i],
+                         slab[SLAB_SUMS(colors) + 2 * colors + i]);
 #if DIMS == 4
-        ((__local uint *)(won + colors))[i] = slab[SLAB_SUMS + 3 * colors + i];
+        ((__local uint *)(won + colors))[i] = slab[SLAB_SUMS(colors) + 3 * colors + i];
 #endif
     }
 }
@@ -101,11 +101,11 @@ int4 updated_node(const int i, const int4 node, const int colors, WON_MEMORY *re
                   __global const int *restrict pull, const int reach, __global const uint *restrict decay)
 {
     uint l = (uint)pull[0];
-    const uint4 own = WON(won, i);
+    const uint4 own = WON(won, colors, i);
     uint weight = l * own.x;
     ulong x = (ulong)l * own.y, y = (ulong)l * own.z, z = (ulong)l * own.w;
 #if DIMS == 4
-    ulong w = (ulong)l * WON_FOURTH(won, i);
+    ulong w = (ulong)l * WON_FOURTH(won, colors, i);
 #endif
     for (int d = 1; d < reach; ++d) {
         // Both nodes at distance d; beyond an end there is none.
@@ -115,15 +115,15 @@ int4 updated_node(const int i, const int4 node, const int colors, WON_MEMORY *re
         uint fourth = 0;
 #endif
         if (i >= d) {
-            both = WON(won, i - d);
+            both = WON(won, colors, i - d);
 #if DIMS == 4
-            fourth = WON_FOURTH(won, i - d);
+            fourth = WON_FOURTH(won, colors, i - d);
 #endif
         }
         if (i + d < colors) {
-            both += WON(won, i + d);
+            both += WON(won, colors, i + d);
 #if DIMS == 4
-            fourth += WON_FOURTH(won, i + d);
+            fourth += WON_FOURTH(won, colors, i + d);
 #endif
         }
         weight += l * both.x;

@@ -12,10 +12,10 @@
 #endif
 #define NODES __global int4 *
 #define REFINED __global const uint *
-#define COUNT_OF(i) totals[SLAB_COUNTS + (i)]
-#define SUM_OF(i, c) totals[SLAB_SUMS + (c) * colors + (i)]
-#define SQUARES_OF(i, c)                                                                                               \
-    (totals[SLAB_LOW + (c) * colors + (i)] + ((ulong)totals[SLAB_HIGH + (c) * colors + (i)] << COORDINATE_BITS))
+#define COUNT_OF(totals, i) (totals)[SLAB_COUNTS + (i)]
+#define SUM_OF(totals, k, i, c) (totals)[SLAB_SUMS(k) + (c) * (k) + (i)]
+#define SQUARES_OF(totals, k, i, c)                                                                                    \
+    ((totals)[SLAB_LOW(k) + (c) * (k) + (i)] + ((ulong)(totals)[SLAB_HIGH(k) + (c) * (k) + (i)] << COORDINATE_BITS))
 
 #include "neuquant/refine.h"
 
@@ -36,7 +36,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_refine
     SCRATCH int *restrict leaving, SCRATCH int *restrict split)
 {
     const int colors = counts.x, pinned = counts.y;
-    __global const uint *totals = slabs + at * SLAB_SIZE;
+    __global const uint *totals = slabs + at * SLAB_SIZE(colors);
     const refined_t r = {centres, worth, axes, partners, ranks, leaving, split};
     __local int pairs;
     const int item = get_local_id(0);

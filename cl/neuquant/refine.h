@@ -18,7 +18,8 @@
 //   SCRATCH       address space of what the parts leave for each other
 //   NODES         pointer to the nodes, int4 (K) with 12 fraction bits
 //   REFINED       pointer to the totals of the assignment, `totals` in what follows:
-//   COUNT_OF(i), SUM_OF(i, c), SQUARES_OF(i, c)  of node i's points: uint, uint, ulong; c is a coordinate
+//   COUNT_OF(totals, i), SUM_OF(totals, k, i, c), SQUARES_OF(totals, k, i, c)  of the points of node i of k: uint, uint,
+//   ulong; c is a coordinate
 
 #define UNIT_BITS (NODE_BITS - SEARCH_SHIFT)
 // A node without points is for the others as far away as this.
@@ -62,7 +63,8 @@ int4 centre(const ulong4 sums, const uint count)
 // The sums of node i's points.
 ulong4 sums_of(const int i, const int colors, REFINED totals)
 {
-    return (ulong4)(SUM_OF(i, 0), SUM_OF(i, 1), SUM_OF(i, 2), DIMS == 4 ? SUM_OF(i, 3) : 0);
+    return (ulong4)(SUM_OF(totals, colors, i, 0), SUM_OF(totals, colors, i, 1), SUM_OF(totals, colors, i, 2),
+                    DIMS == 4 ? SUM_OF(totals, colors, i, 3) : 0);
 }
 
 // A node as searches see it, in 1/2^s.
@@ -89,11 +91,11 @@ ulong worst_error(const int i, const int colors, const int pinned, const int4 no
 {
     const int4 place = node >> NODE_BITS;
     const int places[4] = {place.x, place.y, place.z, place.w};
-    const ulong count = COUNT_OF(i);
+    const ulong count = COUNT_OF(totals, i);
     ulong worst = 0;
     *axis = 0;
     for (int c = 0; c < DIMS && count > 0; ++c) {
-        const ulong sum = SUM_OF(i, c), squares = SQUARES_OF(i, c);
+        const ulong sum = SUM_OF(totals, colors, i, c), squares = SQUARES_OF(totals, colors, i, c);
         const ulong error =
             i < pinned ? error_about(squares, sum, count, (ulong)places[c]) : error_about_mean(squares, sum, count);
         if (error > worst) {
@@ -126,7 +128,7 @@ int nearest_other(const int i, const int colors, SCRATCH const float4 *centres)
 ulong removal_cost(const int i, const int colors, const int pinned, REFINED totals, SCRATCH const float4 *centres,
                    SCRATCH const int *partners)
 {
-    const ulong count = COUNT_OF(i);
+    const ulong count = COUNT_OF(totals, i);
     if (i < pinned)
         return NEVER;
     if (count == 0)
@@ -134,7 +136,7 @@ ulong removal_cost(const int i, const int colors, const int pinned, REFINED tota
     const int j = partners[i];
     if (j < 0 || (j >= pinned && partners[j] != i))
         return NEVER;
-    const ulong other = COUNT_OF(j);
+    const ulong other = COUNT_OF(totals, j);
     if (j >= pinned && (count > other || (count == other && i > j)))
         return NEVER;
     const ulong joined = j < pinned ? count << 8 : (count * other << 8) / (count + other);
@@ -154,7 +156,7 @@ typedef struct {
 void find_centres(const refined_t r, const int item, const int colors, const int pinned, NODES nodes, REFINED totals)
 {
     for (int i = item; i < colors; i += LOCAL) {
-        const uint count = COUNT_OF(i);
+        const uint count = COUNT_OF(totals, i);
         const int4 middle = i < pinned || count == 0 ? seen(nodes[i]) : centre(sums_of(i, colors, totals), count);
         r.centres[i] = count > 0 || i < pinned ? convert_float4(middle) : (float4)(FAR_AWAY);
         r.worth[i].y =
@@ -213,12 +215,12 @@ void place_nodes(const refined_t r, const int item, const int colors, const int 
     for (int i = item; i < colors; i += LOCAL) {
         const int2 rank = r.ranks[i];
         const int j = r.partners[i];
-        const uint own = COUNT_OF(i);
+        const uint own = COUNT_OF(totals, i);
         const bool leaves = rank.x < pairs;
         int4 to = own > 0 ? convert_int4(r.centres[i]) : seen(nodes[i]);
         if (leaves || rank.y < pairs) {
             const int target = leaves ? r.split[rank.x] : i;
-            const uint count = COUNT_OF(target);
+            const uint count = COUNT_OF(totals, target);
             const uint variance = (uint)(((r.worth[target].y >> INDEX_BITS) << (2 * SEARCH_SHIFT)) / count);
             const int deviation = max((int)root(variance), 1) * (leaves ? 1 : -1);
             const int axis = r.axes[target];
@@ -228,7 +230,7 @@ void place_nodes(const refined_t r, const int item, const int colors, const int 
             else
                 to = clamp(convert_int4(r.centres[target]) + step, (int4)(0), extent << SEARCH_SHIFT);
         } else if (j >= 0 && r.partners[j] == i && own > 0 && r.ranks[j].x < pairs) {
-            to = centre(sums_of(i, colors, totals) + sums_of(j, colors, totals), own + COUNT_OF(j));
+            to = centre(sums_of(i, colors, totals) + sums_of(j, colors, totals), own + COUNT_OF(totals, j));
         }
         if (i >= pinned)
             nodes[i] = to << UNIT_BITS;
@@ -240,7 +242,8 @@ ulong scatter(const int colors, REFINED totals)
 {
     ulong sum = 0;
     for (int i = 0; i < colors; ++i)
-        for (int c = 0; c < DIMS && COUNT_OF(i) > 0; ++c)
-            sum += error_about_mean(SQUARES_OF(i, c), SUM_OF(i, c), COUNT_OF(i));
+        for (int c = 0; c < DIMS && COUNT_OF(totals, i) > 0; ++c)
+            sum +=
+                error_about_mean(SQUARES_OF(totals, colors, i, c), SUM_OF(totals, colors, i, c), COUNT_OF(totals, i));
     return sum;
 }

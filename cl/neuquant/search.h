@@ -16,7 +16,7 @@
 #define AT_ONCE (LOCAL / LANES * TILE)
 
 // The network in local memory is filled up with nodes that are farther from every point than any other.
-#define PADDED ((colors + LANES - 1) / LANES * LANES)
+#define PADDED(k) (((k) + LANES - 1) / LANES * LANES)
 #define FAR 16000
 
 #if PACKED
@@ -80,8 +80,8 @@ int winner_of(__local const contest_t *keys)
 #define TOTALS_MEMORY __global
 #endif
 // Words of a slab that a batch adds to, and those of local memory that hold what an update reads or these.
-#define WORDS (SQUARES ? SLAB_SIZE : CONSCIENCE ? 6 * colors : WON_WORDS)
-#define STAGED_WORDS (TOTALS ? WORDS : WON_WORDS)
+#define WORDS(k) (SQUARES ? SLAB_SIZE(k) : CONSCIENCE ? 6 * (k) : WON_WORDS(k))
+#define STAGED_WORDS(k) (TOTALS ? WORDS(k) : WON_WORDS(k))
 
 // Adds one word of a point to its winner's totals: 0 its weight, then its coordinates, then low and high parts of their
 // squares.
@@ -92,14 +92,14 @@ void add_word(TOTALS_MEMORY uint *slab, const int colors, const int word, const 
     if (word == 0) {
         atomic_add(&slab[SLAB_COUNTS + winner], weight);
     } else if (word <= DIMS) {
-        atomic_add(&slab[SLAB_SUMS + (word - 1) * colors + winner], weight * values[word - 1]);
+        atomic_add(&slab[SLAB_SUMS(colors) + (word - 1) * colors + winner], weight * values[word - 1]);
     } else {
         const int c = (word - DIMS - 1) >> 1;
         const uint square = values[c] * values[c];
         if ((word - DIMS) & 1)
-            atomic_add(&slab[SLAB_LOW + c * colors + winner], weight * (square & LOW_MASK));
+            atomic_add(&slab[SLAB_LOW(colors) + c * colors + winner], weight * (square & LOW_MASK));
         else
-            atomic_add(&slab[SLAB_HIGH + c * colors + winner], weight * (square >> COORDINATE_BITS));
+            atomic_add(&slab[SLAB_HIGH(colors) + c * colors + winner], weight * (square >> COORDINATE_BITS));
     }
 }
 
@@ -140,7 +140,7 @@ void search_tile(const ushort4 *tile, __local const packed_t *network, const int
         plain[t] = NO_KEY;
 #endif
     }
-    for (int i = lane; i < PADDED; i += LANES) {
+    for (int i = lane; i < PADDED(colors); i += LANES) {
         const float4 there = convert_float4(network[i]);
         for (int t = 0; t < TILE; ++t) {
             float distance = separation(there - p[t]);
@@ -181,7 +181,7 @@ void add_tile(const ushort4 *tile, TOTALS_MEMORY uint *totals, const int colors,
             add_word(totals, colors, word, won_by, convert_uint4(tile[t]), weight);
 #if CONSCIENCE
         if (lane == 0)
-            atomic_inc(&totals[SLAB_WINS + winner_of(plain_keys + t)]);
+            atomic_inc(&totals[SLAB_WINS(colors) + winner_of(plain_keys + t)]);
 #endif
     }
 }

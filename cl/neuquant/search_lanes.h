@@ -28,7 +28,7 @@
 #define FEW_NODES 128
 #define FEW_OF_BLOCK 12
 #define NO_NODE 1e9f
-#define PADDED ((colors + 15) / 16 * 16)
+#define PADDED(k) (((k) + 15) / 16 * 16)
 
 // Points that are searched for together, BLOCK of them at most, with room for more to come; their winners.
 typedef struct {
@@ -205,7 +205,7 @@ void find_winners(block_t *block, const int colors, __local const float *network
                   __local int *places)
 {
     const uint sixteens = fill_up(block);
-    const nodes_t all_nodes = {network, PADDED, colors};
+    const nodes_t all_nodes = {network, PADDED(colors), colors};
     if (colors <= FEW_NODES) {
         for (uint s = 0; s < sixteens; ++s)
             *(loose_ints_t *)(block->winners + s * SIDE_BY_SIDE) =
@@ -220,24 +220,24 @@ void find_winners(block_t *block, const int colors, __local const float *network
         lowest = LESSER(lowest, low[s]);
         highest = GREATER(highest, high[s]);
     }
-    __local int *indices = (__local int *)(list + (DIMS + 1) * PADDED);
-    const nodes_t near = {list, PADDED, list_near(all_nodes, lowest, highest, places)};
+    __local int *indices = (__local int *)(list + (DIMS + 1) * PADDED(colors));
+    const nodes_t near = {list, PADDED(colors), list_near(all_nodes, lowest, highest, places)};
     FEW_TURNS
     for (int k = 0; k < near.count; ++k) {
         const int i = places[k];
         list[k] = network[i];
-        list[PADDED + k] = network[PADDED + i];
-        list[2 * PADDED + k] = network[2 * PADDED + i];
-        list[3 * PADDED + k] = network[3 * PADDED + i];
+        list[PADDED(colors) + k] = network[PADDED(colors) + i];
+        list[2 * PADDED(colors) + k] = network[2 * PADDED(colors) + i];
+        list[3 * PADDED(colors) + k] = network[3 * PADDED(colors) + i];
 #if DIMS == 4
-        list[4 * PADDED + k] = network[4 * PADDED + i];
+        list[4 * PADDED(colors) + k] = network[4 * PADDED(colors) + i];
 #endif
         indices[k] = i;
     }
     FEW_TURNS
     for (int k = near.count; k & 15; ++k)
         for (int c = 0; c <= DIMS; ++c)
-            list[c * PADDED + k] = c == DIMS ? NO_NODE : 0.0f;
+            list[c * PADDED(colors) + k] = c == DIMS ? NO_NODE : 0.0f;
     for (uint s = 0; s < sixteens; ++s) {
         const int listed = near.count > FEW_OF_BLOCK;
         const int count = listed ? list_near(near, low[s], high[s], places) : near.count;
@@ -254,38 +254,38 @@ void show_in_planes(__local float *network, const int colors, const int i, const
 {
     const float4 n = search_point(node);
     network[i] = n.x;
-    network[PADDED + i] = n.y;
-    network[2 * PADDED + i] = n.z;
+    network[PADDED(colors) + i] = n.y;
+    network[2 * PADDED(colors) + i] = n.z;
 #if DIMS == 4
-    network[3 * PADDED + i] = n.w;
+    network[3 * PADDED(colors) + i] = n.w;
 #endif
-    network[DIMS * PADDED + i] = 0.5f * (n.x * n.x + n.y * n.y + n.z * n.z + (DIMS == 4 ? n.w * n.w : 0.0f));
+    network[DIMS * PADDED(colors) + i] = 0.5f * (n.x * n.x + n.y * n.y + n.z * n.z + (DIMS == 4 ? n.w * n.w : 0.0f));
 }
 
 // The planes beyond the last node.
 SMALL void show_no_nodes(__local float *network, const int colors)
 {
     FEW_TURNS
-    for (int i = colors; i < PADDED; ++i)
+    for (int i = colors; i < PADDED(colors); ++i)
         for (int c = 0; c <= DIMS; ++c)
-            network[c * PADDED + i] = c == DIMS ? NO_NODE : 0.0f;
+            network[c * PADDED(colors) + i] = c == DIMS ? NO_NODE : 0.0f;
 }
 
 // What nodes won, in planes in the place of the network: how many points, and the sums of DIMS coordinates, each plane
 // between margins of zeros, which no distance that is pulled over exceeds (a quarter of all nodes).
-#define MARGIN (PADDED / 4)
-#define WON_PLANE (PADDED + 2 * MARGIN)
+#define MARGIN(k) (PADDED(k) / 4)
+#define WON_PLANE(k) (PADDED(k) + 2 * MARGIN(k))
 
 // Sets to zero what is no node's.
 SMALL void clear_margins(__local uint *won, const int colors)
 {
     for (int c = 0; c <= DIMS; ++c) {
         FEW_TURNS
-        for (int i = 0; i < MARGIN; ++i)
-            won[c * WON_PLANE + i] = 0;
+        for (int i = 0; i < MARGIN(colors); ++i)
+            won[c * WON_PLANE(colors) + i] = 0;
         FEW_TURNS
-        for (int i = MARGIN + colors; i < WON_PLANE; ++i)
-            won[c * WON_PLANE + i] = 0;
+        for (int i = MARGIN(colors) + colors; i < WON_PLANE(colors); ++i)
+            won[c * WON_PLANE(colors) + i] = 0;
     }
 }
 
@@ -311,26 +311,31 @@ SMALL int4 drawn_node(const int4 node, const uint weight, const ulong x, const u
     return to;
 }
 
+// What eight nodes' neighbours on both sides won; `other` is 0 if the two are the same nodes.
+uint8 both_sides(__local const uint *left, __local const uint *right, const uint other)
+{
+    return *(__local const loose_words_t *)left + (*(__local const loose_words_t *)right & other);
+}
+
 // As updated_node, of all nodes, eight at a time.
 void update_nodes(__local const uint *won, const int colors, __global const int *restrict pull, const int reach,
                   __global const uint *restrict decay, __local int4 *nodes)
 {
     for (int first = 0; first < colors; first += 8) {
-        __local const uint *here = won + MARGIN + first;
+        __local const uint *here = won + MARGIN(colors) + first;
         uint8 weight = (uint8)(0);
         ulong8 x = (ulong8)(0), y = x, z = x, w = x;
         for (int d = 0; d < reach; ++d) {
             const uint l = (uint)pull[d];
             const uint other = d > 0 ? 0xffffffffu : 0;
             __local const uint *left = here - d, *right = here + d;
-#define WON_AT(side, c) (*(__local const loose_words_t *)((side) + (c) * WON_PLANE))
-#define BOTH(c) (WON_AT(left, c) + (WON_AT(right, c) & other))
-            weight += l * BOTH(0);
-            x += (ulong)l * convert_ulong8(BOTH(1));
-            y += (ulong)l * convert_ulong8(BOTH(2));
-            z += (ulong)l * convert_ulong8(BOTH(3));
+            const int plane = WON_PLANE(colors);
+            weight += l * both_sides(left, right, other);
+            x += (ulong)l * convert_ulong8(both_sides(left + plane, right + plane, other));
+            y += (ulong)l * convert_ulong8(both_sides(left + 2 * plane, right + 2 * plane, other));
+            z += (ulong)l * convert_ulong8(both_sides(left + 3 * plane, right + 3 * plane, other));
 #if DIMS == 4
-            w += (ulong)l * convert_ulong8(BOTH(4));
+            w += (ulong)l * convert_ulong8(both_sides(left + 4 * plane, right + 4 * plane, other));
 #endif
         }
         uint weights[8];

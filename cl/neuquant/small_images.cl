@@ -6,8 +6,8 @@
 //   TILE        points that a work-item searches for at once
 
 // Nodes with half their square as the fourth coordinate, or beside it.
-#define SEARCHED (colors + (DIMS == 4 ? QUARTER : 0))
-#define HALVES_AT (NETWORK_AT + colors)
+#define SEARCHED(k) ((k) + (DIMS == 4 ? QUARTER(k) : 0))
+#define HALVES_AT(k) (NETWORK_AT(k) + (k))
 
 #include "neuquant/map.h"
 #include "neuquant/small_images.h"
@@ -52,11 +52,11 @@ void add_point(__local uint4 *memory, const int colors, const int winner, const 
     atomic_add(&words[4 * winner + 2], xyzw.y * weight);
     atomic_add(&words[4 * winner + 3], xyzw.z * weight);
     if (DIMS == 4)
-        atomic_add(&words[4 * FOURTHS_AT + winner], xyzw.w * weight);
+        atomic_add(&words[4 * FOURTHS_AT(colors) + winner], xyzw.w * weight);
     if (squares) {
-        add_squares(&words[4 * (SQUARES_AT + winner)], (WIDE ? square & LOW_MASK : square) * weight);
+        add_squares(&words[4 * (SQUARES_AT(colors) + winner)], (WIDE ? square & LOW_MASK : square) * weight);
         if (WIDE)
-            add_squares(&words[4 * (HIGH_AT + winner)], (square >> SPLIT_BITS) * weight);
+            add_squares(&words[4 * (HIGH_AT(colors) + winner)], (square >> SPLIT_BITS) * weight);
     }
 }
 
@@ -76,13 +76,13 @@ void add_point(__local uint4 *memory, const int colors, const int winner, const 
 void assign(__local uint4 *memory, const int colors, const source_t from, const uint first, const uint count,
             const int refining)
 {
-    __local const float4 *network = (__local const float4 *)(memory + NETWORK_AT);
+    __local const float4 *network = (__local const float4 *)(memory + NETWORK_AT(colors));
 #if DIMS == 4
-    __local const float *halves = (__local const float *)(memory + HALVES_AT);
+    __local const float *halves = (__local const float *)(memory + HALVES_AT(colors));
 #endif
 #if CONSCIENCE
-    __local const float *bias = (__local const float *)(memory + BIAS_AT);
-    __local uint *wins = (__local uint *)(memory + WINS_AT);
+    __local const float *bias = (__local const float *)(memory + BIAS_AT(colors));
+    __local uint *wins = (__local uint *)(memory + WINS_AT(colors));
 #endif
     for (uint base = get_local_id(0); base < count; base += LOCAL * TILE) {
         ushort4 point[TILE];
@@ -149,11 +149,11 @@ void show_node(__local uint4 *memory, const int colors, const int i, const int4 
     float4 n = search_point(node);
     const float half_square = 0.5f * (n.x * n.x + n.y * n.y + n.z * n.z + (DIMS == 4 ? n.w * n.w : 0.0f));
 #if DIMS == 4
-    ((__local float *)(memory + HALVES_AT))[i] = half_square;
+    ((__local float *)(memory + HALVES_AT(colors)))[i] = half_square;
 #else
     n.w = half_square;
 #endif
-    ((__local float4 *)(memory + NETWORK_AT))[i] = n;
+    ((__local float4 *)(memory + NETWORK_AT(colors)))[i] = n;
 }
 
 // Learns a network for each of some pictures.
@@ -185,10 +185,10 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_many(
 {
     const int item = get_local_id(0), colors = (int)sizes.s3;
     __local uint4 *won = memory;
-    __local int4 *nodes = (__local int4 *)(memory + NODES_AT);
+    __local int4 *nodes = (__local int4 *)(memory + NODES_AT(colors));
 #if CONSCIENCE
-    __local uint *wins = (__local uint *)(memory + WINS_AT);
-    __local float *bias = (__local float *)(memory + BIAS_AT);
+    __local uint *wins = (__local uint *)(memory + WINS_AT(colors));
+    __local float *bias = (__local float *)(memory + BIAS_AT(colors));
 #endif
     __local int pairs, better;
     __local ulong least;
@@ -216,7 +216,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_many(
 
         for (int t = 0; t < STEPS; ++t) {
             const uint4 step = steps[t];
-            for (int i = item; i < SQUARES_AT; i += LOCAL)
+            for (int i = item; i < SQUARES_AT(colors); i += LOCAL)
                 memory[i] = (uint4)(0);
 #if CONSCIENCE
             for (int i = item; i < colors; i += LOCAL)
@@ -252,7 +252,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_many(
             barrier(CLK_LOCAL_MEM_FENCE);
             for (int t = 0; t < last; ++t) {
                 const int moves = t < last - 1;
-                for (int i = item; i < NODES_AT; i += LOCAL)
+                for (int i = item; i < NODES_AT(colors); i += LOCAL)
                     memory[i] = (uint4)(0);
                 if (item == 0)
                     pairs = moves ? colors : 0;

@@ -14,18 +14,18 @@
 // Local memory in vectors: what points each node won (a vector: how many, and the sums of three coordinates), the
 // fourth sums; sums of squares (a vector: all coordinates), their high bits; the nodes; what a search reads, biases and
 // plain wins; what the refinement needs besides.
-#define QUARTER ((colors + 3) / 4)
-#define FOURTHS_AT colors
-#define SQUARES_AT (FOURTHS_AT + (DIMS == 4 ? QUARTER : 0))
-#define HIGH_AT (SQUARES_AT + colors)
-#define NODES_AT (HIGH_AT + (WIDE ? colors : 0))
-#define NETWORK_AT (NODES_AT + colors)
-#define BIAS_AT (NETWORK_AT + SEARCHED)
-#define WINS_AT (BIAS_AT + (CONSCIENCE ? QUARTER : 0))
-#define WORTH_AT (WINS_AT + (CONSCIENCE ? QUARTER : 0))
+#define QUARTER(k) (((k) + 3) / 4)
+#define FOURTHS_AT(k) (k)
+#define SQUARES_AT(k) (FOURTHS_AT(k) + (DIMS == 4 ? QUARTER(k) : 0))
+#define HIGH_AT(k) (SQUARES_AT(k) + (k))
+#define NODES_AT(k) (HIGH_AT(k) + (WIDE ? (k) : 0))
+#define NETWORK_AT(k) (NODES_AT(k) + (k))
+#define BIAS_AT(k) (NETWORK_AT(k) + SEARCHED(k))
+#define WINS_AT(k) (BIAS_AT(k) + (CONSCIENCE ? QUARTER(k) : 0))
+#define WORTH_AT(k) (WINS_AT(k) + (CONSCIENCE ? QUARTER(k) : 0))
 // Of 24 QUARTER words.
-#define REST_AT (WORTH_AT + colors)
-#define END_AT (REST_AT + 6 * QUARTER)
+#define REST_AT(k) (WORTH_AT(k) + (k))
+#define END_AT(k) (REST_AT(k) + 6 * QUARTER(k))
 
 #if WIDE
 #define SPLIT_BITS COORDINATE_BITS
@@ -36,13 +36,13 @@
 #define SCRATCH __local
 #define NODES __local int4 *
 #define REFINED __local const uint *
-#define COUNT_OF(i) totals[4 * (i)]
-#define SUM_OF(i, c) totals[(c) < 3 ? 4 * (i) + 1 + (c) : 4 * FOURTHS_AT + (i)]
+#define COUNT_OF(totals, i) (totals)[4 * (i)]
+#define SUM_OF(totals, k, i, c) (totals)[(c) < 3 ? 4 * (i) + 1 + (c) : 4 * FOURTHS_AT(k) + (i)]
 #if WIDE
-#define SQUARES_OF(i, c)                                                                                               \
-    (totals[4 * (SQUARES_AT + (i)) + (c)] + ((ulong)totals[4 * (HIGH_AT + (i)) + (c)] << COORDINATE_BITS))
+#define SQUARES_OF(totals, k, i, c)                                                                                    \
+    ((totals)[4 * (SQUARES_AT(k) + (i)) + (c)] + ((ulong)(totals)[4 * (HIGH_AT(k) + (i)) + (c)] << COORDINATE_BITS))
 #else
-#define SQUARES_OF(i, c) (ulong) totals[4 * (SQUARES_AT + (i)) + (c)]
+#define SQUARES_OF(totals, k, i, c) (ulong)(totals)[4 * (SQUARES_AT(k) + (i)) + (c)]
 #endif
 
 #include "neuquant/refine.h"
@@ -50,14 +50,14 @@
 // The network is not read while the refinement has its centres in its place.
 refined_t parts_of(__local uint4 *memory, const int colors)
 {
-    __local int *rest = (__local int *)(memory + REST_AT);
-    const refined_t r = {(__local float4 *)(memory + NETWORK_AT),
-                         (__local ulong2 *)(memory + WORTH_AT),
+    __local int *rest = (__local int *)(memory + REST_AT(colors));
+    const refined_t r = {(__local float4 *)(memory + NETWORK_AT(colors)),
+                         (__local ulong2 *)(memory + WORTH_AT(colors)),
                          rest,
-                         rest + 4 * QUARTER,
-                         (__local int2 *)(rest + 8 * QUARTER),
-                         rest + 16 * QUARTER,
-                         rest + 20 * QUARTER};
+                         rest + 4 * QUARTER(colors),
+                         (__local int2 *)(rest + 8 * QUARTER(colors)),
+                         rest + 16 * QUARTER(colors),
+                         rest + 20 * QUARTER(colors)};
     return r;
 }
 

@@ -76,11 +76,11 @@ __kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_many
     __global const ushort *restrict places)
 {
     const int colors = (int)sizes.s3;
-    __local int4 *nodes = (__local int4 *)(memory + NODES_AT);
-    __local float *network = (__local float *)(memory + NETWORK_AT);
+    __local int4 *nodes = (__local int4 *)(memory + NODES_AT(colors));
+    __local float *network = (__local float *)(memory + NETWORK_AT(colors));
 #if CONSCIENCE
-    __local uint *wins = (__local uint *)(memory + WINS_AT);
-    __local float *bias = (__local float *)(memory + BIAS_AT);
+    __local uint *wins = (__local uint *)(memory + WINS_AT(colors));
+    __local float *bias = (__local float *)(memory + BIAS_AT(colors));
 #endif
     const uint plane = sizes.s1;
     __global uint *own = scratch + (size_t)get_group_id(0) * 7 * plane;
@@ -91,8 +91,8 @@ __kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_many
         const picture_t picture = picture_of(pixels + begin, listed + begin, distinct, few, colors, places + begin,
                                              tables, sizes.s2, total, own, plane);
         FEW_TURNS
-        for (int i = 0; i < NODES_AT; ++i)
-            memory[BANK_AT + i] = (uint4)(0);
+        for (int i = 0; i < NODES_AT(colors); ++i)
+            memory[BANK_AT(colors) + i] = (uint4)(0);
         FEW_TURNS
         for (int i = 0; i < colors; ++i) {
             nodes[i] = nodes_in[i];
@@ -106,7 +106,7 @@ __kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_many
         for (int t = 0; t < STEPS; ++t) {
             const uint4 step = steps[t];
             FEW_TURNS
-            for (int i = 0; i < SQUARES_AT; ++i)
+            for (int i = 0; i < SQUARES_AT(colors); ++i)
                 memory[i] = (uint4)(0);
 #if CONSCIENCE
             for (int i = 0; i < colors; ++i)
@@ -150,11 +150,11 @@ __kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_many
             for (int t = 0; t < last; ++t) {
                 const int moves = t < last - 1;
                 FEW_TURNS
-                for (int i = 0; i < NODES_AT; ++i)
+                for (int i = 0; i < NODES_AT(colors); ++i)
                     memory[i] = (uint4)(0);
                 assign_counted(memory, colors, picture, 1);
                 find_centres(r, 0, colors, 0, nodes, totals);
-                find_partners_in_lanes(r, colors, moves, LIST_AT(memory));
+                find_partners_in_lanes(r, colors, moves, LIST_AT(memory, colors));
                 find_costs(r, 0, colors, 0, totals);
                 const int pairs = find_pairs(r, colors, moves);
                 place_nodes(r, 0, colors, 0, pairs, extent, nodes, totals);

@@ -3,11 +3,11 @@
 //
 // Constants from the host: those of neuquant/small_images.h; LOCAL is 1.
 
-#define SEARCHED ((2 * DIMS + 4) * PADDED / 4)
-#define LIST_AT(memory) ((__local float *)((memory) + NETWORK_AT) + (DIMS + 1) * PADDED)
-#define PLACES_AT(memory) ((__local int *)(LIST_AT(memory) + (DIMS + 2) * PADDED))
+#define SEARCHED(k) ((2 * DIMS + 4) * PADDED(k) / 4)
+#define LIST_AT(memory, k) ((__local float *)((memory) + NETWORK_AT(k)) + (DIMS + 1) * PADDED(k))
+#define PLACES_AT(memory, k) ((__local int *)(LIST_AT(memory, k) + (DIMS + 2) * PADDED(k)))
 // The other half of the sums: what is added to a node must not wait for the addition just before.
-#define BANK_AT END_AT
+#define BANK_AT(k) END_AT(k)
 
 #include "neuquant/map.h"
 #include "neuquant/search_lanes.h"
@@ -33,12 +33,12 @@ void add_point(__local uint4 *memory, const int colors, const int winner, const 
     const uint4 square = xyzw * xyzw;
     memory[winner] += value * weight;
     if (squares) {
-        memory[SQUARES_AT + winner] += (WIDE ? square & LOW_MASK : square) * weight;
+        memory[SQUARES_AT(colors) + winner] += (WIDE ? square & LOW_MASK : square) * weight;
         if (WIDE)
-            memory[HIGH_AT + winner] += (square >> SPLIT_BITS) * weight;
+            memory[HIGH_AT(colors) + winner] += (square >> SPLIT_BITS) * weight;
     }
     if (DIMS == 4)
-        ((__local uint *)(memory + FOURTHS_AT))[winner] += xyzw.w * weight;
+        ((__local uint *)(memory + FOURTHS_AT(colors)))[winner] += xyzw.w * weight;
 }
 
 #if CITY_BLOCK
@@ -53,9 +53,10 @@ void find_city_winners(block_t *block, const int colors, __local const float *ne
         int16 winner = (int16)(0), plain_winner = winner;
         for (int i = 0; i < colors; ++i) {
             __local const float *n = network + i;
-            float16 city = MAGNITUDE(n[0] - p.x) + MAGNITUDE(n[PADDED] - p.y) + MAGNITUDE(n[2 * PADDED] - p.z);
+            float16 city =
+                MAGNITUDE(n[0] - p.x) + MAGNITUDE(n[PADDED(colors)] - p.y) + MAGNITUDE(n[2 * PADDED(colors)] - p.z);
             if (DIMS == 4)
-                city += MAGNITUDE(n[3 * PADDED] - p.w);
+                city += MAGNITUDE(n[3 * PADDED(colors)] - p.w);
 #if CONSCIENCE
             COMPARE(city, least, plain_winner, i)
             city -= bias[i];
@@ -73,23 +74,23 @@ void find_city_winners(block_t *block, const int colors, __local const float *ne
 void assign_block(__local uint4 *memory, const int colors, block_t *block, const int refining)
 {
     const uint count = block->count, points = min(count, (uint)BLOCK);
-    __local const float *network = (__local const float *)(memory + NETWORK_AT);
+    __local const float *network = (__local const float *)(memory + NETWORK_AT(colors));
     block->count = points;
 #if CITY_BLOCK
     if (!refining) {
         int plain[BLOCK];
-        find_city_winners(block, colors, network, (__local const float *)(memory + BIAS_AT), plain);
+        find_city_winners(block, colors, network, (__local const float *)(memory + BIAS_AT(colors)), plain);
 #if CONSCIENCE
-        __local uint *wins = (__local uint *)(memory + WINS_AT);
+        __local uint *wins = (__local uint *)(memory + WINS_AT(colors));
         for (uint k = 0; k < points; ++k)
             wins[plain[k]] += block->weights[k];
 #endif
     } else
 #endif
-        find_winners(block, colors, network, LIST_AT(memory), PLACES_AT(memory));
+        find_winners(block, colors, network, LIST_AT(memory, colors), PLACES_AT(memory, colors));
     FEW_TURNS
     for (uint k = 0; k < points; ++k)
-        add_point(memory + (k & 1 ? BANK_AT : 0), colors, block->winners[k], as_ushort4(block->points[k]),
+        add_point(memory + (k & 1 ? BANK_AT(colors) : 0), colors, block->winners[k], as_ushort4(block->points[k]),
                   block->weights[k], refining);
     FEW_TURNS
     for (uint k = points; k < count; ++k) {
@@ -114,9 +115,9 @@ void end_assignment(__local uint4 *memory, const int colors, block_t *block, con
     if (block->count)
         assign_block(memory, colors, block, refining);
     FEW_TURNS
-    for (int i = 0; i < (refining ? NODES_AT : SQUARES_AT); ++i) {
-        memory[i] += memory[BANK_AT + i];
-        memory[BANK_AT + i] = (uint4)(0);
+    for (int i = 0; i < (refining ? NODES_AT(colors) : SQUARES_AT(colors)); ++i) {
+        memory[i] += memory[BANK_AT(colors) + i];
+        memory[BANK_AT(colors) + i] = (uint4)(0);
     }
 }
 
@@ -211,17 +212,17 @@ void assign_marked(__local uint4 *memory, const int colors, const picture_t from
 // What nodes won, as update_nodes takes it.
 void spread_won(__local const uint4 *memory, const int colors)
 {
-    __local uint *won = (__local uint *)(memory + NETWORK_AT) + MARGIN;
-    clear_margins(won - MARGIN, colors);
+    __local uint *won = (__local uint *)(memory + NETWORK_AT(colors)) + MARGIN(colors);
+    clear_margins(won - MARGIN(colors), colors);
     FEW_TURNS
     for (int i = 0; i < colors; ++i) {
         const uint4 totals = memory[i];
         won[i] = totals.x;
-        won[WON_PLANE + i] = totals.y;
-        won[2 * WON_PLANE + i] = totals.z;
-        won[3 * WON_PLANE + i] = totals.w;
+        won[WON_PLANE(colors) + i] = totals.y;
+        won[2 * WON_PLANE(colors) + i] = totals.z;
+        won[3 * WON_PLANE(colors) + i] = totals.w;
 #if DIMS == 4
-        won[4 * WON_PLANE + i] = ((__local const uint *)(memory + FOURTHS_AT))[i];
+        won[4 * WON_PLANE(colors) + i] = ((__local const uint *)(memory + FOURTHS_AT(colors)))[i];
 #endif
     }
 }
@@ -229,16 +230,16 @@ void spread_won(__local const uint4 *memory, const int colors)
 // As find_partners of neuquant/refine.h, eight nodes at a time. Nodes without points have none, which nothing asks for.
 void find_partners_in_lanes(const refined_t r, const int colors, const int moves, __local float *planes)
 {
-    __local float *halves = planes + DIMS * PADDED;
-    const nodes_t centres = {planes, PADDED, colors};
+    __local float *halves = planes + DIMS * PADDED(colors);
+    const nodes_t centres = {planes, PADDED(colors), colors};
     FEW_TURNS
-    for (int i = 0; i < PADDED && moves; ++i) {
+    for (int i = 0; i < PADDED(colors) && moves; ++i) {
         const float4 c = i < colors ? r.centres[i] : (float4)(FAR_AWAY);
         planes[i] = c.x;
-        planes[PADDED + i] = c.y;
-        planes[2 * PADDED + i] = c.z;
+        planes[PADDED(colors) + i] = c.y;
+        planes[2 * PADDED(colors) + i] = c.z;
 #if DIMS == 4
-        planes[3 * PADDED + i] = c.w;
+        planes[3 * PADDED(colors) + i] = c.w;
 #endif
         // Whole or half, and exact, of a node with points.
         const float square = c.x * c.x + c.y * c.y + c.z * c.z + (DIMS == 4 ? c.w * c.w : 0.0f);

@@ -42,8 +42,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_step(
 {
     const uint first = step.s0, batch = step.s1;
     const int colors = (int)step.s6;
-    __global uint *slab = slabs + step.s2 * SLAB_SIZE;
-    __global const uint *before = slab - (step.s2 > 0 ? SLAB_SIZE : 0);
+    __global uint *slab = slabs + step.s2 * SLAB_SIZE(colors);
+    __global const uint *before = slab - (step.s2 > 0 ? SLAB_SIZE(colors) : 0);
     __global const int *pull = pulls + step.s4;
     const int reach = (int)step.s5;
     __local contest_t keys[LOCAL * TILE];
@@ -72,11 +72,11 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_step(
 #if CONSCIENCE
         // 1024 (1/K - wins / points of the batch before) in 1/2^s of a coordinate, truncated; below 2^14.
         const uint batch_before = step.s3;
-        const long owed = ((long)batch_before - (long)colors * before[SLAB_WINS + i]) * (1024 << SEARCH_SHIFT);
+        const long owed = ((long)batch_before - (long)colors * before[SLAB_WINS(colors) + i]) * (1024 << SEARCH_SHIFT);
         bias[i] = reach > 0 ? (float)(int)(owed / ((long)colors * batch_before)) : 0.0f;
 #endif
     }
-    for (int i = colors + item; i < PADDED; i += LOCAL) {
+    for (int i = colors + item; i < PADDED(colors); i += LOCAL) {
         network[i] = (packed_t)(FAR);
 #if CONSCIENCE
         bias[i] = 0.0f;
@@ -85,7 +85,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_step(
     barrier(CLK_LOCAL_MEM_FENCE);
 #if TOTALS
     __local uint *totals = (__local uint *)staged;
-    for (int k = item; k < WORDS; k += LOCAL)
+    for (int k = item; k < WORDS(colors); k += LOCAL)
         totals[k] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
 #else
@@ -111,7 +111,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_step(
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 #if TOTALS
-    for (int k = item; k < WORDS; k += LOCAL)
+    for (int k = item; k < WORDS(colors); k += LOCAL)
         if (totals[k] > 0)
             atomic_add(&slab[k], totals[k]);
 #endif

@@ -16,10 +16,10 @@
 #define SCRATCH __local
 #define NODES __local int4 *
 #define REFINED __local const uint *
-#define COUNT_OF(i) totals[SLAB_COUNTS + (i)]
-#define SUM_OF(i, c) totals[SLAB_SUMS + (c) * colors + (i)]
-#define SQUARES_OF(i, c)                                                                                               \
-    (totals[SLAB_LOW + (c) * colors + (i)] + ((ulong)totals[SLAB_HIGH + (c) * colors + (i)] << COORDINATE_BITS))
+#define COUNT_OF(totals, i) (totals)[SLAB_COUNTS + (i)]
+#define SUM_OF(totals, k, i, c) (totals)[SLAB_SUMS(k) + (c) * (k) + (i)]
+#define SQUARES_OF(totals, k, i, c)                                                                                    \
+    ((totals)[SLAB_LOW(k) + (c) * (k) + (i)] + ((ulong)(totals)[SLAB_HIGH(k) + (c) * (k) + (i)] << COORDINATE_BITS))
 #include "neuquant/refine.h"
 #endif
 
@@ -48,10 +48,10 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_grid(
     const int colors = (int)which.s2, pinned = (int)which.s3;
     __local int4 *nodes = memory;
     __local float4 *network = (__local float4 *)(memory + colors);
-    __local uint4 *staged = (__local uint4 *)(memory + colors + PADDED);
+    __local uint4 *staged = (__local uint4 *)(memory + colors + PADDED(colors));
     __local uint *totals = (__local uint *)staged;
 #if REFINE
-    __local int4 *scratch = memory + colors + PADDED + (STAGED_WORDS + 3) / 4;
+    __local int4 *scratch = memory + colors + PADDED(colors) + (STAGED_WORDS(colors) + 3) / 4;
     __local int *rest = (__local int *)(scratch + 2 * colors);
     const refined_t r = {(__local float4 *)scratch, (__local ulong2 *)(scratch + colors),
                          rest + 2 * colors,         rest + 3 * colors,
@@ -65,22 +65,22 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_grid(
     for (uint t = 0; t < last; ++t) {
         const uint8 step = steps[which.s0 + t];
         const uint first = step.s0, batch = step.s1;
-        __global uint *slab = slabs + step.s2 * SLAB_SIZE;
+        __global uint *slab = slabs + step.s2 * SLAB_SIZE(colors);
         const int reach = (int)step.s5;
         ushort4 next[TILE];
         read_tile(next, points, first, grid.index * AT_ONCE + slot * TILE, batch);
         if (reach > 0)
-            stage(staged, slab - SLAB_SIZE, colors, item, LOCAL);
+            stage(staged, slab - SLAB_SIZE(colors), colors, item, LOCAL);
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int i = item; i < colors; i += LOCAL) {
             if (reach > 0)
                 nodes[i] = updated_node(i, nodes[i], colors, staged, pulls + step.s4, reach, decay);
             network[i] = search_point(nodes[i]);
         }
-        for (int i = colors + item; i < PADDED; i += LOCAL)
+        for (int i = colors + item; i < PADDED(colors); i += LOCAL)
             network[i] = (float4)(FAR);
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int k = item; k < WORDS; k += LOCAL)
+        for (int k = item; k < WORDS(colors); k += LOCAL)
             totals[k] = 0;
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint base = grid.index * AT_ONCE; base < batch; base += grid.groups * AT_ONCE) {
@@ -94,13 +94,13 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_grid(
             add_tile(tile, totals, colors, lane, first, at, batch, weights, keys + slot * LANES * TILE);
             barrier(CLK_LOCAL_MEM_FENCE);
         }
-        for (int k = item; k < WORDS; k += LOCAL)
+        for (int k = item; k < WORDS(colors); k += LOCAL)
             if (totals[k] > 0)
                 atomic_add(&slab[k], totals[k]);
         grid_sync(&grid);
 #if REFINE
         const int moves = t + 1 < last;
-        for (int k = item; k < SLAB_SIZE; k += LOCAL)
+        for (int k = item; k < SLAB_SIZE(colors); k += LOCAL)
             totals[k] = slab[k];
         if (item == 0)
             pairs = moves ? colors : 0;

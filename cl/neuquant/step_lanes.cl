@@ -8,18 +8,18 @@
 
 // A group's totals in local memory, in vectors: how many points each node won and the sums of three coordinates; the
 // low and the high parts of sums of squares; in words, the fourth sums.
-#define LOW_AT colors
-#define HIGH_AT (2 * colors)
-#define FOURTHS_AT (SQUARES ? 3 * colors : colors)
-#define TOTALS (FOURTHS_AT + (DIMS == 4 ? (colors + 3) / 4 : 0))
+#define LOW_AT(k) (k)
+#define HIGH_AT(k) (2 * (k))
+#define FOURTHS_AT(k) (SQUARES ? 3 * (k) : (k))
+#define TOTALS_SIZE(k) (FOURTHS_AT(k) + (DIMS == 4 ? ((k) + 3) / 4 : 0))
 
 // Adds a block's points to the totals of their winners, and empties it.
 void assign_block(block_t *block, const uint count, const int colors, __local float *network,
                   __local uint4 *restrict totals)
 {
-    __local float *list = network + (DIMS + 1) * PADDED;
+    __local float *list = network + (DIMS + 1) * PADDED(colors);
     block->count = count;
-    find_winners(block, colors, network, list, (__local int *)(list + (DIMS + 2) * PADDED));
+    find_winners(block, colors, network, list, (__local int *)(list + (DIMS + 2) * PADDED(colors)));
     FEW_TURNS
     for (uint k = 0; k < count; ++k) {
         const int winner = block->winners[k];
@@ -29,12 +29,12 @@ void assign_block(block_t *block, const uint count, const int colors, __local fl
         value.s0 = 1;
         totals[winner] += value * weight;
 #if DIMS == 4
-        ((__local uint *)(totals + FOURTHS_AT))[winner] += xyzw.w * weight;
+        ((__local uint *)(totals + FOURTHS_AT(colors)))[winner] += xyzw.w * weight;
 #endif
 #if SQUARES
         const uint4 square = xyzw * xyzw;
-        totals[LOW_AT + winner] += (square & LOW_MASK) * weight;
-        totals[HIGH_AT + winner] += (square >> COORDINATE_BITS) * weight;
+        totals[LOW_AT(colors) + winner] += (square & LOW_MASK) * weight;
+        totals[HIGH_AT(colors) + winner] += (square >> COORDINATE_BITS) * weight;
 #endif
     }
 }
@@ -60,7 +60,7 @@ void add_coordinates(__global uint *slab, const int colors, const int i, const u
 // NDRange: (groups), groups of 1, any number.
 //   network  2 DIMS + 4 planes: see find_winners
 //   present  int4 (K): the nodes as they are searched
-//   totals   TOTALS vectors
+//   totals   TOTALS_SIZE vectors
 // Local memory: these three.
 __kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_step(
     __global const ushort4 *restrict points, const uint8 step, __global const int4 *restrict nodes,
@@ -70,13 +70,13 @@ __kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_step
 {
     const uint first = step.s0, batch = step.s1;
     const int colors = (int)step.s6;
-    __global uint *slab = slabs + step.s2 * SLAB_SIZE;
-    __global const uint *before = slab - (step.s2 > 0 ? SLAB_SIZE : 0);
+    __global uint *slab = slabs + step.s2 * SLAB_SIZE(colors);
+    __global const uint *before = slab - (step.s2 > 0 ? SLAB_SIZE(colors) : 0);
     __global const int *pull = pulls + step.s4;
     const int reach = (int)step.s5;
 
     FEW_TURNS
-    for (int k = 0; k < TOTALS; ++k)
+    for (int k = 0; k < TOTALS_SIZE(colors); ++k)
         totals[k] = (uint4)(0);
     FEW_TURNS
     for (int i = 0; i < colors; ++i)
@@ -87,7 +87,8 @@ __kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_step
         for (int c = 0; c <= DIMS; ++c)
             FEW_TURNS
         for (int i = 0; i < colors; ++i)
-            won[c * WON_PLANE + MARGIN + i] = before[(c ? SLAB_SUMS + (c - 1) * colors : SLAB_COUNTS) + i];
+            won[c * WON_PLANE(colors) + MARGIN(colors) + i] =
+                before[(c ? SLAB_SUMS(colors) + (c - 1) * colors : SLAB_COUNTS) + i];
         update_nodes(won, colors, pull, reach, decay, present);
     }
     FEW_TURNS
@@ -122,12 +123,12 @@ __kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_step
         const uint4 won = totals[i];
         if (won.x == 0)
             continue;
-        const uint fourth = DIMS == 4 ? ((__local uint *)(totals + FOURTHS_AT))[i] : 0;
+        const uint fourth = DIMS == 4 ? ((__local uint *)(totals + FOURTHS_AT(colors)))[i] : 0;
         atomic_add(&slab[SLAB_COUNTS + i], won.x);
-        add_coordinates(slab + SLAB_SUMS, colors, i, (uint4)(won.yzw, fourth));
+        add_coordinates(slab + SLAB_SUMS(colors), colors, i, (uint4)(won.yzw, fourth));
 #if SQUARES
-        add_coordinates(slab + SLAB_LOW, colors, i, totals[LOW_AT + i]);
-        add_coordinates(slab + SLAB_HIGH, colors, i, totals[HIGH_AT + i]);
+        add_coordinates(slab + SLAB_LOW(colors), colors, i, totals[LOW_AT(colors) + i]);
+        add_coordinates(slab + SLAB_HIGH(colors), colors, i, totals[HIGH_AT(colors) + i]);
 #endif
     }
 }
