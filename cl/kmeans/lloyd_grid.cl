@@ -8,7 +8,8 @@
  * kmeans/lloyd.cl has the layout of points, tiles, centers and statistics, why all of it is exact, and the sources;
  * sums here are (SUMS, k, STATS) ulong, all 0 before and after a launch.
  * Constants: DIMS 3 or 4; DEVICE_FENCE of common/grid_barrier.h; WARP, ROWS and SHORTLIST of kmeans/lloyd_warps.h;
- * GROUP: work-items of a work-group, whole warps.
+ * GROUP: work-items of a work-group, whole warps; SWAPS: which kernel the program has, as each takes long to compile:
+ * 0 lloyd_steps, 1 swap_rounds.
  */
 #define PLACE __local
 #define CENTERS __local
@@ -19,8 +20,10 @@
 #include "kmeans/lloyd_tiles.h"
 #include "kmeans/lloyd_warps.h"
 #include "kmeans/lloyd_repair.h"
+#if SWAPS
 #include "kmeans/swaps.h"
 #include "kmeans/swaps_warps.h"
+#endif
 #include "common/grid_barrier.h"
 
 #define SUMS 4
@@ -192,6 +195,7 @@ void end(const Grid *g, __local uint *told)
     g.scratch = (__local ulong *)scratch;                                                                              \
     Chain c = {0, 0, 0, 0, 1, 2}
 
+#if !SWAPS
 /* Steps of Lloyd's algorithm until they are done, at most `most`; see `assign_tiles` of kmeans/lloyd.cl and
  * `update_centers` of lloyd_update.cl. NDRange: 1-D, so few groups that all are there at once. fresh:
  * whether `state` is that of no step yet. Nothing is done where state[DONE], unless `by_axis` or `fresh`. */
@@ -213,7 +217,7 @@ __kernel ONE_SIZE void lloyd_steps(GRID_PARAMETERS, uint by_axis, ulong toleranc
     }
     end(&g, &told);
 }
-
+#else
 /* Lloyd's algorithm with rounds of swaps in between: `steps` steps before each round and after the last one; the
  * centers of the lowest inertia stay (see `keep_better` of kmeans/swaps.cl). count: swaps that the first round tries;
  * parts: as `swap_by_warps` takes them. NDRange as above; room: 2 * DIMS * place_stride floats; scratch: also what
@@ -262,3 +266,4 @@ __kernel ONE_SIZE void swap_rounds(GRID_PARAMETERS, uint rounds, uint steps, uin
     }
     end(&g, &told);
 }
+#endif

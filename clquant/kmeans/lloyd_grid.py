@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SUMS = 4
 GRID_WORDS = 96
 WORDS_PER_PLACE = 12
+STEP_KERNEL, SWAP_KERNEL = "lloyd_steps", "swap_rounds"
 SEEDING = "kmeans/lloyd_grid_seeding.cl"
 # Centers of a tile's list that a warp has in local memory.
 SHORTLIST = 64
@@ -100,7 +101,8 @@ class LloydGrid:
         return min(TILE, max(MIN_POINTS * self._rows, 1 << (self._lloyd.points.n // warps).bit_length()))
 
     def _kernel(self, name: str) -> Kernel:
-        constants = {"DIMS": self._dims, "ROWS": self._rows, "GROUP": self._group, **self._variant.constants}
+        own = {"DIMS": self._dims, "ROWS": self._rows, "GROUP": self._group, "SWAPS": int(name == SWAP_KERNEL)}
+        constants = {**own, **self._variant.constants}
         return self._session.program(self._variant.file, **constants).kernel(name)
 
     @property
@@ -140,7 +142,7 @@ class LloydGrid:
         """Make what `steps` needs, unless that was done: the launch."""
         if self._steps is None:
             own = np.uint32(0), np.uint64(0), np.uint32(0), np.uint32(0)
-            self._steps = self._prepared("lloyd_steps", 0, False, *own)
+            self._steps = self._prepared(STEP_KERNEL, 0, False, *own)
         return self._steps
 
     def steps(self, most: int, by_axis: bool, tolerance: int, pinned: int) -> None:
@@ -203,5 +205,5 @@ class LloydGrid:
         """
         parts = 1 << (max(1, self._group // self._lloyd.k).bit_length() - 1)
         numbers = (np.uint32(number) for number in (rounds, steps, count, parts))
-        self._prepared("swap_rounds", self._lloyd.pinned, True, *numbers).queue()
+        self._prepared(SWAP_KERNEL, self._lloyd.pinned, True, *numbers).queue()
         self.fresh = True
