@@ -25,6 +25,7 @@ MOST_COLORS = 256  # without -k
 # Of the options that choose how a palette is learned, those that are None where they are not given.
 LEARNING = ("colors", "psnr", "mse", "weights", "fixed", "sample_factor", "seed")
 METHODS = {"kmeans": "KMeansPalette", "neuquant": "NeuQuantCL", "spatial": "SpatialPalette"}  # classes of `clquant`
+FAST_FIT = {"max_iter": 1, "swap_rounds": 8}  # of ``--effort fast``: half of the time
 ORDERED = {"blue-noise": ("blue-noise", 8), "bayer": ("bayer", 8)} | {f"bayer{n}": ("bayer", n) for n in (2, 4, 8, 16)}
 
 EPILOG = """examples:
@@ -164,7 +165,11 @@ def _add_writing(group: argparse._ArgumentGroup) -> None:
         "--max-bytes", type=int, metavar="N", help="the most colours, up to K, whose file has at most N bytes"
     )
     group.add_argument(
-        "--effort", choices=tuple(EFFORTS), default="normal", help="PNG: how long to search for less (default: normal)"
+        "--effort",
+        choices=tuple(EFFORTS),
+        default="normal",
+        help="how long to search for a smaller PNG; fast: also for a k-means palette, whose squared error is some "
+        "0.5 %% above the normal one's (default: normal)",
     )
     group.add_argument(
         "--lvgl",
@@ -284,6 +289,8 @@ def learner(args: argparse.Namespace, queue: CommandQueue, most: int | None = No
         more["color_format"] = args.color_format
     if args.sequential:
         more["mode"] = "sequential"
+    if args.effort == "fast" and args.method == "kmeans":
+        more |= FAST_FIT
     return engine_class(args.method)(
         most or colors(args), color_space=args.space, random_state=args.seed or 0, queue=queue, **more
     )

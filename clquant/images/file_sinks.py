@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import contextlib
-import hashlib
 import json
 import os
 import pathlib
@@ -68,6 +67,8 @@ def digest_of(value: Any) -> str:
     value : object
         That `pickle` takes.
     """
+    import hashlib  # loads OpenSSL, which other jobs do without
+
     return hashlib.sha256(pickle.dumps(value, 4)).hexdigest()
 
 

@@ -10,8 +10,6 @@ from typing import Any
 from clquant.images import files, geo, geo_files
 from clquant.images.file_sinks import About, FileSink
 from clquant.images.sinks import ArraySink, Sink
-from clquant.images.tiff_sinks import GeoTiffSink, TiffSink
-from clquant.images.zarr_sink import ZarrSink
 from clquant.params import shown
 from clquant.runtime import FileError, InvalidArgument
 
@@ -58,12 +56,17 @@ def _file_sink(out: str | os.PathLike[str], about: About) -> FileSink:
     if isinstance(about.source, str | os.PathLike) and os.path.realpath(target) == os.path.realpath(about.source):
         raise InvalidArgument(f"out is {shown(str(target))}, the image itself; allowed: another path")
     has_layout = isinstance(out, geo_files.GeoTiff)
+    # Few jobs write in parts; the others start without what does.
     if suffix == ".zarr" and not has_layout:
+        from clquant.images.zarr_sink import ZarrSink
+
         return ZarrSink(out, about)
     if suffix not in geo.SUFFIXES:
         raise InvalidArgument(f"out is {shown(str(target))}; allowed: an array, or a path that ends in .zarr or .tif")
     if about.resume:
         raise InvalidArgument(f"resume is given with {shown(str(target))}; allowed: with a path that ends in .zarr")
+    from clquant.images.tiff_sinks import GeoTiffSink, TiffSink
+
     place = geo_files.place_of(about.source)
     if has_layout and place is None:
         if not geo.is_installed():

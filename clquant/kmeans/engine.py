@@ -5,26 +5,25 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clquant import params
 from clquant.color.palette import Palette
 from clquant.estimator import weights_of
-from clquant.histogram.color_histogram import ColorHistogram, counts_of
 from clquant.histogram.counting import count_colors
-from clquant.histogram.deep_counting import count_deep
 from clquant.histogram.weights import checked_weights
 from clquant.images import ImageLike, Picture, device_arrays, is_read_in_parts, materialize, read, read_many
 from clquant.images.batches import listed, read_in_groups, session_of
 from clquant.images.collections import verbs_of
-from clquant.kmeans.deep_fit import DeepFit
-from clquant.kmeans.deep_points import DeepColors
 from clquant.kmeans.fit import Fit, Fitted
 from clquant.kmeans.params import KMeansParams
-from clquant.kmeans.small_images import batch_palettes, fits
 from clquant.palette.engine import PaletteEngine
 from clquant.palette.target_quality import Trial, shown_error
 from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, open_session
+
+# What 16-bit and lazy pictures and `fit_many` take is imported there: the command starts without it.
+if TYPE_CHECKING:
+    from clquant.histogram.color_histogram import ColorHistogram
 
 
 class KMeansPalette(PaletteEngine):
@@ -183,6 +182,8 @@ class KMeansPalette(PaletteEngine):
             report = Progress(params.callback("progress", progress))
             vars(self).update(verbs.learned(self, given, report, by_pixels=True))
             return self
+        from clquant.histogram.color_histogram import ColorHistogram
+
         counted = ColorHistogram.of(sources, queue=self.queue, progress=progress, memory=memory)
         return self.fit_histogram(counted, progress=progress)
 
@@ -205,6 +206,10 @@ class KMeansPalette(PaletteEngine):
         weights, unit = checked_weights(sample_weight, pictures, sources)
         session = open_session(self.queue, device_arrays(pictures))
         if any(picture.bits == 16 for picture in pictures):
+            from clquant.histogram.deep_counting import count_deep
+            from clquant.kmeans.deep_fit import DeepFit
+            from clquant.kmeans.deep_points import DeepColors
+
             narrow = [picture.narrowed() for picture in pictures]
             return DeepFit(given, session, report, unit).run(
                 lambda scope: count_colors(session, scope, narrow, weights),
@@ -260,11 +265,16 @@ class KMeansPalette(PaletteEngine):
         StoppedError
             If `progress` returned False; what was learned before stands.
         """
+        from clquant.histogram.color_histogram import counts_of
+
         given, counts = KMeansParams.of(self), counts_of(histogram, max_bits=16)
         report = Progress(params.callback("progress", progress))
         session = open_session(self.queue)
         if counts.bits == 8:
             return self._keep(Fit(given, session, report).run(counts.upload))
+        from clquant.kmeans.deep_fit import DeepFit
+        from clquant.kmeans.deep_points import DeepColors
+
         fit = DeepFit(given, session, report)
         return self._keep(fit.run(counts.upload, lambda _: DeepColors.of_counts(session, counts), counts.widened))
 
@@ -297,6 +307,8 @@ class KMeansPalette(PaletteEngine):
         InvalidArgument, InvalidType, FileError, StoppedError
             As `fit`.
         """
+        from clquant.kmeans.small_images import batch_palettes, fits
+
         rules, report = KMeansParams.of(self), Progress(params.callback("progress", progress))
         collection = verbs_of(images)
         if collection is not None:

@@ -14,12 +14,10 @@ from clquant.color.display import DisplayFormat
 from clquant.color.palette import Palette, without
 from clquant.color.spaces import Space
 from clquant.histogram.counts import ColorCounts
-from clquant.kmeans.box_cut import box_centers
 from clquant.kmeans.exact import MAX_MERGE_COLORS, are_gray, gray_levels, merged_pair
 from clquant.kmeans.lloyd import Lloyd, LloydSets
 from clquant.kmeans.params import INITS, KMeansParams, with_alpha
 from clquant.kmeans.points import Points, Sketcher, points_of
-from clquant.kmeans.restricted import RestrictedLloyd, cells_of
 from clquant.kmeans.seeding import random_points
 from clquant.kmeans.sketch_start import sampled_start, sketch_levels
 from clquant.kmeans.swaps import MAX_SWAPPED
@@ -282,6 +280,8 @@ class Fit:
         self, counts: ColorCounts, lloyd: Lloyd, display: DisplayFormat, steps: int
     ) -> tuple[npt.NDArray[np.uint8], int]:
         """The colours of a display at which steps end that begin where others did."""
+        from clquant.kmeans.restricted import RestrictedLloyd, cells_of
+
         colors, weights = counts.to_host(self.session)
         cells = cells_of(display, lloyd.points.space, lloyd.points.scale, colors, weights.astype(np.int64))
         restricted = RestrictedLloyd(lloyd, self._pinned, display, cells)
@@ -325,6 +325,8 @@ class Fit:
         elif init == "random":
             lloyd.pick_centers(random_points(points.n, k, seed))
         else:
+            from clquant.kmeans.box_cut import box_centers
+
             sketcher = Sketcher(self.session, scope, counts, points)
             levels = sketch_levels(sketcher, points, k)
             sketch = sketcher.sketch(scope, *levels[0]) if levels else points

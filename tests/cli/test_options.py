@@ -6,7 +6,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from clquant import Palette, QuadtreeBuilder, SpatialPalette, VQCodec
+from clquant import KMeansPalette, Palette, QuadtreeBuilder, SpatialPalette, VQCodec
 from clquant.cli import main
 
 IGNORED = [
@@ -87,3 +87,12 @@ def test_search_and_spatial_palettes(tmp_path, sample):
     assert not np.array_equal(made["spatial"], made["nearest"])
     assert not np.array_equal(made["calm"], made["usual"])
     assert main(["palette", str(source), "--dither", "bayer", "--sharpness", "1"]) == 2
+
+
+def test_little_effort_takes_fewer_steps(tmp_path, sample):
+    source, target = tmp_path / "in.png", tmp_path / "out.png"
+    PIL.Image.fromarray(sample[:90, :120]).save(source)
+    assert main(["palette", str(source), "-k", "20", "--effort", "fast", "-o", str(target), "--quiet"]) == 0
+    expected = KMeansPalette(20, max_iter=1, swap_rounds=8).fit_transform(sample[:90, :120])
+    assert np.array_equal(np.asarray(PIL.Image.open(target).convert("RGB")), expected)
+    assert main(["palette", str(source), "--method", "spatial", "-k", "4", "--effort", "fast", "-o", str(target)]) == 0

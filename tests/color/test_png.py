@@ -102,6 +102,19 @@ def test_repeated_tiles_are_not_packed(rng):
     assert np.array_equal(np.asarray(opened(data)), np.stack(rows))
 
 
+@pytest.mark.parametrize("noise", [0.3, 0.7, 1.5])
+def test_filters_and_bytes_per_pixel_of_few_grays(noise, rng):
+    """Of noisy ramps no layout is clearly smaller than the one that is taken."""
+    y, x = np.mgrid[:200, :256]
+    ramp = np.clip(8 + 4 * np.sin(x / 40) + 4 * np.sin(y / 30) + rng.normal(0, noise, x.shape), 0, 15).astype(np.uint8)
+    gray = np.repeat(np.arange(0, 256, 17, dtype=np.uint8)[:, None], 4, axis=1)
+    data = png.indexed(ramp, gray)
+    layouts = [png._Layout(ramp, bits, filtered) for bits in (4, 8) for filtered in (False, True)]
+    least = min(sum(len(band.data) for band in png._bands(each, deflate.EFFORTS["normal"])) for each in layouts)
+    assert len(data) < least / 0.97 + 150
+    assert np.array_equal(np.asarray(opened(data)), ramp)
+
+
 def test_filters_where_they_help():
     """A smooth ramp of sorted grays shrinks by its differences; each of the five filters is undone right."""
     y, x = np.mgrid[:120, :160]

@@ -229,8 +229,8 @@ def test_the_form_builds_at_the_first_try(queue, capfd, file, dims):
     """PoCL's compiler says nothing: with `cl/common/pocl.h` too, which has all that the form needs."""
     session = runtime.open_session(queue)
     fence = {"DEVICE_FENCE": "mem_fence(CLK_GLOBAL_MEM_FENCE)", "WARP": 1, "SHORTLIST": 4}
-    for swaps in (0, 1):
-        session.program(file, DIMS=dims, ROWS=1, GROUP=24, SWAPS=swaps, **fence)
+    for own in (0, 1):
+        session.program(file, DIMS=dims, ROWS=1, GROUP=24, SWAPS=own, **fence)
     assert not session.limits.is_pocl or capfd.readouterr().err == ""
 
 

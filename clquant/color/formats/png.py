@@ -1,7 +1,8 @@
 """PNG files (ISO/IEC 15948) of indexed, gray and colour pictures, encoded in bands on all cores.
 
 Rows are written at the least depth that holds the indices, without a filter, unless a sample of the picture is clearly
-smaller with a filter chosen per row, or, for 3 to 16 colours, with a byte per pixel. The order of the palette is kept.
+smaller with a filter chosen per row, or, for 3 to 16 colours, with a byte per pixel, or with both. The order of the
+palette is kept.
 """
 
 from __future__ import annotations
@@ -227,8 +228,8 @@ def _encoded(
     layouts = [_Layout(pixels, depth, filtered=False), _Layout(pixels, depth, filtered=True)]
     gains = [1.0, _FILTER_GAIN]
     if not fixed_depth:
-        layouts.append(_Layout(pixels, 8, filtered=False))
-        gains.append(_UNPACKED_GAIN)
+        layouts += [_Layout(pixels, 8, filtered=False), _Layout(pixels, 8, filtered=True)]
+        gains += [_UNPACKED_GAIN, _UNPACKED_GAIN]
     strips = _strips(len(pixels), layouts[0].row_bytes)
     if strips == [(0, len(pixels))]:
         made = parallel.in_threads(lambda i: _bands(layouts[i], effort), len(layouts))

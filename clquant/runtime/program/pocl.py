@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import bisect
 import ctypes
+import itertools
 import os
 import pathlib
 import sys
@@ -31,7 +32,7 @@ SHORT_HEADER = "common/pocl.h"
 WITHOUT_LONG_HEADER = "-D_OPENCL_H_"
 _AVX2 = frozenset({"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"})
 _AVX512 = _AVX2 | {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
-_DESCRIPTION_BYTES = 8192
+_DESCRIPTION_BYTES, _LOWEST_ADDRESS = 8192, 4096
 # What LLVM 14 calls processors that it does not know, and of which family it knows only some without AVX-512.
 _UNKNOWN, _PERHAPS_LATER = b"generic\0", b"znver3\0"
 
@@ -128,11 +129,13 @@ def _cpu_name_field(description: int, readable: list[tuple[int, int]], names: tu
     def holds(address: int, text: bytes) -> bool:
         return is_readable(address, len(text)) and ctypes.string_at(address, len(text)) == text
 
-    for offset in range(0, _DESCRIPTION_BYTES, 8):
-        field = description + offset
-        if not is_readable(field, 16):
-            return None
-        triplet, cpu = (ctypes.c_uint64.from_address(field + i).value for i in (0, 8))
-        if holds(triplet, b"x86_64-") and any(holds(cpu, name) for name in names):
-            return field + 8
+    ends = (high for low, high in readable if low <= description < high)
+    nbytes = min(max(next(ends, description) - description, 0), _DESCRIPTION_BYTES)
+    words = memoryview(ctypes.string_at(description, nbytes // 8 * 8)).cast("Q")
+    for place, (triplet, cpu) in enumerate(itertools.pairwise(words)):
+        # Most words are no pointers.
+        if min(triplet, cpu) < _LOWEST_ADDRESS or not holds(triplet, b"x86_64-"):
+            continue
+        if any(holds(cpu, name) for name in names):
+            return description + 8 * (place + 1)
     return None

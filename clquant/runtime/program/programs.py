@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
-import importlib.resources
 import os
 import pathlib
 import re
@@ -179,7 +177,7 @@ class Program:
 @functools.cache
 def kernel_folder() -> pathlib.Path:
     """Where the kernel files are: inside an installed package, or `cl/` beside it in a checkout."""
-    package = pathlib.Path(str(importlib.resources.files("clquant")))
+    package = pathlib.Path(__file__).parents[2]
     installed = package / "kernels"
     return installed if installed.is_dir() else package.parent / "cl"
 
@@ -238,12 +236,18 @@ def _cache_path(device: cl.Device, source: str) -> pathlib.Path | None:
         *OPTIONS,
         source,
     ]
-    return folder / (hashlib.sha256("\0".join(parts).encode()).hexdigest() + ".bin")
+    return folder / (_sha256("\0".join(parts).encode()).hex() + ".bin")
 
 
 def _seal(path: pathlib.Path, binary: bytes) -> bytes:
     """What ties a program to its name, which says what it was compiled from and for: a copy under another is none."""
-    return hashlib.sha256(path.stem.encode() + b"\0" + binary).digest()
+    return _sha256(path.stem.encode() + b"\0" + binary)
+
+
+def _sha256(data: bytes) -> bytes:
+    import hashlib  # loads OpenSSL, which jobs through PoCL do without
+
+    return hashlib.sha256(data).digest()
 
 
 def _load_binary(context: cl.Context, device: cl.Device, path: pathlib.Path) -> cl.Program | None:
