@@ -140,16 +140,14 @@ class _Batch:
             histogram = scope.zeros(min(self._most_groups, count) * CELLS * 16)
             planes, counts = scope.empty(count * 16 * plane), scope.empty(4 * count)
             palettes, sizes = scope.empty(count * self._n_colors * 4), scope.zeros(4 * count)
-            session.launch(
-                self._program.kernel("picture_points"),
-                min(self._most_groups, count) * self._group,
-                self._group,
-                *(pixel_buffer, offset_buffer, histogram, planes, counts, np.uint32(plane), np.uint32(count)),
-            )
+            inputs = {"pixels": pixel_buffer, "offsets": offset_buffer, "counts": counts, "pictures": np.uint32(count)}
+            kernel = self._program.kernel("picture_points")
+            given = kernel.in_order(**inputs, histogram=histogram, planes=planes, plane=np.uint32(plane))
+            session.launch(kernel, min(self._most_groups, count) * self._group, self._group, *given)
             self._cluster(scope, planes, counts, palettes, plane, least, count)
-            numbers = (np.uint32(self._n_colors), np.uint32(least), np.uint32(count))
-            listing = (pixel_buffer, offset_buffer, counts, palettes, sizes, *numbers)
-            session.launch(self._program.kernel("list_colors"), count, None, *listing)
+            kernel, k = self._program.kernel("list_colors"), np.uint32(self._n_colors)
+            given = kernel.in_order(**inputs, palettes=palettes, sizes=sizes, k=k, least=np.uint32(least))
+            session.launch(kernel, count, None, *given)
             colors = session.download(palettes, (count, self._n_colors, 4), np.uint8)[:, :, :3]
             listed = session.download(sizes, count, np.uint32)
         found = [
@@ -185,13 +183,15 @@ class _Batch:
         near = scope.empty(min(self._most_groups, tasks) * 4 * plane)
         centers, inertia = scope.empty(tasks * self._n_colors * 12), scope.empty(4 * tasks)
         items = min(self._most_groups, tasks) * self._group
-        clouds = (planes, counts, near, centers)
-        n, k, fewest = np.uint32(count), np.uint32(self._n_colors), np.uint32(least)
-        numbers = (np.uint32(plane), k, fewest, np.uint32(tasks))
-        kernel = self._program.kernel
-        session.launch(kernel("seed_centers"), items, self._group, *clouds, *numbers, *self._key)
-        session.launch(kernel("lloyd_steps"), items, self._group, *clouds, inertia, *numbers)
-        session.launch(kernel("write_palettes"), count, None, counts, centers, inertia, palettes, k, fewest, n)
+        chosen = {"counts": counts, "centers": centers, "k": np.uint32(self._n_colors), "least": np.uint32(least)}
+        clouds = {**chosen, "planes": planes, "near": near, "plane": np.uint32(plane), "tasks": np.uint32(tasks)}
+        kernel, (low, high) = self._program.kernel("seed_centers"), self._key
+        session.launch(kernel, items, self._group, *kernel.in_order(**clouds, key_low=low, key_high=high))
+        kernel = self._program.kernel("lloyd_steps")
+        session.launch(kernel, items, self._group, *kernel.in_order(**clouds, inertia=inertia))
+        kernel = self._program.kernel("write_palettes")
+        given = kernel.in_order(**chosen, inertia=inertia, palettes=palettes, pictures=np.uint32(count))
+        session.launch(kernel, count, None, *given)
 
 
 def _distinct(pixels: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:

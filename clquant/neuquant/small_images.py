@@ -71,13 +71,16 @@ class LearnedColors:
 
 @dataclass(frozen=True)
 class _Colors:
-    """What is known of a chunk's pixels, on the device; see `cl/neuquant/small_images_colors.cl`."""
+    """What is known of a chunk's pixels, on the device; see `cl/neuquant/small_images_colors.cl`.
+
+    `places` has the argument of that name if the form takes one.
+    """
 
     offsets: Buffer
     pixels: Buffer
     listed: Buffer
     found: Buffer
-    places: tuple[Buffer, ...]
+    places: dict[str, Buffer]
 
 
 def is_small(picture: Picture) -> bool:
@@ -164,7 +167,7 @@ class _Batch:
                 pixels=scope.empty(4 * all_pixels),
                 listed=scope.empty(8 * all_pixels),
                 found=scope.empty(8 * count),
-                places=(scope.empty(2 * all_pixels),) if self._lanes else (),
+                places={"places": scope.empty(2 * all_pixels)} if self._lanes else {},
             )
             firsts = scope.empty(4 * count * params.n_colors)
             self._count_colors(scope, scope.copy_of(pixels), colors, firsts)
@@ -203,10 +206,18 @@ class _Batch:
         slots = 1 << (2 * min(largest, MAX_DISTINCT + local) - 1).bit_length()
         groups = self._groups(count, 8 * slots)
         sizes = np.array([count, slots, MAX_DISTINCT, self._params.n_colors], np.uint32)
-        given = colors.pixels, colors.listed, firsts, colors.found, sizes, *colors.places
-        session.launch(
-            kernel, groups * local, local, *(pixels, colors.offsets, scope.zeros(groups * 8 * slots), *given)
+        given = kernel.in_order(
+            pixels=pixels,
+            offsets=colors.offsets,
+            tables=scope.zeros(groups * 8 * slots),
+            colors=colors.pixels,
+            listed=colors.listed,
+            firsts=firsts,
+            found=colors.found,
+            sizes=sizes,
+            **colors.places,
         )
+        session.launch(kernel, groups * local, local, *given)
 
     def _train(
         self, scope: Scope, colors: _Colors, which: npt.NDArray[np.uint32], space: Space, n_colors: int
@@ -240,23 +251,27 @@ class _Batch:
         groups = self._groups(len(which), scratch)
         refined = params.refine_steps * FEW_COLORS_STEPS, params.refine_steps, schedule.refined, MAX_DISTINCT
         nodes = scope.empty(16 * n_colors * len(which))
-        session.launch(
-            kernel,
-            groups * local,
-            local,
-            *(colors.pixels, colors.offsets, colors.listed, colors.found),
-            *(
-                scope.copy_of(a)
-                for a in (which, steps, schedule.pulls, schedules.decay(), space.tables(), as_vectors(networks))
-            ),
-            *(scope.empty(groups * scratch), nodes),
-            np.array([len(which), plane, params.start, n_colors], np.uint32),
-            np.array(refined, np.uint32),
-            np.uint32(len(networks)),
-            np.array((*space.extent, 0)[:4], np.int32),
-            LocalMemory(_memory(space, n_colors, params.conscience, self._lanes)),
-            *colors.places,
+        given = kernel.in_order(
+            pixels=colors.pixels,
+            offsets=colors.offsets,
+            listed=colors.listed,
+            found=colors.found,
+            which=scope.copy_of(which),
+            steps=scope.copy_of(steps),
+            pulls=scope.copy_of(schedule.pulls),
+            decay=scope.copy_of(schedules.decay()),
+            tables=scope.copy_of(space.tables()),
+            nodes_in=scope.copy_of(as_vectors(networks)),
+            scratch=scope.empty(groups * scratch),
+            nodes_out=nodes,
+            sizes=np.array([len(which), plane, params.start, n_colors], np.uint32),
+            refined=np.array(refined, np.uint32),
+            starts=np.uint32(len(networks)),
+            extent=np.array((*space.extent, 0)[:4], np.int32),
+            memory=LocalMemory(_memory(space, n_colors, params.conscience, self._lanes)),
+            **colors.places,
         )
+        session.launch(kernel, groups * local, local, *given)
         return whole_nodes(session.download(nodes, (len(which), n_colors, 4), np.int32), space)
 
 

@@ -45,3 +45,18 @@ def test_a_prepared_launch_takes_arguments_by_name(queue: runtime.CommandQueue, 
         assert session.download(data, 4, np.uint32).tolist() == [37] * 4
         with pytest.raises(runtime.DeviceError, match="kernel add has no argument 'middle'; it has data, first, n"):
             launch.set(middle=np.uint32(1))
+
+
+def test_arguments_are_put_in_order(queue: runtime.CommandQueue, monkeypatch, tmp_path) -> None:
+    (tmp_path / "both.cl").write_text(
+        "__kernel void both(__global uint *data, const uint n\n#if MORE\n, const uint more\n#endif\n) {}\n"
+    )
+    monkeypatch.setattr(programs, "kernel_folder", lambda: tmp_path)
+    monkeypatch.setattr(programs.pocl, "takes_short_header", lambda _: False)
+    kernel = runtime.open_session(queue).program("both.cl", MORE=0).kernel("both")
+    assert kernel.in_order(n=2, data=1) == [1, 2]
+    assert kernel.in_order(more=3, n=2, data=1) == [1, 2, 3]
+    with pytest.raises(runtime.DeviceError, match=r"kernel both takes data, n, more; given are n$"):
+        kernel.in_order(n=2)
+    with pytest.raises(runtime.DeviceError, match="kernel both has no argument 'least'"):
+        kernel.in_order(least=2)

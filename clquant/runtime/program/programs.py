@@ -67,6 +67,28 @@ class Kernel:
             raise DeviceError(f"kernel {self.name} has no argument {argument!r}; it has {has}")
         return self._places[argument]
 
+    def in_order(self, **arguments: Any) -> list[Any]:
+        """Arguments given by their names, in the order of the kernel's signature.
+
+        Parameters
+        ----------
+        **arguments
+
+        Returns
+        -------
+        list
+
+        Raises
+        ------
+        DeviceError
+            If the kernel has no argument of a name, or one before the last of these is missing.
+        """
+        by_place = {self.place(name): value for name, value in arguments.items()}
+        if sorted(by_place) != list(range(len(by_place))):
+            has = ", ".join(self._places or ())
+            raise DeviceError(f"kernel {self.name} takes {has}; given are {', '.join(arguments)}")
+        return [by_place[place] for place in range(len(by_place))]
+
     def native(self) -> cl.Kernel:
         """This thread's `pyopencl.Kernel`; setting arguments on a shared one is undefined in OpenCL."""
         if not hasattr(self._threads, "kernel"):

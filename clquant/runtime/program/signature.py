@@ -6,6 +6,7 @@ import re
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _OBJECT_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.*)$", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^[ \t]*#[^\n]*$", re.MULTILINE)
 _NAME = re.compile(r"(\w+)\s*(?:\[\w*\])?\s*$")
 _DEEPEST = 8  # macros within macros
 
@@ -16,7 +17,7 @@ def argument_places(source: str, kernel: str) -> dict[str, int]:
     Parameters
     ----------
     source : str
-        With its includes; macros may stand for several arguments.
+        With its includes; macros may stand for several arguments. Arguments within ``#if`` are taken as given.
     kernel : str
 
     Returns
@@ -32,7 +33,8 @@ def argument_places(source: str, kernel: str) -> dict[str, int]:
     text = text.replace("__kernel", "kernel")
     macros = dict(_OBJECT_MACRO.findall(text[:begin]))
     names = []
-    for part in _split(_expanded(text[begin : _closing(text, begin)], macros)):
+    arguments = _DIRECTIVE.sub(" ", text[begin : _closing(text, begin)])
+    for part in _split(_expanded(arguments, macros)):
         last = _NAME.search(part)
         names.append(last[1] if last else "")
     return {name: place for place, name in enumerate(names)}
