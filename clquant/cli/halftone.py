@@ -12,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant.cli import batch, cluster, common, inputs
+from clquant import images
+from clquant.cli import batch, cluster, common, in_parts, inputs
 from clquant.cli.colors import given_palette
 from clquant.cli.inputs import Source
 from clquant.cli.loading import Loaded, load_still
 from clquant.cli.outputs import Outputs, lossless_kind, named, not_there, picture_bytes, shown, source_name
+from clquant.cli.palette_large import Parts, suffix_of
 from clquant.color import spaces
 from clquant.color.formats import png
 from clquant.color.formats.gif import MAX_COLORS
@@ -105,19 +107,35 @@ def run(args: argparse.Namespace) -> int:
     how = {"refine": args.refine}
     how |= {name: getattr(args, name) for name in ("dpi", "inches") if getattr(args, name) is not None}
     sources = inputs.expand(args.inputs)
-    name = named(args.name, lambda source: f"{source.stem}-halftone.png", levels=args.levels)
+    name = named(args.name, lambda source: f"{source.stem}-halftone{suffix_of(source) or '.png'}", levels=args.levels)
     sources = inputs.without_own_results(sources, name, args.output)
     places = Outputs(sources, [args.palette], force=args.force)
     targets = places.each(args.output, name)
-    for target in targets:
-        lossless_kind(target, "a halftone")
+    for source, target in zip(sources, targets, strict=True):
+        if not in_parts.is_written(source, target):
+            lossless_kind(target, "a halftone")
     pairs = not_there(args, sources, targets)
     if not pairs:
         return 0
-    if args.cluster is not None:
-        cluster.check(args, pairs)
-        with cluster.opened(args):
-            return cluster.run(args, pairs)
+    large = [pair for pair in pairs if in_parts.is_written(*pair)]
+    if large:
+        common.refuse(args, ["compression"], f"with {large[0][1]!r}, which is written in parts; allowed: without")
+        if args.refine or args.icc != "srgb":
+            option = "refine" if args.refine else "icc"
+            raise InvalidArgument(f"--{option} needs the whole picture, but {large[0][1]!r} is written in parts")
+    if args.cluster is None:
+        return _here(args, places, how, pairs)
+    cluster.check(args, pairs)
+    with cluster.opened(args):
+        whole = [pair for pair in pairs if pair not in large]
+        status = cluster.run(args, whole) if whole else 0
+        return max(status, _here(args, places, how, large)) if large else status
+
+
+def _here(
+    args: argparse.Namespace, places: Outputs, how: dict[str, Any], pairs: list[tuple[Source, str | None]]
+) -> int:
+    """Halftone inputs one by one; of those in parts, workers do the chunks if there is a cluster."""
     halftoner = PinwheelHalftoner(
         args.block,
         scan=args.scan,
@@ -127,17 +145,22 @@ def run(args: argparse.Namespace) -> int:
         linear=args.linear,
         palette=given_palette("--palette", args.palette) if args.palette is not None else None,
         color_space=args.space or "srgb",
-        queue=common.open_queue(args),
+        queue=common.open_queue(args) if args.cluster is None else None,
         random_state=args.seed,
     )
 
-    def work(number: int, source: Source, loaded: Loaded) -> batch.Finish:
-        return _one(args, halftoner, places, str(pairs[number][1]), how, source, loaded)
+    def work(number: int, source: Source, loaded: Loaded | Parts) -> batch.Finish:
+        target = str(pairs[number][1])
+        if isinstance(loaded, Parts):
+            return _one_in_parts(args, halftoner, places, target, source)
+        return _one(args, halftoner, places, target, how, source, loaded)
 
-    return batch.run(args, [source for source, _ in pairs], partial(_read, args), work)
+    return batch.run(args, [source for source, _ in pairs], partial(_read, args, dict(pairs)), work)
 
 
-def _read(args: argparse.Namespace, source: Source) -> Loaded:
+def _read(args: argparse.Namespace, targets: dict[Source, str | None], source: Source) -> Loaded | Parts:
+    if in_parts.is_written(source, targets[source]):
+        return Parts(source.path)
     loaded = load_still(args, source, "halftones are of one picture", keep_profile=args.icc == "keep", max_bits=16)
     pixels = loaded.pixels
     if args.gray and pixels.shape[2] > 1:
@@ -195,6 +218,37 @@ def _one(
         )
 
     return finish
+
+
+def _one_in_parts(
+    args: argparse.Namespace, halftoner: PinwheelHalftoner, places: Outputs, target: str, source: Source
+) -> batch.Finish:
+    begin = time.perf_counter()
+    places.make_folder(target)
+    with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
+        picture = in_parts.picture(args, source)
+        halftoner.transform(picture, progress=progress, out=target)
+    height, width = _size(source)
+    seconds = time.perf_counter() - begin
+    colors = None if halftoner.palette is None else len(as_palette(halftoner.palette))
+    what = f"{args.levels} levels" if colors is None else f"{colors} colours"
+    return lambda: partial(
+        common.say,
+        args,
+        f"{source.relative} -> {shown(target)}: {width}x{height}, {what}, {seconds:.2f} s",
+        input=source.path,
+        output=target,
+        width=width,
+        height=height,
+        levels=args.levels if colors is None else None,
+        n_colors=colors,
+        seconds=seconds,
+    )
+
+
+def _size(source: Source) -> tuple[int, int]:
+    picture = images.read_parts(source.path)
+    return picture.height, picture.width
 
 
 def _encoded(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import params
-from clquant.cli import batch, cluster, common, inputs, streams
+from clquant.cli import batch, cluster, common, in_parts, inputs, streams
 from clquant.cli.inputs import Source
 from clquant.cli.outputs import STDOUT, Outputs, picture_bytes, shown
 from clquant.color.formats.names import format_of
@@ -143,7 +143,10 @@ def _train(args: argparse.Namespace) -> int:
         if args.cluster is None:
             pictures = [_pixels(args, source) for source in sources]
         else:
-            pictures = [cluster.later(_pixels, args, source) for source in sources]
+            pictures = [
+                in_parts.picture(args, source) if in_parts.is_read(source) else cluster.later(_pixels, args, source)
+                for source in sources
+            ]
         with common.progress_bar(args, "codebook") as progress:
             codec.fit(pictures, progress=progress)
     codec.save(target)
@@ -171,20 +174,33 @@ def _encode(args: argparse.Namespace) -> int:
     sources = inputs.expand(args.inputs)
     places = Outputs(sources, [args.codebook])
     targets = places.each(args.output, lambda source: source.stem + SUFFIX, suffixes=CLVQ_SUFFIXES)
-    if args.cluster is not None:
-        pairs = list(zip(sources, targets, strict=True))
-        cluster.check(args, pairs)
-        with cluster.opened(args):
-            return cluster.run(args, pairs)
+    pairs: list[tuple[Source, str | None]] = list(zip(sources, targets, strict=True))
+    if args.cluster is None:
+        return _encode_here(args, places, pairs)
+    large = [pair for pair in pairs if in_parts.is_read(pair[0])]
+    if large and args.side_match is not None:
+        raise InvalidArgument(f"--side-match needs the whole picture, but {large[0][0].path!r} is read in parts")
+    cluster.check(args, pairs)
+    with cluster.opened(args):
+        whole = [pair for pair in pairs if pair not in large]
+        status = cluster.run(args, whole) if whole else 0
+        return max(status, _encode_here(args, places, large)) if large else status
+
+
+def _encode_here(args: argparse.Namespace, places: Outputs, pairs: list[tuple[Source, str | None]]) -> int:
+    """Encode inputs one by one; of those in parts, workers do the chunks if there is a cluster."""
     queue = common.open_queue(args)
     shared = None if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
     if shared is not None:
         shared.set_params(**_side_match(args))
 
-    def work(number: int, source: Source, picture: Picture) -> batch.Finish:
-        return _encode_one(args, shared, queue, places, targets[number], source, picture)
+    def read(source: Source) -> Any:
+        return _pixels(args, source) if args.cluster is None else in_parts.picture(args, source)
 
-    return batch.run(args, sources.sources, partial(_pixels, args), work)
+    def work(number: int, source: Source, picture: Any) -> batch.Finish:
+        return _encode_one(args, shared, queue, places, str(pairs[number][1]), source, picture)
+
+    return batch.run(args, [source for source, _ in pairs], read, work)
 
 
 def _encode_one(
@@ -194,7 +210,7 @@ def _encode_one(
     places: Outputs,
     target: str,
     source: Source,
-    picture: Picture,
+    picture: Any,
 ) -> batch.Finish:
     begin = time.perf_counter()
     codec = shared or _codec(args, queue)
@@ -207,8 +223,11 @@ def _encode_one(
     error = 0.0
     if common.is_reported(args):
         with common.progress_bar(args, f"{source.relative.name}, looking at it") as progress:
-            decoded = codec.decompress(data, max_pixels=picture.size, progress=progress)
-        error = psnr(picture, decoded, queue=codec.queue)
+            if args.cluster is None:
+                decoded = codec.decompress(data, max_pixels=picture.size, progress=progress)
+            else:
+                decoded = codec.decode(codec.encode(picture), picture.shape)
+        error = float(psnr(picture, decoded, queue=codec.queue))
 
     def finish() -> batch.Report:
         places.write(target, data)

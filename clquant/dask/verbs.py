@@ -24,9 +24,11 @@ from clquant.images.result_files import writing
 from clquant.palette import engine
 from clquant.runtime import InvalidArgument, InvalidType, Progress
 from clquant.vq.blocks import BlockShape
+from clquant.vq.clvq import Compressor
 from clquant.vq.coder import check_size
 
 __all__ = [
+    "compress_to",
     "decode",
     "encode",
     "fit_codec",
@@ -82,30 +84,74 @@ def transform(image: Any, palette: Palette, *, dither: Any, **options: Any) -> A
     return mapped(image, work, tiling_of(dither), np.uint8, palette.colors.shape[1])
 
 
-def encode(image: Any, codec: Any) -> Any:
-    """As `VQCodec.encode`, lazily; chunks are moved to whole blocks.
+def encode(image: Any, codec: Any, out: Any, about: About, report: Progress) -> Any:
+    """As `VQCodec.encode`, lazily without `out`; chunks are moved to whole blocks.
 
     Parameters
     ----------
     image : dask.array.Array
     codec : VQCodec
         Fitted.
+    out : object or None
+        As that takes it.
+    about : About
+        What a file as `out` tells.
+    report : Progress
+        With `out`: told of blocks.
 
     Returns
     -------
-    dask.array.Array
+    dask.array.Array, or what was given as `out`
         (ceil(H / p), ceil(W / q)) of the table's dtype.
     """
-    p, q = codec.codebook_.shape[1:3]
+    p, q, *more = codec.codebook_.shape[1:]
     whole = checked(image)
+    channels, own = (1 if whole.ndim == 2 else whole.shape[2]), (more or [1])[0]
+    if channels != own:
+        raise InvalidArgument(f"image has {channels} channels; this codebook is for {own}")
     rows, columns = (on_grid(whole.chunks[axis], size) for axis, size in ((0, p), (1, q)))
     chunks = tuple(-(-n // p) for n in rows), tuple(-(-n // q) for n in columns)
     dtype = np.uint8 if len(codec.codebook_) <= 256 else np.uint16
-    return mapped(whole.rechunk({0: rows, 1: columns}), partial(_encoded, codec=codec), PIXELS, dtype, None, chunks)
+    lazy = mapped(whole.rechunk({0: rows, 1: columns}), partial(_encoded, codec=codec), PIXELS, dtype, None, chunks)
+    return _written(lazy, out, about, _of_blocks(report, lazy))
 
 
-def decode(indices: Any, codec: Any, shape: Any) -> Any:
-    """As `VQCodec.decode`, lazily.
+def _written(lazy: Any, out: Any, about: About, report: Progress) -> Any:
+    """A lazy result, or what it was written to."""
+    with writing(out, about) as sink:
+        return lazy if sink is None else store(lazy, sink, report)
+
+
+def _of_blocks(report: Progress, table: Any, share: int = 1) -> Progress:
+    """What is told of a table's rows, for one that is told of a share of its blocks."""
+    if not report.wanted:
+        return report
+    return Progress(lambda row, rows: report.report(row * table.size // rows // share, table.size))
+
+
+def compress_to(file: Any, image: Any, codec: Any, compressor: Compressor, embed: bool, report: Progress) -> None:
+    """As `VQCodec.compress_to`: workers encode chunks, the table of all is coded here.
+
+    Parameters
+    ----------
+    file : binary file
+    image : dask.array.Array
+    codec : VQCodec
+        Fitted.
+    compressor : Compressor
+    embed : bool
+    report : Progress
+        Told of blocks.
+    """
+    shape = checked(image).shape[:2]
+    table = encode(image, codec, None, About(), Progress(None))
+    made = np.empty(table.shape, table.dtype)
+    _written(table, made, About(), _of_blocks(report, table, 2))
+    compressor.write_encoded(file, made, shape, embed, report)
+
+
+def decode(indices: Any, codec: Any, shape: Any, out: Any, about: About, report: Progress) -> Any:
+    """As `VQCodec.decode`, lazily without `out`.
 
     Parameters
     ----------
@@ -115,10 +161,12 @@ def decode(indices: Any, codec: Any, shape: Any) -> Any:
         Fitted.
     shape : sequence of int or None
         As `VQCodec.decode` takes it.
+    out, about, report
+        As for `encode`.
 
     Returns
     -------
-    dask.array.Array
+    dask.array.Array, or what was given as `out`
         (H, W) or (H, W, C) uint8; chunks of the table's blocks.
 
     Raises
@@ -139,7 +187,7 @@ def decode(indices: Any, codec: Any, shape: Any) -> Any:
     ]
     if block.channels > 1:
         chunks.append((block.channels,))
-    return indices.map_blocks(
+    lazy = indices.map_blocks(
         _decoded,
         codec=codec,
         dtype=np.uint8,
@@ -147,6 +195,7 @@ def decode(indices: Any, codec: Any, shape: Any) -> Any:
         new_axis=[2] if block.channels > 1 else None,
         meta=np.empty((0,) * len(chunks), np.uint8),
     )
+    return _written(lazy, out, about, _of_blocks(report, indices))
 
 
 def halftone(image: Any, engine: Any, output: str, passes: int, out: Any, about: About, report: Progress) -> Any:
@@ -188,8 +237,7 @@ def halftone(image: Any, engine: Any, output: str, passes: int, out: Any, about:
     elif output == "bits":
         chunks, channels = _bytes_of_bits(whole, engine, out), None
     lazy = mapped(whole, work, blocks_tiling(block), dtype, channels, chunks)
-    with writing(out, about) as sink:
-        return lazy if sink is None else store(lazy, sink, report)
+    return _written(lazy, out, about, report)
 
 
 def _bytes_of_bits(image: Any, engine: Any, out: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -95,11 +95,7 @@ class Compressor:
         InvalidArgument
             If the picture is larger than files hold.
         """
-        if max(picture.height, picture.width) > container.MAX_SIDE:
-            raise InvalidArgument(
-                f"image is {picture.height} x {picture.width} pixels; allowed: {container.MAX_SIDE} a side"
-            )
-        header = self._header(picture, embed)
+        header = self._header(picture.height, picture.width, embed)
         session = open_session(self.coder.queue, images.device_arrays([picture]))
         halves = Progress((lambda n, total: progress.report(n // 2, total)) if progress.wanted else None)
         table = self.coder.encode_to_host(picture, halves)
@@ -111,14 +107,43 @@ class Compressor:
                 table = self._matched(session, contexts, model, picture, table)
             self._write_table(file, header, session, contexts, table, progress)
 
-    def _header(self, picture: images.Picture, embed: bool) -> container.Header:
+    def write_encoded(self, file: Sink, table: Table, size: tuple[int, int], embed: bool, progress: Progress) -> None:
+        """Write a picture that is encoded already, as `write` does one without a tolerance.
+
+        Parameters
+        ----------
+        file : Sink
+        table : ndarray of int
+            (block rows, block columns) of codewords.
+        size : (int, int)
+            The picture's height and width.
+        embed, progress
+            As for `write`.
+
+        Raises
+        ------
+        InvalidArgument
+            If the picture is larger than files hold, or there is a tolerance, which needs its pixels.
+        """
+        if self.state_size and self.tolerance:
+            tolerance = self.tolerance / self.coder.shape.components
+            raise InvalidArgument(f"tolerance is {tolerance:g} for a Dask array; allowed: 0, or a picture in memory")
+        header = self._header(*size, embed)
+        session = open_session(self.coder.queue)
+        with session.scope() as scope:
+            contexts = Contexts(session, scope, self.coder.rows, self.coder.shape, size[0] * size[1])
+            self._write_table(file, header, session, contexts, ranked(table, contexts), progress)
+
+    def _header(self, height: int, width: int, embed: bool) -> container.Header:
         shape = self.coder.shape
+        if max(height, width) > container.MAX_SIDE:
+            raise InvalidArgument(f"image is {height} x {width} pixels; allowed: {container.MAX_SIDE} a side")
         return container.Header(
             kind=container.PICTURE if embed else container.PICTURE_OF_SHARED,
             channels=shape.channels,
             block_shape=(shape.rows, shape.columns),
             codebook_size=len(self.coder.rows),
-            shape=(picture.height, picture.width),
+            shape=(height, width),
             state_size=self.state_size,
             codebook_id=container.codebook_id(self.coder.codebook),
         )

@@ -201,7 +201,7 @@ class VQCodec(Estimator):
         report, coder = Progress(params.callback("progress", progress)), self._coder()
         collection = verbs_of(image)
         if collection is not None:
-            return collection.encode(image, self)  # type: ignore[no-any-return]
+            return collection.encode(image, self, out, coder.about("encode", resume), report)  # type: ignore[no-any-return]
         with writing(out, coder.about("encode", resume)) as sink:
             return coder.encode(coder.read(image, sink, memory), report)
 
@@ -269,7 +269,7 @@ class VQCodec(Estimator):
         report, coder = Progress(params.callback("progress", progress)), self._coder()
         collection = verbs_of(indices)
         if collection is not None:
-            return collection.decode(indices, self, shape)  # type: ignore[no-any-return]
+            return collection.decode(indices, self, shape, out, coder.about("decode", resume), report)  # type: ignore[no-any-return]
         bound = lazy.memory_bytes(memory)
         table = opened_table(indices, out)
         with writing(out, coder.about("decode", resume)) as sink:
@@ -288,7 +288,7 @@ class VQCodec(Estimator):
         Parameters
         ----------
         image : image
-            Of the codebook's channels.
+            Of the codebook's channels; a Dask array is encoded by its workers.
         embed_codebook : bool
             Whether the codebook goes along; without it the file names it, to be read by a codec that holds it.
         progress : callable, optional
@@ -342,8 +342,12 @@ class VQCodec(Estimator):
         if not hasattr(file, "write"):
             raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for writing")
         coder = self._coder()
-        picture = coder.read(image, memory=memory)
-        Compressor.of(coder, self.state_size, self.tolerance).write(file, picture, embed, report)
+        compressor = Compressor.of(coder, self.state_size, self.tolerance)
+        collection = verbs_of(image)
+        if collection is not None:
+            collection.compress_to(file, image, self, compressor, embed, report)
+            return
+        compressor.write(file, coder.read(image, memory=memory), embed, report)
 
     def decompress(
         self,

@@ -12,6 +12,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
+import clquant
 from clquant import cli
 from clquant.dask import LocalOpenCLCluster
 
@@ -83,6 +84,30 @@ def test_what_is_read_in_parts_is_spread(folder: pathlib.Path, address: str) -> 
     one, other = (zarr.open(name, mode="r") for name in ("one.zarr", "other.zarr"))
     assert np.array_equal(one[:], other[:])
     assert one.attrs["palette"] == other.attrs["palette"]
+
+
+def test_halftones_and_codebooks_of_what_is_read_in_parts(folder: pathlib.Path, address: str) -> None:
+    zarr = pytest.importorskip("zarr", minversion="3")
+    values = np.random.default_rng(5).integers(0, 256, (70, 90, 3), dtype=np.uint8)
+    zarr.create_array(folder / "big.zarr", shape=values.shape, chunks=(32, 32, 3), dtype="u1")[:] = values
+    PIL.Image.fromarray(values).save(folder / "big.png")
+    gray = np.asarray(PIL.Image.fromarray(values).convert("L"))
+    halftoner = clquant.PinwheelHalftoner(8)
+    for more, whole in ((("--gray",), halftoner.transform(gray)), ((), halftoner.transform(values))):
+        for target, where in (("one.zarr", ()), ("other.zarr", ("--cluster", address))):
+            assert cli.main(["halftone", "big.zarr", "--block", "8", *more, "-q", "-o", target, *where]) == 0
+            assert np.array_equal(zarr.open(target, mode="r")[:], whole)
+    assert cli.main(["halftone", "big.zarr", "in/a.png", "--block", "8", "-o", "x", "--cluster", address]) == 0
+    assert np.array_equal(zarr.open("x/big-halftone.zarr", mode="r")[:], whole)
+    assert (folder / "x" / "a-halftone.png").exists()
+    assert cli.main(["halftone", "big.zarr", "--refine", "1", "-q", "-o", "x.zarr", "--cluster", address]) == 2
+    learn = ("--gray", "-n", "8", "--refine", "2", "-q", "-o")
+    assert cli.main(["vq", "train", "big.zarr", "in", *learn, "other.clvq", "--cluster", address]) == 0
+    assert cli.main(["vq", "train", "big.png", "in", *learn, "one.clvq"]) == 0
+    assert (folder / "one.clvq").read_bytes() == (folder / "other.clvq").read_bytes()
+    for name, more in (("big.zarr", ("--cluster", address)), ("big.png", ())):
+        assert cli.main(["vq", "encode", name, "-n", "8", "--refine", "2", "-o", f"{name}.clvq", *more]) == 0
+    assert (folder / "big.zarr.clvq").read_bytes() == (folder / "big.png.clvq").read_bytes()
 
 
 def test_a_bad_file_does_not_end_the_rest(

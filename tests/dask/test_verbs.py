@@ -127,6 +127,28 @@ def test_encoding_moves_chunks_to_whole_blocks(picture: Any, block: Any) -> None
         assert np.array_equal(decoded.compute(), whole)
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+def test_files_of_lazy_pictures_are_those_of_the_whole(picture: Any, channels: int) -> None:
+    whole = picture if channels == 3 else picture[..., 0].copy()
+    source, done = da.from_array(whole, (60, 71, 3)[: whole.ndim]), []
+    codec = clquant.VQCodec(16, refine=0, max_iter=2).fit(whole)
+    data = codec.compress(whole)
+    assert codec.compress(source, progress=lambda *now: done.append(now)) == data
+    assert [now for now, _ in done] == sorted(now for now, _ in done)
+    assert done[-1] == (51 * 43, 51 * 43)
+    table = np.empty((51, 43), np.uint8)
+    assert codec.encode(source, out=table) is table
+    assert np.array_equal(table, codec.encode(whole))
+    again = np.empty_like(whole)
+    codec.decode(da.from_array(table, (20, 20)), whole.shape, out=again)
+    assert np.array_equal(again, codec.decompress(data))
+    with pytest.raises(clquant.InvalidArgument, match="channels; this codebook is for"):
+        codec.encode(da.zeros((9, 9, 4), dtype=np.uint8))
+    near = clquant.VQCodec(16, state_size=4, tolerance=9.0, refine=0).fit(whole)
+    with pytest.raises(clquant.InvalidArgument, match="tolerance is 9 for a Dask array; allowed: 0"):
+        near.compress(source)
+
+
 def test_tables_that_do_not_fit_are_refused(picture: Any) -> None:
     codec = clquant.VQCodec(16, refine=0, max_iter=2).fit(picture[..., 0])
     table = da.zeros((5, 6), dtype=np.uint8, chunks=(3, 3))

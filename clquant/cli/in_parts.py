@@ -1,0 +1,97 @@
+"""Pictures that `clquant halftone` and `clquant vq` read in parts: here, or by the workers of ``--cluster``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+
+from clquant.cli import cluster
+from clquant.cli.inputs import Source
+from clquant.cli.palette_large import is_zarr, suffix_of
+from clquant.images import geo, lazy
+from clquant.images.decode import narrowed
+
+
+def is_read(source: Source) -> bool:
+    """Whether an input is a zarr or a TIFF so large that it is read in parts.
+
+    Parameters
+    ----------
+    source : Source
+    """
+    return suffix_of(source) is not None
+
+
+def is_written(source: Source, target: str | None) -> bool:
+    """Whether an input goes to its result in parts: into a zarr, or from one that is read in parts into a TIFF.
+
+    Parameters
+    ----------
+    source : Source
+    target : str or None
+    """
+    if source.piped or target is None:
+        return False
+    is_tiff = os.path.splitext(target)[1].lower() in geo.SUFFIXES
+    return is_zarr(target) or (is_tiff and is_read(source))
+
+
+def picture(args: argparse.Namespace, source: Source) -> Any:
+    """A picture of which rows are read when they are needed, gray if that is asked for.
+
+    Parameters
+    ----------
+    args : Namespace
+        With ``cluster`` and ``gray``.
+    source : Source
+
+    Returns
+    -------
+    dask.array.Array, Gray or str
+        Of the workers of a cluster, or here.
+    """
+    if args.cluster is not None:
+        spread = cluster.picture(source.path)
+        if spread.ndim == 3 and spread.shape[2] == 1:
+            return spread[:, :, 0]
+        if not args.gray or spread.ndim == 2:
+            return spread
+        return spread.map_blocks(luma, drop_axis=2, dtype=np.uint8, meta=np.empty((0, 0), np.uint8))
+    opened: Any = lazy.opened(source.path)
+    is_gray = opened is None or len(opened.shape) == 2 or opened.shape[2] == 1
+    return Gray(opened) if args.gray and not is_gray else source.path
+
+
+class Gray:
+    """A lazy picture in gray.
+
+    Parameters
+    ----------
+    source : object
+        (H, W, C), with ``shape``, ``dtype`` and ``__getitem__``.
+    """
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self.shape = tuple(source.shape[:2])
+        self.dtype, self.ndim = np.dtype(np.uint8), 2
+        self.chunks = tuple(getattr(source, "chunks", None) or ())[:2] or None
+
+    def __getitem__(self, where: Any) -> npt.NDArray[np.uint8]:
+        return luma(np.asarray(self._source[where]))
+
+
+def luma(pixels: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Rec. 601 luma of pixels, as Pillow has it.
+
+    Parameters
+    ----------
+    pixels : ndarray
+        (H, W, C) uint8 or uint16.
+    """
+    return np.asarray(PIL.Image.fromarray(narrowed(pixels)).convert("L"))
