@@ -5,7 +5,7 @@
  * stands for a colour depends on the order in which they come; the colours and their sums do not.
  *
  * Constants: CHANNELS 1, 3 or 4; BITS of the values, 16, or 8 for v that counts as 257 v; WEIGHTED 1 if every pixel has a
- * weight; RUN: pixels or slots that follow each other and are one work-item's.
+ * weight; RUN: pixels or slots that follow each other and are one work-item's; ALONE: see count_levels.
  */
 #ifndef CHANNELS
 #define CHANNELS 3
@@ -18,6 +18,9 @@
 #endif
 #ifndef RUN
 #define RUN 16
+#endif
+#ifndef ALONE
+#define ALONE 0
 #endif
 #if BITS == 16
 typedef ushort Sample;
@@ -98,6 +101,27 @@ __kernel void count_deep(__global const Sample *pixels, __global const uint *wei
         atomic_or(&notes[1], alphas);
     if (found)
         atomic_add(&notes[2], found);
+}
+
+/* Counts the levels of gray pixels.
+ * NDRange: 1-D, any size; work-items stride over runs. pixels (n) Sample; weights (n) uint, read if WEIGHTED; counts
+ * (copies, 65536) uint, added to; each work-group adds to one copy, with ALONE (1) nobody else to it. */
+__kernel void count_levels(__global const Sample *pixels, __global const uint *weights, uint n, uint copies,
+                           __global uint *counts)
+{
+    __global uint *own = counts + ((size_t)(get_group_id(0) % copies) << 16);
+    for (size_t begin = (size_t)get_global_id(0) * RUN; begin < n; begin += (size_t)get_global_size(0) * RUN) {
+        const size_t end = min(begin + RUN, (size_t)n);
+        for (size_t i = begin; i < end; i++) {
+            const uint level = (uint)WIDE(pixels[i]);
+            const uint weight = WEIGHTED ? weights[i] : 1;
+#if ALONE
+            own[level] += weight;
+#else
+            atomic_add(&own[level], weight);
+#endif
+        }
+    }
 }
 
 /* Writes the table's colours and sums, in any order.

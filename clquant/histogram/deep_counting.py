@@ -24,6 +24,8 @@ MAX_BAND = 1 << 22
 # Neighbours that are one work-item's.
 _RUN, _RUN_ON_CPUS = 16, 1 << 10
 _SLOTS_PER_PIXEL = 2
+# Gray levels, copies of their counters for CPUs, and pixels of a band.
+_LEVELS, _MAX_LEVEL_COPIES, _MAX_GRAY_BAND = 1 << 16, 16, 1 << 28
 
 
 def count_deep(
@@ -58,11 +60,13 @@ def count_deep(
 
 def _count(session: Session, portion: Portion) -> HostCounts:
     """Count what fits 32-bit counters."""
-    found = []
+    found = [_levels(session, portion)] if any(p.channels == 1 for p in portion.pictures) else []
     with session.scope() as scope:
         notes = scope.zeros(4 * NOTES)
         before = 0
         for i, picture in enumerate(portion.pictures):
+            if picture.channels == 1:
+                continue
             # Slots are up to twice as many as asked for, of 4 bytes in each of two buffers.
             most = min(MAX_BAND, session.limits.max_alloc // (8 * _SLOTS_PER_PIXEL))
             rows = max(most // picture.width, 1)
@@ -77,9 +81,43 @@ def _count(session: Session, portion: Portion) -> HostCounts:
                         found.append(HostCounts(*summed(codes_of(values), numbers), 0, False, False))
                 before += n
         transparent, alphas = (int(v) for v in session.download(notes, 2, np.uint32))
-    whole = merged(found) if found else HostCounts(np.zeros(0, np.uint64), np.zeros(0, np.uint64), 0, False, False)
     partial, clear = bool(alphas & PARTIAL), bool(alphas & CLEAR)
-    return dataclasses.replace(whole, transparent=transparent, partial=partial, clear=clear)
+    return dataclasses.replace(merged(found or [_nothing()]), transparent=transparent, partial=partial, clear=clear)
+
+
+def _nothing() -> HostCounts:
+    return HostCounts(np.zeros(0, np.uint64), np.zeros(0, np.uint64), 0, False, False)
+
+
+def _levels(session: Session, portion: Portion) -> HostCounts:
+    """The gray pictures of a portion."""
+    limits = session.limits
+    on_cpu = limits.is_cpu and not limits.is_simulator
+    copies = min(limits.compute_units, _MAX_LEVEL_COPIES) if on_cpu else 1
+    most = min(_MAX_GRAY_BAND, limits.max_alloc // 4)
+    with session.scope() as scope:
+        counters = scope.zeros(4 * copies * _LEVELS)
+        for i, picture in enumerate(portion.pictures):
+            constants = {"CHANNELS": 1, "BITS": picture.bits, "WEIGHTED": int(portion.weights is not None)}
+            rows = max(most // picture.width, 1)
+            for row0 in range(0, picture.height if picture.channels == 1 else 0, rows):
+                row1 = min(row0 + rows, picture.height)
+                n, run = (row1 - row0) * picture.width, _RUN_ON_CPUS if on_cpu else 1
+                with session.scope() as band:
+                    pixels = picture.upload(session, band, row0, row1)
+                    weighing = counters
+                    if portion.weights is not None:
+                        weighing = band.upload(np.ascontiguousarray(portion.weights[i][row0:row1]))
+                    program = session.program("histogram/deep_counting.cl", **constants, RUN=run, ALONE=int(on_cpu))
+                    kernel = program.kernel("count_levels")
+                    group = 1 if on_cpu else session.work_group_size(kernel, session.tuned("counting.group"))
+                    items = min(-(-n // run), copies if on_cpu else session.tuned("counting.work_items"))
+                    given = pixels, weighing, np.uint32(n), np.uint32(copies), counters
+                    session.launch(kernel, items, group, *given)
+        counted = session.download(counters, (copies, _LEVELS), np.uint32).sum(axis=0, dtype=np.uint64)
+    levels = np.flatnonzero(counted).astype(np.uint16)
+    opaque = np.full_like(levels, 65535)
+    return HostCounts(codes_of(np.column_stack([levels, levels, levels, opaque])), counted[levels], 0, False, False)
 
 
 def _count_band(

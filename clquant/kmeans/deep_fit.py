@@ -7,22 +7,52 @@ that of the lower inertia over the 16 bits is taken. Gray pictures have the best
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.color import spaces
 from clquant.color.palette import Palette
+from clquant.histogram.counting import count_colors
 from clquant.histogram.counts import ColorCounts
+from clquant.histogram.deep_counting import count_deep
 from clquant.histogram.merging import HostCounts, colors_of
+from clquant.images import Picture
 from clquant.kmeans.deep_gray import best_grays
 from clquant.kmeans.deep_lloyd import DeepLloyd
-from clquant.kmeans.deep_points import DeepColors
+from clquant.kmeans.deep_points import DeepColors, Weights
 from clquant.kmeans.exact import are_gray
 from clquant.kmeans.fit import Fit, Fitted, PendingInertia
 from clquant.kmeans.params import KMeansParams
 from clquant.runtime import Progress, Scope, Session
+
+
+def fit_pictures(
+    params: KMeansParams,
+    session: Session,
+    pictures: Sequence[Picture],
+    weights: Sequence[Weights] | None,
+    progress: Progress,
+    weight_unit: float,
+) -> Fitted:
+    """The palette of pictures, of which some have 16 bits a value; weights as `count_colors` takes them."""
+    if all(picture.channels == 1 for picture in pictures):  # 65536 colours at most
+        return fit_counts(params, session, count_deep(session, pictures, weights), progress, weight_unit)
+    narrow = [picture.narrowed() for picture in pictures]
+    return DeepFit(params, session, progress, weight_unit).run(
+        lambda scope: count_colors(session, scope, narrow, weights),
+        lambda scope: DeepColors.of_pictures(session, scope, pictures, weights),
+        lambda: count_deep(session, pictures, weights),
+    )
+
+
+def fit_counts(
+    params: KMeansParams, session: Session, counts: HostCounts, progress: Progress, weight_unit: float = 1.0
+) -> Fitted:
+    """The palette of counted colours of 16 bits a value."""
+    fit = DeepFit(params, session, progress, weight_unit)
+    return fit.run(counts.upload, lambda _: DeepColors.of_counts(session, counts), lambda: counts)
 
 
 class DeepFit:
@@ -69,6 +99,9 @@ class DeepFit:
         if not lloyd.parts or not len(entries):
             return Fitted(start.palette, PendingInertia.known(0.0), start.steps)
         is_exact = start.inertia.result() == 0  # all 8-bit colours are entries
+        if is_exact and space.name == "srgb" and not with_alpha:  # so each colour has its nearest one of 8 bits
+            inertia = lloyd.step(space.coordinates(entries).astype(np.int64)).inertia
+            return Fitted(start.palette, PendingInertia.known(inertia / self._unit(space)), start.steps)
         grays = None if is_exact else self._grays(counted, partial, entries, space)
         if grays is None:
             inertia, refined, steps = self._steps(lloyd, space, entries, moves)
@@ -78,10 +111,13 @@ class DeepFit:
         if better < inertia:
             rgba = rgba.copy()
             rgba[shown], inertia = refined, better
-        unit = space.unit * space.unit * self._weight_unit
         has_alpha = partial or bool((rgba[:, 3] < 255).any())
         palette = Palette(rgba if has_alpha else rgba[:, :3])
-        return Fitted(palette, PendingInertia.known(inertia / unit), start.steps + steps)
+        return Fitted(palette, PendingInertia.known(inertia / self._unit(space)), start.steps + steps)
+
+    def _unit(self, space: spaces.Space) -> float:
+        """Of the inertia, in squared steps of the space and units of the weights."""
+        return space.unit * space.unit * self._weight_unit
 
     def _grays(
         self, count: Callable[[], HostCounts], partial: bool, entries: npt.NDArray[np.uint8], space: spaces.Space

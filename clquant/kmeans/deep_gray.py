@@ -42,35 +42,34 @@ def best_grays(
         (k,) uint8, ascending. Of equally good choices that of the lowest last entry, then of the one before, and so on.
     """
     places = _on_the_line(levels, space)
-    entries = [int(e) for e in _on_the_line(np.arange(256, dtype=np.uint16) * np.uint16(257), space)]
-    costs = _Costs(places, weights)
-    first = [int(np.searchsorted(places, e)) for e in entries]
-    between = np.full((256, 256), costs.most, object)
-    for p in range(256):
-        for q in range(p + 1, 256):
-            middle = int(np.searchsorted(places, (entries[p] + entries[q]) // 2, side="right"))
-            between[p, q] = costs.of(first[p], middle, entries[p]) + costs.of(middle, first[q], entries[q])
-    below = np.array([costs.of(0, first[p], entries[p]) for p in range(256)], object)
-    above = np.array([costs.of(first[p], len(places), entries[p]) for p in range(256)], object)
-    if 4 * costs.most < _MAX_INT64:
-        between, below, above = (part.astype(np.int64) for part in (between, below, above))
-    return _cheapest(between, below, above, k, 2 * costs.most)
+    entries = _on_the_line(np.arange(256, dtype=np.uint16) * np.uint16(257), space)
+    # More than any choice costs.
+    most = int(weights.sum(dtype=np.uint64)) * (max(int(places[-1]), int(entries[-1])) + 1) ** 2
+    costs = _Costs(places, weights, np.int64 if 8 * most < _MAX_INT64 else object)
+    first = np.searchsorted(places, entries)
+    middle = np.searchsorted(places, (entries[:, None] + entries) // 2, side="right")
+    between = costs.of(first[:, None], middle, entries[:, None]) + costs.of(middle, first, entries)
+    between[np.tri(256, dtype=bool)] = most
+    below = costs.of(np.zeros_like(first), first, entries)
+    above = costs.of(first, np.full_like(first, len(places)), entries)
+    return _cheapest(between, below, above, k, 2 * most)
 
 
 class _Costs:
-    """Sums of weighted squared distances of runs of levels to an entry."""
+    """Sums of weighted squared distances of runs of levels to an entry, in whole numbers of a dtype that holds them."""
 
-    def __init__(self, places: npt.NDArray[np.int64], weights: npt.NDArray[np.unsignedinteger]) -> None:
-        where, mass = places.astype(object), weights.astype(object)
-        zero = np.zeros(1, object)
+    def __init__(self, places: npt.NDArray[np.int64], weights: npt.NDArray[np.unsignedinteger], dtype: type) -> None:
+        self._dtype = dtype
+        where: npt.NDArray[Any] = places.astype(dtype)
+        mass: npt.NDArray[Any] = weights.astype(dtype)
+        zero: npt.NDArray[Any] = np.zeros(1, dtype)
         self._sums = [np.append(zero, np.cumsum(mass * where**power)) for power in range(3)]
-        self.most = int(self._sums[0][-1]) * (int(places[-1]) + 2**17) ** 2
-        """More than any choice costs: places are below 2^17."""
 
-    def of(self, begin: int, end: int, entry: int) -> int:
-        """Of the levels `begin` to `end` - 1."""
-        mass, moment, square = (int(sums[end] - sums[begin]) for sums in self._sums)
-        return square - 2 * entry * moment + entry * entry * mass
+    def of(self, begin: npt.NDArray[np.int64], end: npt.NDArray[np.int64], entry: npt.NDArray[np.int64]) -> Any:
+        """Of the levels `begin` to `end` - 1; arrays that broadcast."""
+        mass, moment, square = (sums[end] - sums[begin] for sums in self._sums)
+        given: npt.NDArray[Any] = entry.astype(self._dtype)
+        return square - 2 * given * moment + given * given * mass
 
 
 def _on_the_line(levels: npt.NDArray[np.uint16], space: Space) -> npt.NDArray[np.int64]:
@@ -89,7 +88,7 @@ def _cheapest(
     for _ in range(k - 1):
         totals = least[:, None] + between
         before.append(totals.argmin(axis=0))
-        least = np.minimum(totals.min(axis=0), impossible)
+        least = np.minimum(np.take_along_axis(totals, before[-1][None], axis=0)[0], impossible)
     chosen = [int((least + above).argmin())]
     for earlier in reversed(before):
         chosen.append(int(earlier[chosen[-1]]))

@@ -206,16 +206,9 @@ class KMeansPalette(PaletteEngine):
         weights, unit = checked_weights(sample_weight, pictures, sources)
         session = open_session(self.queue, device_arrays(pictures))
         if any(picture.bits == 16 for picture in pictures):
-            from clquant.histogram.deep_counting import count_deep
-            from clquant.kmeans.deep_fit import DeepFit
-            from clquant.kmeans.deep_points import DeepColors
+            from clquant.kmeans.deep_fit import fit_pictures
 
-            narrow = [picture.narrowed() for picture in pictures]
-            return DeepFit(given, session, report, unit).run(
-                lambda scope: count_colors(session, scope, narrow, weights),
-                lambda scope: DeepColors.of_pictures(session, scope, pictures, weights),
-                lambda: count_deep(session, pictures, weights),
-            )
+            return fit_pictures(given, session, pictures, weights, report, unit)
         fit = Fit(given, session, report, unit)
         return fit.run(lambda scope: count_colors(session, scope, pictures, weights))
 
@@ -272,11 +265,9 @@ class KMeansPalette(PaletteEngine):
         session = open_session(self.queue)
         if counts.bits == 8:
             return self._keep(Fit(given, session, report).run(counts.upload))
-        from clquant.kmeans.deep_fit import DeepFit
-        from clquant.kmeans.deep_points import DeepColors
+        from clquant.kmeans.deep_fit import fit_counts
 
-        fit = DeepFit(given, session, report)
-        return self._keep(fit.run(counts.upload, lambda _: DeepColors.of_counts(session, counts), counts.widened))
+        return self._keep(fit_counts(given, session, counts, report))
 
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:
         """An independent palette for each image; `palette_` is left alone.
