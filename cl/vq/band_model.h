@@ -6,7 +6,6 @@
 #include "vq/buckets.h"
 
 #define MAX_LANES 32
-#define NO_BLOCK 0xffffffffu
 
 typedef struct {
     size_t first; /* the band's first block, in raster order */
@@ -27,13 +26,49 @@ inline Band band_at(uint band, uint rows, uint columns, uint band_rows, uint lan
     return here;
 }
 
-/* The block of the band that a lane codes in a step, or NO_BLOCK. */
-inline uint block_at(Band band, uint step, uint lane)
+/* Where a lane is in its band; before the step in which it begins, `column` is less than 0. */
+typedef struct {
+    int row, column;
+} Place;
+
+/* The place of a lane in a step; `step` -1 is the one before the first. */
+inline Place place_at(Band band, int step, int lane)
 {
-    const uint since = step - lane;
-    const uint row = since / band.stride * band.lanes + lane;
-    const uint column = since % band.stride;
-    return step < lane || row >= band.rows || column >= band.columns ? NO_BLOCK : row * band.columns + column;
+    const int since = step - lane, stride = (int)band.stride;
+    Place place = {lane, since};
+    if (since >= 0) {
+        place.row = since / stride * (int)band.lanes + lane;
+        place.column = since % stride;
+    }
+    return place;
+}
+
+/* The place a step later. */
+inline Place place_after(Band band, Place place)
+{
+    ++place.column;
+    if (place.column == (int)band.stride) {
+        place.column = 0;
+        place.row += (int)band.lanes;
+    }
+    return place;
+}
+
+/* The place a step before. */
+inline Place place_before(Band band, Place place)
+{
+    --place.column;
+    if (place.column < 0 && place.row >= (int)band.lanes) {
+        place.column = (int)band.stride - 1;
+        place.row -= (int)band.lanes;
+    }
+    return place;
+}
+
+/* Whether a block is there. */
+inline bool is_in(Band band, Place place)
+{
+    return place.column >= 0 && place.column < (int)band.columns && place.row < (int)band.rows;
 }
 
 /* The groups of a block's neighbours in a band's table; `groups` stands for none. */
@@ -61,37 +96,38 @@ typedef struct {
         __global const ushort *pairs, __global const uchar *above_buckets, __global const uchar *left_buckets
 #define MODEL ((Model){size, groups, shift, above, left, pairs, above_buckets, left_buckets})
 
-/* The bucket that a state tells, between these neighbours, and the state after it, before renormalization. */
-inline uint next_bucket(Model model, uint a, uint b, uint *state)
+/* The bucket whose range between these neighbours holds a slot. */
+inline Found bucket_at(Model model, uint a, uint b, uint slot)
 {
 #if PAIRS
     __global const ushort *begins = model.pairs + ((size_t)a * (model.groups + 1) + b) * PAIR_STRIDE;
-    const ushort8 slot = (ushort8)(*state & (TOTAL - 1));
-    const ushort8 places = (ushort8)(0, 1, 2, 3, 4, 5, 6, 7);
-    const uint buckets = buckets_of(model.size);
-    ushort8 hits = 0;
+    /* Two begins a word, TOTAL where there is no bucket: the highest bits of (TOTAL + slot) - begin tell begin <= slot,
+       and no half borrows from the other, as begins are at most TOTAL. */
+    const uint4 slots = (uint4)((TOTAL + slot) * 0x10001u);
+    uint4 hits = 0;
 #pragma unroll
-    for (uint i = 0; i < MOST_BUCKETS; i += 8) {
-        const ushort8 eight = as_ushort8(*(__global const uint4 *)(begins + i));
-        hits += select((ushort8)0, (ushort8)1, (eight <= slot) & (places + (ushort)i < (ushort8)buckets));
-    }
-    const ushort4 four = hits.lo + hits.hi;
-    const uint symbol = (uint)(four.x + four.y + four.z + four.w) - 1;
-    const uint end = symbol + 1 < buckets ? begins[symbol + 1] : TOTAL;
-    *state = popped(*state, begins[symbol] | (end - begins[symbol]) << 16);
-    return symbol;
+    for (uint i = 0; i < PAIR_STRIDE; i += 8)
+        hits += slots - *(__global const uint4 *)(begins + i) >> 15 & 0x10001u;
+    const uint all = hits.x + hits.y + hits.z + hits.w;
+    Found found;
+    found.symbol = (all & 0xffff) + (all >> 16) - 1;
+    const uint end = found.symbol + 1 < PAIR_STRIDE ? begins[found.symbol + 1] : TOTAL;
+    found.range = begins[found.symbol] | (end - begins[found.symbol]) << 16;
+    return found;
 #else
-    return next_symbol(model.above_buckets + a * BUCKET_STRIDE, model.left_buckets + b * BUCKET_STRIDE,
-                       buckets_of(model.size), state);
+    return symbol_at(model.above_buckets + a * BUCKET_STRIDE, model.left_buckets + b * BUCKET_STRIDE,
+                     buckets_of(model.size), slot);
 #endif
 }
 
-/* The codeword of a bucket that a state tells, and the state after it, before renormalization. */
-inline uint next_codeword(Model model, uint a, uint b, uint bucket, uint *state)
+/* The codeword of a bucket whose range between these neighbours holds a slot. */
+inline Found codeword_at(Model model, uint a, uint b, uint bucket, uint slot)
 {
     const uint first = bucket * BUCKET;
-    return first + next_symbol(model.above + (size_t)a * STRIDE + first, model.left + (size_t)b * STRIDE + first,
-                               min((uint)BUCKET, model.size - first), state);
+    Found found = symbol_at(model.above + (size_t)a * STRIDE + first, model.left + (size_t)b * STRIDE + first,
+                            min((uint)BUCKET, model.size - first), slot);
+    found.symbol += first;
+    return found;
 }
 
 inline uint bucket_range(Model model, uint a, uint b, uint bucket)

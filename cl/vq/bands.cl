@@ -10,6 +10,26 @@
  */
 #include "vq/band_model.h"
 
+#define RECENT 64 /* pairs of neighbours of which is known what was last found between them; a power of two */
+
+/* What was found between two neighbours. */
+typedef struct {
+    uint above, left;
+    Found found;
+} Recent;
+
+/* The place of two neighbours among the recent ones. */
+inline uint recent_at(uint above, uint left)
+{
+    return (above * 5 + left) % RECENT;
+}
+
+inline bool is_found(Recent recent, uint above, uint left, uint slot)
+{
+    return recent.above == above && recent.left == left &&
+           slot - (recent.found.range & 0xffff) < recent.found.range >> 16;
+}
+
 /* Words and states of bands.
  *
  * NDRange: 1-D, a work-item per band, rounded up to whole groups of any size. ranges: rows x columns uint2 of
@@ -29,15 +49,17 @@ __kernel void vq_bands_encode(__global const uint2 *ranges, const uint rows, con
     __global ushort *out = words + (size_t)band * capacity;
     uint at = capacity;
     uint state[MAX_LANES];
-    for (uint lane = 0; lane < lanes; ++lane)
+    Place place[MAX_LANES];
+    for (uint lane = 0; lane < lanes; ++lane) {
         state[lane] = LOW;
-    for (uint step = here.steps; step-- > 0;)
+        place[lane] = place_at(here, (int)here.steps - 1, (int)lane);
+    }
+    for (uint step = here.steps; step-- > 0;) {
         for (int level = 1; level >= 0; --level)
             for (uint lane = lanes; lane-- > 0;) {
-                const uint block = block_at(here, step, lane);
-                if (block == NO_BLOCK)
+                if (!is_in(here, place[lane]))
                     continue;
-                const uint2 both = ranges[here.first + block];
+                const uint2 both = ranges[here.first + place[lane].row * columns + place[lane].column];
                 const uint range = level ? both.y : both.x;
                 if (is_full(state[lane], range)) {
                     out[--at] = (ushort)state[lane];
@@ -45,6 +67,9 @@ __kernel void vq_bands_encode(__global const uint2 *ranges, const uint rows, con
                 }
                 state[lane] = pushed(state[lane], range);
             }
+        for (uint lane = 0; lane < lanes; ++lane)
+            place[lane] = place_before(here, place[lane]);
+    }
     for (uint lane = 0; lane < lanes; ++lane)
         states[band * lanes + lane] = state[lane];
     counts[band] = capacity - at;
@@ -71,26 +96,47 @@ __kernel void vq_bands_decode(__global const ushort *words, __global const uint 
     uint at = begins[band];
     bool fine = true;
     uint state[MAX_LANES], bucket[MAX_LANES];
-    for (uint lane = 0; lane < lanes; ++lane)
+    Place place[MAX_LANES];
+    Recent buckets[RECENT], codewords[RECENT];
+    for (uint i = 0; i < RECENT; ++i)
+        buckets[i].above = codewords[i].above = UINT_MAX;
+    for (uint lane = 0; lane < lanes; ++lane) {
         state[lane] = states[band * lanes + lane];
-    for (uint step = 0; step < here.steps; ++step)
-        for (uint level = 0; level < 2; ++level)
+        place[lane] = place_at(here, -1, (int)lane);
+    }
+    for (uint step = 0; step < here.steps; ++step) {
+        for (uint lane = 0; lane < lanes; ++lane)
+            place[lane] = place_after(here, place[lane]);
+        for (uint lane = 0; lane < lanes && !fine; ++lane) /* no more work for what is damaged */
+            if (is_in(here, place[lane]))
+                table[place[lane].row * columns + place[lane].column] = 0;
+        for (uint level = 0; level < 2 && fine; ++level)
             for (uint lane = 0; lane < lanes; ++lane) {
-                const uint block = block_at(here, step, lane);
-                if (block == NO_BLOCK)
+                if (!is_in(here, place[lane]))
                     continue;
+                const uint block = place[lane].row * columns + place[lane].column;
                 const uint a = group_above(table, columns, block, groups, shift);
-                const uint b = group_left(table, columns, block, groups, shift);
-                if (level == 0)
-                    bucket[lane] = next_bucket(model, a, b, &state[lane]);
+                const uint b = place[lane].column ? table[block - 1] >> shift : groups;
+                const uint slot = state[lane] & (TOTAL - 1);
+                Recent *recent = (level ? codewords : buckets) + recent_at(a, b);
+                const bool known = is_found(*recent, a, b, slot);
+                if (!known || (level && recent->found.symbol / BUCKET != bucket[lane])) {
+                    recent->above = a;
+                    recent->left = b;
+                    recent->found = level ? codeword_at(model, a, b, bucket[lane], slot) : bucket_at(model, a, b, slot);
+                }
+                if (level)
+                    table[block] = (INDEX)recent->found.symbol;
                 else
-                    table[block] = (INDEX)next_codeword(model, a, b, bucket[lane], &state[lane]);
+                    bucket[lane] = recent->found.symbol;
+                state[lane] = popped(state[lane], recent->found.range);
                 if (state[lane] < LOW) {
                     fine = fine && at < end;
                     state[lane] = state[lane] << 16 | (at < end ? words[at] : 0);
                     ++at;
                 }
             }
+    }
     for (uint lane = 0; lane < lanes; ++lane)
         fine = fine && state[lane] == LOW;
     if (!fine || at != end)

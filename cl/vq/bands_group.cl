@@ -5,24 +5,10 @@
  *
  * Constants: as in vq/bands.cl.
  */
+#define NARROW 1
 #include "vq/band_model.h"
 
-/* Where a lane is in its band. */
-typedef struct {
-    uint row, column;
-    bool valid;
-} Place;
-
-/* The place of `lane` in a step, from that in the step before (forward) or after (backward). */
-inline Place place_at(Band band, uint step, uint lane)
-{
-    Place place;
-    const uint since = step - lane;
-    place.row = step < lane ? 0 : since / band.stride * band.lanes + lane;
-    place.column = step < lane ? 0 : since % band.stride;
-    place.valid = step >= lane && place.row < band.rows && place.column < band.columns;
-    return place;
-}
+#define AHEAD (4 * MAX_LANES) /* words in local memory: a step takes no more than a quarter of them */
 
 /* The lanes that need a word, told to all; `turn` counts the calls. */
 inline uint lanes_with(bool needs, uint lane, uint turn, __local uint *masks)
@@ -31,8 +17,14 @@ inline uint lanes_with(bool needs, uint lane, uint turn, __local uint *masks)
         atomic_or(masks + turn % 3, 1u << lane);
     if (lane == 0)
         masks[(turn + 1) % 3] = 0;
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    barrier(CLK_LOCAL_MEM_FENCE);
     return masks[turn % 3];
+}
+
+/* A word of a band, 0 behind the last. */
+inline ushort word_of(__global const ushort *words, uint i, uint count)
+{
+    return i < count ? words[i] : 0;
 }
 
 /* As vq_bands_encode of vq/bands.cl. NDRange: 1-D, bands groups of `lanes` work-items. */
@@ -50,19 +42,20 @@ __kernel void vq_bands_encode(__global const uint2 *ranges, const uint rows, con
     if (lane == 0)
         masks[0] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint step = here.steps; step-- > 0;) {
-        const Place place = place_at(here, step, lane);
-        const uint2 both = place.valid ? ranges[here.first + place.row * columns + place.column] : (uint2)(0, 0);
+    Place place = place_at(here, (int)here.steps - 1, (int)lane);
+    for (uint step = here.steps; step-- > 0; place = place_before(here, place)) {
+        const bool valid = is_in(here, place);
+        const uint2 both = valid ? ranges[here.first + place.row * columns + place.column] : (uint2)(0, 0);
         for (int level = 1; level >= 0; --level) {
             const uint range = level ? both.y : both.x;
-            const bool full = place.valid && is_full(state, range);
+            const bool full = valid && is_full(state, range);
             const uint mask = lanes_with(full, lane, turn++, masks);
             at -= popcount(mask);
             if (full) {
                 out[at + popcount(mask & ((1u << lane) - 1))] = (ushort)state;
                 state >>= 16;
             }
-            state = place.valid ? pushed(state, range) : state;
+            state = valid ? pushed(state, range) : state;
         }
     }
     states[band * lanes + lane] = state;
@@ -76,41 +69,75 @@ __kernel void vq_bands_decode(__global const ushort *words, __global const uint 
                               const uint lanes, const uint bands, __global INDEX *indices, __global uint *wrong)
 {
     __local uint masks[3];
+    __local uint lasts[MAX_LANES]; /* the lanes' last codewords */
+    __local ushort near[AHEAD];    /* the words at `at` and behind it, each at its place modulo 4 * lanes */
     const uint band = get_group_id(0);
     const uint lane = get_local_id(0);
     const Band here = band_at(band, rows, columns, band_rows, lanes);
     const Model model = MODEL;
     __global INDEX *table = indices + here.first;
-    const uint end = begins[band + 1];
-    uint at = begins[band], state = states[band * lanes + lane], turn = 0;
+    const uint begin = begins[band];
+    const uint count = begins[band + 1] - begin;
+    const uint share = 2 * lanes; /* words that are read at once */
+    __global const ushort *own = words + begin;
+    uint at = 0, state = states[band * lanes + lane], turn = 0;
     uint last = 0; /* the index to the left */
-    bool fine = true;
+    bool fine = true, due = false;
+    Place place = place_at(here, -1, (int)lane);
+    for (uint i = lane; i < 2 * share; i += lanes)
+        near[i] = i < count ? own[i] : 0;
+    /* The next share is on its way while the one before is used up. */
+    uint fetched = 2 * share;
+    ushort2 next = (ushort2)(word_of(own, fetched + lane, count), word_of(own, fetched + lanes + lane, count));
     if (lane == 0)
         masks[0] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint step = 0; step < here.steps; ++step) {
-        const Place place = place_at(here, step, lane);
+    uint step = 0;
+    for (; step < here.steps && at <= count; ++step) {
+        place = place_after(here, place);
+        const bool valid = is_in(here, place);
         const uint block = place.row * columns + place.column;
-        const uint a = place.row && place.valid ? table[block - columns] >> shift : groups;
-        const uint b = place.column ? last >> shift : groups;
+        uint a = groups, b = groups;
+        if (valid && place.row > 0)
+            a = (lane > 0 ? lasts[lane - 1] : (uint)table[block - columns]) >> shift;
+        if (place.column > 0)
+            b = last >> shift;
         uint bucket = 0;
         for (uint level = 0; level < 2; ++level) {
-            if (place.valid && level == 0)
-                bucket = next_bucket(model, a, b, &state);
-            else if (place.valid) {
-                last = next_codeword(model, a, b, bucket, &state);
+            if (valid) {
+                const uint slot = state & (TOTAL - 1);
+                const Found found = level ? codeword_at(model, a, b, bucket, slot) : bucket_at(model, a, b, slot);
+                state = popped(state, found.range);
+                bucket = last = found.symbol;
+            }
+            if (valid && level) {
                 table[block] = (INDEX)last;
+                lasts[lane] = last;
             }
             const bool empty = state < LOW;
             const uint mask = lanes_with(empty, lane, turn++, masks);
+            if (due) { /* all have read what lay there */
+                near[(fetched + lane) % (2 * share)] = next.x;
+                near[(fetched + lanes + lane) % (2 * share)] = next.y;
+                fetched += share;
+                next = (ushort2)(word_of(own, fetched + lane, count), word_of(own, fetched + lanes + lane, count));
+            }
             if (empty) {
                 const uint mine = at + popcount(mask & ((1u << lane) - 1));
-                fine = fine && mine < end;
-                state = state << 16 | (mine < end ? words[mine] : 0);
+                fine = fine && mine < count;
+                state = state << 16 | near[mine % (2 * share)];
             }
             at += popcount(mask);
+            due = at + share >= fetched;
         }
+        if (here.rows > lanes) /* the first lane reads what the last one wrote */
+            barrier(CLK_GLOBAL_MEM_FENCE);
     }
-    if (!fine || state != LOW || at != end)
+    for (; step < here.steps; ++step) { /* no more work for what is damaged */
+        place = place_after(here, place);
+        if (is_in(here, place))
+            table[place.row * columns + place.column] = 0;
+    }
+    if (!fine || state != LOW || at != count)
         *wrong = 1;
 }

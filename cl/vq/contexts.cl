@@ -90,7 +90,8 @@ __kernel void vq_side_values(__global const uchar *bins, __global const uchar *c
  *
  * NDRange: 2-D, (groups + 1, groups + 1), rounded up to whole work-groups of any size: to the left, above. above, left,
  * size, groups: as above; size at most 2^11, so that the sum of all weights stays below 2^32. begins: (groups + 1) x
- * (groups + 1) x PAIR_STRIDE ushort, by the group above, the group to the left and the bucket: where its range begins.
+ * (groups + 1) x PAIR_STRIDE ushort, by the group above, the group to the left and the bucket: where its range begins,
+ * TOTAL where there is no bucket.
  */
 __kernel void vq_pair_buckets(__global const uchar *above, __global const uchar *left, const uint size,
                               const uint groups, __global ushort *begins)
@@ -112,6 +113,8 @@ __kernel void vq_pair_buckets(__global const uchar *above, __global const uchar 
     for (uint bucket = 0; bucket < buckets; ++bucket)
         begins[((size_t)a * (groups + 1) + b) * PAIR_STRIDE + bucket] =
             (ushort)spread_to(spread, before[bucket], bucket);
+    for (uint bucket = buckets; bucket < PAIR_STRIDE; ++bucket)
+        begins[((size_t)a * (groups + 1) + b) * PAIR_STRIDE + bucket] = TOTAL;
 }
 
 /* What codewords weigh in sums over all of 65536 of them: below 15 * 2^12 each, so these stay below 2^32. */

@@ -6,7 +6,8 @@
  * (x / f) 2^15 + x % f + c < 2^32. Decoding: f (x >> 15) + slot - c < f 2^17 <= 2^32; it is at least 2 f >= 2, so one
  * word brings it to 2^16 again. A damaged stream cannot lead out of this range.
  *
- * WIDE, defined before, tells that rows of values begin at multiples of 16 bytes and have room to the next one.
+ * WIDE, defined before, tells that rows of values begin at multiples of 16 bytes and have room to the next one; NARROW,
+ * that vectors are not faster than as many numbers.
  */
 #define TOTAL_BITS 15
 #define TOTAL (1u << TOTAL_BITS)
@@ -14,6 +15,9 @@
 #define PLACES ((uint16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
 #ifndef WIDE
 #define WIDE 0
+#endif
+#ifndef NARROW
+#define NARROW 0
 #endif
 
 /* The weight of a logarithm v <= 167, in eighths of a bit: at most 15 * 2^17 < 2^21. */
@@ -117,11 +121,51 @@ inline uint popped(uint state, uint range)
     return (range >> 16) * (state >> TOTAL_BITS) + (state & (TOTAL - 1)) - (range & 0xffff);
 }
 
-/* The symbol whose range holds the low bits of a state, and the state after it, before renormalization. */
-inline uint next_symbol(__global const uchar *above, __global const uchar *left, uint symbols, uint *state)
+/* A symbol and its range. */
+typedef struct {
+    uint symbol, range;
+} Found;
+
+/* The symbol whose range holds a slot, 0 .. TOTAL - 1. */
+#if WIDE && NARROW
+inline Found symbol_at(__global const uchar *above, __global const uchar *left, uint symbols, uint slot)
 {
     const Spread spread = spread_of(sum_of_weights(above, left, symbols), symbols);
-    const uint slot = *state & (TOTAL - 1);
+    Found found = {0, 0};
+    uint sum = 0;
+    for (uint i = 0; i < symbols; i += 16) {
+        const uint16 weights = joint_weights(above + i, left + i, symbols - i);
+        const uint4 pairs = weights.s048c + weights.s159d;
+        const uint4 quarters = pairs + weights.s26ae + weights.s37bf;
+        const uint second = sum + quarters.x, third = second + quarters.y, fourth = third + quarters.z;
+        if (i > 0 && spread_to(spread, sum, i) > slot)
+            break;
+        /* Places without a symbol weigh nothing, so that their ranges would begin behind all others. */
+        uint q = 0;
+        q += i + 4 < symbols && spread_to(spread, second, i + 4) <= slot;
+        q += i + 8 < symbols && spread_to(spread, third, i + 8) <= slot;
+        q += i + 12 < symbols && spread_to(spread, fourth, i + 12) <= slot;
+        const uint4 four = q < 2 ? (q < 1 ? weights.lo.lo : weights.lo.hi) : (q < 3 ? weights.hi.lo : weights.hi.hi);
+        const uint first = i + 4 * q;
+        uint before = q < 2 ? (q < 1 ? sum : second) : (q < 3 ? third : fourth), own = four.x, k = 0;
+        const uint after = before + four.x, last = after + four.y + four.z;
+        if (first + 1 < symbols && spread_to(spread, after, first + 1) <= slot)
+            before = after, own = four.y, k = 1;
+        if (first + 2 < symbols && spread_to(spread, after + four.y, first + 2) <= slot)
+            before = after + four.y, own = four.z, k = 2;
+        if (first + 3 < symbols && spread_to(spread, last, first + 3) <= slot)
+            before = last, own = four.w, k = 3;
+        found.symbol = first + k;
+        found.range = range_from(spread, before, own, found.symbol, symbols);
+        sum = fourth + quarters.w;
+    }
+    return found;
+}
+#else
+inline Found symbol_at(__global const uchar *above, __global const uchar *left, uint symbols, uint slot)
+{
+    const Spread spread = spread_of(sum_of_weights(above, left, symbols), symbols);
+    Found found;
     uint symbol = 0, before = 0, own = 0, sum = 0;
 #if WIDE
     for (uint i = 0; i < symbols; i += 16) {
@@ -152,9 +196,11 @@ inline uint next_symbol(__global const uchar *above, __global const uchar *left,
         own = joint_weight(above[i], left[i]);
     }
 #endif
-    *state = popped(*state, range_from(spread, before, own, symbol, symbols));
-    return symbol;
+    found.symbol = symbol;
+    found.range = range_from(spread, before, own, symbol, symbols);
+    return found;
 }
+#endif
 
 /* Whether a state must give a word away before a symbol of this range is encoded. */
 inline bool is_full(uint state, uint range)

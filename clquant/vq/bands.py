@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,7 +42,7 @@ class BandLayout:
     table_rows: int
     columns: int
 
-    @property
+    @functools.cached_property
     def rows(self) -> int:
         """Of every band but the last, which may have fewer."""
         wanted = max(_LEAST_ROWS, -(-_BAND_BLOCKS // self.columns))
@@ -49,13 +50,13 @@ class BandLayout:
         count = -(-self.table_rows // most)
         return -(-self.table_rows // count)
 
-    @property
+    @functools.cached_property
     def lanes(self) -> int:
         """States of a band: a power of two up to 32 and up to its rows."""
         most = min(MAX_LANES, self.rows, max(1, self.rows * self.columns // _LANE_BLOCKS))
         return int(1 << (most.bit_length() - 1))
 
-    @property
+    @functools.cached_property
     def count(self) -> int:
         """Bands."""
         return -(-self.table_rows // self.rows)

@@ -25,7 +25,7 @@ from clquant.vq.bands import BandCoder, BandLayout, CodedBand
 from clquant.vq.blocks import BlockShape
 from clquant.vq.codebook_coding import decode_codebook, encode_codebook
 from clquant.vq.coder import BlockCoder
-from clquant.vq.contexts import BINS, PRESET, Contexts, ContextTables, Model, pack_curves, unpack_curves
+from clquant.vq.contexts import BINS, PRESET, Contexts, ContextTables, Model, open_contexts, pack_curves, unpack_curves
 from clquant.vq.decode import Decoder
 from clquant.vq.encode import index_dtype
 from clquant.vq.learning import MOST_RARE, learn
@@ -99,8 +99,7 @@ class Compressor:
         session = open_session(self.coder.queue, images.device_arrays([picture]))
         halves = Progress((lambda n, total: progress.report(n // 2, total)) if progress.wanted else None)
         table = self.coder.encode_to_host(picture, halves)
-        with session.scope() as scope:
-            contexts = Contexts(session, scope, self.coder.rows, self.coder.shape, picture.pixels)
+        with open_contexts(session, self.coder.rows, self.coder.shape, picture.pixels) as contexts:
             table = ranked(table, contexts)
             if self.state_size and self.tolerance:
                 model = learn(session, contexts, table)
@@ -256,8 +255,7 @@ def read_picture(
     shape = (bottom - top, width) if block.channels == 1 else (bottom - top, width, block.channels)
     blocks = layout.table_rows * layout.columns
     bands = reader.bands()
-    with session.scope() as scope:
-        contexts = Contexts(session, scope, codebook, block, height * width)
+    with session.scope() as scope, open_contexts(session, codebook, block, height * width) as contexts:
         model = decode_model(session, header, reader.model)
         tables = contexts.tables(scope, model)
         decoder = Decoder(session, scope, codebook[contexts.order], block, trusted=True)
@@ -378,10 +376,12 @@ def chunks(
     first, end : int
         Bands of interest; default all.
     """
-    stop = layout.count if end is None else end
-    wanted = _REPORTED_BLOCKS if reported or session.limits.is_cpu else _CHUNK_BLOCKS
-    blocks = min(wanted, session.limits.max_alloc // max(_CHUNK_BYTES, block.components))
-    count = max(1, blocks // (layout.rows * layout.columns))
+    stop, limits = layout.count if end is None else end, session.limits
+    own = layout.rows * layout.columns
+    wanted = _REPORTED_BLOCKS if reported or limits.is_cpu else _CHUNK_BLOCKS
+    if limits.is_cpu and not reported:  # whose cores each take a band at a time
+        wanted = min(max(wanted, 2 * limits.compute_units * own), _CHUNK_BLOCKS)
+    count = max(1, min(wanted, limits.max_alloc // max(_CHUNK_BYTES, block.components)) // own)
     for begin in range(first, stop, count):
         yield begin, min(begin + count, stop)
 

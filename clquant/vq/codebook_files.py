@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.images import files
-from clquant.runtime import CommandQueue, FormatError, InvalidArgument, NotFittedError, open_session
+from clquant.runtime import CommandQueue, FormatError, InvalidArgument, NotFittedError, cached_job, open_session
 from clquant.vq import container
 from clquant.vq.codebook_coding import decode_codebook, encode_codebook
 from clquant.vq.coder import BlockCoder
+from clquant.vq.encode import MOST_KEPT
 
 if TYPE_CHECKING:
     from clquant.vq.codec import VQCodec
@@ -110,8 +111,11 @@ def _stored(reader: container.Reader, queue: CommandQueue | None) -> npt.NDArray
     if reader.codebook is None:
         return None
     header = reader.header
-    rows = decode_codebook(open_session(queue), reader.codebook, header.codebook_size, header.block)
-    codebook = rows.reshape(header.codebook_size, *header.block.codeword_shape())
+    session, coded, size, block = open_session(queue), reader.codebook, header.codebook_size, header.block
+    # Pictures with the same codebook often come one after another.
+    key = ("codebook", coded, size, block) if size * block.components <= MOST_KEPT else None
+    with cached_job(session, key, lambda _: decode_codebook(session, coded, size, block)) as rows:
+        codebook: npt.NDArray[np.uint8] = rows.reshape(size, *block.codeword_shape()).copy()
     if container.codebook_id(codebook) != header.codebook_id:
         raise FormatError("the codebook of a .clvq file is not the one that its header names")
     return codebook

@@ -8,6 +8,7 @@ Nothing is believed before its check has passed, and no memory is taken beyond w
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import struct
 import zlib
@@ -84,10 +85,15 @@ class Header:
         """Shape of blocks with their channels."""
         return BlockShape(*self.block_shape, self.channels)
 
-    @property
+    @functools.cached_property
     def layout(self) -> BandLayout:
         """How the index table is cut into bands."""
         return BandLayout(*self.table_shape)
+
+    @functools.cached_property
+    def check(self) -> int:
+        """The check field."""
+        return int(_CHECK.unpack(self.to_bytes()[_HEADER.size :])[0])
 
     def to_bytes(self) -> bytes:
         """The 48 bytes of the header with its check field."""
@@ -178,8 +184,7 @@ def section_check(header: Header, number: int, payload: bytes) -> int:
         0 for the codebook, 1 for the model, from 2 on for the bands.
     payload : bytes
     """
-    own = _CHECK.unpack(header.to_bytes()[_HEADER.size :])[0]
-    return zlib.crc32(payload, zlib.crc32(_NUMBER.pack(own, number)))
+    return zlib.crc32(payload, zlib.crc32(_NUMBER.pack(header.check, number)))
 
 
 class Writer:
@@ -300,8 +305,8 @@ class Reader:
         if self.header.kind != CODEBOOK:
             layout = self.header.layout
             for band in range(layout.count):
-                most = 4 * layout.lanes + 4 * layout.rows_of(band) * layout.columns
-                data = self._section(_FIRST_BAND + band, 4 * layout.lanes, most)
+                least = 4 * layout.lanes
+                data = self._section(_FIRST_BAND + band, least, least + 4 * layout.rows_of(band) * layout.columns)
                 if len(data) % 2:
                     raise FormatError("a band of a .clvq file has half a word")
                 yield CodedBand.from_bytes(data, layout.lanes)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Buffer, FormatError, Scope, Session
+from clquant.runtime import Buffer, FormatError, Scope, Session, cached_job
 from clquant.vq.blocks import BlockShape
+from clquant.vq.encode import MOST_KEPT
 
 BINS = 32  # of the distance between two sides, as in cl/vq/contexts.cl
 HIGHEST = 211  # of a curve: two of them give a weight of the highest logarithm
 _MOST_ENTRIES = 1 << 24  # of a table of groups x codewords
 _MOST_PAIR_WORK = 1 << 25  # pairs of groups times codewords
 _FREE_ENTRIES, _ENTRIES_PER_PIXEL = 1 << 18, 64
+_MOST_KEPT_ENTRIES = 1 << 20  # of tables that stay on the device after their job
 _MOST_SIDE = 128
 _SIDE_COMPONENTS = 12  # at most, of a side, that the coding order looks at
 _FALLS = (-12, -7, -4, -2, -1, 0, 1, 2, 3, 4, 6, 9, 13, 20, 32, 56)  # of a curve from bin to bin
@@ -116,6 +120,24 @@ class ContextTables:
     pairs: Buffer
     above_buckets: Buffer
     left_buckets: Buffer
+
+
+@contextlib.contextmanager
+def open_contexts(
+    session: Session, codebook: npt.NDArray[np.uint8], block: BlockShape, pixels: int
+) -> Iterator[Contexts]:
+    """`Contexts` that last as long as the block: those of an earlier job with the codebook, if it is small.
+
+    Parameters
+    ----------
+    session, codebook, block, pixels
+        As `Contexts` takes them.
+    """
+    shape, key = ContextShape(len(codebook), pixels), None
+    if codebook.nbytes <= MOST_KEPT and shape.groups * shape.stride <= _MOST_KEPT_ENTRIES:
+        key = "contexts", codebook.tobytes(), block, shape
+    with cached_job(session, key, lambda scope: Contexts(session, scope, codebook, block, pixels)) as contexts:
+        yield contexts
 
 
 class Contexts:
