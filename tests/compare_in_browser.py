@@ -1,4 +1,4 @@
-"""`python -m tests.compare_in_browser`: the page of `clquant compare --html` in Chromium, by keys and by pointer.
+"""`python -m tests.compare_in_browser`: the page of `clquant compare --html` in Chromium, by keys, pointer and touch.
 
 Not a test of the suite, since Chromium and its driver are not on every machine; `.ci/run` runs it if they are.
 `--screenshot FILE` keeps what was seen.
@@ -56,6 +56,22 @@ def seen(page: Any) -> npt.NDArray[np.uint8]:
         return np.asarray(image.convert("RGB"))
 
 
+def drag(page: Any, element: Any, begin: float, end: float) -> None:
+    """A finger that comes down on an element at a share of its width, moves, and goes."""
+    box = page.execute_script(
+        "const b = arguments[0].getBoundingClientRect(); return [b.x, b.y, b.width, b.height]", element
+    )
+    height = box[1] + box[3] / 2
+    for kind, share in (
+        ("touchStart", begin),
+        ("touchMove", (begin + end) / 2),
+        ("touchMove", end),
+        ("touchEnd", None),
+    ):
+        points = [] if share is None else [{"x": box[0] + share * box[2], "y": height}]
+        page.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+
 def check(page: Any, original: npt.NDArray[np.uint8]) -> list[str]:
     """What was looked at; raises AssertionError if the page is not as it should be."""
     slider = page.find_element(By.ID, "slider")
@@ -69,6 +85,9 @@ def check(page: Any, original: npt.NDArray[np.uint8]) -> list[str]:
     half = slider.size["width"] // 4
     ActionChains(page).move_to_element_with_offset(slider, -half, 0).click().perform()
     assert 0.2 < shown_share(page) < 0.3
+    page.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": 1})
+    drag(page, slider, shown_share(page), 0.75)
+    assert 0.7 < shown_share(page) < 0.8, shown_share(page)
     Select(page.find_element(By.ID, "zoom")).select_by_visible_text(str(ZOOM))
     slider.send_keys(Keys.END)
     drawn, width = seen(page), 300
@@ -83,7 +102,7 @@ def check(page: Any, original: npt.NDArray[np.uint8]) -> list[str]:
     assert all(name.startswith("data:") for name in loaded), loaded
     said = page.get_log("browser")
     assert said == [], said
-    return ["keys", "pointer", "zoom by whole pixels", "figures", "nothing loaded", "a clean console"]
+    return ["keys", "pointer", "touch", "zoom by whole pixels", "figures", "nothing loaded", "a clean console"]
 
 
 def main() -> int:
