@@ -185,7 +185,7 @@ def _to_array(source: Any, argument: str, max_bits: int) -> decode.Samples:
     if isinstance(source, str | os.PathLike):
         stored: Any = lazy.opened(os.fsdecode(source)) if lazy.is_store(source) or geo.is_geotiff(source) else None
         if stored is not None:
-            return decode.to_samples(np.asarray(stored[...]), argument, max_bits)
+            return decode.to_samples(lazy.whole(stored, argument), argument, max_bits)
         return decode.from_file(os.fspath(source), argument, max_bits)
     if isinstance(source, PIL.Image.Image):
         return decode.from_pil(source, argument, max_bits)

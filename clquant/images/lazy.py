@@ -212,6 +212,16 @@ def rows_of(source: Any, rows: slice, argument: str) -> npt.NDArray[Any]:
         raise FileError(f"{argument}: cannot read {where}: {error}") from error
 
 
+def whole(source: Any, argument: str) -> npt.NDArray[Any]:
+    """All of an array that may be elsewhere, as `rows_of` gives its rows."""
+    try:
+        return np.asarray(source[...])
+    except MemoryError:
+        raise
+    except Exception as error:  # storage fails in many ways
+        raise FileError(f"{argument}: cannot read it: {error}") from error
+
+
 class _Tiff:
     """The array of a TIFF, whose file is closed when nobody holds the array any more."""
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import gzip
 import json
 import mmap
 import os
 import pathlib
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -23,6 +25,12 @@ MOST_ZOOM = 31
 # Directories of a PMTiles file: a root and leaves.
 _MOST_DEPTH = 4
 _HEAD_BYTES = 127
+# What a store may name and unpack for its bytes: tiles that are the same are named in a few bytes.
+FREE_TILES = 1 << 20
+_FREE_UNPACKED, _UNPACKED_PER_BYTE = 16 << 20, 64
+_LIMIT_OF_LENGTH = 0  # SQLITE_LIMIT_LENGTH: bytes of a text, a blob or a row
+# Steps of SQLite's machine that a query may take: it reads a row in some ten; a view of a stranger's need have no end.
+_FREE_STEPS, _STEPS_PER_BYTE, _STEPS_AT_ONCE = 10_000_000, 100, 100_000
 
 
 class Place(NamedTuple):
@@ -163,12 +171,31 @@ class MBTiles(Tiles):
     def __init__(self, path: pathlib.Path) -> None:
         self._path = path
         address = f"{path.resolve().as_uri()}?mode=ro"
+        self._nbytes = path.stat().st_size
         self._database = sqlite3.connect(address, uri=True, check_same_thread=False)
+        self._database.execute("PRAGMA trusted_schema = OFF")
+        if hasattr(self._database, "setlimit"):  # from Python 3.11 on
+            self._database.setlimit(_LIMIT_OF_LENGTH, max(1 << 20, self._nbytes))
+        self._database.set_progress_handler(self._went_on, _STEPS_AT_ONCE)
+        self._turns = 0
         self.metadata = {}
         with contextlib.suppress(sqlite3.OperationalError):
-            self.metadata = dict(self._database.execute("SELECT name, value FROM metadata"))
-        rows = self._database.execute("SELECT zoom_level, tile_column, tile_row FROM tiles").fetchall()
-        self._places = sorted(Place(z, x, (1 << z) - 1 - y) for z, x, y in rows)
+            self.metadata = dict(self._rows("SELECT name, value FROM metadata"))
+        rows = self._rows("SELECT zoom_level, tile_column, tile_row FROM tiles")
+        self._places = sorted(_checked(z, x, y) for z, x, y in rows)
+
+    def _went_on(self) -> bool:
+        """Whether a query that has taken so many steps more must end."""
+        self._turns += 1
+        return self._turns * _STEPS_AT_ONCE > _FREE_STEPS + _STEPS_PER_BYTE * self._nbytes
+
+    def _rows(self, query: str, where: tuple[int, ...] = ()) -> list[tuple[Any, ...]]:
+        """What a query finds."""
+        self._turns, most = 0, FREE_TILES + self._nbytes
+        found = self._database.execute(query, where).fetchmany(most + 1)
+        if len(found) > most:
+            raise FileError(f"cannot read {str(self._path)!r}: more than {most} rows in its {self._nbytes} bytes")
+        return found
 
     def places(self) -> list[Place]:
         """As `Tiles.places`."""
@@ -179,13 +206,23 @@ class MBTiles(Tiles):
         where = place.z, place.x, (1 << place.z) - 1 - place.y
         query = "SELECT tile_data FROM tiles WHERE zoom_level = ? AND tile_column = ? AND tile_row = ?"
         try:
-            return bytes(self._database.execute(query, where).fetchone()[0])
-        except (sqlite3.Error, TypeError) as error:
+            found = self._rows(query, where)
+        except (sqlite3.Error, UnicodeError) as error:
             raise FileError(f"cannot read tile {tuple(place)} of {str(self._path)!r}: {error}") from error
+        if not found or not isinstance(found[0][0], bytes):
+            raise FileError(f"cannot read tile {tuple(place)} of {str(self._path)!r}: it has no bytes")
+        return found[0][0]
 
     def close(self) -> None:
         """As `Tiles.close`."""
         self._database.close()
+
+
+def _checked(z: Any, x: Any, row: Any) -> Place:
+    """A tile as MBTiles names it, with the row from the bottom."""
+    if not all(isinstance(number, int) for number in (z, x, row)) or not 0 <= z <= MOST_ZOOM:
+        raise ValueError(f"it has the tile {shown(z)}/{shown(x)}/{shown(row)}")
+    return Place(z, x, (1 << z) - 1 - row)
 
 
 def pmtiles_module(job: str) -> Any:
@@ -228,8 +265,12 @@ class PMTiles(Tiles):
             raise FileError(f"cannot read {str(path)!r}: its tiles are compressed as files, so no pictures")
         self._data_at, self._leaves_at = head["tile_data_offset"], head["leaf_directory_offset"]
         self._entries: dict[Place, tuple[int, int]] = {}
+        self._named, self._unpacked = 0, 0
         self._add(head["root_offset"], head["root_length"], _MOST_DEPTH)
-        self.metadata = reader.metadata()
+        about = self._bytes(head["metadata_offset"], head["metadata_length"])
+        packed = head["internal_compression"] == self._formats.Compression.GZIP
+        found = json.loads(gzip.decompress(self._unpackable(about)) if packed else about)
+        self.metadata = found if isinstance(found, dict) else {}
         west, south, east, north = (head[f"{name}_e7"] / 1e7 for name in ("min_lon", "min_lat", "max_lon", "max_lat"))
         if west < east and south < north:
             self.metadata.setdefault("bounds", f"{west:g},{south:g},{east:g},{north:g}")
@@ -238,12 +279,26 @@ class PMTiles(Tiles):
         return self._data[offset : offset + length]
 
     def _add(self, offset: int, length: int, depth: int) -> None:
-        for entry in self._formats.deserialize_directory(self._bytes(offset, length)):
+        for entry in self._formats.deserialize_directory(self._unpackable(self._bytes(offset, length))):
+            self._named += 1 + entry.run_length
+            if self._named > FREE_TILES + len(self._data):
+                raise ValueError(
+                    f"it names more than {FREE_TILES} tiles and one for each of its {len(self._data)} bytes"
+                )
             if entry.run_length == 0 and depth:
                 self._add(self._leaves_at + entry.offset, entry.length, depth - 1)
             for number in range(entry.run_length):
                 place = Place(*self._formats.tileid_to_zxy(entry.tile_id + number))
                 self._entries[place] = self._data_at + entry.offset, entry.length
+
+    def _unpackable(self, packed: bytes) -> bytes:
+        """What gzip packed, if it and all before it does not unpack to too much."""
+        most = _FREE_UNPACKED + _UNPACKED_PER_BYTE * len(self._data)
+        stream = zlib.decompressobj(wbits=31)
+        self._unpacked += len(stream.decompress(packed, most + 1))
+        if self._unpacked > most or stream.unused_data:
+            raise ValueError(f"its directories unpack to more than its {len(self._data)} bytes are allowed")
+        return packed
 
     def places(self) -> list[Place]:
         """As `Tiles.places`."""

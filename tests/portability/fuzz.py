@@ -32,6 +32,7 @@ from clquant.color.formats import registry
 from clquant.images import moving
 from tests.portability.inputs import flat, photo
 from tests.portability.picture_seeds import UNREADABLE, picture_seeds
+from tests.portability.store_seeds import codebook_case, histogram_case, store_case
 from tests.portability.wild_calls import wild_call, wild_command
 
 MEMORY_BYTES = 2 << 30
@@ -150,6 +151,9 @@ def targets() -> tuple[Target, ...]:
         Target("frames", _reader(_animations(), _read_frames)),
         Target("palette", _reader(palettes, read_palette)),
         Target("clvq", _reader(packed, codec.decompress, checked=True)),
+        Target("histogram", histogram_case(damaged)),
+        Target("codebook", codebook_case(damaged)),
+        Target("store", store_case(damaged)),
         Target("quadtree", _reader(trees, clquant.Quadtree.from_bytes)),
         Target("arguments", wild_call),
         Target("command", wild_command),

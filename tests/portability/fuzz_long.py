@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
-TARGETS = ("image", "frames", "palette", "clvq", "quadtree")
+TARGETS = ("image", "frames", "palette", "clvq", "quadtree", "histogram", "codebook", "store")
 CASES_PER_PROCESS = 10_000
 SECONDS_PER_PROCESS = 3600
 _HANG = "Timeout ("  # what faulthandler writes

@@ -1,0 +1,81 @@
+"""Stores of strangers: what names or unpacks more than its bytes pay for, and queries without an end."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import pathlib
+import random
+import sqlite3
+
+import pytest
+
+from clquant import runtime, tiles
+from clquant.tiles import stores
+from tests.portability.fuzz import damaged
+from tests.portability.store_seeds import codebook_case, histogram_case, store_case
+
+NUMBERS = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n) SELECT"
+TABLE = "CREATE TABLE tiles(zoom_level, tile_column, tile_row, tile_data);"
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        (
+            f"CREATE VIEW tiles AS {NUMBERS} 0 zoom_level, i tile_column, 0 tile_row, x'' tile_data FROM n",
+            "rows in its",
+        ),
+        (f"CREATE VIEW tiles AS {NUMBERS} 0 zoom_level, i tile_column, 0 tile_row FROM n WHERE i < 0", "interrupted"),
+        (f"CREATE VIEW metadata AS {NUMBERS} i name, i value FROM n WHERE i < 0; {TABLE}", "source has no tiles"),
+        (f"{TABLE} INSERT INTO tiles VALUES(1000000000, 0, 0, x'')", "it has the tile 1000000000/0/0"),
+        (f"{TABLE} INSERT INTO tiles VALUES('a', 0, NULL, x'')", "it has the tile 'a'/0/None"),
+        (f"{TABLE} INSERT INTO tiles VALUES(0, 0, 0, 2000000000)", "it has no bytes"),
+    ],
+)
+def test_databases_end(script: str, message: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "FREE_TILES", 1000)
+    monkeypatch.setattr(stores, "_FREE_STEPS", 200_000)
+    database = sqlite3.connect(tmp_path / "a.mbtiles")
+    database.executescript(script)
+    database.close()
+    with pytest.raises(runtime.FileError, match=message):
+        tiles.histogram(tmp_path / "a.mbtiles")
+
+
+def test_directories_name_no_more_than_their_bytes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tile = pytest.importorskip("pmtiles.tile")
+
+    def written(run: int, padding: int) -> pathlib.Path:
+        root = gzip.compress(gzip.decompress(tile.serialize_directory([tile.Entry(0, 0, 1, run)])) + bytes(padding))
+        about = gzip.compress(b"{}")
+        head = dict.fromkeys(
+            ("min_lon_e7", "min_lat_e7", "max_lon_e7", "max_lat_e7", "center_lon_e7", "center_lat_e7"), 0
+        )
+        head |= dict.fromkeys(("addressed_tiles_count", "tile_entries_count", "tile_contents_count"), 1)
+        head |= {"root_offset": 127, "root_length": len(root), "leaf_directory_offset": 0, "leaf_directory_length": 0}
+        head |= {"metadata_offset": 127 + len(root), "metadata_length": len(about), "clustered": True}
+        head |= {"tile_data_offset": 127, "tile_data_length": 1, "min_zoom": 0, "max_zoom": 0, "center_zoom": 0}
+        head |= {"internal_compression": tile.Compression.GZIP, "tile_compression": tile.Compression.NONE}
+        head |= {"tile_type": tile.TileType.PNG, "version": 3}
+        path = tmp_path / "a.pmtiles"
+        path.write_bytes(tile.serialize_header(head) + root + about)
+        return path
+
+    with stores.opened(written(5, 0)) as few:
+        assert len(few.places()) == 5
+    with pytest.raises(runtime.FileError, match="it names more than 1048576 tiles"):
+        tiles.histogram(written(1 << 40, 0))
+    monkeypatch.setattr(stores, "_FREE_UNPACKED", 1 << 16)
+    with pytest.raises(runtime.FileError, match="its directories unpack to more than"):
+        tiles.histogram(written(5, 1 << 20))
+
+
+@pytest.mark.parametrize("make", [histogram_case, codebook_case, store_case])
+def test_damage_ends_in_an_error(make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    case = make(damaged)
+    for number in range(60):
+        with contextlib.suppress(runtime.ClquantError):
+            assert case(random.Random(number)) is None
