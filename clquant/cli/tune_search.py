@@ -161,7 +161,7 @@ def _digest(result: Any) -> bytes:
 
 
 def jobs(session: runtime.Session, side: int) -> Iterator[Job]:
-    """What is timed: every engine on a made picture of `side` pixels a side, on the device unless named.
+    """What is timed: every engine on a made picture of `side` pixels per side, on the device unless named.
 
     Parameters
     ----------

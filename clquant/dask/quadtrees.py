@@ -92,7 +92,7 @@ def leaves(image: Any, engine: QuadtreeBuilder) -> Any:
     whole = checked(image)
     gray, channels = whole.ndim == 2 or whole.shape[2] == 1, 1 if whole.ndim == 2 else whole.shape[2]
     if max(whole.shape[:2]) > MAX_SIDE or not 1 <= channels <= MAX_CHANNELS:
-        raise InvalidArgument(f"image has the shape {whole.shape}; allowed: up to {MAX_SIDE} a side")
+        raise InvalidArgument(f"image has the shape {whole.shape}; allowed: up to {MAX_SIDE} per side")
     params.choice("method", engine.method, ("bottom-up", "top-down"))
     shape = (whole.shape[0], whole.shape[1], channels)
     given = engine.threshold, engine.criterion, engine.weights, engine.min_size, engine.max_depth

@@ -226,7 +226,7 @@ def halftone(image: Any, engine: Any, output: str, passes: int, out: Any, about:
         If passes are asked for, or bits of a picture or of chunks that have none.
     """
     if passes:
-        raise InvalidArgument(f"refine is {passes} for a Dask array; allowed: 0, as others are for pictures in memory")
+        raise InvalidArgument(f"refine is {passes} for a Dask array; allowed: 0 (others need a picture in memory)")
     whole, chunks = checked(image), None
     block = params.integer("block_size", engine.block_size, 2, 64)
     work = partial(_halftoned, engine=engine, output=output)

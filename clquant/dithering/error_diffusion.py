@@ -139,7 +139,7 @@ class ErrorDiffusion:
         picture = images.read(image, max_bits=16)
         if max(picture.height, picture.width) > MAX_SIDE:
             raise runtime.InvalidArgument(
-                f"image has {picture.height} x {picture.width} pixels; allowed: up to {MAX_SIDE} a side"
+                f"image has {picture.height} x {picture.width} pixels; allowed: up to {MAX_SIDE} per side"
             )
         given = self._checked(color_space, checked.has_alpha or picture.channels == 4, picture.bits)
         session = runtime.open_session(queue, images.device_arrays([picture]))

@@ -34,7 +34,7 @@ class ZarrSink(FileSink):
     def begin(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         """As `FileSink.begin`; of a job to go on with, it is there."""
         if self.path.is_file() or (self.path.is_dir() and any(self.path.iterdir()) and not lazy.is_store(self.path)):
-            raise FileError(f"cannot write {str(self.path)!r}: it is there, and no zarr")
+            raise FileError(f"cannot write {str(self.path)!r}: it exists and is no zarr")
         self._job = self.about.fingerprint(shape, dtype)
         self._done = self._earlier() if self.about.resume else 0
         zarr = lazy.zarr_module(f"write {str(self.path)!r}")

@@ -86,7 +86,7 @@ class QuadtreeBuilder(Estimator):
     def _job(self, picture: images.Picture, statistics: bool) -> TreeJob:
         if max(picture.height, picture.width) > MAX_SIDE:
             raise InvalidArgument(
-                f"image has {picture.height} x {picture.width} pixels; allowed: up to {MAX_SIDE} a side"
+                f"image has {picture.height} x {picture.width} pixels; allowed: up to {MAX_SIDE} per side"
             )
         shape = (picture.height, picture.width, picture.channels)
         criterion = criteria.check(self.threshold, self.criterion, self.weights, self.min_size, self.max_depth, shape)

@@ -136,7 +136,7 @@ class Compressor:
     def _header(self, height: int, width: int, embed: bool) -> container.Header:
         shape = self.coder.shape
         if max(height, width) > container.MAX_SIDE:
-            raise InvalidArgument(f"image is {height} x {width} pixels; allowed: {container.MAX_SIDE} a side")
+            raise InvalidArgument(f"image is {height} x {width} pixels; allowed: {container.MAX_SIDE} per side")
         return container.Header(
             kind=container.PICTURE if embed else container.PICTURE_OF_SHARED,
             channels=shape.channels,

@@ -186,7 +186,7 @@ def test_what_is_refused(tmp_path: pathlib.Path, picture: Any, stored: pathlib.P
         (tmp_path / "a.tif", True, r"resume is given with '.*a.tif'; allowed: with a path that ends in .zarr"),
         (np.zeros((147, 70), np.uint8), True, "resume is given without a path as out"),
         (tmp_path / "no" / "a.tif", False, "there is no folder"),
-        (tmp_path / "full.zarr", False, "it is there, and no zarr"),
+        (tmp_path / "full.zarr", False, "it exists and is no zarr"),
         (stored, False, "the image itself"),
     ):
         with pytest.raises(clquant.ClquantError, match=words):

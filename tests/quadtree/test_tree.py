@@ -217,7 +217,7 @@ WRONG_BUILDS = [
     ({"queue": "gpu"}, None, "queue is a str"),
     ({}, np.zeros((0, 4), np.uint8), "no pixels"),
     ({}, np.zeros((4, 4, 17), np.uint8), "C 1 to 16"),
-    ({}, np.zeros((1, 65536), np.uint8), "65535 a side"),
+    ({}, np.zeros((1, 65536), np.uint8), "65535 per side"),
     ({}, np.zeros((4, 4), np.complex128), "complex128"),
     ({}, 5, "image is a int"),
     ({}, "no/such/file.png", "no such file"),

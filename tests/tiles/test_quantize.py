@@ -179,7 +179,7 @@ def test_what_is_refused(tmp_path: pathlib.Path, source: pathlib.Path, monkeypat
         with pytest.raises(clquant.StoppedError):
             tiles.quantize(source, tmp_path / name, SIX, progress=lambda *_: False)
     tiles.quantize(source, out, SIX)
-    with pytest.raises(clquant.FileError, match="it is there; allowed: a folder that is new or empty"):
+    with pytest.raises(clquant.FileError, match="it exists; allowed: a folder that is new or empty"):
         tiles.quantize(source, out, SIX)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*before, "out"])
 

@@ -32,7 +32,7 @@ def read_picture(image: images.ImageLike, out: Any = None, memory: Any = None, m
     picture = images.read_parts(image, out=out, memory=memory, max_bits=max_bits)
     if max(picture.height, picture.width) > MAX_SIDE:
         raise runtime.InvalidArgument(
-            f"image has {picture.height} x {picture.width} pixels; allowed: up to {MAX_SIDE} a side"
+            f"image has {picture.height} x {picture.width} pixels; allowed: up to {MAX_SIDE} per side"
         )
     return picture
 
