@@ -12,7 +12,9 @@ from clquant.color.palette import Palette
 from clquant.color.spaces import space
 from clquant.halftone import PinwheelHalftoner, floyd_steinberg
 from clquant.halftone.pinwheel import palette_paths
-from clquant.halftone.pinwheel.palette_paths import NO_LEAD, admits, fade_of, lead_of
+from clquant.halftone.pinwheel.layout import error_shares
+from clquant.halftone.pinwheel.palette_paths import admits, fade_of
+from clquant.halftone.pinwheel.paths import INWARD, OUTWARD, make_path
 from clquant.halftone.serial import warps
 from clquant.halftone.serial.rows import ROWS
 from clquant.palette import engine as palettes
@@ -102,27 +104,23 @@ def test_errors_fade_where_entries_are_near_each_other():
     assert fade_of(Palette([[v, v, v] for v in range(0, 256, 51)])) == 144 + 88
 
 
-def test_errors_lead_not_far_where_there_are_nearer_entries(queue, sample, monkeypatch):
-    grays = Palette([[v, v, v] for v in range(0, 256, 51)])
-    assert [lead_of(palette) for palette in (EPAPER, Palette([[9, 9, 9]]), grays)] == [
-        NO_LEAD,
-        NO_LEAD,
-        16 * 88 * 10 // 16,
-    ]
-    image = np.ascontiguousarray(sample[100:356, 200:456])
-    palette = KMeansPalette(12, queue=queue).fit(image).palette_
-    assert lead_of(palette) < NO_LEAD
-    y, x = np.mgrid[:256, :256] % 32
-    turns = (np.abs(y - x) <= 1) | (np.abs(y + x - 31) <= 1)
+def test_turns_of_the_path_do_not_show_where_no_entries_make_up_for_errors(queue):
+    image = np.full((256, 256, 3), (100, 160, 220), np.uint8)
+    shown = palettes.transform(image, EPAPER, dither="pinwheel", queue=queue).astype(float)
+    y, x = np.mgrid[:256, :256]
+    turns = (np.abs(y % 32 - x % 32) <= 1) | (np.abs(y % 32 + x % 32 - 31) <= 1)
+    outward = (y // 32 + x // 32) % 2 == 0
+    for phase in (outward, ~outward):
+        assert np.abs(shown[phase & turns].mean(axis=0) - shown[phase & ~turns].mean(axis=0)).max() < 12
 
-    def figure():
-        shown = palettes.transform(image, palette, dither="pinwheel", queue=queue)
-        squared = ((shown.astype(int) - image) ** 2).sum(axis=2)
-        return squared[turns].mean() / squared[~turns].mean()
 
-    led = figure()
-    monkeypatch.setattr(palette_paths, "LED_STEPS", range(0))
-    assert led - 1 < 0.6 * (figure() - 1)
+@pytest.mark.parametrize("phase", [OUTWARD, INWARD])
+def test_shares_make_up_for_what_reaches_a_pixel(phase):
+    shares, path = error_shares(192, 32, "spiral", phase), make_path(32, "spiral", phase)
+    assert np.count_nonzero(shares == 192) > 700
+    assert 16 * 192 // 40 <= shares.min() <= shares.max() <= 2 * 192
+    turns = set(shares[(path.y == path.x) & (path.y > 1) & (path.y < 30)].tolist())
+    assert turns <= ({256, 307, 341, 384} if phase == OUTWARD else {96, 120, 128})
 
 
 def aligned_error(image, shown, period):

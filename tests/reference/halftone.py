@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from clquant.dithering.threshold_maps import bayer
-from clquant.halftone.pinwheel.layout import error_limit
+from clquant.halftone.pinwheel.layout import error_limit, error_shares
 from clquant.halftone.pinwheel.palette import codes_of_worths, worths
-from clquant.halftone.pinwheel.palette_paths import fade_of, lead_of
+from clquant.halftone.pinwheel.palette_paths import fade_of
 from clquant.halftone.pinwheel.paths import INWARD, OUTWARD, make_path
 from clquant.halftone.pinwheel.tones import make_tones, records, spreads, start_amplitudes
 from clquant.halftone.tables import WeightTables, constant_tables, rows
@@ -122,7 +122,6 @@ def halftone_to_palette(image, block, scan, palette, space, linear=False, seed=0
     height, width = pixels.shape[:2]
     light = worths(linear).astype(int)
     codes = codes_of_worths(worths(linear))
-    fade, lead = fade_of(palette), lead_of(palette)
     made = [rows(make_path(block, scan, phase), constant_tables()) for phase in (OUTWARD, INWARD)]
     limit = min(limit, error_limit(block, scan, (made[0][0], made[1][0]), (made[0][1], made[1][1])))
     down, across = -(-height // block), -(-width // block)
@@ -136,6 +135,7 @@ def halftone_to_palette(image, block, scan, palette, space, linear=False, seed=0
     for phase in (OUTWARD, INWARD):
         path = make_path(block, scan, phase)
         row, table = made[phase]
+        shares = error_shares(fade_of(palette), block, scan, phase)
         for by in range(down):
             for bx in range(across):
                 if (by + bx) % 2 != phase:
@@ -155,8 +155,8 @@ def halftone_to_palette(image, block, scan, palette, space, linear=False, seed=0
                     if phase == OUTWARD and k == 0 and (colour != entries[nearest_entry(colour, palette, space)]).any():
                         words = random_words(bx, by, 0, 0, seed)[:3]
                         error = np.array([((w >> 16) * 32 * start >> 16) - 16 * start for w in words] + [0])
-                    error = error * fade >> 8
-                    wanted = np.clip(worth(colour) + np.clip(error * gain >> 4, -lead, lead), 0, 4080)
+                    error = error * int(shares[k]) >> 8
+                    wanted = np.clip(worth(colour) + (error * gain >> 4), 0, 4080)
                     aim = [*codes[wanted[:3]], (wanted[3] + 8) >> 4]
                     out[y, x] = nearest_entry(aim, palette, space)
                     error = np.clip(worth(colour) + error - worth(entries[out[y, x]]), -limit, limit)

@@ -31,11 +31,12 @@ inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uin
  * Source: Zhang, Recker, Ulichney, Beretta, Tastl, Lin, Owens, "A Parallel Error Diffusion Implementation on a GPU",
  * section 2; its section 5 leaves colour open.
  *
- * Of the error that reaches a pixel `fade` / 256 count: below 256 where entries are close to each other, so that what
- * no entry can make up for, as the colour is outside the palette's hull, does not add up along the path of a block.
- * A pixel's aim is its colour plus `gain` / 16 times that error, at most `lead` in each component, rounded and clamped
- * to 8 bits: where errors are large, as at the corners of the path, no entry far from the colour is taken. A gain
- * over 16 is what a threshold that rises with the tone is at two levels (gain 1 / (1 - slope)). The pixel takes the
+ * Of the error that reaches a pixel `shares` / 256 count, by its place in the path: as much as if all pixels were fed
+ * by whole errors, since corners of the path are fed by less or more than one, and lasting errors, of colours outside
+ * the palette's hull, would draw the diagonals of blocks; and less than all of it where entries are close to each
+ * other, so that such errors do not add up along the path.
+ * A pixel's aim is its colour plus `gain` / 16 times that error, rounded and clamped to 8 bits. A gain over 16 is what
+ * a threshold that rises with the tone is at two levels (gain 1 / (1 - slope)). The pixel takes the
  * entry nearest to its aim (mapping/nearest.h), and passes on its colour plus the error less that entry, clamped to
  * error_limit. A pixel of alpha 0 takes the palette's transparent entry and drops what reached it.
  *
@@ -44,15 +45,16 @@ inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uin
  * image          uchar [rows][width][CHANNELS]; output INDEX [rows][width]; both from picture row ORIGIN on.
  * path, rim      as in halftone_blocks.cl.
  * weights        short4 [rows]: 0, then three weights in sixteenths.
+ * shares         ushort [PIXELS]: in 1/256, of the k-th pixel of the path.
  * light          short [256]: the worth of an 8-bit value; codes uchar [4081]: the 8-bit value of a worth.
  * edges          short4 [4 N][edge rows][blocks of a phase in a row].
  * all_waiting    local short4 [SLOTS][work-group].
  * Constants: BLOCK, PIXELS, SLOTS, PHASE, LAST_SLOT. Bounds: as in halftone/pinwheel/levels.cl, in each component. */
 __kernel void halftone_palette(PALETTE_PARAMETERS, __global const uchar *image, __global INDEX *output,
                                __global const ushort8 *path, __global const ushort *rim, __global const short4 *weights,
-                               __global const short *light, __global const uchar *codes, __global short4 *edges,
-                               __local short4 *all_waiting, int4 picture, int4 blocks, int error_limit, int amplitude,
-                               int gain, int fade, int lead, uint4 key)
+                               __global const short *light, __global const uchar *codes, __global const ushort *shares,
+                               __global short4 *edges, __local short4 *all_waiting, int4 picture, int4 blocks,
+                               int error_limit, int amplitude, int gain, uint4 key)
 {
     const int lanes = get_local_size(0);
     const int block_y = FIRST_ROW + (int)get_global_id(1);
@@ -96,9 +98,9 @@ __kernel void halftone_palette(PALETTE_PARAMETERS, __global const uchar *image, 
         if (k == 0)
             reached = first_error(color, amplitude, block_x, block_y, key, PALETTE_NAMES);
 #endif
-        reached = (reached * fade) >> 8;
+        reached = (reached * shares[k]) >> 8;
         const int4 worth = worth_of(color, light);
-        const int4 aim = color_of(worth + clamp((reached * gain) >> 4, (int4)(-lead), (int4)(lead)), codes);
+        const int4 aim = color_of(worth + ((reached * gain) >> 4), codes);
         const int entry = nearest_to_color(space_coordinates(aim, tables), aim, points, colors, PALETTE_CELLS);
         output[at] = (INDEX)entry;
         const int4 error =

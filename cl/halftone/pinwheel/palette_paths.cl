@@ -5,17 +5,18 @@
 #define NEXT(i) ((i) + 1 == QUEUE_ENTRIES ? 0 : (i) + 1)
 #define QUADS ((BLOCK * BLOCK + 3) / 4)
 #define HALF_VALUE 8
-
-/* What leads a pixel from its colour, in 1/256: at most `lead` / 16, once its low bits are cut off. */
-#define LEAD(reached) clamp((reached) * gain, (int3)(-16 * lead), (int3)(16 * lead + 15))
+/* A place in the path has 12 bits of a `place`, and the code of its share the other four. */
+#define PLACE_MASK 4095
+#define SHARES 16
+#define SHARE(pixel) near_shares[(pixel) >> 24 & 15u]
 
 #if LINEAR
 #define WORTH(code) (int3)(light[(code).x], light[(code).y], light[(code).z])
-#define PLACE(worth, reached) place_of_worth(clamp((worth) + (LEAD(reached) >> 4), (int3)(0), (int3)(4080)), codes)
+#define PLACE(worth, reached) place_of_worth(clamp((worth) + ((reached) * gain >> 4), (int3)(0), (int3)(4080)), codes)
 #else
 /* Half a value more, so that the low bits of a sum are cut off to round it: what is taken off is that much less. */
 #define WORTH(code) (((code) << 4) + HALF_VALUE)
-#define PLACE(worth, reached) place_of_sum(((worth) << 4) + LEAD(reached))
+#define PLACE(worth, reached) place_of_sum(((worth) << 4) + (reached) * gain)
 #endif
 
 inline int3 unpacked(uint color)
@@ -132,7 +133,7 @@ inline uint4 quad_of(__global const uint *paths, int i)
         const uint pixel = PIXEL, marks = (marked) ? pixel : 0u, place = here;                                         \
         const int3 worth = WORTH(unpacked(pixel));                                                                     \
         const int3 arrived = carry + inflow + (extra);                                                                 \
-        const int3 reached = (int)marks < 0 ? arrived : arrived * fade >> 8;                                           \
+        const int3 reached = (int)marks < 0 ? arrived : arrived * SHARE(pixel) >> 8;                                           \
         const uint entry = entry_at(nearest + PLACE(worth, reached));                                                  \
         const uint word = from_two;                                                                                    \
         inflow = (int3)((int)(short)word, (int)word >> 16, from_one);                                                  \
@@ -222,10 +223,10 @@ inline uint marks_of(int y0, int y, int x0, int x, __global const ushort8 *path,
 }
 
 /* The pixels of a group's blocks, beside each other those of the same place in all blocks, colour in the low 24 bits,
- * marks above (see STEP).
+ * the code of the place's share in the next four, marks above (see STEP).
  * image          uchar [rows][width][CHANNELS] from picture row ORIGIN on.
  * path           as in halftone/pinwheel/levels.cl, but in the order of the places.
- * place          ushort [N][N]: a pixel's place.
+ * place          ushort [N][N]: a pixel's place and, from bit 12 on, the code of its share.
  * NDRange: (groups * GROUP, N, rows of blocks), group (GROUP, 1, 1).
  * Constants: WORDS (1: block size and width are multiples of 4 and INDEX is uchar, so pixels and entries are moved in
  * words). */
@@ -255,9 +256,9 @@ __kernel void gather_paths(__global const uchar *image, __global uint *paths, __
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int i = (int)get_local_id(0); i < BLOCK * LANES && !whole; i += GROUP) {
-        const int x = i / LANES, lane = i % LANES, k = place[x];
+        const int x = i / LANES, lane = i % LANES, k = place[x] & PLACE_MASK;
         const uint marks = at_end ? marks_of(y0, y, begin_x + lane * 2 * BLOCK, x, path + k, picture) : 0u;
-        paths[k * LANES + lane] = tile[x * (LANES + 1) + lane] | marks;
+        paths[k * LANES + lane] = tile[x * (LANES + 1) + lane] | marks | (uint)(place[x] >> 12) << 24;
     }
 #if WORDS
     if (whole) {
@@ -273,7 +274,8 @@ __kernel void gather_paths(__global const uchar *image, __global uint *paths, __
             const uint one = from[0], two = from[1], three = from[2];
             uint4 pixels = (uint4)(one, one >> 24 | two << 8, two >> 16 | three << 16, three >> 8) & 0xffffffu;
 #endif
-            const ushort4 at = vload4(0, place + x);
+            const ushort4 codes = vload4(0, place + x), at = codes & (ushort)PLACE_MASK;
+            pixels |= (convert_uint4(codes) >> 12) << 24;
             if (at_end) {
                 const int x0 = begin_x + lane * 2 * BLOCK;
                 pixels |= (uint4)(marks_of(y0, y, x0, x, path + at.s0, picture),
@@ -300,7 +302,7 @@ __kernel void scatter_paths(__global const INDEX *entries, __global INDEX *outpu
     __local uchar *bytes = (__local uchar *)tile;
     for (int i = (int)get_local_id(0); i < BLOCK * LANES / 4; i += GROUP) {
         const int four = i % (LANES / 4), x = i / (LANES / 4);
-        const uint found = ((__global const uint *)entries)[place[y * BLOCK + x] * (LANES / 4) + four];
+        const uint found = ((__global const uint *)entries)[(place[y * BLOCK + x] & PLACE_MASK) * (LANES / 4) + four];
         __local uchar *to = bytes + 4 * four * (BLOCK + 4) + x;
         to[0] = (uchar)found, to[BLOCK + 4] = (uchar)(found >> 8);
         to[2 * (BLOCK + 4)] = (uchar)(found >> 16), to[3 * (BLOCK + 4)] = (uchar)(found >> 24);
@@ -316,7 +318,7 @@ __kernel void scatter_paths(__global const INDEX *entries, __global INDEX *outpu
 #else
     __local INDEX tile[BLOCK * (LANES + 1)];
     for (int i = (int)get_local_id(0); i < BLOCK * LANES; i += GROUP)
-        tile[i / LANES * (LANES + 1) + i % LANES] = entries[place[y * BLOCK + i / LANES] * LANES + i % LANES];
+        tile[i / LANES * (LANES + 1) + i % LANES] = entries[(place[y * BLOCK + i / LANES] & PLACE_MASK) * LANES + i % LANES];
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int i = (int)get_local_id(0); i < BLOCK * LANES; i += GROUP) {
         const int x = i % BLOCK, lane = i / BLOCK, at = block_column(group * LANES + lane, block_y) * BLOCK + x;
@@ -339,15 +341,16 @@ __kernel void scatter_paths(__global const INDEX *entries, __global INDEX *outpu
  * worths         uint2 [entries]: what WORTH makes of their values, less than none: the low halves of -R and, from bit
  *                16 on, of -G; -B.
  * light, codes, edges: as in halftone/pinwheel/palette.cl.
- * Local memory   uint and short [4 N + 4][LANES].
+ * shares         ushort [16]: what counts of an error that reaches a pixel, in 1/256, by the code of its place.
+ * Local memory   uint and short [4 N + 4][LANES]; int [16].
  * Constants: BLOCK (at least 4), PHASE, LANES, GROUP, CHANNELS (1 or 3), INDEX, LINEAR (0: worths are 16 times the
  * values), NEAR_COLORS (1: at most 256 colours, held in local memory), PTX (1: on NVIDIA's GPUs); weights of the kinds
  * of pixels in sixteenths: STRAIGHT_1..3, CORNER_1..3, FIRST_1..3 (outward), AFTER_1..2 (inward). */
 __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX *entries, __global const uint *order,
                                      __global const INDEX *nearest, __global const uint *colors,
                                      __global const uint2 *worths, __global const short *light,
-                                     __global const uchar *codes, __global short4 *edges, int4 picture, int4 blocks,
-                                     int error_limit, int amplitude, int gain, int fade, int lead, uint4 key)
+                                     __global const uchar *codes, __global const ushort *shares, __global short4 *edges,
+                                     int4 picture, int4 blocks,                                     int error_limit, int amplitude, int gain, uint4 key)
 {
     __local uint all_two[QUEUE_ENTRIES * LANES];
     __local short all_one[QUEUE_ENTRIES * LANES];
@@ -357,8 +360,11 @@ __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX 
     __local uint2 shades[256];
     for (int i = lane; i < 256; i += LANES)
         shades[i] = worths[i];
-    barrier(CLK_LOCAL_MEM_FENCE);
 #endif
+    __local int near_shares[SHARES];
+    for (int i = lane; i < SHARES; i += LANES)
+        near_shares[i] = shares[i];
+    barrier(CLK_LOCAL_MEM_FENCE);
     if (outside(block_y * BLOCK, block_x * BLOCK, HEIGHT, WIDTH))
         return;
     /* Whether the picture's right or lower end cuts a block of the group. */

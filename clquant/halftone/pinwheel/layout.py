@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from clquant.halftone.pinwheel.paths import INWARD, NO_ANGLE, OUTWARD, Path, make_path
 from clquant.halftone.pinwheel.tones import WHITE
-from clquant.halftone.tables import CORE, ERROR_LIMIT, MIDDLE, TONES
+from clquant.halftone.tables import CORE, ERROR_LIMIT, MIDDLE, TONES, constant_tables, rows
 
 ROW_SHIFT = 10
 SIXTEEN_BITS = 32767
@@ -94,6 +94,46 @@ def error_limit(
     # Fewer than 32 shares reach a pixel, so rounding adds at most 32 units; a decision adds a shift within 4080 (its
     # sum with the error is kept in 32 bits by the portable form and saturates in the 16-bit ones).
     return min(ERROR_LIMIT, 16 * (SIXTEEN_BITS - WHITE - 32) // (16 + sixteenths))
+
+
+@lru_cache(maxsize=32)
+def error_shares(fade: int, block_size: int, scan: str, phase: int) -> npt.NDArray[np.uint16]:
+    """How much counts of the error that reaches each pixel of a path by the constant weights.
+
+    Equal errors of all pixels reach straight ones as a whole, but 9 to 13 sixteenths of them the corners of an outward
+    path, and 24 those of an inward one: so much less or more counts there.
+
+    Parameters
+    ----------
+    fade : int
+        What counts where an equal error arrives as a whole, in 1/256, 0 to 256.
+    block_size, scan, phase
+        As `clquant.halftone.pinwheel.paths.make_path` takes them.
+
+    Returns
+    -------
+    (N * N,) uint16
+        In 1/256, at most twice `fade`; round half up. `fade` for the first pixel of an outward path, which nothing
+        reaches.
+    """
+    flows = []
+    for which in (OUTWARD, INWARD):
+        path = make_path(block_size, scan, which)
+        row, table = rows(path, constant_tables())
+        given = table[:, 0, 1:].astype(np.int64)[row]
+        flow = _inflow(path, given)
+        flow.inside[path.y[1:], path.x[1:]] += 16 - given[:-1].sum(axis=1)
+        flows.append(flow)
+    reached = flows[phase].inside
+    if phase == INWARD:
+        beyond = flows[OUTWARD].beyond
+        reached[0] += beyond[2]
+        reached[:, -1] += beyond[3]
+        reached[-1] += beyond[0]
+        reached[:, 0] += beyond[1]
+    path = make_path(block_size, scan, phase)
+    sixteenths = np.maximum(np.where(reached == 0, 16, reached), 8)[path.y, path.x]
+    return np.asarray((32 * fade + sixteenths) // (2 * sixteenths), np.uint16)
 
 
 @lru_cache(maxsize=64)

@@ -14,8 +14,8 @@ from clquant.color import spaces
 from clquant.color.palette import Palette
 from clquant.halftone.pinwheel import palette_paths
 from clquant.halftone.pinwheel.bands import Band, BandBlocks, block_bands
-from clquant.halftone.pinwheel.layout import error_limit, pack_path, phase_constants
-from clquant.halftone.pinwheel.palette_paths import COLORS, EDGE_BYTES, Common, PathScan, fade_of, lead_of
+from clquant.halftone.pinwheel.layout import error_limit, error_shares, pack_path, phase_constants
+from clquant.halftone.pinwheel.palette_paths import COLORS, EDGE_BYTES, Common, PathScan, fade_of
 from clquant.halftone.pinwheel.paths import INWARD, OUTWARD, make_path
 from clquant.halftone.pinwheel.tones import WHITE, linear_units
 from clquant.halftone.tables import UNITS, constant_tables, rows
@@ -177,15 +177,15 @@ class _Pinwheel:
         common: Common,
     ) -> None:
         self._session, self._on_device, self._picture = session, on_device, picture
-        self._block, self._common, self._fade = settings.block_size, common, np.int32(fade_of(on_device.palette))
-        self._lead = np.int32(lead_of(on_device.palette))
+        self._block, self._common, fade = settings.block_size, common, fade_of(on_device.palette)
         shared = (scope.copy_of(common.light), scope.copy_of(common.codes))
         self._phases = []
         for phase in (OUTWARD, INWARD):
             constants = phase_constants(settings.block_size, settings.scan, phase)
             program = session.program(FILE, **on_device.constants(picture.channels), **constants)
             tables = tuple(scope.copy_of(a) for a in _tables(settings.block_size, settings.scan, phase))
-            self._phases.append((program.kernel("halftone_palette"), tables + shared, constants["SLOTS"]))
+            shares = scope.copy_of(error_shares(fade, settings.block_size, settings.scan, phase))
+            self._phases.append((program.kernel("halftone_palette"), (*tables, *shared, shares), constants["SLOTS"]))
 
     def run(
         self,
@@ -216,7 +216,5 @@ class _Pinwheel:
                 common.limit,
                 common.amplitude,
                 common.gain,
-                self._fade,
-                self._lead,
                 blocks.key(common.key),
             )

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from clquant import runtime
 from clquant.color.palette import Palette
 from clquant.halftone.pinwheel.bands import Band, BandBlocks, half_blocks, rows_that_fill
-from clquant.halftone.pinwheel.layout import pack_path
+from clquant.halftone.pinwheel.layout import error_shares, pack_path
 from clquant.halftone.pinwheel.paths import INWARD, NO_ANGLE, OUTWARD, make_path
-from clquant.halftone.tables import UNITS, constant_tables, rows
+from clquant.halftone.tables import constant_tables, rows
 from clquant.images import Picture
 from clquant.mapping import full_table
 from clquant.mapping.palette_on_device import PaletteOnDevice
@@ -36,16 +36,16 @@ GROUP = 256
 """Work-items that bring a row of a group's blocks into order."""
 ENTRY_BYTES = 6
 """Of an error that waits in local memory: three components of 16 bits."""
-NEAR_BYTES = 8 * 256
-"""Of the worths of the palette's entries in local memory."""
+NEAR_BYTES = 8 * 256 + 4 * 16
+"""Of the worths of the palette's entries and the shares of errors in local memory."""
 HALF_VALUE = 8
 """What `cl/halftone/pinwheel/palette_paths.cl` adds to worths that are 16 times values."""
 EDGE_BYTES = 8
 """Of an error that a block leaves to another: four components of 16 bits."""
 LARGEST_BLOCK = 64
 MIN_FADE, STEP_FADE, FULL_FADE = 192, 144, 256
-LED_STEPS, LEAD_PART, NO_LEAD = range(36, 112), 10, 1 << 20
-"""Distances of entries at which errors lead so many sixteenths of them at most; and no bound."""
+SHARES, PLACE_BITS = 16, 12
+"""Of `cl/halftone/pinwheel/palette_paths.cl`: shares of a phase at most, and bits of a place below their codes."""
 MAX_FAR_COLORS = 512
 """More colours are not so far from each other that more than `MIN_FADE` is needed."""
 AHEAD = 16
@@ -95,26 +95,6 @@ def fade_of(palette: Palette) -> int:
     if step is None:
         return FULL_FADE
     return min(max(STEP_FADE + step, MIN_FADE), FULL_FADE)
-
-
-def lead_of(palette: Palette) -> int:
-    """How far an error may lead a pixel from its colour, in 1/16 of a step of each component.
-
-    Errors are largest where a path turns, on the diagonals of blocks: entries far from the colour that are taken there
-    are seen as lines. Where entries are near each other they are not, and where they are far apart all are needed.
-
-    Parameters
-    ----------
-    palette : Palette
-
-    Returns
-    -------
-    int
-        Ten sixteenths of the root of the mean squared distance in RGB from an entry to the nearest one that differs, if
-        that is from 36 to 111 levels; else no bound.
-    """
-    step = _step_of(palette)
-    return UNITS * step * LEAD_PART // 16 if step is not None and step in LED_STEPS else NO_LEAD
 
 
 @lru_cache(maxsize=32)
@@ -175,11 +155,12 @@ class _Phase:
     path: npt.NDArray[np.uint16]
     place: npt.NDArray[np.uint16]
     order: npt.NDArray[np.uint32]
+    shares: npt.NDArray[np.uint16]
 
 
 @lru_cache(maxsize=32)
-def _phase(block_size: int, phase: int, in_picture_order: bool) -> _Phase:
-    """A phase whose pixels lie in the order of the picture, or of the scan."""
+def _phase(block_size: int, phase: int, in_picture_order: bool, fade: int) -> _Phase:
+    """A phase whose pixels lie in the order of the picture, or of the scan; `fade` of `fade_of`."""
     path = make_path(block_size, "spiral", phase)
     row, table = rows(path, constant_tables())
     weights = {
@@ -191,10 +172,13 @@ def _phase(block_size: int, phase: int, in_picture_order: bool) -> _Phase:
     pixels = block_size**2
     order = path.y * block_size + path.x if in_picture_order else np.arange(pixels)
     place, packed = np.empty((block_size, block_size), np.uint16), np.empty((pixels, 8), np.uint16)
-    place[path.y, path.x] = order
+    found, codes = np.unique(error_shares(fade, block_size, "spiral", phase), return_inverse=True)
+    shares = np.zeros(SHARES, np.uint16)
+    shares[: len(found)] = found
+    place[path.y, path.x] = order | codes << PLACE_BITS
     packed[order] = pack_path(path, row)
     due, asked = (np.minimum(np.arange(pixels + 2) + ahead, pixels - 1) for ahead in (0, AHEAD - 1))
-    return _Phase(constants, packed, place, (order[due] | order[asked] << 16).astype(np.uint32))
+    return _Phase(constants, packed, place, (order[due] | order[asked] << 16).astype(np.uint32), shares)
 
 
 def _taken_off(colors: npt.NDArray[np.uint8], common: Common) -> npt.NDArray[np.uint32]:
@@ -230,8 +214,7 @@ class PathScan:
         common: Common,
     ) -> None:
         self._session, self._picture, self._block, self._common = session, picture, block_size, common
-        self._entry_bytes, self._fade = palette.index_dtype.itemsize, np.int32(fade_of(palette))
-        self._lead = np.int32(lead_of(palette))
+        self._entry_bytes = palette.index_dtype.itemsize
         nearest = full_table.plain_table(on_device)
         few, index = palette.index_dtype == np.uint8, "uchar" if palette.index_dtype == np.uint8 else "ushort"
         colors = np.zeros((256 if few else len(palette), 4), np.uint8)
@@ -243,12 +226,14 @@ class PathScan:
         forms = {"WORDS": int(words), "NEAR_COLORS": int(few), "PTX": int(ptx)}
         self._phases = []
         for phase in (OUTWARD, INWARD):
-            made = _phase(block_size, phase, ptx)
+            made = _phase(block_size, phase, ptx, fade_of(palette))
             program = session.program(
                 FILE, **made.constants, **forms, CHANNELS=picture.channels, INDEX=index, LINEAR=int(common.linear)
             )
-            path, place, order = (scope.copy_of(table) for table in (made.path, made.place, made.order))
-            self._phases.append((program, path, place, order))
+            path, place, order, shares = (
+                scope.copy_of(table) for table in (made.path, made.place, made.order, made.shares)
+            )
+            self._phases.append((program, path, place, order, shares))
 
     def run(
         self,
@@ -276,7 +261,7 @@ class PathScan:
         edges = scope.empty(blocks.edge_bytes(EDGE_BYTES))
         pixels = blocks.rows * groups * lanes * (-(-(block**2) // 4) * 4)
         paths, entries = scope.empty(4 * pixels), scope.empty(self._entry_bytes * pixels)
-        for (program, path, place, order), (begin, end) in zip(self._phases, blocks.ranges, strict=True):
+        for (program, path, place, order, shares), (begin, end) in zip(self._phases, blocks.ranges, strict=True):
             where = (blocks.picture, blocks.blocks(begin))
             spread = ((groups * GROUP, block, end - begin), (GROUP, 1, 1))
             launch(program.kernel("gather_paths"), *spread, image, paths, path, place, *where)
@@ -288,13 +273,12 @@ class PathScan:
                 entries,
                 order,
                 *self._tables,
+                shares,
                 edges,
                 *where,
                 common.limit,
                 common.amplitude,
                 common.gain,
-                self._fade,
-                self._lead,
                 blocks.key(common.key),
             )
             launch(program.kernel("scatter_paths"), *spread, entries, output, place, *where)
