@@ -25,7 +25,7 @@ from clquant.vq.seeding import sample_codewords, split_codewords
 
 Codebook = npt.NDArray[np.uint8]
 ROUND_STEPS = 5  # annealed Lloyd steps per round of refinement
-WHOLE_STEPS = 10  # those of rounds on all blocks, where these are more than the samples
+WHOLE_STEPS = 20  # those of rounds on all blocks, where these are more than the samples
 # Blocks per codeword of the samples that the first half of the rounds are trained on, and those up to 3 in 5.
 # A sample of few codewords is not smaller than that of a hundred and some.
 FIRST_SAMPLE, SECOND_SAMPLE = 64, 256
@@ -200,7 +200,6 @@ class _Training:
         self._sets = first, second, blocks
         able = blocks.count if blocks.weights is None else int(np.count_nonzero(blocks.weights))
         self._last_steps = WHOLE_STEPS if able > sizes[1] else ROUND_STEPS
-        self._every = sum(self._round_steps(turn) for turn in range(plan.refine))
         self._annealed = 0
 
     @functools.cached_property
@@ -240,8 +239,8 @@ class _Training:
         left = self._largest - (self._largest - size) * part // (5 * refine)
         count = self._round_steps(turn)
         for step in range(count):
-            fading = self._every - self._annealed
-            amplitude = _AMPLITUDE * fading * (5 * fading + self._every) // (10 * self._every**2)
+            every, fading = refine * count, (refine - turn) * count - step
+            amplitude = _AMPLITUDE * fading * (5 * fading + every) // (10 * every**2)
             removed = self.words.size - left if step == count - 1 else 0
             motion = Motion(_QUARTERS, amplitude, self._annealed)
             lloyd.queue_annealed_step(motion, repairs=step == 0, removed=removed)

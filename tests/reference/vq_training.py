@@ -14,7 +14,7 @@ import numpy.typing as npt
 from clquant.runtime import philox4x32, seed_key
 
 Rows = npt.NDArray[np.int64]
-ROUND_STEPS, WHOLE_STEPS, LEVEL_STEPS = 5, 10, 10
+ROUND_STEPS, WHOLE_STEPS, LEVEL_STEPS = 5, 20, 10
 FIRST_SAMPLE, SECOND_SAMPLE = 64, 256
 LEAST_FIRST, LEAST_SECOND = 8192, 32768
 DRAWING, NOISE, SAMPLING = 1, 2, 3
@@ -201,8 +201,8 @@ def train(
     for step, (turn, place) in enumerate(places):
         blocks = first if 2 * turn < refine else second if 5 * turn < 3 * refine else whole
         found = blocks.statistics(codebook)
-        left = sum(rounds) - step
-        amplitude = 443 * left * (5 * left + sum(rounds)) // (10 * sum(rounds) ** 2)
+        every, left = refine * rounds[turn], (refine - turn) * rounds[turn] - place
+        amplitude = 443 * left * (5 * left + every) // (10 * every**2)
         moved = annealed(codebook, found, blocks.total, amplitude, step, seed)
         if place == 0:
             moved = repaired(moved, codebook, blocks, found)
