@@ -298,7 +298,8 @@ def test_halftones_have_the_right_depth(folder, arguments, depth, kind, rng):
     PIL.Image.fromarray(pixels).save("p.png")
     assert main(["halftone", "p.png", *arguments, "-o", "h.png", "-q"]) == 0
     data = (folder / "h.png").read_bytes()
-    assert (data[24], data[25]) == (depth, kind)
+    assert data[25] == kind
+    assert data[24] == depth or (data[24], kind) == (8, 3)  # an indexed PNG has a byte per pixel if that is smaller
     clear = np.dstack([pixels, np.uint8(255) * (pixels[:, :, 0] > 99)])
     PIL.Image.fromarray(clear).save("clear.png")
     assert main(["halftone", "clear.png", "-o", "c.png", "-q"]) == 0
