@@ -24,6 +24,7 @@ _TURNS = dict(zip(range(2, 9), (
     Transpose.FLIP_LEFT_RIGHT, Transpose.ROTATE_180, Transpose.FLIP_TOP_BOTTOM, Transpose.TRANSPOSE,
     Transpose.ROTATE_270, Transpose.TRANSVERSE, Transpose.ROTATE_90,
 ), strict=True))  # fmt: skip
+_PLANAR, _SEPARATE = 284, 2  # TIFF's tag
 _OTHER = "B" if sys.byteorder == "little" else "L"
 # The layout of a file's values in Pillow's words, and that of the other byte order.
 _SWAPPED = {
@@ -64,7 +65,7 @@ def deep_colors(image: PIL.Image.Image, argument: str, max_bits: int = 16) -> np
     if image.format == "PNG" and layouts == [_GRAY_ALPHA] and image.mode == "RGBA":
         return _gray_with_alpha(image)
     known = len(layouts) == len(tiles) > 0 and all(layout in _SWAPPED for layout in layouts)
-    if image.format not in ("PNG", "TIFF") or not known:
+    if image.format not in ("PNG", "TIFF") or not known or _has_planes(image):
         return None
     if _is_converted(image):
         if max_bits == 16:
@@ -116,6 +117,11 @@ def _swapped(tile: Any) -> Any:
     """A tile whose values are in the other byte order."""
     layout = tile[3]
     return _with_layout(tile, _SWAPPED[layout] if isinstance(layout, str) else (_SWAPPED[layout[0]], *layout[1:]))
+
+
+def _has_planes(image: Any) -> bool:
+    """Whether a TIFF has a plane for each channel, whose values are not in the layout that its tiles name."""
+    return image.format == "TIFF" and int(image.tag_v2.get(_PLANAR, 1)) == _SEPARATE
 
 
 def _with_layout(tile: Any, layout: Any) -> Any:

@@ -12,7 +12,8 @@ The rules, for every engine:
   transparent (PNG, GIF) becomes RGBA; P becomes RGBA if it has transparency, else RGB; LA, PA, La and RGBa become RGBA;
   CMYK, YCbCr, LAB and HSV become RGB as Pillow converts them; 32-bit modes I and F are refused unless an I picture's
   values fit 16 bits. Of several frames the first is read; an APNG's default image that is no frame is passed over.
-- 16-bit gray (in PNG with alpha, too), and 16-bit RGB and RGBA of PNG and TIFF files, are uint16 as above. Of colours
+- 16-bit gray (in PNG, TIFF and PAM with alpha, too), and 16-bit RGB and RGBA of PNG, TIFF, PPM and PAM files, are
+  uint16 as above (see `clquant.images.substitutes` for what Pillow alone does not read so). Of colours
   with a profile other than sRGB's, and of PIL images of 16-bit colour whose pixels were read before, the 8 bits of
   Pillow are taken: the high byte.
 - Files are read in the formats of `clquant.images.FORMATS`, whatever their names say; others must be named, with

@@ -21,6 +21,7 @@ import PIL.Image
 from clquant.images.decoder_work import check_work
 from clquant.images.files import read_bytes
 from clquant.images.metadata_work import check_head
+from clquant.images.substitutes import substitute
 from clquant.params import shown
 from clquant.runtime import ClquantError, FileError, InvalidArgument, InvalidType
 
@@ -180,6 +181,11 @@ def opened(source: str | bytes, argument: str) -> Iterator[tuple[PIL.Image.Image
         nbytes = len(source) if isinstance(source, bytes) else os.path.getsize(source)
         with io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb") as file:
             check_head(file, nbytes)
+        if {"PPM", "TIFF"} <= set(allowed_formats()):
+            with _without_warnings(), _limit.raised():
+                found = substitute(source, _limit.most_pixels(), MAX_PIXELS_PER_BYTE)
+            if found is not None:
+                source, nbytes = found, len(found)
         with contextlib.ExitStack() as stack:
             image = stack.enter_context(_open(source))
             check_claim(image, nbytes)

@@ -1,0 +1,289 @@
+"""Pictures of 16 bits that Pillow refuses, or reads wrongly or from 8 bits, as TIFF files that it reads whole.
+
+These are TIFF with a plane for each channel, with gray and alpha, with premultiplied alpha, with 0 for white, with gray
+of 12 bits, and big-endian BigTIFF; PPM of more than 8 bits, and PAM. Pillow decodes gray of 16 bits exactly, so a TIFF's
+planes, or the values of all its channels side by side, are given to it as gray pictures.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import mmap
+import os
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+
+from clquant.images.tiff_layout import (
+    LONG,
+    LONG8,
+    SHORT,
+    Directory,
+    Field,
+    directory_of,
+    integer_field,
+    with_directory,
+)
+
+# uint8 or uint16.
+Values = npt.NDArray[Any]
+
+# Tags of TIFF.
+_WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC, _FILL_ORDER = 256, 257, 258, 259, 262, 266
+_OFFSETS, _ROWS, _LENGTHS, _CHANNELS, _PLANAR, _PREDICTOR = 273, 278, 279, 277, 284, 317
+_TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _TILE_LENGTHS, _EXTRA, _FORMAT = 322, 323, 324, 325, 338, 339
+# What a substitute keeps: orientation, resolution with its unit, profile.
+_KEPT = (274, 282, 283, 296, 34675)
+_WHITE_IS_0, _BLACK_IS_0, _RGB = 0, 1, 2
+# Channels, and what they are, of pictures that are read here.
+_LAYOUTS = {(1, 0), (2, 0), (1, 1), (2, 1), (3, 2), (4, 2)}
+_SEPARATE, _PREMULTIPLIED, _UNSIGNED = 2, 1, 1
+# Without loss, and the same whatever values mean: none, LZW, deflate (two numbers), PackBits, LZMA, Zstandard.
+_COMPRESSIONS = (1, 5, 8, 32946, 32773, 34925, 50000)
+_HEAD_BYTES = 16
+_NETPBM = (b"P3", b"P6", b"P7")
+_PAM_NAMES = (b"WIDTH", b"HEIGHT", b"DEPTH", b"MAXVAL")
+_MAX_HEADER, _MAX_DIGITS = 1 << 12, 9
+_TOKEN = re.compile(rb"(?:\s|#[^\n]*\n)*([^\s#]+)")
+_PAM_LINE = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*([A-Z]+)(?:[ \t]+([^\n]*?))?[ \t]*\n")
+
+
+def substitute(source: str | bytes, most_pixels: int, most_per_byte: int) -> bytes | None:
+    """A TIFF with the same values; None of a file that Pillow reads as it is, and of what is damaged.
+
+    Parameters
+    ----------
+    source : str or bytes
+        A path, or a file's bytes.
+    most_pixels, most_per_byte : int
+        Pictures that claim more are left to Pillow's reader, which is refused them.
+
+    Raises
+    ------
+    OSError, ValueError, struct.error
+        If it is damaged, or its picture is cut off.
+    """
+    with contextlib.ExitStack() as stack:
+        data = _content(source, stack)
+        found = _header(data)
+        if found is None or not 0 < found.width * found.height <= min(most_pixels, most_per_byte * len(data)):
+            return None
+        directory = found.directory
+        if directory is None:
+            return _tiff_of(_netpbm_values(bytes(data), found), {})
+        kept = {tag: _little_endian(directory, tag) for tag in _KEPT if tag in directory.fields}
+        return _tiff_of(_tiff_values(bytes(data), directory), kept)
+
+
+@dataclass(frozen=True)
+class _Header:
+    """A file's size and channels; of a PPM or PAM its largest value, where values begin, and whether they are text."""
+
+    width: int
+    height: int
+    channels: int
+    largest: int = 0
+    begin: int = 0
+    is_text: bool = False
+    directory: Directory | None = None
+
+
+def _header(data: bytes | mmap.mmap) -> _Header | None:
+    """That of a file that this module is for."""
+    kind = bytes(data[:2])
+    if kind in (b"II", b"MM"):
+        directory = directory_of(data)
+        if directory is None or not _is_special(directory):
+            return None
+        size = directory.integer(_WIDTH), directory.integer(_HEIGHT)
+        return _Header(*size, directory.integer(_CHANNELS, 1), directory=directory)
+    if kind not in _NETPBM:
+        return None
+    return _pam_header(data) if kind == b"P7" else _ppm_header(data)
+
+
+def _content(source: str | bytes, stack: contextlib.ExitStack) -> bytes | mmap.mmap:
+    """A file's bytes, of which only those that are asked for are read."""
+    if isinstance(source, bytes):
+        return source
+    file = stack.enter_context(open(source, "rb"))  # noqa: SIM115
+    if os.fstat(file.fileno()).st_size < _HEAD_BYTES:
+        return file.read(_HEAD_BYTES)
+    return stack.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _is_special(directory: Directory) -> bool:
+    """Whether a TIFF is one of those that this module is for."""
+    bits, extra = directory.integers(_BITS), directory.integer(_EXTRA)
+    channels, photometric = directory.integer(_CHANNELS, 1), directory.integer(_PHOTOMETRIC)
+    if (
+        len(bits) not in (1, channels)
+        or directory.integer(_FORMAT, _UNSIGNED) != _UNSIGNED
+        or directory.integer(_COMPRESSION, 1) not in _COMPRESSIONS
+        or directory.integer(_PREDICTOR, 1) not in (1, 2)
+        or (channels, photometric) not in _LAYOUTS
+    ):
+        return False
+    if set(bits) == {12}:
+        return channels == 1 and directory.order == "<" and not directory.is_big
+    return set(bits) == {16} and (
+        (channels > 1 and directory.integer(_PLANAR) == _SEPARATE)
+        or channels == 2
+        or (channels == 4 and extra == _PREMULTIPLIED)
+        or photometric == _WHITE_IS_0
+        or (directory.is_big and directory.order == ">")
+    )
+
+
+def _tiff_values(data: bytes, directory: Directory) -> Values:
+    """The values of all channels, (H, W, C), 65535 white."""
+    channels = directory.integer(_CHANNELS, 1)
+    if directory.integers(_BITS) == (12,):
+        deep = _gray(data, directory, 0, 1).astype(np.uint32)
+        values = ((deep * 65535 + 2047) // 4095).astype(np.uint16)[..., None]
+    elif channels > 1 and directory.integer(_PLANAR) == _SEPARATE:
+        values = np.dstack([_gray(data, directory, plane, 1) for plane in range(channels)])
+    else:
+        values = _gray(data, directory, 0, channels).reshape(directory.integer(_HEIGHT), -1, channels)
+        if directory.integer(_PREDICTOR, 1) == 2 and channels > 1:
+            values = _added_up(values, directory.integer(_TILE_WIDTH) or values.shape[1])
+    if directory.integer(_PHOTOMETRIC) == _WHITE_IS_0:
+        values = values.copy()
+        values[..., 0] = 65535 - values[..., 0]
+    if channels in (2, 4) and directory.integer(_EXTRA) == _PREMULTIPLIED:
+        values = _divided_by_alpha(values)
+    return values
+
+
+def _gray(data: bytes, directory: Directory, plane: int, channels: int) -> Values:
+    """(H, W * channels): a plane, or the values of all channels side by side, as Pillow decodes gray.
+
+    If there are several channels, differences between pixels are left as they are.
+    """
+    order = directory.order
+    fields = {tag: directory.fields[tag] for tag in (_COMPRESSION, _FILL_ORDER, _ROWS) if tag in directory.fields}
+    is_tiled = _TILE_WIDTH in directory.fields
+    size = [(_WIDTH, channels), (_HEIGHT, 1)] + ([(_TILE_WIDTH, channels), (_TILE_HEIGHT, 1)] if is_tiled else [])
+    for tag, times in size:
+        fields[tag] = integer_field(order, LONG, directory.integer(tag) * times)
+    bits = directory.integer(_BITS)
+    for tag, value in ((_BITS, bits), (_CHANNELS, 1), (_PLANAR, 1), (_PHOTOMETRIC, _BLACK_IS_0)):
+        fields[tag] = integer_field(order, SHORT, value)
+    if channels == 1 and _PREDICTOR in directory.fields:
+        fields[_PREDICTOR] = directory.fields[_PREDICTOR]
+    is_big = directory.is_big and order == "<"
+    for tag in (_TILE_OFFSETS, _TILE_LENGTHS) if is_tiled else (_OFFSETS, _LENGTHS):
+        places = directory.integers(tag)
+        if directory.integer(_PLANAR) == _SEPARATE:
+            count = len(places) // directory.integer(_CHANNELS, 1)
+            places = places[plane * count : (plane + 1) * count]
+        if places:
+            fields[tag] = integer_field(order, LONG8 if is_big else LONG, *places)
+    view = with_directory(data, order, is_big, fields)
+    with PIL.Image.open(io.BytesIO(view), formats=["TIFF"]) as image:
+        found: Values = np.asarray(image).astype(np.uint16)
+    return found
+
+
+def _added_up(differences: Values, width: int) -> Values:
+    """Values from their differences to the pixel before, in tiles of a width."""
+    values = np.empty_like(differences)
+    for first in range(0, differences.shape[1], width):
+        part = differences[:, first : first + width]
+        np.cumsum(part, axis=1, dtype=np.uint16, out=values[:, first : first + width])
+    return values
+
+
+def _divided_by_alpha(values: Values) -> Values:
+    """Colours that were multiplied by alpha, as they were; those of alpha 0 are black."""
+    alpha = values[..., -1:].astype(np.uint64)
+    colors = (values[..., :-1] * np.uint64(65535) + alpha // 2) // np.maximum(alpha, 1)
+    plain = np.where(alpha > 0, np.minimum(colors, 65535), 0)
+    return np.concatenate([plain, alpha], axis=2).astype(np.uint16)
+
+
+def _little_endian(directory: Directory, tag: int) -> Field:
+    """A field in the order of a substitute."""
+    field = directory.fields[tag]
+    size = {3: 2, 4: 4, 5: 4, 16: 8}.get(field.kind, 1)
+    if directory.order == "<" or size == 1:
+        return field
+    return Field(field.kind, np.frombuffer(field.data, f">u{size}").astype(f"<u{size}").tobytes())
+
+
+def _tiff_of(values: Values, kept: dict[int, Field]) -> bytes:
+    """A BigTIFF without compression, (H, W, 1 to 4); gray with alpha becomes RGB with alpha."""
+    if values.shape[2] == 2:
+        values = values[..., [0, 0, 0, 1]]
+    height, width, channels = values.shape
+    content = b"\0" * _HEAD_BYTES + values.astype(values.dtype.newbyteorder("<")).tobytes()
+    fields = dict(kept)
+    for tag, numbers in (
+        (_WIDTH, (width,)),
+        (_HEIGHT, (height,)),
+        (_ROWS, (height,)),
+        (_OFFSETS, (_HEAD_BYTES,)),
+        (_LENGTHS, (values.nbytes,)),
+    ):
+        fields[tag] = integer_field("<", LONG8, *numbers)
+    for tag, numbers in (
+        (_BITS, (8 * values.dtype.itemsize,) * channels),
+        (_COMPRESSION, (1,)),
+        (_PHOTOMETRIC, (_BLACK_IS_0 if channels == 1 else _RGB,)),
+        (_CHANNELS, (channels,)),
+        *(((_EXTRA, (2,)),) if channels == 4 else ()),
+    ):
+        fields[tag] = integer_field("<", SHORT, *numbers)
+    return with_directory(content, "<", True, fields)
+
+
+def _ppm_header(data: bytes | mmap.mmap) -> _Header | None:
+    """That of a colour picture of more than 8 bits a value; None of others."""
+    head, numbers, at = bytes(data[:_MAX_HEADER]), [], 2
+    for _ in range(3):
+        token = _TOKEN.match(head, at)
+        if token is None or not token[1].isdigit() or len(token[1]) > _MAX_DIGITS:
+            return None
+        numbers.append(int(token[1]))
+        at = token.end()
+    width, height, largest = numbers
+    return _Header(width, height, 3, largest, at + 1, head[:2] == b"P3") if 255 < largest < 65536 else None
+
+
+def _pam_header(data: bytes | mmap.mmap) -> _Header | None:
+    head, at = bytes(data[:_MAX_HEADER]), 3
+    found: dict[bytes, int] = {}
+    while line := _PAM_LINE.match(head, at):
+        at = line.end()
+        if line[1] == b"ENDHDR":
+            width, height, channels, largest = (found.get(name, 0) for name in _PAM_NAMES)
+            is_read = 0 < largest < 65536 and 1 <= channels <= 4
+            return _Header(width, height, channels, largest, at) if is_read else None
+        if line[2] is not None and line[2].isdigit() and len(line[2]) <= _MAX_DIGITS:
+            found[line[1]] = int(line[2])
+    return None
+
+
+def _netpbm_values(data: bytes, header: _Header) -> Values:
+    """(H, W, C), of 16 bits if the largest value is above 255; scaled to the whole range."""
+    shape = header.height, header.width, header.channels
+    count = header.height * header.width * header.channels
+    size = 2 if header.largest > 255 else 1
+    values: npt.NDArray[Any]
+    if header.is_text:
+        words = re.sub(rb"#[^\n]*", b"", data[header.begin - 1 :]).split(None, count)[:count]
+        values = np.array(words).astype(np.uint32)
+    else:
+        values = np.frombuffer(data[header.begin : header.begin + size * count], f">u{size}")
+    if len(values) < count:
+        raise ValueError("its pixels are cut off")
+    white = (1 << 8 * size) - 1
+    if header.largest < white:
+        scaled = np.minimum(values, header.largest).astype(np.uint32) * np.uint32(white)
+        values = (scaled + np.uint32(header.largest // 2)) // np.uint32(header.largest)
+    return values.astype(np.uint16 if size == 2 else np.uint8).reshape(shape)
