@@ -1,8 +1,8 @@
 """Pictures of 16 bits that Pillow refuses, or reads wrongly or from 8 bits, as TIFF files that it reads whole.
 
 These are TIFF with a plane for each channel, with gray and alpha, with premultiplied alpha, with 0 for white, with gray
-of 12 bits, and big-endian BigTIFF; PPM of more than 8 bits, and PAM. Pillow decodes gray of 16 bits exactly, so a TIFF's
-planes, or the values of all its channels side by side, are given to it as gray pictures.
+of 12 bits, and big-endian BigTIFF; PPM of more than 8 bits, and PAM. Pillow decodes gray of 16 bits exactly, so the
+planes of a TIFF, or the values of all its channels side by side, are given to it as gray pictures.
 """
 
 from __future__ import annotations
