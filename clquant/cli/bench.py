@@ -125,7 +125,7 @@ def _engines(queue: runtime.CommandQueue, picture: Picture, repeat: int) -> Tabl
         kernels = measure.kernel_ms(profiled_call, repeat=1, warmup=0)
         rows.append({"job": name, "ms": ms, "kernels": kernels, "mpx": height * width / ms * 1e-3})
         qualities.append(quality)
-    # Only now: the gigabytes that it takes and gives back made the calls after it twice as long as they are.
+    # Last: it takes and gives back gigabytes, after which calls take twice as long.
     for row, quality in zip(rows, qualities, strict=True):
         table.add(**row, psnr=quality() if quality is not None else None)
     return table

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     except runtime.NoDeviceError:
         if not there:
             raise
-        # A person who asks what there is has just named something that is not.
+        # A name that fits no device is no error here: the list shows what there is.
         note = f"No default: {_wanted()} names none of these."
     notes = [f"{n}: {remark}." for n, device in enumerate(there) for remark in runtime.remarks(device)]
     note = "\n".join([*notes, *([note] if note else [])])

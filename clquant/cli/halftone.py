@@ -46,7 +46,7 @@ EPILOG = """examples:
 Without --gray and --palette each colour channel is halftoned by itself.
 The same picture, options and seed give the same bits on every device."""
 
-# Formats in which pictures of levels are indexed.
+# Formats in which halftones of several levels are indexed.
 INDEXED = frozenset({"PNG", "GIF", "PBM", "SIXEL"}) | SMALL_DISPLAYS
 
 

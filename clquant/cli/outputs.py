@@ -22,7 +22,7 @@ from clquant.images import files, lazy
 from clquant.runtime import ClquantError, FileError, InvalidArgument
 
 STDOUT = "-"
-# What Pillow writes with loss, or by a coder that has it by default.
+# Formats that Pillow writes with loss, always or by default.
 LOSSY = frozenset({"AVIF", "JPEG", "JPEG2000", "MPO", "PDF"})
 
 

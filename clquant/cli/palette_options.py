@@ -22,7 +22,7 @@ from clquant.runtime import CommandQueue, InvalidArgument
 
 ALPHA_CHOICES = ("palette", "binary", "dithered")
 MOST_COLORS = 256  # without -k
-# Of the options that choose how a palette is learned, those that are None where they are not given.
+# Options that choose how a palette is learned and are None if they are not given.
 LEARNING = ("colors", "psnr", "mse", "weights", "fixed", "sample_factor", "seed")
 METHODS = {"kmeans": "KMeansPalette", "neuquant": "NeuQuantCL", "spatial": "SpatialPalette"}  # classes of `clquant`
 FAST_FIT = {"max_iter": 1, "swap_rounds": 8}  # of ``--effort fast``: half of the time

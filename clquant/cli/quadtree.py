@@ -28,7 +28,7 @@ from clquant.runtime import InvalidArgument
 
 HELP = "decompose pictures into uniform squares"
 
-# What options stand for that are not given.
+# Values of options that are not given.
 BUILT: dict[str, Any] = {
     "threshold": 13.0,
     "criterion": "deviation",

@@ -28,7 +28,7 @@ HELP = "vector-quantize pictures to .clvq files and back"
 SUFFIX = ".clvq"
 CLVQ_SUFFIXES = frozenset({SUFFIX})
 
-# What options stand for that are not given; given beside a codebook they would have no effect.
+# Values of options that are not given; beside a codebook they are refused, as they would have no effect.
 Picture = npt.NDArray[np.uint8]
 LEARNED: dict[str, Any] = {"codewords": 256, "block": (4, 4), "init": "k-means++", "refine": 20, "seed": 0}
 

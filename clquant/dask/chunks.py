@@ -35,7 +35,7 @@ TILE_REACH = 8
 PINWHEEL_BLOCK = 32
 
 
-# Where a chunk is in the part that decides it.
+# The rows and columns of a chunk within the part that decides it.
 Inner = tuple[slice, slice]
 Work = Callable[[Picture, Inner], npt.NDArray[Any]]
 

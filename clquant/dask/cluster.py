@@ -14,7 +14,7 @@ from clquant import params
 from clquant.runtime import InvalidArgument, InvalidType, NoDeviceError
 from clquant.runtime.device.discovery import DEVICE_VARIABLE, describe, find_device, list_devices
 
-# What `dask` tasks may ask for, so that a device has one at a time: ``resources={"opencl": 1}``.
+# The resource that tasks may ask for, so that a device has one at a time: ``resources={"opencl": 1}``.
 RESOURCE = "opencl"
 
 

@@ -26,7 +26,7 @@ from clquant.histogram.color_histogram import ColorHistogram
 from clquant.histogram.color_histogram import together as histograms_together
 from clquant.runtime import InvalidArgument, Progress
 
-# Bytes of chunks of one worker that are counted at once: so few counts are merged.
+# Bytes of chunks that a worker counts together, so that few counts are merged.
 MOST_AT_ONCE = 1 << 28
 
 

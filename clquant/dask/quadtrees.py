@@ -21,7 +21,7 @@ from clquant.quadtree.device_layout import record_dtype
 from clquant.quadtree.geometry import MAX_CHANNELS, MAX_SIDE, morton, root_level
 from clquant.runtime import InvalidArgument
 
-# Of the squares that become tasks, as a power of two.
+# The least side of a square that becomes a task, as a power of two.
 LEAST_LEVEL = 6
 _LUMA = np.array([19595, 38470, 7471], np.int64)
 

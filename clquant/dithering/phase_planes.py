@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from clquant.dithering.threshold_maps import bayer
 
-# Of `cl/dithering/search_steps.h`: cells around a plane, and planes of a channel.
+# As in `cl/dithering/search_steps.h`: cells around a plane, and planes of a channel.
 MARGIN = 2
 PLANES = 17
 SIDE = 4
@@ -26,7 +26,7 @@ LANES = 16
 # Rows of cells that a CPU takes through all phases of a pass before the next ones, so that they stay in its cache:
 # 1.3 times as fast at 1920x1080, twice at 3800x3000 (PoCL, 4 cores).
 CHUNK_ROWS = 32
-# Of all planes of a channel together: offsets have 31 bits.
+# Most cells of all planes of a channel together: offsets have 31 bits.
 MOST_CELLS = (1 << 31) - 1
 # The farthest that a kernel may look within the margins.
 MOST_REACH = 8

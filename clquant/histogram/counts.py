@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from clquant.runtime import Buffer, Session
 
-# What kernels note of the alpha values that there are, in bits.
+# Bits in which kernels note which alpha values occur.
 PARTIAL, CLEAR = 1, 2
 
 

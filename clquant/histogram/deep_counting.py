@@ -21,7 +21,7 @@ from clquant.runtime import Buffer, Scope, Session
 NOTES = 3
 # Pixels of a band, so that the table's 8 bytes a slot, of at least two slots a pixel, stay small.
 MAX_BAND = 1 << 22
-# Neighbours that are one work-item's.
+# Neighbouring pixels that one work-item counts.
 _RUN, _RUN_ON_CPUS = 16, 1 << 10
 _SLOTS_PER_PIXEL = 2
 # Gray levels, copies of their counters for CPUs, and pixels of a band.

@@ -15,7 +15,7 @@ from clquant.histogram.merging import MAX_NARROW, MAX_TOTAL, HostCounts, colors_
 from clquant.images import ImageLike, Picture
 from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, open_session
 
-# Of smaller sums of floats, the number of units that make 1 may be no float64.
+# The least sum of float weights: of a smaller one, the units that make 1 may be more than a float64 holds.
 LEAST_SUM = 1e-280
 # Samples of a weighted picture: twice as many must be below 2^32 for 64-bit products.
 MAX_SAMPLES = 2**31

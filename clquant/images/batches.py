@@ -10,7 +10,7 @@ import numpy as np
 from clquant.images import ImageLike, Picture, materialize, read
 from clquant.runtime import Array, CommandQueue, InvalidArgument, InvalidType, Session, open_session
 
-# Of pictures that wait to be worked on together, and were not in memory before.
+# Most bytes of pictures that were read to be worked on together.
 MOST_BYTES = 1 << 28
 
 

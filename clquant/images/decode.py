@@ -177,7 +177,7 @@ def converted(image: PIL.Image.Image, argument: str, max_bits: int = 8) -> Sampl
     return np.asarray(upright.convert("RGBA" if transparent else "RGB"))
 
 
-# What Pillow multiplies a PNG's gray values of 2 and 4 bits by, but not the one that the file names as transparent.
+# Pillow multiplies a PNG's gray values of 2 and 4 bits by these, but not the value that the file names as transparent.
 _KEY_SCALES = {"L;2": 85, "L;4": 17}
 
 

@@ -19,7 +19,7 @@ import PIL.Image
 from PIL.Image import Transpose
 
 _ORIENTATION = 0x0112  # EXIF's tag; 1 is upright
-# What turns a picture of each other orientation upright. Pillow's function for it writes all EXIF data anew as well.
+# The turns that set a picture of each orientation upright. Pillow's own function writes all EXIF data anew as well.
 _TURNS = dict(zip(range(2, 9), (
     Transpose.FLIP_LEFT_RIGHT, Transpose.ROTATE_180, Transpose.FLIP_TOP_BOTTOM, Transpose.TRANSPOSE,
     Transpose.ROTATE_270, Transpose.TRANSVERSE, Transpose.ROTATE_90,

@@ -12,7 +12,7 @@ STORE_SUFFIX = ".zarr"
 PICTURE_SUFFIXES = frozenset(
     {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tga", ".tif", ".tiff", ".webp", STORE_SUFFIX}
 )
-# What macOS writes beside files on disks that are not its own: `._photo.png` is no picture.
+# The prefix of the files that macOS writes beside others on foreign disks: `._photo.png` is no picture.
 _COMPANION = "._"
 
 

@@ -16,7 +16,7 @@ from clquant.runtime import FileError, InvalidArgument
 
 BLOCK = 512
 """Side of the tiles, in pixels."""
-# Of what is copied once more, and thrown away.
+# The level of compression of a file that is copied once more and thrown away.
 _PASSING_LEVEL = 1
 OVERVIEWS = ("nearest", "mode", "none")
 

@@ -32,7 +32,7 @@ BANDS_IN_MEMORY = 6
 # that two bands share would be decoded twice.
 _LEAST_BANDS_IN_MEMORY = 4
 _UNITS = {"b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40, "kb": 10**3, "mb": 10**6, "gb": 10**9}
-# What arrays in memory have, those of other libraries and on other devices too.
+# Attributes of arrays in memory, those of other libraries and on other devices included.
 _IN_MEMORY = ("__dlpack__", "__array_interface__", "__cuda_array_interface__", "dims")
 Window = tuple[tuple[int, int], tuple[int, int]]
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*\Z")

@@ -18,7 +18,7 @@ from clquant.images.jpeg_segments import START_OF_SCAN, segments
 
 # Pillow lists strips and tiles, and makes a decoder for each.
 FREE_TILES, BYTES_PER_TILE = 4000, 8
-# What tags and unpacked texts may take: whole files have a byte for a byte, and a profile and some texts unpacked.
+# Memory that tags and unpacked texts may take: these bytes, and so many per byte of the file.
 FREE_BYTES, BYTES_PER_BYTE = 8 << 20, 16
 MOST_PAGES = 1 << 14
 MOST_MARKS = 16  # by chance four bytes are one in 2 billion

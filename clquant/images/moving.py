@@ -18,10 +18,10 @@ from clquant.images.decode import converted
 from clquant.images.decoder_work import frame_count, hidden_pictures
 from clquant.images.picture_files import MAX_FILE_PIXELS, check_claim, opened
 
-# Of all frames of an animation together. A frame that changes nothing takes some 20 bytes.
+# Most pixels of all frames of an animation together: a frame that changes nothing takes some 20 bytes.
 MAX_FRAMES_PIXELS = MAX_FILE_PIXELS
 MAX_FRAMES_PIXELS_PER_BYTE = 1 << 16
-# What players show frames for that name no time, or next to none.
+# How long players show frames that name no time, or next to none.
 DEFAULT_DELAY_MS = 100
 # Formats whose loops are counted from the first showing on, 0 for ever; of GIF they are repetitions.
 _REPETITIONS = {"GIF"}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# Of versions of the format that do not name them.
+# The axes in versions of the format that do not name them.
 _AXES = ("t", "c", "z", "y", "x")
 
 

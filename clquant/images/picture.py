@@ -28,7 +28,7 @@ from clquant.runtime import (
 )
 
 ImageLike = Any
-# What of it is on the host, for signatures whose result is then there too.
+# Images on the host, whose results are there too; for signatures.
 HostImage = str | os.PathLike[str] | PIL.Image.Image | npt.NDArray[Any]
 
 

@@ -46,7 +46,7 @@ FORMATS = (
 FORMATS_VARIABLE = "CLQUANT_FORMATS"
 
 MAX_FILE_PIXELS = 1 << 29  # 23170 x 23170; a file that claims more is refused before it is decoded
-# What an application has in `PIL.Image.MAX_IMAGE_PIXELS` that never set it; Pillow refuses above twice this number.
+# The default of `PIL.Image.MAX_IMAGE_PIXELS`; Pillow refuses pictures of more than twice this number.
 PILLOWS_OWN_LIMIT = 1024 * 1024 * 1024 // 4 // 3
 
 # GIF, PNG and TIFF make at most some 8000 pixels of a byte (deflate: 1032 bytes, eight pixels each at one bit). The

@@ -18,7 +18,7 @@ from clquant.runtime import FileError, InvalidArgument
 
 TILE = 256
 """Side of a TIFF's tiles, in pixels."""
-# Of the tiles that wait for the threads that compress them.
+# Bytes of the tiles that wait for the threads that compress them.
 _TILES_BYTES = 1 << 24
 _GDAL_NODATA = 42113
 

@@ -27,12 +27,12 @@ VARIANTS = (
     ),
     Variant("portable", "kmeans/deep_lloyd.cl"),
 )
-# Cells of candidates are so many times as long as those of points, as a power of two.
+# Cells of candidates are this many times as long as those of points, as a power of two.
 _LIST_STEP = 2
 # Copies of the sums for a compute unit, and most bytes of all.
 _COPIES_PER_UNIT, _MAX_SUM_BYTES = 8, 1 << 25
 _GROUP = 64
-# Of a work-item: where it finds a pivot, and how far that is.
+# Local memory of a work-item: where it finds a pivot, and how far that is.
 _LOCAL_BYTES = 4 + 8
 
 Int = npt.NDArray[np.int64]

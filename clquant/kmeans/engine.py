@@ -21,7 +21,7 @@ from clquant.palette.engine import PaletteEngine
 from clquant.palette.target_quality import Trial, shown_error
 from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, open_session
 
-# What 16-bit and lazy pictures and `fit_many` take is imported there: the command starts without it.
+# Modules for 16-bit and lazy pictures and `fit_many` are imported at their use: the command starts without them.
 if TYPE_CHECKING:
     from clquant.histogram.color_histogram import ColorHistogram
 

@@ -23,7 +23,7 @@ Int = npt.NDArray[np.int64]
 # Comparing all pairs of more colours takes longer than k-means.
 MAX_MERGE_COLORS = 2048
 _CHUNK = 1 << 12
-# What a float64 estimate of a cost may be off by, of itself.
+# The relative error that a float64 estimate of a cost may have.
 _SLACK = 1e-9
 
 

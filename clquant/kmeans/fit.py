@@ -23,11 +23,11 @@ from clquant.kmeans.sketch_start import sampled_start, sketch_levels
 from clquant.kmeans.swaps import MAX_SWAPPED
 from clquant.runtime import Progress, Scope, Session
 
-# What centers start from, the number of that start, and how many centers it has.
+# A start: its name or its colours, its number, and how many centers it has.
 Try = tuple[str | npt.NDArray[np.uint8], int, int]
 
 _GRAYS = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 3, axis=1)
-# Of few colours the rare ones decide how well all are shown, and k-means++ is not likely to draw those.
+# In pictures of few colours, rare ones decide how well all are shown, and k-means++ is not likely to draw those.
 _FEW_COLORS, _FEW_PER_CENTER, _MOST_FEW = 1024, 4, 4096
 
 

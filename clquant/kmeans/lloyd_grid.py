@@ -14,8 +14,8 @@ from clquant.runtime import NVIDIA_FENCE, Kernel, Limits, LocalMemory, PreparedL
 if TYPE_CHECKING:
     from clquant.kmeans.lloyd import Lloyd
 
-# Of `cl/kmeans/lloyd_grid.cl`: sums that steps take in turn, and those of the best centers; of
-# `cl/common/grid_barrier.h`; and of `cl/kmeans/swaps_warps.h`.
+# As in `cl/kmeans/lloyd_grid.cl` (sums that steps take in turn, and those of the best centers),
+# `cl/common/grid_barrier.h` and `cl/kmeans/swaps_warps.h`.
 SUMS = 4
 GRID_WORDS = 96
 WORDS_PER_PLACE = 12

@@ -19,7 +19,7 @@ from clquant.neuquant.params import NeuQuantParams
 from clquant.palette.engine import PaletteEngine
 from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, open_session
 
-# Of pictures that are walked through in memory: the pixels, what is on the device, points.
+# Copies of a picture that is walked through in memory: its pixels, those on the device, and points.
 _COPIES = 3
 
 

@@ -9,9 +9,9 @@ from clquant.runtime import Kernel, LocalMemory, Session, Variant, kernel_for_gr
 # Words per colour of a slab (cl/neuquant/map.h), and of the part that the map's own steps need.
 SLAB_WORDS = 14
 STEP_WORDS = 6
-# Of the portable step, in the map and in the refinement: work-items that share a point, points that a work-item has at
-# once, most groups per compute unit. If a group's totals do not fit local memory, more work-items share a point's
-# additions to global memory. The best of those measured on an NVIDIA H200; they change no bit.
+# Shapes of the portable step, in the map and in the refinement: work-items that share a point, points that a work-item
+# has at once, most groups per compute unit. If a group's totals do not fit local memory, more work-items share
+# a point's additions to global memory. The best of those measured on an NVIDIA H200; they change no bit.
 MAP_SHAPE = (8, 2, 2)
 REFINE_SHAPE = (1, 4, 2)
 REFINE_SHAPE_OF_MANY = (2, 2, 2)

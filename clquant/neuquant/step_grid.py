@@ -26,12 +26,12 @@ VARIANTS = (GRID, STEP_VARIANTS[-1])
 GROUP = 512
 MAP_SHAPE = (8, 2)
 REFINE_SHAPE = (1, 2)
-# Of `cl/neuquant/search.h`.
+# Constants of `cl/neuquant/search.h`.
 FIXED = {"STAGED": 1, "PACKED": 0, "CONSCIENCE": 0, "TOTALS": 1, "SHORT_KEYS": 1}
 GRID_WORDS = 96
-# What a launch finds in the first of these; another value only in tests.
+# The value of the barrier's first word at a launch; tests set another.
 GATE = 0
-# Bytes of local memory that the kernels take besides.
+# Bytes of local memory that the kernels declare themselves.
 SPARE_BYTES = 1024
 
 # A step: its first point, its points, its slab; the points of the batch before, its pulls' place, and how many; K; 0.

@@ -17,7 +17,7 @@ MAGIC = b"CLQT"
 VERSION = 1
 HEADER = struct.Struct("<4sBBBBHHIBBHII")
 CRC = struct.Struct("<I")
-# What the picture of a file may have unless its reader says otherwise: 34 bytes may claim 2^32.
+# Most pixels of a file's picture unless its reader says otherwise: 34 bytes may claim 2^32.
 MAX_PIXELS = 1 << 29
 Leaves = npt.NDArray[np.void]
 

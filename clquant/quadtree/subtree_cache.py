@@ -53,6 +53,6 @@ def open_subtree(
         try:
             yield subtree
         finally:
-            # Pixels are other jobs' next time, and what a job takes away is its own.
+            # The next job brings its own pixels, and results that a job takes away are not kept.
             subtree.low = None
             subtree.plan.region = idle if idle is not region else replace(region, pixels=subtree.buffers["flags"])

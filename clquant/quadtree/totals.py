@@ -10,7 +10,7 @@ from clquant import runtime
 from clquant.quadtree.plan import Launch, Plan, is_vector_cpu
 
 GROUP = 128  # most work-items of the portable form
-# For kernels that decide nothing: one build for all criteria.
+# Constants of kernels that decide nothing: one build for all criteria.
 NO_CRITERION: dict[str, int | str] = {"CRITERION": 0, "WEIGHT_LIST": "0"}
 
 VARIANTS = (

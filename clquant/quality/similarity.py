@@ -15,7 +15,7 @@ from clquant.quality.definitions import WINDOW, gaussian
 from clquant.quality.pair import Pair, Samples, as_pair, bands, pieces
 from clquant.runtime import CommandQueue, InvalidArgument, Session, Total, reports_memory
 
-# Of a device: below, the rounding of 8-bit means would show; above, constants would not fit 64 bits.
+# Peaks that devices take: below, the rounding of 8-bit means would show; above, constants would not fit 64 bits.
 MIN_PEAK, MAX_PEAK = 128.0, 4096.0
 UNIT = 1000 * 2**13  # of a mean of lumas, per gray level
 BYTES_PER_MEAN = 16

@@ -18,7 +18,7 @@ from clquant.runtime import Buffer, Scope, Session, philox4x32, seed_key
 
 Weights = npt.NDArray[np.unsignedinteger]
 
-# Pixels that are learned from in all; of more, tiles are drawn.
+# Most pixels that are learned from in all; if there are more, tiles are drawn at random.
 MOST_PIXELS = 1 << 20
 TILE = 64
 # With weights, tiles have this side, and there are as many as hold the pixels to learn from, at least FEWEST_WEIGHTED.

@@ -19,7 +19,7 @@ from clquant.spatial.statistics import Statistics
 
 # Steps of a colour's change, in one of the search's coordinates.
 UNIT = 1 << 12
-# Of the rows' entries.
+# Fraction bits of the rows' entries.
 _ROW_SHIFT = 20
 _SWEEPS = 24
 # One `_SHARE`-th of the middle weight is added to the diagonal: all other terms are multiplied by `_SHARE` instead.

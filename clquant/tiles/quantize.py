@@ -30,7 +30,7 @@ from clquant.tiles import stores, writers
 from clquant.tiles.stores import Place, Tiles
 
 MOST_INDEXED = 256
-# What tiles are taken to be, to bound how many are in memory before the first one is read.
+# The assumed size of a tile, which bounds how many are in memory before the first one is read.
 _USUAL_TILE_BYTES = 512 * 512 * 4
 
 

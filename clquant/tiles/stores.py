@@ -25,7 +25,7 @@ MOST_ZOOM = 31
 # Directories of a PMTiles file: a root and leaves.
 _MOST_DEPTH = 4
 _HEAD_BYTES = 127
-# What a store may name and unpack for its bytes: tiles that are the same are named in a few bytes.
+# Bounds of what a store's bytes may name and unpack to: equal tiles are named in a few bytes.
 FREE_TILES = 1 << 20
 _FREE_UNPACKED, _UNPACKED_PER_BYTE = 16 << 20, 64
 _LIMIT_OF_LENGTH = 0  # SQLITE_LIMIT_LENGTH: bytes of a text, a blob or a row

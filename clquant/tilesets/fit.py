@@ -22,7 +22,7 @@ from clquant.runtime import Buffer, Progress, Scope, philox4x32, seed_key
 from clquant.tilesets.params import TileParams
 from clquant.tilesets.steps import TileSteps
 
-# Pixels that palettes are learned from; of more, tiles are drawn.
+# Most pixels that palettes are learned from; if there are more, tiles are drawn at random.
 MOST_PIXELS = 1 << 17
 # Steps after each start and swap, at the end, and over 8-bit colours.
 _STEPS, _LAST_STEPS, _SHOWN_STEPS = 5, 30, 12

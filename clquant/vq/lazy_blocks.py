@@ -14,7 +14,7 @@ from clquant.vq import training
 from clquant.vq.blocks import BlockShape
 from clquant.vq.parted import Elsewhere, Part, PartedBlocks, Rows, Tile, Worst, steps_on
 
-# Pictures of which memory holds so many copies are read whole.
+# Pictures are read whole if memory holds this many copies of them.
 COPIES_IN_MEMORY = 4
 
 

@@ -33,12 +33,12 @@ _ADLER_MODULUS = 65521
 # libdeflate ends a block after some 300 KB of data at most.
 _MAX_LAST_BLOCK_BITS = 8 * 400_000
 _FIRST_WINDOW_BITS = 8 << 12
-# Of a dynamic block: 14 bits, 19 lengths of 3 bits, and 316 code lengths of at most 14 bits.
+# A dynamic block's header has 14 bits, 19 lengths of 3 bits, and 316 code lengths of at most 14 bits.
 _MAX_HEADER_BYTES = 600
 # Bits of a dynamic block's header up to its code lengths, and those of 19 lengths of 3 bits (RFC 1951, section 3.2.7).
 _HEAD_BITS, _LENGTH_CODES = 17, 19
 
-# Of four lengths of three bits each: the parts of a code space of 128 that codes of these lengths take.
+# Four lengths of three bits each, for every 12 bits; and which part of a code space of 128 their codes take.
 _LENGTHS = np.arange(4096)[:, None] >> np.arange(0, 12, 3) & 7
 _CODE_SPACE = np.where(_LENGTHS > 0, 128 >> _LENGTHS, 0).sum(axis=1).astype(np.uint16)
 

@@ -16,7 +16,7 @@ MOST_ICO_SIDE = 256
 WITHOUT_ALPHA = frozenset({"BMP", "DIB", "EPS", "JPEG", "MPO", "PCX", "PPM"})
 # Formats beside PNG and GIF that hold a palette, of opaque colours.
 WITH_PALETTE = frozenset({"BMP", "DIB", "PCX", "TGA", "TIFF"})
-# Those that are a bit per pixel if the palette is black and white.
+# Formats with a bit per pixel if the palette is black and white.
 BILEVEL = frozenset({"BMP", "TIFF"})
 # Suffixes whose formats are known without importing all of Pillow's.
 _COMMON_SUFFIXES = {
@@ -35,10 +35,10 @@ _COMMON_SUFFIXES = {
 }
 # Formats of our own.
 OWN = frozenset({"SIXEL", "C", "H", "LVGL"})
-# Those whose text has a name in it.
+# Own formats whose text has a name in it.
 SOURCES = frozenset({"C", "H"})
 SMALL_DISPLAYS = SOURCES | {"LVGL"}
-# What Pillow must be told to write without loss, and small.
+# Options that make Pillow write without loss, and small files.
 LOSSLESS: dict[str, dict[str, Any]] = {
     "TIFF": {"compression": "tiff_adobe_deflate"},
     "WEBP": {"lossless": True, "exact": True},

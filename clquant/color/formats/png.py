@@ -33,7 +33,7 @@ _METRES_PER_INCH = 0.0254
 # A picture up to this many bytes is its own sample; a larger one is sampled by strips of rows over its height.
 _WHOLE_SAMPLE_BYTES = 1 << 17
 _SAMPLE_STRIPS, _STRIP_BYTES = 6, 1 << 14
-# What filters, and bytes per pixel instead of packed bits, must save of the sample to be taken.
+# Filters, and bytes per pixel instead of packed bits, are taken if the sample shrinks to less than these shares.
 _FILTER_GAIN, _UNPACKED_GAIN = 0.98, 0.97
 
 Bytes = npt.NDArray[np.uint8]

@@ -28,7 +28,7 @@ HOW_TO_GET_A_DRIVER = (
 _lock = threading.Lock()
 _contexts: dict[int, cl.Context] = {}
 _per_thread = threading.local()
-# By device, those of threads that have ended: with a queue goes what is kept for its next job.
+# By device, the queues of ended threads, for the next threads: what is kept for a queue's next job goes with the queue.
 _idle_queues: collections.defaultdict[int, collections.deque[cl.CommandQueue]] = collections.defaultdict(
     collections.deque
 )

@@ -69,7 +69,7 @@ def _end_calls() -> None:
         if now - told > _AGAIN_SECONDS:  # again, since what destructors raise is lost
             told = now
             for thread in there:
-                # Taken at the thread's next step in Python: what it does in a driver is over first.
+                # The thread meets it at its next step in Python, after the driver's call has ended.
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(SystemExit))
         time.sleep(_POLL_SECONDS)
 

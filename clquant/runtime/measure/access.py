@@ -24,7 +24,7 @@ _CHECKED_ROUNDS = 8
 _MULTIPLIER, _INCREMENT = 1664525, 1013904223
 
 Words = npt.NDArray[np.uint32]
-# Runs a kernel for some rounds on some buffers, and waits.
+# Runs a kernel for a number of rounds on buffers, and waits.
 Launch = Callable[..., None]
 
 

@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 import pyopencl as cl
 
-# From here on sizes are rounded by little, and buffers are kept also where host and device share memory.
+# From this size on, sizes are rounded by little, and buffers are kept even if host and device share memory.
 SMALLEST = 1 << 16
 LEAST = 1 << 8
-# Of the device's memory; what was released first goes first.
+# One part in this many of the device's memory is kept; what was released first goes first.
 MOST_SHARE = 8
 MOST_SHARE_OF_HOST = 64
-# Queues that buffers are kept for: a program that makes one a job would never ask for its buffers again.
+# Most queues that buffers are kept for: a program with a queue per job never asks for a buffer again.
 MOST_QUEUES = 16
 
 # The queue, bytes, and whether all of them are 0.

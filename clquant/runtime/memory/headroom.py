@@ -17,9 +17,9 @@ try:
 except ImportError:  # Windows has no such limit
     resource = None  # type: ignore[assignment]
 
-# What is left alone, in bytes. PoCL takes 430 MB of addresses when it starts on four cores (libraries and the stacks
-# and heaps of its threads), its compiler some 100 MB at its first program and up to 20 MB at each further one
-# (measured on golden jobs, PoCL 3.0).
+# Bytes of addresses that stay free. PoCL takes 430 MB when it starts on four cores (libraries and the stacks and heaps
+# of its threads), its compiler some 100 MB at its first program and up to 20 MB at each further one (measured
+# on golden jobs, PoCL 3.0).
 FOR_RUNNING = 32 << 20
 FOR_COMPILING = 64 << 20
 FOR_FIRST_COMPILING = 192 << 20

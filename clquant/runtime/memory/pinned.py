@@ -26,7 +26,7 @@ import pyopencl as cl
 
 from clquant.runtime.memory.buffer_pool import BufferPool
 
-# Of results in use and blocks kept for coming ones, a device; what users ask for themselves is not bounded.
+# Most bytes per device of results in use and of blocks kept for coming ones; what users ask for is not bounded.
 MOST_RESULT_BYTES = 1 << 30
 MOST_SHARE_OF_HOST = 16
 CONTEXTS_KEPT = 8  # as many as hosts of several GPUs commonly have devices

@@ -23,11 +23,12 @@ releases_memory(BUFFER_POOL.clear)
 
 # Zero-copy of a host array needs this alignment on the drivers that have it at all (Intel's guide: a page).
 HOST_ALIGNMENT = 64
-# What CPUs need: no kernel reads an uploaded array in greater pieces, and NumPy's arrays begin at multiples of it.
+# Alignment that CPUs need: no kernel reads an array in larger pieces, and NumPy's arrays begin at multiples of it.
 CPU_ALIGNMENT = 16
 PAGE = 4096
 SMALL_BYTES = 1 << 20
-# What is copied as its buffer is made, where host and device share memory: through the queue, 4 bytes take as long.
+# If host and device share memory, arrays up to this size are copied as their buffer is made: a copy through the queue
+# of 4 bytes takes as long.
 FILLED_BYTES = 1 << 16
 
 

@@ -33,7 +33,7 @@ WITHOUT_LONG_HEADER = "-D_OPENCL_H_"
 _AVX2 = frozenset({"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"})
 _AVX512 = _AVX2 | {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
 _DESCRIPTION_BYTES, _LOWEST_ADDRESS = 8192, 4096
-# What LLVM 14 calls processors that it does not know, and of which family it knows only some without AVX-512.
+# LLVM 14's name for processors that it does not know, and its name for a family of which it knows none with AVX-512.
 _UNKNOWN, _PERHAPS_LATER = b"generic\0", b"znver3\0"
 
 # The features a processor must have, and the name of PoCL's built-in library for them, best first.
@@ -43,7 +43,7 @@ _NAMES: tuple[tuple[frozenset[str], ctypes.Array[ctypes.c_char]], ...] = (
     (_AVX2, ctypes.create_string_buffer(b"haswell")),
     (frozenset(), ctypes.create_string_buffer(b"x86-64")),
 )
-# By device: what its name was replaced by, or nothing. Each is looked at once.
+# By device: the name that replaced its own, or nothing. Each device is looked at once.
 _outcomes: dict[int, str] = {}
 
 
