@@ -7,20 +7,24 @@ and works on one small picture takes the memory of the first row.
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from benchmarks import harness
+import clquant
+from benchmarks import harness, large_hashes
 from benchmarks.harness import Options, Picture, Table
 
-SIDES = (1024, 4096, 8192, 16384, 32768, 65536)
+SIDES = (1024, 4096, 8192, 16384, 32768, 65536, 131072)
 CHUNK = 512
+LIGHTS = 64
 COLORS = 256
 MEMORY = "512 MiB"
 COLUMNS = {
@@ -45,6 +49,7 @@ def peak():
 _CHILD = (
     _PEAK
     + """
+import hashlib
 import numpy as np
 import zarr
 import clquant
@@ -56,11 +61,15 @@ engine = clquant.KMeansPalette(int(colors), queue=queue)
 warm = np.zeros((64, 64, 3), np.uint8)
 warm[::2] = np.arange(64)[:, None]
 engine.fit(warm).predict(warm)
-seconds = 0.0
+seconds, most, digest = 0.0, None, hashlib.sha256()
 if how == "lazy":
     begin = time.perf_counter()
     engine.fit(source, memory=memory).predict(source, out=out, memory=memory)
     seconds = time.perf_counter() - begin
+    most = peak()
+    stored = zarr.open(out, mode="r")
+    for row in range(0, stored.shape[0], 512):
+        digest.update(stored[row : row + 512].tobytes())
 elif how == "pieces":
     stored = zarr.open(source, mode="r")
     rows = max(memory_bytes(memory) // (BANDS_IN_MEMORY * 3 * stored.shape[1]) // 512, 1) * 512
@@ -76,15 +85,16 @@ elif how == "pieces":
     for row in range(0, stored.shape[0], rows):
         piece = stored[row : row + rows]
         begin = time.perf_counter()
-        engine.predict(piece)
+        indices = engine.predict(piece)
         seconds += time.perf_counter() - begin
+        digest.update(indices.tobytes())
 elif how == "copy":
     stored = zarr.open(source, mode="r")
     begin = time.perf_counter()
     for row in range(0, stored.shape[0], 512):
         stored[row : row + 512]
     seconds = time.perf_counter() - begin
-print(json.dumps({"seconds": seconds, "peak": peak()}))
+print(json.dumps({"seconds": seconds, "peak": most or peak(), "hash": digest.hexdigest()}))
 """
 )
 METHODS = {
@@ -95,30 +105,39 @@ METHODS = {
 
 
 def store(path: pathlib.Path, photo: Picture, side: int) -> None:
-    """A zarr of a side, of a photograph again and again in other light."""
+    """A zarr of a side, whose chunks are files of a photograph in `LIGHTS` lights, which links repeat."""
     import zarr
 
-    rng = np.random.default_rng(side)
+    rng = np.random.default_rng(1)
     tile = harness.photo_of_size(photo, CHUNK, CHUNK).astype(np.int16)
-    array = zarr.open(str(path), mode="w", shape=(side, side, 3), chunks=(CHUNK, CHUNK, 3), dtype="u1")
-    for row in range(0, side, CHUNK):
-        light = rng.integers(-60, 60, (side // CHUNK, 3), dtype=np.int16)
-        tiles = [np.clip(tile + shift, 0, 255).astype(np.uint8) for shift in light]
-        array[row : row + CHUNK] = np.concatenate(tiles, axis=1)
+    shape, chunks = (side, side, 3), (CHUNK, CHUNK, 3)
+    array = zarr.create_array(str(path), shape=shape, chunks=chunks, dtype="u1", overwrite=True)
+    lights: dict[int, pathlib.Path] = {}
+    for place in range((side // CHUNK) ** 2):
+        row, column = divmod(place, side // CHUNK)
+        light, file = (7 * row + column) % LIGHTS, path / "c" / str(row) / str(column) / "0"
+        if light in lights:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            os.link(lights[light], file)
+            continue
+        at = slice(row * CHUNK, (row + 1) * CHUNK), slice(column * CHUNK, (column + 1) * CHUNK)
+        array[at] = np.clip(tile + rng.integers(-60, 60, 3, dtype=np.int16), 0, 255).astype(np.uint8)
+        lights[light] = file
 
 
-def measured(options: Options, source: pathlib.Path, out: pathlib.Path, how: str) -> dict[str, float]:
-    """Seconds and MiB of one job in a process of its own."""
+def measured(options: Options, source: pathlib.Path, out: pathlib.Path, how: str) -> dict[str, Any]:
+    """Seconds, MiB and the hash of one job in a process of its own."""
     arguments = [str(source), str(out), MEMORY, str(COLORS), options.device or "", how]
     done = subprocess.run([sys.executable, "-c", _CHILD, *arguments], check=True, capture_output=True, text=True)
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
 def stores(options: Options, photo: Picture, folder: pathlib.Path, sides: tuple[int, ...] = SIDES) -> Table:
     """zarr to zarr, of growing sides, each a multiple of `CHUNK`."""
     note = (
-        f"{COLORS} colours learned and mapped, memory='{MEMORY}'. Reading and writing are a part of the first method."
+        f"{COLORS} colours learned and mapped, memory='{MEMORY}'. Reading and writing are a part of the first method. "
+        "The indices of the first two have the same hash."
     )
     table = Table("Pictures larger than memory: zarr", COLUMNS, note=note)
     source, out = folder / "source.zarr", folder / "out.zarr"
@@ -130,7 +149,10 @@ def stores(options: Options, photo: Picture, folder: pathlib.Path, sides: tuple[
         if not table.rows:
             table.add(side=side, method="nothing but a small picture", peak=measured(options, source, out, "")["peak"])
         found = {name: measured(options, source, out, how) for name, how in METHODS.items()}
-        pieces = found["pieces in memory, neither read nor written"]["seconds"]
+        lazy, in_memory = (found[name] for name, how in METHODS.items() if how != "copy")
+        if lazy["hash"] != in_memory["hash"]:
+            raise clquant.DeviceError(f"{side} x {side} pixels in parts have other indices than in memory")
+        pieces = in_memory["seconds"]
         for name, one in found.items():
             table.add(
                 side=side,
@@ -205,9 +227,10 @@ def _timed(call: list[str]) -> dict[str, float]:
 
 
 def run(options: Options) -> Iterator[Table]:
-    """Both tables; sides up to `--largest`."""
+    """All tables; sides up to `--largest`."""
     photo = next(iter(harness.pictures(options).values()))
     with tempfile.TemporaryDirectory() as name:
+        yield large_hashes.verbs(options, photo[:600, :700], pathlib.Path(name))
         yield stores(options, photo, pathlib.Path(name))
         yield from scenes(options, photo, pathlib.Path(name))
 

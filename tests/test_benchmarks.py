@@ -9,8 +9,9 @@ import time
 import numpy as np
 import pytest
 
+import clquant
 from benchmarks import __main__ as command
-from benchmarks import array_peers, figures, forms, growth, harness, large, methods, papers, peers
+from benchmarks import array_peers, figures, forms, growth, harness, large, large_hashes, methods, papers, peers
 from clquant import runtime
 from clquant.runtime.program import variants
 
@@ -44,6 +45,21 @@ def test_large_pictures_are_measured_in_processes(tmp_path: pathlib.Path, monkey
     table = large.stores(harness.Options(largest=64, quick=True), harness.synthetic_photo(40, 40), tmp_path, (64,))
     assert [row["method"] for row in table.rows] == ["nothing but a small picture", *large.METHODS]
     assert all(row["peak"] > 10 for row in table.rows)
+
+
+def test_pictures_in_parts_are_compared_by_hash(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("zarr", minversion="3")
+    answers = iter([1, 1, 2, 3])
+    jobs = [
+        ("mse", lambda given, how: clquant.quality.mse(given, given, **how)),
+        *[("job", lambda *_: next(answers))] * 2,
+    ]
+    monkeypatch.setattr(large_hashes, "_jobs", lambda *_: iter(jobs))
+    photo = harness.synthetic_photo(40, 40)
+    with pytest.raises(clquant.DeviceError, match="job of a picture in parts gives other bits"):
+        large_hashes.verbs(harness.Options(), photo, tmp_path)
+    monkeypatch.setattr(large_hashes, "_jobs", lambda *_: iter(jobs[:1]))
+    assert [row["equal"] for row in large_hashes.verbs(harness.Options(), photo, tmp_path).rows] == ["True"]
 
 
 @pytest.mark.filterwarnings("ignore")  # of asyncio, at the end of processes

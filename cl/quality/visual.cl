@@ -56,19 +56,20 @@ float falling(float q, __global const float *parabolas)
 }
 
 /* Sum of `unit` times the squared amplitudes behind the low-pass, rounded; columns that stand for two count twice.
- * NDRange: 1-D, any size. spectrum: (height, columns), n elements. down, across: (2 falloff f)^2 of its rows and
- * columns. single: 1 if the last column stands for itself alone, as the first does. sums: a ulong per work-item. */
+ * NDRange: 1-D, any size. spectrum: (height, columns), n elements, columns from `begin` on of the half spectrum. down,
+ * across: (2 falloff f)^2 of its rows and of all columns. single: the last column of all if it stands for itself alone,
+ * as column 0 does, else 0. sums: a ulong per work-item. */
 __kernel void visible_energy(__global const float2 *spectrum, __global const float *down, __global const float *across,
-                             __global const float *parabolas, uint columns, uint n, uint single, float unit,
-                             __global ulong *sums)
+                             __global const float *parabolas, uint columns, uint n, uint begin, uint single,
+                             float unit, __global ulong *sums)
 {
     ulong sum = 0;
     for (uint i = get_global_id(0); i < n; i += get_global_size(0)) {
-        const uint x = i % columns;
+        const uint x = begin + i % columns;
         const float2 amplitude = spectrum[i];
         const float energy = amplitude.x * amplitude.x + amplitude.y * amplitude.y;
         const float seen = unit * (energy * falling(down[i / columns] + across[x], parabolas));
-        const uint twice = x > 0 && !(single && x == columns - 1);
+        const uint twice = x != 0 && x != single;
         sum += (ulong)(seen + 0.5f) << twice;
     }
     sums[get_global_id(0)] = sum;

@@ -102,6 +102,7 @@ def blurred_color_difference(
     formula: str = "ciede2000",
     *,
     queue: CommandQueue | None = None,
+    memory: Any = None,
 ) -> float:
     """Mean colour difference of two pictures after a blur in linear light, for dithers: what differs from afar.
 
@@ -115,6 +116,8 @@ def blurred_color_difference(
     formula : str
         As in `color_difference`.
     queue : pyopencl.CommandQueue, optional
+    memory : int or str, optional
+        As `color_difference`.
 
     Returns
     -------
@@ -127,7 +130,7 @@ def blurred_color_difference(
         As `color_difference`.
     """
     sigma = params.real("sigma", sigma, 0.3, 30.0)
-    pair = _read(original, result, in_parts=False)
+    pair = _read(original, result, memory)
     session = pair.open(queue)
     radius = math.ceil(WINDOW_SIGMAS * sigma)
     program = _program(session, formula, radius)
@@ -180,14 +183,10 @@ class _Blur:
         self._session.launch(kernel, items, group if isinstance(items, int) else (group, 1), *arguments)
 
 
-def _read(original: ImageLike, result: ImageLike, memory: Any = None, in_parts: bool = True) -> Pair:
-    if in_parts:
-        half = max(lazy.memory_bytes(memory) // 2, 1 << 20)
-        first = images.read_parts(original, argument="original", memory=half)
-        second = first if result is original else images.read_parts(result, argument="result", memory=half)
-    else:
-        first = images.read(original, argument="original")
-        second = first if result is original else images.read(result, argument="result")
+def _read(original: ImageLike, result: ImageLike, memory: Any) -> Pair:
+    half = max(lazy.memory_bytes(memory) // 2, 1 << 20)
+    first = images.read_parts(original, argument="original", memory=half)
+    second = first if result is original else images.read_parts(result, argument="result", memory=half)
     if (first.height, first.width) != (second.height, second.width):
         shapes = f"{first.width} x {first.height} and {second.width} x {second.height} pixels"
         raise InvalidArgument(f"original and result must be of one size, got {shapes}")

@@ -71,6 +71,11 @@ class Pair:
         """Samples per pixel."""
         return self.first.channels
 
+    @property
+    def is_lazy(self) -> bool:
+        """Whether one is read in parts."""
+        return self.first.lazy is not None or self.second.lazy is not None
+
     def open(self, queue: CommandQueue | None) -> Session:
         """A session on `queue`, else on the queue of what is on a device already."""
         return open_session(queue, images.device_arrays([self.first, self.second]))
@@ -112,7 +117,8 @@ def bands(
     Parameters
     ----------
     pair : Pair
-        After `Pair.send`; no band waits for more parts of pictures on their way than its last row needs.
+        After `Pair.send`; no band waits for more parts of pictures on their way than its last row needs. Of lazy
+        pictures a band has no more rows than their bound on memory allows.
     session : Session
     row_bytes : int
         Of a row in the job's largest buffer besides the pictures.
@@ -130,7 +136,8 @@ def bands(
     height = pair.height if rows is None else rows
     channels = max(pair.first.channels, pair.second.channels)
     picture_rows = session.limits.max_alloc // (pair.width * channels) - 2 * reach
-    most = max(1, min(room // row_bytes, session.limits.max_alloc // row_bytes, picture_rows))
+    read = [one.lazy.rows_at_once(0) - 2 * reach for one in (pair.first, pair.second) if one.lazy is not None]
+    most = max(1, min(room // row_bytes, session.limits.max_alloc // row_bytes, picture_rows, *read))
     sent = pair.first.sent
     ends = [] if sent is None else [min(cut - reach, height) for cut in sent.cuts]
     row0 = 0

@@ -120,7 +120,7 @@ def test_figures_of_parts_are_those_of_the_whole(
     first = picture[..., 0].copy() if channels is None else np.dstack([picture, picture[..., 0]])[..., :channels].copy()
     second = (first + rng.integers(0, 5, first.shape)).astype(np.uint8)
     zarr.create_array(tmp_path / "b.zarr", shape=second.shape, chunks=(20, *second.shape[1:]), dtype="u1")[:] = second
-    for figure in (quality.mse, quality.psnr, quality.ssim):
+    for figure in (quality.mse, quality.psnr, quality.ssim, quality.visual_error):
         whole = figure(first, second, queue=queue)
         source = Rows(first)
         device = pyopencl.array.to_device(queue, first)
@@ -128,8 +128,10 @@ def test_figures_of_parts_are_those_of_the_whole(
             assert figure(*pair, queue=queue) == whole
         assert source.most_rows < len(first)
         assert figure(source, source, queue=queue) == figure(first, first, queue=queue)
-    whole_difference = quality.color_difference(first, second, queue=queue)
-    assert quality.color_difference(Rows(first), tmp_path / "b.zarr", queue=queue) == whole_difference
+    for figure in (quality.color_difference, quality.blurred_color_difference):
+        source = Rows(first)
+        assert figure(source, tmp_path / "b.zarr", queue=queue) == figure(first, second, queue=queue)
+        assert source.most_rows < len(first)
     wide = first.astype(np.uint16)
     assert quality.mse(Rows(wide), wide + 2) == 4
     with pytest.raises(clquant.FileError, match="original: cannot read rows"):

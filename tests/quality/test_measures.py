@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import tempfile
 
 import numpy as np
 import pyopencl.array
 import pytest
 
+import clquant
 from benchmarks import harness
 from clquant import quality, runtime
 from clquant.color.space_tables import linear_table
+from clquant.images import lazy
 from clquant.quality import definitions, differences, fourier, similarity, visual
 from tests.reference import quality as reference
 
@@ -23,6 +26,17 @@ MEASURES = (
     quality.color_difference,
     quality.blurred_color_difference,
 )
+
+
+class Rows:
+    """The least that a lazy picture needs."""
+
+    def __init__(self, values):
+        self.values = values
+        self.shape, self.dtype, self.ndim = values.shape, values.dtype, values.ndim
+
+    def __getitem__(self, key):
+        return self.values[key]
 
 
 def pair(rng, height, width, channels=3, step=40):
@@ -166,10 +180,29 @@ def test_device_arrays_and_pictures_in_bands_give_the_same(queue, rng, measure, 
     assert measure(first, second, queue=queue) == expected
 
 
-def test_without_room_for_the_spectrum_the_host_computes(queue, rng, monkeypatch):
-    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=4000")
-    first, second = pair(rng, 64, 64, 0)
-    assert quality.visual_error(first, second, queue=queue) == definitions.visual_error(first, second, FALLOFF)
+@pytest.mark.parametrize(
+    ("height", "width", "channels"), [(64, 64, 0), (63, 50, 3), (37, 74, 4), (1, 40, 0), (40, 1, 3)]
+)
+def test_a_spectrum_without_room_is_kept_in_a_file(queue, rng, monkeypatch, height, width, channels):
+    first, second = pair(rng, height, width, channels)
+    expected = quality.visual_error(first, second, queue=queue)
+    assert quality.visual_error(Rows(first), Rows(second), queue=queue) == expected
+    monkeypatch.setattr(lazy, "memory_bytes", lambda _: 4 * 1500)
+    monkeypatch.setattr(visual._Spectrum, "fits", lambda *_: False)
+    assert quality.visual_error(first, second, queue=queue) == expected
+    assert quality.visual_error(first, first, queue=queue) == 0
+    assert quality.visual_error(Rows(first), second, queue=queue) == expected
+    assert quality.visual_error(Rows(first), Rows(second), queue=queue) == expected
+
+
+def test_a_spectrum_that_no_file_takes(rng, monkeypatch):
+    def full():
+        raise OSError("no space left")
+
+    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=1500")
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    with pytest.raises(clquant.FileError, match=r"cannot keep a spectrum in .*: no space left"):
+        quality.visual_error(*pair(rng, 64, 64, 0))
 
 
 def test_vectors_of_cpus_change_nothing(queue, rng, monkeypatch):
