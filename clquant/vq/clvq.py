@@ -23,12 +23,13 @@ from clquant.runtime import (
 from clquant.vq import container
 from clquant.vq.bands import BandCoder, BandLayout, CodedBand
 from clquant.vq.blocks import BlockShape
-from clquant.vq.codebook_coding import decode_codebook, encode_codebook
+from clquant.vq.codebook_coding import encode_codebook
 from clquant.vq.coder import BlockCoder
-from clquant.vq.contexts import BINS, PRESET, Contexts, ContextTables, Model, open_contexts, pack_curves, unpack_curves
+from clquant.vq.contexts import PRESET, Contexts, ContextTables, Model, open_contexts
 from clquant.vq.decode import Decoder
 from clquant.vq.encode import index_dtype
-from clquant.vq.learning import MOST_RARE, learn
+from clquant.vq.learning import learn
+from clquant.vq.model_coding import decode_model, encode_model
 from clquant.vq.pipes import Sink
 from clquant.vq.sidematch import SideMatch
 
@@ -36,7 +37,6 @@ _CHUNK_BLOCKS = 1 << 22  # that are coded at once
 _REPORTED_BLOCKS = 1 << 19  # likewise, if somebody listens or the device is a CPU
 _CHUNK_BYTES = 8  # a block, of the largest buffer beside its pixels
 _SMALL_PICTURE = 1 << 12  # up to this many blocks, the preset model is tried too
-_RARITY_SHAPE = BlockShape(1, 1, 1)
 
 Table = npt.NDArray[np.integer[Any]]
 
@@ -319,46 +319,6 @@ def ranked(table: Table, contexts: Contexts) -> Table:
     ranks[contexts.order] = np.arange(contexts.shape.size)
     places: Table = ranks[table]
     return places
-
-
-def encode_model(session: Session, model: Model) -> tuple[int, bytes]:
-    """What a header says of a model, and the bytes of its section.
-
-    Parameters
-    ----------
-    session : Session
-    model : Model
-    """
-    if model.rarity.any():
-        rarity = encode_codebook(session, model.rarity.reshape(-1, 1), _RARITY_SHAPE)
-        return container.OWN_CURVES_AND_RARITY, pack_curves(model.curves) + rarity
-    if np.array_equal(model.curves, PRESET):
-        return container.PRESET_CURVES, b""
-    return container.OWN_CURVES, pack_curves(model.curves)
-
-
-def decode_model(session: Session, header: container.Header, data: bytes) -> Model:
-    """The model that `encode_model` was given.
-
-    Parameters
-    ----------
-    session : Session
-    header : Header
-    data : bytes
-
-    Raises
-    ------
-    FormatError
-        If a value is out of range.
-    """
-    curves, rarity = PRESET, np.zeros(header.codebook_size, np.uint8)
-    if header.model != container.PRESET_CURVES:
-        curves = unpack_curves(data[:BINS])
-    if header.model == container.OWN_CURVES_AND_RARITY:
-        rarity = decode_codebook(session, data[BINS:], header.codebook_size, _RARITY_SHAPE).ravel()
-    if int(rarity.max()) > MOST_RARE:
-        raise FormatError("the rarities of a .clvq file are out of range")
-    return Model(curves, rarity)
 
 
 def chunks(

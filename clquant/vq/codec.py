@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Sequence
 from typing import Any, overload
 
@@ -15,11 +14,11 @@ from clquant.estimator import Estimator
 from clquant.images import HostImage, ImageLike, files, lazy
 from clquant.images.collections import verbs_of
 from clquant.images.result_files import writing
-from clquant.runtime import Array, CommandQueue, FormatError, InvalidType, Progress, ProgressCallback
+from clquant.runtime import Array, CommandQueue, FormatError, InvalidType, Progress
 from clquant.vq import container
 from clquant.vq.clvq import Compressor, check_rows, read_picture
 from clquant.vq.codebook_files import codebook_of, read_codebook, write_codebook
-from clquant.vq.coder import BlockCoder, Image, Pixels, Table, opened_table
+from clquant.vq.coder import BlockCoder, HostTable, Image, Pixels, Report, Size, Table, opened_table
 from clquant.vq.fit import fit
 from clquant.vq.pipes import Sink, Source
 
@@ -101,7 +100,7 @@ class VQCodec(Estimator):
         images: ImageLike | Sequence[ImageLike],
         sample_weight: Sequence[Any] | npt.NDArray[Any] | None = None,
         *,
-        progress: ProgressCallback | None = None,
+        progress: Report = None,
         memory: Any = None,
     ) -> VQCodec:
         """Train the codebook.
@@ -146,25 +145,13 @@ class VQCodec(Estimator):
         return self
 
     @overload
-    def encode(self, image: Array, *, progress: ProgressCallback | None = None) -> Array: ...
+    def encode(self, image: Array, *, progress: Report = None) -> Array: ...
     @overload
     def encode(
-        self,
-        image: HostImage,
-        *,
-        progress: ProgressCallback | None = None,
-        out: Any = None,
-        memory: Any = None,
-        resume: bool = False,
+        self, image: HostImage, *, progress: Report = None, out: Any = None, memory: Any = None, resume: bool = False
     ) -> npt.NDArray[np.integer[Any]]: ...
     def encode(
-        self,
-        image: ImageLike,
-        *,
-        progress: ProgressCallback | None = None,
-        out: Any = None,
-        memory: Any = None,
-        resume: bool = False,
+        self, image: ImageLike, *, progress: Report = None, out: Any = None, memory: Any = None, resume: bool = False
     ) -> Table:
         """The index of the nearest codeword of every block, by Euclidean distance, the lowest index on ties.
 
@@ -206,30 +193,24 @@ class VQCodec(Estimator):
             return coder.encode(coder.read(image, sink, memory), report)
 
     @overload
-    def decode(
-        self,
-        indices: Array,
-        shape: tuple[int, ...] | list[int] | None = None,
-        *,
-        progress: ProgressCallback | None = None,
-    ) -> Array: ...
+    def decode(self, indices: Array, shape: Size = None, *, progress: Report = None) -> Array: ...
     @overload
     def decode(
         self,
-        indices: npt.NDArray[np.integer[Any]] | str | os.PathLike[str],
-        shape: tuple[int, ...] | list[int] | None = None,
+        indices: HostTable,
+        shape: Size = None,
         *,
-        progress: ProgressCallback | None = None,
+        progress: Report = None,
         out: Any = None,
         memory: Any = None,
         resume: bool = False,
     ) -> Image: ...
     def decode(
         self,
-        indices: Table | str | os.PathLike[str],
-        shape: tuple[int, ...] | list[int] | None = None,
+        indices: Table | HostTable,
+        shape: Size = None,
         *,
-        progress: ProgressCallback | None = None,
+        progress: Report = None,
         out: Any = None,
         memory: Any = None,
         resume: bool = False,
@@ -243,14 +224,8 @@ class VQCodec(Estimator):
             elsewhere (zarr, h5py, `numpy.memmap`, the path of a zarr or of a TIFF in tiles) are read in parts.
         shape : sequence of int, optional
             True (height, width), or an image's whole (height, width, channels); default: all of every block.
-        progress : callable, optional
-            Called with (blocks done, blocks); returning False stops the job.
-        out : object or path-like, optional
-            Gets the picture of a table that is not on the device, as for `encode`.
-        memory : int or str, optional
-            Host memory for parts, if the table is elsewhere or `out` is given; default 512 MiB.
-        resume : bool
-            As for `encode`.
+        progress, out, memory, resume
+            As for `encode`; memory is for parts of a table that is elsewhere, and of a picture that goes to `out`.
 
         Returns
         -------
@@ -259,12 +234,10 @@ class VQCodec(Estimator):
 
         Raises
         ------
-        NotFittedError
-            Before `fit`.
         InvalidArgument, InvalidType
             If an index names no codeword, or `shape` does not fit the table.
-        StoppedError
-            If `progress` returned False.
+        NotFittedError, FileError, StoppedError
+            As `encode`.
         """
         report, coder = Progress(params.callback("progress", progress)), self._coder()
         collection = verbs_of(indices)
@@ -276,12 +249,7 @@ class VQCodec(Estimator):
             return coder.decode(table, shape, report, sink, bound)
 
     def compress(
-        self,
-        image: ImageLike,
-        *,
-        embed_codebook: bool = True,
-        progress: ProgressCallback | None = None,
-        memory: Any = None,
+        self, image: ImageLike, *, embed_codebook: bool = True, progress: Report = None, memory: Any = None
     ) -> bytes:
         """Encode an image to the bytes of a .clvq file.
 
@@ -291,10 +259,8 @@ class VQCodec(Estimator):
             Of the codebook's channels; a Dask array is encoded by its workers.
         embed_codebook : bool
             Whether the codebook goes along; without it the file names it, to be read by a codec that holds it.
-        progress : callable, optional
-            Called with (blocks done, blocks); returning False stops the job.
-        memory : int or str, optional
-            Host memory for the parts of a lazy image, beside its table of indices; default 512 MiB.
+        progress, memory
+            As for `encode`; the table of indices takes memory too.
 
         Returns
         -------
@@ -302,23 +268,15 @@ class VQCodec(Estimator):
 
         Raises
         ------
-        NotFittedError, InvalidArgument, InvalidType, FileError
+        NotFittedError, InvalidArgument, InvalidType, FileError, StoppedError
             As `encode`.
-        StoppedError
-            If `progress` returned False.
         """
         file = io.BytesIO()
         self.compress_to(file, image, embed_codebook=embed_codebook, progress=progress, memory=memory)
         return file.getvalue()
 
     def compress_to(
-        self,
-        file: Sink,
-        image: ImageLike,
-        *,
-        embed_codebook: bool = True,
-        progress: ProgressCallback | None = None,
-        memory: Any = None,
+        self, file: Sink, image: ImageLike, *, embed_codebook: bool = True, progress: Report = None, memory: Any = None
     ) -> None:
         """Encode an image to a binary file or pipe, a chunk of bands at a time.
 
@@ -355,7 +313,7 @@ class VQCodec(Estimator):
         *,
         max_pixels: int = container.MAX_PIXELS,
         rows: tuple[int, int] | None = None,
-        progress: ProgressCallback | None = None,
+        progress: Report = None,
     ) -> npt.NDArray[np.uint8]:
         """The picture in the bytes of a .clvq file.
 
@@ -365,10 +323,9 @@ class VQCodec(Estimator):
         max_pixels : int
             Files that claim more pixels are refused; default 2^29.
         rows : pair of int, optional
-            (first, end), the pixel rows to decode, half-open; default all. Only bands that have
-            some of them are decoded.
-        progress : callable, optional
-            Called with (blocks done, blocks); returning False stops the job.
+            (first, end), the pixel rows to decode, half-open; default all. Only bands with some of them are decoded.
+        progress
+            As for `encode`.
 
         Returns
         -------
@@ -395,7 +352,7 @@ class VQCodec(Estimator):
         *,
         max_pixels: int = container.MAX_PIXELS,
         rows: tuple[int, int] | None = None,
-        progress: ProgressCallback | None = None,
+        progress: Report = None,
     ) -> npt.NDArray[np.uint8]:
         """The picture in a .clvq file or pipe, read a chunk of bands at a time.
 

@@ -23,6 +23,7 @@ from clquant.runtime import (
     InvalidArgument,
     InvalidType,
     Progress,
+    ProgressCallback,
     Scope,
     Session,
     open_session,
@@ -39,6 +40,9 @@ MOST_SIDE = 2**31 - 1
 Table = npt.NDArray[np.integer[Any]] | Array
 Image = npt.NDArray[np.uint8]
 Pixels = Image | Array
+Report = ProgressCallback | None
+Size = tuple[int, ...] | list[int] | None
+HostTable = npt.NDArray[np.integer[Any]] | str | os.PathLike[str]
 
 
 class BlockCoder:

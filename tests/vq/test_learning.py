@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from hypothesis import strategies as st
 
 from clquant import VQCodec, runtime
 from clquant.vq.blocks import BlockShape
-from clquant.vq.clvq import decode_model, encode_model
 from clquant.vq.container import PICTURE, Header
 from clquant.vq.contexts import (
     PRESET,
@@ -25,6 +25,7 @@ from clquant.vq.contexts import (
     unpack_curves,
 )
 from clquant.vq.learning import _logs, learn, sample_pairs
+from clquant.vq.model_coding import decode_model, encode_model
 from tests.reference import clvq as reference
 
 
@@ -82,7 +83,7 @@ def test_rarities_are_learned_where_codewords_are_of_unequal_use(queue: Any, rng
     header = Header(PICTURE, 1, (4, 4), 32, (240, 240), 0, bytes(16))
     for each in (model, even, Model(PRESET, np.zeros(32, np.uint8))):
         mode, data = encode_model(session, each)
-        found = decode_model(session, Header(**{**header.__dict__, "model": mode}), data)
+        found = decode_model(session, dataclasses.replace(header, model=mode), data)
         np.testing.assert_array_equal(found.curves, each.curves)
         np.testing.assert_array_equal(found.rarity, each.rarity)
 
