@@ -24,6 +24,7 @@ from clquant.dithering.phase_planes import PHASES, SIDE
 from clquant.dithering.registry import find_dither
 from clquant.dithering.search import REACH, SearchDither
 from clquant.images import Picture
+from clquant.images.dark_values import no_warnings
 from clquant.params import shown
 from clquant.runtime import InvalidArgument
 
@@ -285,7 +286,8 @@ def _worked(work: Callable[..., Any], pieces: list[list[Any]], origin: list[int]
     """What a worker does. Errors say where the chunk lies."""
     (row, column), (top, bottom, left, right) = origin, span
     with told(f"chunk at row {top}, column {left}"):
-        picture = dataclasses.replace(images.read(joined(pieces), max_bits=16), origin=(row, column))
+        with no_warnings():
+            picture = dataclasses.replace(images.read(joined(pieces), max_bits=16), origin=(row, column))
         inner = slice(top - row, bottom - row), slice(left - column, right - column)
         made: npt.NDArray[Any] = work(picture, inner)
     return made

@@ -11,6 +11,7 @@ from typing import Any
 from dask import compute, delayed
 
 from clquant.dask.verify import is_verified, verified_share, verify_elsewhere
+from clquant.images.dark_values import no_warnings
 from clquant.runtime import (
     ClquantError,
     DeviceError,
@@ -215,7 +216,8 @@ def named(work: Callable[..., Any], share: float | None = None) -> Callable[...,
 
 def _named(work: Callable[..., Any], share: float, *args: Any, **options: Any) -> Any:
     try:
-        result = work(*args, **options)
+        with no_warnings():  # of pictures that are parts of one
+            result = work(*args, **options)
         if share and is_verified(share):
             verify_elsewhere(result, here, work, args, options)
         return result

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from clquant.images import ImageLike, Picture, materialize, read
+from clquant.images.dark_values import warned_once
 from clquant.runtime import Array, CommandQueue, InvalidArgument, InvalidType, Session, open_session
 
 # Most bytes of pictures that were read to be worked on together.
@@ -70,13 +71,14 @@ def read_in_groups(
     """
     waiting: dict[int, Picture] = {}
     waiting_bytes = 0
-    for index, source in enumerate(sources):
-        waiting_bytes += _take(index, read_one(source, f"images[{index}]"), source, joins, waiting, alone)
-        if waiting_bytes >= MOST_BYTES:
+    with warned_once():
+        for index, source in enumerate(sources):
+            waiting_bytes += _take(index, read_one(source, f"images[{index}]"), source, joins, waiting, alone)
+            if waiting_bytes >= MOST_BYTES:
+                together(waiting)
+                waiting, waiting_bytes = {}, 0
+        if waiting:
             together(waiting)
-            waiting, waiting_bytes = {}, 0
-    if waiting:
-        together(waiting)
 
 
 def _take(

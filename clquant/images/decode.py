@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import os
-import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
+from clquant.images.dark_values import warn_of_dark
 from clquant.images.decoder_work import hidden_pictures
 from clquant.images.deep_files import deep_colors, turned_upright
 from clquant.images.picture_files import check_claim, opened
@@ -43,17 +43,8 @@ def to_samples(array: npt.NDArray[Any], argument: str, max_bits: int = 8) -> Sam
     """As `to_uint8`, but with 16 for `max_bits` uint16 arrays stay what they are, in the host's byte order."""
     if max_bits < 16 or array.dtype.newbyteorder("=") != np.uint16:
         return to_uint8(array, argument)
-    _warn_of_8_bits(array, argument)
+    warn_of_dark(int(array.max(initial=0)), argument)
     return array.astype(np.uint16, copy=False)
-
-
-def _warn_of_8_bits(array: npt.NDArray[np.uint16], argument: str) -> None:
-    if 1 < int(array.max(initial=0)) <= 255:
-        warnings.warn(
-            f"{argument} is uint16 with no value above 255, so nearly black: 65535 is white; "
-            "if it holds 8-bit values, give it as uint8",
-            stacklevel=3,
-        )
 
 
 def to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
@@ -77,7 +68,7 @@ def to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
         full: npt.NDArray[np.uint8] = array.astype(np.uint8) * np.uint8(255)
         return full
     if array.dtype.newbyteorder("=") == np.uint16:
-        _warn_of_8_bits(array, argument)
+        warn_of_dark(int(array.max(initial=0)), argument)
         return narrowed(array)
     if np.issubdtype(array.dtype, np.floating):
         if array.size and not bool(((array >= 0) & (array <= 1)).all()):

@@ -36,6 +36,7 @@ import numpy as np
 import PIL.Image
 
 from clquant.images import decode, foreign, geo, lazy
+from clquant.images.dark_values import warned_once
 from clquant.images.lazy import LazyRows
 from clquant.images.picture import ImageLike, Picture
 from clquant.images.sinks import ArraySink, Sink
@@ -276,7 +277,8 @@ def read_many(
     if not source:
         raise InvalidArgument(f"{argument} is empty; allowed: at least one image")
     given = {"max_channels": max_channels, "max_bits": max_bits}
-    return [read(s, argument=f"{argument}[{i}]", **given) for i, s in enumerate(source)]
+    with warned_once():
+        return [read(s, argument=f"{argument}[{i}]", **given) for i, s in enumerate(source)]
 
 
 def _check_shape(shape: tuple[int, ...], argument: str, max_channels: int) -> tuple[bool, int]:

@@ -21,6 +21,7 @@ import PIL.Image
 
 from clquant import params
 from clquant.images import decode, geo, ome
+from clquant.images.dark_values import DarkRows, no_warnings
 from clquant.params import shown
 from clquant.runtime import Array, FileError, InvalidArgument
 
@@ -85,10 +86,15 @@ class LazyRows:
         Bytes of host memory that the job may take.
     max_bits : int
         With 16, values of uint16 keep their 16 bits.
+    dark : DarkRows, optional
+        Of the same rows.
     """
 
-    def __init__(self, source: Any, argument: str, memory: int, max_bits: int = 8) -> None:
+    def __init__(
+        self, source: Any, argument: str, memory: int, max_bits: int = 8, dark: DarkRows | None = None
+    ) -> None:
         self._source = source
+        self._dark = dark or DarkRows()
         self._argument = argument
         self._ahead: tuple[int, int, concurrent.futures.Future[decode.Samples]] | None = None
         self._last: tuple[int, int] | None = None  # rows that were asked for
@@ -121,7 +127,7 @@ class LazyRows:
 
     def narrowed(self) -> LazyRows:
         """The same rows, of 8 bits per value."""
-        return LazyRows(self._source, self._argument, self.memory)
+        return LazyRows(self._source, self._argument, self.memory, dark=self._dark)
 
     def rows(self, row0: int, row1: int) -> decode.Samples:
         """Rows ``row0..row1``, (rows, W, C) of `bits`, C-contiguous; the rows after them are begun to be read.
@@ -147,6 +153,7 @@ class LazyRows:
         after = min(begin + row1 - row0, self.height)
         if row1 < after:
             self._ahead = (begin, after, self._reader.submit(self._read, (begin, after), (0, self.width)))
+        self._dark.passed(row0, row1, self.height, self._argument)
         return found
 
     def windows(self, windows: Iterable[Window]) -> Iterator[decode.Samples]:
@@ -185,7 +192,9 @@ class LazyRows:
         shape = rows[1] - rows[0], columns[1] - columns[0]
         if values.shape[:2] != shape:
             raise FileError(f"{self._argument}: {where} have the shape {values.shape}")
-        converted = decode.to_samples(values, self._argument, self.bits)
+        self._dark.note(values)
+        with no_warnings():
+            converted = decode.to_samples(values, self._argument, self.bits)
         return np.ascontiguousarray(converted).reshape(*shape, self.channels)
 
 

@@ -1,0 +1,103 @@
+"""The warning that uint16 values look like 8-bit values: once a call, and of a lazy picture when all rows were read."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import sys
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+# Whether the call has warned; without a list every picture may.
+_told: contextvars.ContextVar[list[bool] | None] = contextvars.ContextVar("clquant_dark_values", default=None)
+_PACKAGE = __name__.partition(".")[0] + "."
+
+
+@contextlib.contextmanager
+def warned_once() -> Iterator[None]:
+    """Within the block there is one warning at most."""
+    token = _told.set(_told.get() or [False])
+    try:
+        yield
+    finally:
+        _told.reset(token)
+
+
+@contextlib.contextmanager
+def no_warnings() -> Iterator[None]:
+    """Within the block there is none: what is read is a part of a picture."""
+    token = _told.set([True])
+    try:
+        yield
+    finally:
+        _told.reset(token)
+
+
+def warn_of_dark(largest: int, argument: str) -> None:
+    """Warn if the largest value of a uint16 picture is an 8-bit value above 1.
+
+    Parameters
+    ----------
+    largest : int
+    argument : str
+        What the caller calls the picture.
+
+    Warns
+    -----
+    UserWarning
+    """
+    told = _told.get()
+    if not 1 < largest <= 255 or (told and told[0]):
+        return
+    if told is not None:
+        told[0] = True
+    warnings.warn(
+        f"{argument} is uint16 with no value above 255, so nearly black: 65535 is white; "
+        "if it holds 8-bit values, give it as uint8",
+        stacklevel=_callers_level(),
+    )
+
+
+def _callers_level() -> int:
+    """How far above `warn_of_dark` the first frame outside this package is."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+class DarkRows:
+    """The largest value of a lazy picture's rows, told of when there are no more."""
+
+    def __init__(self) -> None:
+        self._largest = 0
+        self._rows = 0
+        self._is_told = False
+
+    def note(self, values: npt.NDArray[np.generic]) -> None:
+        """Take values that were read.
+
+        Parameters
+        ----------
+        values : ndarray
+            Of any dtype; others than uint16 say nothing.
+        """
+        if self._largest <= 255 and values.dtype.newbyteorder("=") == np.uint16:
+            self._largest = max(self._largest, int(values.max(initial=0)))
+
+    def passed(self, row0: int, row1: int, height: int, argument: str) -> None:
+        """Rows were asked for; warns after the last if those before were too.
+
+        Parameters
+        ----------
+        row0, row1, height : int
+        argument : str
+        """
+        if row0 <= self._rows:
+            self._rows = max(self._rows, row1)
+        if self._rows == height and not self._is_told:
+            self._is_told = True
+            warn_of_dark(self._largest, argument)
