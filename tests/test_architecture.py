@@ -30,6 +30,7 @@ ROWS = (
     ("__main__",),
 )
 RANK = {room: rank for rank, rooms in enumerate(ROWS) for room in rooms}
+FOREIGN_FILES = ("stdint.h", "lvgl.h", "lvgl/lvgl.h", "header.h")  # in the C sources that are written
 
 
 def modules() -> list[pathlib.Path]:
@@ -106,3 +107,15 @@ def test_headers_lie_in_a_room_that_uses_them_or_in_common() -> None:
         ):
             assert (KERNELS / name).is_file(), f"{path}: {name}"
             assert "common" in name or name.split("/")[0] == room or RANK[name.split("/")[0]] < RANK[room], (path, name)
+
+
+def test_kernel_files_that_comments_name_exist() -> None:
+    """By their path from `cl/`, or by their name alone in their own folder."""
+    missing = []
+    for path in sorted([*KERNELS.rglob("*.cl"), *KERNELS.rglob("*.h"), *modules()]):
+        for name in re.findall(r"(?<![\w/.$-])((?:cl/)?[\w/]+\.(?:cl|h))\b(?!\()", path.read_text(encoding="utf-8")):
+            there = [KERNELS / name.removeprefix("cl/"), path.parent / name]
+            room = KERNELS / path.relative_to(PACKAGE).parent / name if path.suffix == ".py" else path.parent / name
+            if not any(file.is_file() for file in (*there, room)) and name not in FOREIGN_FILES:
+                missing.append(f"{path.relative_to(ROOT)}: {name}")
+    assert not missing

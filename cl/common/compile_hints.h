@@ -1,5 +1,5 @@
-/* For code that runs for less time than it takes to compile: PoCL compiles a kernel at its first launch, and cl/pocl.h
- * says that it does. SMALL: of a kernel, to be small rather than fast; FEW_TURNS: of a loop of a few turns, to be
+/* For code that runs for less time than it takes to compile: PoCL compiles a kernel at its first launch, which
+ * common/pocl.h tells. SMALL: of a kernel, to be small rather than fast; FEW_TURNS: of a loop of a few turns, to be
  * not vectorized. Elsewhere nothing. */
 #ifdef COMPILED_AT_LAUNCH
 #define SMALL __attribute__((minsize))

@@ -82,7 +82,7 @@ void answer(const uint *keys, uint n, __global uint *memo, int bits, __global co
 /* One of two entries per pixel.
  * NDRange: 1-D, any size; a work-item takes a run of rows and remembers the answers for their colours. pixels
  * (n, CHANNELS) uchar; out (n) INDEX; memo (work-items, 2^(3 memo_bits), WORDS) uint, scratch; memo_bits 1 to 8; points
- * (k, 4) int coordinates of the palette; the other arguments are those of palette_ordered.cl. */
+ * (k, 4) int coordinates of the palette; the other arguments are those of dithering/ordered.cl. */
 __kernel void dither_ordered(LANE_PARAMETERS, __global const uchar *restrict pixels, __global INDEX *restrict out,
                              ulong n, __global uint *restrict memo, int memo_bits, __global const int4 *points,
                              uint width, uint first_row, __global const int *mask, uint side, int4 extent, int strength)

@@ -6,7 +6,7 @@
  */
 #include "mapping/small_palette.h"
 
-/* Axes' weights in lightness: those of palette_ordered.h. */
+/* Axes' weights in lightness: those of dithering/ordered.h. */
 #define LIGHTNESS(r, g, b) ((r) * 77.0f + (g) * 150.0f + (b) * 29.0f)
 
 /* The colours, R | G << 8 | B << 16, of sixteen entries. */
@@ -44,7 +44,7 @@ int16 thresholds(__global const int *mask, uint side, uint column)
 /* One of two entries per pixel (dithering/ordered.h).
  * NDRange: 1-D, any size; a work-item takes a run of rows' pixels. The first arguments are those of
  * mapping/small_palette.cl's kernel; packed (FEW) uint, the entries' colours; the others are those of
- * palette_ordered.cl. */
+ * dithering/ordered.cl. */
 __kernel void dither_ordered(__global const float4 *entries, uint colors, __global const uchar *restrict pixels,
                              __global uchar *restrict out, ulong n, __global const uint *packed, uint width,
                              uint first_row, __global const int *mask, uint side, int strength)

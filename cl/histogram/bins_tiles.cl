@@ -7,7 +7,7 @@
  * it is, their product with HASH modulo 2^28: the high ones are the line, the others the tag, and as HASH is odd both
  * together tell the cube. A colour that finds its slot taken is added to the histogram at once.
  *
- * Constants: CHANNELS 1, 3 or 4 of the pixels; ALIGNED of quads.h.
+ * Constants: CHANNELS 1, 3 or 4 of the pixels; ALIGNED of common/pixel_quads.h.
  */
 #define COLUMNS 128
 #include "common/pixel_quads.h"

@@ -1,5 +1,5 @@
 /* Counting opaque colours in the shape that CPUs run fast: pixels are first partitioned by cell of the colour cube,
- * then each cell is counted in a histogram that fits a cache. The result equals that of color_count.cl.
+ * then each cell is counted in a histogram that fits a cache. The result equals that of histogram/counting.cl.
  *
  * A colour's Z-order code (common/z_order.h) has its cell in the high 12 bits and its place within the cell in the low
  * 12. Work-groups have one work-item, each with a share of the pixels or cells, so nothing needs an atomic.

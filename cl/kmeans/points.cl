@@ -1,7 +1,7 @@
 /* Weighted points of a colour space, from counted colours, and their sketch: the means of the occupied cells of a grid.
  *
  * Points are (DIMS, stride) float planes of integers: coordinates of common/color_spaces.h times `scale`.
- * Constants: SPACE, SPACE_ALPHA of spaces.h; WIDE_WEIGHTS of weights.h.
+ * Constants: SPACE, SPACE_ALPHA of common/color_spaces.h; WIDE_WEIGHTS of kmeans/weights.h.
  */
 #include "common/color_spaces.h"
 #include "kmeans/weights.h"

@@ -1,5 +1,5 @@
 /* mapping/candidates.cl's candidate lists in the shape that CPUs run fast: entries in the lanes of a vector, lists in
- * the blocks of palette_lanes.h. Lists longer than a block are shortened once more, by the entries nearest to the
+ * the blocks of mapping/candidates_lanes.h. Lists longer than a block are shortened once more, by the entries nearest to the
  * cell's corners.
  */
 

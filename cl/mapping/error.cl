@@ -4,7 +4,7 @@
 /* Sums of squared distances in the space of common/color_spaces.h, one for each work-item, over the pixels i, i +
  * items, ... A distance is below 2^24, of 16-bit values 2^36, so 2^27 pixels per work-item fit 64 bits.
  * NDRange: 1-D, any size. pixels (n, CHANNELS) Sample; indices (n) INDEX; sums (items) ulong. The other arguments are
- * those of palette_nearest.h. */
+ * those of mapping/nearest.h. */
 __kernel void sum_errors(PALETTE_PARAMETERS, __global const Sample *pixels, __global const INDEX *indices, ulong n,
                          __global ulong *sums)
 {

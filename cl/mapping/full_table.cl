@@ -1,6 +1,6 @@
 /* mapping/nearest.cl's mapping by a table of all colours' answers (mapping/full_table.h); the same result bit for bit.
  *
- * Constants: those of mapping/nearest.h; ALIGNED of palette_table.h.
+ * Constants: those of mapping/nearest.h; ALIGNED of mapping/full_table.h.
  */
 #include "mapping/nearest.h"
 #define COLUMNS 256

@@ -3,7 +3,7 @@
 // Source: T. Kohonen, "Self-Organizing Maps" (1995), the batch map, with the closed form of sequential moves that is
 // described in docs/neuquant.md; contest and conscience after A. H. Dekker (1994).
 //
-// Constants from the host: see neuquant_search.h.
+// Constants from the host: see neuquant/search.h.
 
 #include "neuquant/map.h"
 #include "neuquant/search.h"

@@ -1,7 +1,7 @@
 /* Levels 1 and 2 of the quadtree: what a work-item does with 8x4 pixels, the upper or lower half of an 8x8 cell, which
  * are two 4x4 blocks side by side.
  *
- * After quadtree/quadtree.h and quadtree_pixels.h. STORE_LOW is 1 to write the statistics of these levels. One band
+ * After quadtree/quadtree.h and quadtree/pixels.h. STORE_LOW is 1 to write the statistics of these levels. One band
  * after another, so that a work-item has the words of one band in registers, no more: pixels of up to four channels
  * (three with weights) are there all the time, others and those of tiles at the picture's edge are read again for every
  * band. */

@@ -320,7 +320,7 @@ APART void write_tile(const subtree_t *subtree, const plan_t *plan)
     }
 }
 
-/* As quadtree_leaves in quadtree_leaves.cl.
+/* As quadtree_leaves in quadtree/leaves.cl.
  *
  * NDRange: work-groups of one work-item, any number; they share the tiles in row order. Buffers: as there. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quadtree_leaves(

@@ -1,5 +1,5 @@
 /* Pixels of a tile of 64x64 in explicit vectors, band by band: what the forms for CPUs share. After
- * quadtree_pixels.h. */
+ * quadtree/pixels.h. */
 
 #define LANES_INLINE inline __attribute__((always_inline))
 #define SIDE 64u

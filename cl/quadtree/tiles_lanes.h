@@ -1,6 +1,6 @@
 /* Levels 1 to 4 of tiles side by side by one work-item, in explicit vectors: the form for CPUs, whose compilers do not
  * vectorize across work-items. Same integers as reduce_cell in quadtree/tiles.cl; TILE_LEVEL is 6, not for the range
- * criterion. After quadtree/blocks.h and quadtree_planes.h.
+ * criterion. After quadtree/blocks.h and quadtree/planes.h.
  *
  * Sums and sums of squares of levels 1 to 4 fit 32 bits, and so does n^2 times the variance: at level 4, of n = 256
  * pixels, n * squares <= 256^2 * 255^2 < 2^32. A row of a level is BANDS planes of a word for every node across a tile.

@@ -14,7 +14,7 @@
 
 /* Adds the pixels of one phase.
  * NDRange: 2-D, cells across by cells down, a work-item per cell; the group number g adds to slice g mod slices. errors,
- * state, taps: as in search_steps.cl; pairs (n_pairs) int2 from first_pair: where a state lies relative to the cell,
+ * state, taps: as in dithering/search_steps.cl; pairs (n_pairs) int2 from first_pair: where a state lies relative to the cell,
  * and the weight; sums (slices, (colors + 1 + 2 DIMS) colors) uint. */
 __kernel void add_phase(__global const float *errors, __global const int *state, __global const int2 *taps,
                         uint first_tap, uint n_taps, __global const int2 *pairs, uint first_pair, uint n_pairs,

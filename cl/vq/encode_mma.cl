@@ -1,5 +1,5 @@
 /* The VQ encoder on NVIDIA tensor cores (compute capability 8.0 and up), through inline PTX; the same indices as
- * vq_encode.cl.
+ * vq/encode.cl.
  *
  * mma.sync.m16n8k16 multiplies 16 blocks by 8 codewords over 16 unsigned bytes, exactly, into 32-bit integers. Score
  * and index become one key, (2 x.c - |c|^2) * SCALE + (SCALE - 1 - position), so that the largest key is the largest

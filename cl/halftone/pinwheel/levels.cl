@@ -50,7 +50,7 @@ inline void gather_edges(__local short *waiting, int lanes, __global const ushor
  *
  * NDRange: (blocks of this phase in a row from `first_index` on, rows of blocks, channels); any work-group (n, 1, 1).
  * image, output  uchar [rows][width][channels] from picture row ORIGIN on.
- * path           ushort8 [PIXELS], see halftone.h.
+ * path           ushort8 [PIXELS], see halftone/halftone.h.
  * rim            ushort [4 N]: at side * N + i (above, right, below, left) the slot of the error for the pixel beyond
  *                that side (outward) or of the block's own rim pixel there (inward).
  * record         short4 [rows][256]: by input level, decision shift and three weights in sixteenths.

@@ -121,7 +121,7 @@ inline void leave_apart(__local const short *queues, __global short *edges, int 
  * NDRange: (ceil(blocks of this phase in a row / LANES) * GROUP, rows of whole blocks, channels), group (GROUP, 1, 1):
  * LANES work-items scan a block each, all GROUP copy its pixels.
  * image, output  uchar [rows][width][channels] from picture row ORIGIN on.
- * record         uint [rows][256]: by input level, see halftone_records.h.
+ * record         uint [rows][256]: by input level, see halftone/pinwheel/records.h.
  * amplitude      short [256]: of the start error, by input level.
  * quads          ushort8 [N * N / 4]: the parts' words of four pixels, see ring_quads in
  * clquant/halftone/pinwheel/layout.py. edges          short [4 N][channels][edge rows][blocks of a phase in a row].

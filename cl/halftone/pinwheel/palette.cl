@@ -41,9 +41,9 @@ inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uin
  * error_limit. A pixel of alpha 0 takes the palette's transparent entry and drops what reached it.
  *
  * NDRange: (blocks of this phase in a row, rows of blocks); any work-group (n, 1).
- * The palette's parameters, constants: palette_nearest.h.
+ * The palette's parameters, constants: mapping/nearest.h.
  * image          uchar [rows][width][CHANNELS]; output INDEX [rows][width]; both from picture row ORIGIN on.
- * path, rim      as in halftone_blocks.cl.
+ * path, rim      as in halftone/pinwheel/levels.cl.
  * weights        short4 [rows]: 0, then three weights in sixteenths.
  * shares         ushort [PIXELS]: in 1/256, of the k-th pixel of the path.
  * light          short [256]: the worth of an 8-bit value; codes uchar [4081]: the 8-bit value of a worth.

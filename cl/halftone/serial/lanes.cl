@@ -78,7 +78,7 @@ inline void show(PARAMETERS, long at, long step, uint inside, lanes_t *errors)
 
 /* halftone/serial/tiles.cl's wavefronts in the shape that CPUs run fast, equal bit for bit: LANES rows in the lanes
  * of a vector, each two pixels behind the one above, so that what a pixel needs is in the vectors of the last three
- * steps. Opaque pictures and palettes alone; gray pictures in two levels: halftone_serial_gray.cl.
+ * steps. Opaque pictures and palettes alone; gray pictures in two levels: halftone/serial/lanes_gray.cl.
  *
  * Tiles are of `strips` times LANES rows by `columns` pixels, else as in that file; a work-item takes a tile, strip by
  * strip.

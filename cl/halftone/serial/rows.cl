@@ -1,5 +1,5 @@
 /* Floyd and Steinberg's serial error diffusion of gray pictures in a form for GPUs: a work-item takes a row, and the
- * errors of a row pass to the next through local memory. Arithmetic and sources: halftone_floyd_steinberg.cl.
+ * errors of a row pass to the next through local memory. Arithmetic and sources: halftone/serial/tiles.cl.
  *
  * A picture is cut into strips of ROWS rows. Row r of a strip is two pixels behind row r - 1, so that its clock
  * t = x + 2 r is the same for all rows, and pixels are kept by the clock: skewed uint [strips][quads][ROWS], four
