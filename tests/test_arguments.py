@@ -15,7 +15,7 @@ import PIL.ImageSequence
 import pytest
 
 import clquant
-from clquant import images, params, quality, runtime
+from clquant import images, panel, params, quality, runtime
 from clquant.cli import main
 from clquant.images import files
 from clquant.palette import animation
@@ -362,3 +362,29 @@ def test_arrays_where_one_value_is_wanted() -> None:
         picture.sorted(np.zeros((2, 3)))  # type: ignore[arg-type]
     with pytest.raises(InvalidType, match="delay_ms is array of shape"):
         animation.gif_bytes([picture], delay_ms=np.array(2.5))  # type: ignore[arg-type]
+
+
+def test_arguments_of_sinks_tiles_and_panels_are_checked(tmp_path: pathlib.Path) -> None:
+    fitted = clquant.KMeansPalette(2).fit(photo(4, 4))
+    (tmp_path / "0" / "0").mkdir(parents=True)
+    PIL.Image.fromarray(photo(4, 4)).save(tmp_path / "0" / "0" / "0.png")
+    many = np.zeros((2, 3), np.uint8)
+    for call, name in (
+        (lambda: fitted.transform(photo(4, 4), out=tmp_path / "a.zarr", resume=many), "resume"),
+        (lambda: fitted.transform("\ud800", out=tmp_path / "a.tif"), "image"),
+        (lambda: clquant.tiles.quantize(tmp_path, many), "out"),
+        (lambda: clquant.tiles.quantize(tmp_path, tmp_path / "b", keep_empty=many), "keep_empty"),
+        (lambda: clquant.tiles.histogram(tmp_path, tms=many), "tms"),
+        (lambda: panel.pack_planes(many, black=many), "black"),
+        (lambda: panel.pack_planes(many, color=-1), "color"),
+    ):
+        with pytest.raises(runtime.ClquantError, match=f"^{name} "):
+            call()
+    for memory in (10**30, "9" * 400 + " GB"):
+        assert clquant.tiles.histogram(tmp_path, memory=memory).total == 16
+
+
+def test_a_color_format_of_a_picture_without_a_visible_pixel() -> None:
+    learned = clquant.KMeansPalette(4, color_format="rgb565").fit(np.zeros((2, 3, 4), np.uint8))
+    assert learned.palette_.colors.tolist() == [[0, 0, 0, 0]]
+    assert learned.inertia_ == 0

@@ -36,6 +36,7 @@ _UNITS = {"b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40
 # Attributes of arrays in memory, those of other libraries and on other devices included.
 _IN_MEMORY = ("__dlpack__", "__array_interface__", "__cuda_array_interface__", "dims")
 Window = tuple[tuple[int, int], tuple[int, int]]
+_MOST_MEMORY = 1 << 60
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*\Z")
 
 
@@ -58,8 +59,8 @@ def memory_bytes(memory: Any) -> int:
         match = _SIZE.match(memory)
         if match is None or match[2].lower() not in _UNITS:
             raise InvalidArgument(f"memory is {shown(memory)}; allowed: bytes, or a text such as '1 GiB'")
-        memory = int(float(match[1]) * _UNITS[match[2].lower()])
-    return params.integer("memory", memory, 1 << 20)
+        memory = int(min(float(match[1]) * _UNITS[match[2].lower()], _MOST_MEMORY))
+    return min(params.integer("memory", memory, 1 << 20), _MOST_MEMORY)
 
 
 def is_lazy(source: Any) -> bool:

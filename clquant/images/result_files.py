@@ -53,8 +53,10 @@ def writing(out: Any, about: About) -> Iterator[Sink | None]:
 def _file_sink(out: str | os.PathLike[str], about: About) -> FileSink:
     target = files.path_of(out, "out")
     suffix = target.suffix.lower()
-    if isinstance(about.source, str | os.PathLike) and os.path.realpath(target) == os.path.realpath(about.source):
-        raise InvalidArgument(f"out is {shown(str(target))}, the image itself; allowed: another path")
+    if isinstance(about.source, str | os.PathLike):
+        source = files.path_of(about.source, "image")
+        if os.path.realpath(target) == os.path.realpath(source):
+            raise InvalidArgument(f"out is {shown(str(target))}, the image itself; allowed: another path")
     has_layout = isinstance(out, geo_files.GeoTiff)
     # Few jobs write in parts; the others start without what does.
     if suffix == ".zarr" and not has_layout:

@@ -198,7 +198,9 @@ class Fit:
 
         best = self._best(counts, k, space)
         if best is not None:
-            return with_alpha(best), PendingInertia(lambda: measure(best)), 0
+            # None at all for a picture without a visible pixel.
+            inertia = PendingInertia(lambda: measure(best)) if len(best) else PendingInertia.known(0.0)
+            return with_alpha(best), inertia, 0
         found, inertias = self._ends(last, counts, sets, k, queued_inertia)
         if not inertias:
             colors, steps = found[0]

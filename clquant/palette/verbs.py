@@ -108,6 +108,7 @@ def predict(
     """
     checked, ditherer = _checked(palette, color_space, metric, dither, progress)
     collection = verbs_of(image)
+    params.boolean("resume", resume)
     about = About(None, checked.colors, image, resume, _settings(checked, color_space, metric, dither))
     if collection is not None:
         lazy = collection.predict(image, checked, dither=dither, color_space=color_space, metric=metric)
@@ -146,6 +147,7 @@ def transform(
     if collection is not None:
         lazy = collection.transform(image, checked, dither=dither, color_space=color_space, metric=metric)
         return _stored(collection, lazy, out, About(None, None, image, resume, settings), progress)
+    params.boolean("resume", resume)
     about = About(None if ditherer is None else checked.colors, None, image, resume, settings)
     with writing(out, about) as sink:
         image = read_parts(image, out=sink, memory=memory, max_bits=16)

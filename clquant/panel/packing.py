@@ -57,9 +57,11 @@ def pack_planes(indices: npt.ArrayLike, black: int = 0, color: int = 2) -> tuple
     Raises
     ------
     InvalidArgument, InvalidType
-        If the array is another.
+        If the array is another, or a number no integer from 0 to 255.
     """
     frame = _frame(indices)
+    params.integer("black", black, 0, 255)
+    params.integer("color", color, 0, 255)
     return pack_codes(frame != black, 1), pack_codes(frame != color, 1)
 
 

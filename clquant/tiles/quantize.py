@@ -21,7 +21,7 @@ from clquant.color.palette import MOST_COLORS, Palette, as_palette
 from clquant.dithering.ordered import OrderedDither
 from clquant.dithering.registry import find_dither
 from clquant.histogram.color_histogram import ColorHistogram
-from clquant.images import decode, lazy, picture_files
+from clquant.images import decode, files, lazy, picture_files
 from clquant.kmeans import KMeansPalette
 from clquant.palette import engine
 from clquant.params import shown
@@ -178,10 +178,11 @@ def quantize(
         If `progress` returned False.
     """
     report, bound = Progress(params.callback("progress", progress)), lazy.memory_bytes(memory)
-    mask = _mask_of(dither)
+    mask, target = _mask_of(dither), files.path_of(out, "out")
+    params.boolean("keep_empty", keep_empty)
     learner, palette = _checked_colors(colors, color_space, random_state, queue)
     with stores.opened(source, tms) as tiles:
-        if os.path.realpath(os.fspath(source)) == os.path.realpath(os.fspath(out)):
+        if os.path.realpath(os.fspath(source)) == os.path.realpath(target):
             raise InvalidArgument(f"out is {shown(str(out))}, the source itself; allowed: another path")
         with writers.writing(out, tiles.metadata, tms) as writer:
             listing = _listed(tiles, mask)

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from clquant import params
 from clquant.images import files
 from clquant.params import shown
 from clquant.runtime import FileError, InvalidArgument
@@ -89,6 +90,7 @@ def opened(source: Any, tms: bool = False) -> Iterator[Tiles]:
         If it cannot be read, or has no tiles.
     """
     path = files.path_of(source, "source")
+    params.boolean("tms", tms)
     suffix = path.suffix.lower()
     if tms and suffix in (MBTILES, PMTILES):
         raise InvalidArgument(f"tms is given with {shown(str(path))}, which says itself how rows are counted")

@@ -20,7 +20,7 @@ from clquant import images, quality, runtime
 from clquant.mapping import error
 from clquant.palette import animation, engine
 from clquant.runtime.device.limits import Limits
-from tests.portability import wild
+from tests.portability import further_calls, wild
 from tests.portability.inputs import photo
 
 Good = Callable[[random.Random], Any]
@@ -373,10 +373,35 @@ def _function_calls() -> tuple[Call, ...]:
     )  # fmt: skip
 
 
+# What errors call arguments that have no name of their own there.
+_FURTHER: dict[str, tuple[str, ...]] = {
+    "other": ("histogram", "operand"),
+    "colors": ("counts", "palette", "n_colors"),
+    "counts": ("colors",),
+    "out": ("path", "source"),
+    "source": ("path", "cannot read"),
+    "codes": ("codes",),
+    "indices": ("codes",),
+    "lvgl": ("cannot write", "option"),
+    "name": ("cannot write", "option", "identifier"),
+}
+
+
+def _further_calls() -> tuple[Call, ...]:
+    common = {**_KMEANS, "image": _PICTURE, "palette": _PALETTE, "progress": _PROGRESS}
+    named = [
+        *further_calls.histogram_calls(_one_of, common),
+        *further_calls.palette_calls(_one_of, common),
+        *((name, _saved(call), given) for name, call, given in further_calls.file_calls(_one_of, common)),
+    ]
+    return tuple(Call(name, function, given, aliases=_FURTHER) for name, function, given in named)
+
+
 @functools.cache
 def calls() -> tuple[Call, ...]:
     """Every public call, made once."""
     return (
+        *_further_calls(),
         *_palette_calls(),
         *_codec_calls(),
         *_halftone_and_tree_calls(),

@@ -30,7 +30,7 @@ _ALSO: dict[str, tuple[str, ...]] = {
     "images": ("image", "device array"),
     "frames": ("images", "device array"),
     "original": ("pictures",),
-    "result": ("pictures",),
+    "result": ("pictures", "device array"),
     "palette": ("indices",),
     "path": ("cannot read", "cannot write"),
 }
