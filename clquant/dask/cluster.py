@@ -53,7 +53,7 @@ class LocalOpenCLCluster(SpecCluster):
         numbers = _numbers(devices)
         share = MEMORY_LIMIT // len(numbers)
         workers = {i: worker_spec(i, number, threads, share, level) for i, number in enumerate(numbers)}
-        scheduler = options.pop("scheduler", {"cls": Scheduler, "options": {"dashboard_address": None, "port": 0}})
+        scheduler = options.pop("scheduler", {"cls": Scheduler, "options": {"dashboard_address": ":0", "port": 0}})
         super().__init__(workers=workers, scheduler=scheduler, **options)
 
 

@@ -17,6 +17,7 @@ from clquant import runtime
 from clquant.dask import LocalOpenCLCluster, actors, codebooks, preload
 from clquant.palette.engine import predict
 from clquant.vq import training
+from tests.dask import random_kills
 
 
 def _device() -> tuple[int, str]:
@@ -72,6 +73,14 @@ def test_workers_may_die_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
             assert np.array_equal(one.codebook_, other.codebook_)
             assert (one.mse_, one.n_iter_) == (other.mse_, other.n_iter_)
     assert killed
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_workers_may_be_killed_at_random() -> None:
+    done, kills, wrong = random_kills.run(4.0, 1)
+    assert not wrong
+    assert kills
+    assert set(done) == {"fit", "predict", "halftone", "VQ training"}
 
 
 def test_wrong_devices_are_named() -> None:
