@@ -56,7 +56,11 @@ class Profile:
 def profile() -> Iterator[Profile]:
     """Collect the events of every launch and copy that this thread makes inside the block.
 
-    The queue must carry `PROFILING_ENABLE` (see `profiling_queue`) for the times to be readable.
+    Yields
+    ------
+    Profile
+        `kernel_ms()` has the milliseconds of its kernels, once the work is done; the queue must carry
+        `PROFILING_ENABLE` (see `profiling_queue`) for that.
     """
     collector = Profile()
     token = _collector.set(collector)

@@ -95,7 +95,11 @@ def find_device(spec: str) -> cl.Device:
     spec : str
         A number into `list_devices()`; ``gpu``, ``cpu`` or ``accelerator``; or any part of the platform's
         and device's name, in any case. The best of the devices that fit is taken. A simulator is of a kind
-        only where there is nothing else.
+        only if there is nothing else.
+
+    Returns
+    -------
+    pyopencl.Device
 
     Raises
     ------
@@ -135,7 +139,16 @@ def no_device_message(wanted: str) -> str:
 
 
 def describe(device: cl.Device) -> str:
-    """One line that names a device: platform, then device."""
+    """One line that names a device: platform, then device.
+
+    Parameters
+    ----------
+    device : pyopencl.Device
+
+    Returns
+    -------
+    str
+    """
     return f"{device.platform.name.strip()}: {device.name.strip()}"
 
 
@@ -192,7 +205,7 @@ def default_device() -> cl.Device:
 
 @reports_memory
 def default_queue(device: cl.Device | str | None = None) -> cl.CommandQueue:
-    """This thread's own in-order queue on a device; one context a device is shared by the whole process.
+    """This thread's own in-order queue on a device; one context per device is shared by the whole process.
 
     When a thread has ended, its queue is the next new thread's.
 

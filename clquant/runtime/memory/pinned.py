@@ -244,11 +244,15 @@ def pinned_pool(context: cl.Context, device: cl.Device) -> PinnedPool:
 
 
 def is_page_locked(array: npt.NDArray[Any]) -> bool:
-    """Whether all of a C-contiguous array lies in memory of any pool.
+    """Whether all of a C-contiguous array lies in page-locked memory that this library made.
 
     Parameters
     ----------
     array : ndarray
+
+    Returns
+    -------
+    bool
     """
     with _lock:
         pools = list(_pools.values())

@@ -106,6 +106,11 @@ def force_variant(name: str) -> Iterator[None]:
     name : str
         Such as ``"portable"``; tables without it choose as ever. The environment variable `CLQUANT_VARIANT`
         does the same for a whole process.
+
+    Raises
+    ------
+    InvalidArgument
+        In the calls within, if the device does not admit the form.
     """
     token = _forced.set(name)
     try:
