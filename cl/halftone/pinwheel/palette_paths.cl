@@ -133,7 +133,7 @@ inline uint4 quad_of(__global const uint *paths, int i)
         const uint pixel = PIXEL, marks = (marked) ? pixel : 0u, place = here;                                         \
         const int3 worth = WORTH(unpacked(pixel));                                                                     \
         const int3 arrived = carry + inflow + (extra);                                                                 \
-        const int3 reached = (int)marks < 0 ? arrived : arrived * SHARE(pixel) >> 8;                                           \
+        const int3 reached = (int)marks < 0 ? arrived : arrived * SHARE(pixel) >> 8;                                   \
         const uint entry = entry_at(nearest + PLACE(worth, reached));                                                  \
         const uint word = from_two;                                                                                    \
         inflow = (int3)((int)(short)word, (int)word >> 16, from_one);                                                  \
@@ -318,7 +318,8 @@ __kernel void scatter_paths(__global const INDEX *entries, __global INDEX *outpu
 #else
     __local INDEX tile[BLOCK * (LANES + 1)];
     for (int i = (int)get_local_id(0); i < BLOCK * LANES; i += GROUP)
-        tile[i / LANES * (LANES + 1) + i % LANES] = entries[(place[y * BLOCK + i / LANES] & PLACE_MASK) * LANES + i % LANES];
+        tile[i / LANES * (LANES + 1) + i % LANES] =
+            entries[(place[y * BLOCK + i / LANES] & PLACE_MASK) * LANES + i % LANES];
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int i = (int)get_local_id(0); i < BLOCK * LANES; i += GROUP) {
         const int x = i % BLOCK, lane = i / BLOCK, at = block_column(group * LANES + lane, block_y) * BLOCK + x;
@@ -350,7 +351,7 @@ __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX 
                                      __global const INDEX *nearest, __global const uint *colors,
                                      __global const uint2 *worths, __global const short *light,
                                      __global const uchar *codes, __global const ushort *shares, __global short4 *edges,
-                                     int4 picture, int4 blocks,                                     int error_limit, int amplitude, int gain, uint4 key)
+                                     int4 picture, int4 blocks, int error_limit, int amplitude, int gain, uint4 key)
 {
     __local uint all_two[QUEUE_ENTRIES * LANES];
     __local short all_one[QUEUE_ENTRIES * LANES];
