@@ -111,7 +111,7 @@ class DeepLloyd:
             points = np.zeros((k, 4), np.int32)
             points[:, :dims] = centers
             where = scope.copy_of(points)
-            lister = CandidateLister(session, scope, self._space, where, k, np.arange(k))
+            lister = CandidateLister(session, scope, self._space.extent, self._space.bits, where, k, np.arange(k))
             sums = scope.zeros(copies * sum_bytes)
             for part in self.parts:
                 cells = self._cells(lister, part, k)
@@ -141,7 +141,7 @@ class DeepLloyd:
 
     def _cells(self, lister: CandidateLister, part: DeepPoints, k: int) -> CandidateGrid:
         worthwhile = part.n_points * k >= self._session.tuned("mapping.grid_pays")
-        return lister.coarse(part.grid.shift + _LIST_STEP) if worthwhile else lister.whole()
+        return lister.fine(part.grid.shift + _LIST_STEP) if worthwhile else lister.whole()
 
     def _inertia(self, centers: Int, totals: Int) -> int:
         """Of all points, from their centers' sums: that of |p|^2 - 2 c.p + |c|^2."""

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.color.spaces import Space
-from clquant.mapping.candidates_lanes import WHOLE_SHIFT, int4
+from clquant.mapping.candidates_lanes import int4
 from clquant.runtime import Buffer, Kernel, LocalMemory, Scope, Session
 
 # log2 of a cell's side, by space and by whether alpha is an axis: about 2^15 to 2^16 cells each.
@@ -35,6 +35,19 @@ FAR = {8: 4095, 16: 2**19 - 1}
 below 2^31 and 2^63."""
 
 Cells = tuple[int, int, int, int]
+
+
+def fine_shift(space: Space, searches: int) -> int:
+    """log2 of a cell's side for so many comparisons in all; from many on cells are half as long.
+
+    Parameters
+    ----------
+    space : Space
+    searches : int
+        Pixels times entries.
+    """
+    scale_bits = space.scale.bit_length() - 1
+    return FINE_SHIFT[space.name][int(space.alpha)] - int(searches >= FINER_PAYS) + scale_bits
 
 
 @dataclass(frozen=True)
@@ -74,7 +87,10 @@ class CandidateLister:
     ----------
     session : Session
     scope : Scope
-    space : Space
+    extent : sequence of int
+        The largest coordinate of each axis, 3 or 4; the least is 0.
+    bits : int
+        8 or 16: of the values that the coordinates were made of (`cl/common/squared.h`).
     points : pyopencl.Buffer
         (count, 4) int32: the palette's coordinates, 1 to 65536 of them; those of entries that are not `listed` are
         farther than all of the space.
@@ -84,59 +100,51 @@ class CandidateLister:
     """
 
     def __init__(
-        self, session: Session, scope: Scope, space: Space, points: Buffer, count: int, listed: npt.NDArray[np.int64]
+        self,
+        session: Session,
+        scope: Scope,
+        extent: Sequence[int],
+        bits: int,
+        points: Buffer,
+        count: int,
+        listed: npt.NDArray[np.int64],
     ) -> None:
         self._session = session
         self._scope = scope
-        self._space = space
+        self._bits = bits
         self._points = points
         self._count = count
         self._listed_entries = listed
-        self._extent = (*space.extent, 0)[:4]
-        self._scale_bits = space.scale.bit_length() - 1
-        self._distance_bytes = 4 * space.bits // 8
+        self._extent: Cells = (extent[0], extent[1], extent[2], extent[3] if len(extent) == 4 else 0)
+        self._distance_bytes = 4 * bits // 8
 
     def whole(self) -> CandidateGrid:
         """Every entry for every point: what a few pixels take."""
         listed = self._listed_entries.astype(np.uint16)
         starts = self._scope.copy_of(np.array([0, len(listed)], np.uint32))
-        shift = WHOLE_SHIFT + self._scale_bits
+        shift = max(extent.bit_length() for extent in self._extent)
         return CandidateGrid(starts, self._scope.copy_of(listed), (1, 1, 1, 1), shift, len(listed))
 
-    def fine(self, expected_pixels: int) -> CandidateGrid:
+    def fine(self, shift: int) -> CandidateGrid:
         """A grid of lists, coarser or whole where they grow too long.
 
         Parameters
         ----------
-        expected_pixels : int
-            How many pixels will be mapped in all; from many on cells are half as long.
+        shift : int
+            log2 of a cell's side.
 
         Returns
         -------
         CandidateGrid
         """
-        finer = expected_pixels * self._count >= FINER_PAYS
-        shift = FINE_SHIFT[self._space.name][int(self._space.alpha)] - finer + self._scale_bits
         coarse = self._lists(shift + PARENT_STEP, None)
         if coarse is None:
             return self.whole()
         return self._lists(shift, coarse) or coarse
 
-    def coarse(self, shift: int) -> CandidateGrid:
-        """A grid whose cells have sides of 2^shift, coarser or whole where the lists grow too long.
-
-        Parameters
-        ----------
-        shift : int
-        """
-        above = self._lists(shift + PARENT_STEP, None)
-        if above is None:
-            return self.whole()
-        return self._lists(shift, above) or above
-
     def _lists(self, shift: int, parent: CandidateGrid | None) -> CandidateGrid | None:
         """Lists of a grid, from a parent's lists or from the whole palette; None if they are too long."""
-        bits = {} if self._space.bits == 8 else {"BITS": self._space.bits}
+        bits = {} if self._bits == 8 else {"BITS": self._bits}
         kernel = self._session.program("mapping/candidates.cl", **bits).kernel("list_candidates")
         length = parent.length if parent else self._count
         wanted = 1 if self._session.limits.is_cpu else max(1, min(CELL_GROUP, length // ENTRIES_AN_ITEM))

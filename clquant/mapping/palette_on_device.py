@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from clquant.color.palette import Palette, TransparencyError
 from clquant.color.spaces import Space
-from clquant.mapping.candidates import FAR, CandidateLister
+from clquant.mapping.candidates import FAR, CandidateLister, fine_shift
 from clquant.mapping.candidates_lanes import LaneGrid, distinct_entries, int4
 from clquant.mapping.lookup import ColorLookup
 from clquant.runtime import Buffer, Scope, Session
@@ -134,7 +134,8 @@ class PaletteOnDevice:
             none = self.points
             return none, none, none, none, none, int4((1, 1, 1, 1)), np.int32(0), self._transparent, none
         if fine and self.grid_is_worthwhile:
-            cells = self.cached("fine", lambda: self._lister().fine(self.expected_pixels))
+            shift = fine_shift(self.space, self.expected_pixels * len(self.palette))
+            cells = self.cached("fine", lambda: self._lister().fine(shift))
         else:
             cells = self.cached("whole", lambda: self._lister().whole())
         return (
@@ -162,7 +163,8 @@ class PaletteOnDevice:
             far = np.full((len(self.palette), 4), FAR[self.space.bits], np.int32)
             far[listed] = _points(self.palette.rgba()[listed], self.space)
             points = self.scope.copy_of(far)
-        return CandidateLister(self.session, self.scope, self.space, points, len(self.palette), listed)
+        space = self.space
+        return CandidateLister(self.session, self.scope, space.extent, space.bits, points, len(self.palette), listed)
 
     @property
     def _tables(self) -> Buffer:
