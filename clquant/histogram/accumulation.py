@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.histogram.merging import Codes, Counts, HostCounts, merged
+from clquant.runtime import InvalidArgument
 
 # Counts of parts that wait to be merged, in colours: 12 bytes each.
 MOST_WAITING = 1 << 22
@@ -22,9 +23,15 @@ class Accumulator:
     """The sum of counts that come one after another.
 
     Counts of opaque 8-bit colours, if they are many, are added up in a table of all 2^24 such colours (128 MiB).
+
+    Parameters
+    ----------
+    most_deep : int, optional
+        Colours of 16 bits a value that there may be.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_deep: int | None = None) -> None:
+        self._most_deep = most_deep
         self._waiting: list[HostCounts] = []
         self._table: Counts | None = None
 
@@ -34,11 +41,23 @@ class Accumulator:
         Parameters
         ----------
         part : HostCounts
+
+        Raises
+        ------
+        InvalidArgument
+            If there are more 16-bit colours than are allowed.
         """
         self._waiting.append(part)
-        if sum(len(waiting.codes) for waiting in self._waiting) <= MOST_WAITING:
+        most = MOST_WAITING if self._most_deep is None else min(MOST_WAITING, self._most_deep)
+        if sum(len(waiting.codes) for waiting in self._waiting) <= most:
             return
         self._empty_into_table()
+        deep = sum(len(waiting.codes) for waiting in self._waiting if waiting.bits == 16)
+        if self._most_deep is not None and deep > self._most_deep:
+            raise InvalidArgument(
+                f"images have over {self._most_deep} colours of 16 bits, which is what memory holds; "
+                "allowed: more memory, or max_bits=8"
+            )
 
     def _empty_into_table(self) -> None:
         self._waiting = [merged([self._without_opaque(waiting) for waiting in self._waiting])]

@@ -13,14 +13,17 @@ from clquant import params
 from clquant.histogram import file
 from clquant.histogram.accumulation import Accumulator
 from clquant.histogram.counting import count_colors
-from clquant.histogram.deep_counting import count_deep
+from clquant.histogram.deep_counting import deep_parts
 from clquant.histogram.merging import Codes, HostCounts, checked_total, codes_of, colors_of, is_partial, merged, summed
 from clquant.images import Picture, files, materialize, pieces, read_parts
 from clquant.images.batches import read_in_groups, session_of
 from clquant.images.decode import to_samples
 from clquant.images.folders import files_below
-from clquant.images.lazy import is_store
+from clquant.images.lazy import is_store, memory_bytes
 from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback, reports_memory
+
+# Of a 16-bit colour while parts are merged: itself and its count, before, after, and once more in between.
+_MERGING_BYTES = 48
 
 
 @reports_memory
@@ -102,7 +105,8 @@ class ColorHistogram:
         progress : callable, optional
             Called with (done, total) images, of one lazy image with rows; returning False stops the job.
         memory : int or str, optional
-            Host memory for the rows of a lazy image (see `clquant.images.lazy`), such as ``"1 GiB"``.
+            Host memory for the rows of a lazy image (see `clquant.images.lazy`), such as ``"1 GiB"``, and as much again
+            for colours of 16 bits: a 48th of so many bytes. Without it there may be as many of these as there are.
         max_bits : int
             16: pictures of 16 bits per value are counted by these. 8: by round(v / 257), which are far fewer colours.
 
@@ -114,7 +118,8 @@ class ColorHistogram:
         Raises
         ------
         InvalidType, InvalidArgument
-            If an argument is not allowed, or the images have over 2^39 pixels together.
+            If an argument is not allowed, or the images have over 2^39 pixels together, or more 16-bit colours than
+            `memory` holds.
         FileError
             If a file or a folder cannot be read.
         StoppedError
@@ -124,11 +129,13 @@ class ColorHistogram:
         sources = _expanded(materialize(images))
         report = Progress(params.callback("progress", progress))
         session = session_of(queue, sources)
-        counted, done = Accumulator(), 0
+        most = None if memory is None else memory_bytes(memory) // _MERGING_BYTES
+        counted, done = Accumulator(most), 0
 
         def count(pictures: list[Picture]) -> None:
             if any(picture.bits == 16 for picture in pictures):
-                counted.add(count_deep(session, pictures))
+                for part in deep_parts(session, pictures):
+                    counted.add(part)
                 return
             with session.scope() as scope:
                 counted.add(HostCounts.of(session, count_colors(session, scope, pictures)))

@@ -6,8 +6,7 @@ see; `HostCounts` adds it up.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -53,14 +52,23 @@ def count_deep(
     DeviceMemoryError
         If a band's table does not fit the device.
     """
+    return merged(list(deep_parts(session, pictures, weights)))
+
+
+def deep_parts(
+    session: Session, pictures: Sequence[Picture], weights: Sequence[npt.NDArray[np.unsignedinteger]] | None = None
+) -> Iterator[HostCounts]:
+    """As `count_deep`, a band of the pictures at a time, at least one; the last says what alpha there is."""
     checked_total(sum(p.pixels for p in pictures))
-    found = [_count(session, part).shifted(part.shift) for part in portions(session, pictures, weights, MAX_NARROW)]
-    return merged(found)
+    for portion in portions(session, pictures, weights, MAX_NARROW):
+        for part in _parts(session, portion):
+            yield part.shifted(portion.shift)
 
 
-def _count(session: Session, portion: Portion) -> HostCounts:
-    """Count what fits 32-bit counters."""
-    found = [_levels(session, portion)] if any(p.channels == 1 for p in portion.pictures) else []
+def _parts(session: Session, portion: Portion) -> Iterator[HostCounts]:
+    """Those of what fits 32-bit counters."""
+    if any(picture.channels == 1 for picture in portion.pictures):
+        yield _levels(session, portion)
     with session.scope() as scope:
         notes = scope.zeros(4 * NOTES)
         before = 0
@@ -78,15 +86,11 @@ def _count(session: Session, portion: Portion) -> HostCounts:
                     if n:
                         values = session.download(colors, n, np.uint64).view(np.uint16).reshape(-1, 4)
                         numbers = session.download(counts, n, np.uint32).astype(np.uint64)
-                        found.append(HostCounts(*summed(codes_of(values), numbers), 0, False, False))
+                        yield HostCounts(*summed(codes_of(values), numbers), 0, False, False)
                 before += n
         transparent, alphas = (int(v) for v in session.download(notes, 2, np.uint32))
-    partial, clear = bool(alphas & PARTIAL), bool(alphas & CLEAR)
-    return dataclasses.replace(merged(found or [_nothing()]), transparent=transparent, partial=partial, clear=clear)
-
-
-def _nothing() -> HostCounts:
-    return HostCounts(np.zeros(0, np.uint64), np.zeros(0, np.uint64), 0, False, False)
+    none, partial, clear = np.zeros(0, np.uint64), bool(alphas & PARTIAL), bool(alphas & CLEAR)
+    yield HostCounts(none, none, transparent, partial, clear)
 
 
 def _levels(session: Session, portion: Portion) -> HostCounts:

@@ -7,7 +7,7 @@ that of the lower inertia over the 16 bits is taken. Gray pictures have the best
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,9 @@ from clquant.color import spaces
 from clquant.color.palette import Palette
 from clquant.histogram.counting import count_colors
 from clquant.histogram.counts import ColorCounts
-from clquant.histogram.deep_counting import count_deep
-from clquant.histogram.merging import HostCounts, colors_of
-from clquant.images import Picture
+from clquant.histogram.deep_counting import count_deep, deep_parts
+from clquant.histogram.merging import HostCounts, colors_of, merged
+from clquant.images import Picture, pieces
 from clquant.kmeans.deep_gray import best_grays
 from clquant.kmeans.deep_lloyd import DeepLloyd
 from clquant.kmeans.deep_points import DeepColors, Weights
@@ -26,6 +26,8 @@ from clquant.kmeans.exact import are_gray
 from clquant.kmeans.fit import Fit, Fitted, PendingInertia
 from clquant.kmeans.params import KMeansParams
 from clquant.runtime import Progress, Scope, Session
+
+Parts = Callable[[], Iterator[HostCounts]]
 
 
 def fit_pictures(
@@ -42,8 +44,8 @@ def fit_pictures(
     narrow = [picture.narrowed() for picture in pictures]
     return DeepFit(params, session, progress, weight_unit).run(
         lambda scope: count_colors(session, scope, narrow, weights),
-        lambda scope: DeepColors.of_pictures(session, scope, pictures, weights),
-        lambda: count_deep(session, pictures, weights),
+        DeepColors.of_pictures(session, pictures, weights),
+        lambda: deep_parts(session, pictures, weights),
     )
 
 
@@ -52,7 +54,20 @@ def fit_counts(
 ) -> Fitted:
     """The palette of counted colours of 16 bits a value."""
     fit = DeepFit(params, session, progress, weight_unit)
-    return fit.run(counts.upload, lambda _: DeepColors.of_counts(session, counts), lambda: counts)
+    return fit.run(counts.upload, DeepColors.of_counts(session, counts), lambda: iter([counts]))
+
+
+def fit_lazy(
+    params: KMeansParams, session: Session, pictures: Sequence[Picture], counts: HostCounts, progress: Progress
+) -> Fitted:
+    """The palette of lazy pictures, of which some have 16 bits a value; `counts` are those of their 8-bit values."""
+
+    def parts() -> Iterator[HostCounts]:
+        for picture in pictures:
+            for piece in pieces(picture):
+                yield from deep_parts(session, [piece])
+
+    return DeepFit(params, session, progress).run(counts.upload, DeepColors.of_pictures(session, pictures), parts)
 
 
 class DeepFit:
@@ -67,8 +82,8 @@ class DeepFit:
     def run(
         self,
         count: Callable[[Scope], ColorCounts],
-        colors: Callable[[Scope], DeepColors],
-        counted: Callable[[], HostCounts],
+        colors: DeepColors,
+        counted: Parts,
     ) -> Fitted:
         """The palette of colours.
 
@@ -76,17 +91,17 @@ class DeepFit:
         ----------
         count : callable
             Counts the 8-bit values; the scope owns the result's buffers.
-        colors : callable
-            The 16-bit values; the scope owns what they need.
+        colors : DeepColors
+            The 16-bit values.
         counted : callable
-            Counts the 16-bit values; called for gray pictures only.
+            Counts the 16-bit values, in parts; called for gray palettes only.
         """
         start = Fit(self._params, self._session, self._progress, self._weight_unit).run(count)
         start.inertia.queue()  # gives back the memory that it holds
         with self._session.scope() as scope:
-            return self._refined(scope, start, colors(scope), counted)
+            return self._refined(scope, start, colors, counted)
 
-    def _refined(self, scope: Scope, start: Fitted, colors: DeepColors, counted: Callable[[], HostCounts]) -> Fitted:
+    def _refined(self, scope: Scope, start: Fitted, colors: DeepColors, counted: Parts) -> Fitted:
         fixed, rgba = self._params.fixed, start.palette.rgba()
         partial = colors.are_partial(self._session)
         with_alpha = partial or bool((self._params.solid[:, 3] < 255).any())
@@ -96,7 +111,7 @@ class DeepFit:
         moves = shown >= reserved + len(fixed)
         lloyd = DeepLloyd(self._session, scope, colors, space)
         entries = rgba[shown]
-        if not lloyd.parts or not len(entries):
+        if lloyd.is_empty or not len(entries):
             return Fitted(start.palette, PendingInertia.known(0.0), start.steps)
         is_exact = start.inertia.result() == 0  # all 8-bit colours are entries
         if is_exact and space.name == "srgb" and not with_alpha:  # so each colour has its nearest one of 8 bits
@@ -120,16 +135,24 @@ class DeepFit:
         return space.unit * space.unit * self._weight_unit
 
     def _grays(
-        self, count: Callable[[], HostCounts], partial: bool, entries: npt.NDArray[np.uint8], space: spaces.Space
+        self,
+        count: Parts,
+        partial: bool,
+        entries: npt.NDArray[np.uint8],
+        space: spaces.Space,
     ) -> npt.NDArray[np.uint8] | None:
         """The best gray entries in place of others, (k, 4), if all colours are opaque grays and no entry is given."""
         given = len(self._params.fixed) or not isinstance(self._params.init, str)
         if given or partial or len(entries) > 256 or not are_gray(entries):
             return None
-        counted = count()
+        parts = []
+        for part in count():
+            levels = colors_of(part.codes)
+            if (levels[:, :1] != levels[:, 1:3]).any():
+                return None
+            parts.append(part)
+        counted = merged(parts)
         colors = colors_of(counted.codes)
-        if (colors[:, :1] != colors[:, 1:3]).any():
-            return None
         order = np.argsort(colors[:, 0])
         grays = best_grays(colors[order, 0], counted.counts[order], len(entries), space)
         return np.column_stack([grays, grays, grays, np.full(len(grays), 255, np.uint8)])

@@ -6,6 +6,7 @@ since centers start from those of 8-bit values.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,7 +77,7 @@ class DeepLloyd:
     ----------
     session : Session
     scope : Scope
-        Owns the colours' points.
+        Owns the colours' points, if these fit the device.
     colors : DeepColors
     space : Space
         Of 16-bit values; with alpha if some colours have it.
@@ -85,10 +86,31 @@ class DeepLloyd:
     def __init__(self, session: Session, scope: Scope, colors: DeepColors, space: Space) -> None:
         self._session = session
         self._space = space
-        self._wide = colors.wide
-        sorter = PointSorter(session, scope, space, scope.copy_of(space.tables()))
-        sorted_parts = (sorter.sort(chunks, colors.wide) for chunks in colors.parts(session))
-        self.parts = [part for part in sorted_parts if part is not None]
+        self._colors = colors
+        self._tables = scope.copy_of(space.tables())
+        self._kept = self._sorted(scope) if colors.fit(session) else None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is known that no colour is left, as all are transparent."""
+        return self._kept is not None and not self._kept
+
+    def _sorted(self, scope: Scope) -> list[DeepPoints]:
+        sorter = PointSorter(self._session, scope, self._space, self._tables)
+        parts = (sorter.sort(chunks, self._colors.wide) for chunks in self._colors.parts(self._session))
+        return [part for part in parts if part is not None]
+
+    def _parts(self) -> Iterator[DeepPoints]:
+        """Points of all parts; if they do not fit the device together, one part at a time, read and sorted anew."""
+        if self._kept is not None:
+            yield from self._kept
+            return
+        for chunks in self._colors.parts(self._session):
+            with self._session.scope() as scope:
+                sorter = PointSorter(self._session, scope, self._space, self._tables)
+                part = sorter.sort(chunks, self._colors.wide)
+                if part is not None:
+                    yield part
 
     def step(self, centers: Int) -> DeepStep:
         """The sums of each center's colours; ties go to the lowest index.
@@ -113,19 +135,21 @@ class DeepLloyd:
             where = scope.copy_of(points)
             lister = CandidateLister(session, scope, self._space.extent, self._space.bits, where, k, np.arange(k))
             sums = scope.zeros(copies * sum_bytes)
-            for part in self.parts:
-                cells = self._cells(lister, part, k)
+            squares, lists = 0, dict[tuple[int, bool], CandidateGrid]()
+            for part in self._parts():
+                cells = self._cells(lister, part, k, lists)
                 self._launch(part, (where, np.uint32(k)), cells, copies, sums)
+                squares += part.squares
             totals = session.download(sums, (copies, k, 1 + dims), np.uint64).sum(axis=0, dtype=np.uint64)
         signed = totals.astype(np.int64)
-        return DeepStep(signed[:, 0], signed[:, 1:], self._inertia(centers, signed))
+        return DeepStep(signed[:, 0], signed[:, 1:], _inertia(centers, signed, squares))
 
     def _launch(
         self, part: DeepPoints, centers: tuple[Any, ...], cells: CandidateGrid, copies: int, sums: Buffer
     ) -> None:
         session, extent = self._session, (*self._space.extent, 0)[:4]
         form = session.choose(VARIANTS)
-        weighted = {"WEIGHTED": int(part.weights is not None), "WIDE_WEIGHTS": int(self._wide)}
+        weighted = {"WEIGHTED": int(part.weights is not None), "WIDE_WEIGHTS": int(self._colors.wide)}
         kernel = session.program(form.file, **self._space.constants(), **weighted).kernel("sum_points")
         given = (
             *(part.segments, np.uint32(part.n_segments), part.points, part.weights or part.points, part.sums),
@@ -139,12 +163,18 @@ class DeepLloyd:
         shared = LocalMemory(4 * group), LocalMemory(8 * group)
         session.launch(kernel, part.n_segments * group, group, *given, *shared)
 
-    def _cells(self, lister: CandidateLister, part: DeepPoints, k: int) -> CandidateGrid:
+    def _cells(
+        self, lister: CandidateLister, part: DeepPoints, k: int, lists: dict[tuple[int, bool], CandidateGrid]
+    ) -> CandidateGrid:
+        """Candidate lists for a part's cells, made once for all parts with cells alike."""
         worthwhile = part.n_points * k >= self._session.tuned("mapping.grid_pays")
-        return lister.fine(part.grid.shift + _LIST_STEP) if worthwhile else lister.whole()
+        key = part.grid.shift + _LIST_STEP, worthwhile
+        if key not in lists:
+            lists[key] = lister.fine(key[0]) if worthwhile else lister.whole()
+        return lists[key]
 
-    def _inertia(self, centers: Int, totals: Int) -> int:
-        """Of all points, from their centers' sums: that of |p|^2 - 2 c.p + |c|^2."""
-        mass, sums, places = (a.astype(object) for a in (totals[:, 0], totals[:, 1:], centers))
-        squares = sum(part.squares for part in self.parts)
-        return int(squares - 2 * (places * sums).sum() + ((places * places).sum(axis=1) * mass).sum())
+
+def _inertia(centers: Int, totals: Int, squares: int) -> int:
+    """Of all points, from their centers' sums: that of |p|^2 - 2 c.p + |c|^2."""
+    mass, sums, places = (a.astype(object) for a in (totals[:, 0], totals[:, 1:], centers))
+    return int(squares - 2 * (places * sums).sum() + ((places * places).sum(axis=1) * mass).sum())

@@ -40,7 +40,7 @@ Weights = npt.NDArray[np.unsignedinteger]
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows of a picture of 16 bits a value, and their weights, (rows, W) uint32 or uint64, or None."""
+    """Some rows of a picture, and their weights, (rows, W) uint32 or uint64, or None."""
 
     picture: Picture
     row0: int
@@ -51,6 +51,23 @@ class Chunk:
     def pixels(self) -> int:
         """Of these rows."""
         return (self.row1 - self.row0) * self.picture.width
+
+    def upload(self, session: Session, scope: Scope) -> Buffer:
+        """The rows, 16 bits a value; v of 8 bits becomes 257 v.
+
+        Parameters
+        ----------
+        session : Session
+        scope : Scope
+        """
+        picture = self.picture
+        if picture.bits == 16:
+            return picture.upload(session, scope, self.row0, self.row1)
+        if picture.lazy is not None:
+            values = picture.lazy.rows(self.row0, self.row1)
+        else:
+            values = picture.on_host(session)[self.row0 : self.row1]
+        return scope.upload(values.astype(np.uint16) * np.uint16(257))
 
 
 class DeepColors:
@@ -73,15 +90,13 @@ class DeepColors:
 
     @classmethod
     def of_pictures(
-        cls, session: Session, scope: Scope, pictures: Sequence[Picture], weights: Sequence[Weights] | None
+        cls, session: Session, pictures: Sequence[Picture], weights: Sequence[Weights] | None = None
     ) -> DeepColors:
-        """The pixels of pictures of 8 or 16 bits; v of 8 bits counts as 257 v.
+        """The pixels of pictures of 8 or 16 bits, lazy ones too; v of 8 bits counts as 257 v.
 
         Parameters
         ----------
         session : Session
-        scope : Scope
-            Holds the pixels while they are used.
         pictures : sequence of Picture
         weights : sequence of ndarray, optional
             As `clquant.histogram.counting.count_colors` takes them.
@@ -89,11 +104,12 @@ class DeepColors:
         chunks: list[Chunk] = []
         most = _most_points(session)
         for i, picture in enumerate(pictures):
-            deep = (picture if picture.bits == 16 else _widened(session, picture)).send(session, scope)
             rows = max(1, most // picture.width)
+            if picture.lazy is not None:
+                rows = min(rows, picture.lazy.rows_at_once(2 * POINT_BYTES * picture.width))
             for row in range(0, picture.height, rows):
                 end = min(row + rows, picture.height)
-                chunks.append(Chunk(deep, row, end, None if weights is None else weights[i][row:end]))
+                chunks.append(Chunk(picture, row, end, None if weights is None else weights[i][row:end]))
         return cls(chunks)
 
     @classmethod
@@ -127,13 +143,27 @@ class DeepColors:
             group = session.work_group_size(kernel, _GROUP)
             for chunk in self.chunks:
                 if chunk.picture.channels == 4:
-                    pixels = chunk.picture.upload(session, scope, chunk.row0, chunk.row1)
-                    items = min(chunk.pixels, _NOTERS)
-                    session.launch(kernel, items, group, pixels, np.uint32(chunk.pixels), notes)
+                    with session.scope() as one:
+                        items = min(chunk.pixels, _NOTERS)
+                        given = chunk.upload(session, one), np.uint32(chunk.pixels), notes
+                        session.launch(kernel, items, group, *given)
             return bool(session.download(notes, 1, np.uint32)[0] & PARTIAL)
 
+    def fit(self, session: Session) -> bool:
+        """Whether all points may stay on the device: half of it, and of lazy pictures what their jobs may take.
+
+        Parameters
+        ----------
+        session : Session
+        """
+        most = session.limits.global_memory // 2
+        if session.limits.unified_memory:
+            most = min([most, *(chunk.picture.lazy.memory for chunk in self.chunks if chunk.picture.lazy is not None)])
+        weight_bytes = 0 if not self.chunks or self.chunks[0].weights is None else 8
+        return sum(chunk.pixels for chunk in self.chunks) * (POINT_BYTES + weight_bytes) <= most
+
     def parts(self, session: Session) -> Iterator[list[Chunk]]:
-        """The chunks in lists whose points fit one buffer.
+        """The chunks in lists whose points fit one buffer; those of lazy pictures one at a time.
 
         Parameters
         ----------
@@ -142,7 +172,7 @@ class DeepColors:
         waiting: list[Chunk] = []
         room = most = _most_points(session)
         for chunk in self.chunks:
-            if waiting and chunk.pixels > room:
+            if waiting and (chunk.pixels > room or chunk.picture.lazy is not None):
                 yield waiting
                 waiting, room = [], most
             waiting.append(chunk)
@@ -242,16 +272,17 @@ class PointSorter:
             Whether weights are 64-bit numbers.
         """
         session, weighted = self._session, chunks[0].weights is not None
-        pixels = sum(chunk.pixels for chunk in chunks)
-        grid = CellGrid.of(self._space, pixels, session.limits.max_alloc)
+        count = sum(chunk.pixels for chunk in chunks)
+        grid = CellGrid.of(self._space, count, session.limits.max_alloc)
         copies = 1
         if self._is_cpu:
-            items = min(session.limits.compute_units, _MAX_ITEMS_ON_CPUS, -(-pixels // _RUN_ON_CPUS))
+            items = min(session.limits.compute_units, _MAX_ITEMS_ON_CPUS, -(-count // _RUN_ON_CPUS))
             copies = max(1, min(items, session.limits.max_alloc // (4 * grid.total)))
         with session.scope() as inner:
             counters = inner.zeros(4 * copies * grid.total)
-            for chunk in chunks:
-                self._launch("count_cells", chunk, grid, copies, (counters,), wide)
+            sent = [chunk.upload(session, inner) for chunk in chunks]
+            for chunk, pixels in zip(chunks, sent, strict=True):
+                self._launch("count_cells", chunk, pixels, grid, copies, (counters,), wide)
             counted = session.download(counters, (copies, grid.total), np.uint32)
             per_cell = counted.sum(axis=0, dtype=np.uint32)
             ends = np.cumsum(per_cell, dtype=np.uint32)
@@ -264,18 +295,27 @@ class PointSorter:
             session.write(counters, begins)
             points = self._scope.empty(POINT_BYTES * (n + LANES))
             placed = self._scope.empty((8 if wide else 4) * n) if weighted else None
-            for chunk in chunks:
+            for chunk, pixels in zip(chunks, sent, strict=True):
                 with session.scope() as one:
                     weights = self._tables
                     if chunk.weights is not None:
                         dtype = np.uint64 if wide else np.uint32
                         weights = one.upload(np.ascontiguousarray(chunk.weights, dtype))
                     given = weights, counters, points, placed or points
-                    self._launch("place_points", chunk, grid, copies, given, wide)
+                    self._launch("place_points", chunk, pixels, grid, copies, given, wide)
         segments = _segments(per_cell, ends)
         return self._summed(grid, segments, n, points, placed, wide)
 
-    def _launch(self, name: str, chunk: Chunk, grid: CellGrid, copies: int, more: Sequence[Buffer], wide: bool) -> None:
+    def _launch(
+        self,
+        name: str,
+        chunk: Chunk,
+        pixels: Buffer,
+        grid: CellGrid,
+        copies: int,
+        more: Sequence[Buffer],
+        wide: bool,
+    ) -> None:
         """Run a kernel over a chunk, its work-items in the same places every time."""
         session = self._session
         run = _RUN_ON_CPUS if self._is_cpu else 1
@@ -290,10 +330,8 @@ class PointSorter:
         }
         kernel = session.program(FILE, **constants).kernel(name)
         group = 1 if self._is_cpu else session.work_group_size(kernel, _GROUP)
-        with session.scope() as scope:
-            pixels = chunk.picture.upload(session, scope, chunk.row0, chunk.row1)
-            given = pixels, np.uint32(chunk.pixels), self._tables, int4(grid.cells), np.int32(grid.shift)
-            session.launch(kernel, items, group, *given, np.uint32(copies), *more)
+        given = pixels, np.uint32(chunk.pixels), self._tables, int4(grid.cells), np.int32(grid.shift)
+        session.launch(kernel, items, group, *given, np.uint32(copies), *more)
 
     def _summed(
         self,
@@ -321,12 +359,6 @@ class PointSorter:
 
 def _most_points(session: Session) -> int:
     return max(1, min(_MAX_POINTS, session.limits.max_alloc // POINT_BYTES - LANES))
-
-
-def _widened(session: Session, picture: Picture) -> Picture:
-    """A picture of 8 bits with 257 v for v."""
-    values = picture.on_host(session).astype(np.uint16) * np.uint16(257)
-    return Picture(picture.height, picture.width, picture.channels, picture.gray, array=values)
 
 
 def _segments(per_cell: npt.NDArray[np.uint32], ends: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:

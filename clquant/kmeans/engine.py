@@ -12,7 +12,7 @@ from clquant.color.palette import Palette
 from clquant.estimator import weights_of
 from clquant.histogram.counting import count_colors
 from clquant.histogram.weights import checked_weights
-from clquant.images import ImageLike, Picture, device_arrays, is_read_in_parts, materialize, read, read_many
+from clquant.images import ImageLike, Picture, device_arrays, is_read_in_parts, materialize, read, read_many, read_parts
 from clquant.images.batches import listed, read_in_groups, session_of
 from clquant.images.collections import verbs_of
 from clquant.kmeans.fit import Fit, Fitted
@@ -183,9 +183,25 @@ class KMeansPalette(PaletteEngine):
             vars(self).update(verbs.learned(self, given, report, by_pixels=True))
             return self
         from clquant.histogram.color_histogram import ColorHistogram
+        from clquant.images.dark_values import warned_once
 
-        counted = ColorHistogram.of(sources, queue=self.queue, progress=progress, memory=memory)
-        return self.fit_histogram(counted, progress=progress)
+        with warned_once():
+            if all(is_read_in_parts(source) for source in given):
+                pictures = [read_parts(source, memory=memory, argument="images", max_bits=16) for source in given]
+                if any(picture.bits == 16 and picture.channels > 1 for picture in pictures):
+                    return self._fit_lazy(pictures, progress, memory)
+            counted = ColorHistogram.of(sources, queue=self.queue, progress=progress, memory=memory)
+            return self.fit_histogram(counted, progress=progress)
+
+    def _fit_lazy(self, pictures: Sequence[Picture], progress: ProgressCallback | None, memory: Any) -> KMeansPalette:
+        """As `fit`, of lazy pictures, some of 16 bits a value: their colours may be too many to be counted."""
+        from clquant.histogram.color_histogram import ColorHistogram, counts_of
+        from clquant.kmeans.deep_fit import fit_lazy
+
+        given, report = KMeansParams.of(self), Progress(params.callback("progress", progress))
+        narrow = [picture.narrowed() for picture in pictures]
+        counts = counts_of(ColorHistogram.of(narrow, queue=self.queue, progress=progress, memory=memory, max_bits=8))
+        return self._keep(fit_lazy(given, open_session(self.queue), pictures, counts, report))
 
     def _begin_fit(
         self, images: Any, sample_weight: Any, progress: ProgressCallback | None

@@ -14,7 +14,7 @@ from clquant.histogram import deep_counting, file, merging
 from clquant.histogram.counting import count_colors
 from clquant.histogram.deep_counting import count_deep
 from clquant.histogram.merging import HostCounts
-from clquant.runtime import CommandQueue, open_session
+from clquant.runtime import CommandQueue, InvalidArgument, open_session
 
 ANY = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -157,3 +157,16 @@ def test_codes_that_do_not_ascend_are_refused() -> None:
 def test_8_bit_values_in_16_bits_are_warned_of() -> None:
     with pytest.warns(UserWarning, match="colors is uint16"):
         ColorHistogram(np.array([[1, 2, 3]], np.uint16), [1])
+
+
+def test_memory_bounds_colours(queue: CommandQueue, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More colours than a 48th of the bytes are refused before they are kept; as many, however often, are counted."""
+    monkeypatch.setattr(deep_counting, "MAX_BAND", 1 << 12)
+    most = (1 << 20) // 48
+    colors = np.arange(most, dtype=np.uint16).repeat(3).reshape(1, most, 3)
+    few = np.concatenate([colors] * 4)
+    assert ColorHistogram.of(few, queue=queue, memory="1 MiB").n_colors == most
+    many = rng.integers(0, 65536, (200, 300, 3)).astype(np.uint16)
+    with pytest.raises(InvalidArgument, match="allowed: more memory, or max_bits=8"):
+        ColorHistogram.of(many, queue=queue, memory="1 MiB")
+    assert ColorHistogram.of(many, queue=queue, memory="1 MiB", max_bits=8).total == 60000

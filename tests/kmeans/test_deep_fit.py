@@ -48,7 +48,7 @@ def step_of(
 ) -> DeepStep:
     given = None if weights is None else [weights]
     with session.scope() as scope:
-        colors = DeepColors.of_pictures(session, scope, [images.read(pixels, max_bits=16)], given)
+        colors = DeepColors.of_pictures(session, [images.read(pixels, max_bits=16)], given)
         return DeepLloyd(session, scope, colors, space).step(centers)
 
 
@@ -263,3 +263,35 @@ def test_large_sums_of_grays() -> None:
     space = spaces.space("linear", False, 16)
     few = best_grays(levels, weights, 3, space)
     assert np.array_equal(best_grays(levels, weights << np.uint64(34), 3, space), few)
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+@pytest.mark.parametrize("memory", ["64 MiB", "1 MiB"])
+def test_lazy_pictures(
+    queue: CommandQueue,
+    rng: np.random.Generator,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    channels: int,
+    memory: str,
+) -> None:
+    """The bits of the whole, if the points stay on the device and if each step reads and sorts them anew."""
+    monkeypatch.setattr(deep_points, "POINTS_PER_CELL", 64)
+    pixels = smooth(rng, (600, 300, channels))
+    expected = learned(KMeansPalette(6, max_iter=3, queue=queue).fit(pixels))
+    lazy = np.memmap(tmp_path / "pixels", np.uint16, "w+", shape=pixels.shape)
+    lazy[:] = pixels
+    engine = KMeansPalette(6, max_iter=3, queue=queue)
+    assert learned(engine.fit(lazy, memory=memory)) == expected
+    parts = [lazy[:200], lazy[200:]]
+    assert learned(engine.fit(parts, memory=memory)) == expected
+
+
+def test_gray_colours_of_lazy_pictures(queue: CommandQueue, rng: np.random.Generator, tmp_path: pathlib.Path) -> None:
+    gray = rng.integers(0, 65536, (600, 300)).astype(np.uint16)
+    colors = np.dstack([gray, gray, gray])
+    lazy = np.memmap(tmp_path / "pixels", np.uint16, "w+", shape=colors.shape)
+    lazy[:] = colors
+    expected = learned(KMeansPalette(6, queue=queue).fit(gray))
+    assert learned(KMeansPalette(6, queue=queue).fit(colors)) == expected
+    assert learned(KMeansPalette(6, queue=queue).fit(lazy, memory="1 MiB")) == expected
