@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as `typing` has it, whose import is half of what the command takes until Ctrl-C ends it quietly
 if TYPE_CHECKING:
+    from typing import Any
+
     from clquant import quality, runtime, tiles, video
     from clquant.color.indexed import IndexedImage
     from clquant.color.palette import Palette
@@ -148,6 +149,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    import importlib
+
     if name in _MODULES:
         return importlib.import_module(f"clquant.{name}")
     if name not in _HOME_OF:

@@ -1,13 +1,12 @@
 # PYTHON_ARGCOMPLETE_OK
-"""Where the command begins: Ctrl-C ends it at once, and without a word of Python's, until it has work under way."""
+"""Where the command begins: Ctrl-C ends it at once, and without a word of Python's, until it has work under way.
+
+Nothing is imported before that is so but what setting a signal takes.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import gc
-import os
 import signal
-from collections.abc import Iterator
 
 
 def main() -> int:
@@ -15,25 +14,32 @@ def main() -> int:
     ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else the caller wants it ignored
     if ours:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    import gc
+    import os
+
     # NumPy's linear algebra, of which the command has little, otherwise starts a thread per core at import: 60 to 90 ms
     # of processor time. Nor is anything imported that the collector could free.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.disable()
     from clquant.cli import main as command  # imports NumPy and PyOpenCL, which an interrupt may break
 
-    return command(running=_working(interruptible=ours))
+    return command(running=_Working(interruptible=ours))
 
 
-@contextlib.contextmanager
-def _working(interruptible: bool) -> Iterator[None]:
+class _Working:
     """Within the block Ctrl-C raises `KeyboardInterrupt`, so that what is under way is undone; garbage is collected."""
-    gc.freeze()
-    gc.enable()
-    if not interruptible:
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    def __init__(self, interruptible: bool) -> None:
+        self._interruptible = interruptible
+
+    def __enter__(self) -> None:
+        import gc
+
+        gc.freeze()
+        gc.enable()
+        if self._interruptible:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def __exit__(self, *_: object) -> None:
+        if self._interruptible:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -23,10 +23,7 @@ from tests.portability.inputs import photo
 
 def work():
     while True:
-        try:
-            {call}
-        except Exception:
-            pass
+        {call}
 
 picture = photo(60, 80)
 {call}
@@ -56,7 +53,8 @@ def test_daemon_threads_in_a_call_do_not_abort_the_process(call: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_calls_are_refused_when_the_process_is_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("daemon", [False, True])
+def test_calls_are_refused_when_the_process_is_ending(daemon: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ending, "_ending", True)
     runtime.open_session()  # the thread that ends the process may go on, in functions called at exit
     raised: list[BaseException] = []
@@ -64,13 +62,16 @@ def test_calls_are_refused_when_the_process_is_ending(monkeypatch: pytest.Monkey
     def call() -> None:
         try:
             runtime.open_session()
-        except runtime.DeviceError as error:
+        except (runtime.DeviceError, SystemExit) as error:
             raised.append(error)
 
-    thread = threading.Thread(target=call)
+    thread = threading.Thread(target=call, daemon=daemon)
     thread.start()
     thread.join()
-    assert "the process is ending" in str(raised[0])
+    if daemon:
+        assert isinstance(raised[0], SystemExit)
+    else:
+        assert "the process is ending" in str(raised[0])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")

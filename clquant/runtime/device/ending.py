@@ -36,9 +36,15 @@ def check_not_ending() -> None:
     ------
     DeviceError
         When the process is ending, in other threads than the one that ends it.
+    SystemExit
+        In daemon threads, which end then without a word, as those do that are in a call already.
     """
-    if _ending and threading.current_thread() is not threading.main_thread():
-        raise DeviceError("the process is ending; allowed: calls of threads that are waited for")
+    thread = threading.current_thread()
+    if not _ending or thread is threading.main_thread():
+        return
+    if thread.daemon:
+        raise SystemExit
+    raise DeviceError("the process is ending; allowed: calls of threads that are waited for")
 
 
 def _is_ours(frame: FrameType) -> bool:

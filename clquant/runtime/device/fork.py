@@ -24,6 +24,8 @@ def check_process() -> None:
     DeviceError
         In a process that was forked after OpenCL was used in its parent, or that is ending (see
         `clquant.runtime.device.ending`).
+    SystemExit
+        In a daemon thread of a process that is ending.
     """
     global _used
     check_not_ending()
