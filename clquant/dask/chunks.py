@@ -68,7 +68,7 @@ def tiling_of(dither: Any) -> Tiling:
     Raises
     ------
     InvalidArgument
-        If each pixel needs those above it, so that no part stands alone.
+        If that is not known.
     """
     found = find_dither(dither)
     if found is None:
@@ -83,8 +83,8 @@ def tiling_of(dither: Any) -> Tiling:
     if dither == "pinwheel":
         return blocks_tiling(PINWHEEL_BLOCK)
     raise InvalidArgument(
-        f"dither is {shown(dither)}, which needs all rows above a pixel; allowed with Dask arrays: None, True, "
-        "'leaky', 'search', 'pinwheel', 'blue-noise', 'bayer2' to 'bayer16', or an object of theirs"
+        f"dither is {shown(dither)}, of which it is not known how it may be cut; allowed with Dask arrays: names, and "
+        "objects that clquant has"
     )
 
 

@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.color.palette import Palette, as_palette
+from clquant.dask import chains
+from clquant.dask.chains import serial_scan
 from clquant.dask.chunks import Inner, Tiling, blocks_tiling, checked, cropped, mapped, on_grid, tiling_of
 from clquant.dask.codebooks import fit as fit_codec
 from clquant.dask.figures import mse, psnr, ssim
@@ -58,8 +60,7 @@ def predict(image: Any, palette: Palette, *, dither: Any, **options: Any) -> Any
     image : dask.array.Array
     palette : Palette
     dither : None, bool, str or object
-        None, or a way to dither whose pixels do not wait for all those above them
-        (see `clquant.dask.chunks.tiling_of`).
+        Chunks of serial error diffusion are made one after the other (see `clquant.dask.chains`), all others alone.
     **options
         ``color_space`` and ``metric``.
 
@@ -68,6 +69,9 @@ def predict(image: Any, palette: Palette, *, dither: Any, **options: Any) -> Any
     dask.array.Array
         (H, W) of the palette's index dtype.
     """
+    scan = serial_scan(dither)
+    if scan is not None:
+        return chains.predict(image, palette, scan, options["color_space"])
     work = partial(_predicted, palette=palette, dither=dither, options=options)
     return mapped(image, work, tiling_of(dither), palette.index_dtype, None)
 
@@ -80,6 +84,13 @@ def transform(image: Any, palette: Palette, *, dither: Any, **options: Any) -> A
     dask.array.Array
         (H, W, 3 or 4) uint8.
     """
+    if serial_scan(dither) is not None:
+        indices = predict(image, palette, dither=dither, **options)
+        channels = (palette.colors.shape[1],)
+        given = {"dtype": np.uint8, "meta": np.empty((0, 0, 0), np.uint8)}
+        return indices.map_blocks(
+            _colored, colors=palette.colors, new_axis=[2], chunks=(*indices.chunks, channels), **given
+        )
     work = partial(_transformed, palette=palette, dither=dither, options=options)
     return mapped(image, work, tiling_of(dither), np.uint8, palette.colors.shape[1])
 
@@ -270,6 +281,10 @@ def _decoded(part: npt.NDArray[Any], codec: Any, block_info: Any = None) -> npt.
     row, column = (place[0] for place in block_info[0]["array-location"])
     with told(f"chunk at row {row}, column {column}"):
         return np.asarray(named(codec.decode)(table, block_info[None]["chunk-shape"]))
+
+
+def _colored(indices: npt.NDArray[Any], colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    return np.take(colors, indices, axis=0)
 
 
 def _predicted(part: Picture, inner: Inner, palette: Palette, dither: Any, options: dict[str, Any]) -> npt.NDArray[Any]:

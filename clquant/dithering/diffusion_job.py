@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from clquant.color.spaces import Space
 from clquant.dithering.error_filters import ErrorFilter
@@ -40,6 +41,22 @@ class BandRows:
     origin: int
     row0: int
     row1: int
+
+
+@dataclass(frozen=True)
+class Above:
+    """What rows of a serial scan need of all rows above them.
+
+    Attributes
+    ----------
+    rows : int
+        How many are above.
+    errors : ndarray of uint8
+        Those that they pass on, as bytes of a device's buffer; empty if there are none.
+    """
+
+    rows: int
+    errors: npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)

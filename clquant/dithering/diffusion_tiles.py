@@ -34,6 +34,8 @@ class TileScan:
     picture : Picture
     given : DiffusionParams
         Without `tile_size` the picture is one tile.
+    first : int
+        The picture's first row in that of which it is a part, if it is one tile.
     """
 
     def __init__(
@@ -43,8 +45,10 @@ class TileScan:
         on_device: PaletteOnDevice,
         picture: Picture,
         given: DiffusionParams,
+        first: int = 0,
     ) -> None:
         self._session, self._on_device, self._given, self._width = session, on_device, given, picture.width
+        self._first = first
         whole = given.tile_size is None
         self.rows = given.tile_size or 1
         self.overlap = 0 if whole else OVERLAP
@@ -62,6 +66,12 @@ class TileScan:
         }
         self._kernel = session.program(FILE, **constants, **own).kernel("diffuse_tiles")
         self._state = scope.zeros(self._error_bytes(1)) if whole else None
+
+    @property
+    def passed_on(self) -> tuple[runtime.Buffer, int]:
+        """The errors that the rows so far pass on, and their bytes, of a picture that is one tile."""
+        assert self._state is not None
+        return self._state, self._error_bytes(1)
 
     def _error_bytes(self, tiles: int) -> int:
         return self._given.error_bytes * (self._given.filter.depth + 1) * self._span * tiles
@@ -88,7 +98,8 @@ class TileScan:
             return
         rows = max(1, PIXELS_PER_LAUNCH // self._width)
         for row in range(band.row0, band.row1, rows):
-            self._queue(1, self._state, image, output, (row, min(row + rows, band.row1), band.origin, band.row0))
+            span = row, min(row + rows, band.row1), band.origin, band.row0
+            self._queue(1, self._state, image, output, tuple(self._first + n for n in span))
 
     def _queue(
         self, tiles: int, errors: runtime.Buffer, image: runtime.Buffer, output: runtime.Buffer, rows: tuple[int, ...]

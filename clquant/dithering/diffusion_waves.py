@@ -57,6 +57,11 @@ class WaveScan:
         return self._given.error_bytes * (self._width + 2 * MARGIN)
 
     @property
+    def passed_on(self) -> tuple[runtime.Buffer, int]:
+        """The errors that the rows so far pass on, and their bytes."""
+        return self._above, MARGIN * self._error_row
+
+    @property
     def row_bytes(self) -> int:
         """A row of the picture in the largest of a band's buffers, the errors, with its share of the rows above."""
         return self._error_row + -(-MARGIN * self._error_row // ROWS)

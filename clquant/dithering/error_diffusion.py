@@ -9,7 +9,7 @@ import numpy as np
 from clquant import images, params, runtime
 from clquant.color import spaces
 from clquant.color.palette import Palette, as_palette
-from clquant.dithering.diffusion_job import BandRows, DiffusionParams
+from clquant.dithering.diffusion_job import Above, BandRows, DiffusionParams
 from clquant.dithering.diffusion_tiles import TileScan
 from clquant.dithering.diffusion_waves import WaveScan
 from clquant.dithering.error_filters import FILTERS, error_filter
@@ -133,8 +133,58 @@ class ErrorDiffusion:
         StoppedError
             If `progress` returned False.
         """
-        checked = as_palette(palette)
         report = runtime.Progress(params.callback("progress", progress))
+        return self._dithered(image, palette, color_space, queue, report, None)[0]
+
+    def dither_after(
+        self,
+        above: Above | None,
+        image: ImageLike,
+        palette: Palette,
+        *,
+        color_space: str = "srgb",
+        queue: runtime.CommandQueue | None = None,
+    ) -> tuple[Any, Above]:
+        """Palette indices of some rows of an image, scanned after the rows above them.
+
+        Parameters
+        ----------
+        above : Above or None
+            What the call for the rows above gave, on any device; None for the first ones.
+        image : image
+            Whole rows, in memory.
+        palette, color_space, queue
+            As for `dither`.
+
+        Returns
+        -------
+        indices : ndarray
+            As of `dither`.
+        above : Above
+            For the rows below.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            As `dither`; or if tiles are scanned, which do not wait for those above.
+        """
+        if self.tile_size is not None:
+            raise runtime.InvalidArgument(f"tile_size is {self.tile_size}; allowed for rows after others: None")
+        given = Above(0, np.empty(0, np.uint8)) if above is None else above
+        indices, errors = self._dithered(image, palette, color_space, queue, runtime.Progress(None), given)
+        return indices, Above(given.rows + indices.shape[0], errors)
+
+    def _dithered(
+        self,
+        image: ImageLike,
+        palette: Palette,
+        color_space: str,
+        queue: runtime.CommandQueue | None,
+        report: runtime.Progress,
+        above: Above | None,
+    ) -> tuple[Any, Any]:
+        """The indices, and with `above` the errors that the last rows pass on."""
+        checked = as_palette(palette)
         self._checked(color_space, checked.has_alpha)
         picture = images.read(image, max_bits=16)
         if max(picture.height, picture.width) > MAX_SIDE:
@@ -143,26 +193,36 @@ class ErrorDiffusion:
             )
         given = self._checked(color_space, checked.has_alpha or picture.channels == 4, picture.bits)
         session = runtime.open_session(queue, images.device_arrays([picture]))
-        return _diffuse(session, picture, checked, given, report)
+        return _diffuse(session, picture, checked, given, report, above)
 
 
 def _diffuse(
-    session: runtime.Session, picture: Picture, palette: Palette, given: DiffusionParams, report: runtime.Progress
-) -> Any:
+    session: runtime.Session,
+    picture: Picture,
+    palette: Palette,
+    given: DiffusionParams,
+    report: runtime.Progress,
+    above: Above | None,
+) -> tuple[Any, Any]:
     searches = picture.pixels * (1 if session.limits.is_cpu else SEARCHES_PER_PIXEL)
+    errors = None
     with (
         session.scope() as scope,
         open_palette(session, palette, given.space, searches) as on_device,
     ):
         scan: WaveScan | TileScan
         if given.serpentine or given.tile_size is not None:
-            scan = TileScan(session, scope, on_device, picture, given)
+            scan = TileScan(session, scope, on_device, picture, given, above.rows if above is not None else 0)
         else:
             scan = WaveScan(session, scope, on_device, picture, given)
+        if above is not None and above.rows:
+            session.write(scan.passed_on[0], above.errors)
         result = _in_bands(session, picture, palette.index_dtype, scan, report)
         if picture.channels == 4:
             on_device.check_transparency()
-    return result
+        if above is not None:
+            errors = session.download(*scan.passed_on, np.uint8)
+    return result, errors
 
 
 def _in_bands(

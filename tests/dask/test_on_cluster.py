@@ -20,7 +20,7 @@ from distributed import Client
 
 import clquant
 from clquant import runtime
-from clquant.dask import Files, LocalOpenCLCluster, MismatchError, codebooks, learning, verify, work
+from clquant.dask import Files, LocalOpenCLCluster, MismatchError, chains, codebooks, learning, verify, work
 from clquant.dask.verify import digest
 from clquant.palette.engine import predict
 
@@ -94,12 +94,20 @@ def test_verbs_take_what_workers_hold(client: Client, picture: Any) -> None:
     halftoner, builder = clquant.PinwheelHalftoner(8), clquant.QuadtreeBuilder(75.0)
     for made, expected in (
         (predict(given, PALETTE, dither="leaky"), predict(picture, PALETTE, dither="leaky")),
+        (predict(given, PALETTE, dither="burkes"), predict(picture, PALETTE, dither="burkes")),
         (halftoner.transform(given[:, :, 1]), halftoner.transform(gray)),
         (codec.decode(codec.encode(given)), codec.decode(codec.encode(picture))),
         (builder.leaves(given), builder.leaves(picture)),
         (clquant.quality.ssim(given, picture // 2), clquant.quality.ssim(picture, picture // 2)),
     ):
         assert np.array_equal(made.compute(), expected)
+
+
+def test_serial_scans_are_written_as_they_come(client: Client, picture: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(chains, "PIXELS", 500)
+    out = np.empty(picture.shape[:2], np.uint8)
+    predict(da.from_array(picture, (20, 33, 3)), PALETTE, dither="floyd-steinberg", out=out)
+    assert np.array_equal(out, predict(picture, PALETTE, dither="floyd-steinberg"))
 
 
 def test_verified_results_are_those_of_two_workers(client: Client, picture: Any, monkeypatch: Any) -> None:

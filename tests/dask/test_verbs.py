@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 import clquant
-from clquant.dask import histogram, opened
+from clquant.dask import chains, histogram, opened
 from clquant.palette.engine import predict, transform
 
 SIX = clquant.Palette([(0, 0, 0), (255, 255, 255), (0, 160, 0), (0, 0, 255), (255, 0, 0), (90, 90, 90)])
@@ -213,11 +213,35 @@ def test_chunks_may_be_empty_and_graphs_are_small(picture: Any) -> None:
         assert len(dict(predict(large, SIX, dither=dither).__dask_graph__())) <= most * 256
 
 
+class _OwnDither:
+    def dither(self, image: Any, palette: Any, **_: Any) -> Any:
+        return predict(image, palette)
+
+
+@pytest.mark.parametrize(
+    "dither", ["floyd-steinberg", "atkinson", "stucki", clquant.ErrorDiffusion("sierra-lite", 0.8, serpentine=True)]
+)
+@pytest.mark.parametrize("most", [171, 171 * 37, 1 << 24])
+def test_serial_scans_go_from_band_to_band(picture: Any, dither: Any, most: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(chains, "PIXELS", most)
+    given, done = da.from_array(picture[:120], (50, 71, 3)), []
+    whole = predict(picture[:120], SIX, dither=dither)
+    lazy = predict(given, SIX, dither=dither)
+    assert (lazy.shape, lazy.dtype, lazy.chunks) == (whole.shape, whole.dtype, given.chunks[:2])
+    assert np.array_equal(lazy.compute(), whole)
+    assert np.array_equal(transform(given, SIX, dither=dither).compute(), SIX.colors[whole])
+    out = np.zeros_like(whole)
+    predict(given, SIX, dither=dither, out=out, progress=lambda *now: done.append(now))
+    assert np.array_equal(out, whole)
+    assert done == [(50, 120), (100, 120), (120, 120)]
+    with pytest.raises(clquant.StoppedError):
+        predict(given, SIX, dither=dither, out=out, progress=lambda *_: False)
+
+
 def test_what_cannot_be_cut_is_refused_and_what_fails_says_where(picture: Any) -> None:
     given = da.from_array(picture, (100, 100, 3))
-    for dither in ("floyd-steinberg", "atkinson"):
-        with pytest.raises(clquant.InvalidArgument, match=f"dither is '{dither}', which needs all rows above"):
-            predict(given, SIX, dither=dither)
+    with pytest.raises(clquant.InvalidArgument, match="of which it is not known how it may be cut"):
+        predict(given, SIX, dither=_OwnDither())
 
     def fails(block: Any) -> Any:
         raise OSError("the disk is gone")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import clquant
 from clquant import ErrorDiffusion, KMeansPalette, Palette, floyd_steinberg, quality, runtime
 from clquant.color.spaces import luma_chroma, space
 from clquant.dithering.error_diffusion import LEAKY
@@ -239,3 +240,18 @@ def test_shades_between_8_bit_values_keep_their_mean(queue):
         flat = np.full((64, 64), shade, np.uint16)
         share = ErrorDiffusion().dither(flat, pair, queue=queue).mean()
         assert share == pytest.approx((shade - 25_700) / 257, abs=0.01)
+
+
+@pytest.mark.parametrize("filter", ["floyd-steinberg", "jarvis-judice-ninke", "sierra-lite"])
+@pytest.mark.parametrize(("serpentine", "deep"), [(False, False), (True, False), (False, True), (True, True)])
+def test_rows_may_be_scanned_after_those_above(queue, rng, filter, serpentine, deep):
+    image = rng.integers(0, 65536 if deep else 256, (61, 43, 3)).astype(np.uint16 if deep else np.uint8)
+    scan = ErrorDiffusion(filter, 0.9, serpentine)
+    found, above = [], None
+    for begin, end in ((0, 1), (1, 3), (3, 36), (36, 61)):
+        rows, above = scan.dither_after(above, image[begin:end], SIX, queue=queue)
+        found.append(rows)
+    assert above.rows == 61
+    assert np.array_equal(np.concatenate(found), scan.dither(image, SIX, queue=queue))
+    with pytest.raises(clquant.InvalidArgument, match="tile_size is 64; allowed for rows after others: None"):
+        ErrorDiffusion(tile_size=64).dither_after(None, image, SIX, queue=queue)
