@@ -25,6 +25,7 @@ from clquant.dithering.registry import find_dither
 from clquant.dithering.search import REACH, SearchDither
 from clquant.images import Picture
 from clquant.images.dark_values import no_warnings
+from clquant.images.foreign import channels_last
 from clquant.params import shown
 from clquant.runtime import InvalidArgument
 
@@ -101,13 +102,15 @@ def blocks_tiling(block: int) -> Tiling:
 
 
 def checked(image: Any) -> Any:
-    """A Dask array of a picture, its channels in one chunk, and no chunk empty.
+    """A Dask array of a picture, or that of an xarray.DataArray, its channels in one chunk, and no chunk empty.
 
     Raises
     ------
     InvalidArgument
         If its shape is no picture's or not known.
     """
+    if hasattr(image, "dims") and hasattr(image, "data"):
+        image = channels_last(image.data, image)
     if image.ndim not in (2, 3) or any(np.isnan(side) or side == 0 for side in image.shape):
         raise InvalidArgument(f"image is a Dask array of shape {image.shape}; allowed: known (H, W) or (H, W, C)")
     filled = [tuple(size for size in sizes if size) for sizes in image.chunks]

@@ -20,6 +20,7 @@ from clquant.dask.actors import Actors
 from clquant.dask.chunks import checked, on_grid
 from clquant.dask.files import Later, expanded
 from clquant.dask.work import held, located, named, release, tree, workers
+from clquant.images.collections import is_lazy
 from clquant.runtime import InvalidArgument, Progress, open_session
 from clquant.vq import training
 from clquant.vq.blocks import BlockShape
@@ -182,7 +183,7 @@ class _Chunks:
             Among the pictures: for errors.
         block : pair of int
         """
-        if not hasattr(image, "__dask_graph__"):
+        if not is_lazy(image):
             read = delayed(named(_read), pure=False)(image, number)
             return cls([[read]], (), (), delayed(named(np.shape), pure=False)(read))
         whole = checked(image)

@@ -24,6 +24,7 @@ from clquant.dask.files import Later, expanded, numbered, portions
 from clquant.dask.work import client, held, located, named, tree, value_of, workers
 from clquant.histogram.color_histogram import ColorHistogram
 from clquant.histogram.color_histogram import together as histograms_together
+from clquant.images.collections import is_lazy
 from clquant.runtime import InvalidArgument, Progress
 
 # Bytes of chunks that a worker counts together, so that few counts are merged.
@@ -117,7 +118,7 @@ def _counted(given: Sequence[Any], count: Callable[[list[Any]], Any]) -> list[An
     work = delayed(numbered, pure=False)
     task = functools.partial(_count, count)
     for i, image in enumerate(given):
-        if hasattr(image, "__dask_graph__"):
+        if is_lazy(image):
             parts += _counted_chunks(checked(image), f"images[{i}], ", count)
         elif not isinstance(image, str | os.PathLike):
             parts.append(work(i, named(task), [image]))

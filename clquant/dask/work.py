@@ -11,6 +11,7 @@ from typing import Any
 from dask import compute, delayed
 
 from clquant.dask.verify import is_verified, verified_share, verify_elsewhere
+from clquant.images.collections import is_lazy
 from clquant.images.dark_values import no_warnings
 from clquant.runtime import (
     ClquantError,
@@ -143,7 +144,7 @@ def located(images: Sequence[Any]) -> Iterator[None]:
     except Exception as error:
         if type(error).__module__.partition(".")[0] != "distributed":
             for number, image in enumerate(images):
-                if hasattr(image, "__dask_graph__"):
+                if is_lazy(image):
                     _look_again(image, f"images[{number}] ({image.name})")
         raise
 

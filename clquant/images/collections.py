@@ -6,6 +6,19 @@ import importlib
 from typing import Any
 
 
+def is_lazy(image: Any) -> bool:
+    """Whether something is a collection of Dask, or labels one.
+
+    An xarray.DataArray has the method that Dask asks for always, and no graph where its values are here.
+
+    Parameters
+    ----------
+    image : object
+    """
+    graph = getattr(image, "__dask_graph__", None)
+    return graph is not None and graph() is not None
+
+
 def verbs_of(image: Any) -> Any | None:
     """The module with the verbs for a collection of Dask; None for every picture that is here.
 
@@ -15,5 +28,5 @@ def verbs_of(image: Any) -> Any | None:
     ----------
     image : object
     """
-    spread = hasattr(image, "__dask_graph__") or getattr(image, "spread_by_dask", False) is True
+    spread = is_lazy(image) or getattr(image, "spread_by_dask", False) is True
     return importlib.import_module("clquant.dask.verbs") if spread else None

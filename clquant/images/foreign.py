@@ -1,8 +1,8 @@
 """Arrays of other libraries, encoded pictures in memory and masked arrays -> what `clquant.images` reads.
 
-- Objects with ``__array__`` (xarray, JAX), ``__array_interface__`` or ``__dlpack__`` (PyTorch, CuPy, JAX) become NumPy
-  arrays. Those in the memory of a CUDA or ROCm device come to the host, by the library's own copy: OpenCL cannot
-  share that memory.
+- Objects with ``__array__`` (xarray, whose dimensions say where the channels are, JAX), ``__array_interface__`` or
+  ``__dlpack__`` (PyTorch, CuPy, JAX) become NumPy arrays. Those in the memory of a CUDA or ROCm device come to the
+  host, by the library's own copy: OpenCL cannot share that memory.
 - bytes, bytearray and binary file objects hold an encoded picture (PNG, JPEG ...).
 - Of a masked array, masked pixels are not there: they get alpha 0. A pixel is masked if one of its channels is.
 """
@@ -19,6 +19,8 @@ from clquant.runtime import FileError, InvalidType
 
 # kDLCPU of the DLPack specification.
 _DLPACK_HOST = 1
+# Names of a dimension of channels, in lower case.
+_CHANNELS = ("band", "bands", "channel", "channels", "c", "rgb", "rgba")
 
 
 def as_array(source: Any, argument: str) -> npt.NDArray[Any] | None:
@@ -40,9 +42,24 @@ def as_array(source: Any, argument: str) -> npt.NDArray[Any] | None:
     if hasattr(source, "detach"):  # a PyTorch tensor refuses to be read while it records gradients
         source = source.detach()
     try:
-        return np.asarray(_on_host(source))
+        return channels_last(np.asarray(_on_host(source)), source)  # type: ignore[no-any-return]
     except Exception as error:  # each library refuses in its own way
         raise InvalidType(f"{argument} is {shown(source)}, which gives no array: {error}") from error
+
+
+def channels_last(array: Any, source: Any) -> Any:
+    """An array whose channels come last, if the names of its dimensions say that they come first.
+
+    Parameters
+    ----------
+    array : array_like with three axes, or any other
+    source : object
+        With `dims`, as an xarray.DataArray; all others leave the array as it is.
+    """
+    dims = getattr(source, "dims", None)
+    if isinstance(dims, tuple) and len(dims) == 3 and str(dims[0]).lower() in _CHANNELS:
+        return array.transpose(1, 2, 0)
+    return array
 
 
 def _on_host(source: Any) -> Any:

@@ -168,3 +168,28 @@ def test_a_cut_device_array_is_mapped_where_it_lies(queue: runtime.CommandQueue,
     found = predict(pyopencl.array.to_device(queue, whole)[5:30, 3:20, :3], palette)
     assert isinstance(found, pyopencl.array.Array)
     assert np.array_equal(found.get(), predict(np.ascontiguousarray(whole[5:30, 3:20, :3]), palette))
+
+
+class Labelled(WithArray):
+    """What xarray.DataArray offers: the names of dimensions, and Dask's methods, whether or not Dask is inside."""
+
+    def __init__(self, values: npt.NDArray[Any], dims: tuple[str, ...]) -> None:
+        super().__init__(values)
+        self.dims = dims
+        self.chunks = None
+
+    def __dask_graph__(self) -> None:
+        return None
+
+
+@pytest.mark.parametrize("first", ["band", "Channel", "c"])
+def test_labelled_arrays_have_their_channels_where_they_say(queue: Any, rng: np.random.Generator, first: str) -> None:
+    image = rng.integers(0, 256, (6, 9, 3), dtype=np.uint8)
+    engine = clquant.KMeansPalette(4, queue=queue).fit(Labelled(image, ("y", "x", "band")))
+    indices = engine.predict(image)
+    for labelled in (Labelled(image, ("y", "x", first)), Labelled(image.transpose(2, 0, 1).copy(), (first, "y", "x"))):
+        assert np.array_equal(engine.predict(labelled), indices)
+    gray = clquant.PinwheelHalftoner(8, queue=queue).transform(image[..., 0].copy())
+    assert np.array_equal(
+        clquant.PinwheelHalftoner(8, queue=queue).transform(Labelled(image[..., 0], ("y", "x"))), gray
+    )
