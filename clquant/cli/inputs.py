@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -206,12 +207,13 @@ def read_picture(source: Source) -> Any:
 
 @contextlib.contextmanager
 def named(source: Source) -> Iterator[None]:
-    """Say which of the inputs it is in errors about a file's bytes or an engine's argument `image`."""
+    """Say which of the inputs it is in errors about a file's bytes or an engine's argument `image`, or its only one."""
     try:
         yield
     except FormatError as error:
         raise FormatError(f"{source.shown}: {error}") from error
     except (InvalidArgument, InvalidType) as error:
-        if not str(error).startswith("image "):
+        message = re.sub(r"^images(\[0\])? ", "image ", str(error))
+        if not message.startswith("image "):
             raise
-        raise type(error)(f"{source.shown}: {error}") from error
+        raise type(error)(f"{source.shown}: {message}") from error
