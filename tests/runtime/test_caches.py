@@ -88,3 +88,39 @@ def test_what_can_be_written(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyP
         assert not caches._can_write(tmp_path)
     monkeypatch.setattr(os, "access", lambda *_: False)
     assert not caches._can_write(tmp_path / "not" / "there")
+
+
+PLAIN_JOB = """
+import numpy as np
+import clquant
+image = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)
+try:
+    print(clquant.KMeansPalette(4).fit(image).palette_.hex())
+except clquant.ClquantError as error:
+    print(error)
+"""
+
+
+def test_damaged_caches_of_others(tmp_path: pathlib.Path) -> None:
+    """PyOpenCL's is gone without; PoCL's is named by the error."""
+
+    def said() -> str:
+        environment = {k: v for k, v in os.environ.items() if k not in (caches.POCL_VARIABLE, "PYOPENCL_NO_CACHE")}
+        done = subprocess.run(
+            [sys.executable, "-c", PLAIN_JOB],
+            cwd=pathlib.Path(clquant.__file__).parents[1],
+            env={**environment, "XDG_CACHE_HOME": str(tmp_path), "CLQUANT_CACHE_DIR": str(tmp_path / "own")},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    expected = said()
+    for path in tmp_path.rglob("*.sqlite"):
+        path.write_bytes(b"no database" * 500)
+    assert said() == expected
+    programs = list(tmp_path.rglob("program.bc"))
+    for path in programs:
+        path.write_bytes(b"")
+    assert not programs or f"is damaged: remove '{tmp_path}/pocl', or set POCL_CACHE_DIR" in said()

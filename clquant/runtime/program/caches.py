@@ -11,6 +11,7 @@ import shutil
 import stat
 import sys
 import tempfile
+from collections.abc import Callable
 
 import pyopencl as cl
 
@@ -51,6 +52,44 @@ def avoid_unwritable_caches() -> None:
             return
         os.environ[POCL_VARIABLE] = own
         atexit.register(_remove, own, os.getpid())
+
+
+def with_any_cache(make: Callable[[], cl.Kernel]) -> cl.Kernel:
+    """A kernel, made without PyOpenCL's cache where that is damaged, or no file.
+
+    Parameters
+    ----------
+    make : callable
+
+    Raises
+    ------
+    pyopencl.Error
+        If the driver refuses it.
+    """
+    try:
+        return make()
+    except cl.Error:
+        raise
+    except Exception:  # of the database that PyOpenCL keeps beside the driver's cache
+        if getattr(cl, "_PYOPENCL_NO_CACHE", True):
+            raise
+        cl._PYOPENCL_NO_CACHE = True
+        return make()
+
+
+def damaged_cache(program: cl.Program, error: cl.Error) -> str:
+    """What to do about a kernel that a program does not have, for a sentence; nothing for other errors, and for drivers
+    whose cache is not known.
+    """
+    if getattr(error, "code", 0) != cl.status_code.INVALID_KERNEL_NAME or not _is_pocl(program):
+        return ""
+    caches = system_caches()
+    where = os.environ.get(POCL_VARIABLE) or (str(caches / "pocl") if caches is not None else "PoCL's cache")
+    return f"; what PoCL keeps of the program is damaged: remove {where!r}, or set {POCL_VARIABLE} to another folder"
+
+
+def _is_pocl(program: cl.Program) -> bool:
+    return any(device.platform.name == "Portable Computing Language" for device in program.devices)
 
 
 def _can_write(folder: pathlib.Path) -> bool:

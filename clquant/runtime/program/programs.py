@@ -18,7 +18,13 @@ import pyopencl as cl
 from clquant.runtime.errors import BuildError, DeviceError, device_error, device_errors, is_out_of_memory
 from clquant.runtime.memory.headroom import FOR_RUNNING, check_room, check_room_to_compile
 from clquant.runtime.program import build, pocl
-from clquant.runtime.program.caches import avoid_unwritable_caches, read_regular, system_caches
+from clquant.runtime.program.caches import (
+    avoid_unwritable_caches,
+    damaged_cache,
+    read_regular,
+    system_caches,
+    with_any_cache,
+)
 from clquant.runtime.program.signature import argument_places
 
 CACHE_VARIABLE = "CLQUANT_CACHE_DIR"
@@ -124,9 +130,9 @@ class Kernel:
     def _made(self) -> cl.Kernel:
         avoid_unwritable_caches()
         try:
-            return cl.Kernel(self._program, self.name)
+            return with_any_cache(lambda: cl.Kernel(self._program, self.name))
         except cl.Error as error:
-            raise DeviceError(f"kernel {self.name!r}: {error}") from error
+            raise DeviceError(f"kernel {self.name!r}: {error}{damaged_cache(self._program, error)}") from error
 
     def check_room(self, groups: tuple[int, ...] | None) -> None:
         """Refuse a launch for which there is no memory (see `clquant.runtime.memory.headroom`).
