@@ -29,7 +29,7 @@ SECONDS_PER_FORM = 1.2
 MAX_CALLS = 9
 SEARCHED = 2048  # longest side of pictures for the jobs that search
 CALLS_PER_ROOM = {
-    "dithering": ("blue noise", "leaky", "search"),
+    "dithering": ("blue noise", "leaky", "stucki", "search"),
     "halftone": ("pinwheel", "serial", "Floyd"),
     "histogram": ("k-means",),
     "kmeans": ("k-means",),
@@ -76,6 +76,7 @@ def jobs(queue: runtime.CommandQueue, rgb: Picture) -> dict[str, Job]:
             ("blue noise", "blue-noise"),
             ("Floyd", "floyd-steinberg"),
             ("leaky", "leaky"),
+            ("stucki", "stucki"),
         ):
             found[f"{name} {k}"] = partial(fitted.predict, rgb, dither)
             found[f"{name} {k}, device"] = finished(partial(fitted.predict, on_device, dither))

@@ -13,11 +13,6 @@
 #define FLOATS 0   /* fp32, K <= 258 */
 #define INTEGERS 1 /* 32-bit integers */
 #define DP4A 2     /* NVIDIA's four-way byte product, compute capability 6.1 and up */
-#define INTEGER_DOT 3 /* cl_khr_integer_dot_product */
-
-#if ARITHMETIC == INTEGER_DOT
-#pragma OPENCL EXTENSION cl_khr_integer_dot_product : enable
-#endif
 
 #include "vq/block.h"
 
@@ -53,13 +48,9 @@ typedef int score_t;
 #define FINISH(sum, bias) (2 * (sum) + (bias))
 inline score_t add_word(score_t sum, word_t x, word_t c)
 {
-#if ARITHMETIC == DP4A
     int out;
     __asm__("dp4a.u32.u32 %0, %1, %2, %3;" : "=r"(out) : "r"(x), "r"(c), "r"(sum));
     return out;
-#else
-    return sum + (int)dot_4x8packed_uu_uint(x, c);
-#endif
 }
 #endif
 

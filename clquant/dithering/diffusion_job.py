@@ -16,14 +16,17 @@ from clquant.mapping.search import is_cpu
 from clquant.runtime import Buffer, Session, Variant
 
 
-def forms(file: str) -> tuple[Variant, ...]:
+def forms(file: str, gain: float) -> tuple[Variant, ...]:
     """The forms of a scan: candidates in the lanes of a vector for CPUs, and the portable one, also of 16-bit values.
 
     Parameters
     ----------
     file : str
+    gain : float
+        Of the lanes.
     """
-    return (Variant("lanes", file, is_cpu, {"IN_LANES": 1}), Variant("portable", file, constants={"IN_LANES": 0}))
+    lanes = Variant("lanes", file, is_cpu, {"IN_LANES": 1}, gain=gain)
+    return lanes, Variant("portable", file, constants={"IN_LANES": 0})
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from clquant.images import Picture
 from clquant.mapping.palette_on_device import PaletteOnDevice
 
 FILE = "dithering/diffusion_waves.cl"
-VARIANTS = forms(FILE)
+VARIANTS = forms(FILE, gain=1.4)
 ROWS = 32
 """Of a tile; it has this times the filter's lag columns."""
 MARGIN = 2

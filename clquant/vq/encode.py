@@ -25,7 +25,7 @@ from clquant.runtime import (
 )
 from clquant.vq.blocks import BlockShape
 
-FLOATS, INTEGERS, DP4A, INTEGER_DOT = 0, 1, 2, 3  # ARITHMETIC in cl/vq/encode.cl
+FLOATS, INTEGERS, DP4A = 0, 1, 2  # ARITHMETIC in cl/vq/encode.cl
 MAX_CODEBOOK = 65536
 MOST_KEPT = 1 << 17  # bytes of a codebook that stays on the device after it was searched, for the next picture
 _SQUARE = 255 * 255
@@ -53,7 +53,6 @@ VARIANTS = (
         {"ARITHMETIC": DP4A},
         gain=1.4,
     ),
-    Variant("integer-dot", "vq/encode.cl", lambda x: x.integer_dot_product, {"ARITHMETIC": INTEGER_DOT}),
     Variant("lanes", "vq/encode_lanes.cl", lambda x: x.is_cpu and sys.byteorder == "little", gain=8.6),
     Variant("portable", "vq/encode.cl"),
 )
@@ -151,7 +150,7 @@ class Search:
         number: type[np.generic] = np.float32 if self._arithmetic == FLOATS else np.int32
         if self._variant.name == "lanes":
             return _ROWS, components, number
-        packed = self._arithmetic in (DP4A, INTEGER_DOT)
+        packed = self._arithmetic == DP4A
         layout = _WORDWISE if components > _REGISTER_COMPONENTS else _ROWS
         return layout, 4 * words, np.uint8 if packed else number
 
@@ -284,7 +283,7 @@ class Search:
     def _in_registers(self, count: int, constants: dict[str, Any]) -> _Launch:
         words = self._shape.words
         blocks = 1 if count < 1 << 17 else max(1, min(4, 16 // words))
-        word_bytes = 4 if self._arithmetic in (DP4A, INTEGER_DOT) else 16
+        word_bytes = 4 if self._arithmetic == DP4A else 16
         room = min(self._session.limits.local_memory, _LOCAL_BYTES) // (words * word_bytes + 4)
         tile = 1 << (max(1, min(room, 1024 if word_bytes == 4 else 128)).bit_length() - 1)
         program = self._program(constants, BLOCKS=blocks, TILE=tile)
@@ -295,7 +294,7 @@ class Search:
 
     def _in_groups(self, count: int, constants: dict[str, Any]) -> _Launch:
         words = self._shape.words
-        word_bytes = 4 if self._arithmetic in (DP4A, INTEGER_DOT) else 16
+        word_bytes = 4 if self._arithmetic == DP4A else 16
         room = min(self._session.limits.local_memory, _LOCAL_BYTES) // 2 // (words * word_bytes)
         blocks = max(1, min(_WIDE_BLOCKS, room))
         held = blocks * words * word_bytes

@@ -11,7 +11,6 @@ from typing import Any
 import pyopencl as cl
 
 from clquant.runtime.errors import InvalidArgument, text_of
-from clquant.runtime.program.build import build
 from clquant.runtime.program.pocl import PLATFORM
 
 ENVIRONMENT = "CLQUANT_LIMITS"
@@ -33,9 +32,6 @@ class Limits:
         Compute units; CPU cores where the device is a CPU.
     int64_atomics, fp64 : bool
         Whether 64-bit integer atomics and doubles exist. Portable kernels use neither.
-    integer_dot_product : bool
-        Whether `cl_khr_integer_dot_product` is offered and its functions exist in OpenCL C 1.2 (Intel's CPU runtime
-        offers it and has them in OpenCL C 3.0 only).
     is_cpu, is_nvidia, is_simulator, is_pocl : bool
         Device families and runtimes that variants tell apart; a simulator (Oclgrind) runs one work-item at a time.
         llvmpipe, though it computes on the CPU, is none: it leaves loops silently when a work-item has gone round
@@ -53,7 +49,6 @@ class Limits:
     compute_units: int
     int64_atomics: bool
     fp64: bool
-    integer_dot_product: bool
     is_cpu: bool
     is_nvidia: bool
     is_simulator: bool
@@ -85,7 +80,6 @@ class Limits:
             compute_units=device.max_compute_units,
             int64_atomics="cl_khr_int64_base_atomics" in extensions,
             fp64="cl_khr_fp64" in extensions,
-            integer_dot_product="cl_khr_integer_dot_product" in extensions and _has_dot_product(device),
             is_cpu=bool(device.type & cl.device_type.CPU) and "llvmpipe" not in device.name.lower(),
             is_nvidia="nvidia" in device.vendor.lower(),
             is_simulator="oclgrind" in platform.lower(),
@@ -132,17 +126,3 @@ def _compute_capability(device: cl.Device, extensions: set[str]) -> int:
     if "cl_nv_device_attribute_query" not in extensions:
         return 0
     return 10 * int(device.compute_capability_major_nv) + int(device.compute_capability_minor_nv)
-
-
-_DOT_PRODUCT = """
-#pragma OPENCL EXTENSION cl_khr_integer_dot_product : enable
-kernel void dot_product(global uint *words) { words[0] = dot_4x8packed_uu_uint(words[1], words[2]); }
-"""
-
-
-def _has_dot_product(device: cl.Device) -> bool:
-    try:
-        build(cl.Program(cl.Context([device]), _DOT_PRODUCT), device, ["-cl-std=CL1.2"])
-    except cl.Error:
-        return False
-    return True
