@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import json
 import math
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -254,3 +255,22 @@ class _Bar:
             self._bar.close()
         elif self._shown:
             sys.stderr.write("\r" + " " * (len(self._label) + 8) + "\r")
+
+
+def byte_count(text: str) -> int:
+    """A number of bytes: ``"60000"``, ``"60k"``, ``"1.5M"``, ``"64Ki"``, ``"2MB"``.
+
+    Parameters
+    ----------
+    text : str
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        If it is none.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKMG]?)(i?)B?", text.strip())
+    if found is None or (found[3] and not found[2]):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes, such as 60000, 60k or 1.5M")
+    unit = 1024 if found[3] else 1000
+    return int(float(found[1]) * unit ** " kMG".index(found[2].replace("K", "k") or " "))

@@ -162,7 +162,10 @@ def _add_drawing(group: argparse._ArgumentGroup) -> None:
 def _add_writing(group: argparse._ArgumentGroup) -> None:
     """What the file is like, and how it is made."""
     group.add_argument(
-        "--max-bytes", type=int, metavar="N", help="the most colours, up to K, whose file has at most N bytes"
+        "--max-bytes",
+        type=common.byte_count,
+        metavar="N",
+        help="the most colours, up to K, whose file has at most N bytes; 60k or 2M: thousands or millions of them",
     )
     group.add_argument(
         "--effort",

@@ -52,7 +52,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shared-color",
         metavar="COLOR",
-        help=f"all palettes begin with this colour, '#f80' or black; {LEARNED}: with one that is learned",
+        help=f"all palettes begin with this colour, '#f80' or black; {LEARNED}: with one that is learned; transparent: "
+        "with an entry that no opaque pixel takes",
     )
     parser.add_argument(
         "--color-format", choices=tuple(DISPLAY_FORMATS), help="only colours with so many bits of red, green and blue"

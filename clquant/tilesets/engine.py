@@ -53,7 +53,8 @@ class TilePalettes(Estimator):
         Side of a tile, or its rows and columns; at most 256 pixels.
     shared_color : None, bool or colour
         True: all palettes have the same first entry, which is learned; a colour, such as ``"black"`` or
-        ``(0, 0, 0)``: this one.
+        ``(0, 0, 0)``: this one; one of alpha 0, such as ``"transparent"``: the first entry of each is kept for
+        transparent pixels, also if the pictures have none.
     color_space : str
         ``"srgb"``, ``"linear"`` or ``"oklab"``: where distances are taken.
     color_format : str, optional
@@ -68,7 +69,8 @@ class TilePalettes(Estimator):
     Attributes
     ----------
     palettes_ : list of Palette
-        `n_palettes` of `n_colors` each. If pixels are transparent (of alpha below 128), the first entry of each is,
+        `n_palettes` of `n_colors` each. If pixels (of alpha below 128) or `shared_color` are transparent, the first
+        entry of each is,
         with the values of `shared_color` if that is given, and opaque pixels do not take it.
     palette_ : Palette
         All of them in turn: entry i of palette p is ``p * n_colors + i``.
@@ -146,7 +148,7 @@ class TilePalettes(Estimator):
         given, report = TileParams.of(self), Progress(params.callback("progress", progress))
         pictures = read_many(materialize(images))
         session = open_session(self.queue, device_arrays(pictures))
-        reserved = any(_has_holes(session, picture) for picture in pictures)
+        reserved = given.reserves or any(_has_holes(session, picture) for picture in pictures)
         steps = TileSteps(session, given.space, given.side, given.n_colors, int(reserved))
         with session.scope() as scope:
             fit = TileFit(given, steps, scope, pictures, reserved)

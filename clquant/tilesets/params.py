@@ -33,6 +33,8 @@ class TileParams:
         Rows and columns of a tile.
     shared : ndarray or None
         (3,) uint8: a first entry that all palettes have.
+    reserves : bool
+        Whether the first entries are transparent whether or not a picture has transparent pixels.
     learns_shared : bool
         Whether all palettes have a first entry that is learned.
     space : Space
@@ -45,6 +47,7 @@ class TileParams:
     n_colors: int
     side: tuple[int, int]
     shared: npt.NDArray[np.uint8] | None
+    reserves: bool
     learns_shared: bool
     space: Space
     display: DisplayFormat | None
@@ -68,11 +71,13 @@ class TileParams:
             )
         display, learns = checked_format(engine.color_format), engine.shared_color is True
         given = engine.shared_color is not None and not isinstance(engine.shared_color, bool)
+        shared, reserves = _checked_shared(engine.shared_color, display) if given else (None, False)
         return cls(
             n_palettes=n_palettes,
             n_colors=n_colors,
             side=_checked_side(engine.tile_size),
-            shared=_checked_shared(engine.shared_color, display) if given else None,
+            shared=shared,
+            reserves=reserves,
             learns_shared=learns,
             space=spaces.space(params.choice("color_space", engine.color_space, spaces.NAMES), False),
             display=display,
@@ -92,12 +97,11 @@ def _checked_side(size: Any) -> tuple[int, int]:
     return rows, columns
 
 
-def _checked_shared(color: Any, display: DisplayFormat | None) -> npt.NDArray[np.uint8]:
-    """(3,) uint8: a shared colour, as a display has it."""
+def _checked_shared(color: Any, display: DisplayFormat | None) -> tuple[npt.NDArray[np.uint8], bool]:
+    """(3,) uint8: a shared colour, as a display has it; and whether it is transparent."""
     colors = checked_colors([color], "shared_color")
-    if colors.shape[1] == 4 and colors[0, 3] < 255:
-        raise InvalidArgument(
-            f"shared_color is {params.shown(color)}; allowed: an opaque colour, as transparent pixels have an entry"
-        )
+    alpha = int(colors[0, 3]) if colors.shape[1] == 4 else 255
+    if alpha not in (0, 255):
+        raise InvalidArgument(f"shared_color is {params.shown(color)}; allowed: an opaque colour, or one of alpha 0")
     rgb = colors[:, :3]
-    return np.asarray((rgb if display is None else display.nearest(rgb))[0], np.uint8)
+    return np.asarray((rgb if display is None else display.nearest(rgb))[0], np.uint8), alpha == 0

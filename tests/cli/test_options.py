@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
+
 import numpy as np
 import PIL.Image
 import pytest
 
 from clquant import KMeansPalette, Palette, QuadtreeBuilder, SpatialPalette, VQCodec
 from clquant.cli import main
+from clquant.cli.common import byte_count
 
 IGNORED = [
     (["vq", "encode", "a.png", "--codebook", "b.clvq", "-n", "256"], "--codewords is given with --codebook"),
@@ -96,3 +99,17 @@ def test_little_effort_takes_fewer_steps(tmp_path, sample):
     expected = KMeansPalette(20, max_iter=1, swap_rounds=8).fit_transform(sample[:90, :120])
     assert np.array_equal(np.asarray(PIL.Image.open(target).convert("RGB")), expected)
     assert main(["palette", str(source), "--method", "spatial", "-k", "4", "--effort", "fast", "-o", str(target)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("60000", 60000), ("60k", 60000), ("60K", 60000), ("1.5M", 1500000), ("64Ki", 65536), ("2MB", 2000000), ("9B", 9)],
+)
+def test_numbers_of_bytes(text, count):
+    assert byte_count(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "k", "1i", "-5", "1e3", "5 kilos", "1.5.2M"])
+def test_texts_that_are_no_numbers_of_bytes(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="is no number of bytes, such as 60000, 60k or"):
+        byte_count(text)

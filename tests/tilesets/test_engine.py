@@ -70,6 +70,19 @@ def test_gray_and_transparent_pixels(queue, sample):
         TilePalettes(2, 3, swap_rounds=0, queue=queue).fit(gray).predict(image)
 
 
+def test_an_entry_is_kept_for_transparent_pixels_that_may_come(queue, sample):
+    image = small(sample)
+    for color, values in (("transparent", [0, 0, 0, 0]), ("#f0f0", [255, 0, 255, 0])):
+        engine = TilePalettes(3, 4, shared_color=color, swap_rounds=2, queue=queue).fit(image)
+        assert all(palette.colors[0].tolist() == values for palette in engine.palettes_)
+        assert (engine.predict(image) % 4 > 0).all()
+        holes = with_holes(image)
+        assert np.array_equal(engine.predict(holes) % 4 == 0, holes[..., 3] < 128)
+    few = np.repeat(np.repeat([[[9, 9, 9], [200, 0, 0]]], 8, axis=0), 8, axis=1).astype(np.uint8)
+    engine = TilePalettes(2, 2, shared_color="transparent", queue=queue).fit(few)
+    assert np.array_equal(engine.transform(few)[..., :3], few)
+
+
 def test_on_the_device(queue, sample):
     image = small(sample)
     session = open_session(queue)
@@ -182,7 +195,7 @@ def test_fitting_in_one_call_and_few_tiles(queue, sample):
         ({"n_palettes": 256, "n_colors": 256}, r"^n_palettes is 256 with n_colors=256; allowed: fewer than 65536 "),
         ({"tile_size": 17}, r"^tile_size is 17; allowed: at most 256 pixels$"),
         ({"tile_size": (8, 8, 8)}, r"^tile_size is \(8, 8, 8\); allowed: a number, or rows and columns$"),
-        ({"shared_color": "#0008"}, r"^shared_color is '#0008'; allowed: an opaque colour"),
+        ({"shared_color": "#0008"}, r"^shared_color is '#0008'; allowed: an opaque colour, or one of alpha 0$"),
         ({"shared_color": "redd"}, r"^shared_color\[0\] is 'redd'; allowed: "),
         ({"color_format": "rgb"}, r"^color_format is 'rgb'; allowed: "),
         ({"color_space": "lab"}, r"^color_space is 'lab'; allowed: "),
