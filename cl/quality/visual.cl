@@ -60,8 +60,8 @@ float falling(float q, __global const float *parabolas)
  * across: (2 falloff f)^2 of its rows and of all columns. single: the last column of all if it stands for itself alone,
  * as column 0 does, else 0. sums: a ulong per work-item. */
 __kernel void visible_energy(__global const float2 *spectrum, __global const float *down, __global const float *across,
-                             __global const float *parabolas, uint columns, uint n, uint begin, uint single,
-                             float unit, __global ulong *sums)
+                             __global const float *parabolas, uint columns, uint n, uint begin, uint single, float unit,
+                             __global ulong *sums)
 {
     ulong sum = 0;
     for (uint i = get_global_id(0); i < n; i += get_global_size(0)) {

@@ -70,7 +70,7 @@ __kernel void vq_bands_decode(__global const ushort *words, __global const uint 
 {
     __local uint masks[3];
     __local uint lasts[MAX_LANES]; /* the lanes' last codewords */
-    __local ushort near[AHEAD];    /* the words at `at` and behind it, each at its place modulo 4 * lanes */
+    __local ushort near[AHEAD]; /* the words at `at` and behind it, each at its place modulo 4 * lanes */
     const uint band = get_group_id(0);
     const uint lane = get_local_id(0);
     const Band here = band_at(band, rows, columns, band_rows, lanes);
