@@ -81,8 +81,33 @@ def _vq(queue: CommandQueue) -> Arrays:
     return {"decoded": codec.decode(codec.encode(picture(50, 61, 1)), shape=(50, 61))}
 
 
-def _halftone(block: int) -> Job:
-    return lambda queue: {"levels": clquant.PinwheelHalftoner(block, queue=queue).transform(picture(70, 90, 1))}
+def _files(queue: CommandQueue) -> Arrays:
+    codec = clquant.VQCodec(16, max_iter=4, state_size=4, tolerance=9.0, queue=queue).fit(picture(50, 61, 1))
+    data = codec.compress(picture(50, 61, 1))
+    return {"file": np.frombuffer(data, np.uint8), "decoded": codec.decompress(data)}
+
+
+def _tile_palettes(queue: CommandQueue) -> Arrays:
+    model = clquant.TilePalettes(2, 4, swap_rounds=2, queue=queue).fit(picture(32, 40, 3))
+    return {"palette": model.palette_.colors, "indices": model.predict(picture(32, 40, 3))}
+
+
+def _deep(queue: CommandQueue) -> Arrays:
+    shown = picture(60, 84, 3) * np.uint16(257) - picture(60, 84, 3) // np.uint16(3)
+    model = clquant.KMeansPalette(16, max_iter=4, queue=queue).fit(shown)
+    return {"palette": model.palette_.colors, "indices": model.predict(shown)}
+
+
+def _quality(queue: CommandQueue) -> Arrays:
+    pictures = picture(60, 84, 3), picture(60, 84, 3) // 40 * 40 + np.uint8(20)
+    measures = (clquant.quality.mse, clquant.quality.ssim, clquant.quality.color_difference)
+    return {measure.__name__: np.float64(measure(*pictures, queue=queue)) for measure in measures}
+
+
+def _halftone(block: int, refine: int = 0) -> Job:
+    return lambda queue: {
+        "levels": clquant.PinwheelHalftoner(block, queue=queue).transform(picture(70, 90, 1), refine=refine)
+    }
 
 
 def _quadtree(queue: CommandQueue) -> Arrays:
@@ -100,10 +125,15 @@ JOBS: Mapping[str, Job] = {
     "Floyd-Steinberg": _mapping("floyd-steinberg"),
     "dithering by search": _mapping("search"),
     "spatial palette": _spatial,
+    "tile palettes": _tile_palettes,
+    "16 bits": _deep,
     "VQ": _vq,
+    "VQ, learned, in a file": _files,
     "halftone": _halftone(8),
     "halftone, large blocks": _halftone(32),
+    "halftone, refined": _halftone(16, 1),
     "quadtree": _quadtree,
+    "quality": _quality,
 }
 
 
