@@ -34,3 +34,20 @@ __kernel void vq_gather(__global const uchar *blocks, __global const uint *place
     if (which < count)
         chosen[(size_t)offset * K + item] = blocks[(size_t)places[which] * K + item % K];
 }
+
+/* Rows at regular distances: number i is row i * distance + (i + turn) % distance.
+ *
+ * NDRange: 1-D, count * K work-items rounded up to whole groups of any size. blocks: a piece that begins with row
+ * `base`. first: the first number. chosen: bytes, written from row `offset` on.
+ */
+__kernel void vq_gather_every(__global const uchar *blocks, const ulong base, const ulong first, const uint distance,
+                              const uint turn, const uint count, __global uchar *chosen, const uint offset)
+{
+    const size_t item = get_global_id(0);
+    const uint which = (uint)(item / K);
+    if (which >= count)
+        return;
+    const ulong number = first + which;
+    const ulong row = number * distance + (number + turn) % distance - base;
+    chosen[(size_t)offset * K + item] = blocks[(size_t)row * K + item % K];
+}

@@ -63,6 +63,20 @@ def sample_places(
     return places if able is None else able[places]
 
 
+def places_at_distance(count: int, size: int, turn: int) -> npt.NDArray[np.int64]:
+    """Numbers below `count`: i d + (i + turn) mod d for i < size, where d = count // size.
+
+    Parameters
+    ----------
+    count : int
+    size : int
+        At most `count`.
+    turn : int
+    """
+    distance, numbers = count // size, np.arange(size, dtype=np.int64)
+    return numbers * distance + (numbers + turn) % distance
+
+
 def _program(session: Session, shape: BlockShape, width: int) -> Program:
     return session.program("vq/blockset.cl", **shape.constants(width))
 
@@ -273,6 +287,42 @@ class BlockSet:
         sampled = BlockSet(self._session, scope, self.shape, size, weights)
         self._gather(sampled, places)
         return sampled
+
+    def every(self, scope: Scope, size: int, turn: int) -> BlockSet:
+        """Blocks at regular distances among those that have weight, as `places_at_distance` gives them.
+
+        Parameters
+        ----------
+        scope : Scope
+            Holds them.
+        size : int
+            At most as many as blocks that have weight.
+        turn : int
+            Which of the blocks between.
+        """
+        if self.weights is not None:
+            places = np.flatnonzero(self.weights)
+            places = places[places_at_distance(len(places), size, turn)]
+            chosen = BlockSet(self._session, scope, self.shape, size, self.weights[places])
+            self._gather(chosen, places)
+            return chosen
+        session, distance, most = self._session, self.count // size, self._most
+        chosen = BlockSet(session, scope, self.shape, size, None)
+        kernel = _program(session, self.shape, self.shape.columns).kernel("vq_gather_every")
+        group = session.work_group_size(kernel, session.tuned("vq.train_group"))
+        done = 0
+        for target in chosen.pieces:
+            while target.count < target.capacity:
+                source = (done * distance + (done + turn) % distance) // most
+                end = (source + 1) * most // distance  # the last number that may lie before the piece's end
+                end += int(end * distance + (end + turn) % distance < (source + 1) * most)
+                share = min(end - done, target.capacity - target.count)
+                place = np.uint64(source * most), np.uint64(done), np.uint32(distance), np.uint32(turn)
+                given = self.pieces[source].blocks, *place, np.uint32(share), target.blocks, np.uint32(target.count)
+                session.launch(kernel, share * self.shape.components, group, *given)
+                target.count += share
+                done += share
+        return chosen
 
     def _gather(self, sampled: BlockSet, places: npt.NDArray[np.int64]) -> None:
         """Copy blocks, given by their increasing numbers, to an empty set."""

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from clquant.images import Picture
 from clquant.runtime import DeviceError, DeviceMemoryError, InvalidArgument, Scope, Session, open_session, seed_key
 from clquant.vq.blocks import BlockShape
-from clquant.vq.blockset import BlockSet, check_bound, sample_places
+from clquant.vq.blockset import BlockSet, check_bound, places_at_distance, sample_places
 from clquant.vq.lloyd import PLACE_BITS, PLACE_MASK, Codewords, Lloyd
 
 Rows = npt.NDArray[np.uint8]
@@ -320,15 +320,17 @@ class PartedBlocks:
         places = sample_places(self.count, self.weights, size, stage, seed)
         return self.gathered(scope) if places is None else self._here(scope, places)
 
-    def gathered(self, scope: Scope) -> BlockSet:
-        """All blocks that have weight.
+    def every(self, scope: Scope, size: int, turn: int) -> BlockSet:
+        """As `BlockSet.every`."""
+        able = self._able()
+        return self._here(scope, able[places_at_distance(len(able), size, turn)])
 
-        Parameters
-        ----------
-        scope : Scope
-            Holds them.
-        """
-        return self._here(scope, np.arange(self.count) if self.weights is None else np.flatnonzero(self.weights))
+    def gathered(self, scope: Scope) -> BlockSet:
+        """All blocks that have weight, held by a scope."""
+        return self._here(scope, self._able())
+
+    def _able(self) -> npt.NDArray[np.int64]:
+        return np.arange(self.count) if self.weights is None else np.flatnonzero(self.weights)
 
     def _here(self, scope: Scope, places: npt.NDArray[np.int64]) -> BlockSet:
         weights = None if self.weights is None else self.weights[places]

@@ -6,7 +6,6 @@ Linde, Buzo and Gray 1980 (Lloyd steps); Zeger, Vaisey and Gersho 1992 (noise on
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,12 +23,15 @@ from clquant.vq.lloyd import Codewords, Lloyd, Motion
 from clquant.vq.seeding import sample_codewords, split_codewords
 
 Codebook = npt.NDArray[np.uint8]
-ROUND_STEPS = 5  # annealed Lloyd steps per round of refinement
-WHOLE_STEPS = 20  # those of rounds on all blocks, where these are more than the samples
-# Blocks per codeword of the samples that the first half of the rounds are trained on, and those up to 3 in 5.
+# Annealed Lloyd steps per round of refinement; those of rounds on all blocks, where these are as many as the second
+# sample; those on samples in turn, and on all blocks after them.
+ROUND_STEPS, WHOLE_STEPS, TURN_STEPS, LAST_STEPS = 5, 16, 40, 20
+# Blocks per codeword of the samples: the first half of the rounds, those up to 3 in 5, and each of the samples in turn.
 # A sample of few codewords is not smaller than that of a hundred and some.
-FIRST_SAMPLE, SECOND_SAMPLE = 64, 256
-LEAST_FIRST, LEAST_SECOND = 8192, 32768
+FIRST_SAMPLE, SECOND_SAMPLE, TURN_SAMPLE = 64, 256, 1024
+LEAST_FIRST, LEAST_SECOND, LEAST_TURN = 8192, 32768, 131072
+TURNS = 4  # samples in turn, of which twice as many blocks as one has are wanted
+_MOST_TURN_BYTES = 1 << 26  # of a sample in turn
 _SURPLUS = 4  # the start has 1 / _SURPLUS more codewords than wanted; the surplus merges with others
 _AMPLITUDE = 443  # of noise as large as the root mean squared error (see `Motion`)
 _QUARTERS = 7  # of the way to the mean that annealed steps go
@@ -144,7 +146,7 @@ def train_on(
     scope : Scope
         Holds what the training needs.
     blocks : BlockSet
-        Or what has its ``count``, ``shape``, ``total_weight``, ``read`` and ``sample``.
+        Or what has its ``count``, ``shape``, ``total_weight``, ``read``, ``sample`` and ``every``.
     plan : Plan
     progress : Progress
     steps : callable
@@ -172,7 +174,7 @@ def train_on(
         training.report(progress, 2 + turn)
     training.finish()
     codebook = _in_order(training.words.read())
-    error = training.whole.error()
+    error = training.whole().error()
     progress.report(stages, stages)
     return Trained(codebook, error / (blocks.total_weight * blocks.shape.components), training.steps)
 
@@ -194,29 +196,30 @@ class _Training:
         self._largest = min(plan.size + plan.size // _SURPLUS, MAX_CODEBOOK) if plan.refine else plan.size
         self.words = Codewords(session, scope, blocks.shape, self._largest)
         self.steps = 0
-        sizes = max(LEAST_FIRST, FIRST_SAMPLE * self._largest), max(LEAST_SECOND, SECOND_SAMPLE * plan.size)
-        first = blocks.sample(scope, sizes[0], 0, plan.seed)
-        second = blocks.sample(scope, sizes[1], 1, plan.seed) if plan.refine else blocks
-        self._sets = first, second, blocks
-        able = blocks.count if blocks.weights is None else int(np.count_nonzero(blocks.weights))
-        self._last_steps = WHOLE_STEPS if able > sizes[1] else ROUND_STEPS
         self._annealed = 0
+        self._blocks = blocks
+        self._first = blocks.sample(scope, max(LEAST_FIRST, FIRST_SAMPLE * self._largest), 0, plan.seed)
+        second, turn = max(LEAST_SECOND, SECOND_SAMPLE * plan.size), max(LEAST_TURN, TURN_SAMPLE * plan.size)
+        able = blocks.count if blocks.weights is None else int(np.count_nonzero(blocks.weights))
+        self._late_steps = WHOLE_STEPS if able >= second else ROUND_STEPS
+        self._in_turn: list[Any] = []
+        self._second = blocks
+        if plan.refine and able >= 2 * turn and turn * blocks.shape.components <= _MOST_TURN_BYTES:
+            self._in_turn = [blocks.every(scope, turn, i) for i in range(TURNS)]
+        elif plan.refine:
+            self._second = blocks.sample(scope, second, 1, plan.seed)
+        self._lloyds: dict[int, Lloyd] = {}
 
-    @functools.cached_property
-    def _first(self) -> Lloyd:
-        return self._on(0)
-
-    @functools.cached_property
-    def _second(self) -> Lloyd:
-        return self._first if self._sets[1] is self._sets[0] else self._on(1)
-
-    @functools.cached_property
     def whole(self) -> Lloyd:
         """Steps on all blocks."""
-        return self._second if self._sets[2] is self._sets[1] else self._on(2)
+        return self._on(self._blocks)
 
-    def _on(self, number: int) -> Lloyd:
-        return self._steps(self._session, self._scope, self._sets[number], self.words, self._key)
+    def _on(self, blocks: Any) -> Lloyd:
+        """Steps on a set of blocks, the same ones each time."""
+        known = self._lloyds.get(id(blocks))
+        if known is None:
+            known = self._lloyds[id(blocks)] = self._steps(self._session, self._scope, blocks, self.words, self._key)
+        return known
 
     def report(self, progress: Progress, done: int) -> None:
         """Tell how many stages are over, if anybody wants to know; what is queued is waited for."""
@@ -227,30 +230,34 @@ class _Training:
     def start(self) -> None:
         """Find more codewords than wanted, which the rounds merge; without rounds, as many."""
         if self._plan.init == "k-means++":
-            sample_codewords(self._session, self._sets[0], self.words, self._largest, self._key)
+            sample_codewords(self._session, self._first, self.words, self._largest, self._key)
         else:
-            self.steps += split_codewords(self._session, self._sets[0], self.words, self._first, self._largest)
+            self.steps += split_codewords(self._session, self._first, self.words, self._on(self._first), self._largest)
 
     def round(self, turn: int) -> None:
         """Queue annealed steps. After the first one dead codewords are repaired, in the last one surplus ones merge."""
         refine, size = self._plan.refine, self._plan.size
-        lloyd = self._first if 2 * turn < refine else self._second if 5 * turn < 3 * refine else self.whole
+        sets, count = self._sets(turn)
         part = min(max(10 * (turn + 1) - 2 * refine, 0), 5 * refine)
         left = self._largest - (self._largest - size) * part // (5 * refine)
-        count = self._round_steps(turn)
         for step in range(count):
             every, fading = refine * count, (refine - turn) * count - step
             amplitude = _AMPLITUDE * fading * (5 * fading + every) // (10 * every**2)
             removed = self.words.size - left if step == count - 1 else 0
             motion = Motion(_QUARTERS, amplitude, self._annealed)
-            lloyd.queue_annealed_step(motion, repairs=step == 0, removed=removed)
+            self._on(sets[step % len(sets)]).queue_annealed_step(motion, repairs=step == 0, removed=removed)
             self._annealed += 1
         self.steps += count
 
-    def _round_steps(self, turn: int) -> int:
-        """Steps of a round: the last two fifths are on all blocks."""
-        return self._last_steps if 5 * turn >= 3 * self._plan.refine else ROUND_STEPS
+    def _sets(self, turn: int) -> tuple[list[Any], int]:
+        """The sets of blocks that the steps of a round look at in turn, and how many steps there are."""
+        tenths = 10 * turn // self._plan.refine
+        if tenths < 5:
+            return [self._first], ROUND_STEPS
+        if self._in_turn:
+            return (self._in_turn, TURN_STEPS) if tenths < 9 else ([self._blocks], LAST_STEPS)
+        return ([self._second], ROUND_STEPS) if tenths < 6 else ([self._blocks], self._late_steps)
 
     def finish(self) -> None:
         """Plain steps on all blocks until nothing moves."""
-        self.steps += self.whole.run(self._plan.max_iter)
+        self.steps += self.whole().run(self._plan.max_iter)

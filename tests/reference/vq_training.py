@@ -14,9 +14,11 @@ import numpy.typing as npt
 from clquant.runtime import philox4x32, seed_key
 
 Rows = npt.NDArray[np.int64]
-ROUND_STEPS, WHOLE_STEPS, LEVEL_STEPS = 5, 20, 10
-FIRST_SAMPLE, SECOND_SAMPLE = 64, 256
-LEAST_FIRST, LEAST_SECOND = 8192, 32768
+ROUND_STEPS, WHOLE_STEPS, TURN_STEPS, LAST_STEPS, LEVEL_STEPS = 5, 16, 40, 20, 10
+FIRST_SAMPLE, SECOND_SAMPLE, TURN_SAMPLE = 64, 256, 1024
+LEAST_FIRST, LEAST_SECOND, LEAST_TURN = 8192, 32768, 131072
+TURNS = 4
+MOST_TURN_BYTES = 1 << 26
 DRAWING, NOISE, SAMPLING = 1, 2, 3
 
 
@@ -81,6 +83,14 @@ def sample(blocks: Blocks, size: int, stage: int, seed: int) -> Blocks:
         places.append(
             able[first + int(philox4x32([i // 4, 0, stage, SAMPLING], seed_key(seed))[i % 4]) % (end - first)]
         )
+    return Blocks(blocks.rows[places], blocks.weights[places])
+
+
+def every(blocks: Blocks, size: int, turn: int) -> Blocks:
+    """Rows with weight at regular distances."""
+    able = np.flatnonzero(blocks.weights)
+    distance = len(able) // size
+    places = [able[i * distance + (i + turn) % distance] for i in range(size)]
     return Blocks(blocks.rows[places], blocks.weights[places])
 
 
@@ -193,22 +203,34 @@ def train(
         return codebook[np.lexsort((*codebook.T[::-1], codebook.sum(1)))], 0.0, 0
     large = min(size + size // 4, 65536) if refine else size
     first = sample(whole, max(LEAST_FIRST, FIRST_SAMPLE * large), 0, seed)
+    able, many = np.count_nonzero(weights), max(LEAST_TURN, TURN_SAMPLE * size)
     second = sample(whole, max(LEAST_SECOND, SECOND_SAMPLE * size), 1, seed)
+    late = WHOLE_STEPS if able >= max(LEAST_SECOND, SECOND_SAMPLE * size) else ROUND_STEPS
+    large_set = able >= 2 * many and many * rows.shape[1] <= MOST_TURN_BYTES
+    in_turn = [every(whole, many, i) for i in range(TURNS)] if large_set else []
+    rounds = []
+    for turn in range(refine):
+        tenths = 10 * turn // refine
+        if tenths < 5:
+            rounds.append(([first], ROUND_STEPS))
+        elif large_set:
+            rounds.append((in_turn, TURN_STEPS) if tenths < 9 else ([whole], LAST_STEPS))
+        else:
+            rounds.append(([second], ROUND_STEPS) if tenths < 6 else ([whole], late))
     codebook, steps = (seeded(first, large, seed), 0) if init == "k-means++" else split(first, large)
-    beyond = np.count_nonzero(weights) > max(LEAST_SECOND, SECOND_SAMPLE * size)
-    rounds = [WHOLE_STEPS if beyond and 5 * turn >= 3 * refine else ROUND_STEPS for turn in range(refine)]
-    places = [(turn, place) for turn, count in enumerate(rounds) for place in range(count)]
+    places = [(turn, place) for turn, (_, count) in enumerate(rounds) for place in range(count)]
     for step, (turn, place) in enumerate(places):
-        blocks = first if 2 * turn < refine else second if 5 * turn < 3 * refine else whole
+        sets, count = rounds[turn]
+        blocks = sets[place % len(sets)]
         found = blocks.statistics(codebook)
-        every, left = refine * rounds[turn], (refine - turn) * rounds[turn] - place
-        amplitude = 443 * left * (5 * left + every) // (10 * every**2)
+        start, left = refine * count, (refine - turn) * count - place
+        amplitude = 443 * left * (5 * left + start) // (10 * start**2)
         moved = annealed(codebook, found, blocks.total, amplitude, step, seed)
         if place == 0:
             moved = repaired(moved, codebook, blocks, found)
         part = min(max(10 * (turn + 1) - 2 * refine, 0), 5 * refine)
         gone = len(codebook) - (large - (large - size) * part // (5 * refine))
-        if place == rounds[turn] - 1 and gone:
+        if place == count - 1 and gone:
             moved = moved[survivors(codebook, found.counts, blocks.total, gone)]
         codebook, steps = moved, steps + 1
     codebook, more = lloyd(whole, codebook, max_iter)

@@ -107,6 +107,19 @@ def test_samples_of_many_blocks_train_first(
     assert_trained(queue, [gray(rng, 72, 75)], 2, np.array([3.0]), init="splitting", refine=2)
 
 
+@pytest.mark.parametrize("limits", ["", "max_alloc=900,work_group=4"])
+def test_samples_in_turn_train_where_there_are_many_blocks(
+    queue: Any, rng: np.random.Generator, limits: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLQUANT_LIMITS", limits)
+    for module in (training, training_reference):
+        for name, value in (("LEAST_FIRST", 0), ("LEAST_TURN", 0), ("FIRST_SAMPLE", 4), ("TURN_SAMPLE", 20)):
+            monkeypatch.setattr(module, name, value)
+        monkeypatch.setattr(module, "TURN_STEPS", 7)
+    assert_trained(queue, [gray(rng, 40, 43)], 4, refine=10)
+    assert_trained(queue, [gray(rng, 40, 43)], 3, np.array([3.0]), refine=7)
+
+
 def test_few_gray_levels_and_fewer_blocks_than_codewords(queue: Any, rng: np.random.Generator) -> None:
     assert_trained(queue, [gray(rng, 24, 24) // 64 * 85], 16, refine=4)
     assert_trained(queue, [gray(rng, 5, 7)], 20, refine=2)
