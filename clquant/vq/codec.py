@@ -43,9 +43,9 @@ class VQCodec(Estimator):
     max_iter : int
         Most Lloyd steps after the rounds, at least 1.
     refine : int
-        Rounds of five annealed steps between the start and the last Lloyd steps: noise on the codewords that fades
-        away, while a quarter more codewords than wanted merge; of twenty on all blocks where these are more than
-        256 a codeword. 0 (plain LBG) to 1000.
+        Rounds of annealed steps between the start and the last Lloyd steps: noise on the codewords that fades away,
+        while a quarter more codewords than wanted merge. A round has five steps, the late ones more where blocks are
+        many. 0 (plain LBG) to 1000.
     state_size : int
         For `compress`: codewords in a side-match state codebook (Kim 1992), those that are likeliest between the blocks
         above and to the left, 1..255 and at most N. 0 is plain VQ.
@@ -137,7 +137,7 @@ class VQCodec(Estimator):
         on ties, and moves each codeword to the rounded mean (halves up) of its blocks, which is the best uint8 codeword
         for them. Codewords without blocks move to the worst-coded blocks of other codewords. The rounds are stochastic
         relaxation (Zeger, Vaisey and Gersho 1992) with merges of nearest pairs (Equitz 1989); all but the last of them
-        are trained on samples of 64 and 256 blocks per codeword. The codebook is sorted by brightness.
+        are trained on samples, of 64, 256 and 1024 blocks per codeword. The codebook is sorted by brightness.
         """
         trained, shape = fit(self, images, sample_weight, progress, memory)
         self.codebook_ = trained.codebook.reshape(len(trained.codebook), *shape.codeword_shape())

@@ -25,8 +25,8 @@ from clquant.vq.seeding import sample_codewords, split_codewords
 Codebook = npt.NDArray[np.uint8]
 # Annealed Lloyd steps per round of refinement; those of rounds on all blocks, where these are as many as the second
 # sample; those on samples in turn, and on all blocks after them.
-ROUND_STEPS, WHOLE_STEPS, TURN_STEPS, LAST_STEPS = 5, 16, 40, 20
-# Blocks per codeword of the samples: the first half of the rounds, those up to 3 in 5, and each of the samples in turn.
+ROUND_STEPS, WHOLE_STEPS, TURN_STEPS, LAST_STEPS = 5, 16, 60, 20
+# Blocks per codeword of the samples: for the first half of the rounds, for those up to 3 in 5, and of each in turn.
 # A sample of few codewords is not smaller than that of a hundred and some.
 FIRST_SAMPLE, SECOND_SAMPLE, TURN_SAMPLE = 64, 256, 1024
 LEAST_FIRST, LEAST_SECOND, LEAST_TURN = 8192, 32768, 131072
@@ -252,11 +252,11 @@ class _Training:
     def _sets(self, turn: int) -> tuple[list[Any], int]:
         """The sets of blocks that the steps of a round look at in turn, and how many steps there are."""
         tenths = 10 * turn // self._plan.refine
-        if tenths < 5:
-            return [self._first], ROUND_STEPS
-        if self._in_turn:
+        if self._in_turn and tenths >= 6:
             return (self._in_turn, TURN_STEPS) if tenths < 9 else ([self._blocks], LAST_STEPS)
-        return ([self._second], ROUND_STEPS) if tenths < 6 else ([self._blocks], self._late_steps)
+        if tenths >= 6:
+            return [self._blocks], self._late_steps
+        return [self._first if tenths < 5 or self._in_turn else self._second], ROUND_STEPS
 
     def finish(self) -> None:
         """Plain steps on all blocks until nothing moves."""

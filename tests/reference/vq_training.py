@@ -14,7 +14,7 @@ import numpy.typing as npt
 from clquant.runtime import philox4x32, seed_key
 
 Rows = npt.NDArray[np.int64]
-ROUND_STEPS, WHOLE_STEPS, TURN_STEPS, LAST_STEPS, LEVEL_STEPS = 5, 16, 40, 20, 10
+ROUND_STEPS, WHOLE_STEPS, TURN_STEPS, LAST_STEPS, LEVEL_STEPS = 5, 16, 60, 20, 10
 FIRST_SAMPLE, SECOND_SAMPLE, TURN_SAMPLE = 64, 256, 1024
 LEAST_FIRST, LEAST_SECOND, LEAST_TURN = 8192, 32768, 131072
 TURNS = 4
@@ -211,12 +211,14 @@ def train(
     rounds = []
     for turn in range(refine):
         tenths = 10 * turn // refine
-        if tenths < 5:
+        if tenths < 5 or (large_set and tenths < 6):
             rounds.append(([first], ROUND_STEPS))
+        elif tenths < 6:
+            rounds.append(([second], ROUND_STEPS))
         elif large_set:
             rounds.append((in_turn, TURN_STEPS) if tenths < 9 else ([whole], LAST_STEPS))
         else:
-            rounds.append(([second], ROUND_STEPS) if tenths < 6 else ([whole], late))
+            rounds.append(([whole], late))
     codebook, steps = (seeded(first, large, seed), 0) if init == "k-means++" else split(first, large)
     places = [(turn, place) for turn, (_, count) in enumerate(rounds) for place in range(count)]
     for step, (turn, place) in enumerate(places):
