@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant.images.tiff_head import first_directory
+from clquant.images.tiff_head import check_claim, first_directory
 from clquant.runtime import FileError
 
 SUFFIXES = (".tif", ".tiff", ".btf")
@@ -115,9 +115,12 @@ class Raster:
         try:
             with gdal() as rasterio:
                 self._file = rasterio.open(path, num_threads="all_cpus")
+                check_claim(path, self._file.shape, self._file.block_shapes[0])
                 self._bands = _bands_of(self._file)
                 self._table = _table_of(self._file) if len(self._bands) == 1 else None
                 flags = [flag.name for flag in self._file.mask_flag_enums[(self._bands or [1])[0] - 1]]
+        except FileError:
+            raise
         except Exception as error:  # GDAL fails in many ways
             raise FileError(f"cannot read {path!r}: {error}") from error
         if not self._bands:

@@ -22,6 +22,7 @@ import PIL.Image
 from clquant import params
 from clquant.images import decode, geo, ome
 from clquant.images.dark_values import DarkRows, no_warnings
+from clquant.images.tiff_head import check_claim
 from clquant.params import shown
 from clquant.runtime import Array, FileError, InvalidArgument
 
@@ -107,7 +108,7 @@ class LazyRows:
         self.bits = 16 if max_bits == 16 and np.dtype(source.dtype).newbyteorder("=") == np.uint16 else 8
         self.memory = memory
         chunks = getattr(source, "chunks", None)
-        self.chunk_rows = int(chunks[0]) if chunks and isinstance(chunks[0], int) else 1
+        self.chunk_rows = max(int(chunks[0]), 1) if chunks and isinstance(chunks[0], int) else 1
 
     def rows_at_once(self, out_row_bytes: int, multiple_of: int = 1) -> int:
         """Rows of a band, so that memory stays bounded; whole chunks if memory holds four bands of these.
@@ -319,10 +320,14 @@ def _tiled_tiff(path: str) -> Any | None:
             page: Any = file.pages[0]
             if not page.is_tiled or page.photometric.name not in ("RGB", "MINISBLACK") or int(page.planarconfig) != 1:
                 return None
+            sides, tile = (page.imagelength, page.imagewidth), (page.tilelength, page.tilewidth)
+            check_claim(path, sides, tile)
             is_page = file.series[0].levels[0].shape == page.shape
         # Of several frames, or planes, the first is read.
         which: dict[str, Any] = {"level": 0} if is_page else {"key": 0}
         store: Any = tifffile.imread(path, aszarr=True, **which)
+    except FileError:
+        raise
     except Exception as error:
         raise FileError(f"cannot read {path!r}: {error}") from error
     return _Tiff(_zarr_array(store, repr(path)), store)

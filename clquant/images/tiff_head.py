@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import struct
+
+from clquant.runtime import FileError
 
 WIDTH, HEIGHT = 256, 257
 _MOST_TAGS = 4096
+# Blank tiles and those left out take the most pixels for a byte; each tile has its place, of four bytes at least.
+MAX_PIXELS_PER_BYTE = 1 << 17
+_FREE_TILES, _BYTES_PER_TILE = 4000, 4
 # Types whose values are read, if there is one: 8, 16, 32 and 64 bits.
 _INTEGERS = {1: "B", 3: "H", 4: "I", 16: "Q"}
 
@@ -42,3 +48,27 @@ def first_directory(path: str) -> dict[int, int]:
         value_at = at + 4 + struct.calcsize(place)
         tags[tag] = struct.unpack_from(order + _INTEGERS[kind], data, value_at)[0] if is_one else 0
     return tags
+
+
+def check_claim(path: str, sides: tuple[int, int], tile: tuple[int, int]) -> None:
+    """Refuse a TIFF that is to be read in parts and claims more than its bytes can hold.
+
+    Parameters
+    ----------
+    path : str
+    sides, tile : (int, int)
+        Height and width of the picture, and of its tiles.
+
+    Raises
+    ------
+    FileError
+        If it claims too many pixels, or tiles, or too large ones; or none.
+    """
+    (height, width), (down, across), nbytes = sides, tile, os.path.getsize(path)
+    if min(height, width, down, across) < 1:
+        raise FileError(f"cannot read {path!r}: it claims {width} x {height} pixels in tiles of {across} x {down}")
+    tiles = -(-width // across) * -(-height // down)
+    over = tiles > _FREE_TILES + nbytes // _BYTES_PER_TILE
+    if over or max(width * height, across * down) > MAX_PIXELS_PER_BYTE * nbytes:
+        claim = f"{width} x {height} pixels in tiles of {across} x {down}"
+        raise FileError(f"cannot read {path!r}: it claims {claim}, more than its {nbytes} bytes can hold")
