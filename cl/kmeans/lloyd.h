@@ -7,7 +7,7 @@
 #define STATS (1 + 2 * DIMS)
 /* A statistic of center j in `totals` of k centers. */
 #ifndef TOTAL
-#define TOTAL(statistic, j) totals[(statistic) * k + (j)]
+#define TOTAL(totals, k, statistic, j) (totals)[(statistic) * (k) + (j)]
 #endif
 /* The address space of centers that are moved. */
 #ifndef CENTERS

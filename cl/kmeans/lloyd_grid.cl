@@ -13,7 +13,7 @@
  */
 #define PLACE __local
 #define CENTERS __local
-#define TOTAL(statistic, j) totals[(j) * STATS + (statistic)]
+#define TOTAL(totals, k, statistic, j) (totals)[(j) * STATS + (statistic)]
 #define FOUR(place) (*(__local const float4 *)(place))
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 #include "kmeans/lloyd.h"
@@ -69,7 +69,7 @@ INLINED void move_by_sums(const Grid *g, Chain *c, ulong tolerance)
         ulong total[STATS];
 #pragma unroll
         for (int s = 0; s < STATS; s++)
-            total[s] = TOTAL(s, j);
+            total[s] = TOTAL(totals, k, s, j);
 #pragma unroll
         for (int d = 0; d < DIMS; d++) {
             inertia += total[1 + DIMS + d];

@@ -6,7 +6,7 @@ ulong center_inertia(__global const ulong *totals, uint k, uint j)
 {
     ulong inertia = 0;
     for (int d = 0; d < DIMS; d++)
-        inertia += TOTAL(1 + DIMS + d, j);
+        inertia += TOTAL(totals, k, 1 + DIMS + d, j);
     return inertia;
 }
 
@@ -16,7 +16,7 @@ void share_points(__global const ulong *totals, uint k, uint k_stride, int4 exte
                   CENTERS float *centers)
 {
     const ulong inertia = center_inertia(totals, k, giver);
-    const float shift = (float)max(integer_root((uint)(inertia / (TOTAL(0, giver) * DIMS))), 1u);
+    const float shift = (float)max(integer_root((uint)(inertia / (TOTAL(totals, k, 0, giver) * DIMS))), 1u);
     const int extent[4] = {extents.x, extents.y, extents.z, extents.w};
     for (int d = 0; d < DIMS; d++) {
         const float mean = centers[d * k_stride + giver];
@@ -45,7 +45,7 @@ void repair_centers(__global const ulong *totals, CENTERS float *centers, uint k
     uint takers = 0;
     uint givers = 0;
     for (uint j = lid * run; j < end; j++) {
-        takers += j >= pinned && TOTAL(0, j) == 0;
+        takers += j >= pinned && TOTAL(totals, k, 0, j) == 0;
         givers += j >= pinned && center_inertia(totals, k, j) >= enough;
     }
     partial[lid] = takers;
@@ -60,7 +60,7 @@ void repair_centers(__global const ulong *totals, CENTERS float *centers, uint k
     for (uint j = lid * run; j < end; j++) {
         if (j < pinned)
             continue;
-        if (TOTAL(0, j) == 0)
+        if (TOTAL(totals, k, 0, j) == 0)
             pairs[at_taker++] = j;
         if (center_inertia(totals, k, j) >= enough)
             pairs[k + at_giver++] = j;

@@ -11,7 +11,7 @@ int widest_axis(__global const ulong *totals, uint k, uint j)
 {
     ulong squared[DIMS];
     for (int d = 0; d < DIMS; d++)
-        squared[d] = TOTAL(1 + DIMS + d, j);
+        squared[d] = TOTAL(totals, k, 1 + DIMS + d, j);
     int axis = 0;
     ulong widest = squared[0];
     for (int d = 1; d < DIMS; d++) {
@@ -27,7 +27,7 @@ void split_center(__global const ulong *totals, uint k, uint k_stride, int4 exte
                   CENTERS float *centers)
 {
     const int axis = widest_axis(totals, k, giver);
-    const uint deviation = integer_root((uint)(TOTAL(1 + DIMS + axis, giver) / TOTAL(0, giver)));
+    const uint deviation = integer_root((uint)(TOTAL(totals, k, 1 + DIMS + axis, giver) / TOTAL(totals, k, 0, giver)));
     const int extent[4] = {extents.x, extents.y, extents.z, extents.w};
     float mean[DIMS];
     for (int d = 0; d < DIMS; d++)
@@ -86,8 +86,8 @@ void weigh_center(uint j, ulong key, __global const ulong *totals, uint k, PLACE
 {
     const uint nearest = (uint)key;
     neighbours[j] = nearest;
-    costs[j] = merged_weight(TOTAL(0, j), TOTAL(0, nearest)) * (uint)as_float((uint)(key >> 32));
-    gains[j] = TOTAL(1 + DIMS + widest_axis(totals, k, j), j);
+    costs[j] = merged_weight(TOTAL(totals, k, 0, j), TOTAL(totals, k, 0, nearest)) * (uint)as_float((uint)(key >> 32));
+    gains[j] = TOTAL(totals, k, 1 + DIMS + widest_axis(totals, k, j), j);
 }
 
 /* Carries the swaps out: the t-th center that goes takes half of the untouched one of turn t + rank; the two are
@@ -101,15 +101,15 @@ void swap_center(uint j, __global const ulong *totals, uint k, uint k_stride, in
     if (merges[j] != 1)
         return;
     const uint partner = neighbours[j];
-    const ulong weight = TOTAL(0, j) + TOTAL(0, partner);
+    const ulong weight = TOTAL(totals, k, 0, j) + TOTAL(totals, k, 0, partner);
     ulong sum[DIMS];
     for (int d = 0; d < DIMS; d++)
-        sum[d] = TOTAL(1 + d, j) + TOTAL(1 + d, partner);
+        sum[d] = TOTAL(totals, k, 1 + d, j) + TOTAL(totals, k, 1 + d, partner);
     for (int d = 0; d < (weight ? DIMS : 0); d++)
         centers[d * k_stride + partner] = mean_of(sum[d], weight);
     const uint turn = turns[j] + rank;
     const uint split = turn < k ? untouched[turn] : k;
-    if (split == k || TOTAL(0, split) == 0)
+    if (split == k || TOTAL(totals, k, 0, split) == 0)
         return;
     split_center(totals, k, k_stride, extents, split, j, centers);
 }
