@@ -74,7 +74,8 @@ int comparison_fits(Comparison given, int shift)
 {
     const uint4 scale = abs(given.scale);
     const long most = ((long)scale.x + scale.y + scale.z + scale.w) << (shift - 1);
-    return most + (given.offset < 0 ? -given.offset : given.offset) <= INT_MAX;
+    /* Oclgrind does not know the function that compilers make of the offset's magnitude. */
+    return most + given.offset <= INT_MAX && most - given.offset <= INT_MAX;
 }
 
 /* The nearest of listed centers, which are in ascending order; ties go to the first. */

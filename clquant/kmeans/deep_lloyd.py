@@ -32,7 +32,8 @@ VARIANTS = (
 _LIST_STEP = 2
 # Copies of the sums for a compute unit, and most bytes of all.
 _COPIES_PER_UNIT, _MAX_SUM_BYTES = 8, 1 << 25
-_GROUP = 64
+# Work-items of a segment: about as many as it has points.
+_GROUP, _MIN_GROUP = 64, 4
 # Local memory of a work-item: where it finds a pivot, and how far that is.
 _LOCAL_BYTES = 4 + 8
 
@@ -159,7 +160,8 @@ class DeepLloyd:
         if form.name == "lanes":
             session.launch(kernel, copies, 1, *given)
             return
-        group = session.work_group_size(kernel, _GROUP, _LOCAL_BYTES)
+        wanted = min(_GROUP, max(_MIN_GROUP, part.n_points // part.n_segments))
+        group = session.work_group_size(kernel, wanted, _LOCAL_BYTES)
         shared = LocalMemory(4 * group), LocalMemory(8 * group)
         session.launch(kernel, part.n_segments * group, group, *given, *shared)
 
