@@ -92,12 +92,11 @@ __kernel void adopt_indices(__global const INDEX *start, uint columns, uint rows
  * coordinates, of the last one 0; norms (colors) float: their squared lengths, very large for an entry that is not to
  * be taken; transparent: the entry that opaque pixels do not take, or -1; taps (n_taps) int2 from first_tap: where an
  * error lies relative to the cell in the first of a channel's planes, and its weight, whose sum over all taps times
- * the error is C*e; read, write: the planes of the phase before and after; phase: that of state; shift: log2 C(0);
- * LISTS: search_steps.h. */
+ * the error is C*e; read, write: the planes of the phase before and after; phase: that of state; shift: log2 C(0). */
 __kernel void toggle_phase(__global float *errors, __global int *state, __global const float4 *entries,
                            __global const float *norms, int colors, int transparent, __global const int2 *taps,
                            uint first_tap, uint n_taps, uint read, uint write, uint phase, int shift, uint columns,
-                           uint first_row, uint rows, uint stride, ulong plane LISTS)
+                           uint first_row, uint rows, uint stride, ulong plane)
 {
     const uint x = (uint)get_global_id(0), y = first_row + (uint)get_global_id(1);
     if (x >= columns || y >= rows)
@@ -124,18 +123,11 @@ __kernel void toggle_phase(__global float *errors, __global int *state, __global
     }
     const float4 shown = entries[before & INDEX_MASK];
     const int4 wanted = convert_int4(shown) - ((convert_int4(gathered) + (1 << shift >> 1)) >> shift);
-    const int4 sought = clamp(wanted, (int4)(-FARTHEST), (int4)(FARTHEST));
-    const float4 point = -2.0f * convert_float4(sought);
+    const float4 point = -2.0f * convert_float4(clamp(wanted, (int4)(-FARTHEST), (int4)(FARTHEST)));
     const int barred = before & OPAQUE ? transparent : -1;
     int best = 0;
     float least = FLT_MAX;
-#if CELLS
-    const uint where = cell_of(sought.x, sought.y, sought.z, across, list_shift), end = starts[where + 1];
-    for (uint i = starts[where]; i < end; i++) {
-        const int j = list[i];
-#else
     for (int j = 0; j < colors; j++) {
-#endif
         const float4 e = entries[j];
         float score = norms[j] + e.x * point.x + e.y * point.y + e.z * point.z;
 #if DIMS == 4

@@ -7,7 +7,7 @@
  *
  * A state is FIXED, or an entry's index with OPAQUE where the pixel has alpha 255.
  *
- * Constants: DIMS 3, or 4 where alpha is an axis; CELLS 1 where entries are listed by cells (only with DIMS 3).
+ * Constants: DIMS 3, or 4 where alpha is an axis.
  */
 #define MARGIN 2
 #define FIXED (-1)
@@ -15,17 +15,3 @@
 #define INDEX_MASK (OPAQUE - 1)
 /* Most of a coordinate of the point whose nearest entry is taken; the host's proof of exactness uses it. */
 #define FARTHEST 2048
-
-/* With CELLS, what kernels take besides: the entries that can be nearest to a point no farther than FARTHEST on any
- * axis; starts (across^3 + 1) uint into list, ushort: entries, ascending, by cells of a cube with sides of
- * 2^list_shift. */
-#if CELLS
-#define LISTS , __global const uint *starts, __global const ushort *list, int across, int list_shift
-inline uint cell_of(int x, int y, int z, int across, int list_shift)
-{
-    const int3 at = ((int3)(x, y, z) + FARTHEST) >> list_shift;
-    return (uint)((at.z * across + at.y) * across + at.x);
-}
-#else
-#define LISTS
-#endif

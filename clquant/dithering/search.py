@@ -156,7 +156,7 @@ def search_entries(
         If the callback returned False.
     """
     with session.scope() as scope:
-        searched = SearchPalette(session, scope, palette, space, picture.pixels)
+        searched = SearchPalette(session, scope, palette, space)
         result = _Searching(session, picture, searched, kernel, passes, start).run(progress, palette.index_dtype)
         if picture.channels == 4:
             searched.check_transparency()

@@ -23,7 +23,6 @@ from clquant.dithering.phase_planes import (
     row_stride,
     skewed_rows,
 )
-from clquant.mapping.candidates import CandidateGrid, CandidateLister
 from clquant.runtime import Buffer, InvalidArgument, Scope, Session, Variant
 
 # The point whose nearest entry is taken has no coordinate beyond this (FARTHEST of `cl/dithering/search_steps.h`).
@@ -31,9 +30,6 @@ FARTHEST = 2048
 # The squared length of an entry that is never the nearest.
 NEVER = 2.0**30
 GROUP = (64, 1)
-# From so many entries on, and so many pixels times entries, entries are listed by cells of this side's logarithm, or of
-# half the side. Not on CPUs, whose lanes look at all entries in less time than each at its own list.
-LISTED_FROM, LISTING_PAYS, LIST_SHIFT, FINER_LISTS_FROM = 512, 1 << 27, 7, 8192
 
 IN_LANES = Variant(
     "lanes", "dithering/search_steps_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator, gain=5.9
@@ -56,18 +52,9 @@ class SearchPalette:
     scope : Scope
     palette : Palette
     space : Space
-    expected_pixels : int
-        How many will be decided in all; decides whether entries are listed by cells.
-
-    Attributes
-    ----------
-    lists : CandidateGrid or None
-        By points plus `FARTHEST`; None where all entries are looked at.
     """
 
-    def __init__(
-        self, session: Session, scope: Scope, palette: Palette, space: Space, expected_pixels: int = 0
-    ) -> None:
+    def __init__(self, session: Session, scope: Scope, palette: Palette, space: Space) -> None:
         self.session = session
         self.space = space
         self.count = len(palette)
@@ -87,18 +74,6 @@ class SearchPalette:
         self.tables = scope.copy_of(space.tables())
         self.matrix = scope.copy_of(opponent.matrix(space))
         self.missing = scope.zeros(4)
-        self.lists: CandidateGrid | None = None
-        many = self.count >= LISTED_FROM and expected_pixels * self.count >= LISTING_PAYS
-        if many and not space.alpha and session.choose(VARIANTS) is PORTABLE:
-            self.lists = self._lists(scope, points)
-
-    def _lists(self, scope: Scope, points: npt.NDArray[np.int64]) -> CandidateGrid:
-        """Of entries by cells of the points that are sought."""
-        shifted = np.zeros((self.count, 4), np.int32)
-        shifted[:, :3] = points + FARTHEST
-        extent, every = 3 * (2 * FARTHEST,), np.arange(self.count)
-        lister = CandidateLister(self.session, scope, extent, 8, scope.copy_of(shifted), self.count, every)
-        return lister.fine(LIST_SHIFT - int(self.count >= FINER_LISTS_FROM))
 
     @staticmethod
     def proved(points: npt.NDArray[np.int64], norms: npt.NDArray[np.int64]) -> None:
@@ -160,10 +135,9 @@ class ToggleSearch:
         form = self._session.choose(VARIANTS)
         self._cells_per_item = LANES if form is IN_LANES else 1
         self._chunk = CHUNK_ROWS if form is IN_LANES else layout.cells_down
-        constants = {"DIMS": palette.space.dims, **self._pixel_constants(form)}
-        if palette.lists is not None:
-            constants["CELLS"] = 1
-        self._toggle = self._session.program(form.file, **constants).kernel("toggle_phase")
+        self._toggle = self._session.program(form.file, DIMS=palette.space.dims, **self._pixel_constants(form)).kernel(
+            "toggle_phase"
+        )
 
     def _pixel_constants(self, form: Variant, channels: int = 3) -> dict[str, Any]:
         if form is IN_LANES:
@@ -222,10 +196,6 @@ class ToggleSearch:
         first = np.cumsum([0, *map(len, taps)])
         shift = int(kernel[len(kernel) // 2, len(kernel) // 2]).bit_length() - 1
         across = -(-layout.cells_across // self._cells_per_item)
-        grid = palette.lists
-        lists: tuple[Any, ...] = ()
-        if grid is not None:
-            lists = grid.starts, grid.entries, np.int32(grid.cells[0]), np.int32(grid.shift)
         for number, row, end in skewed_rows(layout.cells_down, len(steps), self._chunk, MARGIN):
             phase, read, write = steps[number]
             self._session.launch(
@@ -236,7 +206,7 @@ class ToggleSearch:
                 *(np.int32(palette.transparent), sent, np.uint32(first[number]), np.uint32(len(taps[number]))),
                 *(np.uint32(read), np.uint32(write), np.uint32(phase), np.int32(shift)),
                 *(np.uint32(layout.cells_across), np.uint32(row), np.uint32(end)),
-                *(np.uint32(layout.stride), np.uint64(layout.plane), *lists),
+                *(np.uint32(layout.stride), np.uint64(layout.plane)),
             )
 
     def error_taps(self, phase: int) -> npt.NDArray[np.int32]:

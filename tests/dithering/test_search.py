@@ -189,18 +189,3 @@ def test_steps_visit_every_phase_and_never_write_what_is_read():
 def test_refused(queue, dither, kind, message):
     with pytest.raises(kind, match=message):
         engine.predict(np.zeros((4, 4), np.uint8), [[0, 0, 0]], dither=dither, queue=queue)
-
-
-@pytest.mark.parametrize("name", spaces.NAMES)
-def test_lists_of_entries_change_nothing(queue, rng, monkeypatch, name):
-    image = rng.integers(0, 256, (37, 53, 3), dtype=np.uint8)
-    colors = rng.integers(0, 256, (600, 3), dtype=np.uint8)
-    colors[300:330] = colors[:30]
-    dither, every = SearchDither(2, sharpness=0), {}
-    for least in (search_steps.LISTING_PAYS, 1):
-        monkeypatch.setattr(search_steps, "LISTING_PAYS", least)
-        for form in ("lanes", "portable"):
-            with force_variant(form):
-                found = engine.predict(image, Palette(colors), color_space=name, dither=dither, queue=queue)
-            every[least, form] = found
-    assert all(np.array_equal(found, every[1, "portable"]) for found in every.values())
