@@ -37,6 +37,7 @@ LEFT_OUT = {
     "ClvqInfo": "the header of a file, as `clvq_info` gives it",
     "DominantColor": "a pair of values",
     "ErrorDiffusion": "stores its arguments",
+    "GeoTiff": "names a file and its layout",
     "OrderedDither": "stores its arguments; `thresholds` gives a stored table",
     "SearchDither": "stores its arguments",
     "Palette": "at most 65,536 colours, and no pixels",
