@@ -76,27 +76,30 @@ def jobs(engine: clquant.KMeansPalette, codec: clquant.VQCodec) -> dict[str, Cal
         "predict, leaky": functools.partial(engine.predict, dither="leaky"),
         f"VQCodec({CODEWORDS}).fit": lambda image: clquant.VQCodec(CODEWORDS, refine=10, max_iter=20).fit(image),
         "VQCodec.encode": codec.encode,
+        "PinwheelHalftoner.transform": clquant.PinwheelHalftoner().transform,
     }
+
+
+def once(call: Callable[[], Any]) -> float:
+    """Seconds of a call whose result is let go of afterwards."""
+    from distributed import wait
+
+    before, begin = known_tasks(), time.perf_counter()
+    found = call()
+    if hasattr(found, "__dask_graph__"):
+        found = found.persist()
+        wait(found)
+    taken = time.perf_counter() - begin
+    del found
+    give_up = time.perf_counter() + MOST_WAIT_S
+    while known_tasks() > before and time.perf_counter() < give_up:  # what is held need not be computed again
+        time.sleep(0.01)
+    return taken
 
 
 def seconds(call: Callable[[], Any], repeat: int) -> float:
     """The median of some calls after one that compiles."""
-    from distributed import wait
-
-    taken = []
-    before = known_tasks()
-    for _ in range(repeat + 1):
-        begin = time.perf_counter()
-        found = call()
-        if hasattr(found, "__dask_graph__"):
-            found = found.persist()
-            wait(found)
-        taken.append(time.perf_counter() - begin)
-        del found
-        give_up = time.perf_counter() + MOST_WAIT_S
-        while known_tasks() > before and time.perf_counter() < give_up:  # what is held need not be computed again
-            time.sleep(0.01)
-    return float(np.median(taken[1:]))
+    return float(np.median([once(call) for _ in range(repeat + 1)][1:]))
 
 
 def known_tasks() -> int:
@@ -109,11 +112,11 @@ def known_tasks() -> int:
     return int(get_client().run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
 
 
-def plain(job: Callable[[Any], Any], blocks: list[Picture], repeat: int) -> float:
-    """The same on arrays, in this process; what learns takes all of them together."""
+def plain(job: Callable[[Any], Any], blocks: list[Picture]) -> float:
+    """Seconds of the same on arrays, in this process; what learns takes all of them together."""
     if isinstance(job, functools.partial) or hasattr(job, "__self__"):
-        return seconds(lambda: [job(block) for block in blocks], repeat)
-    return seconds(lambda: job(blocks), repeat)
+        return once(lambda: [job(block) for block in blocks])
+    return once(lambda: job(blocks))
 
 
 def overhead(options: Options, photo: Picture) -> Table:
@@ -131,9 +134,12 @@ def overhead(options: Options, photo: Picture) -> Table:
         for name, job in jobs(engine, codec).items():
             if options.is_over:
                 break
-            there = client.submit(plain, job, client.compute(blocks), options.repeat, pure=False).result()
-            spread = seconds(functools.partial(job, picture), options.repeat)
-            table.add(job=name, plain=there, dask=spread, ratio=spread / there)
+            given, taken = client.compute(blocks), []
+            for _ in range(options.repeat + 1):  # in turn, as other work on the machine comes and goes
+                there = client.submit(plain, job, given, pure=False).result()
+                taken.append((there, once(functools.partial(job, picture))))
+            apart, spread = np.median(taken[1:], axis=0).tolist()
+            table.add(job=name, plain=apart, dask=spread, ratio=spread / apart)
     return table
 
 

@@ -27,7 +27,7 @@ from clquant.images import Picture
 from clquant.images.dark_values import no_warnings
 from clquant.images.foreign import channels_last
 from clquant.params import shown
-from clquant.runtime import InvalidArgument
+from clquant.runtime import HOST_POOL, InvalidArgument
 
 # The masks of ordered dithering repeat after this many pixels, or after a divisor of it.
 MASK = 64
@@ -240,8 +240,19 @@ def joined(pieces: list[list[Any]]) -> npt.NDArray[Any]:
     pieces : list of list of ndarray
         As `Layer.part` has them.
     """
-    rows = [np.asarray(row[0]) if len(row) == 1 else np.concatenate(row, axis=1) for row in pieces]
-    return rows[0] if len(rows) == 1 else np.concatenate(rows)
+    if len(pieces) == len(pieces[0]) == 1:
+        return np.asarray(pieces[0][0])
+    first = np.asarray(pieces[0][0])
+    height, width = sum(len(row[0]) for row in pieces), sum(piece.shape[1] for piece in pieces[0])
+    whole: npt.NDArray[Any] = HOST_POOL.empty((height, width, *first.shape[2:]), first.dtype)
+    top = 0
+    for row in pieces:
+        left = 0
+        for piece in row:
+            whole[top : top + piece.shape[0], left : left + piece.shape[1]] = piece
+            left += piece.shape[1]
+        top += len(row[0])
+    return whole
 
 
 def mapped(
@@ -304,4 +315,9 @@ def cropped(result: Any, inner: Inner) -> npt.NDArray[Any]:
     result : array_like
     inner : (slice, slice)
     """
-    return np.ascontiguousarray(np.asarray(result)[inner])
+    own = np.asarray(result)[inner]
+    if own.flags.c_contiguous:
+        return own
+    kept: npt.NDArray[Any] = HOST_POOL.empty(own.shape, own.dtype)
+    kept[...] = own
+    return kept

@@ -17,7 +17,7 @@ from dask import compute, delayed, persist
 
 from clquant import images as pictures
 from clquant.dask.actors import Actors
-from clquant.dask.chunks import checked, on_grid
+from clquant.dask.chunks import checked, joined, on_grid
 from clquant.dask.files import Later, expanded
 from clquant.dask.work import held, located, named, release, tree, workers
 from clquant.images.collections import is_lazy
@@ -53,6 +53,9 @@ def fit(codec: Any, given: Sequence[Any], sample_weight: Any, plan: training.Pla
         session.scope() as scope,
         contextlib.closing(_Parts(images, tuple(codec.block_shape), sample_weight)) as parts,
     ):
+        if parts.are_together and codec.queue is None and not progress.wanted:
+            return parts.trained(plan), parts.shape
+        parts.start()
         blocks = PartedBlocks(session, scope, parts.shape, parts.count, parts.weights, parts.elsewhere())
         if blocks.count <= FEW_BLOCKS and blocks.count > plan.size:
             here = blocks.gathered(scope)
@@ -90,15 +93,35 @@ class _Parts:
             for piece in chunks.pieces(shapes[i], self.shape, firsts[i], None if weights is None else weights[i])
         ]
         groups = _groups(pieces, MOST_PART // self.shape.components)
+        self.are_together = len(groups) == 1
+        self._lines = [line for chunks in pictures for line in chunks.lines]
+        self._line_weights = None if weights is None else _by_lines(pictures, weights, block[0])
+        self._groups = groups
+        self._parts: Sequence[Any] = ()
+        self._actors: Actors | None = None
         self._tiles = [[tile for _, tile, _, _ in group] for group in groups]
         self._tables = [[table for _, _, table, _ in group] for group in groups]
+
+    def trained(self, plan: training.Plan) -> training.Trained:
+        """What one worker learns from all, without the client.
+
+        Parameters
+        ----------
+        plan : clquant.vq.training.Plan
+        """
+        work = delayed(named(_trained), pure=False)
+        found: training.Trained = compute(work(self._lines, self._line_weights, self.shape, plan))[0]
+        return found
+
+    def start(self) -> None:
+        """Have workers make the parts."""
         made = [
             delayed(named(_part), pure=False)(
                 [pixels for pixels, _, _, _ in group],
-                None if weights is None else [own for _, _, _, own in group],
-                block,
+                None if self.weights is None else [own for _, _, _, own in group],
+                self._block,
             )
-            for group in groups
+            for group in self._groups
         ]
         self._parts = persist(*made)
         self._actors = Actors.of(self._parts)
@@ -171,6 +194,16 @@ class _Chunks:
         self._pixels = pixels
         self._heights, self._widths = heights, widths
         self.shape = shape
+
+    @property
+    def lines(self) -> list[list[Any]]:
+        """Pixels of the chunks, line by line of them."""
+        return self._pixels
+
+    @property
+    def heights(self) -> Sequence[int]:
+        """Rows of pixels of each line; empty of a picture that is one chunk."""
+        return self._heights
 
     @classmethod
     def of(cls, image: Any, number: int, block: tuple[int, int]) -> _Chunks:
@@ -255,6 +288,20 @@ def _read(image: Any, number: int) -> npt.NDArray[np.uint8]:
 def _pixels(chunk: npt.NDArray[Any], origin: tuple[int, int]) -> npt.NDArray[np.uint8]:
     argument = f"chunk at row {origin[0]}, column {origin[1]}"
     return pictures.read(np.asarray(chunk), argument=argument).array  # type: ignore[return-value]
+
+
+def _by_lines(
+    pictures: Sequence[_Chunks], weights: Sequence[npt.NDArray[np.uint16]], rows: int
+) -> list[npt.NDArray[np.uint16]]:
+    """The weights of the blocks of each line of chunks; blocks have `rows` rows."""
+    cuts = ([end // rows for end in itertools.accumulate(chunks.heights[:-1])] for chunks in pictures)
+    return [part for own, places in zip(weights, cuts, strict=True) for part in np.split(own, places)]
+
+
+def _trained(lines: list[list[Any]], weights: Any, shape: BlockShape, plan: training.Plan) -> training.Trained:
+    """A codebook of pictures that are lines of chunks: their blocks have the numbers that those of the whole have."""
+    given = [pictures.read(joined([line])) for line in lines]
+    return training.train(open_session(None), given, weights, shape, plan, Progress(None))
 
 
 def _part(pieces: Any, weights: Any, block: tuple[int, int]) -> Part:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from typing import Any
+from unittest import mock
 
 import dask
 import dask.array as da
@@ -44,20 +45,22 @@ def _learned(codec: clquant.VQCodec) -> tuple[bytes, float, int]:
     refine=st.integers(0, 3),
     kinds=st.integers(2, 200),
     weighted=st.booleans(),
+    spread=st.sampled_from([1, 3]),
     seed=st.integers(0, 99),
 )
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_codebooks_are_those_of_one_process(
     height: int, width: int, chunk: Any, block: Any, size: int, init: str, refine: int, kinds: int, weighted: bool,
-    seed: int,
+    spread: int, seed: int,
 ) -> None:  # fmt: skip
     rng = np.random.default_rng(seed)
     values = (rng.integers(0, kinds, (height, width)) * 255 // kinds).astype(np.uint8)
     weights = [rng.integers(0, 3, (-(-height // block[0]), -(-width // block[1]))) + 1] if weighted else None
-    made = [
-        clquant.VQCodec(size, block, init=init, refine=refine, max_iter=6).fit([image], weights)
-        for image in (values, da.from_array(values, chunk))
-    ]
+    with mock.patch.object(codebooks, "workers", return_value=spread):
+        made = [
+            clquant.VQCodec(size, block, init=init, refine=refine, max_iter=6).fit([image], weights)
+            for image in (values, da.from_array(values, chunk))
+        ]
     assert _learned(made[0]) == _learned(made[1])
 
 
@@ -80,7 +83,7 @@ def _counted(method: Any, calls: list[int]) -> Any:
     return counted
 
 
-def test_several_arrays_and_files_are_one_collection(tmp_path: Any) -> None:
+def test_several_arrays_and_files_are_one_collection(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     first, second, third = (
         rng.integers(0, 9, (h, w, 3), np.uint8) * np.uint8(25) for h, w in ((31, 18), (9, 7), (22, 40))
@@ -89,7 +92,9 @@ def test_several_arrays_and_files_are_one_collection(tmp_path: Any) -> None:
     weights = [1, rng.random((3, 2)), 0.5]
     one = clquant.VQCodec(30, refine=2).fit([first, second, third], weights)
     given = [da.from_array(first, (7, 9, 1)), str(tmp_path / "second.png"), da.from_array(third, (22, 11, 3))]
-    assert _learned(clquant.VQCodec(30, refine=2).fit(given, weights)) == _learned(one)
+    for spread in (1, 3):
+        monkeypatch.setattr(codebooks, "workers", lambda count=spread: count)
+        assert _learned(clquant.VQCodec(30, refine=2).fit(given, weights)) == _learned(one)
     with pytest.raises(clquant.FileError, match=r"images\[1\].*missing.png"):
         clquant.VQCodec(8).fit([given[0], str(tmp_path / "missing.png")])
     with pytest.raises(clquant.InvalidArgument, match=r"images have \[1, 3\] channels"):
