@@ -30,9 +30,9 @@ from clquant.runtime import Array, FileError, InvalidArgument
 DEFAULT_MEMORY = 512 << 20
 # Bands that are in memory at a time: two that were read, one converted, and as much again on the device and of results.
 BANDS_IN_MEMORY = 6
-# Bands of whole chunks may be so large that only as many fit: of 8-bit pictures no converted one is kept, and chunks
-# that two bands share would be decoded twice.
-_LEAST_BANDS_IN_MEMORY = 4
+# Bands of whole chunks may be so large that memory holds only a band, its copy on the device, and its indices twice:
+# chunks that two bands share would be decoded twice. Without room for four the next band is not read ahead.
+_BANDS_OF_CHUNKS, _BANDS_READ_AHEAD = 8 / 3, 4
 _UNITS = {"b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 # Attributes of arrays in memory, those of other libraries and on other devices included.
 _IN_MEMORY = ("__dlpack__", "__array_interface__", "__cuda_array_interface__", "dims")
@@ -111,7 +111,7 @@ class LazyRows:
         self.chunk_rows = max(int(chunks[0]), 1) if chunks and isinstance(chunks[0], int) else 1
 
     def rows_at_once(self, out_row_bytes: int, multiple_of: int = 1) -> int:
-        """Rows of a band, so that memory stays bounded; whole chunks if memory holds four bands of these.
+        """Rows of a band, so that memory stays bounded; whole chunks if memory holds 8/3 bands of these.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class LazyRows:
         row_bytes = max(self.width * self.channels * self._item, out_row_bytes, 1)
         most = max(self.memory // (BANDS_IN_MEMORY * row_bytes), 1)
         whole = math.lcm(self.chunk_rows, multiple_of)
-        if whole > most and _LEAST_BANDS_IN_MEMORY * row_bytes * whole <= self.memory:
+        if whole > most and _BANDS_OF_CHUNKS * row_bytes * whole <= self.memory:
             return whole
         step = whole if whole <= most else multiple_of
         return int(max(most // step * step, multiple_of))
@@ -132,7 +132,9 @@ class LazyRows:
         return LazyRows(self._source, self._argument, self.memory, dark=self._dark)
 
     def rows(self, row0: int, row1: int) -> decode.Samples:
-        """Rows ``row0..row1``, (rows, W, C) of `bits`, C-contiguous; the rows after them are begun to be read.
+        """Rows ``row0..row1``, (rows, W, C) of `bits`, C-contiguous.
+
+        The rows after them are begun to be read, if memory holds four such bands.
 
         Raises
         ------
@@ -153,7 +155,8 @@ class LazyRows:
         self._last = row0, row1
         begin = row1 - self._overlap
         after = min(begin + row1 - row0, self.height)
-        if row1 < after:
+        row_bytes = self.width * self.channels * self._item
+        if row1 < after and _BANDS_READ_AHEAD * row_bytes * (row1 - row0) <= self.memory:
             self._ahead = (begin, after, self._reader.submit(self._read, (begin, after), (0, self.width)))
         self._dark.passed(row0, row1, self.height, self._argument)
         return found

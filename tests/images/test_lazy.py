@@ -183,6 +183,22 @@ def test_bands_hold_whole_chunks_and_stay_in_memory() -> None:
     most = (1 << 20) // (lazy.BANDS_IN_MEMORY * 300)
     assert rows.rows_at_once(0) == most // 64 * 64
     assert rows.rows_at_once(0, 24) == most // 192 * 192
-    assert rows.rows_at_once((1 << 20) // (4 * 64)) == 64  # four bands of whole chunks
-    assert rows.rows_at_once((1 << 20) // (4 * 64) + 1) == (1 << 20) // (6 * ((1 << 20) // (4 * 64) + 1))
+    widest = 3 * (1 << 20) // (8 * 64)  # of rows of which memory holds 8/3 bands of whole chunks
+    assert rows.rows_at_once(widest) == 64
+    assert rows.rows_at_once(widest + 1) == (1 << 20) // (6 * (widest + 1))
     assert rows.rows_at_once(300 * 100, 8) == 8
+
+
+@pytest.mark.parametrize(("rows", "read"), [(10, [10, 20]), (11, [11])])
+def test_bands_are_read_ahead_if_memory_holds_four(rows: int, read: list[int]) -> None:
+    ends: list[int] = []
+
+    class Noted(Rows):
+        def __getitem__(self, key: slice) -> npt.NDArray[Any]:
+            ends.append(key.stop)
+            return super().__getitem__(key)
+
+    reader = lazy.LazyRows(Noted(np.zeros((64, 100, 3), np.uint8)), "image", 4 * 10 * 300)
+    reader.rows(0, rows)
+    reader._reader.shutdown()
+    assert ends == read
