@@ -187,20 +187,65 @@ def good_picture(rng: random.Random) -> Any:
 
 _OPTIONS = {
     "palette": "-o -k --psnr --mse --use --method --sample-factor --sequential --space --weights --fixed --shared "
-    "--seed --order --save-palette --dither --strength --animate --show --device -q",
-    "halftone": "-o --gray --block --scan --weights --levels --palette --space --noise --linear --seed --device -q",
-    "quadtree": "-o -t --criterion --weights --min-size --max-depth --outline --gif --save --device -q",
+    "--seed --order --save-palette --dither --strength --animate --show --device -q --json --sharpness --serpentine "
+    "--color-format --alpha --stats --max-bytes --effort --lvgl --compression --memory --resume --icc --name",
+    "halftone": "-o --gray --block --scan --weights --levels --palette --space --noise --linear --seed --device -q "
+    "--refine --dpi --inches --compression --icc --json",
+    "tileset": "-o --name --json --palettes -k --tile-size --shared-color --color-format --space --shared --dither "
+    "--map --seed --device -q",
+    "tiles": "-o -k --use --dither --space --seed --save-palette --tms --keep-empty --memory --json --device -q",
+    "panel": "-o --panel --dither --device -q --json",
+    "quadtree": "-o -t --criterion --weights --min-size --max-depth --outline --gif --save "
+    "--max-pixels --json --device -q",
     "compare": "-o -k --dither --crop --seed --device -q",
     "vq train": "-o -n --block --init --refine --gray --seed --device -q",
     "vq encode": "-o -n --block --init --refine --gray --seed --codebook --embed --side-match --tolerance --device -q",
-    "vq decode": "-o --codebook --device -q",
+    "vq decode": "-o --codebook --max-pixels --json --device -q",
     "vq info": "--help",
     "devices": "-q --help",
 }
-_FLAGS = ("--sequential", "--shared", "--show", "-q", "--gray", "--linear", "--outline", "--gif", "--embed", "--help")
+_FLAGS = (
+    "--sequential",
+    "--shared",
+    "--show",
+    "-q",
+    "--gray",
+    "--linear",
+    "--outline",
+    "--gif",
+    "--embed",
+    "--help",
+    "--json",
+    "--serpentine",
+    "--stats",
+    "--resume",
+    "--icc",
+    "--tms",
+    "--keep-empty",
+)
 _WORDS = (
     *("picture.png", "other.gif", "colors.hex", "damaged.png", "empty.png", ".", "none.png", "new.png", "no/x.png"),
-    *("x.gif", "x.six", "x.clvq", "x.clqt", "x.json", "x.gpl", "x.act", "out/", "/dev/null", "/proc/x.png"),
+    *(
+        "x.gif",
+        "x.six",
+        "x.clvq",
+        "x.clqt",
+        "x.json",
+        "x.gpl",
+        "x.act",
+        "x.c",
+        "x.bin",
+        "x.tif",
+        "x.zarr",
+        "x.mbtiles",
+        "rgb565",
+        "lz4",
+        "64MB",
+        "dithered",
+        "out/",
+        "/dev/null",
+        "/proc/x.png",
+    ),
     *("0", "1", "2", "3", "4", "7", "8", "-1", "0.5", "1e9", "nan", "inf", "99999999999999999999", "4x4", "0x0", "2x"),
     *("oklab", "linear", "kmeans", "neuquant", "bayer", "blue-noise", "pinwheel", "floyd-steinberg", "red", "#ff0000"),
     *("ff0000,00ff00", "luma", "popularity", "spiral", "top-down", "range", "constant", "splitting", "tone-dependent"),

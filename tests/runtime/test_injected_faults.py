@@ -19,6 +19,7 @@ from tests.portability.hashes import golden
 from tests.portability.jobs import JOBS, Job, digest
 
 JOB_NAMES = ("kmeans rgb 8", "neuquant 8", "vq gray 4x4", "halftone 8", "quadtree rgb", "blue noise 16", "search 12")
+JOB_NAMES += ("spatial 5", "tiles", "quality gray")
 ENGINES = [job for job in JOBS if job.name in JOB_NAMES]
 TURNS = (0, 1, 2, 5, 13)  # the nth use fails
 CODE = cl.status_code
