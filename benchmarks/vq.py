@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import lzma
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -24,6 +26,7 @@ SKLEARN = harness.peer("sklearn.cluster")
 SHAPE = BlockShape(4, 4, 1)
 OURS = "clquant VQCodec"
 CONVERGED = 300
+KINDS = ((64, (4, 4)), (256, (4, 4)), (1024, (4, 4)), (4096, (4, 4)), (256, (2, 2)), (512, (8, 8)), (256, (3, 5)))
 Blocks = npt.NDArray[np.uint8]
 
 
@@ -196,6 +199,44 @@ def rates(options: Options, pictures: Mapping[str, Picture], sizes: tuple[int, .
     return table
 
 
+def index_sizes(
+    options: Options, pictures: Mapping[str, Picture], kinds: tuple[tuple[int, tuple[int, int]], ...]
+) -> Table:
+    """Files without codebook beside their index tables in zlib (level 9) and LZMA (preset 9), the shorter of both."""
+    columns = {
+        "size": "N",
+        "block": "block",
+        "tables": "tables",
+        "bits": "bits an index",
+        "general": "zlib or LZMA, bits an index",
+        "mean": "mean ratio",
+        "worst": "worst ratio",
+    }
+    note = (
+        "Codebooks are trained on their pictures (refine=4). Ratios: bytes of a .clvq file over those of the shorter."
+    )
+    table = Table("Index tables in .clvq files beside general compression", columns, note=note)
+    for size, block in kinds:
+        found = []
+        for picture in pictures.values():
+            codec = VQCodec(size, block, refine=4, queue=options.queue()).fit(picture)
+            indices = np.asarray(codec.encode(picture))
+            raw = indices.tobytes()
+            general = min(len(zlib.compress(raw, 9)), len(lzma.compress(raw, lzma.FORMAT_ALONE, preset=9)))
+            found.append((len(codec.compress(picture, embed_codebook=False)), general, indices.size))
+        ours, theirs, indices_of = np.array(found, np.float64).T
+        table.add(
+            size=size,
+            block=f"{block[0]}x{block[1]}",
+            tables=len(found),
+            bits=float(np.mean(8 * ours / indices_of)),
+            general=float(np.mean(8 * theirs / indices_of)),
+            mean=float(np.mean(ours / theirs)),
+            worst=float(np.max(ours / theirs)),
+        )
+    return table
+
+
 def of_at_most(picture: Picture, form: str, nbytes: int) -> bytes | None:
     """The file of the highest quality of Pillow's JPEG (4:2:0, optimized) or WebP (method 6) within so many bytes."""
     options: dict[str, Any] = {"optimize": True} if form == "JPEG" else {"method": 6}
@@ -265,6 +306,7 @@ def run(options: Options) -> Iterator[Table]:
         yield codebooks(options, pictures, size)
     sizes = (64,) if options.quick else (64, 256, 1024)
     yield rates(options, pictures, (64,) if options.quick else (128, 256, 512, 1024))
+    yield index_sizes(options, pictures, KINDS[:1] if options.quick else KINDS)
     yield beside_transforms(options, pictures, sizes)
     yield beside_transforms(options, harness.pictures(options), sizes)
 
