@@ -67,7 +67,7 @@ def quantize(
     >>> clquant.quantize(image, ["black", "white"]).indices.tolist()
     [[0, 0, 0, 1]]
     """
-    if not isinstance(colors, numbers.Integral):
+    if not isinstance(colors, numbers.Number):
         given = as_palette(colors, "colors")
         return engine.quantize(image, given, color_space=color_space, dither=dither, queue=queue, progress=progress)
     count = params.integer("colors", colors, 2, MOST_COLORS)
