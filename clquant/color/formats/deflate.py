@@ -8,6 +8,7 @@ the last block is taken out of those (`_unfinished`), which costs the 32 KB at a
 from __future__ import annotations
 
 import contextlib
+import functools
 import struct
 import zlib
 from collections.abc import Callable
@@ -37,10 +38,6 @@ _FIRST_WINDOW_BITS = 8 << 12
 _MAX_HEADER_BYTES = 600
 # Bits of a dynamic block's header up to its code lengths, and those of 19 lengths of 3 bits (RFC 1951, section 3.2.7).
 _HEAD_BITS, _LENGTH_CODES = 17, 19
-
-# Four lengths of three bits each, for every 12 bits; and which part of a code space of 128 their codes take.
-_LENGTHS = np.arange(4096)[:, None] >> np.arange(0, 12, 3) & 7
-_CODE_SPACE = np.where(_LENGTHS > 0, 128 >> _LENGTHS, 0).sum(axis=1).astype(np.uint16)
 
 
 @dataclass(frozen=True)
@@ -251,8 +248,15 @@ def _final_headers(stream: bytes, start: int, stop: int) -> npt.NDArray[np.int64
     lengths = _words(padded, places + _HEAD_BITS) & ((np.uint64(1) << np.uint64(3) * announced) - np.uint64(1))
     space = np.zeros(len(places), np.uint16)
     for shift in range(0, 3 * _LENGTH_CODES, 12):
-        space += _CODE_SPACE[(lengths >> np.uint64(shift) & np.uint64(0xFFF)).astype(np.intp)]
+        space += _code_space()[(lengths >> np.uint64(shift) & np.uint64(0xFFF)).astype(np.intp)]
     return np.asarray((places[space == 128] + 8 * first)[::-1])
+
+
+@functools.cache
+def _code_space() -> npt.NDArray[np.uint16]:
+    """Of four lengths of three bits each, for every 12 bits: which part of a code space of 128 their codes take."""
+    lengths = np.arange(4096)[:, None] >> np.arange(0, 12, 3) & 7
+    return np.asarray(np.where(lengths > 0, 128 >> lengths, 0).sum(axis=1), np.uint16)
 
 
 def _words(padded: npt.NDArray[np.uint8], places: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
