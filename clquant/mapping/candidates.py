@@ -16,12 +16,14 @@ import numpy.typing as npt
 
 from clquant.color.spaces import Space
 from clquant.mapping.candidates_lanes import int4
-from clquant.runtime import Buffer, Kernel, LocalMemory, Scope, Session
+from clquant.runtime import Buffer, Kernel, Limits, LocalMemory, Scope, Session
 
 # log2 of a cell's side, by space and by whether alpha is an axis: about 2^15 to 2^16 cells each.
 FINE_SHIFT = {"srgb": (3, 5), "linear": (6, 7), "oklab": (5, 7), "ycbcr": (5, 7)}
 # From this many comparisons on cells are half as long: where both cost the same on an NVIDIA H200.
 FINER_PAYS = 1 << 37
+# The same of 16-bit values on CPUs, which are compared in 64 bits one after another: measured through PoCL.
+DEEP_FINER_PAYS_ON_CPUS = 1 << 31
 # Cells of the grid that a fine grid's lists are made from are 4 times as long.
 PARENT_STEP = 2
 # Candidates of a whole grid, 2 bytes each, beyond which a coarser grid is taken.
@@ -37,17 +39,31 @@ below 2^31 and 2^63."""
 Cells = tuple[int, int, int, int]
 
 
-def fine_shift(space: Space, searches: int) -> int:
-    """log2 of a cell's side for so many comparisons in all; from many on cells are half as long.
+def is_finer(space: Space, searches: int, limits: Limits) -> bool:
+    """Whether so many comparisons in all make cells half as long worthwhile.
 
     Parameters
     ----------
     space : Space
     searches : int
         Pixels times entries.
+    limits : Limits
+    """
+    deep_on_cpu = space.bits == 16 and limits.is_cpu and not limits.is_simulator
+    return searches >= (min(FINER_PAYS, DEEP_FINER_PAYS_ON_CPUS) if deep_on_cpu else FINER_PAYS)
+
+
+def fine_shift(space: Space, finer: bool) -> int:
+    """log2 of a cell's side.
+
+    Parameters
+    ----------
+    space : Space
+    finer : bool
+        See `is_finer`.
     """
     scale_bits = space.scale.bit_length() - 1
-    return FINE_SHIFT[space.name][int(space.alpha)] - int(searches >= FINER_PAYS) + scale_bits
+    return FINE_SHIFT[space.name][int(space.alpha)] - int(finer) + scale_bits
 
 
 @dataclass(frozen=True)

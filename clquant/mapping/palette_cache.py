@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator
 from clquant import runtime
 from clquant.color.palette import Palette
 from clquant.color.spaces import Space
-from clquant.mapping.candidates import FINER_PAYS
+from clquant.mapping.candidates import is_finer
 from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.mapping.search import VARIANTS
 
@@ -52,7 +52,7 @@ def _key(
     """All that a palette's lists and forms depend on."""
     searches = expected_pixels * len(palette)
     form = session.choose(VARIANTS).name
-    how = (metric, searches >= session.tuned("mapping.grid_pays"), searches >= FINER_PAYS)
+    how = (metric, searches >= session.tuned("mapping.grid_pays"), is_finer(space, searches, session.limits))
     forms = (form, session.tuned("mapping.group"), session.tuned("mapping.table_pays"))
     # Whether a table is worthwhile is decided later, by the pixels and the channels of what is mapped.
     pixels = expected_pixels if form == "table" else 0

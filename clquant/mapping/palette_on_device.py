@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from clquant.color.palette import Palette, TransparencyError
 from clquant.color.spaces import Space
-from clquant.mapping.candidates import FAR, CandidateLister, fine_shift
+from clquant.mapping.candidates import FAR, CandidateLister, fine_shift, is_finer
 from clquant.mapping.candidates_lanes import LaneGrid, distinct_entries, int4
 from clquant.mapping.lookup import ColorLookup
 from clquant.runtime import Buffer, Scope, Session
@@ -134,7 +134,8 @@ class PaletteOnDevice:
             none = self.points
             return none, none, none, none, none, int4((1, 1, 1, 1)), np.int32(0), self._transparent, none
         if fine and self.grid_is_worthwhile:
-            shift = fine_shift(self.space, self.expected_pixels * len(self.palette))
+            comparisons = self.expected_pixels * len(self.palette)
+            shift = fine_shift(self.space, is_finer(self.space, comparisons, self.session.limits))
             cells = self.cached("fine", lambda: self._lister().fine(shift))
         else:
             cells = self.cached("whole", lambda: self._lister().whole())
