@@ -73,7 +73,7 @@ def test_dask_is_measured_beside_the_plain_call(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(dask, "CODEWORDS", 4)
     options, photo = harness.Options(repeat=1, quick=True), harness.synthetic_photo(40, 40)
     one, several = dask.overhead(options, photo), dask.scaling(options, photo)
-    assert len(one.rows) == len(several.rows) == 6
+    assert len(one.rows) == len(several.rows) == 7
     assert all(row["ratio"] > 0 for row in [*one.rows, *several.rows])
     content = {"tables": [{"title": "Device limits: x"}, several.as_dict()]}
     assert [path.name for path in plots.draw(content, tmp_path, "cpu")] == ["benchmark_cpu_scaling.png"]
