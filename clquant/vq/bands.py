@@ -98,8 +98,8 @@ class CodedBand:
             4 a lane, and an even number more.
         lanes : int
         """
-        states = np.frombuffer(data, "<u4", lanes).astype(np.uint32)
-        return CodedBand(states, np.frombuffer(data, "<u2", offset=4 * lanes).astype(np.uint16))
+        states = np.frombuffer(data, "<u4", lanes).astype(np.uint32, copy=False)
+        return CodedBand(states, np.frombuffer(data, "<u2", offset=4 * lanes).astype(np.uint16, copy=False))
 
 
 class BandCoder:

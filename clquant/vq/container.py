@@ -289,8 +289,9 @@ class Reader:
         (length,) = _LENGTH.unpack(self._get(_LENGTH.size))
         if not least <= length <= most:
             raise FormatError(f"a .clvq section claims {length} bytes; allowed: {least} to {most}")
-        payload = self._get(length)
-        if _CHECK.unpack(self._get(_CHECK.size))[0] != section_check(self.header, number, payload):
+        both = self._get(length + _CHECK.size)
+        payload = both[:length]
+        if _CHECK.unpack(both[length:])[0] != section_check(self.header, number, payload):
             raise FormatError("a .clvq section is damaged: its check sum does not match")
         return payload
 

@@ -65,7 +65,7 @@ def read_up_to(source: Source, size: int) -> bytes:
     FileError
         If it cannot be read: closed, or not open for reading.
     """
-    pieces = []
+    pieces: list[bytes | bytearray | memoryview] = []
     while size > 0:
         try:
             piece = source.read(min(size, _PART))
@@ -83,6 +83,8 @@ def read_up_to(source: Source, size: int) -> bytes:
             )
         if not piece:
             break
+        if len(piece) == size and not pieces and isinstance(piece, bytes):
+            return piece
         pieces.append(piece)
         size -= len(piece)
     return b"".join(pieces)
