@@ -369,6 +369,7 @@ def test_arguments_of_sinks_tiles_and_panels_are_checked(tmp_path: pathlib.Path)
     (tmp_path / "0" / "0").mkdir(parents=True)
     PIL.Image.fromarray(photo(4, 4)).save(tmp_path / "0" / "0" / "0.png")
     many = np.zeros((2, 3), np.uint8)
+    without_queue = runtime.open_session().new_array((2, 3), np.uint8).with_queue(None)
     for call, name in (
         (lambda: fitted.transform(photo(4, 4), out=tmp_path / "a.zarr", resume=many), "resume"),
         (lambda: fitted.transform("\ud800", out=tmp_path / "a.tif"), "image"),
@@ -377,6 +378,7 @@ def test_arguments_of_sinks_tiles_and_panels_are_checked(tmp_path: pathlib.Path)
         (lambda: clquant.tiles.histogram(tmp_path, tms=many), "tms"),
         (lambda: panel.pack_planes(many, black=many), "black"),
         (lambda: panel.pack_planes(many, color=-1), "color"),
+        (lambda: next(iter(panel.PANELS.values())).prepare(without_queue), "a device array has no queue;"),
     ):
         with pytest.raises(runtime.ClquantError, match=f"^{name} "):
             call()

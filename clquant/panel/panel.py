@@ -12,10 +12,10 @@ from clquant import params
 from clquant.color.formats import parallel
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
-from clquant.images import ImageLike, read
+from clquant.images import ImageLike, device_arrays, read
 from clquant.palette import engine
 from clquant.panel.packing import pack_codes, pack_planes
-from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, ProgressCallback
+from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, ProgressCallback, open_session
 
 BAND_PIXELS = 1 << 15  # of a thread, for the sake of caches
 # Rec. 601 luma, in thousandths.
@@ -206,8 +206,7 @@ def _over_white(image: ImageLike) -> npt.NDArray[np.uint8]:
     picture = read(image)
     array = picture.array
     if array is None:
-        assert picture.device_array is not None
-        array = np.asarray(picture.device_array.get()).reshape(picture.height, picture.width, picture.channels)
+        array = picture.on_host(open_session(None, device_arrays([picture])))
     if picture.channels == 1:
         return np.repeat(array, 3, axis=2)
     if picture.channels == 4:

@@ -29,7 +29,7 @@ _ALSO: dict[str, tuple[str, ...]] = {
     "image": ("picture", "device array"),
     "images": ("image", "device array"),
     "frames": ("images", "device array"),
-    "original": ("pictures",),
+    "original": ("pictures", "device array"),
     "result": ("pictures", "device array"),
     "palette": ("indices",),
     "path": ("cannot read", "cannot write"),
