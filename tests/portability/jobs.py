@@ -418,6 +418,8 @@ JOBS = (
     Job("blue noise 16", _mapping(16, 3, dither="blue-noise"), True),
     Job("bayer rgba oklab", _mapping(16, 4, "oklab", dither="bayer8"), True),
     Job("bayer by cells linear", _mapping(256, 3, "linear", side=700, dither="bayer16"), False),
+    Job("leaky", _mapping(16, 3, dither="leaky"), True),
+    Job("stucki rgba oklab", _mapping(60, 4, "oklab", dither="stucki"), True),
     Job("count rgb", _counting(_ODD), True),
     Job("count rgba", _counting(_RGBA), True),
     Job("count by tiles", _tuned({"counting.table_pixels": 0}, _counting(photo(150, 263))), False),
