@@ -7,6 +7,7 @@ that of the lower inertia over the 16 bits is taken. Gray pictures have the best
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -25,7 +26,7 @@ from clquant.kmeans.deep_points import DeepColors, Weights
 from clquant.kmeans.exact import are_gray
 from clquant.kmeans.fit import Fit, Fitted, PendingInertia
 from clquant.kmeans.params import KMeansParams
-from clquant.runtime import Progress, Scope, Session
+from clquant.runtime import Array, Progress, Scope, Session
 
 Parts = Callable[[], Iterator[HostCounts]]
 
@@ -41,12 +42,24 @@ def fit_pictures(
     """The palette of pictures, of which some have 16 bits a value; weights as `count_colors` takes them."""
     if all(picture.channels == 1 for picture in pictures):  # 65536 colours at most
         return fit_counts(params, session, count_deep(session, pictures, weights), progress, weight_unit)
-    narrow = [picture.narrowed() for picture in pictures]
-    return DeepFit(params, session, progress, weight_unit).run(
-        lambda scope: count_colors(session, scope, narrow, weights),
-        DeepColors.of_pictures(session, pictures, weights),
-        lambda: deep_parts(session, pictures, weights),
-    )
+    with session.scope() as scope:
+        there = [_sent(session, scope, picture) for picture in pictures]
+        narrow = [picture.narrowed() for picture in there]
+        return DeepFit(params, session, progress, weight_unit).run(
+            lambda inner: count_colors(session, inner, narrow, weights),
+            DeepColors.of_pictures(session, there, weights),
+            lambda: deep_parts(session, pictures, weights),
+        )
+
+
+def _sent(session: Session, scope: Scope, picture: Picture) -> Picture:
+    """A picture on the device, where its 16-bit values are narrowed and used again; as it is if it is too large."""
+    limits, array = session.limits, picture.array
+    if array is None or picture.bits == 8 or limits.unified_memory or 4 * array.nbytes > limits.max_alloc:
+        return picture
+    buffer = picture.upload(session, scope)
+    device_array = Array(session.queue, array.shape, array.dtype, data=buffer)
+    return dataclasses.replace(picture, array=None, sent=None, device_array=device_array)
 
 
 def fit_counts(

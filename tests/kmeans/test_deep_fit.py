@@ -295,3 +295,16 @@ def test_gray_colours_of_lazy_pictures(queue: CommandQueue, rng: np.random.Gener
     expected = learned(KMeansPalette(6, queue=queue).fit(gray))
     assert learned(KMeansPalette(6, queue=queue).fit(colors)) == expected
     assert learned(KMeansPalette(6, queue=queue).fit(lazy, memory="1 MiB")) == expected
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+def test_devices_with_memory_of_their_own(
+    queue: CommandQueue, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, channels: int
+) -> None:
+    """Pictures are sent there once, and narrowed there."""
+    pixels = [smooth(rng, (20, 30, channels)), smooth(rng, (7, 9, 3)), rng.integers(0, 256, (5, 6, 3), np.uint8)]
+    weights = [rng.integers(0, 9, one.shape[:2]) for one in pixels]
+    engine = KMeansPalette(9, queue=queue)
+    expected = learned(engine.fit(pixels)), learned(engine.fit(pixels, sample_weight=weights))
+    monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
+    assert (learned(engine.fit(pixels)), learned(engine.fit(pixels, sample_weight=weights))) == expected
