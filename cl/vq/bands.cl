@@ -107,10 +107,11 @@ __kernel void vq_bands_decode(__global const ushort *words, __global const uint 
     for (uint step = 0; step < here.steps; ++step) {
         for (uint lane = 0; lane < lanes; ++lane)
             place[lane] = place_after(here, place[lane]);
-        for (uint lane = 0; lane < lanes && !fine; ++lane) /* no more work for what is damaged */
+        const uint levels = fine ? 2 : 0; /* no more work for what is damaged */
+        for (uint lane = 0; lane < lanes && levels == 0; ++lane)
             if (is_in(here, place[lane]))
                 table[place[lane].row * columns + place[lane].column] = 0;
-        for (uint level = 0; level < 2 && fine; ++level)
+        for (uint level = 0; level < levels; ++level)
             for (uint lane = 0; lane < lanes; ++lane) {
                 if (!is_in(here, place[lane]))
                     continue;
