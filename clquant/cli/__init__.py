@@ -61,6 +61,16 @@ class _Parser(argparse.ArgumentParser):
             streams.complain(message)
 
 
+class _Command(_Parser):
+    """A command's parser, which names itself in errors about arguments that it does not know."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+
 def build_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     """The command line of some subcommands, whose modules are imported; by default of all."""
     parser = _Parser(
@@ -70,7 +80,7 @@ def build_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"clquant {clquant.__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Command)
     for name in names:
         module = _module(name)
         command = commands.add_parser(

@@ -325,7 +325,8 @@ WRONG = [
     (["palette"], "the following arguments are required: IN"),
     (["paint"], "invalid choice: 'paint'"),
     ([], "the following arguments are required: COMMAND"),
-    (["devices", "--fast"], "unrecognized arguments: --fast"),
+    (["devices", "--fast"], "clquant devices: unrecognized arguments: --fast (see clquant devices --help)"),
+    (["vq", "info", "a", "--x"], "clquant vq info: unrecognized arguments: --x (see clquant vq info --help)"),
 ]
 
 
