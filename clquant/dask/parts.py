@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import dask
@@ -18,7 +20,7 @@ from clquant.dask.work import client, release, workers
 from clquant.images import lazy
 from clquant.images.sinks import Sink
 from clquant.params import shown
-from clquant.runtime import FileError, Progress
+from clquant.runtime import ClquantError, FileError, Progress
 
 # Pixels of a chunk's side, about.
 SIDE = 4096
@@ -70,6 +72,11 @@ def store(array: Any, sink: Sink, report: Progress) -> Any:
     -------
     object
         What the caller gave as `out`.
+
+    Raises
+    ------
+    FileError
+        If a task of the array's own failed, with the rows of its chunk.
     """
     sink.checked(tuple(array.shape), array.dtype)
     if client() is None and is_serial(array):
@@ -86,7 +93,8 @@ def store(array: Any, sink: Sink, report: Progress) -> Any:
                 blocks = list(array.blocks[later].to_delayed().ravel())
                 waiting.append(blocks if there is None else there.compute(blocks))
             row = waiting.pop(0)
-            found = compute(*row) if there is None else there.gather(row)
+            with _told_rows(end - array.chunks[0][i], end):
+                found = compute(*row) if there is None else there.gather(row)
             release([] if there is None else row)
             sink.write(end - array.chunks[0][i], end, np.concatenate(found, axis=1))
             report.report(end, height)
@@ -94,6 +102,19 @@ def store(array: Any, sink: Sink, report: Progress) -> Any:
         if there is not None:
             release(itertools.chain(*waiting))
     return sink.target
+
+
+@contextlib.contextmanager
+def _told_rows(first: int, end: int) -> Iterator[None]:
+    """Say of which rows a chunk is that could not be computed, for another reason than clquant or the cluster has."""
+    try:
+        yield
+    except (ClquantError, MemoryError):
+        raise
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] == "distributed":
+            raise
+        raise FileError(f"image: cannot read a chunk of rows {first} to {end - 1}: {error}") from error
 
 
 def _stored_at_once(array: Any, sink: Sink, report: Progress) -> Any:
@@ -108,7 +129,8 @@ def _stored_at_once(array: Any, sink: Sink, report: Progress) -> Any:
     written: Any = None
     for i, end in enumerate(ends):
         written = delayed(write, pure=False)(written, end, i, *array.blocks[i].to_delayed().ravel())
-    dask.compute(written, scheduler=dask.config.get("scheduler", None) or "threads")
+    with _told_rows(0, array.shape[0]):
+        dask.compute(written, scheduler=dask.config.get("scheduler", None) or "threads")
     return sink.target
 
 

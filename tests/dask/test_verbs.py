@@ -252,6 +252,9 @@ def test_what_cannot_be_cut_is_refused_and_what_fails_says_where(picture: Any) -
     broken = da.from_array(picture, (100, 171, 3)).map_blocks(fails, dtype=np.uint8)
     with pytest.raises(OSError, match="the disk is gone"):
         predict(broken, SIX).compute()
+    for dither, rows in ((None, "0 to 99"), ("burkes", "0 to 202")):
+        with pytest.raises(clquant.FileError, match=f"cannot read a chunk of rows {rows}: the disk is gone"):
+            predict(broken, SIX, dither=dither, out=np.empty((203, 171), np.uint8))
     with pytest.raises(clquant.InvalidArgument, match="chunk at row 100, column 0: image has fully transparent pixels"):
         clear = np.full((150, 20, 4), 255, np.uint8)
         clear[120] = 0
