@@ -44,7 +44,7 @@ def decoded(
 ) -> tuple[npt.NDArray[Any], bool]:
     with session.scope() as scope:
         dtype = index_dtype(size)
-        indices, wrong = scope.empty(shape[0] * shape[1] * dtype.itemsize), scope.zeros(4)
+        indices, wrong = scope.copy_of(np.full(shape, np.iinfo(dtype).max, dtype)), scope.zeros(4)
         coder.decode(scope, coded, shape[0], indices, wrong)
         return session.download(indices, shape, dtype), bool(session.download(wrong, 1, np.uint32)[0])
 
