@@ -107,7 +107,7 @@ inline Found bucket_at(Model model, uint a, uint b, uint slot)
     uint4 hits = 0;
 #pragma unroll
     for (uint i = 0; i < PAIR_STRIDE; i += 8)
-        hits += slots - *(__global const uint4 *)(begins + i) >> 15 & 0x10001u;
+        hits += ((slots - *(__global const uint4 *)(begins + i)) >> 15) & 0x10001u;
     const uint all = hits.x + hits.y + hits.z + hits.w;
     Found found;
     found.symbol = (all & 0xffff) + (all >> 16) - 1;
