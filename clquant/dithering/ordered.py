@@ -170,7 +170,7 @@ class SmallOrdered(SmallPalette):
         self.launch(SMALL_FILE, "dither_ordered", batch, self.packed(), *where, strength)
 
 
-_TABLE = Variant("table", ordered_table.FILE, launchers=(TableOrdered, PixelOrdered), gain=3.7)
+_TABLE = Variant("table", ordered_table.FILE, launchers=(TableOrdered, PixelOrdered), gain=2.8)
 _PORTABLE = Variant("portable", FILE, launchers=(PixelOrdered,))
 VARIANTS = (Variant("lanes", LANE_FILE, is_cpu, launchers=(SmallOrdered, LaneOrdered), gain=2.0), _TABLE, _PORTABLE)
 LARGE_MASKS = (Variant("lanes", LANE_FILE, is_cpu, launchers=(LaneOrdered,), gain=2.0), _TABLE, _PORTABLE)

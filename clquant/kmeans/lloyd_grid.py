@@ -46,7 +46,7 @@ GRID = Variant(
     "kmeans/lloyd_grid.cl",
     _admits,
     {"DEVICE_FENCE": NVIDIA_FENCE, "WARP": 32, "SHORTLIST": SHORTLIST},
-    gain=1.7,
+    gain=2.8,
 )
 # With more centers than this, by dimensions, other forms are taken: local memory leaves room for few work-items.
 MAX_CENTERS = {3: 512, 4: 256}

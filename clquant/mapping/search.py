@@ -24,7 +24,7 @@ def is_cpu(limits: Limits) -> bool:
 
 VARIANTS = (
     Variant("lanes", nearest.LANE_FILE, is_cpu, launchers=(SmallPalette, LaneSearch), gain=2.1),
-    Variant("table", full_table.FILE, launchers=(FullTable, PixelSearch), gain=1.9),
+    Variant("table", full_table.FILE, launchers=(FullTable, PixelSearch), gain=2.5),
     Variant("portable", nearest.PIXEL_FILE, launchers=(PixelSearch,)),
 )
 """Forms of the mapping. Tables are portable, but CPUs have a better form."""

@@ -18,12 +18,12 @@ GRID = Variant(
     "neuquant/step_grid.cl",
     lambda limits: limits.is_nvidia and limits.compute_capability >= 70 and limits.work_group >= MIN_GROUP,
     {"DEVICE_FENCE": NVIDIA_FENCE},
-    gain=1.4,
+    gain=1.8,
 )
 # The other form is one launch per step.
 VARIANTS = (GRID, STEP_VARIANTS[-1])
 # Work-items of a group; in the map and in the refinement those that share a point, and points that one has at once.
-GROUP = 512
+GROUP = 256
 MAP_SHAPE = (8, 2)
 REFINE_SHAPE = (1, 2)
 # Constants of `cl/neuquant/search.h`.

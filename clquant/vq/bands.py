@@ -24,7 +24,7 @@ _GROUPS_OF_LANES = "group"
 
 VARIANTS = (
     Variant("serial", "vq/bands.cl", lambda limits: limits.is_cpu, gain=1.9),
-    Variant(_GROUPS_OF_LANES, "vq/bands_group.cl", lambda limits: limits.work_group >= MAX_LANES, gain=8.3),
+    Variant(_GROUPS_OF_LANES, "vq/bands_group.cl", lambda limits: limits.work_group >= MAX_LANES, gain=11.0),
     Variant("portable", "vq/bands.cl"),
 )
 

@@ -45,7 +45,7 @@ def _tensor_cores(limits: Limits) -> bool:
 
 
 VARIANTS = (
-    Variant("mma", "vq/encode_mma.cl", _tensor_cores, gain=1.3),
+    Variant("mma", "vq/encode_mma.cl", _tensor_cores, gain=2.0),
     Variant(
         "dp4a",
         "vq/encode.cl",

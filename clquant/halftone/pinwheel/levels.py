@@ -92,7 +92,7 @@ VARIANTS = (
         launchers=(_lanes_shape,),
         gain=2.3,
     ),
-    runtime.Variant("rings", "halftone/pinwheel/levels_rings.cl", _admits_rings, launchers=(_rings_shape,), gain=2.2),
+    runtime.Variant("rings", "halftone/pinwheel/levels_rings.cl", _admits_rings, launchers=(_rings_shape,), gain=5.2),
     runtime.Variant("portable", "halftone/pinwheel/levels.cl"),
 )
 SMALLEST_SPIRAL = 4
