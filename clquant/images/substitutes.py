@@ -43,8 +43,9 @@ _WHITE_IS_0, _BLACK_IS_0, _RGB = 0, 1, 2
 # Channels, and what they are, of pictures that are read here.
 _LAYOUTS = {(1, 0), (2, 0), (1, 1), (2, 1), (3, 2), (4, 2)}
 _SEPARATE, _PREMULTIPLIED, _UNSIGNED = 2, 1, 1
-# Without loss, and the same whatever values mean: none, LZW, deflate (two numbers), PackBits, LZMA, Zstandard.
-_COMPRESSIONS = (1, 5, 8, 32946, 32773, 34925, 50000)
+# Without loss, and the same whatever values mean: none, LZW, deflate (two numbers), PackBits, LZMA, Zstandard; and how
+# many bytes each can make of one.
+_COMPRESSIONS = {1: 1, 5: 4096, 8: 1100, 32946: 1100, 32773: 64, 34925: 1 << 14, 50000: 1 << 14}
 _HEAD_BYTES = 16
 _NETPBM = (b"P3", b"P6", b"P7")
 _PAM_NAMES = (b"WIDTH", b"HEIGHT", b"DEPTH", b"MAXVAL")
@@ -100,8 +101,11 @@ def _header(data: bytes | mmap.mmap) -> _Header | None:
         directory = directory_of(data)
         if directory is None or not _is_special(directory):
             return None
-        size = directory.integer(_WIDTH), directory.integer(_HEIGHT)
-        return _Header(*size, directory.integer(_CHANNELS, 1), directory=directory)
+        width, height, channels = (directory.integer(tag, 1) for tag in (_WIDTH, _HEIGHT, _CHANNELS))
+        bits = width * height * channels * directory.integer(_BITS)
+        if bits > 8 * len(data) * _COMPRESSIONS[directory.integer(_COMPRESSION, 1)]:
+            return None  # more than there can be
+        return _Header(width, height, channels, directory=directory)
     if kind not in _NETPBM:
         return None
     return _pam_header(data) if kind == b"P7" else _ppm_header(data)
@@ -274,6 +278,8 @@ def _netpbm_values(data: bytes, header: _Header) -> Values:
     shape = header.height, header.width, header.channels
     count = header.height * header.width * header.channels
     size = 2 if header.largest > 255 else 1
+    if size * count > len(data):
+        raise ValueError("its pixels are cut off")
     values: npt.NDArray[Any]
     if header.is_text:
         words = re.sub(rb"#[^\n]*", b"", data[header.begin - 1 :]).split(None, count)[:count]

@@ -154,3 +154,14 @@ def test_damaged_files_are_refused(tmp_path: pathlib.Path, rng: np.random.Genera
             data[at] = rng.integers(0, 256)
         with contextlib.suppress(clquant.ClquantError):
             images.read(bytes(data), max_bits=16)
+
+
+def test_more_pixels_than_bytes_are_refused(tmp_path: pathlib.Path, rng: np.random.Generator) -> None:
+    """Before there is room made for them."""
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, pixels(rng, 3).transpose(2, 0, 1), photometric="rgb", planarconfig="separate", tile=(16, 16))
+    directory = directory_of(path.read_bytes())
+    assert directory is not None
+    fields = {**directory.fields, 257: integer_field("<", SHORT, 60000)}
+    with pytest.raises(clquant.FileError):
+        images.read(with_directory(path.read_bytes(), "<", False, fields), max_bits=16)
