@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -85,20 +86,33 @@ class Accumulator:
             return merged(self._waiting)
         self._empty_into_table()
         table, self._table = self._table, None
-        rest, opaque = merged(self._waiting), _counted(table)
-        if len(rest.codes):
-            return merged([rest, opaque])
-        return replace(opaque, transparent=rest.transparent, partial=rest.partial, clear=rest.clear)
+        rest = merged(self._waiting)
+        opaque = counted_places(lambda first, n: table[first : first + n])
+        return with_opaque(rest, opaque)
 
 
-def _counted(table: Counts) -> HostCounts:
-    """The colours of a table whose counts are above 0."""
-    n = int(np.count_nonzero(table))
+def with_opaque(rest: HostCounts, opaque: HostCounts) -> HostCounts:
+    """Some counts, and those of opaque colours alone."""
+    if len(rest.codes):
+        return merged([rest, opaque])
+    return replace(opaque, transparent=rest.transparent, partial=rest.partial, clear=rest.clear)
+
+
+def counted_places(read: Callable[[int, int], Counts]) -> HostCounts:
+    """The colours of a table whose counts are above 0.
+
+    Parameters
+    ----------
+    read : callable
+        Gives so many counts from a place on.
+    """
+    n = sum(int(np.count_nonzero(read(first, _AT_ONCE))) for first in range(0, _RGB, _AT_ONCE))
     codes, counts, filled = np.empty(n, np.uint32), np.empty(n, np.uint64), 0
     for first in range(0, _RGB, _AT_ONCE):
-        places = np.flatnonzero(table[first : first + _AT_ONCE]) + first
+        part = read(first, _AT_ONCE)
+        places = np.flatnonzero(part)
         end = filled + len(places)
-        codes[filled:end], counts[filled:end] = _codes(places), table[places]
+        codes[filled:end], counts[filled:end] = _codes(places + first), part[places]
         filled = end
     return HostCounts(codes, counts, 0, partial=False, clear=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -11,9 +12,10 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.histogram import file
-from clquant.histogram.accumulation import Accumulator
+from clquant.histogram.accumulation import Accumulator, with_opaque
 from clquant.histogram.counting import count_colors
 from clquant.histogram.deep_counting import deep_parts
+from clquant.histogram.device_table import DeviceTable
 from clquant.histogram.merging import Codes, HostCounts, checked_total, codes_of, colors_of, is_partial, merged, summed
 from clquant.images import Picture, files, materialize, pieces, read_parts
 from clquant.images.batches import read_in_groups, session_of
@@ -131,14 +133,24 @@ class ColorHistogram:
         session = session_of(queue, sources)
         most = None if memory is None else memory_bytes(memory) // _MERGING_BYTES
         counted, done = Accumulator(most), 0
+        held = contextlib.ExitStack()
+        table: DeviceTable | None = None
 
-        def count(pictures: list[Picture]) -> None:
+        def count(pictures: list[Picture], several: bool = False) -> None:
+            nonlocal table
             if any(picture.bits == 16 for picture in pictures):
                 for part in deep_parts(session, pictures):
                     counted.add(part)
                 return
             with session.scope() as scope:
-                counted.add(HostCounts.of(session, count_colors(session, scope, pictures)))
+                found = count_colors(session, scope, pictures)
+                if several and DeviceTable.takes(session, found):
+                    table = table or DeviceTable.of(session, held)
+                    if table is not None:
+                        table.add(found)
+                        counted.add(HostCounts.without_opaque(found))
+                        return
+                counted.add(HostCounts.of(session, found))
 
         def together(group: dict[int, Picture]) -> None:
             nonlocal done
@@ -150,7 +162,7 @@ class ColorHistogram:
             nonlocal done
             rows = 0
             for piece in pieces(picture):
-                count([piece])
+                count([piece], piece.height < picture.height)
                 rows += piece.height
                 if len(sources) == 1:
                     report.report(rows, picture.height)
@@ -163,8 +175,11 @@ class ColorHistogram:
         def read_one(source: Any, argument: str) -> Picture:
             return read_parts(source, memory=memory, argument=argument, max_bits=bits)
 
-        read_in_groups(sources, lambda picture: picture.lazy is None, together, in_pieces, read_one)
-        return cls._from(counted.result())
+        with held:
+            read_in_groups(sources, lambda picture: picture.lazy is None, together, in_pieces, read_one)
+            opaque = None if table is None else table.counted()
+        rest = counted.result()
+        return cls._from(rest if opaque is None else with_opaque(rest, opaque))
 
     @property
     def total(self) -> int:

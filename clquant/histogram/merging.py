@@ -144,6 +144,17 @@ class HostCounts:
         given = counts.astype(np.uint64), counted.transparent, counted.partial, counted.clear
         return cls(codes_of(colors), *given)
 
+    @classmethod
+    def without_opaque(cls, counted: ColorCounts) -> HostCounts:
+        """Of what a device counted, without partly transparent colours, the pixels of alpha 0.
+
+        Parameters
+        ----------
+        counted : ColorCounts
+        """
+        none = np.zeros(0, np.uint32), np.zeros(0, np.uint64)
+        return cls(*none, counted.transparent, counted.partial, counted.clear)
+
     @property
     def bits(self) -> int:
         """8 or 16, of a value."""

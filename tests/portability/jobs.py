@@ -12,6 +12,7 @@ import numpy as np
 
 import clquant
 from clquant import images, quality, runtime
+from clquant.histogram import device_table
 from clquant.histogram.counting import count_colors
 from clquant.mapping.error import mean_squared_error
 from clquant.palette import animation, engine
@@ -88,6 +89,22 @@ def _histograms(picture: Any, most: int) -> Callable[..., Result]:
         other = clquant.NeuQuantCL(12, queue=queue, random_state=7).fit_histogram(parts[0])
         kept = {"counts": counts, "inertia": np.float64(made.inertia_)}
         return {"kmeans": made.palette_.colors, "neuquant": other.palette_.colors, **kept}
+
+    return run
+
+
+def _added(picture: Any) -> Callable[..., Result]:
+    """Counts of the halves of a picture, added up on the device."""
+
+    def run(queue: runtime.CommandQueue) -> Result:
+        session, half = runtime.open_session(queue), len(picture) // 2
+        with session.scope() as scope:
+            table = device_table.DeviceTable(session, scope)
+            for part in (picture[:half], picture[half:]):
+                with session.scope() as inner:
+                    table.add(count_colors(session, inner, [images.read(part)]))
+            found = table.counted()
+        return {"codes": found.codes, "counts": found.counts}
 
     return run
 
@@ -347,6 +364,7 @@ JOBS = (
     Job("kmeans lossless", _palette_engine("KMeansPalette", _FLAT, n_colors=16), True),
     Job("kmeans rgb565", _palette_engine("KMeansPalette", _ODD, n_colors=24, color_format="rgb565"), False),
     Job("kmeans histogram", _histograms(_ODD, 1), False),
+    Job("histogram table", _added(_ODD), False, 8 * device_table.COLORS),
     Job("kmeans histogram wide", _histograms(_RGBA_ODD, 2**39 // _RGBA_ODD[..., 0].size), False),
     Job("kmeans frames", _palette_engine("KMeansPalette", _ODD, fit_on=[_ODD, _TINY], n_colors=16), False),
     Job("neuquant 8", _palette_engine("NeuQuantCL", _TINY, n_colors=8, sample_factor=30), True),

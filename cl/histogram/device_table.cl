@@ -1,0 +1,15 @@
+/* Adding counts of opaque colours to a table of all 2^24 such colours.
+ *
+ * NDRange: 1-D, at least a work-item per colour, any groups. colors: n distinct ones, R | G << 8 | B << 16. counts: of
+ * each. table: a ulong per colour, in the Z-order of R, G, B. No two work-items meet, as the colours are distinct. */
+#include "common/z_order.h"
+
+__kernel void add_counts(__global const uint *restrict colors, __global const uint *restrict counts, uint n,
+                         __global ulong *restrict table)
+{
+    const uint i = get_global_id(0);
+    if (i >= n)
+        return;
+    const uint color = colors[i];
+    table[z_order_rgb(color & 255, color >> 8 & 255, color >> 16 & 255)] += counts[i];
+}

@@ -1,0 +1,73 @@
+"""Counts of opaque colours that are added up on the device, in a table of all 2^24 of them."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+
+from clquant.histogram.accumulation import counted_places
+from clquant.histogram.counts import ColorCounts
+from clquant.histogram.merging import HostCounts
+from clquant.runtime import DeviceMemoryError, Scope, Session
+
+COLORS = 1 << 24
+# Of a part: fewer are sooner on the host than the table is there.
+_LEAST_COLORS = 1 << 16
+
+
+class DeviceTable:
+    """The sum of what parts of a picture have.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Owns the table, of 128 MiB.
+    """
+
+    def __init__(self, session: Session, scope: Scope) -> None:
+        self._session = session
+        self._table = scope.zeros(8 * COLORS)
+        self._kernel = session.program("histogram/device_table.cl").kernel("add_counts")
+
+    @classmethod
+    def of(cls, session: Session, held: contextlib.ExitStack) -> DeviceTable | None:
+        """A table that lives as long as `held`; None if the device has no room for one.
+
+        Parameters
+        ----------
+        session : Session
+        held : ExitStack
+        """
+        with contextlib.suppress(DeviceMemoryError):
+            return cls(session, held.enter_context(session.scope()))
+        return None
+
+    @staticmethod
+    def takes(session: Session, part: ColorCounts) -> bool:
+        """Whether a part's counts are sooner added up here than on the host.
+
+        Parameters
+        ----------
+        session : Session
+        part : ColorCounts
+        """
+        limits = session.limits
+        has_room = min(limits.max_alloc, limits.global_memory // 16) >= 8 * COLORS
+        return has_room and not part.partial and not part.wide and part.n_colors >= _LEAST_COLORS
+
+    def add(self, part: ColorCounts) -> None:
+        """Queue the addition of some counts.
+
+        Parameters
+        ----------
+        part : ColorCounts
+            Of opaque colours.
+        """
+        n, group = part.n_colors, self._session.work_group_size(self._kernel, 256)
+        self._session.launch(self._kernel, n, group, part.colors, part.counts, np.uint32(n), self._table)
+
+    def counted(self) -> HostCounts:
+        """The sums, which are read a range at a time."""
+        return counted_places(lambda first, n: self._session.download(self._table, n, np.uint64, 8 * first))
