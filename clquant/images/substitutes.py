@@ -104,7 +104,7 @@ def _header(data: bytes | mmap.mmap) -> _Header | None:
         width, height, channels = (directory.integer(tag, 1) for tag in (_WIDTH, _HEIGHT, _CHANNELS))
         bits = width * height * channels * directory.integer(_BITS)
         if bits > 8 * len(data) * _COMPRESSIONS[directory.integer(_COMPRESSION, 1)]:
-            return None  # more than there can be
+            raise ValueError(f"it claims {width} x {height} pixels, more than its {len(data)} bytes can hold")
         return _Header(width, height, channels, directory=directory)
     if kind not in _NETPBM:
         return None
