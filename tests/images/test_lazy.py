@@ -54,8 +54,12 @@ def picture(rng: np.random.Generator) -> npt.NDArray[np.uint8]:
 
 
 @pytest.mark.usefixtures("in_small_bands")
+@pytest.mark.parametrize("limits", ["", "is_cpu=0"], ids=["as it is", "as a GPU"])
 @pytest.mark.parametrize("dither", DITHERS)
-def test_every_dither_works_in_parts(queue: runtime.CommandQueue, picture: Any, dither: Any) -> None:
+def test_every_dither_works_in_parts(
+    queue: runtime.CommandQueue, picture: Any, dither: Any, limits: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLQUANT_LIMITS", limits)
     source, out = Rows(picture), np.zeros(picture.shape, np.uint8)
     whole = predict(picture, SIX, dither=dither, queue=queue)
     assert np.array_equal(predict(source, SIX, dither=dither, queue=queue), whole)

@@ -89,7 +89,9 @@ def block_bands(
     fit = max(session.limits.max_alloc // largest // block - 2, 1) * block
     if height <= fit + 2 * block:
         fit = height
-    fit = min(fit, max(picture.parts(session, row_bytes, block)[0][1], least))
+    part = picture.parts(session, row_bytes, block)[0][1]
+    # Of a lazy picture a part has all the rows that the caller's memory admits.
+    fit = min(fit, part if picture.lazy is not None else max(part, least))
     for row in range(0, height, fit):
         end = min(row + fit, height)
         yield max(row - block, 0), min(end + block, height), row, end
