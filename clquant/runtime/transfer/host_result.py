@@ -14,7 +14,6 @@ from clquant.runtime.device.limits import Limits
 from clquant.runtime.errors import InvalidArgument, device_errors, reports_memory, text_of
 from clquant.runtime.memory.pages import HOST_POOL
 from clquant.runtime.memory.pinned import pinned_pool
-from clquant.runtime.memory.populate import populate_ahead
 from clquant.runtime.memory.scope import HOST_ALIGNMENT, PAGE, Scope, aligned_empty
 from clquant.runtime.open_session import open_session
 from clquant.runtime.profiling import profiled
@@ -47,8 +46,6 @@ class HostResult:
             self._array, self._pinned = HOST_POOL.empty(shape, dtype), False
         else:
             self._array, self._pinned = new_host_array(session.queue, limits, shape, dtype)
-            if not (self._pinned or limits.unified_memory):
-                populate_ahead(self._array)
 
     @staticmethod
     def in_place(limits: Limits, nbytes: int) -> bool:
