@@ -23,9 +23,9 @@ from clquant.vq.lloyd import Codewords, Lloyd, Motion
 from clquant.vq.seeding import sample_codewords, split_codewords
 
 Codebook = npt.NDArray[np.uint8]
-# Annealed Lloyd steps per round of refinement; those of rounds on all blocks, where these are as many as the second
-# sample; those on samples in turn, and on all blocks after them.
-ROUND_STEPS, WHOLE_STEPS, TURN_STEPS, LAST_STEPS = 5, 16, 60, 20
+# Annealed Lloyd steps per round of refinement; those where all blocks are fewer than the second sample, and those of
+# rounds on all blocks where they are not; those on samples in turn, and on all blocks after them.
+ROUND_STEPS, FEW_STEPS, WHOLE_STEPS, TURN_STEPS, LAST_STEPS = 5, 4, 16, 60, 20
 # Blocks per codeword of the samples: for the first half of the rounds, for those up to 3 in 5, and of each in turn.
 # A sample of few codewords is not smaller than that of a hundred and some.
 FIRST_SAMPLE, SECOND_SAMPLE, TURN_SAMPLE = 64, 256, 1024
@@ -201,7 +201,7 @@ class _Training:
         self._first = blocks.sample(scope, max(LEAST_FIRST, FIRST_SAMPLE * self._largest), 0, plan.seed)
         second, turn = max(LEAST_SECOND, SECOND_SAMPLE * plan.size), max(LEAST_TURN, TURN_SAMPLE * plan.size)
         able = blocks.count if blocks.weights is None else int(np.count_nonzero(blocks.weights))
-        self._late_steps = WHOLE_STEPS if able >= second else ROUND_STEPS
+        self._early_steps, self._late_steps = (ROUND_STEPS, WHOLE_STEPS) if able >= second else (FEW_STEPS, FEW_STEPS)
         self._in_turn: list[Any] = []
         self._second = blocks
         if plan.refine and able >= 2 * turn and turn * blocks.shape.components <= _MOST_TURN_BYTES:
@@ -256,7 +256,7 @@ class _Training:
             return (self._in_turn, TURN_STEPS) if tenths < 9 else ([self._blocks], LAST_STEPS)
         if tenths >= 6:
             return [self._blocks], self._late_steps
-        return [self._first if tenths < 5 or self._in_turn else self._second], ROUND_STEPS
+        return [self._first if tenths < 5 or self._in_turn else self._second], self._early_steps
 
     def finish(self) -> None:
         """Plain steps on all blocks until nothing moves."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from clquant.runtime import philox4x32, seed_key
 
 Rows = npt.NDArray[np.int64]
-ROUND_STEPS, WHOLE_STEPS, TURN_STEPS, LAST_STEPS, LEVEL_STEPS = 5, 16, 60, 20, 10
+ROUND_STEPS, FEW_STEPS, WHOLE_STEPS, TURN_STEPS, LAST_STEPS, LEVEL_STEPS = 5, 4, 16, 60, 20, 10
 FIRST_SAMPLE, SECOND_SAMPLE, TURN_SAMPLE = 64, 256, 1024
 LEAST_FIRST, LEAST_SECOND, LEAST_TURN = 8192, 32768, 131072
 TURNS = 4
@@ -205,16 +205,16 @@ def train(
     first = sample(whole, max(LEAST_FIRST, FIRST_SAMPLE * large), 0, seed)
     able, many = np.count_nonzero(weights), max(LEAST_TURN, TURN_SAMPLE * size)
     second = sample(whole, max(LEAST_SECOND, SECOND_SAMPLE * size), 1, seed)
-    late = WHOLE_STEPS if able >= max(LEAST_SECOND, SECOND_SAMPLE * size) else ROUND_STEPS
+    early, late = (ROUND_STEPS, WHOLE_STEPS) if able >= max(LEAST_SECOND, SECOND_SAMPLE * size) else (FEW_STEPS,) * 2
     large_set = able >= 2 * many and many * rows.shape[1] <= MOST_TURN_BYTES
     in_turn = [every(whole, many, i) for i in range(TURNS)] if large_set else []
     rounds = []
     for turn in range(refine):
         tenths = 10 * turn // refine
         if tenths < 5 or (large_set and tenths < 6):
-            rounds.append(([first], ROUND_STEPS))
+            rounds.append(([first], early))
         elif tenths < 6:
-            rounds.append(([second], ROUND_STEPS))
+            rounds.append(([second], early))
         elif large_set:
             rounds.append((in_turn, TURN_STEPS) if tenths < 9 else ([whole], LAST_STEPS))
         else:
