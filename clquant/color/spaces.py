@@ -52,8 +52,7 @@ OKLAB_SHIFT = (0, 480, 640)
 DEEP_SCALE = 32
 """Steps of a coordinate of 16-bit values for one of 8-bit values, in linear light and OKLab."""
 LUMA_CHROMA = "ycbcr"
-LUMA_CHROMA_MARGIN = 256
-"""Coordinates of Y Cb Cr below those of black, and above those of white."""
+# 256 coordinates are left below those of black, and above those of white.
 _LUMA_CHROMA_SHIFT = (256, 766, 766)
 _DEEP_LUMA_CHROMA_SHIFT = (16448, 49216, 49216)
 # Rows of ITU-R BT.601's matrix times 2^16: Y adds up to 2^16, Cb and Cr to 0.

@@ -139,10 +139,6 @@ class PhaseSteps:
         self._planes[phase], self._free = write, read
         return read, write
 
-    def plane_of(self, phase: int) -> int:
-        """The plane that a phase is in."""
-        return self._planes[phase]
-
 
 @functools.lru_cache(maxsize=256)
 def _around(
