@@ -14,7 +14,25 @@
 #define PITCH(tiles) (tiles)
 #define TILE_PITCH(span) 1L
 #endif
-#define AT(columns, below) convert_int4(errors[row[below] + (column - (columns) * step) * (long)PITCH(tiles)])
+
+/* The errors around a pixel: where those of its row and of the rows above begin, its column, the way of its row, and
+ * from one error of a row to the next. */
+typedef struct {
+    __global const Error *errors;
+    long row[SLOTS];
+    int column, step;
+    long pitch;
+} reach_t;
+
+inline int4 error_at(const reach_t *reach, int columns, int below)
+{
+    return convert_int4(reach->errors[reach->row[below] + (reach->column - columns * reach->step) * reach->pitch]);
+}
+
+inline int4 arriving_at(const reach_t *reach)
+{
+    return ARRIVING;
+}
 
 /* One pass over rows rows.x to rows.y - 1 of a picture.
  * NDRange: 1-D, a work-item IN_TURNS tiles, guarded by their number `tiles`; `across` of them side by side. The tiles of
@@ -48,13 +66,14 @@ __kernel void diffuse_tiles(DIFFUSION_PARAMETERS, __global Error *errors, int4 r
                 if (x < 0 || x >= width || y < 0 || y >= rows.y)
                     continue;
                 const long first = (begin + t) * TILE_PITCH(span);
-                long row[SLOTS];
+                reach_t reach = {.errors = errors, .column = column, .step = step, .pitch = PITCH(tiles)};
                 for (int below = 0; below < SLOTS; below++)
-                    row[below] = ((long)((y + SLOTS - below) % SLOTS) * span + 2) * PITCH(tiles) + first;
+                    reach.row[below] = ((long)((y + SLOTS - below) % SLOTS) * span + 2) * PITCH(tiles) + first;
                 const int shown = v >= overlap && column >= overlap && column - overlap < side;
                 const long to = shown ? (long)(y - rows.w) * width + x : -1;
-                const int4 error = diffuse(DIFFUSION_ARGUMENTS, (size_t)(y - rows.z) * width + x, to, ARRIVING);
-                errors[row[0] + column * (long)PITCH(tiles)] = convert_error(error);
+                const size_t from = (size_t)(y - rows.z) * width + x;
+                const int4 error = diffuse(DIFFUSION_ARGUMENTS, from, to, arriving_at(&reach));
+                errors[reach.row[0] + column * (long)PITCH(tiles)] = convert_error(error);
             }
         }
     }

@@ -8,7 +8,21 @@
  */
 #include "dithering/error_diffusion.h"
 
-#define AT(columns, below) convert_int4(errors[here - (below) * (long)(width + 4) - (columns)])
+/* Where the error of a pixel is to be, and errors from one row to the next. */
+typedef struct {
+    __global const Error *here;
+    int pitch;
+} reach_t;
+
+inline int4 error_at(const reach_t *reach, int columns, int below)
+{
+    return convert_int4(reach->here[-below * (long)reach->pitch - columns]);
+}
+
+inline int4 arriving_at(const reach_t *reach)
+{
+    return ARRIVING;
+}
 
 /* One wave of tiles.
  * NDRange: 1-D, a work-group per tile, any size; row r of a tile is taken by work-item r modulo the group's size.
@@ -23,9 +37,10 @@ __kernel void diffuse_wave(DIFFUSION_PARAMETERS, __global Error *errors, int row
             const int row = tile_row * ROWS + r;
             const int x = x0 + step - LAG * r;
             if (row < rows && x >= 0 && x < width) {
-                const long here = (long)(row + 2) * (width + 4) + x + 2;
+                __global Error *here = errors + (long)(row + 2) * (width + 4) + x + 2;
+                const reach_t reach = {here, width + 4};
                 const long at = (long)row * width + x;
-                errors[here] = convert_error(diffuse(DIFFUSION_ARGUMENTS, at, at, ARRIVING));
+                *here = convert_error(diffuse(DIFFUSION_ARGUMENTS, at, at, arriving_at(&reach)));
             }
         }
         barrier(CLK_GLOBAL_MEM_FENCE);

@@ -5,8 +5,9 @@
  * times errors; it is within 0..extent, so an error is at most 2048, |s| at most 48 * 2048, and strength * s < 2^25. Of
  * 16-bit values an error is at most 131070, and strength * s < 2^31.
  *
- * Constants: IN_LANES 1: candidates are compared in the lanes of a vector, for CPUs; ARRIVING, an expression: s by weights and AT(columns ahead, rows below); DIVISOR; PLAIN_ERRORS;
- * mapping/nearest.h's.
+ * Constants: IN_LANES 1: candidates are compared in the lanes of a vector, for CPUs; DIVISOR; PLAIN_ERRORS;
+ * mapping/nearest.h's. Scans have ARRIVING besides, an expression: s by weights and error_at(reach, columns ahead, rows
+ * below), the error of the pixel which gives that share.
  */
 #if IN_LANES
 #include "mapping/candidates_lanes.h"

@@ -1,212 +1,11 @@
 #include "common/philox.h"
 #include "halftone/halftone.h"
+#include "halftone/pinwheel/palette_paths.h"
 
-#define QUEUE_ENTRIES (4 * BLOCK + 4)
-#define NEXT(i) ((i) + 1 == QUEUE_ENTRIES ? 0 : (i) + 1)
-#define QUADS ((BLOCK * BLOCK + 3) / 4)
-#define HALF_VALUE 8
 /* A place in the path has 12 bits of a `place`, and the code of its share the other four. */
 #define PLACE_MASK 4095
-#define SHARES 16
-#define SHARE(pixel) near_shares[(pixel) >> 24 & 15u]
 
-#if LINEAR
-#define WORTH(code) (int3)(light[(code).x], light[(code).y], light[(code).z])
-#define PLACE(worth, reached) place_of_worth(clamp((worth) + ((reached) * gain >> 4), (int3)(0), (int3)(4080)), codes)
-#else
-/* Half a value more, so that the low bits of a sum are cut off to round it: what is taken off is that much less. */
-#define WORTH(code) (((code) << 4) + HALF_VALUE)
-#define PLACE(worth, reached) place_of_sum(((worth) << 4) + (reached) * gain)
-#endif
-
-inline int3 unpacked(uint color)
-{
-    return (int3)((int)(color & 255u), (int)(color >> 8 & 255u), (int)(color >> 16 & 255u));
-}
-
-/* Where the nearest entry of a colour is, of worths or of 256 times values, which are clamped. */
-#if LINEAR
-inline uint place_of_worth(int3 worth, __global const uchar *codes)
-{
-    return (uint)codes[worth.x] | (uint)codes[worth.y] << 8 | (uint)codes[worth.z] << 16;
-}
-#else
-inline uint place_of_sum(int3 sum)
-{
-    const uint3 values = as_uint3(clamp(sum, (int3)(0), (int3)(65535)));
-    return values.x >> 8 | (values.y & 0xff00u) | (values.z & 0xff00u) << 8;
-}
-#endif
-
-/* Worths of the palette's entries, red and green in a word, less than none: near at hand where they are few, as every
- * step waits for one. */
-#if NEAR_COLORS
-#define SHADE(entry) shades[entry]
-#else
-#define SHADE(entry) worths[entry]
-#endif
-
-inline int3 taken_off(uint2 shade)
-{
-    return (int3)((int)(short)shade.x, (int)shade.x >> 16, (int)shade.y);
-}
-
-/* The queue of a block: red and green in a word, blue apart. */
-inline int3 queued(__local const uint *two, __local const short *one, int i)
-{
-    const uint word = two[i * LANES];
-    return (int3)((int)(short)word, (int)word >> 16, one[i * LANES]);
-}
-
-inline void enqueue(__local uint *two, __local short *one, int i, int3 sum)
-{
-    two[i * LANES] = (uint)sum.y << 16 | (uint)sum.x & 0xffffu;
-    one[i * LANES] = (short)sum.z;
-}
-
-/* The pixels of a path are read ahead: four at once, where places are in the order of the scan; or, in PTX, the next
- * one, after its line was asked for long before, as that compiler makes a step wait for what the next ones need. Places
- * are in the picture's order then, so that they are written in long runs, and `order` has the scan's. */
-#if PTX
-#define FIRST_PIXELS                                                                                                   \
-    uint here = order[0] & 0xffffu, following = order[1], next = pixel_at(paths + here * LANES);                       \
-    order += 2
-#define PIXEL next
-#define READ_AHEAD                                                                                                     \
-    here = following & 0xffffu;                                                                                        \
-    next = pixel_at(paths + here * LANES);                                                                             \
-    ask_for(paths + (following >> 16) * LANES);                                                                        \
-    following = pixel_at(order++)
-
-/* Past the nearest cache, which would hold few of the places that are asked for. */
-inline uint entry_at(__global const INDEX *from)
-{
-    uint entry;
-#if NEAR_COLORS
-    __asm__ volatile("ld.global.cg.u8 %0, [%1];" : "=r"(entry) : "l"(from));
-#else
-    __asm__ volatile("ld.global.cg.u16 %0, [%1];" : "=r"(entry) : "l"(from));
-#endif
-    return entry;
-}
-
-inline uint pixel_at(__global const uint *from)
-{
-    uint pixel;
-    __asm__ volatile("ld.global.u32 %0, [%1];" : "=r"(pixel) : "l"(from));
-    return pixel;
-}
-
-inline void ask_for(__global const uint *line)
-{
-    __asm__ volatile("prefetch.global.L2 [%0];" : : "l"(line));
-}
-#else
-#define entry_at(from) (*(from))
-#define FIRST_PIXELS                                                                                                   \
-    uint here = 0;                                                                                                     \
-    uint4 now = quad_of(paths, 0), next = quad_of(paths, 1)
-#define PIXEL now.s0
-#define READ_AHEAD                                                                                                     \
-    now = (uint4)(now.s123, 0u);                                                                                       \
-    if ((++here & 3) == 0) {                                                                                           \
-        now = next;                                                                                                    \
-        next = quad_of(paths, (int)here / 4 + 1);                                                                      \
-    }
-
-/* Beyond the path's end the last four. */
-inline uint4 quad_of(__global const uint *paths, int i)
-{
-    __global const uint *from = paths + min(i, QUADS - 1) * (4 * LANES);
-    return (uint4)(from[0], from[LANES], from[2 * LANES], from[3 * LANES]);
-}
-#endif
-
-#define PUSH(sum)                                                                                                      \
-    enqueue(two, one, tail, sum);                                                                                      \
-    tail = NEXT(tail)
-
-/* Decide the present pixel and split its error in sixteenths. With `marked` the top bits of a pixel clear what would
- * leave the picture: 31 of a pixel outside, 30 to 28 of the shares. */
-#define STEP(marked, w_1, w_2, w_3, extra, from_two, from_one)                                                         \
-    {                                                                                                                  \
-        const uint pixel = PIXEL, marks = (marked) ? pixel : 0u, place = here;                                         \
-        const int3 worth = WORTH(unpacked(pixel));                                                                     \
-        const int3 arrived = carry + inflow + (extra);                                                                 \
-        const int3 reached = (int)marks < 0 ? arrived : arrived * SHARE(pixel) >> 8;                                   \
-        const uint entry = entry_at(nearest + PLACE(worth, reached));                                                  \
-        const uint word = from_two;                                                                                    \
-        inflow = (int3)((int)(short)word, (int)word >> 16, from_one);                                                  \
-        READ_AHEAD;                                                                                                    \
-        const int3 wrong = worth + taken_off(SHADE(entry));                                                            \
-        entries[place * LANES] = (INDEX)entry;                                                                         \
-        const int3 error = clamp(reached + ((int)marks < 0 ? (int3)(0) : wrong), (int3)(-limit), (int3)(limit));       \
-        first = marks & 1u << 30 ? (int3)(0) : error * (w_1) >> 4;                                                     \
-        second = marks & 1u << 29 ? (int3)(0) : error * (w_2) >> 4;                                                    \
-        third = marks & 1u << 28 ? (int3)(0) : error * (w_3) >> 4;                                                     \
-        carry = error - (first + second + third);                                                                      \
-    }
-
-/* A pixel that is none of a run of straight ones. */
-#define ONE(marked, w_1, w_2, w_3, extra)                                                                              \
-    STEP(marked, w_1, w_2, w_3, extra, two[head * LANES], one[head * LANES])                                           \
-    head = NEXT(head);
-
-/* A run ends where the queue does, so that places in it are those before and a constant. */
-#define STRAIGHTS(marked, length)                                                                                      \
-    for (int left = (length); left > 0;) {                                                                             \
-        int run = min(left, QUEUE_ENTRIES - max(head, tail));                                                          \
-        left -= run;                                                                                                   \
-        __local const uint *from_two = two + head * LANES;                                                             \
-        __local const short *from_one = one + head * LANES;                                                            \
-        __local uint *to_two = two + tail * LANES;                                                                     \
-        __local short *to_one = one + tail * LANES;                                                                    \
-        head = head + run == QUEUE_ENTRIES ? 0 : head + run, tail = tail + run == QUEUE_ENTRIES ? 0 : tail + run;      \
-        for (; run > 0; --run) {                                                                                       \
-            STEP(marked, STRAIGHT_1, STRAIGHT_2, STRAIGHT_3, 0, *from_two, *from_one)                                  \
-            enqueue(to_two, to_one, 0, near + third);                                                                  \
-            from_two += LANES, from_one += LANES, to_two += LANES, to_one += LANES;                                    \
-            near = far + second, far = first;                                                                          \
-        }                                                                                                              \
-    }
-
-#if PHASE == 0
-
-/* Sides `from` to `to` - 1 of an outward block, each with the corner that ends it. */
-#define SIDES(marked, from, to)                                                                                        \
-    for (int side = (from); side < (to); ++side) {                                                                     \
-        STRAIGHTS(marked, side < 2 * BLOCK - 5 ? side / 2 : side == 2 * BLOCK - 5 ? BLOCK - 3 : BLOCK - 2)             \
-        ONE(marked, CORNER_1, CORNER_2, CORNER_3, 0)                                                                   \
-        if (side < 2 * BLOCK - 5) {                                                                                    \
-            PUSH(near);                                                                                                \
-            PUSH(far + third);                                                                                         \
-            PUSH(second);                                                                                              \
-        } else {                                                                                                       \
-            PUSH(near + second);                                                                                       \
-            PUSH(far + third);                                                                                         \
-            PUSH((int3)(0));                                                                                           \
-        }                                                                                                              \
-        near = first, far = 0;                                                                                         \
-    }
-
-#else
-
-/* All of an inward block. */
-#define SIDES(marked)                                                                                                  \
-    for (int side = 0; side < 2 * BLOCK - 3; ++side) {                                                                 \
-        ONE(marked, AFTER_1, AFTER_2, 0, far)                                                                          \
-        near += second, far = first;                                                                                   \
-        STRAIGHTS(marked, BLOCK - (side + 1) / 2 - 2)                                                                  \
-        ONE(marked, CORNER_1, 0, 0, 0)                                                                                 \
-        near += first;                                                                                                 \
-    }                                                                                                                  \
-    ONE(marked, 0, 0, 0, far)                                                                                          \
-    inflow = near;                                                                                                     \
-    ONE(marked, 0, 0, 0, 0)
-
-#endif
-
-/* The marks of the pixel x of a row of the block whose first pixel is (x0, y0), see STEP. */
+/* The marks of the pixel x of a row of the block whose first pixel is (x0, y0), see `decide`. */
 inline uint marks_of(int y0, int y, int x0, int x, __global const ushort8 *path, int4 picture)
 {
     uint marks = 0;
@@ -223,7 +22,7 @@ inline uint marks_of(int y0, int y, int x0, int x, __global const ushort8 *path,
 }
 
 /* The pixels of a group's blocks, beside each other those of the same place in all blocks, colour in the low 24 bits,
- * the code of the place's share in the next four, marks above (see STEP).
+ * the code of the place's share in the next four, marks above (see `decide`).
  * image          uchar [rows][width][CHANNELS] from picture row ORIGIN on.
  * path           as in halftone/pinwheel/levels.cl, but in the order of the places.
  * place          ushort [N][N]: a pixel's place and, from bit 12 on, the code of its share.
@@ -339,7 +138,7 @@ __kernel void scatter_paths(__global const INDEX *entries, __global INDEX *outpu
  *                ask for when k - 1 is due.
  * nearest        INDEX [2^24]: of the colour R | G << 8 | B << 16 (mapping/full_table_plain.cl).
  * colors         uint [entries of the palette]: R | G << 8 | B << 16.
- * worths         uint2 [entries]: what WORTH makes of their values, less than none: the low halves of -R and, from bit
+ * worths         uint2 [entries]: what `worth_of` makes of their values, less than none: the low halves of -R and, from bit
  *                16 on, of -G; -B.
  * light, codes, edges: as in halftone/pinwheel/palette.cl.
  * shares         ushort [16]: what counts of an error that reaches a pixel, in 1/256, by the code of its place.
@@ -353,14 +152,16 @@ __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX 
                                      __global const uchar *codes, __global const ushort *shares, __global short4 *edges,
                                      int4 picture, int4 blocks, int error_limit, int amplitude, int gain, uint4 key)
 {
-    __local uint all_two[QUEUE_ENTRIES * LANES];
-    __local short all_one[QUEUE_ENTRIES * LANES];
+    __local uint two[QUEUE_ENTRIES * LANES];
+    __local short one[QUEUE_ENTRIES * LANES];
     const int lane = (int)get_local_id(0), block_y = FIRST_ROW + (int)get_global_id(1);
     const int block_x = block_column((int)get_global_id(0), block_y);
 #if NEAR_COLORS
     __local uint2 shades[256];
     for (int i = lane; i < 256; i += LANES)
         shades[i] = worths[i];
+#else
+    __global const uint2 *shades = worths;
 #endif
     __local int near_shares[SHARES];
     for (int i = lane; i < SHARES; i += LANES)
@@ -372,51 +173,32 @@ __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX 
     const int last_x = block_column((int)get_group_id(0) * LANES + LANES - 1, block_y);
     const int cut = (block_y + 1) * BLOCK > HEIGHT || (WIDTH % BLOCK && (last_x + 1) * BLOCK > WIDTH);
     const size_t begin = (get_global_id(1) * get_num_groups(0) + get_group_id(0)) * (4 * QUADS * LANES) + lane;
-    paths += begin, entries += begin;
-    __local uint *two = all_two + lane;
-    __local short *one = all_one + lane;
-    const int count = EDGE_ROWS * HALF, limit = error_limit;
-    int head = 0, tail = 0;
-    int3 carry = 0, inflow = 0, near = 0, far = 0, first, second, third;
-    FIRST_PIXELS;
+    const int count = EDGE_ROWS * HALF;
+    path_scan_t scan = {.nearest = nearest, .light = light, .codes = codes, .shades = shades, .shares = near_shares};
+    scan.limit = error_limit, scan.gain = gain;
+    scan.paths = paths + begin, scan.entries = entries + begin, scan.order = order;
+    scan.two = two + lane, scan.one = one + lane;
+    begin_path(&scan);
 #if PHASE == 0
-    const uint color = PIXEL & 0xffffffu;
-    if ((int)PIXEL >= 0 && (colors[nearest[color]] & 0xffffffu) != color) {
+    const uint color = present(&scan) & 0xffffffu;
+    int3 start = 0;
+    if ((int)present(&scan) >= 0 && (colors[nearest[color]] & 0xffffffu) != color) {
         const uint4 words = block_random(block_x, block_y, 0, 0u, key);
-        carry = (int3)(start_error(words.s0, amplitude), start_error(words.s1, amplitude),
+        start = (int3)(start_error(words.s0, amplitude), start_error(words.s1, amplitude),
                        start_error(words.s2, amplitude));
     }
-    enqueue(two, one, 0, (int3)(0));
-    tail = 1;
-    ONE(1, FIRST_1, FIRST_2, FIRST_3, 0)
-    PUSH((int3)(0));
-    PUSH(second);
-    PUSH((int3)(0));
-    PUSH(third);
-    PUSH((int3)(0));
-    near = first;
-    /* Only the last turn of a whole block gives to pixels beyond it. */
-    const int inside = cut ? 0 : 2 * BLOCK - 6;
-    SIDES(0, 0, inside)
-    SIDES(1, inside, 2 * BLOCK - 2)
-    STRAIGHTS(1, BLOCK - 2)
-    ONE(1, STRAIGHT_1, STRAIGHT_2, STRAIGHT_3, 0)
-    PUSH(near + third);
-    PUSH(far + second);
-    /* `inflow` was the first entry beyond, which the last forward share belongs to. */
-    head = head ? head - 1 : QUEUE_ENTRIES - 1;
-    enqueue(two, one, head, queued(two, one, head) + carry);
-    enqueue(two, one, NEXT(head), queued(two, one, NEXT(head)) + first);
+    begin_outward(&scan, start);
+    scan_outward(&scan, cut);
     __global short4 *sums = edges + edge_block(block_y, block_x, 0, blocks);
     for (int i = 0; i < 4 * BLOCK + 3; ++i) {
         const int entry = entry_beyond(i);
         if (entry >= 0)
-            sums[(size_t)entry * count] = (short4)(convert_short3(queued(two, one, head)), 0);
-        head = NEXT(head);
+            sums[(size_t)entry * count] = (short4)(convert_short3(queued_at(&scan, scan.head)), 0);
+        scan.head = after(scan.head);
     }
 #else
     for (int i = 0; i < 4 * BLOCK - 4; ++i)
-        enqueue(two, one, i, (int3)(0));
+        enqueue_at(&scan, i, (int3)(0));
     for (int side = 0; side < 4; ++side) {
         const int y = block_y + (side == 2) - (side == 0), x = block_x + (side == 1) - (side == 3);
         if (outside(y * BLOCK, x * BLOCK, HEIGHT, WIDTH))
@@ -428,15 +210,14 @@ __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX 
                             : side == 2 ? 3 * (BLOCK - 1) - i
                                         : 4 * (BLOCK - 1) - i) %
                            (4 * (BLOCK - 1));
-            enqueue(two, one, at, queued(two, one, at) + convert_int3(from[(size_t)i * count].s012));
+            enqueue_at(&scan, at, queued_at(&scan, at) + convert_int3(from[(size_t)i * count].s012));
         }
     }
-    head = 1, tail = 4 * BLOCK - 5;
-    near = queued(two, one, 4 * BLOCK - 5), inflow = queued(two, one, 0);
-    if (cut) {
-        SIDES(1)
-    } else {
-        SIDES(0)
-    }
+    scan.head = 1, scan.tail = 4 * BLOCK - 5;
+    scan.near = queued_at(&scan, 4 * BLOCK - 5), scan.inflow = queued_at(&scan, 0);
+    if (cut)
+        scan_inward(&scan, 1);
+    else
+        scan_inward(&scan, 0);
 #endif
 }

@@ -58,21 +58,27 @@ __kernel void straighten(__global const uint *skewed, __global uchar *output, in
     }
 }
 
-/* One clock: `waiting` is what the row's own last error and the two before in the row above give to the pixel. */
-#define DIFFUSE(j, source)                                                                                             \
-    {                                                                                                                  \
-        const int above = passed[source];                                                                              \
-        const int sum = 3 * above + waiting;                                                                           \
-        const int value = clamp((int)(word >> 8 * (j) & 255u) + ((sum + (sum >> 31 & 15)) >> 4), 0, 255);              \
-        const int white = value > 128;                                                                                 \
-        error = (uint)(x + (j)) < (uint)end ? value - (white ? 255 : 0) : 0;                                           \
-        passed[(((j) + 1) & 1) * ROWS + r] = (short)error;                                                             \
-        shown |= (white ? 255u : 0u) << 8 * (j);                                                                       \
-        errors |= (uint)(error + LEAST) << 8 * (j);                                                                    \
-        before = beside, beside = above;                                                                               \
-        waiting = 7 * error + 5 * beside + before;                                                                     \
-        barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
-    }
+/* The scan of a row. */
+typedef struct {
+    int error;           /* of the pixel before */
+    int beside, before;  /* the two last errors of the row above that it has met */
+    int waiting;         /* what these three give to the pixel */
+    uint shown, errors;  /* four clocks' results, and errors as bytes */
+} row_t;
+
+/* Clock j of four, of the pixel `level` in column x of `end`; `above` is what the row above left for it. The row's error
+ * is to be left for the row below, and met by it after a barrier. */
+inline void scan_pixel(row_t *row, int j, uint level, int above, int x, int end)
+{
+    const int sum = 3 * above + row->waiting;
+    const int value = clamp((int)level + ((sum + (sum >> 31 & 15)) >> 4), 0, 255);
+    const int white = value > 128;
+    row->error = (uint)x < (uint)end ? value - (white ? 255 : 0) : 0;
+    row->shown |= (white ? 255u : 0u) << 8 * j;
+    row->errors |= (uint)(row->error + LEAST) << 8 * j;
+    row->before = row->beside, row->beside = above;
+    row->waiting = 7 * row->error + 5 * row->beside + row->before;
+}
 
 /* All strips on by CLOCKS. NDRange: one group (ROWS) a strip, from `first_strip` on.
  * skewed  becomes 0 and 255.
@@ -97,28 +103,36 @@ __kernel void halftone_rows(__global uint *skewed, __global int4 *state, __globa
         const int clock = 4 * q0 + i + 2 * ROWS - 1;
         passed[2 * ROWS + i] = clock < 4 * quads ? (short)(upper[clock] - LEAST) : (short)0;
     }
-    int error = carried.s0, beside = carried.s1, before = carried.s2;
-    int waiting = 7 * error + 5 * beside + before;
-    passed[r] = (short)error;
+    row_t row = {.error = carried.s0, .beside = carried.s1, .before = carried.s2};
+    row.waiting = 7 * row.error + 5 * row.beside + row.before;
+    passed[r] = (short)row.error;
     /* The row above leaves its errors in two places in turn; for the first row they lie in a line. */
     int at = r > 0 ? r - 1 : 2 * ROWS;
-    const int four = r > 0 ? 0 : 4, one = r > 0 ? ROWS : 1, two = r > 0 ? 0 : 2, three = r > 0 ? ROWS : 3;
+    const int step_1 = r > 0 ? ROWS : 1, step_2 = r > 0 ? 0 : 2, step_3 = r > 0 ? ROWS : 3, step_4 = r > 0 ? 0 : 4;
     int x = 4 * q0 - 2 * r;
     uint next = words[0], after = words[ROWS];
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int q = 0; q < CLOCKS / 4; ++q, x += 4, at += four) {
+    for (int q = 0; q < CLOCKS / 4; ++q, x += 4, at += step_4) {
         const uint word = next;
         next = after;
         if (q + 2 < CLOCKS / 4)
             after = words[(size_t)(q + 2) * ROWS];
-        uint shown = 0, errors = 0;
-        DIFFUSE(0, at)
-        DIFFUSE(1, at + one)
-        DIFFUSE(2, at + two)
-        DIFFUSE(3, at + three)
-        words[(size_t)q * ROWS] = shown;
+        row.shown = 0, row.errors = 0;
+        scan_pixel(&row, 0, word & 255u, passed[at], x, end);
+        passed[ROWS + r] = (short)row.error;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        scan_pixel(&row, 1, word >> 8 & 255u, passed[at + step_1], x + 1, end);
+        passed[r] = (short)row.error;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        scan_pixel(&row, 2, word >> 16 & 255u, passed[at + step_2], x + 2, end);
+        passed[ROWS + r] = (short)row.error;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        scan_pixel(&row, 3, word >> 24, passed[at + step_3], x + 3, end);
+        passed[r] = (short)row.error;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        words[(size_t)q * ROWS] = row.shown;
         if (r == ROWS - 1)
-            own[q] = errors;
+            own[q] = row.errors;
     }
-    state[strip * ROWS + r] = (int4)(error, beside, before, 0);
+    state[strip * ROWS + r] = (int4)(row.error, row.beside, row.before, 0);
 }

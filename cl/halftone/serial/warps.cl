@@ -18,6 +18,8 @@
 #define LATER 6 /* steps after which what meets the first row leaves the last */
 #define AHEAD 12 /* steps by which pixels are asked for before they are due */
 #define ABSENT (-0x7fffffff) /* an error that was not yet left */
+/* A call would put a scan into memory. */
+#define INLINE inline __attribute__((always_inline))
 
 inline int from_row_above(int value)
 {
@@ -120,82 +122,124 @@ inline void meet(void)
     __asm__ volatile("bar.sync 0;" : : : "memory");
 }
 
+/* What a work-item of the scanning warp knows of its row. */
+typedef struct {
+    int r, width;
+    int shared, fed; /* weights of what comes from the row above: 3 by the shuffle and 0 from memory, or 0 and 3 */
+    int shift; /* by which pixels are out of step with words */
+    int leaves; /* whether the row is the last one, and its errors are to be left now */
+    int error; /* of the pixel before */
+    int beside, before; /* errors of the row above that reach the present pixel: right above, and left of that */
+    int arriving, leaving; /* errors of the row above that are on their way */
+    int last_2, last_3; /* of the four pixels before, the last two errors */
+    uint word; /* of the four pixels before */
+    uint shown_before; /* what was black of these */
+} row_t;
+
 /* Pixel j of four. `value` is 16 times its level and the errors that reach it, whose sum a share of 16 is rounded
  * toward zero of, less what makes white: so value >> 4 is what it comes to before it is clamped, less 129, and its sign
- * says black. Signs are spread over words, as what depends on a comparison waits three times as long. */
-#define CLOCK(j, inside)                                                                                               \
-    {                                                                                                                  \
-        const int rest = times(met.s##j, fed, 5 * beside + before);                                                    \
-        const int sum = times(error, 7, times(arriving, shared, rest));                                                \
-        const int value =                                                                                              \
-            times(error, 7, times(arriving, shared, lit(levels, j, rest - 129 * 16))) + (int)((uint)sum >> 28);        \
-        const int black = value >> 31, level = value >> 4;                                                             \
-        error = chosen(black, most_0(level + 129), least_0(level - 126));                                              \
-        if (!(inside))                                                                                                 \
-            error = 0;                                                                                                 \
-        error_##j = error;                                                                                             \
-        shown |= (uint)black & 255u << 8 * (j);                                                                        \
-        before = beside, beside = r == 0 ? met.s##j : arriving;                                                        \
-        arriving = leaving, leaving = from_row_above(error);                                                           \
-    }
+ * says black. Signs are spread over words, as what depends on a comparison waits three times as long. Returns the
+ * pixel's bits in a word of what is black. */
+INLINE uint scan_pixel(row_t *row, int j, uint levels, int met, int inside)
+{
+    const int rest = times(met, row->fed, 5 * row->beside + row->before);
+    const int sum = times(row->error, 7, times(row->arriving, row->shared, rest));
+    const int lit_rest = times(row->arriving, row->shared, lit(levels, j, rest - 129 * 16));
+    const int value = times(row->error, 7, lit_rest) + (int)((uint)sum >> 28);
+    const int black = value >> 31, level = value >> 4;
+    row->error = chosen(black, most_0(level + 129), least_0(level - 126));
+    if (!inside)
+        row->error = 0;
+    row->before = row->beside, row->beside = row->r == 0 ? met : row->arriving;
+    row->arriving = row->leaving, row->leaving = from_row_above(row->error);
+    return (uint)black & 255u << 8 * j;
+}
 
-#define WITHIN(j) (uint)(x + (j)) < (uint)width
+/* Four pixels from `x` on, of `word`; `met` are the errors that the first row meets there. Returns a word of results,
+ * which is as far out of step with pixels as words of pixels are. What the last row leaves is two pixels late: the
+ * errors of the four before's last two, and of these's first two. */
+INLINE uint scan_four(row_t *row, int x, uint word, int4 met, __global int *below, int masked)
+{
+    const uint levels = (uint)(upsample(word, row->word) >> row->shift);
+    row->word = word;
+    uint shown = scan_pixel(row, 0, levels, met.s0, !masked || (uint)x < (uint)row->width);
+    const int error_0 = row->error;
+    shown |= scan_pixel(row, 1, levels, met.s1, !masked || (uint)(x + 1) < (uint)row->width);
+    leave_if(row->leaves, below, (int4)(row->last_2, row->last_3, error_0, row->error));
+    shown |= scan_pixel(row, 2, levels, met.s2, !masked || (uint)(x + 2) < (uint)row->width);
+    row->last_2 = row->error;
+    shown |= scan_pixel(row, 3, levels, met.s3, !masked || (uint)(x + 3) < (uint)row->width);
+    row->last_3 = row->error;
+    const uint whole = (uint)(upsample(~shown, ~row->shown_before) >> (32 - row->shift));
+    row->shown_before = shown;
+    return whole;
+}
 
-/* Four pixels of a step. What the last row leaves is two pixels late: the errors of the four before's last two, and of
- * these's first two. */
-#define FOUR(i, masked)                                                                                                \
-    {                                                                                                                  \
-        const int4 met = met_##i;                                                                                      \
-        const int x = STEP * (k - 1) + 4 * (i) - BEHIND * r;                                                           \
-        const uint levels = (uint)(upsample(words.s##i, word) >> shift);                                               \
-        uint shown = 0;                                                                                                \
-        word = words.s##i;                                                                                             \
-        CLOCK(0, !(masked) || WITHIN(0))                                                                               \
-        CLOCK(1, !(masked) || WITHIN(1))                                                                               \
-        leave_if(leaves, below + STEP * k + 4 * (i), (int4)(last_2, last_3, error_0, error_1));                        \
-        CLOCK(2, !(masked) || WITHIN(2))                                                                               \
-        CLOCK(3, !(masked) || WITHIN(3))                                                                               \
-        last_2 = error_2, last_3 = error_3;                                                                            \
-        whole.s##i = (uint)(upsample(~shown, ~shown_before) >> (32 - shift));                                          \
-        shown_before = shown;                                                                                          \
-    }
+/* A step's pixels, four times four. */
+INLINE uint4 scan_sixteen(row_t *row, int x, uint4 words, const int4 *met, __global int *below, int masked)
+{
+    uint4 whole;
+    whole.s0 = scan_four(row, x, words.s0, met[0], below, masked);
+    whole.s1 = scan_four(row, x + 4, words.s1, met[1], below + 4, masked);
+    whole.s2 = scan_four(row, x + 8, words.s2, met[2], below + 8, masked);
+    whole.s3 = scan_four(row, x + 12, words.s3, met[3], below + 12, masked);
+    return whole;
+}
 
-#define SIXTEEN(masked)                                                                                                \
-    FOUR(0, masked)                                                                                                    \
-    FOUR(1, masked)                                                                                                    \
-    FOUR(2, masked)                                                                                                    \
-    FOUR(3, masked)
+/* What a work-item of the moving warp moves: a word of each eighth row. */
+typedef struct {
+    __global const uint *from[4];
+    __global uint *to[4];
+    int lowest[4]; /* the first k of which the picture has the word 4 k of `from` */
+    uint available[4]; /* how many it has from there on */
+    uint tail; /* what stands for the others: the picture's last pixels, if they are less than a word */
+    int first[4]; /* column of a word's first pixel in step 0; `width` in rows below the picture */
+    int width, lane, full; /* `full`: whether all rows are in the picture */
+    __global const uchar *asked; /* the pixel that is asked for in step 0 */
+    long asked_at, pixel_count; /* its place in the picture, and the picture's pixels */
+} mover_t;
 
 /* Word 4 k of row j of those that a work-item moves. */
-#define WORD(j, k) ((uint)((k) - lowest[j]) < available[j] ? from[j][4 * (k)] : tail)
+INLINE uint word_of(const mover_t *mover, int j, int k)
+{
+    return (uint)(k - mover->lowest[j]) < mover->available[j] ? mover->from[j][4 * k] : mover->tail;
+}
+
+/* The results of step `out`, from local memory into the picture. */
+INLINE void store_results(const mover_t *mover, int out, __local const uint *results)
+{
+    uint whole[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+        whole[j] = results[32 * j + mover->lane];
+    if (mover->full && STEP * (out - 1) - LAG - 3 >= 0 && STEP * out <= mover->width) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+            mover->to[j][4 * out] = whole[j];
+    } else {
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+            for (int i = 0; i < 4; ++i)
+                if ((uint)(mover->first[j] + STEP * out + i) < (uint)mover->width)
+                    ((__global uchar *)(mover->to[j] + 4 * out))[i] = (uchar)(whole[j] >> 8 * i);
+    }
+}
 
 /* What is moved beside step t: pixels of the next step into local memory, those of the third from memory, and results
  * of the one before. */
-#define MOVE(t, loaded)                                                                                                \
-    {                                                                                                                  \
-        const int out = (t) - 1;                                                                                       \
-        if (asked + STEP * (t) >= 0 && asked + STEP * (t) < pixel_count)                                               \
-            ask_for(image + asked + STEP * (t));                                                                       \
-        _Pragma("unroll") for (int j = 0; j < 4; ++j)                                                                  \
-        {                                                                                                              \
-            ((__local uint *)pixels[((t) + 1) & 1])[32 * j + lane] = loaded[j];                                        \
-            loaded[j] = WORD(j, (t) + 3);                                                                              \
-        }                                                                                                              \
-        if (out >= 0) {                                                                                                \
-            uint whole[4];                                                                                             \
-            _Pragma("unroll") for (int j = 0; j < 4; ++j) whole[j] =                                                   \
-                ((__local uint *)results[out & 1])[32 * j + lane];                                                     \
-            if (full && STEP * (out - 1) - LAG - 3 >= 0 && STEP * out <= width) {                                      \
-                _Pragma("unroll") for (int j = 0; j < 4; ++j) to[j][4 * out] = whole[j];                               \
-            } else {                                                                                                   \
-                _Pragma("unroll") for (int j = 0; j < 4; ++j) for (int i = 0; i < 4;                                   \
-                                                                   ++i) if ((uint)(first[j] + STEP * out + i) <        \
-                                                                            (uint)width)(                              \
-                    (__global uchar *)(to[j] + 4 * out))[i] = (uchar)(whole[j] >> 8 * i);                              \
-            }                                                                                                          \
-        }                                                                                                              \
-        meet();                                                                                                        \
+INLINE void move_words(const mover_t *mover, int t, uint *loaded, __local uint *pixels, __local const uint *results)
+{
+    const long asked_at = mover->asked_at + STEP * t;
+    if (asked_at >= 0 && asked_at < mover->pixel_count)
+        ask_for(mover->asked + STEP * t);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+        pixels[32 * j + mover->lane] = loaded[j];
+        loaded[j] = word_of(mover, j, t + 3);
     }
+    if (t >= 1)
+        store_results(mover, t - 1, results);
+}
 
 /* NDRange: strips * 96, group 96: a warp scans, one moves pixels and results, one fetches errors.
  * image, output  uchar [rows][width]; output 0 or 255.
@@ -217,58 +261,56 @@ __kernel void halftone_warps(__global const uchar *image, __global uchar *output
     /* Step k is between the meetings k + 1 and k + 2; the last results are moved beside none. */
     const int steps = (count + 2) & ~1;
     if (warp == 0) {
-        const int r = lane, shared = r == 0 ? 0 : 3, fed = 3 - shared;
-        const int shift = (int)(((long)min(strip * ROWS + r, rows - 1) * width - BEHIND * r) & 3) * 8;
+        const int r = lane;
+        row_t row = {.r = r, .width = width, .shared = r == 0 ? 0 : 3, .fed = r == 0 ? 3 : 0};
+        row.shift = (int)(((long)min(strip * ROWS + r, rows - 1) * width - BEHIND * r) & 3) * 8;
         __global int *below = passed + ((size_t)(strip + 1) * slots - LATER) * STEP;
         const uint pixels_at = address(&pixels[0][r]), results_at = address(&results[0][r]);
         const uint handed_at = address(&handed[0][0]);
-        int error = 0, beside = 0, before = 0, arriving = 0, leaving = 0;
-        int error_0, error_1, error_2, error_3, last_2 = 0, last_3 = 0;
-        uint word = 0, shown_before = 0;
         meet();
         for (int k = 0; k < steps; ++k) {
             const uint odd = (uint)k & 1u, handed_now = handed_at + odd * (4 * STEP);
             const uint4 words = as_uint4(four_at(pixels_at + odd * (16 * ROWS)));
-            const int4 met_0 = four_at(handed_now), met_1 = four_at(handed_now + 16);
-            const int4 met_2 = four_at(handed_now + 32), met_3 = four_at(handed_now + 48);
-            const int leaves = r == ROWS - 1 && k >= LATER && k < count;
+            const int4 met[4] = {four_at(handed_now), four_at(handed_now + 16), four_at(handed_now + 32),
+                                 four_at(handed_now + 48)};
+            const int x = STEP * (k - 1) - BEHIND * r;
+            row.leaves = r == ROWS - 1 && k >= LATER && k < count;
             uint4 whole;
-            if (STEP * (k - 1) - LAG >= 0 && STEP * k <= width) {
-                SIXTEEN(0)
-            } else {
-                SIXTEEN(1)
-            }
+            if (STEP * (k - 1) - LAG >= 0 && STEP * k <= width)
+                whole = scan_sixteen(&row, x, words, met, below + STEP * k, 0);
+            else
+                whole = scan_sixteen(&row, x, words, met, below + STEP * k, 1);
             put_four(results_at + odd * (16 * ROWS), whole);
             meet();
         }
     } else if (warp == 1) {
-        /* A work-item moves a word of each eighth row. */
-        const int word = lane % 4, full = strip * ROWS + ROWS <= rows;
-        const long pixel_count = (long)rows * width;
-        __global const uint *from[4];
-        __global uint *to[4];
-        int lowest[4], first[4];
-        uint available[4], tail = 0, even[4], odd[4];
-        const long asked = (long)(strip * ROWS + lane) * width - BEHIND * lane + STEP * AHEAD;
-        for (int i = 0; i < (int)(pixel_count & 3); ++i)
-            tail |= (uint)image[pixel_count - (pixel_count & 3) + i] << 8 * i;
+        const int word = lane % 4;
+        mover_t mover = {.width = width, .lane = lane, .full = strip * ROWS + ROWS <= rows, .tail = 0};
+        mover.pixel_count = (long)rows * width;
+        mover.asked_at = (long)(strip * ROWS + lane) * width - BEHIND * lane + STEP * AHEAD;
+        mover.asked = image + mover.asked_at;
+        uint even[4], odd[4];
+        for (int i = 0; i < (int)(mover.pixel_count & 3); ++i)
+            mover.tail |= (uint)image[mover.pixel_count - (mover.pixel_count & 3) + i] << 8 * i;
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
             const int r = lane / 4 + 8 * j, row = strip * ROWS + r;
             const long start = (long)min(row, rows - 1) * width - BEHIND * r, at = (start >> 2) - 3 + word;
-            from[j] = (__global const uint *)image + at;
-            to[j] = (__global uint *)output + at - 1;
-            /* Words 4 k of `from` from k = lowest on, as many as are available. */
-            lowest[j] = (int)max((3 - at) >> 2, (long)0);
-            available[j] = (uint)(clamp(((pixel_count >> 2) - at + 3) >> 2, (long)lowest[j], (long)count) - lowest[j]);
-            first[j] = row < rows ? 4 * word - STEP - BEHIND * r - (int)(start & 3) : width;
-            ((__local uint *)pixels[0])[32 * j + lane] = WORD(j, 0);
-            odd[j] = WORD(j, 1), even[j] = WORD(j, 2);
+            mover.from[j] = (__global const uint *)image + at;
+            mover.to[j] = (__global uint *)output + at - 1;
+            const int lowest = (int)max((3 - at) >> 2, (long)0);
+            const long end = clamp(((mover.pixel_count >> 2) - at + 3) >> 2, (long)lowest, (long)count);
+            mover.lowest[j] = lowest, mover.available[j] = (uint)(end - lowest);
+            mover.first[j] = row < rows ? 4 * word - STEP - BEHIND * r - (int)(start & 3) : width;
+            ((__local uint *)pixels[0])[32 * j + lane] = word_of(&mover, j, 0);
+            odd[j] = word_of(&mover, j, 1), even[j] = word_of(&mover, j, 2);
         }
         meet();
         for (int t = 0; t < steps; t += 2) {
-            MOVE(t, odd)
-            MOVE(t + 1, even)
+            move_words(&mover, t, odd, (__local uint *)pixels[1], (__local const uint *)results[1]);
+            meet();
+            move_words(&mover, t + 1, even, (__local uint *)pixels[0], (__local const uint *)results[0]);
+            meet();
         }
     } else {
         __global const int *above = passed + (size_t)strip * slots * STEP + lane % STEP;

@@ -1,0 +1,316 @@
+/* The scan of one block by one work-item, to a palette (halftone/pinwheel/palette_paths.cl).
+ *
+ * What is computed is said in halftone/pinwheel/palette.cl, in which order in halftone/pinwheel/levels_lanes.h.
+ * Constants: those of halftone/pinwheel/palette_paths.cl. */
+
+#define QUEUE_ENTRIES (4 * BLOCK + 4)
+#define QUADS ((BLOCK * BLOCK + 3) / 4)
+#define HALF_VALUE 8
+#define SHARES 16
+#define INLINE inline __attribute__((always_inline))
+
+/* Worths of the palette's entries are near at hand where they are few, as every step waits for one. */
+#if NEAR_COLORS
+typedef __local const uint2 *shades_t;
+#else
+typedef __global const uint2 *shades_t;
+#endif
+
+/* The scan of one block: its tables, where it stands, and the errors that are on their way. */
+typedef struct {
+    __global const INDEX *nearest;
+    __global const short *light;
+    __global const uchar *codes;
+    shades_t shades; /* worths of entries, red and green in a word, less than none */
+    __local const int *shares; /* what counts of an error that reaches a pixel, by the code of its place */
+    int limit, gain;
+    __global const uint *paths; /* the block's pixels, LANES apart */
+    __global INDEX *entries;    /* as `paths` */
+    __global const uint *order; /* where PTX: of the pixels that are not read yet */
+    uint here;                  /* the place of the present pixel */
+#if PTX
+    uint following, next; /* the place of the next pixel and what to ask for; the present pixel */
+#else
+    uint4 now, next; /* the present pixel and those after it, of four; the next four */
+#endif
+    __local uint *two;  /* the block's queue from `head` to before `tail`, LANES apart: red and green in a word, */
+    __local short *one; /* and blue */
+    int head, tail;
+    int3 carry, near, far;     /* error for the next pixel, and for the last two receivers that were begun */
+    int3 inflow;               /* errors for the present pixel from the queue */
+    int3 first, second, third; /* shares of three receivers */
+} path_scan_t;
+
+INLINE int after(int entry)
+{
+    return entry + 1 == QUEUE_ENTRIES ? 0 : entry + 1;
+}
+
+INLINE int3 unpacked(uint color)
+{
+    return (int3)((int)(color & 255u), (int)(color >> 8 & 255u), (int)(color >> 16 & 255u));
+}
+
+#if LINEAR
+INLINE int3 worth_of(const path_scan_t *scan, int3 code)
+{
+    return (int3)(scan->light[code.x], scan->light[code.y], scan->light[code.z]);
+}
+
+/* Where the nearest entry of a worth with its error is. */
+INLINE uint place_of(const path_scan_t *scan, int3 worth, int3 reached)
+{
+    const int3 sum = clamp(worth + (reached * scan->gain >> 4), (int3)(0), (int3)(4080));
+    return (uint)scan->codes[sum.x] | (uint)scan->codes[sum.y] << 8 | (uint)scan->codes[sum.z] << 16;
+}
+#else
+/* Half a value more, so that the low bits of a sum are cut off to round it: what is taken off is that much less. */
+INLINE int3 worth_of(const path_scan_t *scan, int3 code)
+{
+    return (code << 4) + HALF_VALUE;
+}
+
+INLINE uint place_of(const path_scan_t *scan, int3 worth, int3 reached)
+{
+    const uint3 values = as_uint3(clamp((worth << 4) + reached * scan->gain, (int3)(0), (int3)(65535)));
+    return values.x >> 8 | (values.y & 0xff00u) | (values.z & 0xff00u) << 8;
+}
+#endif
+
+INLINE int3 taken_off(uint2 shade)
+{
+    return (int3)((int)(short)shade.x, (int)shade.x >> 16, (int)shade.y);
+}
+
+/* A sum in the queue. */
+INLINE int3 queued(__local const uint *two, __local const short *one)
+{
+    const uint word = *two;
+    return (int3)((int)(short)word, (int)word >> 16, *one);
+}
+
+INLINE void enqueue(__local uint *two, __local short *one, int3 sum)
+{
+    *two = (uint)sum.y << 16 | (uint)sum.x & 0xffffu;
+    *one = (short)sum.z;
+}
+
+INLINE int3 queued_at(const path_scan_t *scan, int entry)
+{
+    return queued(scan->two + entry * LANES, scan->one + entry * LANES);
+}
+
+INLINE void enqueue_at(const path_scan_t *scan, int entry, int3 sum)
+{
+    enqueue(scan->two + entry * LANES, scan->one + entry * LANES, sum);
+}
+
+INLINE void push(path_scan_t *scan, int3 sum)
+{
+    enqueue_at(scan, scan->tail, sum);
+    scan->tail = after(scan->tail);
+}
+
+/* The pixels of a path are read ahead: four at once, where places are in the order of the scan; or, in PTX, the next
+ * one, after its line was asked for long before, as that compiler makes a step wait for what the next ones need. Places
+ * are in the picture's order then, so that they are written in long runs, and `order` has the scan's. */
+#if PTX
+/* Past the nearest cache, which would hold few of the places that are asked for. */
+INLINE uint entry_at(__global const INDEX *from)
+{
+    uint entry;
+#if NEAR_COLORS
+    __asm__ volatile("ld.global.cg.u8 %0, [%1];" : "=r"(entry) : "l"(from));
+#else
+    __asm__ volatile("ld.global.cg.u16 %0, [%1];" : "=r"(entry) : "l"(from));
+#endif
+    return entry;
+}
+
+INLINE uint pixel_at(__global const uint *from)
+{
+    uint pixel;
+    __asm__ volatile("ld.global.u32 %0, [%1];" : "=r"(pixel) : "l"(from));
+    return pixel;
+}
+
+INLINE void ask_for(__global const uint *line)
+{
+    __asm__ volatile("prefetch.global.L2 [%0];" : : "l"(line));
+}
+
+INLINE void begin_path(path_scan_t *scan)
+{
+    scan->here = scan->order[0] & 0xffffu, scan->following = scan->order[1];
+    scan->next = pixel_at(scan->paths + scan->here * LANES);
+    scan->order += 2;
+}
+
+INLINE uint present(const path_scan_t *scan)
+{
+    return scan->next;
+}
+
+INLINE void read_ahead(path_scan_t *scan)
+{
+    scan->here = scan->following & 0xffffu;
+    scan->next = pixel_at(scan->paths + scan->here * LANES);
+    ask_for(scan->paths + (scan->following >> 16) * LANES);
+    scan->following = pixel_at(scan->order++);
+}
+#else
+INLINE uint entry_at(__global const INDEX *from)
+{
+    return *from;
+}
+
+/* Beyond the path's end the last four. */
+INLINE uint4 quad_of(__global const uint *paths, int i)
+{
+    __global const uint *from = paths + min(i, QUADS - 1) * (4 * LANES);
+    return (uint4)(from[0], from[LANES], from[2 * LANES], from[3 * LANES]);
+}
+
+INLINE void begin_path(path_scan_t *scan)
+{
+    scan->here = 0;
+    scan->now = quad_of(scan->paths, 0), scan->next = quad_of(scan->paths, 1);
+}
+
+INLINE uint present(const path_scan_t *scan)
+{
+    return scan->now.s0;
+}
+
+INLINE void read_ahead(path_scan_t *scan)
+{
+    scan->now = (uint4)(scan->now.s123, 0u);
+    if ((++scan->here & 3) == 0) {
+        scan->now = scan->next;
+        scan->next = quad_of(scan->paths, (int)scan->here / 4 + 1);
+    }
+}
+#endif
+
+/* Decide the present pixel and split its error in sixteenths, `weights` of them to three receivers; `two` and `one` are
+ * the queue's entry of the next pixel. With `marked` the top bits of a pixel clear what would leave the picture: 31 of a
+ * pixel outside, 30 to 28 of the shares. */
+INLINE void decide(path_scan_t *scan, int marked, int3 weights, int3 extra, __local const uint *two,
+                   __local const short *one)
+{
+    const uint pixel = present(scan), marks = marked ? pixel : 0u, place = scan->here;
+    const int limit = scan->limit;
+    const int3 worth = worth_of(scan, unpacked(pixel));
+    const int3 arrived = scan->carry + scan->inflow + extra;
+    const int3 reached = (int)marks < 0 ? arrived : arrived * scan->shares[pixel >> 24 & 15u] >> 8;
+    const uint entry = entry_at(scan->nearest + place_of(scan, worth, reached));
+    scan->inflow = queued(two, one);
+    read_ahead(scan);
+    const int3 wrong = worth + taken_off(scan->shades[entry]);
+    scan->entries[place * LANES] = (INDEX)entry;
+    const int3 error = clamp(reached + ((int)marks < 0 ? (int3)(0) : wrong), (int3)(-limit), (int3)(limit));
+    scan->first = marks & 1u << 30 ? (int3)(0) : error * weights.x >> 4;
+    scan->second = marks & 1u << 29 ? (int3)(0) : error * weights.y >> 4;
+    scan->third = marks & 1u << 28 ? (int3)(0) : error * weights.z >> 4;
+    scan->carry = error - (scan->first + scan->second + scan->third);
+}
+
+/* A pixel that is none of a run of straight ones. */
+INLINE void decide_special(path_scan_t *scan, int marked, int3 weights, int3 extra)
+{
+    decide(scan, marked, weights, extra, scan->two + scan->head * LANES, scan->one + scan->head * LANES);
+    scan->head = after(scan->head);
+}
+
+/* `length` straight pixels. A run ends where the queue does, so that places in it are those before and a constant. */
+INLINE void scan_straights(path_scan_t *scan, int marked, int length)
+{
+    while (length > 0) {
+        int run = min(length, QUEUE_ENTRIES - max(scan->head, scan->tail));
+        length -= run;
+        __local const uint *from_two = scan->two + scan->head * LANES;
+        __local const short *from_one = scan->one + scan->head * LANES;
+        __local uint *to_two = scan->two + scan->tail * LANES;
+        __local short *to_one = scan->one + scan->tail * LANES;
+        scan->head = scan->head + run == QUEUE_ENTRIES ? 0 : scan->head + run;
+        scan->tail = scan->tail + run == QUEUE_ENTRIES ? 0 : scan->tail + run;
+        for (; run > 0; --run) {
+            decide(scan, marked, (int3)(STRAIGHT_1, STRAIGHT_2, STRAIGHT_3), 0, from_two, from_one);
+            enqueue(to_two, to_one, scan->near + scan->third);
+            from_two += LANES, from_one += LANES, to_two += LANES, to_one += LANES;
+            scan->near = scan->far + scan->second, scan->far = scan->first;
+        }
+    }
+}
+
+#if PHASE == 0
+
+/* The first pixel of a block, whose error is `start` before it. */
+INLINE void begin_outward(path_scan_t *scan, int3 start)
+{
+    scan->carry = start;
+    enqueue_at(scan, 0, (int3)(0));
+    scan->tail = 1;
+    decide_special(scan, 1, (int3)(FIRST_1, FIRST_2, FIRST_3), 0);
+    push(scan, (int3)(0));
+    push(scan, scan->second);
+    push(scan, (int3)(0));
+    push(scan, scan->third);
+    push(scan, (int3)(0));
+    scan->near = scan->first;
+}
+
+/* Sides `from` to `to` - 1 of an outward block, each with the corner that ends it. */
+INLINE void scan_sides(path_scan_t *scan, int marked, int from, int to)
+{
+    for (int side = from; side < to; ++side) {
+        scan_straights(scan, marked, side < 2 * BLOCK - 5 ? side / 2 : side == 2 * BLOCK - 5 ? BLOCK - 3 : BLOCK - 2);
+        decide_special(scan, marked, (int3)(CORNER_1, CORNER_2, CORNER_3), 0);
+        if (side < 2 * BLOCK - 5) {
+            push(scan, scan->near);
+            push(scan, scan->far + scan->third);
+            push(scan, scan->second);
+        } else {
+            push(scan, scan->near + scan->second);
+            push(scan, scan->far + scan->third);
+            push(scan, (int3)(0));
+        }
+        scan->near = scan->first, scan->far = 0;
+    }
+}
+
+/* An outward block after its first pixel: what it leaves is in the queue, from `head` on. */
+INLINE void scan_outward(path_scan_t *scan, int cut)
+{
+    /* Only the last turn of a whole block gives to pixels beyond it. */
+    const int inside = cut ? 0 : 2 * BLOCK - 6;
+    scan_sides(scan, 0, 0, inside);
+    scan_sides(scan, 1, inside, 2 * BLOCK - 2);
+    scan_straights(scan, 1, BLOCK - 2);
+    decide_special(scan, 1, (int3)(STRAIGHT_1, STRAIGHT_2, STRAIGHT_3), 0);
+    push(scan, scan->near + scan->third);
+    push(scan, scan->far + scan->second);
+    /* `inflow` was the first entry beyond, which the last forward share belongs to. */
+    scan->head = scan->head ? scan->head - 1 : QUEUE_ENTRIES - 1;
+    enqueue_at(scan, scan->head, queued_at(scan, scan->head) + scan->carry);
+    enqueue_at(scan, after(scan->head), queued_at(scan, after(scan->head)) + scan->first);
+}
+
+#else
+
+/* All of an inward block; the queue has what reached its rim. */
+INLINE void scan_inward(path_scan_t *scan, int marked)
+{
+    for (int side = 0; side < 2 * BLOCK - 3; ++side) {
+        decide_special(scan, marked, (int3)(AFTER_1, AFTER_2, 0), scan->far);
+        scan->near += scan->second, scan->far = scan->first;
+        scan_straights(scan, marked, BLOCK - (side + 1) / 2 - 2);
+        decide_special(scan, marked, (int3)(CORNER_1, 0, 0), 0);
+        scan->near += scan->first;
+    }
+    decide_special(scan, marked, (int3)(0), scan->far);
+    scan->inflow = scan->near;
+    decide_special(scan, marked, (int3)(0), 0);
+}
+
+#endif
