@@ -104,7 +104,8 @@ class DiffusionParams:
 
     def constants(self) -> dict[str, int | str]:
         """Compile-time constants of `cl/dithering/error_diffusion.h`, besides the palette's."""
-        arriving = " + ".join(f"{weight} * error_at(reach, {column}, {row})" for column, row, weight in self.filter.shares)
+        shares = (f"{weight} * error_at(reach, {column}, {row})" for column, row, weight in self.filter.shares)
+        arriving = " + ".join(shares)
         return {"ARRIVING": f"({arriving})", "DIVISOR": self.filter.divisor, "PLAIN_ERRORS": int(self.plain_errors)}
 
     def arguments(self, on_device: PaletteOnDevice, form: Variant, image: Buffer, output: Buffer) -> tuple[Any, ...]:
