@@ -7,6 +7,7 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import dask.array as da
@@ -17,17 +18,17 @@ from dask.highlevelgraph import HighLevelGraph
 
 from clquant import images
 from clquant.dask.verify import verified_share
-from clquant.dask.work import named, told
+from clquant.dask.work import held, named, told, workers
 from clquant.dithering.error_diffusion import ErrorDiffusion
 from clquant.dithering.ordered import OrderedDither
 from clquant.dithering.phase_planes import PHASES, SIDE
 from clquant.dithering.registry import find_dither
 from clquant.dithering.search import REACH, SearchDither
 from clquant.images import Picture
-from clquant.images.dark_values import no_warnings
+from clquant.images.assembled import assembled, part_on_host
 from clquant.images.foreign import channels_last
 from clquant.params import shown
-from clquant.runtime import HOST_POOL, InvalidArgument
+from clquant.runtime import HOST_POOL, Array, InvalidArgument, open_session
 
 # The masks of ordered dithering repeat after this many pixels, or after a divisor of it.
 MASK = 64
@@ -162,10 +163,12 @@ class Layer:
         self._image = image
         self.name = f"clquant-{tokenize(image.name, verified_share(), *given)}"
         self.tasks: dict[Any, Any] = {}
+        # Then chunks are not moved, and stay in memory anyway.
+        self._is_cut_late = workers() == 1 and bool(held(image))
         self._begins = [[0, *itertools.accumulate(sizes)] for sizes in image.chunks[:2]]
 
     def part(self, rows: tuple[int, int], columns: tuple[int, int]) -> list[list[Any]]:
-        """The keys of a part's pieces: of whole chunks, or of tasks that cut them where they are.
+        """The keys of a part's pieces: of whole chunks, or of tasks that cut them where they are; or such tasks.
 
         Parameters
         ----------
@@ -205,8 +208,10 @@ class Layer:
         chunk = (self._image.name, i, j, *(0,) * (self._image.ndim - 2))
         if rows is None and columns is None:
             return chunk
-        key = (f"{self.name}-piece", i, j, *(rows or ()), "x", *(columns or ()))
         cut = tuple(slice(None) if span is None else slice(*span) for span in (rows, columns))
+        if self._is_cut_late:
+            return _seen, chunk, *cut
+        key = (f"{self.name}-piece", i, j, *(rows or ()), "x", *(columns or ()))
         self.tasks[key] = (_cut, chunk, *cut)
         return key
 
@@ -230,6 +235,11 @@ def parts_of(image: Any, places: Sequence[tuple[tuple[int, int], tuple[int, int]
 def _cut(chunk: npt.NDArray[Any], rows: slice, columns: slice) -> npt.NDArray[Any]:
     """A part as an array of its own, so that the chunk need not be kept, and no more is sent."""
     return np.array(np.asarray(chunk)[rows, columns])
+
+
+def _seen(chunk: npt.NDArray[Any], rows: slice, columns: slice) -> npt.NDArray[Any]:
+    """A part of a chunk that stays."""
+    return np.asarray(chunk)[rows, columns]
 
 
 def joined(pieces: list[list[Any]]) -> npt.NDArray[Any]:
@@ -285,7 +295,7 @@ def mapped(
     """
     whole = checked(image)
     layer = Layer(whole, work, tiling, np.dtype(dtype).str)
-    task = named(work)
+    task = named(partial(_of_pieces, work))
     rows, columns = (list(spans(whole.chunks[axis], tiling)) for axis in (0, 1))
     for (i, (top, bottom, first, last)), (j, (left, right, begin, end)) in itertools.product(
         enumerate(rows), enumerate(columns)
@@ -296,25 +306,36 @@ def mapped(
     return layer.array(sizes if channels is None else (*sizes, (channels,)), dtype)
 
 
-def _worked(work: Callable[..., Any], pieces: list[list[Any]], origin: list[int], span: list[int]) -> npt.NDArray[Any]:
+def _worked(
+    work: Callable[..., npt.NDArray[Any]], pieces: list[list[Any]], origin: list[int], span: list[int]
+) -> npt.NDArray[Any]:
     """What a worker does. Errors say where the chunk lies."""
     (row, column), (top, bottom, left, right) = origin, span
     with told(f"chunk at row {top}, column {left}"):
-        with no_warnings():
-            picture = dataclasses.replace(images.read(joined(pieces), max_bits=16), origin=(row, column))
-        inner = slice(top - row, bottom - row), slice(left - column, right - column)
-        made: npt.NDArray[Any] = work(picture, inner)
-    return made
+        return work(pieces, (row, column), (slice(top - row, bottom - row), slice(left - column, right - column)))
+
+
+def _of_pieces(work: Work, pieces: list[list[Any]], origin: tuple[int, int], inner: Inner) -> npt.NDArray[Any]:
+    """`work` of the pieces put together: on the device, or on the host where that is as good."""
+    read = [[images.read(np.asarray(piece), max_bits=16) for piece in row] for row in pieces]
+    session = open_session(None)
+    with session.scope() as scope:
+        picture = read[0][0] if len(read) == len(read[0]) == 1 else assembled(session, scope, read)
+        if picture is None:
+            picture = images.read(joined(pieces), max_bits=16)
+        return work(dataclasses.replace(picture, origin=origin), inner)
 
 
 def cropped(result: Any, inner: Inner) -> npt.NDArray[Any]:
-    """A chunk's results among those of what decides it.
+    """A chunk's results on the host, among those of what decides it.
 
     Parameters
     ----------
-    result : array_like
+    result : array_like or pyopencl.array.Array
     inner : (slice, slice)
     """
+    if isinstance(result, Array):
+        return part_on_host(result, *inner)
     own = np.asarray(result)[inner]
     if own.flags.c_contiguous:
         return own

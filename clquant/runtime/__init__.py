@@ -48,6 +48,7 @@ from clquant.runtime.transfer.gather import gather_ahead
 from clquant.runtime.transfer.host_result import HostResult, array_to_send, empty_pinned
 from clquant.runtime.transfer.overlap import overlap_bands
 from clquant.runtime.transfer.readback import Readback
+from clquant.runtime.transfer.rows import Rows, array_over, copy_rows
 
 __all__ = [
     "HOST_POOL",
@@ -76,6 +77,7 @@ __all__ = [
     "Progress",
     "ProgressCallback",
     "Readback",
+    "Rows",
     "Scope",
     "Session",
     "Siblings",
@@ -83,8 +85,10 @@ __all__ = [
     "Total",
     "Upload",
     "Variant",
+    "array_over",
     "array_to_send",
     "cached_job",
+    "copy_rows",
     "default_device",
     "default_queue",
     "describe",

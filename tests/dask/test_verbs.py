@@ -46,6 +46,20 @@ def test_every_chunking_gives_the_bits_of_the_whole(picture: Any, dither: Any, c
     assert np.array_equal(colors.compute(), SIX.colors[whole])
 
 
+@pytest.mark.parametrize("dither", ["pinwheel", "leaky"])
+def test_chunks_in_memory_are_put_together_on_the_device(picture: Any, dither: Any, monkeypatch: Any) -> None:
+    whole, gray = predict(picture, SIX, dither=dither), np.ascontiguousarray(picture[:, :, 1])
+    monkeypatch.setattr("clquant.dask.chunks.held", lambda _: [None])
+    monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
+    lazy = predict(da.from_array(picture, (60, 71, 3)), SIX, dither=dither)
+    assert not any("piece" in str(key) for key in lazy.__dask_graph__())
+    assert np.array_equal(lazy.compute(), whole)
+    halftoner = clquant.PinwheelHalftoner(8)
+    for output in ("values", "bits"):
+        made = halftoner.transform(da.from_array(gray, (60, 72)), output=output)
+        assert np.array_equal(made.compute(), halftoner.transform(gray, output=output))
+
+
 def test_sixteen_bits_are_mapped_as_such(picture: Any) -> None:
     deep = picture.astype(np.uint16) * 257 + np.arange(picture.size, dtype=np.uint16).reshape(picture.shape) % 99
     given = da.from_array(deep, (90, 80, 3))

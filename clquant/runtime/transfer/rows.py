@@ -1,0 +1,85 @@
+"""Rows of bytes between buffers, and device arrays over buffers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyopencl as cl
+import pyopencl.array
+
+from clquant.runtime.errors import device_errors
+from clquant.runtime.launch import Shape
+from clquant.runtime.profiling import record
+from clquant.runtime.session import Session
+from clquant.runtime.transfer.copy import order_commands
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Where rows lie in a buffer.
+
+    Attributes
+    ----------
+    buffer : pyopencl.Buffer
+    begin : int
+        Bytes before the first.
+    pitch : int
+        Bytes from the beginning of one to that of the next.
+    """
+
+    buffer: cl.Buffer
+    begin: int
+    pitch: int
+
+    @property
+    def origin(self) -> tuple[int, int]:
+        """Where they begin, in bytes of a row and in rows."""
+        return self.begin % self.pitch, self.begin // self.pitch
+
+
+def copy_rows(session: Session, target: Rows, source: Rows, rows: int, nbytes: int) -> cl.Event:
+    """Queue a copy of rows between two buffers.
+
+    Parameters
+    ----------
+    session : Session
+    target, source : Rows
+    rows : int
+    nbytes : int
+        Of each.
+
+    Raises
+    ------
+    DeviceMemoryError, DeviceError
+        If the device refuses.
+    """
+    with device_errors("copying between buffers"):
+        event = cl.enqueue_copy(
+            session.queue,
+            target.buffer,
+            source.buffer,
+            src_origin=source.origin,
+            dst_origin=target.origin,
+            region=(nbytes, rows),
+            src_pitches=(source.pitch,),
+            dst_pitches=(target.pitch,),
+        )
+        order_commands(session.queue)
+    record("copy on the device", True, event)
+    return event
+
+
+def array_over(session: Session, buffer: cl.Buffer, shape: Shape, dtype: npt.DTypeLike) -> pyopencl.array.Array:
+    """A device array on a session's queue that is a buffer's memory, from its beginning.
+
+    Parameters
+    ----------
+    session : Session
+    buffer : pyopencl.Buffer
+        It lives as long as its scope, so that the array is only for what is done in that.
+    shape : int or tuple of int
+    dtype : dtype_like
+    """
+    return pyopencl.array.Array(session.queue, shape, np.dtype(dtype), data=buffer)
