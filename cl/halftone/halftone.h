@@ -6,33 +6,64 @@
  * All arithmetic is in 1/16 gray and fits 16 bits: |error| <= 8191 after clamping, and the host asserts of the tables
  * that 4080 + 8191 + (what reaches a slot) < 32768 (clquant/halftone/pinwheel/layout.py, error_limit). */
 
-inline int outside(int y, int x, int height, int width)
+/* A picture in memory, as launches have it: height and width in pixels, interleaved channels, and the picture row of the
+ * buffer's first. */
+inline int height_of(int4 picture)
 {
-    return y < 0 || x < 0 || y >= height || x >= width;
+    return picture.s0;
 }
 
-/* A picture in memory: height and width in pixels, interleaved channels, and the picture row of the buffer's first. */
-#define HEIGHT picture.s0
-#define WIDTH picture.s1
-#define STRIDE picture.s2
-#define ORIGIN picture.s3
+inline int width_of(int4 picture)
+{
+    return picture.s1;
+}
 
-/* A launch: its first row of blocks, the first row of blocks that `edges` has, how many, and blocks of a phase a row.
- */
-#define FIRST_ROW blocks.s0
-#define EDGE_ROW blocks.s1
-#define EDGE_ROWS blocks.s2
-#define HALF blocks.s3
+inline int stride_of(int4 picture)
+{
+    return picture.s2;
+}
+
+inline int origin_of(int4 picture)
+{
+    return picture.s3;
+}
+
+inline int outside(int y, int x, int4 picture)
+{
+    return y < 0 || x < 0 || y >= height_of(picture) || x >= width_of(picture);
+}
+
+/* A launch's blocks: its first row of them, the first row of blocks that `edges` has, how many rows, and blocks of a phase
+ * in a row. */
+inline int first_row_of(int4 blocks)
+{
+    return blocks.s0;
+}
+
+inline int edge_row_of(int4 blocks)
+{
+    return blocks.s1;
+}
+
+inline int edge_rows_of(int4 blocks)
+{
+    return blocks.s2;
+}
+
+inline int half_of(int4 blocks)
+{
+    return blocks.s3;
+}
 
 inline size_t pixel_index(int y, int x, int channel, int4 picture)
 {
-    return ((size_t)(y - ORIGIN) * WIDTH + x) * STRIDE + channel;
+    return ((size_t)(y - origin_of(picture)) * width_of(picture) + x) * stride_of(picture) + channel;
 }
 
 /* Errors on the pixels beyond a block's sides lie at edges[entry * (blocks that edges has) + edge_block(...)]. */
 inline int edge_block(int block_y, int block_x, int channel, int4 blocks)
 {
-    return (channel * EDGE_ROWS + block_y - EDGE_ROW) * HALF + (block_x >> 1);
+    return (channel * edge_rows_of(blocks) + block_y - edge_row_of(blocks)) * half_of(blocks) + (block_x >> 1);
 }
 
 /* What a spiral outward leaves beyond its block comes side after side: left downward, lower rightward, right upward,

@@ -18,26 +18,35 @@ uint atomic_read(volatile __global uint *word)
 #endif
 }
 
-// Adds `often` pixels of a colour, R | G << 8 | B << 16 | alpha << 24, never 0, to an open-addressing table. Returns
-// whether more than `most` colours were seen to be in it; nothing is promised of the table then.
-uint enter(const uint color, const uint often, const uint most, volatile __global uint *colors,
-           volatile __global uint *counts, volatile __global uint *found)
+// The table of colours, of open addresses, and on CPUs what a work-item counts by itself; see `palette_distinct`.
+typedef struct {
+    uint most;
+    volatile __global uint *colors, *counts, *found;
+#if MEMO
+    __global uint2 *memo;
+    uint memo_bits;
+#endif
+} table_t;
+
+// Adds `often` pixels of a colour, R | G << 8 | B << 16 | alpha << 24, never 0, to the table. Returns whether more than
+// `most` colours were seen to be in it; nothing is promised of the table then.
+uint enter(const table_t *table, uint color, uint often)
 {
     uint slot = (color * 2654435769u) >> 7;
     for (;;) {
         slot &= SLOTS - 1;
-        uint there = LOADS ? atomic_read(&colors[slot]) : 0;
+        uint there = LOADS ? atomic_read(&table->colors[slot]) : 0;
         uint full = 0;
         if (there == 0) {
-            there = atomic_cmpxchg(&colors[slot], 0u, color);
+            there = atomic_cmpxchg(&table->colors[slot], 0u, color);
             if (there == 0)
-                full = atomic_inc(&found[0]) >= most;
+                full = atomic_inc(&table->found[0]) >= table->most;
         }
         if (there == 0 || there == color) {
-            atomic_add(&counts[slot], often);
+            atomic_add(&table->counts[slot], often);
             return full;
         }
-        if (atomic_read(&found[0]) > most)
+        if (atomic_read(&table->found[0]) > table->most)
             return 1;
         ++slot;
     }
@@ -46,22 +55,32 @@ uint enter(const uint color, const uint often, const uint most, volatile __globa
 #if MEMO
 // The same through a work-item's own counts: a colour is entered when it is first seen, the pixels that follow when
 // another colour takes its place.
-uint enter_once(const uint color, const uint often, const uint most, volatile __global uint *colors,
-                volatile __global uint *counts, volatile __global uint *found, __global uint2 *memo, const uint bits)
+uint count_run(const table_t *table, uint color, uint often)
 {
-    __global uint2 *place = memo + (color * 2654435769u >> (32 - bits));
+    __global uint2 *place = table->memo + (color * 2654435769u >> (32 - table->memo_bits));
     const uint2 held = *place;
     if (held.x == color) {
         place->y = held.y + often;
         return 0;
     }
     *place = (uint2)(color, 0);
-    const uint full = held.y > 0 ? enter(held.x, held.y, most, colors, counts, found) : 0;
-    return full || enter(color, often, most, colors, counts, found);
+    const uint full = held.y > 0 ? enter(table, held.x, held.y) : 0;
+    return full || enter(table, color, often);
 }
-#define ENTER(color, often) enter_once(color, often, most, colors, counts, found, memo, memo_bits)
+
+// Enters what a work-item has counted.
+void end_counts(const table_t *table)
+{
+    uint full = 0;
+    for (uint i = 0; i < 1u << table->memo_bits && !full; ++i)
+        if (table->memo[i].y > 0)
+            full = enter(table, table->memo[i].x, table->memo[i].y);
+}
 #else
-#define ENTER(color, often) enter(color, often, most, colors, counts, found)
+uint count_run(const table_t *table, uint color, uint often)
+{
+    return enter(table, color, often);
+}
 #endif
 
 // Counts the colours of pixels until there are more than `most` of them; then only alpha values are looked at. Which
@@ -83,10 +102,11 @@ __kernel void palette_distinct(__global const uchar *restrict pixels, const uint
 #endif
 )
 {
+    table_t table = {.most = most, .colors = colors, .counts = counts, .found = found};
 #if MEMO
-    __global uint2 *memo = memos + (get_global_id(0) << memo_bits);
+    table.memo = memos + (get_global_id(0) << memo_bits), table.memo_bits = memo_bits;
     for (uint i = 0; i < 1u << memo_bits; ++i)
-        memo[i] = (uint2)(0, 0);
+        table.memo[i] = (uint2)(0, 0);
 #endif
     uint last = 0, often = 0, seen = 0, full = 0;
     for (ulong begin = (ulong)get_global_id(0) * RUN; begin < count; begin += (ulong)get_global_size(0) * RUN) {
@@ -109,7 +129,7 @@ __kernel void palette_distinct(__global const uchar *restrict pixels, const uint
 #endif
             if (color != last) {
                 if (often > 0 && last != 0 && !full)
-                    full = ENTER(last, often);
+                    full = count_run(&table, last, often);
                 last = color;
                 often = 0;
             }
@@ -117,11 +137,10 @@ __kernel void palette_distinct(__global const uchar *restrict pixels, const uint
         }
     }
     if (often > 0 && last != 0 && !full)
-        full = ENTER(last, often);
+        full = count_run(&table, last, often);
 #if MEMO
-    for (uint i = 0; i < 1u << memo_bits && !full; ++i)
-        if (memo[i].y > 0)
-            full = enter(memo[i].x, memo[i].y, most, colors, counts, found);
+    if (!full)
+        end_counts(&table);
 #endif
     if (seen && (!LOADS || (seen & ~atomic_read(&found[1]))))
         atomic_or(&found[1], seen);

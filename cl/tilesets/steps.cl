@@ -55,14 +55,11 @@ uint nearest_entry(int4 point, __global const int4 *entries, uint *distance)
     return nearest;
 }
 
-#define LANE(l)                                                                                                        \
-    {                                                                                                                  \
-        const int4 point = i + 0x##l < SIZE ? points[first + i + 0x##l] : (int4)(0);                                   \
-        x.s##l = (float)point.x;                                                                                       \
-        y.s##l = (float)point.y;                                                                                       \
-        z.s##l = (float)point.z;                                                                                       \
-        there.s##l = point.w > 0 ? 1.0f : 0.0f;                                                                        \
-    }
+/* Pixel i of a tile, as beyond the edge where the tile has none. */
+inline int4 point_of(__global const int4 *tile, uint i)
+{
+    return i < SIZE ? tile[i] : (int4)(0);
+}
 
 /* What each tile costs in each palette: the sum of its pixels' squared distances, of eight pixels at a time. All numbers
  * are whole and below 2^24, so that fp32 is exact.
@@ -73,17 +70,23 @@ __kernel void tile_costs(__global const int4 *points, uint count, __global const
     const uint tile = (uint)get_global_id(0), palette = (uint)get_global_id(1);
     if (tile >= count || palette >= palettes)
         return;
-    const size_t first = (size_t)tile * SIZE;
+    __global const int4 *own = points + (size_t)tile * SIZE;
     uint cost = 0;
     for (uint i = 0; i < SIZE; i += 8) {
-        float8 x, y, z, there;
-        LANE(0) LANE(1) LANE(2) LANE(3) LANE(4) LANE(5) LANE(6) LANE(7) float8 best = (float8)(FLT_MAX);
+        const int4 p0 = point_of(own, i), p1 = point_of(own, i + 1), p2 = point_of(own, i + 2);
+        const int4 p3 = point_of(own, i + 3), p4 = point_of(own, i + 4), p5 = point_of(own, i + 5);
+        const int4 p6 = point_of(own, i + 6), p7 = point_of(own, i + 7);
+        const float8 x = convert_float8((int8)(p0.x, p1.x, p2.x, p3.x, p4.x, p5.x, p6.x, p7.x));
+        const float8 y = convert_float8((int8)(p0.y, p1.y, p2.y, p3.y, p4.y, p5.y, p6.y, p7.y));
+        const float8 z = convert_float8((int8)(p0.z, p1.z, p2.z, p3.z, p4.z, p5.z, p6.z, p7.z));
+        const int8 there = (int8)(p0.w, p1.w, p2.w, p3.w, p4.w, p5.w, p6.w, p7.w) > 0;
+        float8 best = (float8)(FLT_MAX);
         for (uint j = FIRST; j < K; j++) {
             const int4 entry = centers[palette * K + j];
             const float8 red = x - (float)entry.x, green = y - (float)entry.y, blue = z - (float)entry.z;
             best = min(best, red * red + green * green + blue * blue);
         }
-        const uint8 distances = convert_uint8(there > 0.0f ? best : (float8)(0.0f));
+        const uint8 distances = convert_uint8(there ? best : (float8)(0.0f));
         const uint4 halves = distances.lo + distances.hi;
         cost += halves.s0 + halves.s1 + halves.s2 + halves.s3;
     }

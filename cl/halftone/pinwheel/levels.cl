@@ -35,7 +35,7 @@ inline void gather_edges(__local short *waiting, int lanes, __global const ushor
 {
     for (int side = 0; side < 4; ++side) {
         const int y = block_y + (side == 2) - (side == 0), x = block_x + (side == 1) - (side == 3);
-        if (outside(y * BLOCK, x * BLOCK, HEIGHT, WIDTH))
+        if (outside(y * BLOCK, x * BLOCK, picture))
             continue;
         __global const short *from = edges + edge_block(y, x, channel, blocks);
         for (int i = 0; i < BLOCK; ++i)
@@ -49,7 +49,7 @@ inline void gather_edges(__local short *waiting, int lanes, __global const ushor
  * section 2. The errors that wait for their pixels take SLOTS numbers (a turn of the spiral), not N * N.
  *
  * NDRange: (blocks of this phase in a row from `first_index` on, rows of blocks, channels); any work-group (n, 1, 1).
- * image, output  uchar [rows][width][channels] from picture row ORIGIN on.
+ * image, output  uchar [rows][width][channels] from picture row `origin_of` on.
  * path           ushort8 [PIXELS], see halftone/halftone.h.
  * rim            ushort [4 N]: at side * N + i (above, right, below, left) the slot of the error for the pixel beyond
  *                that side (outward) or of the block's own rim pixel there (inward).
@@ -69,15 +69,15 @@ __kernel void halftone_blocks(__global const Sample *image, __global uchar *outp
                               int error_limit, uint4 key, int first_index, int cut_only, __global const int *finer)
 {
     const int lanes = get_local_size(0);
-    const int block_y = FIRST_ROW + (int)get_global_id(1), channel = (int)get_global_id(2);
+    const int block_y = first_row_of(blocks) + (int)get_global_id(1), channel = (int)get_global_id(2);
     const int block_x = block_column(first_index + (int)get_global_id(0), block_y);
     const int y0 = block_y * BLOCK, x0 = block_x * BLOCK;
-    if (outside(y0, x0, HEIGHT, WIDTH) || (cut_only && !outside(y0 + BLOCK - 1, x0 + BLOCK - 1, HEIGHT, WIDTH)))
+    if (outside(y0, x0, picture) || (cut_only && !outside(y0 + BLOCK - 1, x0 + BLOCK - 1, picture)))
         return;
     __local short *waiting = all_waiting + get_local_id(0);
-    const int count = (int)get_global_size(2) * EDGE_ROWS * HALF;
+    const int count = (int)get_global_size(2) * edge_rows_of(blocks) * half_of(blocks);
     /* Whether some pixel or receiver may lie outside the picture. */
-    const int ragged = outside(y0 - 1, x0 - 1, HEIGHT, WIDTH) || outside(y0 + BLOCK, x0 + BLOCK, HEIGHT, WIDTH);
+    const int ragged = outside(y0 - 1, x0 - 1, picture) || outside(y0 + BLOCK, x0 + BLOCK, picture);
     for (int s = 0; s < SLOTS; ++s)
         waiting[s * lanes] = 0;
     if (PHASE == 1)
@@ -95,7 +95,7 @@ __kernel void halftone_blocks(__global const Sample *image, __global uchar *outp
         if ((k & 127) == 0)
             words = block_random(block_x, block_y, channel, 1u + (uint)(k >> 7), key);
 #endif
-        if (ragged && outside(y, x, HEIGHT, WIDTH)) {
+        if (ragged && outside(y, x, picture)) {
             carry = clamp(error, -error_limit, error_limit);
             continue;
         }
@@ -106,7 +106,7 @@ __kernel void halftone_blocks(__global const Sample *image, __global uchar *outp
             error += start_error(start_word, about.s1);
 #if BITS == 16
         error += worth_of(image[at], y + (int)(key.w * BLOCK), x + (int)(key.z * BLOCK), finer);
-        if (STRIDE == 4 && channel == 0)
+        if (stride_of(picture) == 4 && channel == 0)
             output[at + 3] = (uchar)LEVEL(image[at + 3]);
 #else
         error += about.s0;
@@ -120,9 +120,9 @@ __kernel void halftone_blocks(__global const Sample *image, __global uchar *outp
         error = clamp(error - worth[out], -error_limit, error_limit);
         int first = (error * rule.s1) >> 4, second = (error * rule.s2) >> 4, third = (error * rule.s3) >> 4;
         if (ragged) {
-            first = outside(y + (step.s5 >> 8) - 2, x + (step.s5 & 255) - 2, HEIGHT, WIDTH) ? 0 : first;
-            second = outside(y + (step.s6 >> 8) - 2, x + (step.s6 & 255) - 2, HEIGHT, WIDTH) ? 0 : second;
-            third = outside(y + (step.s7 >> 8) - 2, x + (step.s7 & 255) - 2, HEIGHT, WIDTH) ? 0 : third;
+            first = outside(y + (step.s5 >> 8) - 2, x + (step.s5 & 255) - 2, picture) ? 0 : first;
+            second = outside(y + (step.s6 >> 8) - 2, x + (step.s6 & 255) - 2, picture) ? 0 : second;
+            third = outside(y + (step.s7 >> 8) - 2, x + (step.s7 & 255) - 2, picture) ? 0 : third;
         }
         waiting[step.s2 * lanes] += first;
         waiting[step.s3 * lanes] += second;

@@ -17,15 +17,16 @@ inline int8 blocks_beside(int8 block_x, int block_y, int channel, int step_x, in
 {
     const int8 x = block_x + step_x;
     const int y = block_y + step_y;
-    const int8 exists = x >= 0 & x * BLOCK < WIDTH & (int8)(-(y >= 0 && y * BLOCK < HEIGHT));
-    return select((int8)(-1), (x >> 1) + (channel * EDGE_ROWS + y - EDGE_ROW) * HALF, exists);
+    const int8 exists = x >= 0 & x * BLOCK < width_of(picture) & (int8)(-(y >= 0 && y * BLOCK < height_of(picture)));
+    return select((int8)(-1), (x >> 1) + (channel * edge_rows_of(blocks) + y - edge_row_of(blocks)) * half_of(blocks),
+                  exists);
 }
 
 /* Form for CPUs: a work-item halftones eight whole blocks of its phase in explicit 16-bit lanes. Source: Zhang, Recker,
  * Ulichney, Beretta, Tastl, Lin, Owens, "A Parallel Error Diffusion Implementation on a GPU", section 2.
  *
  * NDRange: (ceil(whole blocks of this phase in a row / 8), rows of blocks, channels); any work-group.
- * image, output  uchar [rows][width][channels] from picture row ORIGIN on.
+ * image, output  uchar [rows][width][channels] from picture row `origin_of` on.
  * record         short4 [rows][256]: by input level, threshold and three weights << 10.
  * amplitude      short [256]: of the start error, by input level.
  * edges          short [4 N][channels][edge rows][blocks of a phase in a row].
@@ -35,21 +36,21 @@ __kernel void halftone_lanes(__global const uchar *image, __global uchar *output
                              __global const short *amplitude, __global short *edges, int4 picture, int4 blocks,
                              int error_limit, uint4 key)
 {
-    const int block_y = FIRST_ROW + (int)get_global_id(1), channel = (int)get_global_id(2);
+    const int block_y = first_row_of(blocks) + (int)get_global_id(1), channel = (int)get_global_id(2);
     const int first_index = 8 * (int)get_global_id(0);
-    const int whole = (WIDTH / BLOCK - ((block_y + PHASE) & 1) + 1) / 2;
-    if (first_index >= whole || (block_y + 1) * BLOCK > HEIGHT)
+    const int whole = (width_of(picture) / BLOCK - ((block_y + PHASE) & 1) + 1) / 2;
+    if (first_index >= whole || (block_y + 1) * BLOCK > height_of(picture))
         return;
     /* Lanes beyond the last whole block do its work again. */
     const int8 index = min(first_index + (int8)(0, 1, 2, 3, 4, 5, 6, 7), (int8)(whole - 1));
     const int8 block_x = 2 * index + ((block_y + PHASE) & 1);
-    const int count = (int)get_global_size(2) * EDGE_ROWS * HALF;
+    const int count = (int)get_global_size(2) * edge_rows_of(blocks) * half_of(blocks);
     short8 queue[QUEUE_ENTRIES];
     Scan scan;
     scan.queue = queue;
     scan.image = image, scan.output = output, scan.record = record;
-    scan.lanes = (block_x - block_x.s0) * BLOCK * STRIDE;
-    scan.dx = STRIDE, scan.dy = WIDTH * STRIDE;
+    scan.lanes = (block_x - block_x.s0) * BLOCK * stride_of(picture);
+    scan.dx = stride_of(picture), scan.dy = width_of(picture) * stride_of(picture);
     scan.limit = (short8)(error_limit);
     const int8 above_at = blocks_beside(block_x, block_y, channel, 0, -1, picture, blocks);
     const int8 right_at = blocks_beside(block_x, block_y, channel, 1, 0, picture, blocks);
@@ -67,7 +68,8 @@ __kernel void halftone_lanes(__global const uchar *image, __global uchar *output
     }
     scan.carry = vload8(0, starts);
     scan_outward(&scan, above, right, below, left);
-    const int base = (channel * EDGE_ROWS + block_y - EDGE_ROW) * HALF + (block_x.s0 >> 1);
+    const int base =
+        (channel * edge_rows_of(blocks) + block_y - edge_row_of(blocks)) * half_of(blocks) + (block_x.s0 >> 1);
     const int lanes_used = min(8, whole - first_index);
     for (int i = 0; i < 4 * BLOCK + 3; ++i) {
         const int entry = entry_beyond(i);

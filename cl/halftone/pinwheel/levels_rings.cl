@@ -120,7 +120,7 @@ inline void leave_apart(__local const short *queues, __global short *edges, int 
  *
  * NDRange: (ceil(blocks of this phase in a row / LANES) * GROUP, rows of whole blocks, channels), group (GROUP, 1, 1):
  * LANES work-items scan a block each, all GROUP copy its pixels.
- * image, output  uchar [rows][width][channels] from picture row ORIGIN on.
+ * image, output  uchar [rows][width][channels] from picture row `origin_of` on.
  * record         uint [rows][256]: by input level, see halftone/pinwheel/records.h.
  * amplitude      short [256]: of the start error, by input level.
  * quads          ushort8 [N * N / 4]: the parts' words of four pixels, see ring_quads in
@@ -138,14 +138,14 @@ __kernel void halftone_rings(__global const uchar *image, __global uchar *output
     __local uint records[(1 + PHASE) * 256];
     __local ushort specials[(1 + PHASE) * 256]; /* weights at corners; inward: two after them, and one at them */
     const int lane = (int)get_local_id(0);
-    const int block_y = FIRST_ROW + (int)get_global_id(1), channel = (int)get_global_id(2);
+    const int block_y = first_row_of(blocks) + (int)get_global_id(1), channel = (int)get_global_id(2);
     const int group_index = (int)get_group_id(0) * LANES, index = group_index + lane;
-    const int whole = (WIDTH / BLOCK - ((block_y + PHASE) & 1) + 1) / 2;
+    const int whole = (width_of(picture) / BLOCK - ((block_y + PHASE) & 1) + 1) / 2;
     const int lanes_used = min(LANES, whole - group_index), scans = lane < lanes_used;
     const int block_x = block_column(index, block_y);
-    const int count = (int)get_global_size(2) * EDGE_ROWS * HALF;
+    const int count = (int)get_global_size(2) * edge_rows_of(blocks) * half_of(blocks);
     const size_t corner = pixel_index(block_y * BLOCK, block_column(group_index, block_y) * BLOCK, channel, picture);
-    const int dx = STRIDE, dy = WIDTH * STRIDE, aligned = STRIDE == 1 && (WIDTH & 3) == 0;
+    const int dx = stride_of(picture), dy = width_of(picture) * dx, aligned = dx == 1 && (width_of(picture) & 3) == 0;
     ring_scan_t scan = {.queue = queues + lane, .records = records, .specials = specials, .limit = error_limit};
     for (int i = lane; i < (1 + PHASE) * 256; i += GROUP) {
         __global const uint *rows = record + (i < 256 ? 0 : CORE_ROWS) * 256 + (i & 255);
@@ -169,9 +169,8 @@ __kernel void halftone_rings(__global const uchar *image, __global uchar *output
 #endif
 #if PHASE == 0
     /* All bits, or none if there is no picture on that side. */
-    const int4 masks =
-        (int4)(-!outside(block_y * BLOCK - 1, 0, HEIGHT, WIDTH), -!outside(0, (block_x + 1) * BLOCK, HEIGHT, WIDTH),
-               -!outside((block_y + 1) * BLOCK, 0, HEIGHT, WIDTH), -!outside(0, block_x * BLOCK - 1, HEIGHT, WIDTH));
+    const int4 masks = (int4)(-!outside(block_y * BLOCK - 1, 0, picture), -!outside(0, (block_x + 1) * BLOCK, picture),
+                              -!outside((block_y + 1) * BLOCK, 0, picture), -!outside(0, block_x * BLOCK - 1, picture));
 #endif
     for (int part = 0; part < PARTS; ++part) {
         /* A part's outer and inner sides. */

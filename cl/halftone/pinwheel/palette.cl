@@ -42,7 +42,7 @@ inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uin
  *
  * NDRange: (blocks of this phase in a row, rows of blocks); any work-group (n, 1).
  * The palette's parameters, constants: mapping/nearest.h.
- * image          uchar [rows][width][CHANNELS]; output INDEX [rows][width]; both from picture row ORIGIN on.
+ * image          uchar [rows][width][CHANNELS]; output INDEX [rows][width]; both from picture row `origin_of` on.
  * path, rim      as in halftone/pinwheel/levels.cl.
  * weights        short4 [rows]: 0, then three weights in sixteenths.
  * shares         ushort [PIXELS]: in 1/256, of the k-th pixel of the path.
@@ -57,19 +57,19 @@ __kernel void halftone_palette(PALETTE_PARAMETERS, __global const uchar *image, 
                                int error_limit, int amplitude, int gain, uint4 key)
 {
     const int lanes = get_local_size(0);
-    const int block_y = FIRST_ROW + (int)get_global_id(1);
+    const int block_y = first_row_of(blocks) + (int)get_global_id(1);
     const int block_x = block_column((int)get_global_id(0), block_y);
     const int y0 = block_y * BLOCK, x0 = block_x * BLOCK;
-    if (outside(y0, x0, HEIGHT, WIDTH))
+    if (outside(y0, x0, picture))
         return;
     __local short4 *waiting = all_waiting + get_local_id(0);
-    const int count = EDGE_ROWS * HALF;
+    const int count = edge_rows_of(blocks) * half_of(blocks);
     for (int s = 0; s < SLOTS; ++s)
         waiting[s * lanes] = (short4)0;
 #if PHASE == 1
     for (int side = 0; side < 4; ++side) {
         const int y = block_y + (side == 2) - (side == 0), x = block_x + (side == 1) - (side == 3);
-        if (outside(y * BLOCK, x * BLOCK, HEIGHT, WIDTH))
+        if (outside(y * BLOCK, x * BLOCK, picture))
             continue;
         for (int i = 0; i < BLOCK; ++i)
             waiting[rim[side * BLOCK + i] * lanes] +=
@@ -83,11 +83,11 @@ __kernel void halftone_palette(PALETTE_PARAMETERS, __global const uchar *image, 
         const int slot = (step.s1 & 1023) * lanes;
         int4 reached = carry + convert_int4(waiting[slot]);
         waiting[slot] = (short4)0;
-        if (outside(y, x, HEIGHT, WIDTH)) {
+        if (outside(y, x, picture)) {
             carry = clamp(reached, (int4)(-error_limit), (int4)(error_limit));
             continue;
         }
-        const size_t at = pixel_index(y, x, 0, (int4)(HEIGHT, WIDTH, 1, ORIGIN));
+        const size_t at = pixel_index(y, x, 0, (int4)(height_of(picture), width_of(picture), 1, origin_of(picture)));
         const int4 color = load_pixel(image, at);
         if (is_transparent(color, transparent, missing)) {
             output[at] = (INDEX)max(transparent, 0);
@@ -107,9 +107,9 @@ __kernel void halftone_palette(PALETTE_PARAMETERS, __global const uchar *image, 
             clamp(worth + reached - worth_of(colors[entry], light), (int4)(-error_limit), (int4)(error_limit));
         const short4 weight = weights[step.s1 >> 10];
         int4 first = (error * weight.s1) >> 4, second = (error * weight.s2) >> 4, third = (error * weight.s3) >> 4;
-        first = outside(y + (step.s5 >> 8) - 2, x + (step.s5 & 255) - 2, HEIGHT, WIDTH) ? (int4)0 : first;
-        second = outside(y + (step.s6 >> 8) - 2, x + (step.s6 & 255) - 2, HEIGHT, WIDTH) ? (int4)0 : second;
-        third = outside(y + (step.s7 >> 8) - 2, x + (step.s7 & 255) - 2, HEIGHT, WIDTH) ? (int4)0 : third;
+        first = outside(y + (step.s5 >> 8) - 2, x + (step.s5 & 255) - 2, picture) ? (int4)0 : first;
+        second = outside(y + (step.s6 >> 8) - 2, x + (step.s6 & 255) - 2, picture) ? (int4)0 : second;
+        third = outside(y + (step.s7 >> 8) - 2, x + (step.s7 & 255) - 2, picture) ? (int4)0 : third;
         waiting[step.s2 * lanes] += convert_short4(first);
         waiting[step.s3 * lanes] += convert_short4(second);
         waiting[step.s4 * lanes] += convert_short4(third);

@@ -9,21 +9,21 @@
 inline uint marks_of(int y0, int y, int x0, int x, __global const ushort8 *path, int4 picture)
 {
     uint marks = 0;
-    if (outside(y, x0 + x, HEIGHT, WIDTH)) {
+    if (outside(y, x0 + x, picture)) {
         marks = 15u << 28;
-    } else if (outside(y0 - 1, x0 - 1, HEIGHT, WIDTH) || outside(y0 + BLOCK, x0 + BLOCK, HEIGHT, WIDTH)) {
+    } else if (outside(y0 - 1, x0 - 1, picture) || outside(y0 + BLOCK, x0 + BLOCK, picture)) {
         const ushort8 step = *path;
         const int at = x0 + x;
-        marks |= (uint)outside(y + (step.s5 >> 8) - 2, at + (step.s5 & 255) - 2, HEIGHT, WIDTH) << 30;
-        marks |= (uint)outside(y + (step.s6 >> 8) - 2, at + (step.s6 & 255) - 2, HEIGHT, WIDTH) << 29;
-        marks |= (uint)outside(y + (step.s7 >> 8) - 2, at + (step.s7 & 255) - 2, HEIGHT, WIDTH) << 28;
+        marks |= (uint)outside(y + (step.s5 >> 8) - 2, at + (step.s5 & 255) - 2, picture) << 30;
+        marks |= (uint)outside(y + (step.s6 >> 8) - 2, at + (step.s6 & 255) - 2, picture) << 29;
+        marks |= (uint)outside(y + (step.s7 >> 8) - 2, at + (step.s7 & 255) - 2, picture) << 28;
     }
     return marks;
 }
 
 /* The pixels of a group's blocks, beside each other those of the same place in all blocks, colour in the low 24 bits,
  * the code of the place's share in the next four, marks above (see `decide`).
- * image          uchar [rows][width][CHANNELS] from picture row ORIGIN on.
+ * image          uchar [rows][width][CHANNELS] from picture row `origin_of` on.
  * path           as in halftone/pinwheel/levels.cl, but in the order of the places.
  * place          ushort [N][N]: a pixel's place and, from bit 12 on, the code of its share.
  * NDRange: (groups * GROUP, N, rows of blocks), group (GROUP, 1, 1).
@@ -33,17 +33,18 @@ __kernel void gather_paths(__global const uchar *image, __global uint *paths, __
                            __global const ushort *place, int4 picture, int4 blocks)
 {
     __local uint tile[BLOCK * (LANES + 1)];
-    const int block_y = FIRST_ROW + (int)get_global_id(2), group = (int)get_group_id(0), row = (int)get_global_id(1);
+    const int block_y = first_row_of(blocks) + (int)get_global_id(2);
+    const int group = (int)get_group_id(0), row = (int)get_global_id(1);
     const int y0 = block_y * BLOCK, y = y0 + row, begin_x = block_column(group * LANES, block_y) * BLOCK;
     const int end_x = begin_x + (2 * LANES - 1) * BLOCK; /* of the group's blocks */
-    const int whole = WORDS && end_x <= WIDTH && y0 + BLOCK <= HEIGHT;
-    const int at_end = begin_x == 0 || end_x >= WIDTH || y0 == 0 || y0 + BLOCK >= HEIGHT;
+    const int whole = WORDS && end_x <= width_of(picture) && y0 + BLOCK <= height_of(picture);
+    const int at_end = begin_x == 0 || end_x >= width_of(picture) || y0 == 0 || y0 + BLOCK >= height_of(picture);
     paths += (get_global_id(2) * get_num_groups(0) + group) * (4 * QUADS * LANES);
     place += row * BLOCK;
     for (int i = (int)get_local_id(0); i < BLOCK * LANES && !whole; i += GROUP) {
         const int x = i % BLOCK, lane = i / BLOCK, at = begin_x + lane * 2 * BLOCK + x;
         uint pixel = 0;
-        if (!outside(y, at, HEIGHT, WIDTH)) {
+        if (!outside(y, at, picture)) {
             __global const uchar *from = image + pixel_index(y, at, 0, picture);
 #if CHANNELS == 1
             pixel = from[0] * 0x10101u;
@@ -93,8 +94,9 @@ __kernel void gather_paths(__global const uchar *image, __global uint *paths, __
 __kernel void scatter_paths(__global const INDEX *entries, __global INDEX *output, __global const ushort *place,
                             int4 picture, int4 blocks)
 {
-    const int y = (int)get_global_id(1), block_y = FIRST_ROW + (int)get_global_id(2), group = (int)get_group_id(0);
-    const int4 indices = (int4)(HEIGHT, WIDTH, 1, ORIGIN);
+    const int y = (int)get_global_id(1), group = (int)get_group_id(0);
+    const int block_y = first_row_of(blocks) + (int)get_global_id(2);
+    const int4 indices = (int4)(height_of(picture), width_of(picture), 1, origin_of(picture));
     entries += (get_global_id(2) * get_num_groups(0) + group) * (4 * QUADS * LANES);
 #if WORDS
     __local uint tile[LANES * (BLOCK / 4 + 1)];
@@ -110,7 +112,7 @@ __kernel void scatter_paths(__global const INDEX *entries, __global INDEX *outpu
     for (int i = (int)get_local_id(0); i < BLOCK * LANES / 4; i += GROUP) {
         const int word = i % (BLOCK / 4), lane = i / (BLOCK / 4);
         const int at = block_column(group * LANES + lane, block_y) * BLOCK + 4 * word;
-        if (!outside(block_y * BLOCK + y, at, HEIGHT, WIDTH))
+        if (!outside(block_y * BLOCK + y, at, picture))
             *(__global uint *)(output + pixel_index(block_y * BLOCK + y, at, 0, indices)) =
                 tile[lane * (BLOCK / 4 + 1) + word];
     }
@@ -122,7 +124,7 @@ __kernel void scatter_paths(__global const INDEX *entries, __global INDEX *outpu
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int i = (int)get_local_id(0); i < BLOCK * LANES; i += GROUP) {
         const int x = i % BLOCK, lane = i / BLOCK, at = block_column(group * LANES + lane, block_y) * BLOCK + x;
-        if (!outside(block_y * BLOCK + y, at, HEIGHT, WIDTH))
+        if (!outside(block_y * BLOCK + y, at, picture))
             output[pixel_index(block_y * BLOCK + y, at, 0, indices)] = tile[x * (LANES + 1) + lane];
     }
 #endif
@@ -154,7 +156,7 @@ __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX 
 {
     __local uint two[QUEUE_ENTRIES * LANES];
     __local short one[QUEUE_ENTRIES * LANES];
-    const int lane = (int)get_local_id(0), block_y = FIRST_ROW + (int)get_global_id(1);
+    const int lane = (int)get_local_id(0), block_y = first_row_of(blocks) + (int)get_global_id(1);
     const int block_x = block_column((int)get_global_id(0), block_y);
 #if NEAR_COLORS
     __local uint2 shades[256];
@@ -167,13 +169,14 @@ __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX 
     for (int i = lane; i < SHARES; i += LANES)
         near_shares[i] = shares[i];
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (outside(block_y * BLOCK, block_x * BLOCK, HEIGHT, WIDTH))
+    if (outside(block_y * BLOCK, block_x * BLOCK, picture))
         return;
     /* Whether the picture's right or lower end cuts a block of the group. */
     const int last_x = block_column((int)get_group_id(0) * LANES + LANES - 1, block_y);
-    const int cut = (block_y + 1) * BLOCK > HEIGHT || (WIDTH % BLOCK && (last_x + 1) * BLOCK > WIDTH);
+    const int cut = (block_y + 1) * BLOCK > height_of(picture) ||
+                    (width_of(picture) % BLOCK && (last_x + 1) * BLOCK > width_of(picture));
     const size_t begin = (get_global_id(1) * get_num_groups(0) + get_group_id(0)) * (4 * QUADS * LANES) + lane;
-    const int count = EDGE_ROWS * HALF;
+    const int count = edge_rows_of(blocks) * half_of(blocks);
     path_scan_t scan = {.nearest = nearest, .light = light, .codes = codes, .shades = shades, .shares = near_shares};
     scan.limit = error_limit, scan.gain = gain;
     scan.paths = paths + begin, scan.entries = entries + begin, scan.order = order;
@@ -201,7 +204,7 @@ __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX 
         enqueue_at(&scan, i, (int3)(0));
     for (int side = 0; side < 4; ++side) {
         const int y = block_y + (side == 2) - (side == 0), x = block_x + (side == 1) - (side == 3);
-        if (outside(y * BLOCK, x * BLOCK, HEIGHT, WIDTH))
+        if (outside(y * BLOCK, x * BLOCK, picture))
             continue;
         __global const short4 *from = edges + (size_t)(side ^ 2) * BLOCK * count + edge_block(y, x, 0, blocks);
         for (int i = 0; i < BLOCK; ++i) {

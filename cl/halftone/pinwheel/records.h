@@ -24,7 +24,7 @@ inline int edge_sum(__global const short *edges, int entry, int count, int besid
 
 inline int block_beside(int x, int y, int channel, int4 picture, int4 blocks)
 {
-    return outside(y * BLOCK, x * BLOCK, HEIGHT, WIDTH) ? -1 : edge_block(y, x, channel, blocks);
+    return outside(y * BLOCK, x * BLOCK, picture) ? -1 : edge_block(y, x, channel, blocks);
 }
 
 /* Fill an inward block's queue, entries `step` apart, with what reached its rim, in the order of the scan. */

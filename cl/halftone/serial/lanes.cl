@@ -6,7 +6,8 @@ typedef short8 lanes_t;
 #define LAST(lanes) (lanes).s7
 /* Errors of the rows above: those of the rows moved on by one, after that of the row above them all. */
 #define FROM_ABOVE(errors, above) (lanes_t)(above, (errors).s0123, (errors).s45, (errors).s6)
-#define EACH_LANE(f) f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)
+#define EACH_LANE(f, a, b)                                                                                             \
+    f(a, b, 0), f(a, b, 1), f(a, b, 2), f(a, b, 3), f(a, b, 4), f(a, b, 5), f(a, b, 6), f(a, b, 7)
 #define PARAMETERS LANE_PARAMETERS, __global const uint *colors, __global const uchar *image, __global INDEX *output
 #define NEEDED tables, LANE_CELLS, transparent, missing, colors, image, output
 
@@ -14,22 +15,47 @@ typedef short8 lanes_t;
 #define BEHIND (2 * (LANES - 1))
 #define ALL ((1u << LANES) - 1)
 
-/* A lane's pixel, or any where it is outside the picture; whether it is inside, for all bits. */
-#define PIXEL(lane) (inside >> (lane) & 1 ? at + (lane) * step : 0)
-#define INSIDE(lane) (inside >> (lane) & 1 ? -1 : 0)
+/* The lanes' pixels: `at`, `at` + `step`, ...; `inside` has a bit for each that is in the picture. */
+typedef struct {
+    long at, step;
+    uint inside;
+} pixels_t;
 
-#define RED_OF(lane) image[(CHANNELS * PIXEL(lane))]
-#define GREEN_OF(lane) image[(CHANNELS * PIXEL(lane) + CHANNELS / 2)]
-#define BLUE_OF(lane) image[(CHANNELS * PIXEL(lane) + CHANNELS - 1)]
-#define COLOR_OF(lane) colors[entries[lane]]
-inline void load(PARAMETERS, long at, long step, uint inside, lanes_t *value)
+inline int is_inside(const pixels_t *pixels, uint lane)
 {
-    value[0] = (lanes_t)(EACH_LANE(RED_OF));
-    value[1] = (lanes_t)(EACH_LANE(GREEN_OF));
-    value[2] = (lanes_t)(EACH_LANE(BLUE_OF));
+    return pixels->inside >> lane & 1;
 }
 
-inline void quantize(PARAMETERS, long at, long step, uint inside, const lanes_t *value, lanes_t *shown)
+/* A lane's pixel, or any where it is outside the picture. */
+inline long pixel_of(const pixels_t *pixels, uint lane)
+{
+    return is_inside(pixels, lane) ? pixels->at + lane * pixels->step : 0;
+}
+
+inline short value_of(__global const uchar *image, const pixels_t *pixels, uint lane)
+{
+    return image[CHANNELS * pixel_of(pixels, lane)];
+}
+
+inline uint color_of(__global const uint *colors, const uint *entries, uint lane)
+{
+    return colors[entries[lane]];
+}
+
+/* All bits of lanes that are inside. */
+inline lanes_t inside_of(const pixels_t *pixels)
+{
+    return ((lanes_t)((short)pixels->inside) & (lanes_t)(1, 2, 4, 8, 16, 32, 64, 128)) != (lanes_t)0;
+}
+
+inline void load(__global const uchar *image, const pixels_t *pixels, lanes_t *value)
+{
+    value[0] = (lanes_t)(EACH_LANE(value_of, image, pixels));
+    value[1] = (lanes_t)(EACH_LANE(value_of, image + CHANNELS / 2, pixels));
+    value[2] = (lanes_t)(EACH_LANE(value_of, image + CHANNELS - 1, pixels));
+}
+
+inline void quantize(PARAMETERS, const pixels_t *pixels, const lanes_t *value, lanes_t *shown)
 {
     int points[COMPONENTS][LANES];
     uint keys[LANES], cells[LANES], entries[LANES];
@@ -55,25 +81,24 @@ inline void quantize(PARAMETERS, long at, long step, uint inside, const lanes_t 
 #pragma unroll
     for (uint lane = 0; lane < LANES; ++lane) {
         entries[lane] = nearest_in_lanes(&points[0][lane], LANES, keys[lane], spans[cells[lane]], blocks);
-        if (INSIDE(lane))
-            output[PIXEL(lane)] = (INDEX)entries[lane];
+        if (is_inside(pixels, lane))
+            output[pixel_of(pixels, lane)] = (INDEX)entries[lane];
     }
-    const uint8 found = (uint8)(EACH_LANE(COLOR_OF));
+    const uint8 found = (uint8)(EACH_LANE(color_of, colors, entries));
     for (int c = 0; c < COMPONENTS; ++c)
         shown[c] = convert_short8(found >> (uint)(8 * c) & 255u);
 }
 
-/* Shows the pixels at `at`, `at` + `step`, ...; `inside` has a bit for each that is in the picture. `errors` holds what
- * is added to the pixels, and gets their errors, which are 0 outside. */
-inline void show(PARAMETERS, long at, long step, uint inside, lanes_t *errors)
+/* Shows the lanes' pixels. `errors` holds what is added to them, and gets their errors, which are 0 outside. */
+inline void show(PARAMETERS, const pixels_t *pixels, lanes_t *errors)
 {
     lanes_t value[COMPONENTS], shown[COMPONENTS];
-    load(NEEDED, at, step, inside, value);
+    load(image, pixels, value);
     for (int c = 0; c < COMPONENTS; ++c)
         value[c] = clamp(value[c] + errors[c], (lanes_t)0, (lanes_t)255);
-    quantize(NEEDED, at, step, inside, value, shown);
+    quantize(NEEDED, pixels, value, shown);
     for (int c = 0; c < COMPONENTS; ++c)
-        errors[c] = (value[c] - shown[c]) & (lanes_t)(EACH_LANE(INSIDE));
+        errors[c] = (value[c] - shown[c]) & inside_of(pixels);
 }
 
 /* halftone/serial/tiles.cl's wavefronts in the shape that CPUs run fast, equal bit for bit: LANES rows in the lanes
@@ -124,10 +149,13 @@ __kernel void halftone_serial_lanes(PARAMETERS, __global short *state, __global 
                 upper[c] = upper_right;
             }
             const long at = (long)row * width + x;
-            if (inside == ALL)
-                show(NEEDED, at, width - 2, ALL, errors);
-            else
-                show(NEEDED, at, width - 2, inside, errors);
+            if (inside == ALL) {
+                const pixels_t whole = {at, width - 2, ALL};
+                show(NEEDED, &whole, errors);
+            } else {
+                const pixels_t part = {at, width - 2, inside};
+                show(NEEDED, &part, errors);
+            }
             for (int c = 0; c < COMPONENTS; ++c) {
                 left[c] = errors[c];
                 if (x >= BEHIND)
