@@ -1,13 +1,13 @@
-// The distinct colours of a picture and how often each occurs, if they are few.
-//
-// Constants from the host:
-//   CHANNELS  bytes per pixel: 1, 3 or 4
-//   SLOTS     entries of the hash table, a power of two, at least twice `most` + 1
-//   RUN       neighbouring pixels that a work-item takes in turn, so that runs of a colour are entered once
-//   LOADS     1 on NVIDIA, where a volatile read is a relaxed atomic one (PTX ISA, ld.volatile) and cheaper than a
-//   claim;
-//             0 elsewhere: OpenCL C 1.2 reads atomically by an operation that changes nothing
-//   MEMO      1 where a work-item counts by itself before it adds pixels to the table: on CPUs
+/* The distinct colours of a picture and how often each occurs, if they are few.
+ *
+ * Constants from the host:
+ *   CHANNELS  bytes per pixel: 1, 3 or 4
+ *   SLOTS     entries of the hash table, a power of two, at least twice `most` + 1
+ *   RUN       neighbouring pixels that a work-item takes in turn, so that runs of a colour are entered once
+ *   LOADS     1 on NVIDIA, where a volatile read is a relaxed atomic one (PTX ISA, ld.volatile) and cheaper than a
+ *   claim;
+ *             0 elsewhere: OpenCL C 1.2 reads atomically by an operation that changes nothing
+ *   MEMO      1 where a work-item counts by itself before it adds pixels to the table: on CPUs */
 
 uint atomic_read(volatile __global uint *word)
 {
@@ -18,7 +18,7 @@ uint atomic_read(volatile __global uint *word)
 #endif
 }
 
-// The table of colours, of open addresses, and on CPUs what a work-item counts by itself; see `palette_distinct`.
+/* The table of colours, of open addresses, and on CPUs what a work-item counts by itself; see `palette_distinct`. */
 typedef struct {
     uint most;
     volatile __global uint *colors, *counts, *found;
@@ -28,8 +28,8 @@ typedef struct {
 #endif
 } table_t;
 
-// Adds `often` pixels of a colour, R | G << 8 | B << 16 | alpha << 24, never 0, to the table. Returns whether more than
-// `most` colours were seen to be in it; nothing is promised of the table then.
+/* Adds `often` pixels of a colour, R | G << 8 | B << 16 | alpha << 24, never 0, to the table. Returns whether more than
+ * `most` colours were seen to be in it; nothing is promised of the table then. */
 uint enter(const table_t *table, uint color, uint often)
 {
     uint slot = (color * 2654435769u) >> 7;
@@ -53,8 +53,8 @@ uint enter(const table_t *table, uint color, uint often)
 }
 
 #if MEMO
-// The same through a work-item's own counts: a colour is entered when it is first seen, the pixels that follow when
-// another colour takes its place.
+/* The same through a work-item's own counts: a colour is entered when it is first seen, the pixels that follow when
+ * another colour takes its place. */
 uint count_run(const table_t *table, uint color, uint often)
 {
     __global uint2 *place = table->memo + (color * 2654435769u >> (32 - table->memo_bits));
@@ -68,7 +68,7 @@ uint count_run(const table_t *table, uint color, uint often)
     return full || enter(table, color, often);
 }
 
-// Enters what a work-item has counted.
+/* Enters what a work-item has counted. */
 void end_counts(const table_t *table)
 {
     uint full = 0;
@@ -83,16 +83,16 @@ uint count_run(const table_t *table, uint color, uint often)
 }
 #endif
 
-// Counts the colours of pixels until there are more than `most` of them; then only alpha values are looked at. Which
-// slot a colour takes depends on scheduling; which colours there are and their counts do not, nor whether they are too
-// many.
-//
-// NDRange: any; work-items take runs of pixels in turn.
-//   pixels  uchar (count, CHANNELS)
-//   colors  uint (SLOTS), 0 is free: pixels of alpha 0 are not entered
-//   counts  uint (SLOTS), zero before the first launch
-//   found   uint (2), zero before the first launch: colours entered; bit 0: some alpha is 0, bit 1: some is 1 to 254
-//   memos   uint2 (work-items, 2^memo_bits), scratch, memo_bits 1 to 31: a colour, pixels not in `counts` yet
+/* Counts the colours of pixels until there are more than `most` of them; then only alpha values are looked at. Which
+ * slot a colour takes depends on scheduling; which colours there are and their counts do not, nor whether they are too
+ * many.
+ *
+ * NDRange: any; work-items take runs of pixels in turn.
+ *   pixels  uchar (count, CHANNELS)
+ *   colors  uint (SLOTS), 0 is free: pixels of alpha 0 are not entered
+ *   counts  uint (SLOTS), zero before the first launch
+ *   found   uint (2), zero before the first launch: colours entered; bit 0: some alpha is 0, bit 1: some is 1 to 254
+ *   memos   uint2 (work-items, 2^memo_bits), scratch, memo_bits 1 to 31: a colour, pixels not in `counts` yet */
 __kernel void palette_distinct(__global const uchar *restrict pixels, const uint count, const uint most,
                                volatile __global uint *colors, volatile __global uint *counts,
                                volatile __global uint *found

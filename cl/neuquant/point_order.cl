@@ -1,21 +1,21 @@
-// Samples in an order in which those of like colours come together, for searches that gain by it.
-//
-// Source: G. M. Morton, "A computer oriented geodetic data base" (1966), the curve.
-//
-// Constants from the host:
-//   DIMS      coordinates of a point, 3 or 4
-//   WEIGHTED  1: points have weights
+/* Samples in an order in which those of like colours come together, for searches that gain by it.
+ *
+ * Source: G. M. Morton, "A computer oriented geodetic data base" (1966), the curve.
+ *
+ * Constants from the host:
+ *   DIMS      coordinates of a point, 3 or 4
+ *   WEIGHTED  1: points have weights */
 
 #include "common/compile_hints.h"
 #include "neuquant/point_order.h"
 
-// Orders every part by itself.
-//
-// NDRange: (parts), groups of 1.
-//   points    ushort4, in and out; x = 65535 marks one that is passed over
-//   weights   uint per point, in and out, if WEIGHTED
-//   parts     uint2 (parts): the first point of each, and how many, at most 2^16
-//   kept, order, other   ushort4, uint and uint per point: scratch
+/* Orders every part by itself.
+ *
+ * NDRange: (parts), groups of 1.
+ *   points    ushort4, in and out; x = 65535 marks one that is passed over
+ *   weights   uint per point, in and out, if WEIGHTED
+ *   parts     uint2 (parts): the first point of each, and how many, at most 2^16
+ *   kept, order, other   ushort4, uint and uint per point: scratch */
 __kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_order(__global ushort4 *restrict points,
                                                                                   __global const uint2 *restrict parts,
                                                                                   __global ushort4 *restrict kept,

@@ -1,11 +1,11 @@
-// The order of points in which those of like colours come together: along a Z-order curve through the box that they
-// fill, whatever its size. Kept points, as in neuquant/search_lanes.h; those that are passed over come behind most
-// others.
+/* The order of points in which those of like colours come together: along a Z-order curve through the box that they
+ * fill, whatever its size. Kept points, as in neuquant/search_lanes.h; those that are passed over come behind most
+ * others. */
 
 #define LAST_KEY 65535u
 #define CELL_BITS 6
 
-// The box of some points: its lowest corner, and by how much its longest side, below 2^bits, exceeds CELL_BITS.
+/* The box of some points: its lowest corner, and by how much its longest side, below 2^bits, exceeds CELL_BITS. */
 typedef struct {
     ushort4 low;
     int bits;
@@ -25,7 +25,7 @@ extent_t extent_of(__global const ushort4 *points, const uint count)
     return extent;
 }
 
-// Sixteen bits: in turn one bit of each coordinate, from the highest on, and of the last ones the second's only.
+/* Sixteen bits: in turn one bit of each coordinate, from the highest on, and of the last ones the second's only. */
 uint order_key(const ushort4 point, const extent_t extent)
 {
     if (point.s0 == 0)
@@ -38,7 +38,7 @@ uint order_key(const ushort4 point, const extent_t extent)
     return (c.s1 | c.s3 << 1 | c.s2 << 2) >> 2;
 }
 
-// One pass of a radix sort by eight bits of keys above numbers, from bit `shift` on.
+/* One pass of a radix sort by eight bits of keys above numbers, from bit `shift` on. */
 void order_by_bits(__global const uint *from, __global uint *to, const uint count, const uint shift)
 {
     uint starts[256];
@@ -62,7 +62,7 @@ void order_by_bits(__global const uint *from, __global uint *to, const uint coun
     }
 }
 
-// Numbers of at most 2^16 points, in the low halves of words, in the order of their keys, which are above them.
+/* Numbers of at most 2^16 points, in the low halves of words, in the order of their keys, which are above them. */
 void order_points(__global const ushort4 *points, const uint count, __global uint *order, __global uint *other)
 {
     const extent_t extent = extent_of(points, count);
@@ -73,14 +73,14 @@ void order_points(__global const ushort4 *points, const uint count, __global uin
     order_by_bits(other, order, count, 24);
 }
 
-// Points of a leaf of the tree that order_in_boxes cuts.
+/* Points of a leaf of the tree that order_in_boxes cuts. */
 #define LEAF 16
 
-// The same as the leaves of a k-d tree, each but the last of LEAF points: of smaller boxes, but longer on its way.
-// Halves are cut across the longest side of a part's box, by its 256 slices.
+/* The same as the leaves of a k-d tree, each but the last of LEAF points: of smaller boxes, but longer on its way.
+ * Halves are cut across the longest side of a part's box, by its 256 slices. */
 void order_in_boxes(__global const ushort4 *points, const uint count, __global uint *order, __global uint *other)
 {
-    // The second halves that wait: no more than a tree of 2^16 points is high.
+    /* The second halves that wait: no more than a tree of 2^16 points is high. */
     uint2 waiting[16];
     int parts = 1;
     waiting[0] = (uint2)(0, count);

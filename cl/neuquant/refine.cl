@@ -1,7 +1,7 @@
-// The refinement of a trained map, by one work-group; neuquant/refine.h says how, and names the sources.
-//
-// Constants from the host besides those of neuquant/map.h:
-//   LOCAL   work-items, a power of two
+/* The refinement of a trained map, by one work-group; neuquant/refine.h says how, and names the sources.
+ *
+ * Constants from the host besides those of neuquant/map.h:
+ *   LOCAL   work-items, a power of two */
 
 #include "neuquant/map.h"
 
@@ -19,16 +19,16 @@
 
 #include "neuquant/refine.h"
 
-// New nodes from the slab of an assignment of every point to its nearest node.
-//
-// NDRange: (LOCAL), one group.
-//   nodes      int4 (K), in and out; 12 fraction bits
-//   slabs, at  totals of the assignment, with squares: slab `at`
-//   moves      0: means alone
-//   counts     K, and how many of the nodes, the first ones, win points and never move
-//   extent     largest coordinate of each axis
-//   the others are scratch, (K) each, in local memory if STAGED
-// Local memory: one int, and the scratch.
+/* New nodes from the slab of an assignment of every point to its nearest node.
+ *
+ * NDRange: (LOCAL), one group.
+ *   nodes      int4 (K), in and out; 12 fraction bits
+ *   slabs, at  totals of the assignment, with squares: slab `at`
+ *   moves      0: means alone
+ *   counts     K, and how many of the nodes, the first ones, win points and never move
+ *   extent     largest coordinate of each axis
+ *   the others are scratch, (K) each, in local memory if STAGED
+ * Local memory: one int, and the scratch. */
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_refine(
     __global int4 *restrict nodes, __global const uint *restrict slabs, const uint at, const int moves,
     const int2 counts, const int4 extent, SCRATCH float4 *restrict centres, SCRATCH ulong2 *restrict worth,

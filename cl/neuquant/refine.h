@@ -1,35 +1,35 @@
-// The refinement of a trained map: a Lloyd step, with nodes of little use moved to where the error is.
-//
-// Sources: S. Lloyd, "Least squares quantization in PCM" (1982); moving centres by their utility after G. Patane and
-// M. Russo, "The enhanced LBG algorithm" (2001), simplified; the pair's cost after J. H. Ward (1963).
-//
-// Every node becomes the mean of its points. With `moves`, nodes that are worth least are moved first: a node that may
-// leave at a cost R (`removal_cost`) goes to a node that gains G (`worst_error`) by being split in two, each one
-// standard deviation from the mean along the worst axis. The k-th cheapest is paired with the k-th largest gain; the
-// first pair with 4 R >= 5 G, or with a node of an earlier pair in the other part, ends the list. Pinned nodes win
-// points and stay: G of a pinned node is the squared error about the node itself, and the other node of its pair goes to the
-// mean of its points. Ties go to the lowest index. Counts, below 2^24, times 2^8 and squared distances stay below 2^57;
-// sums squared below 2^64; R below 2^49, G below 2^48.
-//
-// A work-group calls the functions of the last part in their order, with a barrier after each.
-//
-// From the file that includes this one, after neuquant/map.h:
-//   LOCAL         work-items of the group
-//   SCRATCH       address space of what the parts leave for each other
-//   NODES         pointer to the nodes, int4 (K) with 12 fraction bits
-//   REFINED       pointer to the totals of the assignment, `totals` in what follows:
-//   COUNT_OF(totals, i), SUM_OF(totals, k, i, c), SQUARES_OF(totals, k, i, c)  of the points of node i of k: uint, uint,
-//   ulong; c is a coordinate
+/* The refinement of a trained map: a Lloyd step, with nodes of little use moved to where the error is.
+ *
+ * Sources: S. Lloyd, "Least squares quantization in PCM" (1982); moving centres by their utility after G. Patane and
+ * M. Russo, "The enhanced LBG algorithm" (2001), simplified; the pair's cost after J. H. Ward (1963).
+ *
+ * Every node becomes the mean of its points. With `moves`, nodes that are worth least are moved first: a node that may
+ * leave at a cost R (`removal_cost`) goes to a node that gains G (`worst_error`) by being split in two, each one
+ * standard deviation from the mean along the worst axis. The k-th cheapest is paired with the k-th largest gain; the
+ * first pair with 4 R >= 5 G, or with a node of an earlier pair in the other part, ends the list. Pinned nodes win
+ * points and stay: G of a pinned node is the squared error about the node itself, and the other node of its pair goes to the
+ * mean of its points. Ties go to the lowest index. Counts, below 2^24, times 2^8 and squared distances stay below 2^57;
+ * sums squared below 2^64; R below 2^49, G below 2^48.
+ *
+ * A work-group calls the functions of the last part in their order, with a barrier after each.
+ *
+ * From the file that includes this one, after neuquant/map.h:
+ *   LOCAL         work-items of the group
+ *   SCRATCH       address space of what the parts leave for each other
+ *   NODES         pointer to the nodes, int4 (K) with 12 fraction bits
+ *   REFINED       pointer to the totals of the assignment, `totals` in what follows:
+ *   COUNT_OF(totals, i), SUM_OF(totals, k, i, c), SQUARES_OF(totals, k, i, c)  of the points of node i of k: uint, uint,
+ *   ulong; c is a coordinate */
 
 #define UNIT_BITS (NODE_BITS - SEARCH_SHIFT)
-// A node without points is for the others as far away as this.
+/* A node without points is for the others as far away as this. */
 #define FAR_AWAY 16000.0f
-// What moving is worth is below 2^54, and has an index below it, so that no two are the same.
+/* What moving is worth is below 2^54, and has an index below it, so that no two are the same. */
 #define INDEX_BITS 10
 #define INDEX_MASK ((1UL << INDEX_BITS) - 1)
 #define NEVER (~0UL >> INDEX_BITS)
 
-uint root(const uint value) // floor of the square root
+uint root(const uint value) /* floor of the square root */
 {
     uint result = 0;
     for (uint bit = 1u << 15; bit > 0; bit >>= 1)
@@ -38,14 +38,14 @@ uint root(const uint value) // floor of the square root
     return result;
 }
 
-// Whole and below 2^24, so exact, unless one of the two is far away.
+/* Whole and below 2^24, so exact, unless one of the two is far away. */
 float squared_distance(const float4 a, const float4 b)
 {
     const float4 d = a - b;
     return d.x * d.x + d.y * d.y + d.z * d.z + (DIMS == 4 ? d.w * d.w : 0.0f);
 }
 
-// Sums over a count below 2^24, in 1/2^s, rounded half up: below 2^12.
+/* Sums over a count below 2^24, in 1/2^s, rounded half up: below 2^12. */
 int4 centre(const ulong4 sums, const uint count)
 {
     const divisor_t by = divisor_of(2 * count);
@@ -60,33 +60,33 @@ int4 centre(const ulong4 sums, const uint count)
     return mean;
 }
 
-// The sums of node i's points.
+/* The sums of node i's points. */
 ulong4 sums_of(const int i, const int colors, REFINED totals)
 {
     return (ulong4)(SUM_OF(totals, colors, i, 0), SUM_OF(totals, colors, i, 1), SUM_OF(totals, colors, i, 2),
                     DIMS == 4 ? SUM_OF(totals, colors, i, 3) : 0);
 }
 
-// A node as searches see it, in 1/2^s.
+/* A node as searches see it, in 1/2^s. */
 int4 seen(const int4 node)
 {
     return (node + (1 << (UNIT_BITS - 1))) >> UNIT_BITS;
 }
 
-// The squared error of `count` points (not 0) with these sums about their mean.
+/* The squared error of `count` points (not 0) with these sums about their mean. */
 ulong error_about_mean(const ulong squares, const ulong sum, const ulong count)
 {
     return squares - sum * sum / count;
 }
 
-// The squared error about a whole coordinate.
+/* The squared error about a whole coordinate. */
 ulong error_about(const ulong squares, const ulong sum, const ulong count, const ulong place)
 {
     return squares + count * place * place - 2 * place * sum;
 }
 
-// The squared error of node i's points along their worst axis (the lowest of equals), and that axis: about their mean,
-// of a pinned node about the node.
+/* The squared error of node i's points along their worst axis (the lowest of equals), and that axis: about their mean,
+ * of a pinned node about the node. */
 ulong worst_error(const int i, const int colors, const int pinned, const int4 node, REFINED totals, SCRATCH int *axis)
 {
     const int4 place = node >> NODE_BITS;
@@ -106,7 +106,7 @@ ulong worst_error(const int i, const int colors, const int pinned, const int4 no
     return worst;
 }
 
-// The other node whose centre is nearest to node i's, -1 if all are far away.
+/* The other node whose centre is nearest to node i's, -1 if all are far away. */
 int nearest_other(const int i, const int colors, SCRATCH const float4 *centres)
 {
     const float4 own = centres[i];
@@ -122,9 +122,9 @@ int nearest_other(const int i, const int colors, SCRATCH const float4 *centres)
     return partner;
 }
 
-// What it costs to take node i away: nothing if it has no points, the growth of the squared error if its nearest is a
-// pinned node or if it is the lesser of two that are each other's nearest, else NEVER (the other of a pair must stay,
-// and so must a pinned node). The other of two goes to the mean of both, unless it is pinned.
+/* What it costs to take node i away: nothing if it has no points, the growth of the squared error if its nearest is a
+ * pinned node or if it is the lesser of two that are each other's nearest, else NEVER (the other of a pair must stay,
+ * and so must a pinned node). The other of two goes to the mean of both, unless it is pinned. */
 ulong removal_cost(const int i, const int colors, const int pinned, REFINED totals, SCRATCH const float4 *centres,
                    SCRATCH const int *partners)
 {
@@ -143,16 +143,16 @@ ulong removal_cost(const int i, const int colors, const int pinned, REFINED tota
     return (ulong)squared_distance(centres[i], centres[j]) * joined >> (8 + 2 * SEARCH_SHIFT);
 }
 
-// What the parts leave for each other, of every node.
+/* What the parts leave for each other, of every node. */
 typedef struct {
     SCRATCH float4 *centres;
-    SCRATCH ulong2 *worth; // the cost R above the index, the gain G above its complement
+    SCRATCH ulong2 *worth; /* the cost R above the index, the gain G above its complement */
     SCRATCH int *axes, *partners;
     SCRATCH int2 *ranks;
     SCRATCH int *leaving, *split;
 } refined_t;
 
-// `pinned` of the nodes, the first ones, win points and never move.
+/* `pinned` of the nodes, the first ones, win points and never move. */
 void find_centres(const refined_t r, const int item, const int colors, const int pinned, NODES nodes, REFINED totals)
 {
     for (int i = item; i < colors; i += LOCAL) {
@@ -178,7 +178,8 @@ void find_costs(const refined_t r, const int item, const int colors, const int p
 
 void find_ranks(const refined_t r, const int item, const int colors, const int moves)
 {
-    // Not a condition of the loop: LLVM 14, under PoCL 3.0, then made wrong code of it, seen with groups of 16 to 64.
+    /* Not a condition of the loop: LLVM 14, under PoCL 3.0, then made wrong code of it, seen with groups of 16 to 64.
+     */
     const int others = moves ? colors : 0;
     for (int i = item; i < colors; i += LOCAL) {
         const ulong2 own = r.worth[i];
@@ -196,7 +197,7 @@ void find_ranks(const refined_t r, const int item, const int colors, const int m
     }
 }
 
-// The first `pairs` move; before, that is all nodes, or none.
+/* The first `pairs` move; before, that is all nodes, or none. */
 void count_pairs(const refined_t r, const int item, const int colors, const int moves, __local int *pairs)
 {
     for (int k = item; k < colors && moves; k += LOCAL) {
@@ -208,7 +209,7 @@ void count_pairs(const refined_t r, const int item, const int colors, const int 
     }
 }
 
-// `extent` is the largest coordinate of each axis.
+/* `extent` is the largest coordinate of each axis. */
 void place_nodes(const refined_t r, const int item, const int colors, const int pinned, const int pairs,
                  const int4 extent, NODES nodes, REFINED totals)
 {
@@ -237,7 +238,7 @@ void place_nodes(const refined_t r, const int item, const int colors, const int 
     }
 }
 
-// The squared error of all points about the means of the nodes that won them; only for few nodes, none pinned.
+/* The squared error of all points about the means of the nodes that won them; only for few nodes, none pinned. */
 ulong scatter(const int colors, REFINED totals)
 {
     ulong sum = 0;

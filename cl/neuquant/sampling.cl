@@ -1,10 +1,10 @@
-// Pixels to the points that a map is trained on.
-//
-// Constants from the host:
-//   CHANNELS  bytes per pixel: 1, 3 or 4
-//   ORDER     which pixel a sample is, see below
-//   FIXED     colours whose pixels are passed over
-//   and those of common/color_spaces.h
+/* Pixels to the points that a map is trained on.
+ *
+ * Constants from the host:
+ *   CHANNELS  bytes per pixel: 1, 3 or 4
+ *   ORDER     which pixel a sample is, see below
+ *   FIXED     colours whose pixels are passed over
+ *   and those of common/color_spaces.h */
 
 #include "common/color_spaces.h"
 
@@ -29,22 +29,22 @@ ushort4 point_of(__global const uchar *pixels, const ulong pixel, __global const
     return convert_ushort4(space_coordinates(color, tables));
 }
 
-// Points of the samples that lie in one band of the pixels. Sample s is pixel
-//   ORDER 0: s
-//   ORDER 1: floor(total * frac(s * phi + start)), phi and start in 1/2^32, phi = 2654435769 / 2^32 the golden ratio's
-//            fraction: any run of consecutive samples covers all pixels evenly
-//   ORDER 2: s * start mod total, Dekker's walk with a prime step
-//   ORDER 3: where it stands in `which`: pixels were drawn for these samples alone
-//
-// NDRange: (count), in order 3 (pixels of the band), any groups.
-//   pixels   uchar (pixels of the band, CHANNELS)
-//   band     its first pixel among all, its pixels, all pixels (total), start
-//   tables   of common/color_spaces.h
-//   fixed    FIXED colours, R, G, B, alpha (one that is not read if there are none)
-//   samples  first sample, count, where the first one's point goes
-//   points   ushort4; x = 65535 if alpha is 0 or the colour is fixed; points of pixels outside the band
-//            are left alone, in order 3 those of samples that are not in `which`
-//   which    uint (pixels of the band), in order 3 only
+/* Points of the samples that lie in one band of the pixels. Sample s is pixel
+ *   ORDER 0: s
+ *   ORDER 1: floor(total * frac(s * phi + start)), phi and start in 1/2^32, phi = 2654435769 / 2^32 the golden ratio's
+ *            fraction: any run of consecutive samples covers all pixels evenly
+ *   ORDER 2: s * start mod total, Dekker's walk with a prime step
+ *   ORDER 3: where it stands in `which`: pixels were drawn for these samples alone
+ *
+ * NDRange: (count), in order 3 (pixels of the band), any groups.
+ *   pixels   uchar (pixels of the band, CHANNELS)
+ *   band     its first pixel among all, its pixels, all pixels (total), start
+ *   tables   of common/color_spaces.h
+ *   fixed    FIXED colours, R, G, B, alpha (one that is not read if there are none)
+ *   samples  first sample, count, where the first one's point goes
+ *   points   ushort4; x = 65535 if alpha is 0 or the colour is fixed; points of pixels outside the band
+ *            are left alone, in order 3 those of samples that are not in `which`
+ *   which    uint (pixels of the band), in order 3 only */
 __kernel void neuquant_sample(__global const uchar *restrict pixels, const uint4 band,
                               __global const int *restrict tables, __global const uchar4 *restrict fixed,
                               const uint4 samples, __global ushort4 *restrict points

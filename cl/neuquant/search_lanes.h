@@ -1,36 +1,36 @@
-// The search for the nearest of many nodes on CPUs: sixteen points side by side in the lanes of a vector, against
-// those nodes only that can be nearest to some point of their box. Points of like colours should come together (see
-// neuquant/point_order.h): the smaller their boxes, the fewer nodes are compared. Squared Euclidean distance; the
-// lowest index among equals.
-//
-// Source: the filtering of candidates by boxes, T. Kanungo et al., "An efficient k-means clustering algorithm" (2002).
-//
-// Constants from the host: those of neuquant/map.h.
-//
-// A search compares |n|^2 / 2 - n.p, which orders nodes n as |n - p|^2 does. Its terms are whole or half, and every
-// partial sum lies between -|p|^2 / 2 and |n|^2 / 2, both below 2^23, so it is exact in fp32.
-//
-// Let c be the middle of a box, r half its sides, m a node. For a point p of the box the score of n is that of m, plus
-// score(n, c) - score(m, c), plus (c - p).(n - m), which is no less than -r.|n - m|. So n is farther than m from all of
-// them where score(n, c) - score(m, c) > r.|n - m|, the left side half the difference of two squared distances, the
-// right one at most half the square of the space's diagonal: whole or half, below 2^23, exact as well. m is a node
-// nearest to c; any other would do.
-//
-// Kept points are ushort4: the fourth coordinate, or 1, and the others; all are 0 if a point is passed over. Nodes
-// lie in planes, PADDED floats each: DIMS coordinates, then half the square, which is NO_NODE beyond the last node.
+/* The search for the nearest of many nodes on CPUs: sixteen points side by side in the lanes of a vector, against
+ * those nodes only that can be nearest to some point of their box. Points of like colours should come together (see
+ * neuquant/point_order.h): the smaller their boxes, the fewer nodes are compared. Squared Euclidean distance; the
+ * lowest index among equals.
+ *
+ * Source: the filtering of candidates by boxes, T. Kanungo et al., "An efficient k-means clustering algorithm" (2002).
+ *
+ * Constants from the host: those of neuquant/map.h.
+ *
+ * A search compares |n|^2 / 2 - n.p, which orders nodes n as |n - p|^2 does. Its terms are whole or half, and every
+ * partial sum lies between -|p|^2 / 2 and |n|^2 / 2, both below 2^23, so it is exact in fp32.
+ *
+ * Let c be the middle of a box, r half its sides, m a node. For a point p of the box the score of n is that of m, plus
+ * score(n, c) - score(m, c), plus (c - p).(n - m), which is no less than -r.|n - m|. So n is farther than m from all of
+ * them where score(n, c) - score(m, c) > r.|n - m|, the left side half the difference of two squared distances, the
+ * right one at most half the square of the space's diagonal: whole or half, below 2^23, exact as well. m is a node
+ * nearest to c; any other would do.
+ *
+ * Kept points are ushort4: the fourth coordinate, or 1, and the others; all are 0 if a point is passed over. Nodes
+ * lie in planes, PADDED floats each: DIMS coordinates, then half the square, which is NO_NODE beyond the last node. */
 
 #include "common/compile_hints.h"
 
 #define SIDE_BY_SIDE 16
 #define BLOCK 128
 #define BOXES (BLOCK / SIDE_BY_SIDE)
-// Up to so many nodes, all are compared; of a block's nodes up to so many, those of its parts are not sought.
+/* Up to so many nodes, all are compared; of a block's nodes up to so many, those of its parts are not sought. */
 #define FEW_NODES 128
 #define FEW_OF_BLOCK 12
 #define NO_NODE 1e9f
 #define PADDED(k) (((k) + 15) / 16 * 16)
 
-// Points that are searched for together, BLOCK of them at most, with room for more to come; their winners.
+/* Points that are searched for together, BLOCK of them at most, with room for more to come; their winners. */
 typedef struct {
     ulong points[BLOCK + 8];
     uint weights[BLOCK + 8];
@@ -43,8 +43,8 @@ typedef struct {
     int stride, count;
 } nodes_t;
 
-// Vectors anywhere in memory, and what follows: not the built-in functions (vload16, fabs, min), whose vectors of 512
-// bits some of PoCL's libraries pass in another way than its compiler, and which it does not inline.
+/* Vectors anywhere in memory, and what follows: not the built-in functions (vload16, fabs, min), whose vectors of 512
+ * bits some of PoCL's libraries pass in another way than its compiler, and which it does not inline. */
 typedef float16 __attribute__((aligned(4))) loose_floats_t;
 typedef uint8 __attribute__((aligned(4))) loose_words_t;
 typedef int16 __attribute__((aligned(4))) loose_ints_t;
@@ -56,7 +56,7 @@ typedef ushort16 __attribute__((aligned(2))) loose_shorts_t;
 #define LESSER(a, b) ((b) < (a) ? (b) : (a))
 #define GREATER(a, b) ((b) > (a) ? (b) : (a))
 
-// Of sixteen nodes from number `i` on.
+/* Of sixteen nodes from number `i` on. */
 float16 scores(const nodes_t nodes, const int i, const float4 p)
 {
     const float16 score =
@@ -69,7 +69,7 @@ float4 coordinates_of(const ushort4 kept)
     return convert_float4(kept.s1230) * (float)(1 << SEARCH_SHIFT) * (float4)(1.0f, 1.0f, 1.0f, DIMS == 4);
 }
 
-// The node with the least score, the lowest of equals.
+/* The node with the least score, the lowest of equals. */
 int nearest_node(const nodes_t nodes, const float4 p, float *score)
 {
     float16 best = (float16)(MAXFLOAT);
@@ -93,15 +93,15 @@ int nearest_node(const nodes_t nodes, const float4 p, float *score)
     return LESSER(of_two.x, of_two.y);
 }
 
-// Which bits a number of four bits has, a byte each from the lowest on.
+/* Which bits a number of four bits has, a byte each from the lowest on. */
 __constant uint BITS[16] = {0, 0,     1,     0x100,   2,     0x200,   0x201,   0x20100,
                             3, 0x300, 0x301, 0x30100, 0x302, 0x30200, 0x30201, 0x3020100};
 
-// How many bits a number of four bits has.
+/* How many bits a number of four bits has. */
 #define BIT_COUNT(bits) ((int)(0x4332322132212110UL >> 4 * (bits) & 7))
 
-// Lists those of eight nodes from number `first` on whose byte is 255, not 0, and returns how many are listed then. No
-// branch depends on them, as it would often be foretold wrongly.
+/* Lists those of eight nodes from number `first` on whose byte is 255, not 0, and returns how many are listed then. No
+ * branch depends on them, as it would often be foretold wrongly. */
 int list_marked(const ulong marks, const int first, __local int *places, int count)
 {
     const uint bits = (uint)((marks & 0x0101010101010101UL) * 0x0102040810204080UL >> 56);
@@ -111,7 +111,7 @@ int list_marked(const ulong marks, const int first, __local int *places, int cou
     return count + BIT_COUNT(bits >> 4);
 }
 
-// Lists the nodes that may be nearest to a point between two corners, in their order, and returns how many they are.
+/* Lists the nodes that may be nearest to a point between two corners, in their order, and returns how many they are. */
 int list_near(const nodes_t nodes, const ushort4 low, const ushort4 high, __local int *places)
 {
     const float4 from = coordinates_of(low), to = coordinates_of(high);
@@ -134,7 +134,7 @@ int list_near(const nodes_t nodes, const ushort4 low, const ushort4 high, __loca
     return count;
 }
 
-// The corners of sixteen points' box.
+/* The corners of sixteen points' box. */
 void find_box(const ulong *points, ushort4 *low, ushort4 *high)
 {
     const loose_shorts_t *all = (const loose_shorts_t *)points;
@@ -146,7 +146,7 @@ void find_box(const ulong *points, ushort4 *low, ushort4 *high)
     *high = GREATER(h8.lo, h8.hi);
 }
 
-// Sixteen points' coordinates.
+/* Sixteen points' coordinates. */
 typedef struct {
     float16 x, y, z, w;
 } sixteen_t;
@@ -169,7 +169,7 @@ sixteen_t sixteen_of(const ulong *points)
         winner = less ? (int16)(i) : winner;                                                                           \
     }
 
-// The nearest of `count` nodes: the first ones, or those in a list.
+/* The nearest of `count` nodes: the first ones, or those in a list. */
 int16 search_sixteen(const nodes_t nodes, const int count, const int listed, __local const int *places,
                      const ulong *points)
 {
@@ -187,7 +187,7 @@ int16 search_sixteen(const nodes_t nodes, const int count, const int listed, __l
     return winner;
 }
 
-// Fills a block's last sixteen up with copies of its last point, and returns how many sixteens they are.
+/* Fills a block's last sixteen up with copies of its last point, and returns how many sixteens they are. */
 SMALL uint fill_up(block_t *block)
 {
     const uint sixteens = (block->count + SIDE_BY_SIDE - 1) / SIDE_BY_SIDE;
@@ -197,10 +197,10 @@ SMALL uint fill_up(block_t *block)
     return sixteens;
 }
 
-// The winners of a block's points among all nodes.
-//   network  DIMS + 1 planes
-//   list     DIMS + 2 planes: the nodes that a block's points may have, as in `network`, and their indices
-//   places   PADDED
+/* The winners of a block's points among all nodes.
+ *   network  DIMS + 1 planes
+ *   list     DIMS + 2 planes: the nodes that a block's points may have, as in `network`, and their indices
+ *   places   PADDED */
 void find_winners(block_t *block, const int colors, __local const float *network, __local float *list,
                   __local int *places)
 {
@@ -249,7 +249,7 @@ void find_winners(block_t *block, const int colors, __local const float *network
     }
 }
 
-// A node as searches see it, in its place of the planes.
+/* A node as searches see it, in its place of the planes. */
 void show_in_planes(__local float *network, const int colors, const int i, const int4 node)
 {
     const float4 n = search_point(node);
@@ -262,7 +262,7 @@ void show_in_planes(__local float *network, const int colors, const int i, const
     network[DIMS * PADDED(colors) + i] = 0.5f * (n.x * n.x + n.y * n.y + n.z * n.z + (DIMS == 4 ? n.w * n.w : 0.0f));
 }
 
-// The planes beyond the last node.
+/* The planes beyond the last node. */
 SMALL void show_no_nodes(__local float *network, const int colors)
 {
     FEW_TURNS
@@ -271,12 +271,12 @@ SMALL void show_no_nodes(__local float *network, const int colors)
             network[c * PADDED(colors) + i] = c == DIMS ? NO_NODE : 0.0f;
 }
 
-// What nodes won, in planes in the place of the network: how many points, and the sums of DIMS coordinates, each plane
-// between margins of zeros, which no distance that is pulled over exceeds (a quarter of all nodes).
+/* What nodes won, in planes in the place of the network: how many points, and the sums of DIMS coordinates, each plane
+ * between margins of zeros, which no distance that is pulled over exceeds (a quarter of all nodes). */
 #define MARGIN(k) (PADDED(k) / 4)
 #define WON_PLANE(k) (PADDED(k) + 2 * MARGIN(k))
 
-// Sets to zero what is no node's.
+/* Sets to zero what is no node's. */
 SMALL void clear_margins(__local uint *won, const int colors)
 {
     for (int c = 0; c <= DIMS; ++c) {
@@ -289,8 +289,8 @@ SMALL void clear_margins(__local uint *won, const int colors)
     }
 }
 
-// The end of updated_node of neuquant/map.h: a node that is drawn to (x, y, z, w) / weight by 1 - exp(-weight). Were it
-// a function there as well, PoCL 3.0 would make wrong code of neuquant/small_images.cl.
+/* The end of updated_node of neuquant/map.h: a node that is drawn to (x, y, z, w) / weight by 1 - exp(-weight). Were it
+ * a function there as well, PoCL 3.0 would make wrong code of neuquant/small_images.cl. */
 SMALL int4 drawn_node(const int4 node, const uint weight, const ulong x, const ulong y, const ulong z, const ulong w,
                       __global const uint *restrict decay)
 {
@@ -311,13 +311,13 @@ SMALL int4 drawn_node(const int4 node, const uint weight, const ulong x, const u
     return to;
 }
 
-// What eight nodes' neighbours on both sides won; `other` is 0 if the two are the same nodes.
+/* What eight nodes' neighbours on both sides won; `other` is 0 if the two are the same nodes. */
 uint8 both_sides(__local const uint *left, __local const uint *right, const uint other)
 {
     return *(__local const loose_words_t *)left + (*(__local const loose_words_t *)right & other);
 }
 
-// As updated_node, of all nodes, eight at a time.
+/* As updated_node, of all nodes, eight at a time. */
 void update_nodes(__local const uint *won, const int colors, __global const int *restrict pull, const int reach,
                   __global const uint *restrict decay, __local int4 *nodes)
 {

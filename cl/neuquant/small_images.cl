@@ -1,19 +1,19 @@
-// The mini-batch map and its refinement of many small pictures, each by a work-group from the first step to the last.
-//
-// Sources: as neuquant/step.cl and neuquant/refine.h, whose results these are bit for bit.
-//
-// Constants from the host besides those of neuquant/small_images.h:
-//   TILE        points that a work-item searches for at once
+/* The mini-batch map and its refinement of many small pictures, each by a work-group from the first step to the last.
+ *
+ * Sources: as neuquant/step.cl and neuquant/refine.h, whose results these are bit for bit.
+ *
+ * Constants from the host besides those of neuquant/small_images.h:
+ *   TILE        points that a work-item searches for at once */
 
-// Nodes with half their square as the fourth coordinate, or beside it.
+/* Nodes with half their square as the fourth coordinate, or beside it. */
 #define SEARCHED(k) ((k) + (DIMS == 4 ? QUARTER(k) : 0))
 #define HALVES_AT(k) (NETWORK_AT(k) + (k))
 
 #include "neuquant/map.h"
 #include "neuquant/small_images.h"
 
-// Points in the order in which a step takes them: a number's point is that of the same number, or that of the
-// pixel of a sample. Without weights each counts once.
+/* Points in the order in which a step takes them: a number's point is that of the same number, or that of the
+ * pixel of a sample. Without weights each counts once. */
 typedef struct {
     __global const ushort4 *points;
     __global const uint *weights;
@@ -34,7 +34,7 @@ void add_squares(__local uint *words, const uint4 squares)
         atomic_add(&words[3], squares.w);
 }
 
-// Adds a kept point to what its winner has, with its squares if they are wanted.
+/* Adds a kept point to what its winner has, with its squares if they are wanted. */
 void add_point(__local uint4 *memory, const int colors, const int winner, const ushort4 point, const uint weight,
                const int squares)
 {
@@ -60,9 +60,9 @@ void add_point(__local uint4 *memory, const int colors, const int winner, const 
     }
 }
 
-// What a search compares: the sum of absolute differences, or |n|^2 / 2 - n.p, which orders nodes n as |n - p|^2 does.
-// Its terms are whole or half, and every partial sum lies between -|p|^2 / 2 and |n|^2 / 2, both below 2^23, so it is
-// exact in fp32.
+/* What a search compares: the sum of absolute differences, or |n|^2 / 2 - n.p, which orders nodes n as |n - p|^2 does.
+ * Its terms are whole or half, and every partial sum lies between -|p|^2 / 2 and |n|^2 / 2, both below 2^23, so it is
+ * exact in fp32. */
 #if DIMS == 4
 #define SCORE(n, half_square, p, q, r, s) ((half_square) - (n).x * (p) - (n).y * (q) - (n).z * (r) - (n).w * (s))
 #define CITY_SCORE(n, p, q, r, s) (fabs((n).x - (p)) + fabs((n).y - (q)) + fabs((n).z - (r)) + fabs((n).w - (s)))
@@ -71,8 +71,8 @@ void add_point(__local uint4 *memory, const int colors, const int winner, const 
 #define CITY_SCORE(n, p, q, r, s) (fabs((n).x - (p)) + fabs((n).y - (q)) + fabs((n).z - (r)))
 #endif
 
-// Adds `count` points from number `first` on to the totals of their winners: in the map by its own rules, in the
-// refinement by squared distance and with squares.
+/* Adds `count` points from number `first` on to the totals of their winners: in the map by its own rules, in the
+ * refinement by squared distance and with squares. */
 void assign(__local uint4 *memory, const int colors, const source_t from, const uint first, const uint count,
             const int refining)
 {
@@ -143,7 +143,7 @@ void assign(__local uint4 *memory, const int colors, const source_t from, const 
     }
 }
 
-// A node as searches see it.
+/* A node as searches see it. */
 void show_node(__local uint4 *memory, const int colors, const int i, const int4 node)
 {
     float4 n = search_point(node);
@@ -156,26 +156,26 @@ void show_node(__local uint4 *memory, const int colors, const int i, const int4 
     ((__local float4 *)(memory + NETWORK_AT(colors)))[i] = n;
 }
 
-// Learns a network for each of some pictures.
-//
-// NDRange: (groups * LOCAL); group g takes the pictures g, g + groups, ... of those asked for.
-//   pixels    uint (all pixels), R, G, B, alpha, the lowest byte first
-//   offsets   uint (pictures + 1): each picture's first pixel
-//   listed    uint2 (all pixels), found  uint2 (pictures): see neuquant/small_images_colors.cl
-//   which     uint (asked): pictures
-//   steps     uint4 (STEPS): a step's first sample, how many, its pulls' place, how many
-//   pulls, decay  see neuquant/map.h
-//   tables    of common/color_spaces.h
-//   nodes_in  int4 (starts, K): the first network, and others that the refinement of listed colours begins with as
-//             well; 12 fraction bits. The result is that of the least squared error, the first of equals
-//   scratch   uint (groups, 5, plane), plane even and at least 16 above every picture's pixels
-//   nodes_out int4 (asked, K)
-//   sizes     pictures asked for; plane; where samples begin, in 1/2^32 of all pixels; K
-//   refined   steps over listed colours; those over samples; the most samples; the most colours that are listed
-//   starts    networks in nodes_in
-//   extent    largest coordinate of each axis
-//   memory    see above
-// Local memory: `memory`, two ints and a ulong.
+/* Learns a network for each of some pictures.
+ *
+ * NDRange: (groups * LOCAL); group g takes the pictures g, g + groups, ... of those asked for.
+ *   pixels    uint (all pixels), R, G, B, alpha, the lowest byte first
+ *   offsets   uint (pictures + 1): each picture's first pixel
+ *   listed    uint2 (all pixels), found  uint2 (pictures): see neuquant/small_images_colors.cl
+ *   which     uint (asked): pictures
+ *   steps     uint4 (STEPS): a step's first sample, how many, its pulls' place, how many
+ *   pulls, decay  see neuquant/map.h
+ *   tables    of common/color_spaces.h
+ *   nodes_in  int4 (starts, K): the first network, and others that the refinement of listed colours begins with as
+ *             well; 12 fraction bits. The result is that of the least squared error, the first of equals
+ *   scratch   uint (groups, 5, plane), plane even and at least 16 above every picture's pixels
+ *   nodes_out int4 (asked, K)
+ *   sizes     pictures asked for; plane; where samples begin, in 1/2^32 of all pixels; K
+ *   refined   steps over listed colours; those over samples; the most samples; the most colours that are listed
+ *   starts    networks in nodes_in
+ *   extent    largest coordinate of each axis
+ *   memory    see above
+ * Local memory: `memory`, two ints and a ulong. */
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_many(
     __global const uint *restrict pixels, __global const uint *restrict offsets, __global const uint2 *restrict listed,
     __global const uint2 *restrict found, __global const uint *restrict which, __global const uint4 *restrict steps,
@@ -194,7 +194,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_many(
     __local ulong least;
     const uint plane = sizes.s1;
     __global uint *often = scratch + (size_t)get_group_id(0) * 5 * plane;
-    // Of pixels, and of the listed colours.
+    /* Of pixels, and of the listed colours. */
     __global ushort4 *own = (__global ushort4 *)(often + plane), *shades = own + plane;
     for (uint number = get_group_id(0); number < sizes.s0; number += get_num_groups(0)) {
         const uint picture = which[number], begin = offsets[picture], total = offsets[picture + 1] - begin;
@@ -229,7 +229,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_many(
                 nodes[i] = updated_node(i, nodes[i], colors, won, pulls + step.s2, (int)step.s3, decay);
                 show_node(memory, colors, i, nodes[i]);
 #if CONSCIENCE
-                // As in neuquant/step.cl.
+                /* As in neuquant/step.cl. */
                 const long owed = ((long)step.s1 - (long)colors * wins[i]) * (1024 << SEARCH_SHIFT);
                 bias[i] = (float)(int)(owed / ((long)colors * step.s1));
 #endif

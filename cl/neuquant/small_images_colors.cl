@@ -1,9 +1,9 @@
-// The distinct colours of many small pictures, a work-group each.
-//
-// Constants from the host:
-//   LOCAL     work-items of a group, a power of two
-//   CHANNELS  of a pixel: 1, 3 or 4
-//   PLACES    1: pixels' places in the list of colours are noted, as is done on CPUs, where LOCAL is 1
+/* The distinct colours of many small pictures, a work-group each.
+ *
+ * Constants from the host:
+ *   LOCAL     work-items of a group, a power of two
+ *   CHANNELS  of a pixel: 1, 3 or 4
+ *   PLACES    1: pixels' places in the list of colours are noted, as is done on CPUs, where LOCAL is 1 */
 
 #define TRANSPARENT 1u
 #define PARTIAL 2u
@@ -26,7 +26,7 @@ uint put(__global uint *slot, const uint color)
 #define OR(address, value) atomic_or(address, value)
 #endif
 
-// R, G, B, alpha in one word, the lowest byte first.
+/* R, G, B, alpha in one word, the lowest byte first. */
 uint packed_color(__global const uchar *pixels, const uint pixel)
 {
     __global const uchar *p = pixels + (size_t)pixel * CHANNELS;
@@ -40,7 +40,7 @@ uint packed_color(__global const uchar *pixels, const uint pixel)
 }
 
 #if PLACES
-// What follows, by one work-item: `table` has colours and their places.
+/* What follows, by one work-item: `table` has colours and their places. */
 uint list_colors(__global const uchar *restrict pixels, const uint begin, const uint end, const uint slots,
                  const uint most, __global uint *restrict table, __global uint *restrict colors,
                  __global uint2 *restrict listed, __global ushort *restrict places, uint *alphas)
@@ -77,20 +77,20 @@ uint list_colors(__global const uchar *restrict pixels, const uint begin, const 
 }
 #endif
 
-// Colours with alpha above 0 and how many pixels have each, until there are more than `most`; what alphas there are.
-//
-// NDRange: (groups * LOCAL); group g takes the pictures g, g + groups, ...
-//   pixels    uchar (all pixels, CHANNELS), picture after picture
-//   offsets   uint (pictures + 1): each one's first pixel
-//   tables    uint2 (groups, slots), zero before and after: scratch
-//   colors    uint (all pixels): each pixel's colour
-//   listed    uint2 (all pixels): from each picture's first pixel on its colours, in any order, and their pixels
-//   firsts    uint (pictures, asked): the first of these
-//   found     uint2 (pictures): how many, or more than `most`; TRANSPARENT | PARTIAL
-//   places    ushort (all pixels), if PLACES: where each pixel's colour stands in its picture's list; left as it is
-//             if alpha is 0, and if there are more than `most`
-//   sizes     pictures, slots (a power of two, at least twice as many as a picture has pixels or as most + LOCAL),
-//             most, asked
+/* Colours with alpha above 0 and how many pixels have each, until there are more than `most`; what alphas there are.
+ *
+ * NDRange: (groups * LOCAL); group g takes the pictures g, g + groups, ...
+ *   pixels    uchar (all pixels, CHANNELS), picture after picture
+ *   offsets   uint (pictures + 1): each one's first pixel
+ *   tables    uint2 (groups, slots), zero before and after: scratch
+ *   colors    uint (all pixels): each pixel's colour
+ *   listed    uint2 (all pixels): from each picture's first pixel on its colours, in any order, and their pixels
+ *   firsts    uint (pictures, asked): the first of these
+ *   found     uint2 (pictures): how many, or more than `most`; TRANSPARENT | PARTIAL
+ *   places    ushort (all pixels), if PLACES: where each pixel's colour stands in its picture's list; left as it is
+ *             if alpha is 0, and if there are more than `most`
+ *   sizes     pictures, slots (a power of two, at least twice as many as a picture has pixels or as most + LOCAL),
+ *             most, asked */
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_many_colors(
     __global const uchar *restrict pixels, __global const uint *restrict offsets, __global uint *restrict tables,
     __global uint *restrict colors, __global uint2 *restrict listed, __global uint *restrict firsts,

@@ -1,12 +1,12 @@
-// The mini-batch map and its refinement of many small pictures: the form for CPUs, one work-item per picture.
-//
-// Sources: as neuquant/step.cl and neuquant/refine.h, whose results these are bit for bit.
-//
-// Constants from the host: see neuquant/small_images.h; LOCAL is 1.
+/* The mini-batch map and its refinement of many small pictures: the form for CPUs, one work-item per picture.
+ *
+ * Sources: as neuquant/step.cl and neuquant/refine.h, whose results these are bit for bit.
+ *
+ * Constants from the host: see neuquant/small_images.h; LOCAL is 1. */
 
 #include "neuquant/small_images_lanes.h"
 
-// The points of a picture in the order in which they are searched for. `scratch` is that of its group.
+/* The points of a picture in the order in which they are searched for. `scratch` is that of its group. */
 SMALL picture_t picture_of(__global const uint *restrict pixels, __global const uint2 *restrict listed,
                            const uint distinct, const int few, const int colors, __global const ushort *restrict places,
                            __global const int *restrict tables, const uint start, const uint total,
@@ -47,7 +47,7 @@ SMALL picture_t picture_of(__global const uint *restrict pixels, __global const 
     return picture;
 }
 
-// Notes how often the refinement has each point.
+/* Notes how often the refinement has each point. */
 void weigh_points(const picture_t picture, __global const uint2 *restrict listed, const int few, const int colors,
                   __global const uint *restrict order, const uint most)
 {
@@ -60,13 +60,13 @@ void weigh_points(const picture_t picture, __global const uint2 *restrict listed
         picture.often[i] = few ? listed[colors > FEW_NODES ? order[i] & 65535 : i].y : 1;
 }
 
-// Learns a network for each of some pictures.
-//
-// NDRange: (groups), groups of 1; group g takes the pictures g, g + groups, ... of those asked for.
-//   places    see neuquant/small_images_colors.cl
-//   scratch   uint (groups, 7, plane), plane even and at least 16 above every picture's pixels
-//   the others as in neuquant/small_images.cl
-// Local memory: `memory`.
+/* Learns a network for each of some pictures.
+ *
+ * NDRange: (groups), groups of 1; group g takes the pictures g, g + groups, ... of those asked for.
+ *   places    see neuquant/small_images_colors.cl
+ *   scratch   uint (groups, 7, plane), plane even and at least 16 above every picture's pixels
+ *   the others as in neuquant/small_images.cl
+ * Local memory: `memory`. */
 __kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_many(
     __global const uint *restrict pixels, __global const uint *restrict offsets, __global const uint2 *restrict listed,
     __global const uint2 *restrict found, __global const uint *restrict which, __global const uint4 *restrict steps,
@@ -112,7 +112,7 @@ __kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_many
             for (int i = 0; i < colors; ++i)
                 wins[i] = 0;
 #endif
-            // Counted first, samples come in order, and if a step takes points more than once, they are fewer.
+            /* Counted first, samples come in order, and if a step takes points more than once, they are fewer. */
             if (!few && colors > FEW_NODES) {
                 assign_marked(memory, colors, picture, step.s0, step.s1);
             } else if (colors > FEW_NODES || (few && 4 * step.s1 > 5 * distinct)) {
@@ -127,7 +127,7 @@ __kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_many
             for (int i = 0; i < colors; ++i) {
                 show_in_planes(network, colors, i, nodes[i]);
 #if CONSCIENCE
-                // As in neuquant/step.cl.
+                /* As in neuquant/step.cl. */
                 const long owed = ((long)step.s1 - (long)colors * wins[i]) * (1024 << SEARCH_SHIFT);
                 bias[i] = (float)(int)(owed / ((long)colors * step.s1));
 #endif

@@ -1,12 +1,12 @@
-// The search for many small pictures on CPUs: a picture is one work-item's, its points are searched for a block
-// at once.
-//
-// Constants from the host: those of neuquant/small_images.h; LOCAL is 1.
+/* The search for many small pictures on CPUs: a picture is one work-item's, its points are searched for a block
+ * at once.
+ *
+ * Constants from the host: those of neuquant/small_images.h; LOCAL is 1. */
 
 #define SEARCHED(k) ((2 * DIMS + 4) * PADDED(k) / 4)
 #define LIST_AT(memory, k) ((__local float *)((memory) + NETWORK_AT(k)) + (DIMS + 1) * PADDED(k))
 #define PLACES_AT(memory, k) ((__local int *)(LIST_AT(memory, k) + (DIMS + 2) * PADDED(k)))
-// The other half of the sums: what is added to a node must not wait for the addition just before.
+/* The other half of the sums: what is added to a node must not wait for the addition just before. */
 #define BANK_AT(k) END_AT(k)
 
 #include "neuquant/map.h"
@@ -14,16 +14,16 @@
 #include "neuquant/small_images.h"
 #include "neuquant/point_order.h"
 
-// What a picture is learned from.
+/* What a picture is learned from. */
 typedef struct {
-    __global const ushort4 *points;  // its colours, or its pixels if those are too many
-    __global uint *often;            // how often a step has each; zero between steps of the map
-    __global const ushort *places;   // each pixel's point, if `placed`; else they have the same number
-    uint placed, count; // count: of points; where a transparent pixel has its place, point count + 15 is 0
-    uint start, total; // see spread_place
+    __global const ushort4 *points;  /* its colours, or its pixels if those are too many */
+    __global uint *often;            /* how often a step has each; zero between steps of the map */
+    __global const ushort *places;   /* each pixel's point, if `placed`; else they have the same number */
+    uint placed, count; /* count: of points; where a transparent pixel has its place, point count + 15 is 0 */
+    uint start, total; /* see spread_place */
 } picture_t;
 
-// Adds a point to what its winner has, with its squares if they are wanted.
+/* Adds a point to what its winner has, with its squares if they are wanted. */
 void add_point(__local uint4 *memory, const int colors, const int winner, const ushort4 point, const uint weight,
                const int squares)
 {
@@ -42,7 +42,7 @@ void add_point(__local uint4 *memory, const int colors, const int winner, const 
 }
 
 #if CITY_BLOCK
-// The winners of a block's points by the sum of absolute differences, less biases if there are any; `plain` without.
+/* The winners of a block's points by the sum of absolute differences, less biases if there are any; `plain` without. */
 void find_city_winners(block_t *block, const int colors, __local const float *network, __local const float *bias,
                        int *plain)
 {
@@ -69,8 +69,8 @@ void find_city_winners(block_t *block, const int colors, __local const float *ne
 }
 #endif
 
-// Adds the first points of a block, at most BLOCK, to the totals of their winners: in the map by its own rules, in the
-// refinement by squared distance and with squares. What is left becomes the block.
+/* Adds the first points of a block, at most BLOCK, to the totals of their winners: in the map by its own rules, in the
+ * refinement by squared distance and with squares. What is left becomes the block. */
 void assign_block(__local uint4 *memory, const int colors, block_t *block, const int refining)
 {
     const uint count = block->count, points = min(count, (uint)BLOCK);
@@ -100,8 +100,8 @@ void assign_block(__local uint4 *memory, const int colors, block_t *block, const
     block->count = count - points;
 }
 
-// Writes a point behind the first `count` of a block, and returns how many they are if it is neither passed over nor
-// missing.
+/* Writes a point behind the first `count` of a block, and returns how many they are if it is neither passed over nor
+ * missing. */
 uint take_point(block_t *block, const uint count, const ushort4 point, const uint weight)
 {
     block->points[count] = as_ulong(point);
@@ -109,7 +109,7 @@ uint take_point(block_t *block, const uint count, const ushort4 point, const uin
     return count + (point.s0 > 0 && weight > 0);
 }
 
-// Adds what is left in the block, and the two halves of the sums.
+/* Adds what is left in the block, and the two halves of the sums. */
 void end_assignment(__local uint4 *memory, const int colors, block_t *block, const int refining)
 {
     if (block->count)
@@ -121,7 +121,7 @@ void end_assignment(__local uint4 *memory, const int colors, block_t *block, con
     }
 }
 
-// Adds points as often as is noted, and forgets that in the map.
+/* Adds points as often as is noted, and forgets that in the map. */
 void assign_counted(__local uint4 *memory, const int colors, const picture_t from, const int refining)
 {
     block_t block;
@@ -148,7 +148,7 @@ uint point_of(const picture_t from, const uint sample)
     return from.placed ? from.places[pixel] : pixel;
 }
 
-// Notes how often `count` samples from number `first` on have each point.
+/* Notes how often `count` samples from number `first` on have each point. */
 void count_samples(const picture_t from, const uint first, const uint count)
 {
     FEW_TURNS
@@ -156,7 +156,7 @@ void count_samples(const picture_t from, const uint first, const uint count)
         ++from.often[point_of(from, first + k)];
 }
 
-// Adds `count` samples from number `first` on, one after another.
+/* Adds `count` samples from number `first` on, one after another. */
 void assign_samples(__local uint4 *memory, const int colors, const picture_t from, const uint first, const uint count)
 {
     block_t block;
@@ -173,7 +173,7 @@ void assign_samples(__local uint4 *memory, const int colors, const picture_t fro
     end_assignment(memory, colors, &block, 0);
 }
 
-// The same in the points' order, for steps that have only some of them: one bit per point is set, and cleared again.
+/* The same in the points' order, for steps that have only some of them: one bit per point is set, and cleared again. */
 void assign_marked(__local uint4 *memory, const int colors, const picture_t from, const uint first, const uint count)
 {
     block_t block;
@@ -209,7 +209,7 @@ void assign_marked(__local uint4 *memory, const int colors, const picture_t from
     end_assignment(memory, colors, &block, 0);
 }
 
-// What nodes won, as update_nodes takes it.
+/* What nodes won, as update_nodes takes it. */
 void spread_won(__local const uint4 *memory, const int colors)
 {
     __local uint *won = (__local uint *)(memory + NETWORK_AT(colors)) + MARGIN(colors);
@@ -227,7 +227,8 @@ void spread_won(__local const uint4 *memory, const int colors)
     }
 }
 
-// As find_partners of neuquant/refine.h, eight nodes at a time. Nodes without points have none, which nothing asks for.
+/* As find_partners of neuquant/refine.h, eight nodes at a time. Nodes without points have none, which nothing asks for.
+ */
 void find_partners_in_lanes(const refined_t r, const int colors, const int moves, __local float *planes)
 {
     __local float *halves = planes + DIMS * PADDED(colors);
@@ -241,7 +242,7 @@ void find_partners_in_lanes(const refined_t r, const int colors, const int moves
 #if DIMS == 4
         planes[3 * PADDED(colors) + i] = c.w;
 #endif
-        // Whole or half, and exact, of a node with points.
+        /* Whole or half, and exact, of a node with points. */
         const float square = c.x * c.x + c.y * c.y + c.z * c.z + (DIMS == 4 ? c.w * c.w : 0.0f);
         halves[i] = c.x == FAR_AWAY ? NO_NODE : 0.5f * square;
     }
@@ -254,14 +255,14 @@ void find_partners_in_lanes(const refined_t r, const int colors, const int moves
         halves[i] = NO_NODE;
         const int nearest = nearest_node(centres, r.centres[i], &score);
         halves[i] = own;
-        // Of a node with points it is below 2^23.
+        /* Of a node with points it is below 2^23. */
         if (score < 16777216.0f)
             r.partners[i] = nearest;
     }
 }
 
-// As find_ranks and count_pairs of neuquant/refine.h, but nodes are ranked only as far as they move. Returns how many
-// pairs move.
+/* As find_ranks and count_pairs of neuquant/refine.h, but nodes are ranked only as far as they move. Returns how many
+ * pairs move. */
 int find_pairs(const refined_t r, const int colors, const int moves)
 {
     FEW_TURNS

@@ -1,31 +1,31 @@
-// One dependent step of the mini-batch map, and the assignment of the refinement after it: the portable form.
-//
-// Source: T. Kohonen, "Self-Organizing Maps" (1995), the batch map, with the closed form of sequential moves that is
-// described in docs/neuquant.md; contest and conscience after A. H. Dekker (1994).
-//
-// Constants from the host: see neuquant/search.h.
+/* One dependent step of the mini-batch map, and the assignment of the refinement after it: the portable form.
+ *
+ * Source: T. Kohonen, "Self-Organizing Maps" (1995), the batch map, with the closed form of sequential moves that is
+ * described in docs/neuquant.md; contest and conscience after A. H. Dekker (1994).
+ *
+ * Constants from the host: see neuquant/search.h. */
 
 #include "neuquant/map.h"
 #include "neuquant/search.h"
 
-// Updates the network by the totals of the batch before, then finds the winner of every point of this batch and adds
-// the point to the winner's totals. Every group computes the whole network for itself; group 0 also writes it out. So
-// one launch per step is enough, and integer totals make the result independent of how points are dealt to groups.
-//
-// NDRange: (groups * LOCAL), groups of LOCAL, any number of groups.
-//   points     ushort4 per point; x = 65535 marks one that is passed over
-//   step       this batch's first point, its points, its slab; the points of the batch before, where that has its L(d),
-//              and how many (0: no update); K
-//   nodes      int4 (K), before the update; 12 fraction bits
-//   nodes_out  int4 (K), after it (another buffer)
-//   slabs      uint (any, SLAB_SIZE): the batch before has the slab before; this batch's is zero before the launch
-//   pulls      int, L(d) of all batches (see neuquant/map.h)
-//   decay      uint (512), the two tables of exp(-E)
-//   weights    uint per point, if WEIGHTED
-//   network    PADDED nodes
-//   staged     if STAGED: a slab's part that is read, then the group's totals; STAGED_WORDS, in whole vectors
-//   bias       PADDED, if CONSCIENCE
-// Local memory: these three, TILE keys a work-item.
+/* Updates the network by the totals of the batch before, then finds the winner of every point of this batch and adds
+ * the point to the winner's totals. Every group computes the whole network for itself; group 0 also writes it out. So
+ * one launch per step is enough, and integer totals make the result independent of how points are dealt to groups.
+ *
+ * NDRange: (groups * LOCAL), groups of LOCAL, any number of groups.
+ *   points     ushort4 per point; x = 65535 marks one that is passed over
+ *   step       this batch's first point, its points, its slab; the points of the batch before, where that has its L(d),
+ *              and how many (0: no update); K
+ *   nodes      int4 (K), before the update; 12 fraction bits
+ *   nodes_out  int4 (K), after it (another buffer)
+ *   slabs      uint (any, SLAB_SIZE): the batch before has the slab before; this batch's is zero before the launch
+ *   pulls      int, L(d) of all batches (see neuquant/map.h)
+ *   decay      uint (512), the two tables of exp(-E)
+ *   weights    uint per point, if WEIGHTED
+ *   network    PADDED nodes
+ *   staged     if STAGED: a slab's part that is read, then the group's totals; STAGED_WORDS, in whole vectors
+ *   bias       PADDED, if CONSCIENCE
+ * Local memory: these three, TILE keys a work-item. */
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_step(
     __global const ushort4 *restrict points, const uint8 step, __global const int4 *restrict nodes,
     __global int4 *restrict nodes_out, __global uint *slabs, __global const int *restrict pulls,
@@ -52,7 +52,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_step(
 #endif
     const int item = get_local_id(0), lane = item % LANES, slot = item / LANES;
 
-    // On their way while the network is updated.
+    /* On their way while the network is updated. */
     int4 node = nodes[min(item, colors - 1)];
     ushort4 next[TILE];
     read_tile(next, points, first, get_group_id(0) * AT_ONCE + slot * TILE, batch);
@@ -70,7 +70,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_step(
         if (get_group_id(0) == 0)
             nodes_out[i] = to;
 #if CONSCIENCE
-        // 1024 (1/K - wins / points of the batch before) in 1/2^s of a coordinate, truncated; below 2^14.
+        /* 1024 (1/K - wins / points of the batch before) in 1/2^s of a coordinate, truncated; below 2^14. */
         const uint batch_before = step.s3;
         const long owed = ((long)batch_before - (long)colors * before[SLAB_WINS(colors) + i]) * (1024 << SEARCH_SHIFT);
         bias[i] = reach > 0 ? (float)(int)(owed / ((long)colors * batch_before)) : 0.0f;

@@ -1,12 +1,12 @@
-// All steps of the mini-batch map in one launch, and all steps of the refinement in another, by work-groups that meet
-// once a step: for NVIDIA, whose dependent launches cost more than that.
-//
-// Sources: as neuquant/step.cl and neuquant/refine.h, whose results these are bit for bit. Every group computes the
-// whole network for itself, so that they meet only when totals are complete.
-//
-// Constants from the host besides those of neuquant/map.h (STAGED is 1), neuquant/search.h (PACKED and CONSCIENCE are
-// 0, TOTALS is 1) and common/grid_barrier.h:
-//   REFINE  1: a step ends with the refinement of the network
+/* All steps of the mini-batch map in one launch, and all steps of the refinement in another, by work-groups that meet
+ * once a step: for NVIDIA, whose dependent launches cost more than that.
+ *
+ * Sources: as neuquant/step.cl and neuquant/refine.h, whose results these are bit for bit. Every group computes the
+ * whole network for itself, so that they meet only when totals are complete.
+ *
+ * Constants from the host besides those of neuquant/map.h (STAGED is 1), neuquant/search.h (PACKED and CONSCIENCE are
+ * 0, TOTALS is 1) and common/grid_barrier.h:
+ *   REFINE  1: a step ends with the refinement of the network */
 
 #include "neuquant/map.h"
 #include "neuquant/search.h"
@@ -23,18 +23,18 @@
 #include "neuquant/refine.h"
 #endif
 
-// NDRange: (groups * LOCAL), as many groups as are there at the same time.
-//   points     ushort4 per point; x = 65535 marks one that is passed over
-//   steps      uint8 (steps of all): each as neuquant/step.cl takes it
-//   which      of these the first, how many; K; how many nodes are pinned
-//   extent     largest coordinate of each axis
-//   nodes      int4 (K), before the first step; 12 fraction bits
-//   nodes_out  int4 (K), in the map before the last batch's update
-//   slabs      uint (any, SLAB_SIZE): a step's is zero before the launch
-//   pulls, decay, weights  see neuquant/step.cl
-//   words      see common/grid_barrier.h
-//   memory     nodes, K vectors; the network, PADDED; STAGED_WORDS words in whole vectors; if REFINE 56 bytes per node
-// Local memory: `memory`, TILE keys a work-item, two words.
+/* NDRange: (groups * LOCAL), as many groups as are there at the same time.
+ *   points     ushort4 per point; x = 65535 marks one that is passed over
+ *   steps      uint8 (steps of all): each as neuquant/step.cl takes it
+ *   which      of these the first, how many; K; how many nodes are pinned
+ *   extent     largest coordinate of each axis
+ *   nodes      int4 (K), before the first step; 12 fraction bits
+ *   nodes_out  int4 (K), in the map before the last batch's update
+ *   slabs      uint (any, SLAB_SIZE): a step's is zero before the launch
+ *   pulls, decay, weights  see neuquant/step.cl
+ *   words      see common/grid_barrier.h
+ *   memory     nodes, K vectors; the network, PADDED; STAGED_WORDS words in whole vectors; if REFINE 56 bytes per node
+ * Local memory: `memory`, TILE keys a work-item, two words. */
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_grid(
     __global const ushort4 *restrict points, __global const uint8 *restrict steps, const uint4 which, const int4 extent,
     __global const int4 *restrict nodes_in, __global int4 *restrict nodes_out, __global uint *slabs,

@@ -1,19 +1,19 @@
-// One dependent step of the mini-batch map, and the assignment of the refinement: the form for CPUs, with 16
-// points in the lanes of a vector. Squared Euclidean distance, no conscience.
-//
-// Source and constants: see neuquant/step.cl; LOCAL is 1.
+/* One dependent step of the mini-batch map, and the assignment of the refinement: the form for CPUs, with 16
+ * points in the lanes of a vector. Squared Euclidean distance, no conscience.
+ *
+ * Source and constants: see neuquant/step.cl; LOCAL is 1. */
 
 #include "neuquant/map.h"
 #include "neuquant/search_lanes.h"
 
-// A group's totals in local memory, in vectors: how many points each node won and the sums of three coordinates; the
-// low and the high parts of sums of squares; in words, the fourth sums.
+/* A group's totals in local memory, in vectors: how many points each node won and the sums of three coordinates; the
+ * low and the high parts of sums of squares; in words, the fourth sums. */
 #define LOW_AT(k) (k)
 #define HIGH_AT(k) (2 * (k))
 #define FOURTHS_AT(k) (SQUARES ? 3 * (k) : (k))
 #define TOTALS_SIZE(k) (FOURTHS_AT(k) + (DIMS == 4 ? ((k) + 3) / 4 : 0))
 
-// Adds a block's points to the totals of their winners, and empties it.
+/* Adds a block's points to the totals of their winners, and empties it. */
 void assign_block(block_t *block, const uint count, const int colors, __local float *network,
                   __local uint4 *restrict totals)
 {
@@ -45,7 +45,7 @@ void add_total(__global uint *total, const uint value)
         atomic_add(total, value);
 }
 
-// Adds three or four coordinates' totals of node i to those of a slab.
+/* Adds three or four coordinates' totals of node i to those of a slab. */
 void add_coordinates(__global uint *slab, const int colors, const int i, const uint4 values)
 {
     add_total(&slab[i], values.x);
@@ -55,13 +55,13 @@ void add_coordinates(__global uint *slab, const int colors, const int i, const u
         add_total(&slab[3 * colors + i], values.w);
 }
 
-// As neuquant_step, with the same arguments and the same totals.
-//
-// NDRange: (groups), groups of 1, any number.
-//   network  2 DIMS + 4 planes: see find_winners
-//   present  int4 (K): the nodes as they are searched
-//   totals   TOTALS_SIZE vectors
-// Local memory: these three.
+/* As neuquant_step, with the same arguments and the same totals.
+ *
+ * NDRange: (groups), groups of 1, any number.
+ *   network  2 DIMS + 4 planes: see find_winners
+ *   present  int4 (K): the nodes as they are searched
+ *   totals   TOTALS_SIZE vectors
+ * Local memory: these three. */
 __kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_step(
     __global const ushort4 *restrict points, const uint8 step, __global const int4 *restrict nodes,
     __global int4 *restrict nodes_out, __global uint *slabs, __global const int *restrict pulls,
