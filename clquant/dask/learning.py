@@ -27,6 +27,10 @@ from clquant.histogram.color_histogram import together as histograms_together
 from clquant.images.collections import is_lazy
 from clquant.runtime import InvalidArgument, Progress
 
+# Counts a list of images.
+Count = Callable[[list[Any]], Any]
+# From what counts to a delayed task.
+Part = Callable[[Count], Any]
 # Bytes of chunks that a worker counts together, so that few counts are merged.
 MOST_AT_ONCE = 1 << 28
 
@@ -53,7 +57,7 @@ def histogram(images: Any) -> ColorHistogram:
     """
     given = _given(images)
     with located(given):
-        parts = _counted(given, ColorHistogram.of)
+        parts = [part(ColorHistogram.of) for part in _parts(given)]
         found: ColorHistogram = value_of(tree(histograms_together, parts), parts, Progress(None))
     return found
 
@@ -78,17 +82,17 @@ def learned(engine: Any, images: Any, report: Progress, by_pixels: bool) -> dict
         Attributes, by their names.
     """
     given = _given(images)
-    if engine.queue is not None:
-        with located(given):
-            parts = _counted(given, ColorHistogram.of)
-            return _learned(engine, value_of(tree(histograms_together, parts), parts, report))
     with located(given):
-        parts = _counted(given, ColorHistogram.of)
-        if by_pixels and len(parts) == 1:
-            work = functools.partial(_learned_from, engine)
-            (last,) = parts = _counted(given, work)
+        counted = _parts(given)
+        if by_pixels and len(counted) == 1 and engine.queue is None:
+            parts = [counted[0](functools.partial(_learned_from, engine))]
+            last = parts[0]
         else:
-            last = delayed(named(_learned), pure=False)(engine, tree(histograms_together, parts))
+            parts = [part(ColorHistogram.of) for part in counted]
+            last = tree(histograms_together, parts)
+            if engine.queue is not None:
+                return _learned(engine, value_of(last, parts, report))
+            last = delayed(named(_learned), pure=False)(engine, last)
         found: dict[str, Any] = value_of(last, parts, report)
     return found
 
@@ -112,40 +116,49 @@ def _of_fitted(engine: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(engine).items() if name.endswith("_")}
 
 
-def _counted(given: Sequence[Any], count: Callable[[list[Any]], Any]) -> list[Any]:
-    """Delayed tasks that count some images each; `count` takes a list of them."""
-    parts: list[Any] = []
-    work = delayed(numbered, pure=False)
-    task = functools.partial(_count, count)
+def _parts(given: Sequence[Any]) -> list[Part]:
+    """What makes delayed tasks, each of some images."""
+    parts: list[Part] = []
     for i, image in enumerate(given):
         if is_lazy(image):
-            parts += _counted_chunks(checked(image), f"images[{i}], ", count)
+            parts += _parts_of_chunks(checked(image), f"images[{i}], ")
         elif not isinstance(image, str | os.PathLike):
-            parts.append(work(i, named(task), [image]))
+            parts.append(functools.partial(_counted, i, [image]))
     paths = [(i, image) for i, image in enumerate(given) if isinstance(image, str | os.PathLike)]
     for first, end in portions(len(paths)):
-        parts += [work(group[0][0], named(task), [path for _, path in group]) for group in _runs(paths[first:end])]
+        parts += [functools.partial(_counted, run[0][0], [path for _, path in run]) for run in _runs(paths[first:end])]
     return parts
 
 
-def _counted_chunks(image: Any, name: str, count: Callable[[list[Any]], Any]) -> Iterator[Any]:
-    """Tasks for an array's chunks: those that one worker has, or will have, together."""
+def _counted(first: int, images: list[Any], count: Count) -> Any:
+    """A task that counts images, the first of which has that number."""
+    return delayed(numbered, pure=False)(first, named(functools.partial(_count, count)), images)
+
+
+def _parts_of_chunks(image: Any, name: str) -> Iterator[Part]:
+    """Those of an array's chunks: what one worker has, or will have, together."""
     origins = list(itertools.product(*([0, *itertools.accumulate(sizes)][:-1] for sizes in image.chunks[:2])))
-    blocks = list(image.to_delayed().ravel())
-    task = delayed(named(functools.partial(_count_chunks, count, name)), pure=True)
+    futures = held(image)
+    blocks = list(image.to_delayed(optimize_graph=not futures).ravel())
     most = max(MOST_AT_ONCE // max(math.prod(image.chunksize) * image.dtype.itemsize, 1), 1)
-    for there in _places(image, [block.key for block in blocks]):
+    if futures:  # what is held takes no more memory
+        most = len(blocks)
+    for there in _places(futures, [block.key for block in blocks]):
         for first in range(0, len(there), most):
             chosen = there[first : first + most]
-            yield task([blocks[i] for i in chosen], [origins[i] for i in chosen])
+            yield functools.partial(_counted_chunks, name, [blocks[i] for i in chosen], [origins[i] for i in chosen])
 
 
-def _places(image: Any, keys: Sequence[Any]) -> list[list[int]]:
+def _counted_chunks(name: str, blocks: list[Any], origins: list[tuple[int, int]], count: Count) -> Any:
+    """A task that counts chunks."""
+    return delayed(named(functools.partial(_count_chunks, count, name)), pure=True)(blocks, origins)
+
+
+def _places(futures: Sequence[Any], keys: Sequence[Any]) -> list[list[int]]:
     """Numbers of chunks by the worker that has them; of chunks that nobody has, each alone if there are several."""
     there = client()
     if there is None or workers() == 1:
         return [list(range(len(keys)))]
-    futures = held(image)
     known = there.who_has(futures) if futures else {}
     found: dict[Any, list[int]] = defaultdict(list)
     for i, key in enumerate(keys):
@@ -159,9 +172,7 @@ def _runs(paths: Sequence[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
         yield [path for _, path in group]
 
 
-def _count_chunks(
-    count: Callable[[list[Any]], Any], name: str, blocks: list[npt.NDArray[Any]], origins: list[tuple[int, int]]
-) -> Any:
+def _count_chunks(count: Count, name: str, blocks: list[npt.NDArray[Any]], origins: list[tuple[int, int]]) -> Any:
     return count(
         [
             pictures.read(np.asarray(block), argument=f"{name}chunk at row {row}, column {column}", max_bits=16)
@@ -170,6 +181,6 @@ def _count_chunks(
     )
 
 
-def _count(count: Callable[[list[Any]], Any], images: list[Any]) -> Any:
+def _count(count: Count, images: list[Any]) -> Any:
     given = [one() if isinstance(one, Later) else one for one in images]
     return count([one for several in given for one in (several if isinstance(several, list) else [several])])

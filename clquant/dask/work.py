@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -24,6 +25,9 @@ from clquant.runtime import (
 )
 
 MERGED_AT_ONCE = 8
+MOMENT_S = 0.5
+# Workers, by the client and when they were counted.
+_counted: dict[tuple[str, int], int] = {}
 
 
 def client() -> Any | None:
@@ -39,9 +43,16 @@ def client() -> Any | None:
 
 
 def workers() -> int:
-    """Processes that tasks are spread over, at least 1."""
+    """Processes that tasks are spread over, at least 1; of a cluster as it was a moment ago, as asking takes as long
+    as a small task."""
     there = client()
-    return 1 if there is None else max(len(there.scheduler_info(n_workers=-1)["workers"]), 1)
+    if there is None:
+        return 1
+    moment = int(time.monotonic() / MOMENT_S)
+    if (there.id, moment) not in _counted:
+        _counted.clear()
+        _counted[there.id, moment] = max(len(there.scheduler_info(n_workers=-1)["workers"]), 1)
+    return _counted.get((there.id, moment), 1)
 
 
 def release(futures: Iterable[Any]) -> None:
