@@ -81,136 +81,11 @@ inline uint node_mean(__global const ulong *stats, __global const ulong *upper, 
     return word;
 }
 
-/* A 4x4 block: its first byte, its pixels inside the picture, and the pixels themselves where there are up to four
- * channels; more would not fit the registers. */
-typedef struct {
-    __global const uchar *first;
-    uint pitch, columns, height;
-#if CHANNELS <= 4
-    uint rows[4 * CHANNELS];
-#endif
-} block_t;
-
-inline uint block_byte(const block_t *block, uint px, uint py, uint c)
-{
-#if CHANNELS <= 4
-    return ROW_BYTE(block->rows, CHANNELS, py, px * CHANNELS + c, 0u);
-#else
-    return px < block->columns && py < block->height ? block->first[py * block->pitch + px * CHANNELS + c] : 0u;
-#endif
-}
-
-/* Mean word `w` over the pixels of a block from column px and row py, `side` by `side`, of which n lie inside. */
-inline uint block_mean(const block_t *block, uint px, uint py, uint side, uint n, uint w)
-{
-    uint word = 0;
-#if CHANNELS <= 4
-#pragma unroll
-    for (uint c = 0; c < CHANNELS; ++c) {
-        uint sum = 0;
-#pragma unroll
-#else
-    for (uint c = 4 * w; c < min(4 * w + 4, (uint)CHANNELS); ++c) {
-        uint sum = 0;
-#endif
-        for (uint i = 0; i < side * side; ++i)
-            sum += block_byte(block, px + i % side, py + i / side, c);
-        word |= rounded_mean(sum, n) << (8 * (c & 3u));
-    }
-    return word;
-}
-
-/* Where a slot is in local memory. Work-items begin 16 or 32 slots apart where nothing is uniform: with a gap after
- * every 16 these are in different banks. */
-inline uint padded(uint slot)
-{
-    return slot + (slot >> 4);
-}
-
-/* A leaf's place in its tile and its level, kept until the leaves are written side by side. */
-inline uint square_place(uint x, uint y, uint level)
-{
-    return level << 12 | y << 6 | x;
-}
-
-/* Writes the record `at` of a tile whose corner is (x, y), collected in `slot`. */
-inline void write_record(__global uint *record, uint at, uint x, uint y, uint slot, __local const ushort *places,
-                         __local const uint *means)
-{
-    uint place = places[padded(slot)], size = 1u << (place >> 12);
-    x += place & 63u;
-    y += place >> 6 & 63u;
-#if CHANNELS <= 4
-    ((__global uint4 *)record)[at] = (uint4)(x, y, size, means[padded(slot)]);
-#else
-    record += at * RECORD_WORDS;
-    record[0] = x;
-    record[1] = y;
-    record[2] = size;
-    for (uint w = 0; w < MEAN_WORDS; ++w)
-        record[3 + w] = means[w * PADDED + padded(slot)];
-#endif
-}
-
-/* Collects the places and mean words `w` of the leaves of the 4x4 block at column x, row y of the tile into `slot`
- * onward. */
-inline void collect_words(const block_t *block, uint flag, int whole, uint x, uint y, uint slot, uint w,
-                          __local ushort *places, __local uint *means)
-{
-    if (flag & 16u) {
-        places[padded(slot)] = square_place(x, y, 2);
-        means[w * PADDED + padded(slot)] = block_mean(block, 0, 0, 4, whole ? 16u : block->columns * block->height, w);
-        return;
-    }
-#if CHANNELS <= 4
-#pragma unroll
-#endif
-    for (uint q = 0; q < 4; ++q) {
-        uint qx = 2 * (q & 1u), qy = q & 2u;
-        uint columns = block->columns - min(block->columns, qx), height = block->height - min(block->height, qy);
-        uint n = whole ? 4u : min(2u, columns) * min(2u, height);
-        if (n > 0 && (flag >> q & 1u)) {
-            places[padded(slot)] = square_place(x + qx, y + qy, 1);
-            means[w * PADDED + padded(slot)] = block_mean(block, qx, qy, 2, n, w);
-            ++slot;
-        } else if (n > 0)
-#if CHANNELS <= 4
-#pragma unroll
-#endif
-            for (uint p = 0; p < 4; ++p) {
-                uint px = p & 1u, py = p >> 1;
-                if (whole || (px < columns && py < height)) {
-                    places[padded(slot)] = square_place(x + qx + px, y + qy + py, 0);
-                    means[w * PADDED + padded(slot)] = block_mean(block, qx + px, qy + py, 1, 1, w);
-                    ++slot;
-                }
-            }
-    }
-}
-
-/* Collects the leaves of the 4x4 block at column x, row y of the tile. Word by word: with the loop over words inside
- * the one over leaves, Intel's CPU compiler (2026.22) loses slots where there are two words. */
-inline void collect_block(__global const uchar *first, uint pitch, uint columns, uint height, uint flag, int whole,
-                          uint x, uint y, uint slot, __local ushort *places, __local uint *means)
-{
-    block_t block;
-    block.first = first;
-    block.pitch = pitch;
-    block.columns = columns;
-    block.height = height;
-#if CHANNELS <= 4
-    if (whole)
-        load_whole_rows(first, pitch, CHANNELS, block.rows);
-    else
-        load_rows(first, pitch, CHANNELS, columns * CHANNELS, height, block.rows);
-#endif
-    for (uint w = 0; w < MEAN_WORDS; ++w)
-        collect_words(&block, flag, whole, x, y, slot, w, places, means);
-}
-
 #if LANES
 #include "quadtree/leaves_lanes.h"
 #else
+#include "quadtree/collect.h"
+
 /* What a work-group knows of its tile. */
 typedef struct {
     uint x, y, width, height; /* its place in the grid of tiles; of the picture */
@@ -371,11 +246,14 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_leaves
             for (uint b = 0; b < 2; ++b) {
                 uint bx = x + 4 * b;
                 __global const uchar *pixel = pixels + origin + (ulong)y * pitch + bx * CHANNELS;
-                if (tile.whole)
-                    collect_block(pixel, pitch, 4, 4, pair[b], 1, column + 4 * b, row, slot, places, means);
-                else if (bx < width)
-                    collect_block(pixel, pitch, min(4u, width - bx), min(4u, height - y), pair[b], 0, column + 4 * b,
-                                  row, slot, places, means);
+#if CHANNELS <= 4
+                if (tile.whole || (bx + 4 <= width && y + 4 <= height))
+                    collect_whole_block(pixel, pitch, pair[b], column + 4 * b, row, slot, places, means);
+                else
+#endif
+                    if (bx < width)
+                    collect_block(pixel, pitch, min(4u, width - bx), min(4u, height - y), pair[b], column + 4 * b, row,
+                                  slot, places, means);
                 slot += block_leaves(pair[b], tile.whole, bx, y, width, height);
             }
         }
