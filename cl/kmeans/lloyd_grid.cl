@@ -168,32 +168,37 @@ void end(const Grid *g, __local uint *told)
         __global uint *state, __global ulong *sums, __global ulong *totals, uint pinned, int4 extents,                 \
         __global uint *words, __local float4 *room, uint place_stride, __local float4 *scratch
 
-#define GRID                                                                                                           \
-    __local uint told;                                                                                                 \
-    __local ulong partial[2 * WARPS];                                                                                  \
-    const uint own = get_local_id(0) / WARP;                                                                           \
-    Grid g;                                                                                                            \
-    g.grid = grid_enter(words, &told);                                                                                 \
-    g.tiles.points = points;                                                                                           \
-    g.tiles.stride = stride;                                                                                           \
-    g.tiles.weights = weights;                                                                                         \
-    g.tiles.starts = starts;                                                                                           \
-    g.tiles.boxes = boxes;                                                                                             \
-    g.tiles.n = n_tiles;                                                                                               \
-    g.warp.lane = get_local_id(0) % WARP;                                                                              \
-    g.warp.listed = scratch + own * (SHORTLIST + 2 * WARP);                                                            \
-    g.warp.coordinates = g.warp.listed + SHORTLIST;                                                                    \
-    g.warp.facts = (__local uint4 *)(g.warp.coordinates + WARP);                                                       \
-    g.warp.names = (__local ushort *)(scratch + WARPS * (SHORTLIST + 2 * WARP)) + own * SHORTLIST;                     \
-    g.k = k;                                                                                                           \
-    g.pinned = pinned;                                                                                                 \
-    g.extents = extents;                                                                                               \
-    g.sums = sums;                                                                                                     \
-    g.centers = (__local float *)room;                                                                                 \
-    g.k_stride = place_stride;                                                                                         \
-    g.partial = partial;                                                                                               \
-    g.scratch = (__local ulong *)scratch;                                                                              \
-    Chain c = {0, 0, 0, 0, 1, 2}
+#define GRID_ARGUMENTS                                                                                                 \
+    points, stride, weights, starts, boxes, n_tiles, centers, k, k_stride, state, sums, totals, pinned, extents,       \
+        words, room, place_stride, scratch
+
+/* A group's begin. told and partial: of the kernel, as only kernels declare local memory. */
+INLINED Grid enter(GRID_PARAMETERS, __local uint *told, __local ulong *partial)
+{
+    const uint own = get_local_id(0) / WARP;
+    Grid g;
+    g.grid = grid_enter(words, told);
+    g.tiles.points = points;
+    g.tiles.stride = stride;
+    g.tiles.weights = weights;
+    g.tiles.starts = starts;
+    g.tiles.boxes = boxes;
+    g.tiles.n = n_tiles;
+    g.warp.lane = get_local_id(0) % WARP;
+    g.warp.listed = scratch + own * (SHORTLIST + 2 * WARP);
+    g.warp.coordinates = g.warp.listed + SHORTLIST;
+    g.warp.facts = (__local uint4 *)(g.warp.coordinates + WARP);
+    g.warp.names = (__local ushort *)(scratch + WARPS * (SHORTLIST + 2 * WARP)) + own * SHORTLIST;
+    g.k = k;
+    g.pinned = pinned;
+    g.extents = extents;
+    g.sums = sums;
+    g.centers = (__local float *)room;
+    g.k_stride = place_stride;
+    g.partial = partial;
+    g.scratch = (__local ulong *)scratch;
+    return g;
+}
 
 #if !SWAPS
 /* Steps of Lloyd's algorithm until they are done, at most `most`; see `assign_tiles` of kmeans/lloyd.cl and
@@ -201,7 +206,10 @@ void end(const Grid *g, __local uint *told)
  * whether `state` is that of no step yet. Nothing is done where state[DONE], unless `by_axis` or `fresh`. */
 __kernel ONE_SIZE void lloyd_steps(GRID_PARAMETERS, uint by_axis, ulong tolerance, uint fresh, uint most)
 {
-    GRID;
+    __local uint told;
+    __local ulong partial[2 * WARPS];
+    Grid g = enter(GRID_ARGUMENTS, &told, partial);
+    Chain c = {0, 0, 0, 0, 1, 2};
     if (g.grid.groups) {
         if (!fresh) {
             c.done = state[DONE];
@@ -224,7 +232,10 @@ __kernel ONE_SIZE void lloyd_steps(GRID_PARAMETERS, uint by_axis, ulong toleranc
  * `swap_by_warps` needs. */
 __kernel ONE_SIZE void swap_rounds(GRID_PARAMETERS, uint rounds, uint steps, uint count, uint parts)
 {
-    GRID;
+    __local uint told;
+    __local ulong partial[2 * WARPS];
+    Grid g = enter(GRID_ARGUMENTS, &told, partial);
+    Chain c = {0, 0, 0, 0, 1, 2};
     if (g.grid.groups) {
         const uint lid = get_local_id(0);
         __local float *places = g.centers;

@@ -54,13 +54,24 @@ inline score_t add_word(score_t sum, word_t x, word_t c)
 }
 #endif
 
+/* The codeword that a block is not to be given, and whether codeword j may be its. */
+inline uint passed_by(__global const INDEX *own, uint which)
+{
 #if EXCLUDING
-#define PASSED(which) own[which]
-#define ALLOWED(j, passed) ((j) != (passed))
+    return own[which];
 #else
-#define PASSED(which) 0
-#define ALLOWED(j, passed) true
+    return 0;
 #endif
+}
+
+inline bool is_allowed(uint j, uint passed)
+{
+#if EXCLUDING
+    return j != passed;
+#else
+    return true;
+#endif
+}
 
 #if WORDS <= REGISTER_WORDS
 
@@ -90,7 +101,7 @@ __kernel void vq_encode(__global const uchar *image, const uint height, const ui
         const uint which = min(first + b * lanes, count - 1);
         best[b] = LOWEST;
         index[b] = 0;
-        passed[b] = PASSED(which);
+        passed[b] = passed_by(own, which);
 #pragma unroll
         for (uint w = 0; w < WORDS; ++w)
             block[b][w] = WORD_OF(block_word(image, height, width, which / columns, which % columns, w));
@@ -119,7 +130,7 @@ __kernel void vq_encode(__global const uchar *image, const uint height, const ui
 #pragma unroll
             for (uint b = 0; b < BLOCKS; ++b) {
                 const score_t score = FINISH(sum[b], start_score);
-                const bool better = score > best[b] && ALLOWED(start + j, passed[b]);
+                const bool better = score > best[b] && is_allowed(start + j, passed[b]);
                 best[b] = better ? score : best[b];
                 index[b] = better ? start + j : index[b];
             }
@@ -176,7 +187,7 @@ __kernel void vq_encode_wide(__global const uchar *image, const uint height, con
 #pragma unroll
         for (uint b = 0; b < BLOCKS; ++b) {
             const score_t score = FINISH(sum[b], start_score);
-            const bool better = score > best[b] && ALLOWED(j, PASSED(min(first + b, count - 1)));
+            const bool better = score > best[b] && is_allowed(j, passed_by(own, min(first + b, count - 1)));
             best[b] = better ? score : best[b];
             index[b] = better ? j : index[b];
         }
