@@ -6,8 +6,8 @@
  * (x / f) 2^15 + x % f + c < 2^32. Decoding: f (x >> 15) + slot - c < f 2^17 <= 2^32; it is at least 2 f >= 2, so one
  * word brings it to 2^16 again. A damaged stream cannot lead out of this range.
  *
- * WIDE, defined before, tells that rows of values begin at multiples of 16 bytes and have room to the next one; NARROW,
- * that vectors are not faster than as many numbers.
+ * WIDE, defined before, tells that rows of values begin at multiples of 16 bytes and have room to the next one, with
+ * MOST_SYMBOLS at most; NARROW, that vectors are not faster than as many numbers.
  */
 #define TOTAL_BITS 15
 #define TOTAL (1u << TOTAL_BITS)
@@ -161,41 +161,46 @@ inline Found symbol_at(__global const uchar *above, __global const uchar *left, 
     }
     return found;
 }
+#elif WIDE
+inline Found symbol_at(__global const uchar *above, __global const uchar *left, uint symbols, uint slot)
+{
+    uint begins[MOST_SYMBOLS / 16]; /* what the weights before each 16 symbols add up to */
+    uint sum = 0;
+    for (uint i = 0; i < symbols; i += 16) {
+        begins[i / 16] = sum;
+        sum += sum_of_16(joint_weights(above + i, left + i, symbols - i));
+    }
+    const Spread spread = spread_of(sum, symbols);
+    uint first = 0;
+    while (first + 16 < symbols && spread_to(spread, begins[first / 16 + 1], first + 16) <= slot)
+        first += 16;
+    const uint16 weights = joint_weights(above + first, left + first, symbols - first);
+    const uint16 firsts = running_sums(weights) - weights + begins[first / 16];
+    const uint16 cut = spread.top >= 15 ? firsts >> (spread.top - 15) : firsts << (15 - spread.top);
+    const uint16 starts = (cut * spread.ratio >> 16) + PLACES + first; /* as spread_to */
+    const uint there = min(symbols - first, 16u);
+    const uint last = sum_of_16(select((uint16)0, (uint16)1, (starts <= (uint16)slot) & (PLACES < (uint16)there))) - 1;
+    const uint before = sum_of_16(select((uint16)0, firsts, PLACES == (uint16)last));
+    const uint own = sum_of_16(select((uint16)0, weights, PLACES == (uint16)last));
+    Found found;
+    found.symbol = first + last;
+    found.range = range_from(spread, before, own, found.symbol, symbols);
+    return found;
+}
 #else
 inline Found symbol_at(__global const uchar *above, __global const uchar *left, uint symbols, uint slot)
 {
     const Spread spread = spread_of(sum_of_weights(above, left, symbols), symbols);
-    Found found;
-    uint symbol = 0, before = 0, own = 0, sum = 0;
-#if WIDE
-    for (uint i = 0; i < symbols; i += 16) {
-        const uint16 weights = joint_weights(above + i, left + i, symbols - i);
-        const uint16 sums = running_sums(weights) + sum;
-        const uint16 firsts = sums - weights;
-        const uint16 cut = spread.top >= 15 ? firsts >> (spread.top - 15) : firsts << (15 - spread.top);
-        const uint16 begins = (cut * spread.ratio >> 16) + PLACES + i; /* as spread_to */
-        const uint there = min(symbols - i, 16u);
-        const uint hits = sum_of_16(select((uint16)0, (uint16)1, (begins <= (uint16)slot) & (PLACES < (uint16)there)));
-        if (hits == 0)
-            break;
-        symbol = i + hits - 1;
-        before = sum_of_16(select((uint16)0, firsts, PLACES == (uint16)(hits - 1)));
-        own = sum_of_16(select((uint16)0, weights, PLACES == (uint16)(hits - 1)));
-        sum = sums.sf;
-        if (hits < there)
-            break;
-    }
-#else
-    own = joint_weight(above[0], left[0]);
+    uint symbol = 0, before = 0, own = joint_weight(above[0], left[0]);
     for (uint i = 1; i < symbols; ++i) {
-        sum = before + own;
+        const uint sum = before + own;
         if (slot < spread_to(spread, sum, i))
             break;
         symbol = i;
         before = sum;
         own = joint_weight(above[i], left[i]);
     }
-#endif
+    Found found;
     found.symbol = symbol;
     found.range = range_from(spread, before, own, symbol, symbols);
     return found;

@@ -99,7 +99,7 @@ class Compressor:
         session = open_session(self.coder.queue, images.device_arrays([picture]))
         halves = Progress((lambda n, total: progress.report(n // 2, total)) if progress.wanted else None)
         table = self.coder.encode_to_host(picture, halves)
-        with open_contexts(session, self.coder.rows, self.coder.shape, picture.pixels) as contexts:
+        with open_contexts(session, self.coder.rows, self.coder.shape, picture.pixels, True) as contexts:
             table = ranked(table, contexts)
             if self.state_size and self.tolerance:
                 model = learn(session, contexts, table)
@@ -255,7 +255,8 @@ def read_picture(
     shape = (bottom - top, width) if block.channels == 1 else (bottom - top, width, block.channels)
     blocks = layout.table_rows * layout.columns
     bands = reader.bands()
-    with session.scope() as scope, open_contexts(session, codebook, block, height * width) as contexts:
+    own = header.kind == container.PICTURE_OF_SHARED
+    with session.scope() as scope, open_contexts(session, codebook, block, height * width, own) as contexts:
         model = decode_model(session, header, reader.model)
         tables = contexts.tables(scope, model)
         decoder = Decoder(session, scope, codebook[contexts.order], block, trusted=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Buffer, FormatError, Scope, Session, cached_job
+from clquant.runtime import Buffer, FormatError, Program, Scope, Session, Variant, cached_job
 from clquant.vq.blocks import BlockShape
 from clquant.vq.encode import MOST_KEPT
 
@@ -19,11 +20,21 @@ HIGHEST = 211  # of a curve: two of them give a weight of the highest logarithm
 _MOST_ENTRIES = 1 << 24  # of a table of groups x codewords
 _MOST_PAIR_WORK = 1 << 25  # pairs of groups times codewords
 _FREE_ENTRIES, _ENTRIES_PER_PIXEL = 1 << 18, 64
-_MOST_KEPT_ENTRIES = 1 << 20  # of tables that stay on the device after their job
+_MOST_KEPT_ENTRIES = 1 << 20  # of tables that stay on the device after their job, from a file's own codebook
 _MOST_SIDE = 128
 _SIDE_COMPONENTS = 12  # at most, of a side, that the coding order looks at
 _FALLS = (-12, -7, -4, -2, -1, 0, 1, 2, 3, 4, 6, 9, 13, 20, 32, 56)  # of a curve from bin to bin
 RARITY_UNIT = 4  # eighths of a bit
+
+_SIDE_BY_SIDE = 16  # codewords, as in cl/vq/contexts_lanes.cl
+_MOST_BY_COMPONENTS = 32  # of a side; more are added up faster one codeword after another
+_GROUPS_OF_ITEM = 16  # whose values a work-item of a CPU makes
+
+_LANES = "lanes"
+VARIANTS = (
+    Variant(_LANES, "vq/contexts_lanes.cl", lambda limits: limits.is_cpu),
+    Variant("portable", "vq/contexts.cl"),
+)
 
 Curves = npt.NDArray[np.uint8]
 
@@ -70,13 +81,13 @@ class ContextShape:
         """Bytes of a table's row."""
         return self.most_buckets * self.bucket
 
-    @property
+    @functools.cached_property
     def shift(self) -> int:
         """log2 of the codewords of a group."""
         room = min(_MOST_ENTRIES, self._room)
         return next(s for s in range(17) if -(-self.size >> s) * self.size <= room)
 
-    @property
+    @functools.cached_property
     def by_pairs(self) -> bool:
         """Whether the ranges of buckets are computed from all codewords, for every pair of neighbours."""
         return (self.groups + 1) ** 2 * self.size <= min(_MOST_PAIR_WORK, self._room)
@@ -85,7 +96,7 @@ class ContextShape:
     def _room(self) -> int:
         return _FREE_ENTRIES + _ENTRIES_PER_PIXEL * self.pixels
 
-    @property
+    @functools.cached_property
     def groups(self) -> int:
         """Groups of neighbours; the last may have fewer codewords."""
         return -(-self.size >> self.shift)
@@ -124,7 +135,7 @@ class ContextTables:
 
 @contextlib.contextmanager
 def open_contexts(
-    session: Session, codebook: npt.NDArray[np.uint8], block: BlockShape, pixels: int
+    session: Session, codebook: npt.NDArray[np.uint8], block: BlockShape, pixels: int, own: bool
 ) -> Iterator[Contexts]:
     """`Contexts` that last as long as the block: those of an earlier job with the codebook, if it is small.
 
@@ -132,9 +143,11 @@ def open_contexts(
     ----------
     session, codebook, block, pixels
         As `Contexts` takes them.
+    own : bool
+        Whether the codebook is the caller's, so that large tables are worth keeping.
     """
     shape, key = ContextShape(len(codebook), pixels), None
-    if codebook.nbytes <= MOST_KEPT and shape.groups * shape.stride <= _MOST_KEPT_ENTRIES:
+    if codebook.nbytes <= MOST_KEPT and (own or shape.groups * shape.stride <= _MOST_KEPT_ENTRIES):
         key = "contexts", codebook.tobytes(), block, shape
     with cached_job(session, key, lambda scope: Contexts(session, scope, codebook, block, pixels)) as contexts:
         yield contexts
@@ -170,11 +183,16 @@ class Contexts:
         self._session = session
         self._scope = scope
         self.shape = ContextShape(len(codebook), pixels)
-        self.program = session.program("vq/contexts.cl", BUCKET=self.shape.bucket, MOST_BUCKETS=self.shape.most_buckets)
+        wide = self.shape.bucket >= _SIDE_BY_SIDE
+        self._variant = session.choose(VARIANTS) if wide else VARIANTS[-1]
+        self.program = self._program("vq/contexts.cl")
         self.order = coding_order(codebook, block, self.shape)
         book = codebook[self.order].reshape(len(codebook), block.rows, block.columns, block.channels)
         self.above_bins = self._bins(book[:, 0], book[:, -1])
         self.left_bins = self._bins(book[:, :, 0], book[:, :, -1])
+
+    def _program(self, file: str) -> Program:
+        return self._session.program(file, BUCKET=self.shape.bucket, MOST_BUCKETS=self.shape.most_buckets)
 
     def _bins(self, own: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8]) -> Buffer:
         """Bins of the distances between the sides of codewords and the meeting sides of their neighbours."""
@@ -184,8 +202,11 @@ class Contexts:
         side = sides.shape[1]
         if side > _MOST_SIDE:
             raise AssertionError(f"a block's side has {side} components; distances are exact for {_MOST_SIDE}")
-        bounds = np.array(distance_bounds(side), np.uint32)
         bins = self._scope.empty(shape.groups * shape.stride)
+        if self._variant.name == _LANES and side <= _MOST_BY_COMPONENTS:
+            self._bins_side_by_side(sides, neighbours, bins)
+            return bins
+        bounds = np.array(distance_bounds(side), np.uint32)
         kernel = self.program.kernel("vq_side_bins")
         group = session.work_group_size(kernel, 64)
         copies = [self._scope.copy_of(array) for array in (sides, neighbours, bounds)]
@@ -193,6 +214,16 @@ class Contexts:
         arguments = copies[0], copies[1], np.uint32(side), copies[2], *sizes, bins
         session.launch(kernel, (shape.size, shape.groups), (group, 1), *arguments)
         return bins
+
+    def _bins_side_by_side(self, sides: npt.NDArray[np.uint8], neighbours: npt.NDArray[np.uint8], bins: Buffer) -> None:
+        session, shape = self._session, self.shape
+        planes = np.zeros((sides.shape[1], shape.stride), np.uint8)
+        planes[:, : shape.size] = sides.T
+        copies = self._scope.copy_of(planes), self._scope.copy_of(neighbours)
+        kernel = self._program(self._variant.file).kernel("vq_side_bins_lanes")
+        sizes = np.uint32(shape.groups), np.uint32(_GROUPS_OF_ITEM)
+        arguments = *copies, np.uint32(sides.shape[1]), np.array(bin_thresholds(sides.shape[1]), np.int32), *sizes, bins
+        session.launch(kernel, (shape.stride // _SIDE_BY_SIDE, -(-shape.groups // _GROUPS_OF_ITEM)), (1, 1), *arguments)
 
     def tables(self, scope: Scope, model: Model, with_buckets: bool = True) -> ContextTables:
         """The tables that a model gives.
@@ -206,8 +237,9 @@ class Contexts:
             Whether the ranges of buckets are needed.
         """
         session, shape = self._session, self.shape
-        kernel = self.program.kernel("vq_side_values")
-        group = session.work_group_size(kernel, 64)
+        lanes = self._variant.name == _LANES
+        kernel = self._program(self._variant.file).kernel("vq_side_values_lanes" if lanes else "vq_side_values")
+        group, part = (1, _GROUPS_OF_ITEM) if lanes else (session.work_group_size(kernel, 64), 1)
         made = []
         rarity = scope.copy_of(model.rarity * np.uint8(RARITY_UNIT))
         for i, bins in enumerate((self.above_bins, self.left_bins)):
@@ -215,8 +247,9 @@ class Contexts:
             buckets = scope.empty((shape.groups + 1) * (-(-shape.most_buckets // 16) * 16))
             given = bins, scope.copy_of(np.ascontiguousarray(model.curves[i])), rarity
             sizes = np.uint32(shape.size), np.uint32(shape.groups), np.uint32(i == 0)
-            launched = (shape.buckets, shape.groups + 1), (1, group)
-            session.launch(kernel, *launched, *given, *sizes, values, buckets)
+            launched = (shape.buckets, shape.groups // part + 1), (1, group)
+            of_item = (np.uint32(part),) if lanes else ()
+            session.launch(kernel, *launched, *given, *sizes, *of_item, values, buckets)
             made.append((values, buckets))
         above, left = made[0][0], made[1][0]
         pairs = self._pairs(scope, above, left) if with_buckets and shape.by_pairs else above
@@ -256,26 +289,48 @@ def coding_order(codebook: npt.NDArray[np.uint8], block: BlockShape, shape: Cont
     book = codebook.reshape(shape.size, block.rows, block.columns, block.channels)
     edges = (edge.reshape(shape.size, -1) for edge in (book[:, 0], book[:, :, 0], book[:, -1], book[:, :, -1]))
     looked_at = [edge[:, :: -(-edge.shape[1] // _SIDE_COMPONENTS)] for edge in edges]
-    sides = np.concatenate(looked_at, axis=1).astype(np.int64)
+    sides = np.concatenate(looked_at, axis=1)
     smallest = min(shape.bucket, 1 << shape.shift) if shape.shift else shape.bucket
-    parts = [(0, shape.size)]
-    while parts:
-        begin, end = parts.pop()
-        if end - begin <= smallest:
-            continue
-        own = order[begin:end]
-        values = sides[own]
-        spread = len(own) * (values**2).sum(0) - values.sum(0) ** 2
-        order[begin:end] = own[np.argsort(values[:, spread.argmax()], kind="stable")]
-        unit = shape.bucket if end - begin > shape.bucket else smallest
-        middle = begin + (-(-(end - begin) // unit) + 1) // 2 * unit
-        parts += [(begin, middle), (middle, end)]
-    return order
+    begins = np.zeros(1, np.int64)
+    while True:
+        counts = np.diff(begins, append=shape.size)
+        split = counts > smallest
+        if not split.any():
+            return order
+        order = order[_by_widest(sides[order], begins, counts, split)]
+        unit = np.where(counts > shape.bucket, shape.bucket, smallest)
+        middles = begins + (-(-counts // unit) + 1) // 2 * unit
+        begins = np.sort(np.concatenate([begins, middles[split]]))
+
+
+def _by_widest(
+    sides: npt.NDArray[np.uint8],
+    begins: npt.NDArray[np.int64],
+    counts: npt.NDArray[np.int64],
+    chosen: npt.NDArray[np.bool_],
+) -> npt.NDArray[np.int64]:
+    """Where the rows of each chosen part go if it is sorted by its component of the greatest variance."""
+    wide = sides.astype(np.int64)
+    spread = counts[:, None] * np.add.reduceat(wide**2, begins) - np.add.reduceat(wide, begins) ** 2
+    parts = np.repeat(np.arange(len(begins)), counts)
+    keys = np.where(chosen[parts], sides[np.arange(len(sides)), spread.argmax(1)[parts]], np.uint8(0))
+    by_key = np.argsort(keys, kind="stable")  # both by counting, as keys are short
+    return by_key[np.argsort(parts.astype(np.uint16)[by_key], kind="stable")]
 
 
 def distance_bounds(side: int) -> list[int]:
     """The least squared distance of each bin from 1 on: of b, what is n (2^(b/2) - 1) or more for n components."""
     return [math.isqrt((side * side << b) - 1) + 1 - side for b in range(1, BINS)]
+
+
+def bin_thresholds(side: int) -> tuple[int, int, int, int]:
+    """What vq/contexts_lanes.cl finds the bin of a distance of this many components by: (mantissas..., bin)."""
+    exponent = side.bit_length() - 1
+    mantissa = side << (23 - exponent)
+    lower = math.isqrt(-(-mantissa * mantissa // 2) - 1) + 1
+    upper = math.isqrt(2 * mantissa * mantissa - 1) + 1
+    implied, bias = 1 << 23, 127
+    return lower - implied, mantissa - implied, upper - implied, -2 * (exponent + bias) - 2
 
 
 def group_means(sides: npt.NDArray[np.uint8], shift: int) -> npt.NDArray[np.uint8]:

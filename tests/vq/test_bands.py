@@ -16,7 +16,7 @@ from clquant.vq.contexts import PRESET, Contexts, Model
 from clquant.vq.encode import index_dtype
 from tests.reference import clvq as reference
 
-FORMS = ["portable", "group"]
+FORMS = ["portable", "group", "lanes"]
 
 
 class Layout(BandLayout):
