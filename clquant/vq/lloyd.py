@@ -12,16 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Buffer, LocalMemory, PreparedLaunch, Program, Scope, Session, Variant
+from clquant.runtime import Buffer, LocalMemory, PreparedLaunch, Program, Scope, Session
 from clquant.vq.blocks import BlockShape
 from clquant.vq.blockset import BlockSet, Piece
 from clquant.vq.encode import Search
 from clquant.vq.merging import Merging
 from clquant.vq.selection import Selection
+from clquant.vq.sums import Sums
 
-# How the blocks of each codeword are summed: CPUs give every work-item a table of its own.
-PARTS = Variant("parts", "vq/lloyd.cl", lambda limits: limits.is_cpu, gain=3.3)
-SUMS = (PARTS, Variant("portable", "vq/lloyd.cl"))
 _TURNS = 16  # most steps between two readings of whether anything moved
 _STATE, _DEAD = 3, 2  # ulong of `state` in cl/vq/lloyd.cl, of which the error is the first, and how many are dead
 _LEVEL_DIGITS = 2  # bytes of the keys by which dead codewords find blocks
@@ -124,14 +122,11 @@ class Lloyd:
         self._words = words
         self._total_weight = self._weight()
         self._mass = self._total_weight * blocks.shape.components
-        self._parts = self._tables()
+        self._sums = Sums(session, scope, blocks, words.capacity)
         self._program = self._built()
         self._squares = self._sum_of_squares(scope)
-        columns = blocks.shape.components + 1
-        halves = 1 if blocks.weights is None else 2
         capacity, pieces = words.capacity, len(blocks.pieces)
-        self._sums = scope.zeros(4 * self._parts * halves * capacity * columns)
-        self.totals = scope.empty(8 * capacity * columns)
+        self.totals = scope.empty(8 * capacity * (blocks.shape.components + 1))
         self._errors = scope.empty(8 * capacity)
         self._worst = scope.empty(4 * capacity * pieces)
         self._state = scope.zeros(8 * _STATE)
@@ -139,7 +134,7 @@ class Lloyd:
         self._givers = Selection(session, scope, self._keys, capacity, _LEVEL_DIGITS, (self._state, _DEAD))
         self._merging = Merging(session, scope, blocks.shape, words.codebook, self.totals, capacity)
         self._searches = [self._prepare_search(scope, piece) for piece in blocks.pieces]
-        self._accumulations = [self._prepare_accumulation(scope, piece) for piece in blocks.pieces]
+        self._accumulations = [self._sums.prepare(scope, self._program, piece) for piece in blocks.pieces]
         self._folds = [self._prepare_fold(scope, number) for number in range(pieces)]
         self._summary = self._prepare_state(scope)
         self._worsts = [self._prepare_worst(scope, number) for number in range(pieces)]
@@ -152,24 +147,16 @@ class Lloyd:
         """The weight of all blocks."""
         return self._blocks.total_weight
 
-    def _tables(self) -> int:
-        """How many tables of sums there are: on CPUs one per compute unit, where blocks and memory are enough."""
-        session, blocks, capacity = self._session, self._blocks, self._words.capacity
-        if session.choose(SUMS).name != PARTS.name:
-            return 1
-        halves = 1 if blocks.weights is None else 2
-        room = session.limits.max_alloc // (4 * halves * capacity * (blocks.shape.components + 1))
-        return max(1, min(session.limits.compute_units, room, blocks.count // capacity))
-
     def _built(self) -> Program:
         shape, blocks = self._blocks.shape, self._blocks
         return self._session.program(
-            SUMS[-1].file,
+            "vq/lloyd.cl",
             P=shape.rows,
             Q=shape.columns,
             C=shape.channels,
             ALIGNED=0,
             WEIGHTED=int(blocks.weights is not None),
+            FOR_CPUS=self._sums.for_cpus,
         )
 
     def _prepare(self, name: str, scope: Scope, items: int, *arguments: object) -> PreparedLaunch:
@@ -198,19 +185,11 @@ class Lloyd:
         height, width = piece.count * shape.rows, shape.columns
         return self._words.search.prepare(scope, piece.blocks, height, width, piece.indices)
 
-    def _prepare_accumulation(self, scope: Scope, piece: Piece) -> PreparedLaunch:
-        share, capacity = np.uint32(-(-piece.count // self._parts)), np.uint32(self._words.capacity)
-        arguments = piece.blocks, piece.indices, np.uint32(piece.count), piece.weights, self._sums, share, capacity
-        if self._session.choose(SUMS).name == PARTS.name:
-            kernel = self._program.kernel("vq_accumulate_parts")
-            return self._session.prepare(scope, kernel, self._parts, 1, *arguments)
-        return self._prepare("vq_accumulate", scope, piece.count * self._blocks.shape.components, *arguments)
-
     def _prepare_fold(self, scope: Scope, number: int) -> PreparedLaunch:
         words = self._words
         sizes = np.uint32(0), np.uint32(number)
-        tables = np.uint32(words.capacity), np.uint32(self._parts)
-        arguments = self._sums, *sizes, words.codebook, self.totals, self._errors, self._worst, *tables
+        tables = np.uint32(words.capacity), np.uint32(self._sums.parts)
+        arguments = self._sums.tables, *sizes, words.codebook, self.totals, self._errors, self._worst, *tables
         return self._prepare("vq_fold", scope, words.capacity, *arguments)
 
     def _prepare_state(self, scope: Scope) -> PreparedLaunch:
@@ -252,7 +231,8 @@ class Lloyd:
         if size == self._size:
             return
         self._size = size
-        for launch in (*self._folds, self._summary, self._giver_keys, self._update, *self._repairs):
+        accumulations = self._accumulations if self._sums.takes_size else []
+        for launch in (*accumulations, *self._folds, self._summary, self._giver_keys, self._update, *self._repairs):
             launch.set(size=np.uint32(size))
 
     def queue_statistics(self) -> None:
