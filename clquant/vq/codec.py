@@ -11,14 +11,11 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.estimator import Estimator
-from clquant.images import HostImage, ImageLike, files, lazy
-from clquant.images.collections import verbs_of
-from clquant.images.result_files import writing
-from clquant.runtime import Array, CommandQueue, FormatError, InvalidType, Progress
-from clquant.vq import container
-from clquant.vq.clvq import Compressor, check_rows, read_picture
-from clquant.vq.codebook_files import codebook_of, read_codebook, write_codebook
-from clquant.vq.coder import BlockCoder, HostTable, Image, Pixels, Report, Size, Table, opened_table
+from clquant.images import HostImage, ImageLike, files
+from clquant.runtime import Array, CommandQueue, InvalidType
+from clquant.vq import container, verbs
+from clquant.vq.codebook_files import read_codebook, write_codebook
+from clquant.vq.coder import BlockCoder, HostTable, Image, Pixels, Report, Size, Table
 from clquant.vq.fit import fit
 from clquant.vq.pipes import Sink, Source
 
@@ -185,12 +182,7 @@ class VQCodec(Estimator):
         StoppedError
             If `progress` returned False.
         """
-        report, coder = Progress(params.callback("progress", progress)), self._coder()
-        collection = verbs_of(image)
-        if collection is not None:
-            return collection.encode(image, self, out, coder.about("encode", resume), report)  # type: ignore[no-any-return]
-        with writing(out, coder.about("encode", resume)) as sink:
-            return coder.encode(coder.read(image, sink, memory), report)
+        return verbs.encode(self, self._coder(), image, progress, out, memory, resume)
 
     @overload
     def decode(self, indices: Array, shape: Size = None, *, progress: Report = None) -> Array: ...
@@ -239,14 +231,7 @@ class VQCodec(Estimator):
         NotFittedError, FileError, StoppedError
             As `encode`.
         """
-        report, coder = Progress(params.callback("progress", progress)), self._coder()
-        collection = verbs_of(indices)
-        if collection is not None:
-            return collection.decode(indices, self, shape, out, coder.about("decode", resume), report)  # type: ignore[no-any-return]
-        bound = lazy.memory_bytes(memory)
-        table = opened_table(indices, out)
-        with writing(out, coder.about("decode", resume)) as sink:
-            return coder.decode(table, shape, report, sink, bound)
+        return verbs.decode(self, self._coder(), indices, shape, progress, out, memory, resume)
 
     def compress(
         self, image: ImageLike, *, embed_codebook: bool = True, progress: Report = None, memory: Any = None
@@ -295,17 +280,7 @@ class VQCodec(Estimator):
         StoppedError
             If `progress` returned False; what was written by then is no whole file.
         """
-        report = Progress(params.callback("progress", progress))
-        embed = params.boolean("embed_codebook", embed_codebook)
-        if not hasattr(file, "write"):
-            raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for writing")
-        coder = self._coder()
-        compressor = Compressor.of(coder, self.state_size, self.tolerance)
-        collection = verbs_of(image)
-        if collection is not None:
-            collection.compress_to(file, image, self, compressor, embed, report)
-            return
-        compressor.write(file, coder.read(image, memory=memory), embed, report)
+        verbs.compress_to(self, self._coder(), file, image, embed_codebook, progress, memory)
 
     def decompress(
         self,
@@ -374,15 +349,7 @@ class VQCodec(Estimator):
         InvalidType, FileError
             If `file` gives no bytes, or cannot be read.
         """
-        if not hasattr(file, "read"):
-            raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for reading")
-        report = Progress(params.callback("progress", progress))
-        reader = container.Reader(file, params.integer("max_pixels", max_pixels, 1))
-        if reader.header.kind == container.CODEBOOK:
-            raise FormatError("this .clvq file holds a codebook and no picture; VQCodec.load reads it")
-        wanted = check_rows(rows, reader.header.shape[0])
-        codebook = codebook_of(reader, self)
-        return read_picture(reader, codebook.reshape(len(codebook), -1), self.queue, wanted, report)
+        return verbs.decompress_from(self, file, max_pixels, rows, progress)
 
     def _coder(self) -> BlockCoder:
         self._check_fitted("codebook_")

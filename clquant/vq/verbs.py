@@ -1,0 +1,86 @@
+"""What `VQCodec` does with a codebook that is there: parameters checked, jobs done here or by workers of a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import params
+from clquant.images import ImageLike, lazy
+from clquant.images.collections import verbs_of
+from clquant.images.result_files import writing
+from clquant.runtime import FormatError, InvalidType, Progress
+from clquant.vq import container
+from clquant.vq.clvq import Compressor, check_rows, read_picture
+from clquant.vq.codebook_files import codebook_of
+from clquant.vq.coder import BlockCoder, HostTable, Pixels, Report, Size, Table, opened_table
+from clquant.vq.pipes import Sink, Source
+
+if TYPE_CHECKING:
+    from clquant.vq.codec import VQCodec
+
+
+def encode(
+    codec: VQCodec, coder: BlockCoder, image: ImageLike, progress: Report, out: Any, memory: Any, resume: bool
+) -> Table:
+    """As `VQCodec.encode`, with the codec's codebook ready in a coder."""
+    report = Progress(params.callback("progress", progress))
+    collection = verbs_of(image)
+    if collection is not None:
+        return collection.encode(image, codec, out, coder.about("encode", resume), report)  # type: ignore[no-any-return]
+    with writing(out, coder.about("encode", resume)) as sink:
+        return coder.encode(coder.read(image, sink, memory), report)
+
+
+def decode(
+    codec: VQCodec,
+    coder: BlockCoder,
+    indices: Table | HostTable,
+    shape: Size,
+    progress: Report,
+    out: Any,
+    memory: Any,
+    resume: bool,
+) -> Pixels:
+    """As `VQCodec.decode`, with the codec's codebook ready in a coder."""
+    report = Progress(params.callback("progress", progress))
+    collection = verbs_of(indices)
+    if collection is not None:
+        return collection.decode(indices, codec, shape, out, coder.about("decode", resume), report)  # type: ignore[no-any-return]
+    bound = lazy.memory_bytes(memory)
+    table = opened_table(indices, out)
+    with writing(out, coder.about("decode", resume)) as sink:
+        return coder.decode(table, shape, report, sink, bound)
+
+
+def compress_to(
+    codec: VQCodec, coder: BlockCoder, file: Sink, image: ImageLike, embed: bool, progress: Report, memory: Any
+) -> None:
+    """As `VQCodec.compress_to`, with the codec's codebook ready in a coder."""
+    report = Progress(params.callback("progress", progress))
+    embed = params.boolean("embed_codebook", embed)
+    if not hasattr(file, "write"):
+        raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for writing")
+    compressor = Compressor.of(coder, codec.state_size, codec.tolerance)
+    collection = verbs_of(image)
+    if collection is not None:
+        collection.compress_to(file, image, codec, compressor, embed, report)
+        return
+    compressor.write(file, coder.read(image, memory=memory), embed, report)
+
+
+def decompress_from(
+    codec: VQCodec, file: Source, max_pixels: int, rows: tuple[int, int] | None, progress: Report
+) -> npt.NDArray[np.uint8]:
+    """As `VQCodec.decompress_from`; the codec may be without a codebook."""
+    if not hasattr(file, "read"):
+        raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for reading")
+    report = Progress(params.callback("progress", progress))
+    reader = container.Reader(file, params.integer("max_pixels", max_pixels, 1))
+    if reader.header.kind == container.CODEBOOK:
+        raise FormatError("this .clvq file holds a codebook and no picture; VQCodec.load reads it")
+    wanted = check_rows(rows, reader.header.shape[0])
+    codebook = codebook_of(reader, codec)
+    return read_picture(reader, codebook.reshape(len(codebook), -1), codec.queue, wanted, report)
