@@ -22,7 +22,7 @@ PORTABLE = Variant("portable", "vq/lloyd.cl", constants={"FOR_CPUS": 0})
 FORMS = (PARTS, LOCAL, PORTABLE)
 _LOCAL_BYTES = 49152  # of a group's table
 _LOCAL_GROUP, _GROUPS_PER_UNIT = 512, 4
-_LOCAL_BLOCKS = 200  # per codeword, from which on tables in local memory are worth their emptying
+LOCAL_BLOCKS = 200  # per codeword, from which on tables in local memory are worth their emptying
 _SHARE = 2  # blocks per row of a table at least
 
 
@@ -71,7 +71,7 @@ class Sums:
     def _words_per_slice(self) -> int:
         """Words of codewords for which a table fits local memory, at most all; 0 if that form does not do."""
         shape, capacity = self._blocks.shape, self._capacity
-        if self._blocks.weights is not None or shape.components % 4 or self._blocks.count < _LOCAL_BLOCKS * capacity:
+        if self._blocks.weights is not None or shape.components % 4 or self._blocks.count < LOCAL_BLOCKS * capacity:
             return 0
         room = min(self._session.limits.local_memory, _LOCAL_BYTES) // (4 * capacity)
         return min(shape.words, max(room - 1, 0) // 4)
