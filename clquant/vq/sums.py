@@ -1,25 +1,15 @@
-"""Sums of the blocks of each codeword on the device: which form of the kernel, its tables and its launches.
+"""Sums of the blocks of each codeword on the device: their tables and launches.
 
-The kernels are in `cl/vq/accumulate.h`, which `cl/vq/lloyd.cl` includes.
+The kernels are in `cl/vq/accumulate.h`, which the program of the Lloyd steps includes.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from clquant.runtime import LocalMemory, PreparedLaunch, Program, Scope, Session, Variant
+from clquant.runtime import LocalMemory, PreparedLaunch, Program, Scope, Session
 from clquant.vq.blockset import BlockSet, Piece
 
-# CPUs give every work-item a table of its own, GPUs every group.
-PARTS = Variant("parts", "vq/lloyd.cl", lambda limits: limits.is_cpu, {"FOR_CPUS": 1}, gain=3.3)
-LOCAL = Variant(
-    "local",
-    "vq/lloyd.cl",
-    constants={"FOR_CPUS": 0},
-    is_worthwhile=lambda limits: not (limits.is_cpu or limits.is_simulator),
-)
-PORTABLE = Variant("portable", "vq/lloyd.cl", constants={"FOR_CPUS": 0})
-FORMS = (PARTS, LOCAL, PORTABLE)
 _LOCAL_BYTES = 49152  # of a group's table
 _LOCAL_GROUP, _GROUPS_PER_UNIT = 512, 4
 LOCAL_BLOCKS = 200  # per codeword, from which on tables in local memory are worth their emptying
@@ -37,33 +27,30 @@ class Sums:
     blocks : BlockSet
     capacity : int
         Most codewords.
+    form : {"parts", "local", "portable"}
+        With "local", sets of few blocks per codeword and those that it does not admit take the portable form.
 
     Attributes
     ----------
-    for_cpus : int
-        FOR_CPUS in `cl/vq/accumulate.h`.
     tables : pyopencl.Buffer
-        Of sums, all 0, as `cl/vq/lloyd.cl` lays them out.
+        Of sums, all 0, in the layout of `cl/vq/lloyd.cl`.
     parts : int
         How many of these there are.
     takes_size : bool
         Whether launches are told how many codewords there are, as their argument ``size``.
     """
 
-    def __init__(self, session: Session, scope: Scope, blocks: BlockSet, capacity: int) -> None:
+    def __init__(self, session: Session, scope: Scope, blocks: BlockSet, capacity: int, form: str) -> None:
         self._session = session
         self._blocks = blocks
         self._capacity = capacity
         self._words = self._words_per_slice()
-        variant = session.choose(FORMS)
-        if variant.name == LOCAL.name and not self._words:
-            variant = PORTABLE
-        self.takes_size = variant.name == LOCAL.name
-        self.for_cpus = int(variant.constants["FOR_CPUS"])
+        self._in_parts = form == "parts"
+        self.takes_size = form == "local" and self._words > 0
         halves = 1 if blocks.weights is None else 2
         each = 4 * halves * capacity * (blocks.shape.components + 1)
         self.parts = 1
-        if variant.name == PARTS.name:
+        if self._in_parts:
             room = session.limits.max_alloc // each
             self.parts = max(1, min(session.limits.compute_units, room, blocks.count // capacity))
         self.tables = scope.zeros(self.parts * each)
@@ -92,7 +79,7 @@ class Sums:
             return self._prepare_local(scope, program, piece)
         share = np.uint32(-(-piece.count // self.parts))
         arguments = *rows, count, piece.weights, self.tables, share, capacity
-        if self.for_cpus:
+        if self._in_parts:
             return session.prepare(scope, program.kernel("vq_accumulate_parts"), self.parts, 1, *arguments)
         kernel = program.kernel("vq_accumulate")
         group = session.work_group_size(kernel, session.tuned("vq.train_group"))
