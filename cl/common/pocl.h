@@ -10,7 +10,6 @@
 #define COMPILED_AT_LAUNCH 1
 
 #define OVERLOADED __attribute__((overloadable))
-#define PURE __attribute__((overloadable, pure))
 #define CONST __attribute__((overloadable, const))
 
 typedef unsigned char uchar;
@@ -48,50 +47,99 @@ typedef uint cl_mem_fence_flags;
 void __attribute__((overloadable, convergent)) barrier(cl_mem_fence_flags);
 void OVERLOADED mem_fence(cl_mem_fence_flags);
 
-/* X(a signed or floating type, the unsigned or integer type beside it), of a scalar and of vectors */
-#define WIDTHS(X, type, other) \
-    X(type, other) X(type##2, other##2) X(type##4, other##4) X(type##8, other##8) X(type##16, other##16)
-#define EITHER(type)            \
-    type CONST min(type, type); \
-    type CONST max(type, type); \
-    type CONST clamp(type, type, type);
-#define FLOATS(type, chosen) \
-    EITHER(type)             \
-    type CONST fabs(type);   \
-    type CONST select(type, type, chosen);
-#define INTEGERS(type, other)               \
-    EITHER(type)                            \
-    EITHER(other)                           \
-    int CONST any(type);                    \
-    int CONST all(type);                    \
-    other CONST abs(type);                  \
-    other CONST abs_diff(type, type);       \
-    other CONST abs_diff(other, other);     \
-    type CONST mul_hi(type, type);          \
-    other CONST mul_hi(other, other);       \
-    type CONST clz(type);                   \
-    other CONST clz(other);                 \
-    other CONST popcount(other);            \
-    type CONST select(type, type, type);    \
-    type CONST select(type, type, other);   \
-    other CONST select(other, other, type); \
-    other CONST select(other, other, other);
+/* What takes a few instructions is written out, as OpenCL defines it: the library's functions are called by PoCL, and
+ * callers keep no vector in a register over a call. */
+#define INLINE static inline __attribute__((overloadable, always_inline))
+
+/* X(a signed or floating type, the unsigned or integer type beside it), of a scalar, or of vectors */
+#define VECTORS_OF(X, type, other) X(type##2, other##2) X(type##4, other##4) X(type##8, other##8) X(type##16, other##16)
+#define WIDTHS(X, type, other) X(type, other) VECTORS_OF(X, type, other)
+#define LIMITS(type) \
+    INLINE type min(type x, type y) { return y < x ? y : x; } \
+    INLINE type max(type x, type y) { return x < y ? y : x; } \
+    INLINE type clamp(type x, type low, type high) { return min(max(x, low), high); }
+#define FLOATS(type, other) \
+    LIMITS(type) \
+    INLINE type fabs(type x) { return __builtin_astype(__builtin_astype(x, other) & INT_MAX, type); }
+#define INTEGERS(type, other) \
+    LIMITS(type) \
+    LIMITS(other) \
+    type CONST mul_hi(type, type); \
+    other CONST mul_hi(other, other); \
+    type CONST clz(type); \
+    other CONST clz(other); \
+    other CONST popcount(other); \
+    INLINE other abs(type x) { return __builtin_astype((type)(x < (type)0 ? -x : x), other); } \
+    INLINE other abs_diff(other x, other y) { return x < y ? y - x : x - y; } \
+    INLINE other abs_diff(type x, type y) \
+    { \
+        const other a = __builtin_astype(x, other), b = __builtin_astype(y, other); \
+        return x < y ? b - a : a - b; \
+    }
+/* A scalar's choice is by any bit, a vector's by the highest of each element. */
+#define CHOICE(type, mask) \
+    INLINE type select(type x, type y, mask chosen) { return chosen ? y : x; }
+#define CHOICES(type, mask, sign) \
+    INLINE type select(type x, type y, mask chosen) { return __builtin_astype(chosen, sign) < (sign)0 ? y : x; }
+#define SCALAR_SELECT(type, other) CHOICE(type, type) CHOICE(type, other) CHOICE(other, type) CHOICE(other, other)
+#define VECTOR_SELECT(type, other) \
+    CHOICES(type, type, type) CHOICES(type, other, type) CHOICES(other, type, type) CHOICES(other, other, type)
+#define FLOAT_SELECT(type, mask) CHOICES(type, mask, mask)
 WIDTHS(FLOATS, float, int)
 WIDTHS(INTEGERS, short, ushort)
 WIDTHS(INTEGERS, int, uint)
 WIDTHS(INTEGERS, long, ulong)
-int3 CONST clamp(int3, int3, int3);
+LIMITS(int3)
+CHOICE(float, int)
+VECTORS_OF(FLOAT_SELECT, float, int)
+SCALAR_SELECT(short, ushort)
+SCALAR_SELECT(int, uint)
+SCALAR_SELECT(long, ulong)
+VECTORS_OF(VECTOR_SELECT, short, ushort)
+VECTORS_OF(VECTOR_SELECT, int, uint)
+VECTORS_OF(VECTOR_SELECT, long, ulong)
+
+/* Whether the highest bit of any element is set, or of all. */
+#define TEST(type, half) \
+    INLINE int any(type x) { return any((half)(x.lo | x.hi)); } \
+    INLINE int all(type x) { return all((half)(x.lo & x.hi)); }
+#define TESTS(type) \
+    INLINE int any(type x) { return x < 0; } \
+    INLINE int all(type x) { return x < 0; } \
+    TEST(type##2, type) TEST(type##4, type##2) TEST(type##8, type##4) TEST(type##16, type##8)
+TESTS(char)
+TESTS(short)
+TESTS(int)
+TESTS(long)
 #ifdef cl_khr_fp64
 double CONST sqrt(double);
 #endif
 ulong CONST upsample(uint, uint);
-int CONST any(char16);
 
-#define MOVED_(type, n, space)                         \
-    type##n PURE vload##n(size_t, const space type *); \
-    void OVERLOADED vstore##n(type##n, size_t, space type *);
-#define MOVED(type, n) MOVED_(type, n, __global) MOVED_(type, n, __local) MOVED_(type, n, __private)
-#define VECTORS_MOVED(type) MOVED(type, 2) MOVED(type, 3) MOVED(type, 4) MOVED(type, 8) MOVED(type, 16)
+/* Vectors of which only the elements are aligned. */
+#define MOVED_(type, n, space) \
+    INLINE type##n vload##n(size_t i, const space type *p) \
+    { \
+        typedef type##n __attribute__((aligned(sizeof(type)))) Loose; \
+        return *(const space Loose *)(p + n * i); \
+    } \
+    INLINE void vstore##n(type##n x, size_t i, space type *p) \
+    { \
+        typedef type##n __attribute__((aligned(sizeof(type)))) Loose; \
+        *(space Loose *)(p + n * i) = x; \
+    }
+#define THREE_(type, space) \
+    INLINE type##3 vload3(size_t i, const space type *p) { return (type##3)(p[3 * i], p[3 * i + 1], p[3 * i + 2]); } \
+    INLINE void vstore3(type##3 x, size_t i, space type *p) \
+    { \
+        p[3 * i] = x.x; \
+        p[3 * i + 1] = x.y; \
+        p[3 * i + 2] = x.z; \
+    }
+#define SPACES(X, ...) X(__VA_ARGS__, __global) X(__VA_ARGS__, __local) X(__VA_ARGS__, __private)
+#define VECTORS_MOVED(type) \
+    SPACES(MOVED_, type, 2) \
+    SPACES(THREE_, type) SPACES(MOVED_, type, 4) SPACES(MOVED_, type, 8) SPACES(MOVED_, type, 16)
 VECTORS_MOVED(uchar)
 VECTORS_MOVED(short)
 VECTORS_MOVED(ushort)
@@ -211,14 +259,23 @@ ulong OVERLOADED atom_add(volatile __global ulong *, ulong);
 #define convert_float16(x) __builtin_convertvector(x, float16)
 
 #undef OVERLOADED
-#undef PURE
 #undef CONST
+#undef INLINE
 #undef VECTORS
+#undef VECTORS_OF
 #undef WIDTHS
-#undef EITHER
+#undef LIMITS
 #undef FLOATS
 #undef INTEGERS
+#undef CHOICE
+#undef CHOICES
+#undef SCALAR_SELECT
+#undef VECTOR_SELECT
+#undef FLOAT_SELECT
+#undef TEST
+#undef TESTS
 #undef MOVED_
-#undef MOVED
+#undef THREE_
+#undef SPACES
 #undef VECTORS_MOVED
 #undef ATOMIC

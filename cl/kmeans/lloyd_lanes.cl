@@ -1,4 +1,4 @@
-/* The assignment step of kmeans/lloyd.cl in the shape that CPUs run fast: one work-item per group, eight points or four
+/* The assignment step of kmeans/lloyd.cl in the shape that CPUs run fast: one work-item per group, eight points or
  * centers at a time in the lanes of a vector, sums without atomics in each group's own copy. Same result bit for bit.
  *
  * Candidates are listed twice: for SPAN neighbouring tiles together from all centers, then for each tile from those.
@@ -35,60 +35,71 @@ Box box_of(__global const float *boxes, uint n_tiles, uint first, uint end)
 }
 
 /* The place in a list of the center nearest to the middle of a box. */
-uint nearest_to_middle(const Box *box, __global const float *list, uint n, uint stride)
+uint nearest_to_middle(const Box box, __global const float *list, uint n, uint stride)
 {
-    float4 best = FLT_MAX;
-    int4 place = 0;
-    int4 here = (int4)(0, 1, 2, 3);
-    for (uint m = 0; m < n; m += 4) {
-        float4 key = 0.0f;
+    float8 best = FLT_MAX;
+    int8 place = 0;
+    int8 here = (int8)(0, 1, 2, 3, 4, 5, 6, 7);
+    for (uint m = 0; m < n; m += 8) {
+        float8 key = 0.0f;
 #pragma unroll
         for (int d = 0; d < DIMS; d++) {
-            const float4 difference = vload4(0, list + d * stride + m) - 0.5f * (box->low[d] + box->high[d]);
+            const float8 difference = vload8(0, list + d * stride + m) - 0.5f * (box.low[d] + box.high[d]);
             key += difference * difference;
         }
         place = select(place, here, key < best);
         best = min(key, best);
-        here += 4;
+        here += 8;
     }
-    const float nearest = min(min(best.x, best.y), min(best.z, best.w));
-    return best.x == nearest ? place.x : best.y == nearest ? place.y : best.z == nearest ? place.z : place.w;
+    const float4 four = min(best.lo, best.hi);
+    const float nearest = min(min(four.x, four.y), min(four.z, four.w));
+    const int8 places = select((int8)INT_MAX, place, best == nearest);
+    const int4 least = min(places.lo, places.hi);
+    return min(min(least.x, least.y), min(least.z, least.w));
+}
+
+/* Copies the centers m .. m + 3 of a list to `kept` where the highest bit is set; returns how many are kept by then. */
+uint keep(int4 chosen, __global const float *list, uint m, uint stride, __global float *kept, uint count)
+{
+    const int lane[4] = {chosen.x, chosen.y, chosen.z, chosen.w};
+    for (int i = 0; i < 4; i++) {
+#pragma unroll
+        for (int d = 0; d < PLANES; d++)
+            kept[d * stride + count] = list[d * stride + m + i];
+        count += lane[i] & 1;
+    }
+    return count;
 }
 
 /* Copies to `kept` those centers of a list that can be nearest to a point of a box, in order, and fills its last
  * vector; returns how many. */
-uint filter_list(const Box *box, __global const float *list, uint n, uint stride, __global float *kept)
+uint filter_list(const Box box, __global const float *list, uint n, uint stride, __global float *kept)
 {
     const uint pivot = nearest_to_middle(box, list, n, stride);
     float at_low[DIMS], at_high[DIMS];
 #pragma unroll
     for (int d = 0; d < DIMS; d++) {
         const float s = list[d * stride + pivot];
-        at_low[d] = (box->low[d] - s) * (box->low[d] - s);
-        at_high[d] = (box->high[d] - s) * (box->high[d] - s);
+        at_low[d] = (box.low[d] - s) * (box.low[d] - s);
+        at_high[d] = (box.high[d] - s) * (box.high[d] - s);
     }
     uint count = 0;
-    for (uint m = 0; m < n; m += 4) {
-        float4 lead = 0.0f;
+    for (uint m = 0; m < n; m += 8) {
+        float8 lead = 0.0f;
 #pragma unroll
         for (int d = 0; d < DIMS; d++) {
-            const float4 c = vload4(0, list + d * stride + m);
-            const float4 from_low = box->low[d] - c;
-            const float4 from_high = box->high[d] - c;
+            const float8 c = vload8(0, list + d * stride + m);
+            const float8 from_low = box.low[d] - c;
+            const float8 from_high = box.high[d] - c;
             lead += max(at_low[d] - from_low * from_low, at_high[d] - from_high * from_high);
         }
-        const int4 kept_lanes = lead >= 0.0f;
-        if (any(kept_lanes)) {
-            const int lane[4] = {kept_lanes.x, kept_lanes.y, kept_lanes.z, kept_lanes.w};
-            for (int i = 0; i < 4; i++) {
-#pragma unroll
-                for (int d = 0; d < PLANES; d++)
-                    kept[d * stride + count] = list[d * stride + m + i];
-                count += lane[i] & 1;
-            }
-        }
+        const int8 chosen = lead >= 0.0f;
+        if (any(chosen.lo))
+            count = keep(chosen.lo, list, m, stride, kept, count);
+        if (any(chosen.hi))
+            count = keep(chosen.hi, list, m + 4, stride, kept, count);
     }
-    for (uint m = count; m < (count + 3) / 4 * 4; m++)
+    for (uint m = count; m < (count + 7) / 8 * 8; m++)
 #pragma unroll
         for (int d = 0; d < PLANES; d++)
             kept[d * stride + m] = FAR;
@@ -167,10 +178,10 @@ __kernel void assign_tiles(__global const float *points, uint stride, __global c
     for (uint span = group; span < end_span; span += get_num_groups(0)) {
         const uint end = min(n_tiles, (span + 1) * SPAN);
         Box box = box_of(boxes, n_tiles, span * SPAN, end);
-        const uint shared = filter_list(&box, all, k, k_stride, all + size);
+        const uint shared = filter_list(box, all, k, k_stride, all + size);
         for (uint tile = span * SPAN; tile < end; tile++) {
             box = box_of(boxes, n_tiles, tile, tile + 1);
-            const uint listed = filter_list(&box, all + size, shared, k_stride, all + 2 * size);
+            const uint listed = filter_list(box, all + size, shared, k_stride, all + 2 * size);
             assign_points(points, stride, weights, starts[tile], starts[tile + 1], all + 2 * size, listed, k_stride,
                           centers, by_axis, own);
         }
