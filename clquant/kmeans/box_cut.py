@@ -1,159 +1,152 @@
 """Starting centers by cutting boxes of weighted points in two, again and again: median cut, and Wu's least variance.
 
-P. Heckbert, "Color image quantization for frame buffer display", SIGGRAPH 1982; X. Wu, "Efficient statistical
-computations for optimal color quantization", Graphics Gems II, 1991. Sums are 64-bit integers and the rest are single
-operations of IEEE doubles, so the result is the same on every host.
+The kernels, with the sources, are in `cl/kmeans/box_cut.cl`. A launch cuts all boxes that may be among the k - 1 that
+the rule cuts; the order in which it cuts them is found on the host. Sums are 64-bit integers and the rest are single
+operations of IEEE doubles, so the result is the same on every device.
 """
 
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from clquant.kmeans.points import GROUP, Points
+from clquant.runtime import Buffer, LocalMemory, Scope, Session
+
 Int = npt.NDArray[np.int64]
-_MANY = 1 << 12
+
+# As in `cl/kmeans/box_cut.cl`.
+DIGITS = 64
+STATISTICS = 5
+KERNELS = {"wu": "cut_by_variance", "median-cut": "cut_at_median"}
 
 
-@dataclass(frozen=True)
-class _Box:
-    """Some of the points.
-
-    Attributes
-    ----------
-    orders : ndarray
-        (dims, n): its points along each axis, those at the same place by their number.
-    mass, squares : int
-        Sums of weights, and of weights times squared coordinates over all axes.
-    sums : tuple of int
-        Sums of weights times coordinates.
-    """
-
-    orders: npt.NDArray[np.intp]
-    mass: int
-    sums: tuple[int, ...]
-    squares: int
-
-    @property
-    def mean(self) -> tuple[int, ...]:
-        """Rounded half up."""
-        return tuple((2 * total + self.mass) // (2 * self.mass) for total in self.sums)
-
-    @property
-    def squared_differences(self) -> int:
-        """From the rounded mean: below 2^63."""
-        mean = self.mean
-        moved = sum(m * (m * self.mass - 2 * s) for m, s in zip(mean, self.sums, strict=True))
-        return self.squares + moved
-
-
-class _Cutter:
-    """Boxes of the same points.
+class _Boxes:
+    """All boxes that arose so far, by numbers in the order in which the device made them; box 0 has all points.
 
     Parameters
     ----------
-    points, weights : ndarray
-        As `box_centers` takes them.
-    by_variance : bool
-        Whether boxes are cut by Wu's rule; else by Heckbert's.
+    session : Session
+    scope : Scope
+        Owns the buffers.
+    points : Points
+    rule : str
+
+    Attributes
+    ----------
+    sizes : list of int
+        Points of each.
+    urgencies : list of float
+        The box of the highest is cut next.
+    parts : dict of int to (int, int)
+        Both parts of each box that is cut.
     """
 
-    def __init__(self, points: Int, weights: Int, by_variance: bool) -> None:
-        self._places = np.ascontiguousarray(points.T)
-        # Sums of these stay below 2^39 2^12, so they are exact in doubles; sums of squares need 63 bits.
-        self._weights = weights.astype(np.float64)
-        self._weighted = self._places * self._weights
-        self._squares = (self._places**2 * weights).sum(axis=0)
-        self._by_variance = by_variance
-        self._is_first = np.zeros(len(points), np.bool_)
+    def __init__(self, session: Session, scope: Scope, points: Points, rule: str) -> None:
+        self._session, self._scope, self._rule = session, scope, rule
+        self._dims, n = points.space.dims, points.n
+        self._program = session.program("kmeans/box_cut.cl", DIMS=self._dims, **points.weight_constants)
+        self._n, self._records, self._orders = np.uint32(n), scope.empty(16 * n), scope.empty(8 * self._dims * n)
+        kernel = self._program.kernel("record_points")
+        given = points.coordinates, np.uint32(points.stride), points.weights, self._n, self._records
+        session.launch(kernel, n, session.work_group_size(kernel, GROUP), *given)
+        names = ("order_points", KERNELS[rule], "divide_boxes")
+        wanted, bytes_per_item = session.tuned("kmeans.box_group"), 8 * (1 + self._dims)
+        kernels = [self._program.kernel(name) for name in names]
+        self._group = min(session.work_group_size(each, wanted, bytes_per_item) for each in kernels)
+        counts = scope.empty(4 * self._dims * DIGITS * self._group)
+        self._launch("order_points", 1, self._orders, counts)
+        self.sizes: list[int] = []
+        self.urgencies: list[float] = []
+        self.parts: dict[int, tuple[int, int]] = {}
+        # Of each box: its first place, its points, and which table of orders they are in.
+        self._places = np.zeros((0, 3), np.int64)
+        # Its weight, weighted coordinates, and weighted squares of all axes.
+        self._moments = np.zeros((0, 2 + self._dims), np.int64)
+        everything = np.zeros((1, self._dims, 2), np.uint64)
+        everything[0, 0] = 1, n  # before the cut; nothing is after it
+        places = np.array([[0, n, 0]])
+        first, sides, _ = self._divide(places, scope.copy_of(_padded(places)), scope.copy_of(everything))
+        self._add(places ^ (0, 0, 1), first, sides[:, 0])
 
-    def whole(self) -> _Box:
-        """The box of all points."""
-        # Of 16-bit numbers NumPy sorts digits, in a third of the time.
-        return self._box(np.argsort(self._places.astype(np.uint16), axis=1, kind="stable"))
+    def cut(self, numbers: list[int]) -> None:
+        """Cut boxes of several points.
 
-    def _box(self, orders: npt.NDArray[np.intp]) -> _Box:
-        inside = orders[0]
-        sums = tuple(int(weighted.take(inside).sum()) for weighted in self._weighted)
-        return _Box(orders, int(self._weights.take(inside).sum()), sums, int(self._squares.take(inside).sum()))
+        Parameters
+        ----------
+        numbers : list of int
+        """
+        places, count = self._places[numbers], len(numbers)
+        with self._session.scope() as scope:
+            boxes, cuts = scope.copy_of(_padded(places)), scope.empty(16 * self._dims * count)
+            self._launch(KERNELS[self._rule], count, self._orders, boxes, cuts)
+            first, sides, sizes = self._divide(places, boxes, cuts)
+        start, size, table = places.T
+        ends = [(start, sizes, 1 - table), (start + sizes, size - sizes, 1 - table)]
+        made = len(self.sizes)
+        self._add(np.stack(ends[0], axis=1), first, sides[:, 0])
+        self._add(np.stack(ends[1], axis=1), self._moments[numbers] - first, sides[:, 1])
+        self.parts.update((box, (made + i, made + count + i)) for i, box in enumerate(numbers))
 
-    def urgency(self, box: _Box) -> float:
-        """The box of the highest is cut next; one of a single point never, as there are enough points."""
-        if box.orders.shape[1] == 1:
-            return -1.0
-        return float(box.squared_differences if self._by_variance else self._sides(box).max())
+    def means(self, numbers: list[int]) -> Int:
+        """(boxes, dims), rounded half up."""
+        return _means(self._moments[numbers])
 
-    def _sides(self, box: _Box) -> Int:
-        axes = np.arange(len(self._places))
-        sides: Int = self._places[axes, box.orders[:, -1]] - self._places[axes, box.orders[:, 0]]
-        return sides
+    def _launch(self, kernel: str, boxes: int, *args: Buffer) -> None:
+        """Queue a kernel that has a work-group for each box and axis."""
+        sizes, group = (boxes * self._group, self._dims), (self._group, 1)
+        given = self._records, self._n, *args, LocalMemory(8 * (1 + self._dims) * self._group)
+        self._session.launch(self._program.kernel(kernel), sizes, group, *given)
 
-    def cut(self, box: _Box) -> tuple[_Box, _Box]:
-        """The two parts of a box of several points."""
-        axis, n = self._least_variance(box) if self._by_variance else self._median(box)
-        first = box.orders[axis, :n]
-        self._is_first[first] = True
-        marks = self._is_first.take(box.orders)
-        self._is_first[first] = False
-        dims = len(box.orders)
-        part = self._box(box.orders[marks].reshape(dims, -1))
-        sums = tuple(whole - own for whole, own in zip(box.sums, part.sums, strict=True))
-        rest = box.orders[~marks].reshape(dims, -1)
-        return part, _Box(rest, box.mass - part.mass, sums, box.squares - part.squares)
+    def _divide(self, places: Int, boxes: Buffer, cuts: Buffer) -> tuple[Int, Int, Int]:
+        """Move the points of boxes: the moments of first parts, the longest sides (boxes, 2) of both, and first sizes."""
+        with self._session.scope() as scope:
+            shape = len(places), self._dims, STATISTICS
+            statistics = scope.empty(8 * int(np.prod(shape)))
+            self._launch("divide_boxes", len(places), self._orders, boxes, cuts, statistics)
+            found = self._session.download(statistics, shape, np.uint64).view(np.int64)
+        moments = np.column_stack([found[:, 0, 1], found[:, :, 2], found[:, :, 3].sum(axis=1)])
+        ends = found[:, :, 4:].copy().view(np.uint16).astype(np.int64)
+        return moments, (ends[:, :, 1::2] - ends[:, :, ::2]).max(axis=1), found[:, 0, 0]
 
-    def _median(self, box: _Box) -> tuple[int, int]:
-        """Along the longest side, ties to the lowest axis: the points up to the weighted median."""
-        axis = int(np.argmax(self._sides(box)))
-        passed = np.cumsum(self._weights.take(box.orders[axis]))
-        n = int(np.searchsorted(2 * passed, passed[-1], side="left")) + 1
-        return axis, min(max(n, 1), len(passed) - 1)
-
-    def _least_variance(self, box: _Box) -> tuple[int, int]:
-        """The axis and place where the least of the squared differences remains, ties to the lowest."""
-        orders = box.orders[:, :-1]
-        # Axis by axis, what is computed of many points stays in a cache; of few points calls take longest.
-        parts = orders[:, None] if orders.shape[1] > _MANY else orders[None]
-        best = [self._best_places(box, part) for part in parts]
-        kept = np.concatenate([values for values, _ in best])
-        axis = int(kept.argmax())
-        return axis, int(np.concatenate([places for _, places in best])[axis]) + 1
-
-    def _best_places(self, box: _Box, orders: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.float64], Int]:
-        """For some orders of a box's points, (axes, n - 1): the most that a cut keeps, and after which point."""
-        mass = self._weights.take(orders)
-        np.cumsum(mass, axis=1, out=mass)
-        rest = box.mass - mass
-        # |sum|^2 / weight: what a part takes off the sum of squares when its mean stands for it.
-        first = np.zeros(mass.shape)
-        second = np.zeros(mass.shape)
-        for weighted, total in zip(self._weighted, box.sums, strict=True):
-            sums = weighted.take(orders)
-            np.cumsum(sums, axis=1, out=sums)
-            others = total - sums
-            sums *= sums
-            first += sums
-            others *= others
-            second += others
-        first /= mass
-        second /= rest
-        first += second
-        places = first.argmax(axis=1)
-        return first[np.arange(len(places)), places], places
+    def _add(self, places: Int, moments: Int, sides: Int) -> None:
+        self._places = np.concatenate([self._places, places])
+        self._moments = np.concatenate([self._moments, moments])
+        urgencies = _squared_differences(moments) if self._rule == "wu" else sides
+        self.sizes += places[:, 1].tolist()
+        self.urgencies += np.where(places[:, 1] == 1, -1.0, urgencies.astype(np.float64)).tolist()
 
 
-def box_centers(points: Int, weights: Int, k: int, rule: str) -> Int:
+def _padded(places: Int) -> npt.NDArray[np.uint32]:
+    """(boxes, 4), as kernels take them."""
+    return np.pad(places, ((0, 0), (0, 1))).astype(np.uint32)
+
+
+def _means(moments: Int) -> Int:
+    mass = moments[:, :1]
+    means: Int = (2 * moments[:, 1:-1] + mass) // (2 * mass)
+    return means
+
+
+def _squared_differences(moments: Int) -> Int:
+    """From the rounded means: below 2^63, though terms may be more and wrap."""
+    means = _means(moments)
+    moved: Int = (means * (means * moments[:, :1] - 2 * moments[:, 1:-1])).sum(axis=1)
+    return moments[:, -1] + moved
+
+
+def box_centers(session: Session, points: Points, k: int, rule: str) -> Int:
     """Means of k boxes.
 
     Parameters
     ----------
-    points : ndarray
-        (n, dims) int64, 0 to 2^12, with squared lengths below 2^24.
-    weights : ndarray
-        (n,) int64 above 0, adding up to at most 2^39.
+    session : Session
+    points : Points
+        At least k.
     k : int
-        1 to n.
+        From 1 up.
     rule : str
         ``"median-cut"``: the box of the longest side is cut there at its weighted median.
         ``"wu"``: the box of the largest sum of squared differences is cut across the axis, and at the place, where the
@@ -165,13 +158,18 @@ def box_centers(points: Int, weights: Int, k: int, rule: str) -> Int:
         (k, dims) int64, rounded half up, in the order in which the boxes arose. Ties go to the lowest axis, the
         earliest box, and the lowest place.
     """
-    cutter = _Cutter(points, weights, by_variance=rule == "wu")
-    boxes = [cutter.whole()]
-    queue: list[tuple[float, int]] = [(-cutter.urgency(boxes[0]), 0)]
-    while len(boxes) < k:
-        _, index = heapq.heappop(queue)
-        boxes[index], second = cutter.cut(boxes[index])
-        boxes.append(second)
-        for part in (index, len(boxes) - 1):
-            heapq.heappush(queue, (-cutter.urgency(boxes[part]), part))
-    return np.array([box.mean for box in boxes], np.int64)
+    with session.scope() as scope:
+        made = _Boxes(session, scope, points, rule)
+        boxes = [0]
+        queue = [(-made.urgencies[0], 0)]
+        while len(boxes) < k:
+            if boxes[queue[0][1]] not in made.parts:
+                # At most these are cut before any other box that is there.
+                next_boxes = [boxes[index] for _, index in heapq.nsmallest(k - len(boxes), queue)]
+                made.cut([box for box in next_boxes if box not in made.parts and made.sizes[box] > 1])
+            _, index = heapq.heappop(queue)
+            boxes[index], second = made.parts[boxes[index]]
+            boxes.append(second)
+            for place in (index, len(boxes) - 1):
+                heapq.heappush(queue, (-made.urgencies[boxes[place]], place))
+        return made.means(boxes)

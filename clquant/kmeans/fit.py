@@ -332,8 +332,7 @@ class Fit:
             sketcher = Sketcher(self.session, scope, counts, points)
             levels = sketch_levels(sketcher, points, k)
             sketch = sketcher.sketch(scope, *levels[0]) if levels else points
-            where, weights = sketch.to_host(self.session)
-            lloyd.set_centers(box_centers(where, weights, k, init))
+            lloyd.set_centers(box_centers(self.session, sketch, k, init))
         return lloyd
 
 

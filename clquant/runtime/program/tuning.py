@@ -69,6 +69,7 @@ PARAMETERS = (
     Parameter("counting.work_items", _powers(8, 22), "most work-items that count one picture's colours"),
     Parameter("halftone.group", _powers(0, 8), "work-group size of the portable pinwheel"),
     Parameter("halftone.palette_group", _powers(0, 8), "work-group size of the pinwheel to a palette"),
+    Parameter("kmeans.box_group", _powers(0, 10), "most work-items that cut a box of points across an axis"),
     Parameter("kmeans.grid_group", _powers(5, 10), "work-group size where groups meet in a launch of many Lloyd steps"),
     Parameter("kmeans.group", _powers(0, 8), "work-group size of a Lloyd step's assignment"),
     Parameter("kmeans.groups_a_unit", _powers(0, 7), "work-groups a compute unit of the assignment"),
