@@ -90,6 +90,22 @@ class _Boxes:
         self._add(np.stack(ends[1], axis=1), self._moments[numbers] - first, sides[:, 1])
         self.parts.update((box, (made + i, made + count + i)) for i, box in enumerate(numbers))
 
+    def cut_most_urgent(self, count: int) -> None:
+        """Cut boxes and their parts until the `count` most urgent ones of all are cut, the first of equals.
+
+        These are what the rule cuts, if parts are less urgent than their box and no two boxes are as urgent.
+
+        Parameters
+        ----------
+        count : int
+        """
+        while True:
+            first = np.argsort(-np.array(self.urgencies), kind="stable")[:count].tolist()
+            numbers = [box for box in first if box not in self.parts and self.sizes[box] > 1]
+            if not numbers:
+                return
+            self.cut(numbers)
+
     def means(self, numbers: list[int]) -> Int:
         """(boxes, dims), rounded half up."""
         return _means(self._moments[numbers])
@@ -101,7 +117,7 @@ class _Boxes:
         self._session.launch(self._program.kernel(kernel), sizes, group, *given)
 
     def _divide(self, places: Int, boxes: Buffer, cuts: Buffer) -> tuple[Int, Int, Int]:
-        """Move the points of boxes: the moments of first parts, the longest sides (boxes, 2) of both, and first sizes."""
+        """Move the points of boxes: moments of first parts, (boxes, 2) longest sides of both, sizes of first parts."""
         with self._session.scope() as scope:
             shape = len(places), self._dims, STATISTICS
             statistics = scope.empty(8 * int(np.prod(shape)))
@@ -160,6 +176,7 @@ def box_centers(session: Session, points: Points, k: int, rule: str) -> Int:
     """
     with session.scope() as scope:
         made = _Boxes(session, scope, points, rule)
+        made.cut_most_urgent(k - 1)
         boxes = [0]
         queue = [(-made.urgencies[0], 0)]
         while len(boxes) < k:
