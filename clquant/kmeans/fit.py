@@ -32,7 +32,7 @@ _FEW_COLORS, _FEW_PER_CENTER, _MOST_FEW = 1024, 4, 4096
 
 
 def are_few(n: int, k: int) -> bool:
-    """Whether n colours are few enough for k centers to try Wu's boxes as well, which take some 0.1 ms per center."""
+    """Whether n colours are few enough for k centers to try Wu's boxes as well."""
     return n <= min(max(_FEW_COLORS, _FEW_PER_CENTER * k), _MOST_FEW)
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from clquant import KMeansPalette, runtime
 from clquant.color import spaces
 from clquant.kmeans import seeding, sketch_start
-from clquant.kmeans.box_cut import box_centers
 from clquant.kmeans.fit import are_few
 from clquant.kmeans.sketch_start import (
     FEW_CENTERS,
@@ -21,6 +20,7 @@ from clquant.kmeans.sketch_start import (
     SWAP_STEPS,
 )
 from tests.kmeans.test_lloyd import photo, picture
+from tests.reference import boxes as boxes_reference
 from tests.reference import counting as counting_reference
 from tests.reference import kmeans as reference
 from tests.reference.exact import lowest_merge_inertia
@@ -62,7 +62,7 @@ def expected_palette(pixels, k, seed=0, max_iter=100, tol=1e-4, swap_rounds=24):
         centers, *_ = reference.lloyd(*sketches[-1], centers, extent, SKETCH_STEPS, tol)
     tries = [centers]
     if are_few(len(where), k):
-        tries.append(box_centers(start, mass, k, "wu"))
+        tries.append(boxes_reference.box_centers(start, mass, k, "wu"))
     ends = []
     for turn, centers in enumerate(tries):
         centers, _, _, steps = reference.lloyd(where, weights, centers, extent, max_iter, tol)
@@ -172,7 +172,7 @@ def test_box_starts_go_on_with_lloyd(queue, rng, init):
     pixels = photo(rng)
     colors, weights = counting_reference.count_colors([pixels])
     where = colors[:, :3].astype(np.int64) * 8
-    start = box_centers(where, weights, 40, init)
+    start = boxes_reference.box_centers(where, weights, 40, init)
     centers, *_ = reference.lloyd(where, weights, start, (2040,) * 3, 5)
     engine = KMeansPalette(40, init=init, max_iter=5, tol=0, queue=queue).fit(pixels)
     np.testing.assert_array_equal(engine.palette_.colors, (centers + 4) // 8)

@@ -1,74 +1,64 @@
-"""Median cut and Wu's cut in Python integers and fractions: the reference for clquant.kmeans.box_cut."""
+"""Median cut and Wu's cut, a box at a time, in NumPy: the reference for clquant.kmeans.box_cut."""
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 
-from tests.reference.kmeans import rounded_mean
+
+def mean(points: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Rounded half up."""
+    return (2 * weights @ points + weights.sum()) // (2 * weights.sum())
 
 
-def mean(points: list, weights: list) -> list[int]:
-    total = sum(weights)
-    return [
-        rounded_mean(sum(w * p[d] for p, w in zip(points, weights, strict=True)), total) for d in range(len(points[0]))
-    ]
+def squared_differences(points: np.ndarray, weights: np.ndarray) -> int:
+    return int(weights @ ((points - mean(points, weights)) ** 2).sum(axis=1))
 
 
-def squared_differences(points: list, weights: list) -> int:
-    center = mean(points, weights)
-    return sum(
-        w * sum((a - b) ** 2 for a, b in zip(p, center, strict=True)) for p, w in zip(points, weights, strict=True)
-    )
+def median_cut(points: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, int]:
+    order = np.argsort(points[:, np.ptp(points, axis=0).argmax()], kind="stable")
+    first = 1 + int((2 * np.cumsum(weights[order]) >= weights.sum()).argmax())
+    return order, min(first, len(points) - 1)
 
 
-def energy(points: list, weights: list) -> Fraction:
-    sums = [sum(w * p[d] for p, w in zip(points, weights, strict=True)) for d in range(len(points[0]))]
-    return Fraction(sum(s * s for s in sums), sum(weights))
+def kept(sums: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """|sum|^2 / weight in doubles, axis by axis: what a part takes off the sum of squares by its mean."""
+    squares = np.zeros(len(mass))
+    for axis in sums.T.astype(np.float64):
+        squares = squares + axis * axis
+    return squares / mass.astype(np.float64)
 
 
-def median_cut(points: list, weights: list) -> tuple[list[int], int]:
-    sides = [max(p[d] for p in points) - min(p[d] for p in points) for d in range(len(points[0]))]
-    axis = sides.index(max(sides))
-    order = sorted(range(len(points)), key=lambda i: points[i][axis])
-    passed = 0
-    for first, i in enumerate(order, start=1):
-        passed += weights[i]
-        if 2 * passed >= sum(weights):
-            return order, min(first, len(points) - 1)
-    raise AssertionError
-
-
-def wu_cut(points: list, weights: list) -> tuple[list[int], int]:
+def wu_cut(points: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, int]:
     best = None
-    for axis in range(len(points[0])):
-        order = sorted(range(len(points)), key=lambda i, axis=axis: points[i][axis])
-        for first in range(1, len(points)):
-            parts = order[:first], order[first:]
-            kept = sum(energy([points[i] for i in part], [weights[i] for i in part]) for part in parts)
-            if best is None or kept > best[0]:
-                best = kept, order, first
+    for axis in points.T:
+        order = np.argsort(axis, kind="stable")
+        sums = np.cumsum(points[order] * weights[order, None], axis=0)
+        mass = np.cumsum(weights[order])
+        values = kept(sums[:-1], mass[:-1]) + kept(sums[-1] - sums[:-1], mass[-1] - mass[:-1])
+        if best is None or values.max() > best[0]:
+            best = values.max(), order, int(values.argmax()) + 1
     return best[1], best[2]
 
 
 def box_centers(points: np.ndarray, weights: np.ndarray, k: int, rule: str) -> np.ndarray:
-    where, mass = points.tolist(), weights.tolist()
-    boxes = [list(range(len(where)))]
+    """Points (n, dims) and weights (n,) int64."""
+    boxes = [np.arange(len(points))]
 
-    def urgency(box: list[int]) -> float:
+    def urgency(box: np.ndarray) -> float:
         if len(box) == 1:
-            return -1
-        inside = [where[i] for i in box]
-        if rule == "median-cut":
-            return max(max(p[d] for p in inside) - min(p[d] for p in inside) for d in range(len(inside[0])))
-        return squared_differences(inside, [mass[i] for i in box])
+            return -1.0
+        by_variance = rule == "wu"
+        inside = points[box]
+        return float(squared_differences(inside, weights[box]) if by_variance else np.ptp(inside, axis=0).max())
 
+    urgencies = [urgency(boxes[0])]
     while len(boxes) < k:
-        index = max(range(len(boxes)), key=lambda b: (urgency(boxes[b]), -b))
+        index = int(np.argmax(urgencies))
         box = boxes[index]
-        cut = median_cut if rule == "median-cut" else wu_cut
-        order, first = cut([where[i] for i in box], [mass[i] for i in box])
-        boxes[index] = sorted(box[i] for i in order[:first])
-        boxes.append(sorted(box[i] for i in order[first:]))
-    return np.array([mean([where[i] for i in box], [mass[i] for i in box]) for box in boxes])
+        cut = wu_cut if rule == "wu" else median_cut
+        order, first = cut(points[box], weights[box])
+        boxes[index] = np.sort(box[order[:first]])
+        boxes.append(np.sort(box[order[first:]]))
+        urgencies[index] = urgency(boxes[index])
+        urgencies.append(urgency(boxes[-1]))
+    return np.array([mean(points[box], weights[box]) for box in boxes])
