@@ -10,11 +10,15 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from clquant.cli import batch, common
 from clquant.cli.inputs import Source
 from clquant.cli.outputs import STDOUT
+from clquant.images.sinks import ArraySink
 from clquant.params import shown
-from clquant.runtime import ClquantError, InvalidArgument, NoDeviceError
+from clquant.runtime import ClquantError, InvalidArgument, NoDeviceError, Progress, ProgressCallback
+from clquant.vq import VQCodec
 
 LOCAL = "local"
 _SECONDS = 30
@@ -77,6 +81,24 @@ def picture(path: str) -> Any:
     from clquant.dask.parts import opened as opened_parts  # an extra
 
     return opened_parts(path)
+
+
+def decompressed(path: str, codec: VQCodec, max_pixels: int, progress: ProgressCallback | None) -> Any:
+    """The picture of a .clvq file, by bands that the workers decode.
+
+    Parameters
+    ----------
+    path : str
+    codec : VQCodec
+    max_pixels : int
+    progress : callable or None
+        Called with (done, total) rows.
+    """
+    from clquant.dask.coding import decompressed as lazily  # an extra
+    from clquant.dask.parts import store
+
+    bands = lazily(path, codec, max_pixels=max_pixels)
+    return store(bands, ArraySink(np.empty(bands.shape, np.uint8)), Progress(progress))
 
 
 def later(read: Callable[..., Any], args: argparse.Namespace, source: Source) -> Any:
@@ -165,6 +187,8 @@ def run(
             while told in found:
                 source, target = pairs[told]
                 _report(args, source, str(target), found[told], failed)
+                if failed and failed[-1][0] is source and len(pairs) > 1:
+                    batch.complain(*failed[-1])
                 told += 1
     if failed and len(pairs) == 1:
         raise failed[0][1]
@@ -184,7 +208,6 @@ def _report(
     """Say what a worker has said, with names as they were given here."""
     if isinstance(result, ClquantError):
         failed.append((source, result))
-        batch.complain(source, result)
         return
     for text, is_table, record in result:
         if not record:

@@ -27,6 +27,8 @@ from clquant.vq import VQCodec, clvq_info, container
 HELP = "vector-quantize pictures to .clvq files and back"
 SUFFIX = ".clvq"
 CLVQ_SUFFIXES = frozenset({SUFFIX})
+# Workers of a cluster decode bands of larger pictures, and others whole.
+MOST_PIXELS_AT_ONCE = 1 << 25
 
 # Values of options that are not given; beside a codebook they are refused, as they would have no effect.
 Picture = npt.NDArray[np.uint8]
@@ -178,8 +180,6 @@ def _encode(args: argparse.Namespace) -> int:
     if args.cluster is None:
         return _encode_here(args, places, pairs)
     large = [pair for pair in pairs if in_parts.is_read(pair[0])]
-    if large and args.side_match is not None:
-        raise InvalidArgument(f"--side-match needs the whole picture, but {large[0][0].path!r} is read in parts")
     cluster.check(args, pairs)
     with cluster.opened(args):
         whole = [pair for pair in pairs if pair not in large]
@@ -246,29 +246,53 @@ def _decode(args: argparse.Namespace) -> int:
         if target != STDOUT and os.path.exists(target):
             raise InvalidArgument(f"{target!r} is there already, perhaps as it was encoded; name an output with -o")
     formats = ["PNG" if target == STDOUT else format_of(target) for target in targets]
-    if args.cluster is not None:
-        pairs = list(zip(sources, targets, strict=True))
-        cluster.check(args, pairs)
-        with cluster.opened(args):
-            return cluster.run(args, pairs)
+    pairs: list[tuple[Source, str | None]] = list(zip(sources, targets, strict=True))
+    kinds = dict(zip(targets, formats, strict=True))
+    if args.cluster is None:
+        return _decode_here(args, places, pairs, kinds)
+    cluster.check(args, pairs)
+    with cluster.opened(args):
+        large = [pair for pair in pairs if _pixels_of(args, pair[0]) > MOST_PIXELS_AT_ONCE]
+        whole = [pair for pair in pairs if pair not in large]
+        status = cluster.run(args, whole) if whole else 0
+        return max(status, _decode_here(args, places, large, kinds)) if large else status
+
+
+def _pixels_of(args: argparse.Namespace, source: Source) -> int:
+    """Pixels of a .clvq file's picture; 0 if its head is damaged, which whoever decodes it will say."""
+    try:
+        with open(source.path, "rb") as file:
+            height, width = container.Reader(file, args.max_pixels).header.shape
+    except (OSError, FormatError):
+        return 0
+    return height * width
+
+
+def _decode_here(
+    args: argparse.Namespace, places: Outputs, pairs: list[tuple[Source, str | None]], formats: dict[str, str]
+) -> int:
+    """Decode inputs one by one; if there is a cluster, its workers do the bands."""
     queue = common.open_queue(args)
     codec = VQCodec(queue=queue) if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
 
     def work(number: int, source: Source, _: None) -> batch.Finish:
-        target = targets[number]
-        bar = common.progress_bar(args, source.relative.name)
-        with _named(source), inputs.opened(source) as file, bar as progress:
-            picture = codec.decompress_from(file, max_pixels=args.max_pixels, progress=progress)
+        target = str(pairs[number][1])
+        with _named(source), common.progress_bar(args, source.relative.name) as progress:
+            if args.cluster is None:
+                with inputs.opened(source) as file:
+                    picture = codec.decompress_from(file, max_pixels=args.max_pixels, progress=progress)
+            else:
+                picture = cluster.decompressed(source.path, codec, args.max_pixels, progress)
         height, width = picture.shape[:2]
 
         def finish() -> batch.Report:
-            places.write(target, picture_bytes(PIL.Image.fromarray(picture), formats[number], target))
+            places.write(target, picture_bytes(PIL.Image.fromarray(picture), formats[target], target))
             text = f"{source.relative} -> {shown(target)}: {width}x{height}"
             return partial(common.say, args, text, input=source.path, output=target, width=width, height=height)
 
         return finish
 
-    return batch.run(args, sources.sources, lambda _: None, work)
+    return batch.run(args, [source for source, _ in pairs], lambda _: None, work)
 
 
 def _info(args: argparse.Namespace) -> int:

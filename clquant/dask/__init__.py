@@ -5,9 +5,10 @@ one worker per OpenCL device.
 """
 
 from clquant.dask.cluster import LocalOpenCLCluster
+from clquant.dask.coding import decompressed
 from clquant.dask.files import Files
 from clquant.dask.learning import histogram
 from clquant.dask.parts import opened
 from clquant.dask.verify import MismatchError, verify
 
-__all__ = ["Files", "LocalOpenCLCluster", "MismatchError", "histogram", "opened", "verify"]
+__all__ = ["Files", "LocalOpenCLCluster", "MismatchError", "decompressed", "histogram", "opened", "verify"]

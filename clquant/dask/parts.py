@@ -18,6 +18,8 @@ from dask import compute, delayed
 from clquant.dask.chains import is_serial
 from clquant.dask.work import client, release, workers
 from clquant.images import lazy
+from clquant.images.file_sinks import About
+from clquant.images.result_files import writing
 from clquant.images.sinks import Sink
 from clquant.params import shown
 from clquant.runtime import ClquantError, FileError, Progress
@@ -102,6 +104,23 @@ def store(array: Any, sink: Sink, report: Progress) -> Any:
         if there is not None:
             release(itertools.chain(*waiting))
     return sink.target
+
+
+def written(array: Any, out: Any, about: About, report: Progress) -> Any:
+    """A lazy result, or what it was written to.
+
+    Parameters
+    ----------
+    array : dask.array.Array
+    out : object or None
+        As the engines' verbs take it.
+    about : About
+        What a file as `out` tells.
+    report : Progress
+        With `out`: told of rows.
+    """
+    with writing(out, about) as sink:
+        return array if sink is None else store(array, sink, report)
 
 
 @contextlib.contextmanager

@@ -1,9 +1,9 @@
-"""Whole pictures to .clvq files and back, a chunk of bands at a time."""
+"""Whole pictures to .clvq files, a chunk of bands at a time."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,7 @@ import numpy.typing as npt
 
 from clquant import images, params
 from clquant.runtime import (
-    CommandQueue,
-    FormatError,
-    HostResult,
     InvalidArgument,
-    InvalidType,
     Progress,
     Session,
     open_session,
@@ -25,11 +21,10 @@ from clquant.vq.bands import BandCoder, BandLayout, CodedBand
 from clquant.vq.blocks import BlockShape
 from clquant.vq.codebook_coding import encode_codebook
 from clquant.vq.coder import BlockCoder
-from clquant.vq.contexts import PRESET, Contexts, ContextTables, Model, open_contexts
-from clquant.vq.decode import Decoder
+from clquant.vq.contexts import PRESET, Contexts, Model, open_contexts
 from clquant.vq.encode import index_dtype
 from clquant.vq.learning import learn
-from clquant.vq.model_coding import decode_model, encode_model
+from clquant.vq.model_coding import encode_model
 from clquant.vq.pipes import Sink
 from clquant.vq.sidematch import SideMatch
 
@@ -39,6 +34,37 @@ _CHUNK_BYTES = 8  # a block, of the largest buffer beside its pixels
 _SMALL_PICTURE = 1 << 12  # up to this many blocks, the preset model is tried too
 
 Table = npt.NDArray[np.integer[Any]]
+# From a model and a table of indices to the table with likelier codewords.
+Match = Callable[[Model, Table], Table]
+
+
+@dataclasses.dataclass(frozen=True)
+class BandPlace:
+    """Some bands of a table.
+
+    Attributes
+    ----------
+    layout : BandLayout
+        Of the whole table.
+    first, end : int
+        Half-open.
+    """
+
+    layout: BandLayout
+    first: int
+    end: int
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...]) -> BandPlace:
+        """All bands of a table.
+
+        Parameters
+        ----------
+        shape : (int, int)
+            Its rows and columns.
+        """
+        layout = BandLayout(shape[0], shape[1])
+        return cls(layout, 0, layout.count)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,13 +127,20 @@ class Compressor:
         table = self.coder.encode_to_host(picture, halves)
         with open_contexts(session, self.coder.rows, self.coder.shape, picture.pixels, True) as contexts:
             table = ranked(table, contexts)
-            if self.state_size and self.tolerance:
+            if self.is_matching:
                 model = learn(session, contexts, table)
-                table = self._matched(session, contexts, model, picture, table)
+                table = self._matched(session, contexts, model, picture, table, BandPlace.of(table.shape))
             self._write_table(file, header, session, contexts, table, progress)
 
-    def write_encoded(self, file: Sink, table: Table, size: tuple[int, int], embed: bool, progress: Progress) -> None:
-        """Write a picture that is encoded already, as `write` does one without a tolerance.
+    @property
+    def is_matching(self) -> bool:
+        """Whether blocks may get other codewords than their nearest."""
+        return self.state_size > 0 and self.tolerance > 0
+
+    def write_encoded(
+        self, file: Sink, table: Table, size: tuple[int, int], embed: bool, progress: Progress, match: Match
+    ) -> None:
+        """Write a picture that is encoded already, as `write` does.
 
         Parameters
         ----------
@@ -118,20 +151,42 @@ class Compressor:
             The picture's height and width.
         embed, progress
             As for `write`.
+        match : callable
+            What `matched` gives for all bands, by the same model and table.
 
         Raises
         ------
         InvalidArgument
-            If the picture is larger than files hold, or there is a tolerance, which needs its pixels.
+            If the picture is larger than files hold.
         """
-        if self.state_size and self.tolerance:
-            tolerance = self.tolerance / self.coder.shape.components
-            raise InvalidArgument(f"tolerance is {tolerance:g} for a Dask array; allowed: 0, or a picture in memory")
         header = self._header(*size, embed)
         session = open_session(self.coder.queue)
         with session.scope() as scope:
             contexts = Contexts(session, scope, self.coder.rows, self.coder.shape, size[0] * size[1])
-            self._write_table(file, header, session, contexts, ranked(table, contexts), progress)
+            table = ranked(table, contexts)
+            if self.is_matching:
+                table = match(learn(session, contexts, table), table)
+            self._write_table(file, header, session, contexts, table, progress)
+
+    def matched(self, model: Model, picture: images.Picture, table: Table, place: BandPlace, pixels: int) -> Table:
+        """Some bands of a table with blocks by likelier codewords, where the tolerance allows.
+
+        Parameters
+        ----------
+        model : Model
+            Learned from the whole table.
+        picture : Picture
+            The bands' pixels.
+        table : ndarray of int
+            The bands, as `ranked` gives them.
+        place : BandPlace
+            Which bands they are.
+        pixels : int
+            Of the whole picture.
+        """
+        session = open_session(self.coder.queue)
+        with open_contexts(session, self.coder.rows, self.coder.shape, pixels, True) as contexts:
+            return self._matched(session, contexts, model, picture, table, place)
 
     def _header(self, height: int, width: int, embed: bool) -> container.Header:
         shape = self.coder.shape
@@ -148,19 +203,23 @@ class Compressor:
         )
 
     def _matched(
-        self, session: Session, contexts: Contexts, model: Model, picture: images.Picture, table: Table
+        self,
+        session: Session,
+        contexts: Contexts,
+        model: Model,
+        picture: images.Picture,
+        table: Table,
+        place: BandPlace,
     ) -> Table:
-        """The table with blocks by likelier codewords, where the tolerance allows."""
-        layout = BandLayout(*table.shape)
-        matched = np.empty_like(table)
+        """What `matched` gives."""
+        layout, shape, matched = place.layout, self.coder.shape, np.empty_like(table)
+        top = place.first * layout.rows
         with session.scope() as scope:
             tables = contexts.tables(scope, model, with_buckets=False)
-            matcher = SideMatch(
-                session, scope, self.coder.rows[contexts.order], self.coder.shape, tables, self.state_size
-            )
-            for first, end in chunks(session, layout, self.coder.shape, False):
-                part = slice(first * layout.rows, min(end * layout.rows, layout.table_rows))
-                rows = part.start * self.coder.shape.rows, min(part.stop * self.coder.shape.rows, picture.height)
+            matcher = SideMatch(session, scope, self.coder.rows[contexts.order], shape, tables, self.state_size)
+            for first, end in chunks(session, layout, shape, False, place.first, place.end):
+                part = slice(first * layout.rows - top, min(end * layout.rows - top, len(table)))
+                rows = part.start * shape.rows, min(part.stop * shape.rows, picture.height)
                 with session.scope() as inner:
                     pixels = picture.upload(session, inner, *rows)
                     size = rows[1] - rows[0], picture.width
@@ -217,95 +276,6 @@ class _Coded:
         return len(self.model) + 8 * bool(self.model) + sum(len(band.to_bytes()) for band in self.bands)
 
 
-def read_picture(
-    reader: container.Reader,
-    codebook: npt.NDArray[np.uint8],
-    queue: CommandQueue | None,
-    rows: tuple[int, int],
-    progress: Progress,
-) -> npt.NDArray[np.uint8]:
-    """Some rows of the picture of a file.
-
-    Parameters
-    ----------
-    reader : Reader
-        Just opened, of a picture.
-    codebook : ndarray of uint8, shape (N, K)
-    queue : pyopencl.CommandQueue or None
-    rows : tuple of int
-        Half-open range in pixels; only bands that have some of them are decoded.
-    progress : Progress
-        Told of blocks, also of those that are skipped.
-
-    Returns
-    -------
-    ndarray of uint8, shape (rows, W) or (rows, W, C)
-
-    Raises
-    ------
-    FormatError
-        If the bytes are damaged or truncated.
-    """
-    header, session = reader.header, open_session(queue)
-    layout, block = header.layout, header.block
-    height, width = header.shape
-    band_pixels = layout.rows * block.rows
-    first, end = rows[0] // band_pixels, -(-rows[1] // band_pixels)
-    top, bottom = first * band_pixels, min(end * band_pixels, height)
-    shape = (bottom - top, width) if block.channels == 1 else (bottom - top, width, block.channels)
-    blocks = layout.table_rows * layout.columns
-    bands = reader.bands()
-    own = header.kind == container.PICTURE_OF_SHARED
-    with session.scope() as scope, open_contexts(session, codebook, block, height * width, own) as contexts:
-        model = decode_model(session, header, reader.model)
-        tables = contexts.tables(scope, model)
-        decoder = Decoder(session, scope, codebook[contexts.order], block, trusted=True)
-        decoding = _Decoding(session, tables, layout, decoder)
-        for _ in range(first):
-            next(bands)
-        whole = HostResult(session, shape, np.uint8)
-        for begin, stop in chunks(session, layout, block, progress.wanted, first, end):
-            coded = [next(bands) for _ in range(begin, stop)]
-            place = begin * band_pixels - top, min(stop * band_pixels, height) - top
-            decoding.run(coded, stop, whole, place, width)
-            progress.report(min(stop * layout.rows, layout.table_rows) * layout.columns, blocks)
-        for _ in bands:
-            pass
-        if end < layout.count:
-            progress.report(blocks, blocks)
-        return whole.array()[rows[0] - top : rows[1] - top]
-
-
-@dataclasses.dataclass(frozen=True)
-class _Decoding:
-    """Bands to pixels."""
-
-    session: Session
-    tables: ContextTables
-    layout: BandLayout
-    decoder: Decoder
-
-    def run(self, coded: Sequence[CodedBand], stop: int, whole: HostResult, place: tuple[int, int], width: int) -> None:
-        """Decode the bands before `stop` into rows of the result.
-
-        Raises
-        ------
-        FormatError
-            If they do not decode.
-        """
-        session, layout = self.session, self.layout
-        rows = min(stop * layout.rows, layout.table_rows) - (stop - len(coded)) * layout.rows
-        with session.scope() as scope:
-            indices = scope.empty(rows * layout.columns * index_dtype(self.tables.shape.size).itemsize)
-            wrong = scope.zeros(4)
-            BandCoder(session, self.tables, layout).decode(scope, coded, rows, indices, wrong)
-            image = whole.room(scope, *place)
-            self.decoder.decode(indices, place[1] - place[0], width, image)
-            if session.download(wrong, 1, np.uint32)[0]:
-                raise FormatError("a band of a .clvq file does not end where its words do")
-            whole.store(scope, *place, image)
-
-
 def ranked(table: Table, contexts: Contexts) -> Table:
     """A table with each codeword's place in the coding order instead of its index.
 
@@ -345,26 +315,3 @@ def chunks(
     count = max(1, min(wanted, limits.max_alloc // max(_CHUNK_BYTES, block.components)) // own)
     for begin in range(first, stop, count):
         yield begin, min(begin + count, stop)
-
-
-def check_rows(rows: Any, height: int) -> tuple[int, int]:
-    """The pixel rows that a person wants, half-open.
-
-    Parameters
-    ----------
-    rows : pair of int or None
-        None for all.
-    height : int
-        Of the picture.
-
-    Raises
-    ------
-    InvalidArgument, InvalidType
-        If they are no rows of the picture.
-    """
-    if rows is None:
-        return 0, height
-    if not isinstance(rows, tuple | list) or len(rows) != 2:
-        raise InvalidType(f"rows is {params.shown(rows)}; allowed: a pair (first, end)")
-    first = params.integer("rows[0]", rows[0], 0, height - 1)
-    return first, params.integer("rows[1]", rows[1], first + 1, height)

@@ -13,7 +13,8 @@ from clquant.images.collections import verbs_of
 from clquant.images.result_files import writing
 from clquant.runtime import FormatError, InvalidType, Progress
 from clquant.vq import container
-from clquant.vq.clvq import Compressor, check_rows, read_picture
+from clquant.vq.clvq import Compressor
+from clquant.vq.clvq_reading import check_rows, read_picture
 from clquant.vq.codebook_files import codebook_of
 from clquant.vq.coder import BlockCoder, HostTable, Pixels, Report, Size, Table, opened_table
 from clquant.vq.pipes import Sink, Source

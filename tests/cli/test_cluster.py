@@ -75,6 +75,29 @@ def test_codebooks_are_trained_and_pictures_decoded_by_workers(folder: pathlib.P
     assert same(folder, "one", "other")
 
 
+def test_large_files_are_decoded_by_bands(
+    folder: pathlib.Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["vq", "encode", "in", "--gray", "-n", "8", "--refine", "2", "-q", "-o", "coded"]) == 0
+    monkeypatch.setattr("clquant.cli.vq.MOST_PIXELS_AT_ONCE", 8)
+    monkeypatch.setattr("clquant.dask.coding.PIXELS_AT_ONCE", 1)
+    capsys.readouterr()
+    for target, more in (("one", ()), ("other", ("--cluster", address))):
+        assert cli.main(["vq", "decode", "coded", "-o", target, *more]) == 0
+    assert same(folder, "one", "other")
+    one, other = (lines.replace("other/", "one/") for lines in _halves(capsys.readouterr().err))
+    assert sorted(one.splitlines()) == sorted(other.splitlines())
+    (folder / "coded" / "a.clvq").write_bytes((folder / "coded" / "a.clvq").read_bytes()[:-3])
+    assert cli.main(["vq", "decode", "coded/a.clvq", "-o", "x.png", "--cluster", address]) == 2
+    assert capsys.readouterr().err.count("ends too early") == 1
+    assert not (folder / "x.png").exists()
+
+
+def _halves(text: str) -> tuple[str, str]:
+    lines = text.splitlines(keepends=True)
+    return "".join(lines[: len(lines) // 2]), "".join(lines[len(lines) // 2 :])
+
+
 def test_what_is_read_in_parts_is_spread(folder: pathlib.Path, address: str) -> None:
     zarr = pytest.importorskip("zarr", minversion="3")
     values = np.random.default_rng(5).integers(0, 256, (70, 90, 3), dtype=np.uint8)
@@ -105,8 +128,9 @@ def test_halftones_and_codebooks_of_what_is_read_in_parts(folder: pathlib.Path, 
     assert cli.main(["vq", "train", "big.zarr", "in", *learn, "other.clvq", "--cluster", address]) == 0
     assert cli.main(["vq", "train", "big.png", "in", *learn, "one.clvq"]) == 0
     assert (folder / "one.clvq").read_bytes() == (folder / "other.clvq").read_bytes()
+    near = ("-n", "8", "--refine", "2", "--side-match", "3", "--tolerance", "60")
     for name, more in (("big.zarr", ("--cluster", address)), ("big.png", ())):
-        assert cli.main(["vq", "encode", name, "-n", "8", "--refine", "2", "-o", f"{name}.clvq", *more]) == 0
+        assert cli.main(["vq", "encode", name, *near, "-o", f"{name}.clvq", *more]) == 0
     assert (folder / "big.zarr.clvq").read_bytes() == (folder / "big.png.clvq").read_bytes()
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 import clquant
-from clquant.dask import chains, histogram, opened
+from clquant.dask import chains, decompressed, histogram, opened
 from clquant.palette.engine import predict, transform
 
 SIX = clquant.Palette([(0, 0, 0), (255, 255, 255), (0, 160, 0), (0, 0, 255), (255, 0, 0), (90, 90, 90)])
@@ -158,9 +158,31 @@ def test_files_of_lazy_pictures_are_those_of_the_whole(picture: Any, channels: i
     assert np.array_equal(again, codec.decompress(data))
     with pytest.raises(clquant.InvalidArgument, match="channels; this codebook is for"):
         codec.encode(da.zeros((9, 9, 4), dtype=np.uint8))
-    near = clquant.VQCodec(16, state_size=4, tolerance=9.0, refine=0).fit(whole)
-    with pytest.raises(clquant.InvalidArgument, match="tolerance is 9 for a Dask array; allowed: 0"):
-        near.compress(source)
+
+
+@pytest.mark.parametrize("pixels", [1 << 24, 1])
+def test_side_match_and_decoding_by_bands(picture: Any, tmp_path: Any, monkeypatch: Any, pixels: int) -> None:
+    monkeypatch.setattr("clquant.dask.coding.PIXELS_AT_ONCE", pixels)
+    monkeypatch.setattr("clquant.vq.bands._MOST_BLOCKS", 400)
+    whole = picture[..., 0].copy()
+    codec = clquant.VQCodec(16, (2, 3), state_size=4, tolerance=90.0, refine=0, max_iter=2).fit(whole)
+    data = codec.compress(whole)
+    assert codec.compress(da.from_array(whole, (60, 71))) == data
+    assert codec.set_params(tolerance=0.0).compress(whole) != data
+    path = tmp_path / "a.clvq"
+    path.write_bytes(data)
+    lazy = decompressed(path)
+    assert len(lazy.chunks[0]) == (15 if pixels == 1 else 1)
+    assert np.array_equal(lazy.compute(), codec.decompress(data))
+    path.write_bytes(codec.compress(picture[..., 1].copy(), embed_codebook=False))
+    assert np.array_equal(decompressed(path, codec).compute(), codec.decompress(path.read_bytes()))
+    with pytest.raises(clquant.NotFittedError, match=r"a\.clvq': "):
+        decompressed(path)
+    path.write_bytes(data[:-9])
+    with pytest.raises(clquant.FormatError, match=r"rows \d+ to \d+: '.*a.clvq': a .clvq file ends too early"):
+        decompressed(path).compute()
+    with pytest.raises(clquant.FileError, match="cannot read"):
+        decompressed(tmp_path / "none.clvq")
 
 
 def test_tables_that_do_not_fit_are_refused(picture: Any) -> None:
