@@ -5,11 +5,16 @@
  * times errors; it is within 0..extent, so an error is at most 2048, |s| at most 48 * 2048, and strength * s < 2^25. Of
  * 16-bit values an error is at most 131070, and strength * s < 2^31.
  *
- * Constants: IN_LANES 1: candidates are compared in the lanes of a vector, for CPUs; DIVISOR; PLAIN_ERRORS;
- * mapping/nearest.h's. Scans have ARRIVING besides, an expression: s by weights and error_at(reach, columns ahead, rows
- * below), the error of the pixel which gives that share.
+ * Constants: SEARCH, how entries are found: IN_CELLS by mapping/nearest.h; IN_LANES, candidates in the lanes of a vector,
+ * for CPUs; IN_TABLE, where errors are plain, the nearest entries of all opaque colours in a table
+ * (mapping/full_table_plain.cl), for GPUs. DIVISOR; PLAIN_ERRORS; mapping/nearest.h's. Scans have ARRIVING besides, an
+ * expression: s by weights and error_at(reach, columns ahead, rows below), the error of the pixel which gives that share.
  */
-#if IN_LANES
+#define IN_CELLS 0
+#define IN_LANES 1
+#define IN_TABLE 2
+
+#if SEARCH == IN_LANES
 #include "mapping/candidates_lanes.h"
 #define SEARCH_PARAMETERS LANE_PARAMETERS, __global const int4 *points, __global const int4 *colors
 #define SEARCH_ARGUMENTS tables, LANE_CELLS, transparent, missing, points, colors
@@ -17,8 +22,18 @@
 int nearest_entry(int4 point, int4 color, SEARCH_PARAMETERS)
 {
     const int at[4] = {point.x, point.y, point.z, point.w};
-    const uint key = (uint)color.x | (uint)color.y << 8 | (uint)color.z << 16 | (uint)color.w << 24;
-    return (int)nearest_in_lanes(at, 1, key, spans[cell_of(point, grid, shift)], blocks);
+    return (int)nearest_in_lanes(at, 1, packed_color(color), spans[cell_of(point, grid, shift)], blocks);
+}
+#elif SEARCH == IN_TABLE
+#include "mapping/nearest.h"
+#define SEARCH_PARAMETERS PALETTE_PARAMETERS, __global const INDEX *restrict nearest
+#define SEARCH_ARGUMENTS PALETTE_ARGUMENTS, nearest
+
+int nearest_entry(int4 point, int4 color, SEARCH_PARAMETERS)
+{
+    if (color.w == 255)
+        return nearest[color.x | color.y << 8 | color.z << 16];
+    return nearest_to_color(point, color, points, colors, PALETTE_CELLS);
 }
 #else
 #include "mapping/nearest.h"
@@ -43,26 +58,34 @@ typedef short4 Error;
 #define DIFFUSION_PARAMETERS                                                                                           \
     SEARCH_PARAMETERS, __global const Sample *image, __global INDEX *output, int4 extent, int strength
 #define DIFFUSION_ARGUMENTS SEARCH_ARGUMENTS, image, output, extent, strength
+#define CHOICE_PARAMETERS SEARCH_PARAMETERS, int4 extent, int strength
+#define CHOICE_ARGUMENTS SEARCH_ARGUMENTS, extent, strength
+
+/* The entry chosen for a pixel's colour, and the error. Pixels of alpha 0 have no error and take none. */
+int entry_and_error(CHOICE_PARAMETERS, int4 color, int4 sum, int4 *error)
+{
+    *error = 0;
+    if (is_transparent(color, transparent, missing))
+        return max(transparent, 0);
+    const int4 arriving = strength * sum / (256 * DIVISOR);
+#if PLAIN_ERRORS
+    const int4 value = clamp(color + arriving, (int4)(0), extent);
+    const int entry = nearest_entry(space_coordinates(value, tables), value, SEARCH_ARGUMENTS);
+    *error = value - colors[entry];
+#else
+    const int4 value = clamp(space_coordinates(color, tables) + arriving, (int4)(0), extent);
+    const int entry = nearest_entry(value, color, SEARCH_ARGUMENTS);
+    *error = value - points[entry];
+#endif
+    return entry;
+}
 
 /* Chooses the entry of the pixel `from` of the image, writes it to the place `to` of the output unless that is
- * negative, and returns the error. Pixels of alpha 0 have no error and take none. */
+ * negative, and returns the error. */
 int4 diffuse(DIFFUSION_PARAMETERS, size_t from, long to, int4 sum)
 {
-    const int4 color = load_pixel(image, from);
-    int entry = max(transparent, 0);
-    int4 error = 0;
-    if (!is_transparent(color, transparent, missing)) {
-        const int4 arriving = strength * sum / (256 * DIVISOR);
-#if PLAIN_ERRORS
-        const int4 value = clamp(color + arriving, (int4)(0), extent);
-        entry = nearest_entry(space_coordinates(value, tables), value, SEARCH_ARGUMENTS);
-        error = value - colors[entry];
-#else
-        const int4 value = clamp(space_coordinates(color, tables) + arriving, (int4)(0), extent);
-        entry = nearest_entry(value, color, SEARCH_ARGUMENTS);
-        error = value - points[entry];
-#endif
-    }
+    int4 error;
+    const int entry = entry_and_error(CHOICE_ARGUMENTS, load_pixel(image, from), sum, &error);
     if (to >= 0)
         output[to] = (INDEX)entry;
     return error;

@@ -21,11 +21,6 @@ uint memo_slot(uint key, int bits)
 #endif
 }
 
-int4 unpacked_color(uint key)
-{
-    return (int4)((int)(key & 255), (int)(key >> 8 & 255), (int)(key >> 16 & 255), (int)(key >> 24));
-}
-
 /* The points of colours, and their cells. */
 void find_cells(const uint *keys, uint n, __global const int *tables, int4 grid, int shift, int (*points)[CHUNK],
                 uint *cells)
@@ -49,10 +44,8 @@ void clear_memo(__global uint *memo, int bits)
 /* The colours of pixels begin to begin + n - 1, n at most CHUNK. */
 void load_keys(__global const uchar *pixels, ulong begin, uint n, uint *keys)
 {
-    for (uint i = 0; i < n; i++) {
-        const int4 c = load_pixel(pixels, begin + i);
-        keys[i] = (uint)c.x | (uint)c.y << 8 | (uint)c.z << 16 | (uint)c.w << 24;
-    }
+    for (uint i = 0; i < n; i++)
+        keys[i] = packed_color(load_pixel(pixels, begin + i));
 }
 
 /* Lists the colours that the memo does not have, and claims their slots; returns how many. Each must get a whole entry

@@ -37,6 +37,16 @@ int4 load_pixel(__global const Sample *pixels, size_t i)
 #endif
 }
 
+uint packed_color(int4 color)
+{
+    return (uint)color.x | (uint)color.y << 8 | (uint)color.z << 16 | (uint)color.w << 24;
+}
+
+int4 unpacked_color(uint key)
+{
+    return (int4)((int)(key & 255), (int)(key >> 8 & 255), (int)(key >> 16 & 255), (int)(key >> 24));
+}
+
 #include "common/squared.h"
 
 /* What decides in the space. */

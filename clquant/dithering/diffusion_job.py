@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from clquant.mapping.search import is_cpu
 from clquant.runtime import Buffer, Session, Variant
 
 
-def forms(file: str, gain: float) -> tuple[Variant, ...]:
+def forms(file: str, gain: float, *launchers: Callable[..., Any]) -> tuple[Variant, Variant]:
     """The forms of a scan: candidates in the lanes of a vector for CPUs, and the portable one, also of 16-bit values.
 
     Parameters
@@ -24,9 +25,11 @@ def forms(file: str, gain: float) -> tuple[Variant, ...]:
     file : str
     gain : float
         Of the lanes.
+    *launchers : callable
+        Of both.
     """
-    lanes = Variant("lanes", file, is_cpu, {"IN_LANES": 1}, gain=gain)
-    return lanes, Variant("portable", file, constants={"IN_LANES": 0})
+    lanes = Variant("lanes", file, is_cpu, {"SEARCH": "IN_LANES"}, launchers, gain)
+    return lanes, Variant("portable", file, constants={"SEARCH": "IN_CELLS"}, launchers=launchers)
 
 
 @dataclass(frozen=True)
@@ -118,8 +121,17 @@ class DiffusionParams:
             Of `forms`.
         image, output : pyopencl.Buffer
         """
-        extent = (self.space.white,) * 4 if self.plain_errors else self.space.extent
         search: tuple[Any, ...] = on_device.arguments()
-        if form.constants["IN_LANES"]:
+        if form.constants["SEARCH"] == "IN_LANES":
             search = *on_device.lane_arguments(), on_device.points, on_device.colors
-        return *search, image, output, int4(extent), np.int32(self.strength)
+        return *search, *self.values(image, output)
+
+    def values(self, image: Buffer, output: Buffer) -> tuple[Any, ...]:
+        """What of `arguments` follows the palette's.
+
+        Parameters
+        ----------
+        image, output : pyopencl.Buffer
+        """
+        extent = (self.space.white,) * 4 if self.plain_errors else self.space.extent
+        return image, output, int4(extent), np.int32(self.strength)

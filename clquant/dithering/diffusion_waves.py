@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from clquant import runtime
-from clquant.dithering.diffusion_job import BandRows, DiffusionParams, forms
+from clquant.dithering.diffusion_job import BandRows, DiffusionParams
 from clquant.dithering.wavefront import waves
 from clquant.images import Picture
 from clquant.mapping.palette_on_device import PaletteOnDevice
 
 FILE = "dithering/diffusion_waves.cl"
-VARIANTS = forms(FILE, gain=1.4)
 ROWS = 32
 """Of a tile; it has this times the filter's lag columns."""
 MARGIN = 2
@@ -28,6 +27,7 @@ class WaveScan:
     on_device : PaletteOnDevice
     picture : Picture
     given : DiffusionParams
+    form : runtime.Variant
     """
 
     rows = ROWS
@@ -40,12 +40,13 @@ class WaveScan:
         on_device: PaletteOnDevice,
         picture: Picture,
         given: DiffusionParams,
+        form: runtime.Variant,
     ) -> None:
         self._session, self._on_device, self._given, self._width = session, on_device, given, picture.width
         lag = given.filter.lag
         self._columns = ROWS * lag
-        self._form = given.form(session, VARIANTS)
-        constants = {**on_device.constants(picture.channels), **given.constants(), **self._form.constants}
+        self._form = form
+        constants = {**on_device.constants(picture.channels), **given.constants(), **form.constants}
         program = session.program(FILE, **constants, ROWS=ROWS, COLUMNS=self._columns, LAG=lag)
         self._kernel = program.kernel("diffuse_wave")
         # Barriers cost a CPU a switch between work-items; one work-item does a tile's rows in turn there.

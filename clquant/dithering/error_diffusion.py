@@ -9,7 +9,9 @@ import numpy as np
 from clquant import images, params, runtime
 from clquant.color import spaces
 from clquant.color.palette import Palette, as_palette
-from clquant.dithering.diffusion_job import Above, BandRows, DiffusionParams
+from clquant.dithering import diffusion_strips, diffusion_waves
+from clquant.dithering.diffusion_job import Above, BandRows, DiffusionParams, forms
+from clquant.dithering.diffusion_strips import StripScan
 from clquant.dithering.diffusion_tiles import TileScan
 from clquant.dithering.diffusion_waves import WaveScan
 from clquant.dithering.error_filters import FILTERS, error_filter
@@ -23,6 +25,21 @@ CLASSIC = "floyd-steinberg"
 """Its name is registered by `clquant.halftone`, with errors of 8-bit values in every colour space."""
 ERROR_SPACES = ("srgb", "ycbcr")
 TILE_SIZES = (16, 32, 64, 128, 256, 512, 1024)
+_LANES, _PORTABLE = forms(diffusion_waves.FILE, 1.4, WaveScan)
+FORMS = (
+    _LANES,
+    runtime.Variant(
+        "strips",
+        diffusion_strips.FILE,
+        diffusion_strips.admits,
+        {"ROWS": diffusion_strips.ROWS, "CLOCKS": diffusion_strips.CLOCKS},
+        launchers=(StripScan,),
+        gain=2.2,
+        is_worthwhile=lambda limits: not limits.is_cpu,
+    ),
+    _PORTABLE,
+)
+"""Of the serial scan from left to right."""
 SEARCHES_PER_PIXEL = 64
 """How much sooner short lists of candidates pay on GPUs, where pixels wait for each other."""
 
@@ -210,11 +227,12 @@ def _diffuse(
         session.scope() as scope,
         open_palette(session, palette, given.space, searches) as on_device,
     ):
-        scan: WaveScan | TileScan
+        scan: StripScan | TileScan | WaveScan
         if given.serpentine or given.tile_size is not None:
             scan = TileScan(session, scope, on_device, picture, given, above.rows if above is not None else 0)
         else:
-            scan = WaveScan(session, scope, on_device, picture, given)
+            form = given.form(session, FORMS)
+            scan = form.launchers[0](session, scope, on_device, picture, given, form)
         if above is not None and above.rows:
             session.write(scan.passed_on[0], above.errors)
         result = _in_bands(session, picture, palette.index_dtype, scan, report)
@@ -229,7 +247,7 @@ def _in_bands(
     session: runtime.Session,
     picture: Picture,
     dtype: np.dtype[Any],
-    scan: WaveScan | TileScan,
+    scan: StripScan | TileScan | WaveScan,
     report: runtime.Progress,
 ) -> Any:
     """Bands of rows, top to bottom, each loaded from `scan.overlap` rows above it on."""

@@ -14,7 +14,7 @@ from clquant.dithering.error_diffusion import CLASSIC, ErrorDiffusion
 from clquant.dithering.registry import register_dither
 from clquant.halftone.halftoner import PinwheelHalftoner
 from clquant.halftone.pinwheel.bands import read_picture
-from clquant.halftone.serial.scan import serial_gray, serial_palette
+from clquant.halftone.serial.scan import in_lanes, palette_in_lanes, serial_gray
 from clquant.images import HostImage, ImageLike
 from clquant.runtime import reports_memory
 
@@ -83,29 +83,19 @@ def floyd_steinberg(
     report = runtime.Progress(params.callback("progress", progress))
     checked = None if palette is None else as_palette(palette)
     picture = read_picture(image, max_bits=16)
-    if picture.bits == 16:
-        found: runtime.Array = _of_16_bits(picture, checked, space, queue, progress)
-        return found
-    session = runtime.open_session(queue, images.device_arrays([picture]))
-    if checked is not None:
-        return serial_palette(session, picture, checked, space, report)
-    _check_gray(picture)
-    return serial_gray(session, picture, report)
-
-
-def _of_16_bits(
-    picture: images.Picture,
-    palette: Palette | None,
-    color_space: str,
-    queue: runtime.CommandQueue | None,
-    progress: runtime.ProgressCallback | None,
-) -> Any:
-    """The same scan of 16-bit values, in which black and white are at places 0 and 255 of a palette."""
-    if palette is None:
+    if checked is None:
         _check_gray(picture)
-        palette = Palette(np.repeat([[0, 0, 0], [255, 255, 255]], (255, 1), axis=0))
+    if picture.bits == 8:
+        session = runtime.open_session(queue, images.device_arrays([picture]))
+        if checked is None:
+            return serial_gray(session, picture, report)
+        if in_lanes(session, picture, checked):
+            return palette_in_lanes(session, picture, checked, space, report)
+    if checked is None:  # 16-bit values: black and white at places 0 and 255
+        checked = Palette(np.repeat([[0, 0, 0], [255, 255, 255]], (255, 1), axis=0))
     scan = ErrorDiffusion(CLASSIC, error_space="srgb")
-    return scan.dither(picture, palette, color_space=color_space, queue=queue, progress=progress)
+    found: runtime.Array = scan.dither(picture, checked, color_space=space, queue=queue, progress=progress)
+    return found
 
 
 def _check_gray(picture: images.Picture) -> None:

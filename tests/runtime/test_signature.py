@@ -28,6 +28,13 @@ def test_names_are_read_once_from_the_signature() -> None:
     assert argument_places(SOURCE, "absent") == {}
 
 
+def test_what_stands_behind_a_macro_of_two_meanings_is_not_found() -> None:
+    source = (
+        "#if WIDE\n#define MORE int a, int b\n#else\n#define MORE int a\n#endif\nkernel void f(int n, MORE, int z) {}"
+    )
+    assert argument_places(source, "f") == {"n": 0}
+
+
 def test_a_prepared_launch_takes_arguments_by_name(queue: runtime.CommandQueue, monkeypatch, tmp_path) -> None:
     (tmp_path / "add.cl").write_text(
         "__kernel void add(__global uint *data, const uint first, const uint n, const uint high)\n"

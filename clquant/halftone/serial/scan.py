@@ -13,6 +13,7 @@ import numpy.typing as npt
 from clquant import images, runtime
 from clquant.color import spaces
 from clquant.color.palette import Palette
+from clquant.dithering import diffusion_waves
 from clquant.halftone.serial import lanes as serial_lanes
 from clquant.halftone.serial import rows as serial_rows
 from clquant.halftone.serial import tiles, warps
@@ -22,12 +23,8 @@ from clquant.halftone.serial.tiles import SerialTiles
 from clquant.halftone.serial.warps import SerialWarps
 from clquant.images import Picture, row_bands
 from clquant.mapping.palette_cache import open_palette
-from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.mapping.search import is_cpu
 
-SEARCH_WEIGHT = 64
-"""How much sooner short lists of candidates pay on GPUs where pixels wait for each other: on an NVIDIA H200, 512x512
-pixels to 256 colours take 3.0 ms by lists and 34 by comparison with all."""
 MAX_KEPT_PIXELS = 1 << 22
 """Of a gray picture whose buffers and launches a CPU keeps for the next of its size."""
 
@@ -72,27 +69,13 @@ def _gray_rows(session: runtime.Session, picture: Picture) -> Iterator[_Scan]:
         if serial_rows.fits(session, picture.width):
             yield SerialRows(session, scope, picture.width)
         else:
-            yield SerialTiles(session, scope, {"GRAY": 1}, (), picture.width)
+            yield SerialTiles(session, scope, picture.width)
 
 
 @contextlib.contextmanager
 def _gray_tiles(session: runtime.Session, picture: Picture) -> Iterator[_Scan]:
     with session.scope() as scope:
-        yield SerialTiles(session, scope, {"GRAY": 1}, (), picture.width)
-
-
-def _palette_lanes(scope: runtime.Scope, on_device: PaletteOnDevice, picture: Picture) -> _Scan:
-    """Without alpha; with it by tiles."""
-    if on_device.space.alpha:
-        return _palette_tiles(scope, on_device, picture)
-    given = *on_device.lane_arguments(), scope.copy_of(_packed(on_device.palette))
-    constants, sizes = on_device.constants(picture.channels), (picture.height, picture.width)
-    return SerialLanes(on_device.session, scope, serial_lanes.PALETTE, constants, given, *sizes)
-
-
-def _palette_tiles(scope: runtime.Scope, on_device: PaletteOnDevice, picture: Picture) -> _Scan:
-    constants = {**on_device.constants(picture.channels), "GRAY": 0}
-    return SerialTiles(on_device.session, scope, constants, on_device.arguments(), picture.width)
+        yield SerialTiles(session, scope, picture.width)
 
 
 GRAY_FORMS = (
@@ -108,28 +91,36 @@ GRAY_FORMS = (
     runtime.Variant("portable", tiles.FILE, launchers=(_gray_tiles,)),
 )
 PALETTE_FORMS = (
-    runtime.Variant("lanes", serial_lanes.PALETTE.file, is_cpu, launchers=(_palette_lanes,), gain=1.9),
-    runtime.Variant("portable", tiles.FILE, launchers=(_palette_tiles,)),
+    runtime.Variant("lanes", serial_lanes.PALETTE.file, is_cpu, gain=1.9),
+    runtime.Variant("portable", diffusion_waves.FILE),
 )
+"""To a palette: all but the lanes are those of `clquant.dithering.error_diffusion`."""
 
 
-def serial_palette(
+def in_lanes(session: runtime.Session, picture: Picture, palette: Palette) -> bool:
+    """Whether `palette_in_lanes` is the form to take: it knows no alpha.
+
+    Parameters
+    ----------
+    session : runtime.Session
+    picture : Picture
+    palette : Palette
+    """
+    return session.choose(PALETTE_FORMS).name == "lanes" and not palette.has_alpha and picture.channels != 4
+
+
+def palette_in_lanes(
     session: runtime.Session, picture: Picture, palette: Palette, color_space: str, report: runtime.Progress
 ) -> npt.NDArray[Any] | runtime.Array:
-    """Palette indices (H, W) by Floyd and Steinberg's serial scan; on the device as the picture is.
-
-    Raises
-    ------
-    InvalidArgument
-        If the picture has pixels of alpha 0 and the palette no entry of alpha 0.
-    """
-    searches = picture.pixels * (1 if session.limits.is_cpu else SEARCH_WEIGHT)
-    space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
-    with session.scope() as scope, open_palette(session, palette, space, searches) as on_device:
-        scan: _Scan = session.choose(PALETTE_FORMS).launchers[0](scope, on_device, picture)
-        result = _in_bands(session, picture, palette.index_dtype, scan, report)
-        on_device.check_transparency()
-    return result
+    """Palette indices (H, W) by Floyd and Steinberg's serial scan on a CPU; on the device as the picture is."""
+    with (
+        session.scope() as scope,
+        open_palette(session, palette, spaces.space(color_space, alpha=False), picture.pixels) as on_device,
+    ):
+        given = *on_device.lane_arguments(), scope.copy_of(_packed(palette))
+        sizes = picture.height, picture.width
+        scan = SerialLanes(session, scope, serial_lanes.PALETTE, on_device.constants(picture.channels), given, *sizes)
+        return _in_bands(session, picture, palette.index_dtype, scan, report)
 
 
 def _packed(palette: Palette) -> npt.NDArray[np.uint32]:

@@ -1,8 +1,6 @@
-"""Floyd and Steinberg's serial scan in the portable form: a work-group per tile, a work-item per row of it."""
+"""Floyd and Steinberg's serial scan of gray pictures in the portable form: a work-group per tile."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -23,30 +21,19 @@ class SerialTiles:
     ----------
     session : runtime.Session
     scope : runtime.Scope
-    constants : dict
-        Of `cl/halftone/serial/tiles.cl`, but for the size of tiles.
-    arguments : tuple
-        The kernel's before the image.
     width : int
         Of the picture.
     """
 
     rows = ROWS
 
-    def __init__(
-        self,
-        session: runtime.Session,
-        scope: runtime.Scope,
-        constants: dict[str, Any],
-        arguments: tuple[Any, ...],
-        width: int,
-    ) -> None:
-        self._session, self._arguments, self._width = session, arguments, width
-        program = session.program(FILE, **constants, ROWS=ROWS, COLUMNS=COLUMNS)
+    def __init__(self, session: runtime.Session, scope: runtime.Scope, width: int) -> None:
+        self._session, self._width = session, width
+        program = session.program(FILE, ROWS=ROWS, COLUMNS=COLUMNS)
         self._kernel = program.kernel("halftone_floyd_steinberg")
         # Barriers cost a CPU a switch between work-items; one work-item does a tile's rows in turn there.
         self._lanes = 1 if session.limits.is_cpu else session.work_group_size(self._kernel, ROWS)
-        self._errors_bytes = width * (2 if constants["GRAY"] else 8)
+        self._errors_bytes = 2 * width
         self._above = scope.zeros(self._errors_bytes)
 
     @property
@@ -70,7 +57,7 @@ class SerialTiles:
         session, lanes = self._session, self._lanes
         errors = scope.empty((count + 1) * self._errors_bytes)
         session.copy(errors, self._above, self._errors_bytes)
-        given = (*self._arguments, image, output, errors, np.int32(count), np.int32(self._width))
+        given = (image, output, errors, np.int32(count), np.int32(self._width))
         for wave, first, tiles in waves(count, self._width, ROWS, COLUMNS, LAG):
             session.launch(self._kernel, tiles * lanes, lanes, *given, np.int32(wave), np.int32(first))
         session.copy(self._above, errors, self._errors_bytes, count * self._errors_bytes)

@@ -8,6 +8,7 @@ _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _OBJECT_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.*)$", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^[ \t]*#[^\n]*$", re.MULTILINE)
 _NAME = re.compile(r"(\w+)\s*(?:\[\w*\])?\s*$")
+_AMBIGUOUS = "?"
 _DEEPEST = 8  # macros within macros
 
 
@@ -18,6 +19,8 @@ def argument_places(source: str, kernel: str) -> dict[str, int]:
     ----------
     source : str
         With its includes; macros may stand for several arguments. Arguments within ``#if`` are taken as given.
+        Of a macro that is defined in more than one way, nobody knows here which one holds: what stands behind it in the
+        signature is not found.
     kernel : str
 
     Returns
@@ -31,10 +34,14 @@ def argument_places(source: str, kernel: str) -> dict[str, int]:
         return {}
     begin = found.end()
     text = text.replace("__kernel", "kernel")
-    macros = dict(_OBJECT_MACRO.findall(text[:begin]))
+    macros: dict[str, str] = {}
+    for macro, meaning in _OBJECT_MACRO.findall(text[:begin]):
+        macros[macro] = meaning if macros.get(macro, meaning) == meaning else _AMBIGUOUS
     names = []
     arguments = _DIRECTIVE.sub(" ", text[begin : _closing(text, begin)])
     for part in _split(_expanded(arguments, macros)):
+        if _AMBIGUOUS in part:
+            break
         last = _NAME.search(part)
         names.append(last[1] if last else "")
     return {name: place for place, name in enumerate(names)}

@@ -1,0 +1,116 @@
+"""Error diffusion left to right in the form for GPUs: a work-group per strip of rows, errors in local memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clquant import runtime
+from clquant.dithering.diffusion_job import BandRows, DiffusionParams
+from clquant.images import Picture
+from clquant.mapping import full_table
+from clquant.mapping.palette_on_device import PaletteOnDevice
+
+FILE = "dithering/diffusion_strips.cl"
+ROWS, CLOCKS = 64, 32
+"""Rows of a strip, and pixels of a row that a launch takes it on by."""
+LOCAL_MEMORY = 32768
+"""Of a work-group: 30,096 bytes for filters that reach two pixels back."""
+GROUP = 256
+"""Work-items of a strip: one for each row while it is scanned, all while pixels are brought in and results out; a
+tenth faster than 128 on an NVIDIA H200, and as fast as 512."""
+DEPTH, MARGIN = 2, 2
+"""Rows above, and columns of 0 on each side, that the filters look at."""
+
+
+def admits(limits: runtime.Limits) -> bool:
+    """Whether a strip fits a device's local memory.
+
+    Parameters
+    ----------
+    limits : runtime.Limits
+    """
+    return limits.local_memory >= LOCAL_MEMORY
+
+
+class StripScan:
+    """The scan's launches for the bands of one picture, top to bottom; device memory belongs to a scope.
+
+    Where errors are of 8-bit values, and so many pixels are expected that it is worthwhile, entries are looked up in a
+    table of all colours.
+
+    Parameters
+    ----------
+    session : runtime.Session
+    scope : runtime.Scope
+    on_device : PaletteOnDevice
+    picture : Picture
+        Of 8 bits.
+    given : DiffusionParams
+    form : runtime.Variant
+    """
+
+    rows = ROWS
+    overlap = 0
+
+    def __init__(
+        self,
+        session: runtime.Session,
+        scope: runtime.Scope,
+        on_device: PaletteOnDevice,
+        picture: Picture,
+        given: DiffusionParams,
+        form: runtime.Variant,
+    ) -> None:
+        self._session, self._on_device, self._given, self._width = session, on_device, given, picture.width
+        by_table = given.plain_errors and full_table.is_worthwhile(on_device, 3, on_device.index_bytes)
+        self._table = (full_table.plain_table(on_device),) if by_table else ()
+        self._lag = given.filter.lag
+        constants = {**on_device.constants(picture.channels), **given.constants(), **form.constants}
+        constants["SEARCH"] = "IN_TABLE" if by_table else "IN_CELLS"
+        self._kernel = session.program(form.file, **constants, LAG=self._lag).kernel("diffuse_strips")
+        self._group = session.work_group_size(self._kernel, 1 if session.limits.is_cpu else GROUP)
+        self._above = scope.zeros(self._passed_bytes)
+
+    @property
+    def _passed_bytes(self) -> int:
+        """What a strip passes on."""
+        return DEPTH * self._given.error_bytes * (self._width + 2 * MARGIN)
+
+    @property
+    def passed_on(self) -> tuple[runtime.Buffer, int]:
+        """The errors that the rows so far pass on, and their bytes."""
+        return self._above, self._passed_bytes
+
+    @property
+    def row_bytes(self) -> int:
+        """A row of the picture in what the strips pass on, with its share of what the first is given."""
+        return -(-2 * self._passed_bytes // ROWS)
+
+    def run(self, scope: runtime.Scope, image: runtime.Buffer, output: runtime.Buffer, band: BandRows) -> None:
+        """Queue a band.
+
+        Parameters
+        ----------
+        scope : runtime.Scope
+        image, output : runtime.Buffer
+            The pixels from row `band.origin` on, where the entries from row `band.row0` on go.
+        band : BandRows
+        """
+        session, count, nbytes = self._session, band.row1 - band.row0, self._passed_bytes
+        strips, slabs = -(-count // ROWS), -(-(self._width + self._lag * (ROWS - 1)) // CLOCKS)
+        behind = self._lag * ROWS // CLOCKS + 1
+        passed = scope.zeros(nbytes * (strips + 1))
+        session.copy(passed, self._above, nbytes)
+        if count < DEPTH:
+            session.copy(passed, self._above, nbytes // DEPTH, nbytes // DEPTH, nbytes * strips)
+        kept = scope.empty(self._given.error_bytes * (2 * self._lag + 2) * ROWS * strips)
+        search = *self._on_device.arguments(), *self._table
+        given = np.int32(0), np.int32(0), *search, *self._given.values(image, output), passed, kept
+        sizes = np.int32(count), np.int32(self._width)
+        launch = session.prepare(scope, self._kernel, self._group, self._group, *given, *sizes)
+        for number in range(slabs + behind * (strips - 1)):
+            first, last = max(0, -(-(number - slabs + 1) // behind)), min(strips - 1, number // behind)
+            if first <= last:
+                launch.set(launch=np.int32(number), first_strip=np.int32(first))
+                launch.queue(last - first + 1)
+        session.copy(self._above, passed, nbytes, nbytes * strips)

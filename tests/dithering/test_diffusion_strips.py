@@ -1,0 +1,74 @@
+"""Error diffusion in strips, with and without a table of all colours, against the portable form."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clquant import ErrorDiffusion, Palette, runtime
+from clquant.dithering.diffusion_strips import ROWS
+from clquant.dithering.error_filters import FILTERS
+from clquant.mapping import full_table
+from tests.dithering.test_error_diffusion import SIX, expected, picture
+
+
+@pytest.fixture
+def table(monkeypatch):
+    """A table of all colours, which small pictures are not worth."""
+    monkeypatch.setattr(full_table, "is_worthwhile", lambda *_: True)
+
+
+def strips(dither, image, palette, queue, color_space="srgb"):
+    with runtime.force_variant("strips"):
+        return dither.dither(image, palette, color_space=color_space, queue=queue)
+
+
+@pytest.mark.usefixtures("table")
+@pytest.mark.parametrize("name", FILTERS)
+def test_every_filter_equals_the_reference(queue, rng, name):
+    image, dither = picture(ROWS + 3, 23, 3, rng), ErrorDiffusion(name, error_space="srgb")
+    assert np.array_equal(strips(dither, image, SIX, queue), expected(dither, image, SIX))
+
+
+@pytest.mark.usefixtures("table")
+@pytest.mark.parametrize(
+    ("color_space", "error_space", "channels"),
+    [("srgb", "ycbcr", 4), ("srgb", None, 4), ("srgb", None, 1), ("oklab", "srgb", 4), ("oklab", None, 1)],
+)
+def test_spaces_and_alpha_equal_the_portable_form(queue, rng, error_space, channels, color_space):
+    image, palette = picture(70, 90, channels, rng), SIX
+    if channels == 4:
+        image[3:6, 2:9, 3] = 0
+        image[30:, 40:, 3] = 255
+        palette = Palette(np.concatenate([SIX.rgba(), [[200, 100, 20, 90]]])).with_transparent()
+    dither = ErrorDiffusion("burkes", 0.9, error_space=error_space)
+    with runtime.force_variant("portable"):
+        portable = dither.dither(image, palette, color_space=color_space, queue=queue)
+    assert np.array_equal(strips(dither, image, palette, queue, color_space), portable)
+
+
+@pytest.mark.parametrize("height", [1, 2, ROWS - 1, ROWS, ROWS + 1, 2 * ROWS + 2])
+@pytest.mark.parametrize("name", ["floyd-steinberg", "stucki"])
+def test_rows_after_others_equal_the_whole(queue, rng, name, height):
+    """What the last rows pass on is the same in every form, so a scan may go on in another one."""
+    image = picture(height + 70, 33, 3, rng)
+    dither = ErrorDiffusion(name, error_space="srgb")
+    with runtime.force_variant("portable"):
+        whole = dither.dither(image, SIX, queue=queue)
+    for first, second in (("strips", "portable"), ("portable", "strips")):
+        with runtime.force_variant(first):
+            upper, above = dither.dither_after(None, image[:height], SIX, queue=queue)
+        with runtime.force_variant(second):
+            lower, _ = dither.dither_after(above, image[height:], SIX, queue=queue)
+        assert np.array_equal(np.concatenate([upper, lower]), whole)
+
+
+@pytest.mark.parametrize("limits", ["max_alloc=60000", "work_group=4"])
+def test_bands_and_work_groups_do_not_show(device, rng, monkeypatch, limits):
+    image = picture(3 * ROWS + 5, 70, 3, rng)
+    palette = Palette(rng.integers(0, 256, (300, 3), np.uint8))
+    dither = ErrorDiffusion("floyd-steinberg", error_space="srgb")
+    with runtime.force_variant("portable"):
+        whole = dither.dither(image, palette, queue=runtime.default_queue(device))
+    monkeypatch.setenv("CLQUANT_LIMITS", limits)
+    assert np.array_equal(strips(dither, image, palette, runtime.default_queue(device)), whole)
