@@ -1,10 +1,11 @@
-"""Learning from Dask arrays and from collections of files: histograms of parts, merged as a tree, on the workers.
+"""Learning from Dask arrays and from collections of files: counts of parts, added up as a tree, on workers' devices.
 
-What is learned from the histogram is learned where that is, so that no counts go to the client.
+What is learned from the counts is learned where they are, so that none go to the client.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import itertools
@@ -21,12 +22,15 @@ from dask import delayed
 from clquant import images as pictures
 from clquant.dask.chunks import checked
 from clquant.dask.files import Later, expanded, numbered, portions
-from clquant.dask.work import client, held, located, named, tree, value_of, workers
-from clquant.histogram.color_histogram import ColorHistogram
+from clquant.dask.work import branches, client, held, located, named, tree, value_of, workers
+from clquant.histogram.color_histogram import ColorHistogram, counts_of, histogram_of
 from clquant.histogram.color_histogram import together as histograms_together
+from clquant.histogram.device_counts import DeviceCounts, added, can_add, counted
 from clquant.images.collections import is_lazy
-from clquant.runtime import InvalidArgument, Progress
+from clquant.runtime import DeviceMemoryError, InvalidArgument, Progress, open_session
 
+# What tasks add up.
+Counted = DeviceCounts | ColorHistogram
 # Counts a list of images.
 Count = Callable[[list[Any]], Any]
 # From what counts to a delayed task.
@@ -83,16 +87,15 @@ def learned(engine: Any, images: Any, report: Progress, by_pixels: bool) -> dict
     """
     given = _given(images)
     with located(given):
-        counted = _parts(given)
-        if by_pixels and len(counted) == 1 and engine.queue is None:
-            parts = [counted[0](functools.partial(_learned_from, engine))]
+        made = _parts(given)
+        if by_pixels and len(made) == 1 and engine.queue is None:
+            parts = [made[0](functools.partial(_learned_from, engine))]
             last = parts[0]
         else:
-            parts = [part(ColorHistogram.of) for part in counted]
-            last = tree(histograms_together, parts)
+            parts = [part(_counts) for part in made]
             if engine.queue is not None:
-                return _learned(engine, value_of(last, parts, report))
-            last = delayed(named(_learned), pure=False)(engine, last)
+                return _learned(engine, by_pixels, [value_of(tree(_together, parts), parts, report)])
+            last = delayed(named(_learned), pure=False)(engine, by_pixels, branches(_together, parts))
         found: dict[str, Any] = value_of(last, parts, report)
     return found
 
@@ -104,8 +107,41 @@ def _given(images: Any) -> list[Any]:
     return given
 
 
-def _learned(engine: Any, histogram: ColorHistogram) -> dict[str, Any]:
-    return _of_fitted(copy.copy(engine).fit_histogram(histogram))
+def _counts(images: list[Any]) -> Counted:
+    """What is counted of images, as it is best added to other counts."""
+    if all(isinstance(image, pictures.Picture) and image.bits == 8 for image in images):
+        found = counted(open_session(None), images)
+        return found if isinstance(found, DeviceCounts) else histogram_of(found)
+    return ColorHistogram.of(images)
+
+
+def _on_device(parts: Sequence[Counted]) -> list[DeviceCounts] | None:
+    """Counts that this worker's device adds up; None if it does not."""
+    found = [DeviceCounts.of_host(counts_of(p, 16)) if isinstance(p, ColorHistogram) else p for p in parts]
+    own = [part for part in found if part is not None]
+    return own if len(own) == len(found) and can_add(open_session(None), own) else None
+
+
+def _together(parts: Sequence[Counted]) -> Counted:
+    """The sum of some counts."""
+    own, session = _on_device(parts), open_session(None)
+    if own is not None:
+        with contextlib.suppress(DeviceMemoryError), session.scope() as scope:
+            return DeviceCounts.of(session, added(session, scope, own))
+    return _histogram_of(parts)
+
+
+def _histogram_of(parts: Sequence[Counted]) -> ColorHistogram:
+    return histograms_together([histogram_of(p.on_host()) if isinstance(p, DeviceCounts) else p for p in parts])
+
+
+def _learned(engine: Any, by_pixels: bool, parts: Sequence[Counted]) -> dict[str, Any]:
+    """What an engine learns from counts, which k-means takes from the device."""
+    own, fresh = _on_device(parts) if by_pixels else None, copy.copy(engine)
+    if own is not None:
+        with contextlib.suppress(DeviceMemoryError):
+            return _of_fitted(fresh._fit_counts(functools.partial(added, parts=own)))
+    return _of_fitted(fresh.fit_histogram(_histogram_of(parts)))
 
 
 def _learned_from(engine: Any, images: list[Any]) -> dict[str, Any]:

@@ -206,12 +206,24 @@ def tree(merge: Callable[[Sequence[Any]], Any], parts: Sequence[Any]) -> Any:
     parts : sequence of Delayed
         At least one.
     """
+    few = branches(merge, parts)
+    return few[0] if len(few) == 1 else delayed(merge, pure=False)(few)
+
+
+def branches(merge: Callable[[Sequence[Any]], Any], parts: Sequence[Any]) -> list[Any]:
+    """As `tree`, up to so few values that one task merges them.
+
+    Parameters
+    ----------
+    merge, parts
+        As for `tree`.
+    """
     level = list(parts)
-    while len(level) > 1:
+    while len(level) > MERGED_AT_ONCE:
         level = [
             delayed(merge, pure=False)(level[i : i + MERGED_AT_ONCE]) for i in range(0, len(level), MERGED_AT_ONCE)
         ]
-    return level[0]
+    return level
 
 
 def named(work: Callable[..., Any], share: float | None = None) -> Callable[..., Any]:

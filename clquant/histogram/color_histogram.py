@@ -320,6 +320,17 @@ def together(histograms: Sequence[ColorHistogram]) -> ColorHistogram:
     return ColorHistogram._from(merged([histogram._counted for histogram in histograms]))
 
 
+def histogram_of(counted: HostCounts) -> ColorHistogram:
+    """The histogram of what was counted.
+
+    Raises
+    ------
+    InvalidArgument
+        If it is over 2^39 pixels.
+    """
+    return ColorHistogram._from(counted)
+
+
 def counts_of(histogram: object, max_bits: int = 8) -> HostCounts:
     """What a histogram counted, of at least one pixel, with `max_bits` a value at most.
 

@@ -9,7 +9,7 @@ import numpy as np
 from clquant.histogram.accumulation import counted_places
 from clquant.histogram.counts import ColorCounts
 from clquant.histogram.merging import HostCounts
-from clquant.runtime import DeviceMemoryError, Scope, Session
+from clquant.runtime import Buffer, DeviceMemoryError, Scope, Session
 
 COLORS = 1 << 24
 # Of a part: fewer are sooner on the host than the table is there.
@@ -29,7 +29,6 @@ class DeviceTable:
     def __init__(self, session: Session, scope: Scope) -> None:
         self._session = session
         self._table = scope.zeros(8 * COLORS)
-        self._kernel = session.program("histogram/device_table.cl").kernel("add_counts")
 
     @classmethod
     def of(cls, session: Session, held: contextlib.ExitStack) -> DeviceTable | None:
@@ -65,9 +64,24 @@ class DeviceTable:
         part : ColorCounts
             Of opaque colours.
         """
-        n, group = part.n_colors, self._session.work_group_size(self._kernel, 256)
-        self._session.launch(self._kernel, n, group, part.colors, part.counts, np.uint32(n), self._table)
+        add_counts(self._session, (part.colors, part.counts, part.n_colors, "uint"), (self._table, "ulong"))
 
     def counted(self) -> HostCounts:
         """The sums, which are read a range at a time."""
         return counted_places(lambda first, n: self._session.download(self._table, n, np.uint64, 8 * first))
+
+
+def add_counts(session: Session, part: tuple[Buffer, Buffer, int, str], table: tuple[Buffer, str]) -> None:
+    """Queue the addition of some counts.
+
+    Parameters
+    ----------
+    session : Session
+    part : (pyopencl.Buffer, pyopencl.Buffer, int, str)
+        Distinct opaque colours, their counts, how many there are, and the type of the counts.
+    table : (pyopencl.Buffer, str)
+        Sums in Z-order, and their type.
+    """
+    (colors, counts, n, count), (sums, sum_type) = part, table
+    kernel = session.program("histogram/device_table.cl", COUNT=count, SUM=sum_type).kernel("add_counts")
+    session.launch(kernel, n, session.work_group_size(kernel, 256), colors, counts, np.uint32(n), sums)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +20,12 @@ from clquant.kmeans.fit import Fit, Fitted
 from clquant.kmeans.params import KMeansParams
 from clquant.palette.engine import PaletteEngine
 from clquant.palette.target_quality import Trial, shown_error
-from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, open_session
+from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, Scope, Session, open_session
 
 # Modules for 16-bit and lazy pictures and `fit_many` are imported at their use: the command starts without them.
 if TYPE_CHECKING:
     from clquant.histogram.color_histogram import ColorHistogram
+    from clquant.histogram.counts import ColorCounts
 
 
 class KMeansPalette(PaletteEngine):
@@ -227,6 +229,11 @@ class KMeansPalette(PaletteEngine):
             return fit_pictures(given, session, pictures, weights, report, unit)
         fit = Fit(given, session, report, unit)
         return fit.run(lambda scope: count_colors(session, scope, pictures, weights))
+
+    def _fit_counts(self, count: Callable[[Session, Scope], ColorCounts]) -> KMeansPalette:
+        """`fit_histogram` of counts that a device has."""
+        session = open_session(self.queue)
+        return self._keep(Fit(KMeansParams.of(self), session, Progress(None)).run(functools.partial(count, session)))
 
     def _keep(self, fitted: Fitted) -> KMeansPalette:
         self.inertia_ = fitted.inertia.result()  # the last that can fail, so that nothing or all of it is new

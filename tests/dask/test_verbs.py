@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from typing import Any
 
@@ -114,6 +115,20 @@ def test_fits_are_those_of_the_whole(h: int, w: int, down: int, across: int, gra
         assert histogram(given_chunks) == clquant.ColorHistogram.of(values)
         one, other = clquant.KMeansPalette(5).fit(given_chunks), clquant.KMeansPalette(5).fit(values)
     assert (one.palette_, one.inertia_, one.n_iter_) == (other.palette_, other.inertia_, other.n_iter_)
+
+
+@pytest.mark.parametrize("alpha", [False, True])
+def test_counts_are_added_on_the_device(picture: Any, alpha: bool, monkeypatch: Any) -> None:
+    monkeypatch.setattr("clquant.histogram.device_counts.LEAST_COLORS", 1)
+    monkeypatch.setattr("clquant.dask.learning.MOST_AT_ONCE", 1)
+    if alpha:
+        picture = np.dstack([picture, np.where(picture[..., 0] > 90, 255, 7).astype(np.uint8)])
+    one = clquant.KMeansPalette(9).fit(picture)
+    other = clquant.KMeansPalette(9).fit(da.from_array(picture, (30, 40, 4)))
+    assert (one.palette_, one.inertia_) == (other.palette_, other.inertia_)
+    for engine in (clquant.KMeansPalette(9, queue=clquant.runtime.default_queue()), clquant.NeuQuantCL(9)):
+        again = copy.copy(engine).fit(da.from_array(picture, (30, 40, 4)))
+        assert again.palette_ == engine.fit_histogram(clquant.ColorHistogram.of(picture)).palette_
 
 
 def test_several_arrays_and_files_are_one_collection(tmp_path: Any, picture: Any) -> None:
