@@ -92,12 +92,26 @@ def test_search_and_spatial_palettes(tmp_path, sample):
     assert main(["palette", str(source), "--dither", "bayer", "--sharpness", "1"]) == 2
 
 
-def test_little_effort_takes_fewer_steps(tmp_path, sample):
+@pytest.mark.parametrize(
+    ("options", "parameters"),
+    [
+        (["--effort", "fast"], {"max_iter": 1, "swap_rounds": 8}),
+        ([], {"max_iter": 2, "swap_rounds": 12}),
+        (["--effort", "normal"], {}),
+        (["--effort", "small"], {}),
+    ],
+)
+def test_less_effort_takes_fewer_steps(tmp_path, sample, options, parameters):
     source, target = tmp_path / "in.png", tmp_path / "out.png"
     PIL.Image.fromarray(sample[:90, :120]).save(source)
-    assert main(["palette", str(source), "-k", "20", "--effort", "fast", "-o", str(target), "--quiet"]) == 0
-    expected = KMeansPalette(20, max_iter=1, swap_rounds=8).fit_transform(sample[:90, :120])
+    assert main(["palette", str(source), "-k", "20", *options, "-o", str(target), "--quiet"]) == 0
+    expected = KMeansPalette(20, **parameters).fit_transform(sample[:90, :120])
     assert np.array_equal(np.asarray(PIL.Image.open(target).convert("RGB")), expected)
+
+
+def test_effort_is_for_k_means_alone(tmp_path, sample):
+    source, target = tmp_path / "in.png", tmp_path / "out.png"
+    PIL.Image.fromarray(sample[:90, :120]).save(source)
     assert main(["palette", str(source), "--method", "spatial", "-k", "4", "--effort", "fast", "-o", str(target)]) == 0
 
 

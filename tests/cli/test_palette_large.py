@@ -64,7 +64,8 @@ def test_zarr_in_and_out(folder: pathlib.Path, picture: Any, capsys: pytest.Capt
 
 def test_pictures_and_stores_share_a_palette(folder: pathlib.Path, picture: Any) -> None:
     PIL.Image.fromarray(picture[:40, ::-1]).save("small.png")
-    assert run("big.zarr", "small.png", "-k", "5", "--shared", "--save-palette", "all.gpl", "-o", "out") == 0
+    shared = ["-k", "5", "--effort", "normal", "--shared", "--save-palette", "all.gpl", "-o", "out"]
+    assert run("big.zarr", "small.png", *shared) == 0
     engine = clquant.KMeansPalette(5).fit([picture, picture[:40, ::-1]])
     assert clquant.Palette.read("all.gpl") == engine.palette_
     assert np.array_equal(zarr.open("out/big-5.zarr", mode="r")[:], engine.predict(picture))
@@ -79,7 +80,7 @@ def test_tiffs_of_many_pixels_are_not_read_at_once(
     tifffile.imwrite("tiled.tif", picture, tile=(32, 32), photometric="rgb")
     monkeypatch.setattr(palette_large, "MOST_PIXELS_AT_ONCE", 1000)
     monkeypatch.setattr("clquant.cli.palette.load", None)
-    assert run("tiled.tif", "-k", "4") == 0
+    assert run("tiled.tif", "-k", "4", "--effort", "normal") == 0
     assert np.array_equal(tifffile.imread("tiled-4.tif"), clquant.KMeansPalette(4).fit(picture).predict(picture))
 
 

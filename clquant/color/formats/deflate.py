@@ -60,7 +60,12 @@ class Effort:
 
 
 LARGE_BYTES, SMALL_BYTES = 24 << 20, 1 << 17
-EFFORTS = {"fast": Effort(3, 5, 5, 5), "normal": Effort(6, 10, 7, 11), "small": Effort(9, 12, 12, 12)}
+EFFORTS = {
+    "fast": Effort(3, 5, 5, 5),
+    "medium": Effort(6, 7, 7, 10),
+    "normal": Effort(6, 10, 7, 11),
+    "small": Effort(9, 12, 12, 12),
+}
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ _METRES_PER_INCH = 0.0254
 
 # A picture up to this many bytes is its own sample; a larger one is sampled by strips of rows over its height.
 _WHOLE_SAMPLE_BYTES = 1 << 17
-_SAMPLE_STRIPS, _STRIP_BYTES = 6, 1 << 14
+_SAMPLE_STRIPS, _STRIP_BYTES = 3, 1 << 15
 # Filters, and bytes per pixel instead of packed bits, are taken if the sample shrinks to less than these shares.
 _FILTER_GAIN, _UNPACKED_GAIN = 0.98, 0.97
 
@@ -112,7 +112,7 @@ def indexed(
         Whether to write a gray picture without a palette, whose depth and levels these are: n is 2, 4, 16 or 256, and
         colour i is the gray value ``255 i / (n - 1)``.
     effort : str
-        ``"fast"``, ``"normal"`` or ``"small"``: how long to search for repetitions.
+        ``"fast"``, ``"medium"``, ``"normal"`` or ``"small"``: how long to search for repetitions.
     dpi : (float, float), optional
         Pixels per inch, across and down.
     icc_profile : bytes, optional
