@@ -95,8 +95,8 @@ def test_search_and_spatial_palettes(tmp_path, sample):
 @pytest.mark.parametrize(
     ("options", "parameters"),
     [
-        (["--effort", "fast"], {"max_iter": 1, "swap_rounds": 8}),
-        ([], {"max_iter": 2, "swap_rounds": 12}),
+        (["--effort", "fast"], {"max_iter": 1, "swap_rounds": 8, "tol": 1e-3}),
+        ([], {"max_iter": 2, "swap_rounds": 12, "tol": 1e-3}),
         (["--effort", "normal"], {}),
         (["--effort", "small"], {}),
     ],
