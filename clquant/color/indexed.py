@@ -168,7 +168,8 @@ class IndexedImage:
             one transparent entry; BMP, DIB, EPS, JPEG, MPO, PCX and PPM have no alpha. JPEG, MPO, PDF and AVIF have
             losses.
         **options
-            Of PNG: `effort` (``"fast"``, ``"medium"``, ``"normal"`` or ``"small"``), `dpi` (two numbers), `icc_profile` (bytes).
+            Of PNG: `effort` (``"fast"``, ``"medium"``, ``"normal"`` or ``"small"``), `dpi` (two numbers),
+            `icc_profile` (bytes).
             Of C and H: `name`, `color_format`, `lvgl`; of LVGL: `lvgl` (8 or 9).
             Other options, and those of other formats, are passed to Pillow: `compression` of TIFF, which is
             ``"group4"`` only with a black and white palette, `lossless` of WebP.

@@ -155,7 +155,8 @@ def test_what_goes_with_a_picture(rng):
     assert [round(value) for value in info["dpi"]] == [300, 150]
     assert info["icc_profile"] == b"profile" * 99
     with pytest.raises(
-        InvalidArgument, match="cannot write the picture as 'PNG': effort is 'most'; allowed: 'fast', 'medium', 'normal', 'small'"
+        InvalidArgument,
+        match="cannot write the picture as 'PNG': effort is 'most'; allowed: 'fast', 'medium', 'normal', 'small'",
     ):
         image.to_bytes("PNG", effort="most")
     with pytest.raises(InvalidArgument, match="dpi is 300; allowed: two numbers"):
