@@ -37,9 +37,9 @@ inline int4 arriving_at(__local const Error *reach)
  * passed  short4 [strips + 1][DEPTH][width + 4]: the errors of the last rows above each strip, two columns of 0 on each
  *         side; the first strip's are given, the last entry is what the rows pass on in all.
  * kept    short4 [strips][ROWS][BACK]: each row's last errors in the launch before.
- * launch  number of this launch; it and first_strip come first, as their places must not depend on SEARCH. */
-__kernel void diffuse_strips(int launch, int first_strip, DIFFUSION_PARAMETERS, __global Error *passed,
-                             __global Error *kept, int rows, int width)
+ * launch  number of this launch. */
+__kernel void diffuse_strips(DIFFUSION_PARAMETERS, __global Error *passed, __global Error *kept, int rows, int width,
+                             int launch, int first_strip)
 {
     __local Error errors[(ROWS + DEPTH) * SPAN];
     __local uint pixels[ROWS * PITCH];

@@ -111,8 +111,8 @@ class DiffusionParams:
         arriving = " + ".join(shares)
         return {"ARRIVING": f"({arriving})", "DIVISOR": self.filter.divisor, "PLAIN_ERRORS": int(self.plain_errors)}
 
-    def arguments(self, on_device: PaletteOnDevice, form: Variant, image: Buffer, output: Buffer) -> tuple[Any, ...]:
-        """What kernels of `cl/dithering/error_diffusion.h` begin with.
+    def arguments(self, on_device: PaletteOnDevice, form: Variant, image: Buffer, output: Buffer) -> dict[str, Any]:
+        """What kernels take as `DIFFUSION_PARAMETERS` of `cl/dithering/error_diffusion.h`, by name.
 
         Parameters
         ----------
@@ -121,12 +121,12 @@ class DiffusionParams:
             Of `forms`.
         image, output : pyopencl.Buffer
         """
-        search: tuple[Any, ...] = on_device.arguments()
+        search = on_device.arguments()
         if form.constants["SEARCH"] == "IN_LANES":
-            search = *on_device.lane_arguments(), on_device.points, on_device.colors
-        return *search, *self.values(image, output)
+            search = {**on_device.lane_arguments(), "points": on_device.points, "colors": on_device.colors}
+        return {**search, **self.values(image, output)}
 
-    def values(self, image: Buffer, output: Buffer) -> tuple[Any, ...]:
+    def values(self, image: Buffer, output: Buffer) -> dict[str, Any]:
         """What of `arguments` follows the palette's.
 
         Parameters
@@ -134,4 +134,4 @@ class DiffusionParams:
         image, output : pyopencl.Buffer
         """
         extent = (self.space.white,) * 4 if self.plain_errors else self.space.extent
-        return image, output, int4(extent), np.int32(self.strength)
+        return {"image": image, "output": output, "extent": int4(extent), "strength": np.int32(self.strength)}

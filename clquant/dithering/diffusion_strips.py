@@ -63,7 +63,7 @@ class StripScan:
     ) -> None:
         self._session, self._on_device, self._given, self._width = session, on_device, given, picture.width
         by_table = given.plain_errors and full_table.is_worthwhile(on_device, 3, on_device.index_bytes)
-        self._table = (full_table.plain_table(on_device),) if by_table else ()
+        self._table = {"nearest": full_table.plain_table(on_device)} if by_table else {}
         self._lag = given.filter.lag
         constants = {**on_device.constants(picture.channels), **given.constants(), **form.constants}
         constants["SEARCH"] = "IN_TABLE" if by_table else "IN_CELLS"
@@ -104,10 +104,19 @@ class StripScan:
         if count < DEPTH:
             session.copy(passed, self._above, nbytes // DEPTH, nbytes // DEPTH, nbytes * strips)
         kept = scope.empty(self._given.error_bytes * (2 * self._lag + 2) * ROWS * strips)
-        search = *self._on_device.arguments(), *self._table
-        given = np.int32(0), np.int32(0), *search, *self._given.values(image, output), passed, kept
-        sizes = np.int32(count), np.int32(self._width)
-        launch = session.prepare(scope, self._kernel, self._group, self._group, *given, *sizes)
+        launch = session.prepare(
+            scope,
+            *(self._kernel, self._group, self._group),
+            **self._on_device.arguments(),
+            **self._table,
+            **self._given.values(image, output),
+            passed=passed,
+            kept=kept,
+            rows=np.int32(count),
+            width=np.int32(self._width),
+            launch=np.int32(0),
+            first_strip=np.int32(0),
+        )
         for number in range(slabs + behind * (strips - 1)):
             first, last = max(0, -(-(number - slabs + 1) // behind)), min(strips - 1, number // behind)
             if first <= last:

@@ -107,6 +107,17 @@ class TileScan:
         session = self._session
         wanted = 1 if session.limits.is_cpu else min(GROUP, max(1, tiles // session.limits.compute_units))
         group = session.work_group_size(self._kernel, wanted)
-        given = *self._given.arguments(self._on_device, self._form, image, output), errors, int4(rows)
-        sizes = (np.int32(n) for n in (self._width, self._side, self.overlap, self._across, self._span))
-        session.launch(self._kernel, -(-tiles // self._in_turns), group, *given, *sizes, np.uint32(tiles))
+        session.launch(
+            self._kernel,
+            -(-tiles // self._in_turns),
+            group,
+            **self._given.arguments(self._on_device, self._form, image, output),
+            errors=errors,
+            rows=int4(rows),
+            width=np.int32(self._width),
+            side=np.int32(self._side),
+            overlap=np.int32(self.overlap),
+            across=np.int32(self._across),
+            span=np.int32(self._span),
+            tiles=np.uint32(tiles),
+        )

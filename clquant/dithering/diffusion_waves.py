@@ -81,8 +81,8 @@ class WaveScan:
         errors = scope.zeros(above + count * self._error_row)
         session.copy(errors, self._above, above)
         given = self._given.arguments(self._on_device, self._form, image, output)
-        sizes = np.int32(count), np.int32(self._width)
+        given |= {"errors": errors, "rows": np.int32(count), "width": np.int32(self._width)}
         for wave, first, tiles in waves(count, self._width, ROWS, self._columns, self._given.filter.lag):
-            now = np.int32(wave), np.int32(first)
-            session.launch(self._kernel, tiles * self._group, self._group, *given, errors, *sizes, *now)
+            now = {"wave": np.int32(wave), "first_tile": np.int32(first)}
+            session.launch(self._kernel, tiles * self._group, self._group, **given, **now)
         session.copy(self._above, errors, above, count * self._error_row)

@@ -147,8 +147,8 @@ class PixelOrdered:
         mask : MaskOnDevice
         """
         palette, items = self._palette, (width, -(-batch.count // width))
-        given = *batch.arguments, *mask.arguments(palette, width, first_row)
-        palette.launch(FILE, "dither_ordered", batch.channels, items, palette.session.tuned("mapping.group"), *given)
+        own = {**batch.arguments, **mask.arguments(palette, width, first_row)}
+        palette.launch(FILE, "dither_ordered", batch.channels, items, palette.session.tuned("mapping.group"), own)
 
 
 class LaneOrdered(PixelOrdered):
@@ -157,8 +157,8 @@ class LaneOrdered(PixelOrdered):
     def dither(self, batch: PixelBatch, width: int, first_row: int, mask: MaskOnDevice) -> None:
         """As `PixelOrdered.dither`."""
         palette = self._palette
-        given = palette.points, *mask.arguments(palette, width, first_row)
-        launch_lanes(palette, LANE_FILE, "dither_ordered", batch, MEMO_ENTRY_BYTES[palette.index_bytes], *given)
+        own = {"points": palette.points, **mask.arguments(palette, width, first_row)}
+        launch_lanes(palette, LANE_FILE, "dither_ordered", batch, MEMO_ENTRY_BYTES[palette.index_bytes], **own)
 
 
 class SmallOrdered(SmallPalette):
@@ -166,8 +166,9 @@ class SmallOrdered(SmallPalette):
 
     def dither(self, batch: PixelBatch, width: int, first_row: int, mask: MaskOnDevice) -> None:
         """As `PixelOrdered.dither`, with masks of at most `MAX_SMALL_MASK` numbers."""
-        *where, _, strength = mask.arguments(self._palette, width, first_row)
-        self.launch(SMALL_FILE, "dither_ordered", batch, self.packed(), *where, strength)
+        own = mask.arguments(self._palette, width, first_row)
+        del own["extent"]
+        self.launch(SMALL_FILE, "dither_ordered", batch, packed=self.packed(), **own)
 
 
 _TABLE = Variant("table", ordered_table.FILE, launchers=(TableOrdered, PixelOrdered), gain=2.8)

@@ -69,8 +69,9 @@ class TableOrdered:
         tiles, rows = full_table.tiles_of_rows(session, batch.count, width, COLUMNS, MAX_ROWS)
         kernel = session.program(FILE, **palette.constants(channels), **constants).kernel("dither_ordered")
         group = constants.get("GROUP") or session.work_group_size(kernel, GROUP)
-        given = *palette.arguments(searches=channels == 4), *batch.arguments, answers, np.uint32(rows)
-        session.launch(kernel, tiles * group, group, *given, *mask.arguments(palette, width, first_row))
+        given = {**palette.arguments(searches=channels == 4), **batch.arguments}
+        own = {"answers": answers, "rows": np.uint32(rows), **mask.arguments(palette, width, first_row)}
+        session.launch(kernel, tiles * group, group, **given, **own)
 
     def _answers(self, channels: int, mask: MaskOnDevice, constants: dict[str, int]) -> Buffer:
         """The table, made by the program that has these constants."""
@@ -78,10 +79,15 @@ class TableOrdered:
 
         def make() -> Buffer:
             answers = palette.scope.empty(ANSWER_BYTES * colors)
-            given = full_table.nearest_table(palette, channels), answers, np.uint32(colors // 4)
-            *_, extent, strength = mask.arguments(palette, 0, 0)
-            levels = np.int32(mask.side**2), strength
-            full_table.over_colors(palette, FILE, "dither_colors", channels, *given, extent, *levels, **constants)
+            shared = mask.arguments(palette, 0, 0)
+            own = {
+                "nearest": full_table.nearest_table(palette, channels),
+                "answers": answers,
+                "quads": np.uint32(colors // 4),
+                "values": np.int32(mask.side**2),
+                **{name: shared[name] for name in ("extent", "strength")},
+            }
+            full_table.over_colors(palette, FILE, "dither_colors", channels, own, **constants)
             return answers
 
         return palette.cached(("answers", channels, mask.side, mask.strength), make)

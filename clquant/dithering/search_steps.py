@@ -139,6 +139,19 @@ class ToggleSearch:
             "toggle_phase"
         )
 
+    @property
+    def _picture(self) -> dict[str, Any]:
+        """What kernels take that go through the picture's pixels, by name."""
+        layout = self.layout
+        return {
+            "columns": np.uint32(layout.columns),
+            "rows": np.uint32(layout.rows),
+            "errors": self.errors,
+            "state": self.state,
+            "stride": np.uint32(layout.stride),
+            "plane": np.uint64(layout.plane),
+        }
+
     def _pixel_constants(self, form: Variant, channels: int = 3) -> dict[str, Any]:
         if form is IN_LANES:
             return {}
@@ -163,10 +176,13 @@ class ToggleSearch:
             kernel,
             (layout.columns, layout.rows),
             self._group(kernel),
-            pixels,
-            *(np.uint32(layout.columns), np.uint32(layout.rows), palette.tables, palette.matrix),
-            *(np.int32(palette.count), np.int32(palette.transparent), palette.missing),
-            *(self.errors, self.state, np.uint32(layout.stride), np.uint64(layout.plane)),
+            pixels=pixels,
+            tables=palette.tables,
+            matrix=palette.matrix,
+            nothing=np.int32(palette.count),
+            transparent=np.int32(palette.transparent),
+            missing=palette.missing,
+            **self._picture,
         )
         if start is not None:
             adopt = self._session.program(PORTABLE.file, **constants).kernel("adopt_indices")
@@ -174,8 +190,9 @@ class ToggleSearch:
                 adopt,
                 (layout.columns, layout.rows),
                 self._group(adopt),
-                *(start, np.uint32(layout.columns), np.uint32(layout.rows), palette.entries),
-                *(self.errors, self.state, np.uint32(layout.stride), np.uint64(layout.plane)),
+                start=start,
+                entries=palette.entries,
+                **self._picture,
             )
             return
         # The error of a pixel that shows nothing is minus itself: the entry nearest to 0 minus that is its own nearest.
@@ -196,17 +213,33 @@ class ToggleSearch:
         first = np.cumsum([0, *map(len, taps)])
         shift = int(kernel[len(kernel) // 2, len(kernel) // 2]).bit_length() - 1
         across = -(-layout.cells_across // self._cells_per_item)
+        fixed = {
+            "errors": self.errors,
+            "state": self.state,
+            "columns": np.uint32(layout.cells_across),
+            "stride": np.uint32(layout.stride),
+            "plane": np.uint64(layout.plane),
+            "entries": palette.entries,
+            "norms": palette.norms,
+            "colors": np.int32(palette.count),
+            "transparent": np.int32(palette.transparent),
+            "taps": sent,
+            "shift": np.int32(shift),
+        }
         for number, row, end in skewed_rows(layout.cells_down, len(steps), self._chunk, MARGIN):
             phase, read, write = steps[number]
             self._session.launch(
                 self._toggle,
                 (across, end - row),
                 self._group(self._toggle),
-                *(self.errors, self.state, palette.entries, palette.norms, np.int32(palette.count)),
-                *(np.int32(palette.transparent), sent, np.uint32(first[number]), np.uint32(len(taps[number]))),
-                *(np.uint32(read), np.uint32(write), np.uint32(phase), np.int32(shift)),
-                *(np.uint32(layout.cells_across), np.uint32(row), np.uint32(end)),
-                *(np.uint32(layout.stride), np.uint64(layout.plane)),
+                **fixed,
+                first_tap=np.uint32(first[number]),
+                n_taps=np.uint32(len(taps[number])),
+                read=np.uint32(read),
+                write=np.uint32(write),
+                phase=np.uint32(phase),
+                first_row=np.uint32(row),
+                rows=np.uint32(end),
             )
 
     def error_taps(self, phase: int) -> npt.NDArray[np.int32]:
@@ -237,8 +270,15 @@ class ToggleSearch:
             kernel,
             (layout.columns, rows),
             self._group(kernel),
-            *(self.state, np.uint32(layout.stride), np.uint64(layout.plane), np.int32(palette.transparent)),
-            *(out, np.uint32(layout.columns), np.uint32(rows), np.uint32(first_row), np.uint64(offset)),
+            state=self.state,
+            stride=np.uint32(layout.stride),
+            plane=np.uint64(layout.plane),
+            transparent=np.int32(palette.transparent),
+            out=out,
+            columns=np.uint32(layout.columns),
+            rows=np.uint32(rows),
+            first_row=np.uint32(first_row),
+            offset=np.uint64(offset),
         )
 
     def _group(self, kernel: Any) -> tuple[int, int]:

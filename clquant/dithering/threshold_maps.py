@@ -43,8 +43,8 @@ class MaskOnDevice:
     side: int
     strength: int
 
-    def arguments(self, palette: PaletteOnDevice, width: int, first_row: int) -> tuple[Any, ...]:
-        """The last arguments of `cl/dithering/ordered.cl`, from `width` on.
+    def arguments(self, palette: PaletteOnDevice, width: int, first_row: int) -> dict[str, Any]:
+        """The arguments of `cl/dithering/ordered.cl` from `width` on, by name.
 
         Parameters
         ----------
@@ -52,8 +52,14 @@ class MaskOnDevice:
         width, first_row : int
             Pixels of a row; the first one's place in the picture.
         """
-        where = np.uint32(width), np.uint32(first_row), self.numbers, np.uint32(self.side)
-        return *where, int4(palette.space.extent), np.int32(self.strength)
+        return {
+            "width": np.uint32(width),
+            "first_row": np.uint32(first_row),
+            "mask": self.numbers,
+            "side": np.uint32(self.side),
+            "extent": int4(palette.space.extent),
+            "strength": np.int32(self.strength),
+        }
 
 
 def bayer(order: int) -> Mask:

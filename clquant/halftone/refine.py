@@ -259,10 +259,23 @@ class _Channel:
             begin,
             (layout.columns, layout.rows),
             self._group(begin),
-            *(source[0], source[1], np.uint32(layout.columns), np.uint32(layout.rows)),
-            *(np.uint32(self._channels), np.uint32(self._channel), scope.copy_of(how.tones), self._values),
-            *(self._errors, self._state, np.uint32(layout.stride), np.uint64(layout.plane)),
+            pixels=source[0],
+            starts=source[1],
+            columns=np.uint32(layout.columns),
+            rows=np.uint32(layout.rows),
+            channels=np.uint32(self._channels),
+            channel=np.uint32(self._channel),
+            tones=scope.copy_of(how.tones),
+            values=self._values,
+            errors=self._errors,
+            **self._cells,
         )
+
+    @property
+    def _cells(self) -> dict[str, Any]:
+        """What all kernels take, by name."""
+        layout = self._layout
+        return {"state": self._state, "stride": np.uint32(layout.stride), "plane": np.uint64(layout.plane)}
 
     def _send_taps(self, scope: Scope, kernel: npt.NDArray[np.int32]) -> None:
         """What `decide_phase` reads: errors around a pixel and its neighbours, by phase."""
@@ -284,19 +297,27 @@ class _Channel:
         self._n_taps = np.uint32(len(weights))
         if self._form is IN_ROWS:
             offsets = np.ascontiguousarray(taps.view(np.int32)[:, :, len(AROUND)])
-            self._taps = [scope.copy_of(offsets), scope.copy_of(weights.astype(np.float32))]
+            self._taps = {"offsets": scope.copy_of(offsets), "weights": scope.copy_of(weights.astype(np.float32))}
         else:
-            self._taps = [scope.copy_of(taps)]
+            self._taps = {"taps": scope.copy_of(taps), "n": self._n_taps}
         self._neighbours = scope.copy_of(np.concatenate(neighbours).astype(np.int32))
 
     def improve(self) -> None:
         """Queue one pass."""
         layout = self._layout
         across, down = layout.cells_across, layout.cells_down
-        where = (np.uint32(across), np.uint32(down), np.uint32(layout.stride), np.uint64(layout.plane))
-        items, counted = (across, down), [self._n_taps]
+        shared = {
+            **self._cells,
+            "errors": self._errors,
+            "values": self._values,
+            "neighbours": self._neighbours,
+            "columns": np.uint32(across),
+            "rows": np.uint32(down),
+            "actions": self._actions,
+        }
+        items = (across, down)
         if self._form is IN_ROWS:
-            items, counted = (across, -(-down // ROWS)), []
+            items = (across, -(-down // ROWS))
         elif self._form is IN_LANES:
             items = (-(-across // LANES), down)
         for phase in ORDER:
@@ -304,16 +325,15 @@ class _Channel:
                 self._decide,
                 items,
                 self._group(self._decide),
-                *(self._errors, self._state, self._values, self._levels, *self._taps),
-                *(np.uint32(phase * int(self._n_taps)), *counted, self._neighbours, self._middle),
-                *(np.uint32(phase), *where, self._actions),
+                **shared,
+                **self._taps,
+                levels=self._levels,
+                first=np.uint32(phase * int(self._n_taps)),
+                middle=self._middle,
+                phase=np.uint32(phase),
             )
-            self._session.launch(
-                self._apply,
-                (across, down),
-                self._group(self._apply),
-                *(self._errors, self._state, self._values, self._neighbours, np.uint32(phase), *where, self._actions),
-            )
+            group = self._group(self._apply)
+            self._session.launch(self._apply, (across, down), group, **shared, phase=np.uint32(phase))
 
     def store(self, out: Buffer, first_row: int, rows: int, offset: int) -> None:
         """Queue the writing of the output of some of the band's rows, behind `offset` bytes."""
@@ -322,9 +342,17 @@ class _Channel:
             self._store,
             (layout.columns, rows),
             self._group(self._store),
-            *(self._state, np.uint32(layout.stride), np.uint64(layout.plane), self._values, self._levels, self._shown),
-            *(out, np.uint32(layout.columns), np.uint32(rows), np.uint32(first_row), np.uint64(offset)),
-            *(np.uint32(self._channels), np.uint32(self._channel)),
+            **self._cells,
+            values=self._values,
+            levels=self._levels,
+            shown=self._shown,
+            out=out,
+            columns=np.uint32(layout.columns),
+            rows=np.uint32(rows),
+            first_row=np.uint32(first_row),
+            offset=np.uint64(offset),
+            channels=np.uint32(self._channels),
+            channel=np.uint32(self._channel),
         )
 
     def _group(self, kernel: Any) -> tuple[int, int]:

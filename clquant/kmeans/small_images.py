@@ -142,12 +142,12 @@ class _Batch:
             palettes, sizes = scope.empty(count * self._n_colors * 4), scope.zeros(4 * count)
             inputs = {"pixels": pixel_buffer, "offsets": offset_buffer, "counts": counts, "pictures": np.uint32(count)}
             kernel = self._program.kernel("picture_points")
-            given = kernel.in_order(**inputs, histogram=histogram, planes=planes, plane=np.uint32(plane))
-            session.launch(kernel, min(self._most_groups, count) * self._group, self._group, *given)
+            given = {**inputs, "histogram": histogram, "planes": planes, "plane": np.uint32(plane)}
+            session.launch(kernel, min(self._most_groups, count) * self._group, self._group, **given)
             self._cluster(scope, planes, counts, palettes, plane, least, count)
             kernel, k = self._program.kernel("list_colors"), np.uint32(self._n_colors)
-            given = kernel.in_order(**inputs, palettes=palettes, sizes=sizes, k=k, least=np.uint32(least))
-            session.launch(kernel, count, None, *given)
+            given = {**inputs, "palettes": palettes, "sizes": sizes, "k": k, "least": np.uint32(least)}
+            session.launch(kernel, count, None, **given)
             colors = session.download(palettes, (count, self._n_colors, 4), np.uint8)[:, :, :3]
             listed = session.download(sizes, count, np.uint32)
         found = [
@@ -186,12 +186,12 @@ class _Batch:
         chosen = {"counts": counts, "centers": centers, "k": np.uint32(self._n_colors), "least": np.uint32(least)}
         clouds = {**chosen, "planes": planes, "near": near, "plane": np.uint32(plane), "tasks": np.uint32(tasks)}
         kernel, (low, high) = self._program.kernel("seed_centers"), self._key
-        session.launch(kernel, items, self._group, *kernel.in_order(**clouds, key_low=low, key_high=high))
+        session.launch(kernel, items, self._group, **clouds, key_low=low, key_high=high)
         kernel = self._program.kernel("lloyd_steps")
-        session.launch(kernel, items, self._group, *kernel.in_order(**clouds, inertia=inertia))
+        session.launch(kernel, items, self._group, **clouds, inertia=inertia)
         kernel = self._program.kernel("write_palettes")
-        given = kernel.in_order(**chosen, inertia=inertia, palettes=palettes, pictures=np.uint32(count))
-        session.launch(kernel, count, None, *given)
+        given = {**chosen, "inertia": inertia, "palettes": palettes, "pictures": np.uint32(count)}
+        session.launch(kernel, count, None, **given)
 
 
 def _distinct(pixels: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:

@@ -7,8 +7,9 @@ within.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -166,13 +167,15 @@ class CandidateLister:
         wanted = 1 if self._session.limits.is_cpu else max(1, min(CELL_GROUP, length // ENTRIES_AN_ITEM))
         group = self._session.work_group_size(kernel, wanted, 4 + self._distance_bytes)
         cells = self._cells(shift)
-        given = (
-            *(int4(self._extent), int4(cells), np.int32(shift)),
-            int4(parent.cells if parent else (1, 1, 1, 1)),
-            np.int32(PARENT_STEP if parent else 0),
-            parent.starts if parent else self._points,
-            parent.entries if parent else self._points,
-        )
+        given = {
+            "extent": int4(self._extent),
+            "grid": int4(cells),
+            "shift": np.int32(shift),
+            "parent_grid": int4(parent.cells if parent else (1, 1, 1, 1)),
+            "parent_step": np.int32(PARENT_STEP if parent else 0),
+            "parent_starts": parent.starts if parent else self._points,
+            "parent_list": parent.entries if parent else self._points,
+        }
         return self._listed(kernel, math.prod(cells), group, given, cells, shift)
 
     def _cells(self, shift: int) -> Cells:
@@ -180,21 +183,29 @@ class CandidateLister:
         return cells[0], cells[1], cells[2], cells[3]
 
     def _listed(
-        self, kernel: Kernel, groups: int, group: int, given: Sequence[Any], cells: Cells, shift: int
+        self, kernel: Kernel, groups: int, group: int, given: Mapping[str, Any], cells: Cells, shift: int
     ) -> CandidateGrid | None:
         """Count each cell's candidates, then write them where the host says."""
         session = self._session
         total = math.prod(cells)
         if 4 * (total + 1) > session.limits.max_alloc:
             return None
-        shared = LocalMemory(4 * group), LocalMemory(self._distance_bytes * group)
         counts = self._scope.empty(4 * total)
-        launch: Any = (kernel, groups * group, group, self._points, np.int32(self._count), *given)
-        session.launch(*launch, np.int32(0), counts, counts, counts, *shared)
+        launch = partial(
+            session.launch,
+            *(kernel, groups * group, group),
+            **given,
+            points=self._points,
+            k=np.int32(self._count),
+            counts=counts,
+            found=LocalMemory(4 * group),
+            least=LocalMemory(self._distance_bytes * group),
+        )
+        launch(fill=np.int32(0), starts=counts, list=counts)
         ends = np.cumsum(session.download(counts, total, np.uint32), dtype=np.uint64)
         if ends[-1] > MOST_CANDIDATES or 2 * int(ends[-1]) > session.limits.max_alloc:
             return None
         starts = self._scope.copy_of(np.concatenate([[0], ends]).astype(np.uint32))
         entries = self._scope.empty(2 * int(ends[-1]))
-        session.launch(*launch, np.int32(1), counts, starts, entries, *shared)
+        launch(fill=np.int32(1), starts=starts, list=entries)
         return CandidateGrid(starts, entries, cells, shift, int(ends[-1]) // total)

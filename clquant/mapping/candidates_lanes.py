@@ -7,6 +7,7 @@ portable grid.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -71,9 +72,10 @@ class LaneGrid:
             if not self._refine(shift + coarser):
                 break
 
-    def arguments(self) -> tuple[Any, ...]:
-        """Lists and grid, as kernels of `cl/mapping/candidates_lanes.h` take them."""
-        return self._spans, self._blocks, int4(self._cells), np.int32(self._shift)
+    def arguments(self) -> dict[str, Any]:
+        """Lists and grid, as kernels of `cl/mapping/candidates_lanes.h` take them, by name."""
+        cells = {"grid": int4(self._cells), "shift": np.int32(self._shift)}
+        return {"spans": self._spans, "blocks": self._blocks, **cells}
 
     def _refine(self, shift: int) -> bool:
         """Replace the lists by those of a finer grid; False where these grow too long."""
@@ -83,19 +85,28 @@ class LaneGrid:
         program = session.program("mapping/candidates_lanes.cl", DIMS=self._dims, PLANES=self._planes)
         kernel = program.kernel("list_candidates")
         group = session.work_group_size(kernel, session.tuned("mapping.group"))
-        given = (
-            *(self._spans, self._blocks, int4(self._cells), np.int32(self._shift - shift)),
-            *(int4(self._extent), int4(cells), np.int32(shift)),
-        )
         counts, spans = self._scope.empty(4 * total), self._scope.empty(8 * total)
-        session.launch(kernel, total, group, *given, np.int32(0), counts, counts, spans, self._blocks)
+        launch = partial(
+            session.launch,
+            *(kernel, total, group),
+            parent_spans=self._spans,
+            parent_lists=self._blocks,
+            parent_grid=int4(self._cells),
+            parent_step=np.int32(self._shift - shift),
+            extent=int4(self._extent),
+            grid=int4(cells),
+            shift=np.int32(shift),
+            counts=counts,
+            spans=spans,
+        )
+        launch(fill=np.int32(0), starts=counts, lists=self._blocks)
         ends = np.cumsum(session.download(counts, total, np.uint32), dtype=np.uint64)
         nbytes = 2 * LANES * self._planes * int(ends[-1])
         if ends[-1] > MOST_BLOCKS or nbytes > session.limits.max_alloc:
             return False
         starts: Buffer = self._scope.copy_of(np.concatenate([[0], ends[:-1]]).astype(np.uint32))
         blocks: Buffer = self._scope.empty(nbytes)
-        session.launch(kernel, total, group, *given, np.int32(1), counts, starts, spans, blocks)
+        launch(fill=np.int32(1), starts=starts, lists=blocks)
         self._spans, self._blocks, self._cells, self._shift = spans, blocks, cells, shift
         self.nbytes += nbytes + 12 * total
         return True

@@ -66,8 +66,9 @@ def mean_squared_error(
             if measured_in.space != space:
                 measured_in = held.enter_context(open_palette(band.session, chosen, space, picture.pixels))
             sums = band.scope.empty(8 * ITEMS)
-            given = (*band.batch(out).arguments, sums)
-            measured_in.launch(FILE, "sum_errors", band.channels, ITEMS, GROUP, *given, fine=False)
+            batch = band.batch(out)
+            own = {"pixels": batch.pixels, "indices": batch.out, "n": np.uint64(batch.count), "sums": sums}
+            measured_in.launch(FILE, "sum_errors", band.channels, ITEMS, GROUP, own, fine=False)
             total += int(band.session.download(sums, ITEMS, np.uint64).sum(dtype=np.uint64))
 
     pipeline.indices(picture, chosen, color_space, queue, None, write, metric)

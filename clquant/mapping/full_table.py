@@ -5,6 +5,7 @@ Each pixel then takes one read instead of a search. `cl/mapping/full_table.h` sa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -68,8 +69,9 @@ class FullTable:
         constants: Any = {"ALIGNED": aligned(width, batch)}
         kernel = palette.session.program(FILE, **palette.constants(channels), **constants).kernel("map_pixels")
         group = palette.session.work_group_size(kernel, GROUP)
-        given = *batch.arguments, nearest_table(palette, channels), np.uint32(width), np.uint32(rows)
-        palette.session.launch(kernel, tiles * group, group, *palette.arguments(searches=channels == 4), *given)
+        own = {"table": nearest_table(palette, channels), "width": np.uint32(width), "rows": np.uint32(rows)}
+        given = {**palette.arguments(searches=channels == 4), **batch.arguments, **own}
+        palette.session.launch(kernel, tiles * group, group, **given)
 
 
 def is_worthwhile(palette: PaletteOnDevice, channels: int, entry_bytes: int, cost: int = 1) -> bool:
@@ -134,15 +136,16 @@ def nearest_table(palette: PaletteOnDevice, channels: int) -> Buffer:
         if _needs_no_lists(palette, channels):
             _map_boxes(palette, table, channels, plain=False)
         else:
-            given = table, np.uint32(colors // 4)
-            over_colors(palette, FILE, "map_colors", channels, *given, ALIGNED=1)
+            over_colors(
+                palette, FILE, "map_colors", channels, {"table": table, "quads": np.uint32(colors // 4)}, ALIGNED=1
+            )
         return table
 
     return palette.cached(("nearest", channels), make)
 
 
 def over_colors(
-    palette: PaletteOnDevice, file: str, kernel_name: str, channels: int, *more: Any, **constants: Any
+    palette: PaletteOnDevice, file: str, kernel_name: str, channels: int, own: Mapping[str, Any], **constants: Any
 ) -> None:
     """Queue a kernel with a work-item for every four colours of a table.
 
@@ -151,12 +154,12 @@ def over_colors(
     palette : PaletteOnDevice
     file, kernel_name : str
     channels : int
-    *more
-        The kernel's own arguments.
+    own : mapping
+        The kernel's own arguments by name.
     **constants : int
     """
     items, fine = table_colors(channels) // 4, channels != 1
-    palette.launch(file, kernel_name, channels, items, TABLE_GROUP, *more, fine=fine, **constants)
+    palette.launch(file, kernel_name, channels, items, TABLE_GROUP, own, fine=fine, **constants)
 
 
 def _map_boxes(palette: PaletteOnDevice, table: Buffer, channels: int, *, plain: bool) -> None:
@@ -189,7 +192,8 @@ def plain_table(palette: PaletteOnDevice) -> Buffer:
         if _needs_no_lists(palette, channels):
             _map_boxes(palette, table, channels, plain=True)
         else:
-            palette.launch(PLAIN_FILE, "nearest_of_all", channels, table_colors(channels), TABLE_GROUP, table)
+            own = {"nearest": table}
+            palette.launch(PLAIN_FILE, "nearest_of_all", channels, table_colors(channels), TABLE_GROUP, own)
         return table
 
     return palette.cached("plain", make)

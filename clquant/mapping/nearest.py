@@ -40,7 +40,7 @@ class PixelSearch:
         batch : PixelBatch
         """
         group = self._palette.session.tuned("mapping.group")
-        self._palette.launch(PIXEL_FILE, "map_pixels", batch.channels, batch.count, group, *batch.arguments)
+        self._palette.launch(PIXEL_FILE, "map_pixels", batch.channels, batch.count, group, batch.arguments)
 
 
 class LaneSearch(PixelSearch):
@@ -52,9 +52,9 @@ class LaneSearch(PixelSearch):
 
 
 def launch_lanes(
-    palette: PaletteOnDevice, file: str, kernel_name: str, batch: PixelBatch, entry_bytes: int, *more: Any
+    palette: PaletteOnDevice, file: str, kernel_name: str, batch: PixelBatch, entry_bytes: int, **own: Any
 ) -> None:
-    """Queue a kernel whose arguments begin as `cl/mapping/candidates_lanes.h` says, with a memo for each work-item.
+    """Queue a kernel that takes `LANE_PARAMETERS` of `cl/mapping/candidates_lanes.h`, with a memo for each work-item.
 
     Parameters
     ----------
@@ -63,8 +63,8 @@ def launch_lanes(
     batch : PixelBatch
     entry_bytes : int
         What the kernel remembers of a colour.
-    *more
-        The kernel's own last arguments.
+    **own
+        The kernel's own arguments, besides those of the batch and the memo.
     """
     session = palette.session
     kernel = session.program(file, **palette.constants(batch.channels)).kernel(kernel_name)
@@ -73,4 +73,5 @@ def launch_lanes(
     items = max(1, min(batch.runs(session), most >> 3 * bits))
     with session.scope() as scope:
         memo = scope.empty((entry_bytes << 3 * bits) * items)
-        session.launch(kernel, items, 1, *palette.lane_arguments(), *batch.arguments, memo, np.int32(bits), *more)
+        given = {**palette.lane_arguments(), **batch.arguments, "memo": memo, "memo_bits": np.int32(bits)}
+        session.launch(kernel, items, 1, **given, **own)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -119,8 +119,8 @@ class PaletteOnDevice:
             **self.space.constants(),
         }
 
-    def arguments(self, fine: bool = True, searches: bool = True) -> tuple[Any, ...]:
-        """The first arguments of a kernel that takes `PALETTE_PARAMETERS` of `cl/mapping/nearest.h`.
+    def arguments(self, fine: bool = True, searches: bool = True) -> dict[str, Any]:
+        """What a kernel takes as `PALETTE_PARAMETERS` of `cl/mapping/nearest.h`, by name.
 
         Parameters
         ----------
@@ -131,19 +131,26 @@ class PaletteOnDevice:
             waits for no more copies than it needs.
         """
         if not searches:
-            none = self.points
-            return none, none, none, none, none, int4((1, 1, 1, 1)), np.int32(0), self._transparent, none
+            buffers = ("tables", "points", "colors", "starts", "list", "missing")
+            numbers = {"grid": int4((1, 1, 1, 1)), "shift": np.int32(0), "transparent": self._transparent}
+            return {**dict.fromkeys(buffers, self.points), **numbers}
         if fine and self.grid_is_worthwhile:
             comparisons = self.expected_pixels * len(self.palette)
             shift = fine_shift(self.space, is_finer(self.space, comparisons, self.session.limits))
             cells = self.cached("fine", lambda: self._lister().fine(shift))
         else:
             cells = self.cached("whole", lambda: self._lister().whole())
-        return (
-            *(self._tables, self.points, self.colors),
-            *(cells.starts, cells.entries, int4(cells.cells), np.int32(cells.shift)),
-            *(self._transparent, self._missing),
-        )
+        return {
+            "tables": self._tables,
+            "points": self.points,
+            "colors": self.colors,
+            "starts": cells.starts,
+            "list": cells.entries,
+            "grid": int4(cells.cells),
+            "shift": np.int32(cells.shift),
+            "transparent": self._transparent,
+            "missing": self._missing,
+        }
 
     @property
     def colors(self) -> Buffer:
@@ -151,11 +158,12 @@ class PaletteOnDevice:
         values = self.space.values(self.palette.rgba()).astype(np.int32)
         return self.cached("colors", lambda: self.scope.copy_of(values))
 
-    def lane_arguments(self) -> tuple[Any, ...]:
-        """The first arguments of a kernel that takes `LANE_PARAMETERS` of `cl/mapping/candidates_lanes.h`."""
+    def lane_arguments(self) -> dict[str, Any]:
+        """What a kernel takes as `LANE_PARAMETERS` of `cl/mapping/candidates_lanes.h`, by name."""
         given = self.session, self.scope, self.palette, self.space
         grid = self.cached("lanes", lambda: LaneGrid(*given, whole=not self.grid_is_worthwhile))
-        return self._tables, *grid.arguments(), self._transparent, self._missing
+        own = {"tables": self._tables, "transparent": self._transparent, "missing": self._missing}
+        return {**own, **grid.arguments()}
 
     def _lister(self) -> CandidateLister:
         listed = distinct_entries(self.palette)
@@ -189,12 +197,12 @@ class PaletteOnDevice:
         channels: int,
         items: int | tuple[int, int],
         group: int,
-        *more: Any,
+        own: Mapping[str, Any],
         fine: bool = True,
         searches: bool = True,
         **constants: int,
     ) -> None:
-        """Queue a kernel whose arguments begin as `cl/mapping/nearest.h` says, and go on as it likes.
+        """Queue a kernel that takes `PALETTE_PARAMETERS` of `cl/mapping/nearest.h` and arguments of its own.
 
         Parameters
         ----------
@@ -205,8 +213,8 @@ class PaletteOnDevice:
             Work-items, along one or two dimensions.
         group : int
             Most work-items of a group.
-        *more
-            The kernel's own arguments.
+        own : mapping
+            The kernel's own arguments by name.
         fine, searches : bool
             As for `arguments`.
         **constants : int
@@ -215,7 +223,7 @@ class PaletteOnDevice:
         kernel = self.session.program(file, **self.constants(channels), **constants).kernel(kernel_name)
         local = self.session.work_group_size(kernel, group)
         sizes: Any = (local, 1) if isinstance(items, tuple) else local
-        self.session.launch(kernel, items, sizes, *self.arguments(fine, searches), *more)
+        self.session.launch(kernel, items, sizes, **self.arguments(fine, searches), **own)
 
     def check_transparency(self) -> None:
         """Wait, and refuse what was mapped if pixels of alpha 0 met a palette without an entry of alpha 0.

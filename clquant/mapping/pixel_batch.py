@@ -37,9 +37,9 @@ class PixelBatch:
     width: int | None = None
 
     @property
-    def arguments(self) -> tuple[Any, ...]:
-        """Pixels, out and count as kernels take them."""
-        return self.pixels, self.out, np.uint64(self.count)
+    def arguments(self) -> dict[str, Any]:
+        """Pixels, out and count as kernels take them, by name."""
+        return {"pixels": self.pixels, "out": self.out, "n": np.uint64(self.count)}
 
     def runs(self, session: Session) -> int:
         """Work-items that share the pixels on CPUs, at least one.

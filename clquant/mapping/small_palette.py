@@ -57,20 +57,20 @@ class SmallPalette:
         """
         self.launch(FILE, "map_pixels", batch)
 
-    def launch(self, file: str, kernel_name: str, batch: PixelBatch, *more: Any) -> None:
-        """Queue a kernel whose arguments begin as those of `cl/mapping/small_palette.cl`.
+    def launch(self, file: str, kernel_name: str, batch: PixelBatch, **own: Any) -> None:
+        """Queue a kernel with the arguments of `cl/mapping/small_palette.cl` and its own.
 
         Parameters
         ----------
         file, kernel_name : str
         batch : PixelBatch
-        *more
-            The kernel's own last arguments.
+        **own
+            The kernel's own arguments.
         """
         session = self._palette.session
         kernel = session.program(file, CHANNELS=batch.channels).kernel(kernel_name)
-        given = self._entries, np.uint32(self._count), *batch.arguments, *more
-        session.launch(kernel, batch.runs(session), 1, *given)
+        given = {"entries": self._entries, "colors": np.uint32(self._count), **batch.arguments}
+        session.launch(kernel, batch.runs(session), 1, **given, **own)
 
     def packed(self) -> Buffer:
         """(MAX_COLORS) uint32: R | G << 8 | B << 16 of each entry."""

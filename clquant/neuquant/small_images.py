@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,7 +81,7 @@ class _Colors:
     pixels: Buffer
     listed: Buffer
     found: Buffer
-    places: dict[str, Buffer]
+    places: dict[str, Any]
 
 
 def is_small(picture: Picture) -> bool:
@@ -206,7 +207,10 @@ class _Batch:
         slots = 1 << (2 * min(largest, MAX_DISTINCT + local) - 1).bit_length()
         groups = self._groups(count, 8 * slots)
         sizes = np.array([count, slots, MAX_DISTINCT, self._params.n_colors], np.uint32)
-        given = kernel.in_order(
+        session.launch(
+            kernel,
+            groups * local,
+            local,
             pixels=pixels,
             offsets=colors.offsets,
             tables=scope.zeros(groups * 8 * slots),
@@ -217,7 +221,6 @@ class _Batch:
             sizes=sizes,
             **colors.places,
         )
-        session.launch(kernel, groups * local, local, *given)
 
     def _train(
         self, scope: Scope, colors: _Colors, which: npt.NDArray[np.uint32], space: Space, n_colors: int
@@ -251,7 +254,10 @@ class _Batch:
         groups = self._groups(len(which), scratch)
         refined = params.refine_steps * FEW_COLORS_STEPS, params.refine_steps, schedule.refined, MAX_DISTINCT
         nodes = scope.empty(16 * n_colors * len(which))
-        given = kernel.in_order(
+        session.launch(
+            kernel,
+            groups * local,
+            local,
             pixels=colors.pixels,
             offsets=colors.offsets,
             listed=colors.listed,
@@ -271,7 +277,6 @@ class _Batch:
             memory=LocalMemory(_memory(space, n_colors, params.conscience, self._lanes)),
             **colors.places,
         )
-        session.launch(kernel, groups * local, local, *given)
         return whole_nodes(session.download(nodes, (len(which), n_colors, 4), np.int32), space)
 
 

@@ -37,7 +37,8 @@ from clquant.runtime.memory.scope import Scope
 from clquant.runtime.open_session import open_session
 from clquant.runtime.philox import philox4x32, seed_key
 from clquant.runtime.profiling import Profile, profile
-from clquant.runtime.program.programs import Kernel, Program, full_source
+from clquant.runtime.program.kernel import Kernel
+from clquant.runtime.program.programs import Program, full_source
 from clquant.runtime.program.tuning import force_tuning
 from clquant.runtime.program.variants import NVIDIA_FENCE, Variant, force_variant
 from clquant.runtime.progress import Progress, ProgressCallback

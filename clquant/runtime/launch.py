@@ -13,7 +13,7 @@ from clquant.runtime.device.limits import Limits
 from clquant.runtime.errors import DeviceError, device_error, device_errors
 from clquant.runtime.memory.scope import Scope
 from clquant.runtime.profiling import record
-from clquant.runtime.program.programs import Kernel
+from clquant.runtime.program.kernel import Kernel
 from clquant.runtime.transfer.copy import is_out_of_order, order_commands
 
 if TYPE_CHECKING:

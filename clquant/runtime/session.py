@@ -17,7 +17,8 @@ from clquant.runtime.memory.pinned import pinned_pool
 from clquant.runtime.memory.scope import Scope
 from clquant.runtime.profiling import record
 from clquant.runtime.program import tuning, variants
-from clquant.runtime.program.programs import PROGRAMS, Kernel, Program
+from clquant.runtime.program.kernel import Kernel
+from clquant.runtime.program.programs import PROGRAMS, Program
 from clquant.runtime.transfer.copy import (
     Upload,
     marker,
@@ -127,8 +128,9 @@ class Session:
         kernel: Kernel,
         global_size: Shape,
         local_size: Shape | None,
+        /,
         *args: Any,
-        wait_for: list[cl.Event] | None = None,
+        **named: Any,
     ) -> cl.Event:
         """Queue a kernel.
 
@@ -140,26 +142,27 @@ class Session:
         local_size : int, tuple of int or None
             None leaves it to the driver.
         *args
-            Buffers, NumPy scalars and `LocalMemory`, in the kernel's order.
-        wait_for : list of pyopencl.Event, optional
-            Events of other queues.
+            Buffers, NumPy scalars and `LocalMemory` that the kernel's signature begins with.
+        **named
+            The kernel's other arguments by their names in its signature.
 
         Raises
         ------
         DeviceMemoryError, DeviceError
-            If the device refuses or fails.
+            If the device refuses or fails, or the kernel takes other arguments.
         """
         sizes, groups = nd_range(self.limits, kernel, global_size, local_size)
         native = kernel.native()
+        given = kernel.in_order(args, named) if named else args
         with device_errors(f"kernel {kernel.name}"):
-            set_arguments(native, args)
-            event = cl.enqueue_nd_range_kernel(self.queue, native, sizes, groups, wait_for=wait_for)
+            set_arguments(native, given)
+            event = cl.enqueue_nd_range_kernel(self.queue, native, sizes, groups)
             order_commands(self.queue)
         record(kernel.name, True, event)
         return event
 
     def prepare(
-        self, scope: Scope, kernel: Kernel, global_size: Shape, local_size: Shape | None, *args: Any
+        self, scope: Scope, kernel: Kernel, global_size: Shape, local_size: Shape | None, /, *args: Any, **named: Any
     ) -> PreparedLaunch:
         """A launch with its arguments set, to be queued again and again while a scope lasts; else as `launch`.
 
@@ -168,7 +171,7 @@ class Session:
         scope : Scope
         kernel : Kernel
         global_size, local_size : int or tuple of int
-        *args
+        *args, **named
 
         Raises
         ------
@@ -176,7 +179,8 @@ class Session:
             If the device refuses the arguments.
         """
         sizes, groups = nd_range(self.limits, kernel, global_size, local_size)
-        return PreparedLaunch(scope, self.queue, kernel, sizes, groups, args)
+        given = kernel.in_order(args, named) if named else args
+        return PreparedLaunch(scope, self.queue, kernel, sizes, groups, given)
 
     def copy(
         self,

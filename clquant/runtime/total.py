@@ -8,7 +8,7 @@ import numpy as np
 from pyopencl import Buffer
 
 from clquant.runtime.memory.scope import Scope
-from clquant.runtime.program.programs import Kernel
+from clquant.runtime.program.kernel import Kernel
 from clquant.runtime.session import Session
 
 GROUP = 64  # on CPUs a group is the piece of work of a thread: one work-item

@@ -81,9 +81,11 @@ def test_groups_are_as_small_as_the_compiled_kernels_want(
     groups = {}
     launch = runtime.Session.launch
 
-    def noted(session: runtime.Session, kernel: runtime.Kernel, size: int, group: int | None, *args: object) -> object:
+    def noted(
+        session: runtime.Session, kernel: runtime.Kernel, size: int, group: int | None, **named: object
+    ) -> object:
         groups[kernel.name] = group
-        return launch(session, kernel, size, group, *args)
+        return launch(session, kernel, size, group, **named)
 
     monkeypatch.setattr(runtime.Session, "launch", noted)
     monkeypatch.setattr(runtime.Kernel, "work_group", lambda kernel, _: 4 if kernel.name == "seed_centers" else 64)

@@ -28,11 +28,39 @@ def test_names_are_read_once_from_the_signature() -> None:
     assert argument_places(SOURCE, "absent") == {}
 
 
-def test_what_stands_behind_a_macro_of_two_meanings_is_not_found() -> None:
+@pytest.mark.parametrize(
+    ("lanes", "bits", "names"),
+    [
+        (1, 8, ["blocks", "image", "few"]),
+        (0, 8, ["points", "list", "image", "few"]),
+        (0, 16, ["points", "list", "image", "many", "wide"]),
+    ],
+)
+def test_arguments_are_those_that_constants_leave(lanes: int, bits: int, names: list[str]) -> None:
     source = (
-        "#if WIDE\n#define MORE int a, int b\n#else\n#define MORE int a\n#endif\nkernel void f(int n, MORE, int z) {}"
+        f"#define LANES {lanes}\n#define BITS {bits}\n"
+        + """
+#if LANES && !defined(OTHER)
+#define SEARCH __global const short *blocks
+#else
+#define SEARCH __global const int *points, \\
+               __global const ushort *list
+#endif
+#ifndef BITS
+#error
+#elif BITS == 16 || BITS > 0x10u
+#define COUNT int many
+#else
+#define COUNT int few
+#endif
+__kernel void map(SEARCH, __global const uchar *image, COUNT
+#if BITS == 16
+                  , int wide
+#endif
+                  ) {}
+"""
     )
-    assert argument_places(source, "f") == {"n": 0}
+    assert list(argument_places(source, "map")) == names
 
 
 def test_a_prepared_launch_takes_arguments_by_name(queue: runtime.CommandQueue, monkeypatch, tmp_path) -> None:
@@ -60,10 +88,33 @@ def test_arguments_are_put_in_order(queue: runtime.CommandQueue, monkeypatch, tm
     )
     monkeypatch.setattr(programs, "kernel_folder", lambda: tmp_path)
     monkeypatch.setattr(programs.pocl, "takes_short_header", lambda _: False)
-    kernel = runtime.open_session(queue).program("both.cl", MORE=0).kernel("both")
-    assert kernel.in_order(n=2, data=1) == [1, 2]
-    assert kernel.in_order(more=3, n=2, data=1) == [1, 2, 3]
-    with pytest.raises(runtime.DeviceError, match=r"kernel both takes data, n, more; given are n$"):
-        kernel.in_order(n=2)
-    with pytest.raises(runtime.DeviceError, match="kernel both has no argument 'least'"):
-        kernel.in_order(least=2)
+    session = runtime.open_session(queue)
+    kernel = session.program("both.cl", MORE=0).kernel("both")
+    assert kernel.in_order((), {"n": 2, "data": 1}) == (1, 2)
+    assert kernel.in_order((1,), {"n": 2}) == (1, 2)
+    with pytest.raises(runtime.DeviceError, match=r"no argument 'more'; it has data, n$"):
+        kernel.in_order((), {"more": 3, "n": 2, "data": 1})
+    kernel = session.program("both.cl", MORE=1).kernel("both")
+    assert kernel.in_order((), {"more": 3, "n": 2, "data": 1}) == (1, 2, 3)
+    said = r"kernel both takes data, n, more; given are {} by place, and {}$"
+    with pytest.raises(runtime.DeviceError, match=said.format(0, "n, more")):
+        kernel.in_order((), {"n": 2, "more": 3})
+    with pytest.raises(runtime.DeviceError, match=said.format(2, "n, more")):
+        kernel.in_order((1, 2), {"n": 2, "more": 3})
+
+
+def test_a_launch_takes_arguments_by_name(queue: runtime.CommandQueue, monkeypatch, tmp_path) -> None:
+    (tmp_path / "less.cl").write_text(
+        "__kernel void less(__global uint *data, const uint from, const uint off)\n"
+        "{ data[get_global_id(0)] = from - off; }\n"
+    )
+    monkeypatch.setattr(programs, "kernel_folder", lambda: tmp_path)
+    monkeypatch.setattr(programs.pocl, "takes_short_header", lambda _: False)
+    session = runtime.open_session(queue)
+    kernel = session.program("less.cl").kernel("less")
+    with session.scope() as scope:
+        data = scope.zeros(8)
+        session.launch(kernel, 2, None, data, off=np.uint32(3), **{"from": np.uint32(10)})
+        assert session.download(data, 2, np.uint32).tolist() == [7, 7]
+        session.prepare(scope, kernel, 2, None, data, off=np.uint32(4), **{"from": np.uint32(10)}).queue()
+        assert session.download(data, 2, np.uint32).tolist() == [6, 6]

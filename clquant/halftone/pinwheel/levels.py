@@ -68,19 +68,20 @@ class _Shape:
     """How a form runs a phase: its constants, its tables on the host, blocks and work-items of a group."""
 
     constants: dict[str, int | str]
-    tables: tuple[npt.NDArray[Any], ...]
+    tables: dict[str, npt.NDArray[Any]]
     blocks: int
     group: int
 
 
 def _lanes_shape(phase: PhasePlan, _limits: runtime.Limits, _error_limit: int) -> _Shape:
-    return _Shape(dict(scan_constants(phase.path)), (phase.lanes, phase.amplitude), LANES, 1)
+    return _Shape(dict(scan_constants(phase.path)), {"record": phase.lanes, "amplitude": phase.amplitude}, LANES, 1)
 
 
 def _rings_shape(phase: PhasePlan, limits: runtime.Limits, error_limit: int) -> _Shape:
     rings, blocks, group = _ring_shape(phase.path.block_size, limits)
     own = {"RINGS": rings, "LANES": blocks, "GROUP": group, "LOOSE": int(error_limit >= WHITE)}
-    tables = phase.packed, phase.amplitude, ring_quads(phase.path, rings, blocks)
+    quads = ring_quads(phase.path, rings, blocks)
+    tables: dict[str, npt.NDArray[Any]] = {"record": phase.packed, "amplitude": phase.amplitude, "quads": quads}
     return _Shape({**scan_constants(phase.path), **own}, tables, blocks, group)
 
 
@@ -111,7 +112,7 @@ class _Form:
     """A phase's kernel, its tables on the device, blocks and work-items of a group."""
 
     kernel: runtime.Kernel
-    tables: tuple[runtime.Buffer, ...]
+    tables: dict[str, runtime.Buffer]
     blocks: int = 1
     group: int = 1
 
@@ -183,8 +184,8 @@ class BlockHalftone:
             NOISE=int(self._plan.noisy),
             **({} if self._bits == 8 else {"BITS": self._bits}),
         )
-        *tables, worth, nearest = plan.portable
-        buffers = tuple(self._scope.copy_of(a) for a in (*tables, worth, self._shown, nearest))
+        tables = {**plan.portable, "shown": self._shown}
+        buffers = {name: self._scope.copy_of(table) for name, table in tables.items()}
         return _Form(program.kernel("halftone_blocks"), buffers)
 
     def _shape(self, phase: int) -> _Shape:
@@ -195,7 +196,8 @@ class BlockHalftone:
     def _fast_form(self, phase: int) -> _Form:
         shape = self._shape(phase)
         kernel = self._session.program(self._variant.file, **shape.constants).kernel(f"halftone_{self._variant.name}")
-        return _Form(kernel, tuple(self._scope.copy_of(table) for table in shape.tables), shape.blocks, shape.group)
+        tables = {name: self._scope.copy_of(table) for name, table in shape.tables.items()}
+        return _Form(kernel, tables, shape.blocks, shape.group)
 
     def run(
         self,
@@ -251,19 +253,25 @@ class BlockHalftone:
             form.kernel,
             (job.band.half - index, end - begin, job.channels),
             (lanes, 1, 1),
-            job.image,
-            job.output,
-            *form.tables,
-            job.edges,
-            runtime.LocalMemory(slots * 2 * lanes),
-            job.band.picture,
-            job.band.blocks(begin),
-            self._limit,
-            job.band.key(self._key),
-            np.int32(index),
-            np.int32(cut_only),
-            self._finer,
+            **form.tables,
+            **self._shared(job, begin),
+            all_waiting=runtime.LocalMemory(slots * 2 * lanes),
+            first_index=np.int32(index),
+            cut_only=np.int32(cut_only),
+            finer=self._finer,
         )
+
+    def _shared(self, job: _Job, begin: int) -> dict[str, Any]:
+        """What all forms take for rows of blocks from `begin` on, by name."""
+        return {
+            "image": job.image,
+            "output": job.output,
+            "edges": job.edges,
+            "picture": job.band.picture,
+            "blocks": job.band.blocks(begin),
+            "error_limit": self._limit,
+            "key": job.band.key(self._key),
+        }
 
     def least_rows(self, width: int, channels: int) -> int:
         """Rows that a band of a picture should have.
@@ -284,14 +292,8 @@ class BlockHalftone:
             form.kernel,
             (items, end - begin, job.channels),
             (form.group, 1, 1),
-            job.image,
-            job.output,
-            *form.tables,
-            job.edges,
-            job.band.picture,
-            job.band.blocks(begin),
-            self._limit,
-            job.band.key(self._key),
+            **form.tables,
+            **self._shared(job, begin),
         )
 
 

@@ -178,14 +178,15 @@ class _Pinwheel:
     ) -> None:
         self._session, self._on_device, self._picture = session, on_device, picture
         self._block, self._common, fade = settings.block_size, common, fade_of(on_device.palette)
-        shared = (scope.copy_of(common.light), scope.copy_of(common.codes))
+        shared = {"light": scope.copy_of(common.light), "codes": scope.copy_of(common.codes)}
         self._phases = []
         for phase in (OUTWARD, INWARD):
             constants = phase_constants(settings.block_size, settings.scan, phase)
             program = session.program(FILE, **on_device.constants(picture.channels), **constants)
-            tables = tuple(scope.copy_of(a) for a in _tables(settings.block_size, settings.scan, phase))
+            path, rim, weights = (scope.copy_of(a) for a in _tables(settings.block_size, settings.scan, phase))
             shares = scope.copy_of(error_shares(fade, settings.block_size, settings.scan, phase))
-            self._phases.append((program.kernel("halftone_palette"), (*tables, *shared, shares), constants["SLOTS"]))
+            tables = {**shared, "path": path, "rim": rim, "weights": weights, "shares": shares}
+            self._phases.append((program.kernel("halftone_palette"), tables, constants["SLOTS"]))
 
     def run(
         self,
@@ -205,16 +206,16 @@ class _Pinwheel:
                 kernel,
                 (blocks.half, end - begin),
                 (lanes, 1),
-                *self._on_device.arguments(),
-                image,
-                output,
-                *tables,
-                edges,
-                runtime.LocalMemory(slots * EDGE_BYTES * lanes),
-                blocks.picture,
-                blocks.blocks(begin),
-                common.limit,
-                common.amplitude,
-                common.gain,
-                blocks.key(common.key),
+                **self._on_device.arguments(),
+                **tables,
+                image=image,
+                output=output,
+                edges=edges,
+                all_waiting=runtime.LocalMemory(slots * EDGE_BYTES * lanes),
+                picture=blocks.picture,
+                blocks=blocks.blocks(begin),
+                error_limit=common.limit,
+                amplitude=common.amplitude,
+                gain=common.gain,
+                key=blocks.key(common.key),
             )

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -219,8 +220,14 @@ class PathScan:
         few, index = palette.index_dtype == np.uint8, "uchar" if palette.index_dtype == np.uint8 else "ushort"
         colors = np.zeros((256 if few else len(palette), 4), np.uint8)
         colors[: len(palette)] = palette.rgba()
-        tables = colors, _taken_off(colors, common), common.light, common.codes
-        self._tables = (nearest, *(scope.copy_of(table) for table in tables))
+        worths = _taken_off(colors, common)
+        tables: dict[str, npt.NDArray[Any]] = {
+            "colors": colors,
+            "worths": worths,
+            "light": common.light,
+            "codes": common.codes,
+        }
+        self._tables = {"nearest": nearest, **{name: scope.copy_of(table) for name, table in tables.items()}}
         words = few and block_size % 4 == 0 and picture.width % 4 == 0
         ptx = session.limits.is_nvidia and session.limits.compute_capability >= 70
         forms = {"WORDS": int(words), "NEAR_COLORS": int(few), "PTX": int(ptx)}
@@ -262,23 +269,23 @@ class PathScan:
         pixels = blocks.rows * groups * lanes * (-(-(block**2) // 4) * 4)
         paths, entries = scope.empty(4 * pixels), scope.empty(self._entry_bytes * pixels)
         for (program, path, place, order, shares), (begin, end) in zip(self._phases, blocks.ranges, strict=True):
-            where = (blocks.picture, blocks.blocks(begin))
+            where = {"picture": blocks.picture, "blocks": blocks.blocks(begin)}
             spread = ((groups * GROUP, block, end - begin), (GROUP, 1, 1))
-            launch(program.kernel("gather_paths"), *spread, image, paths, path, place, *where)
+            launch(program.kernel("gather_paths"), *spread, image, paths, path, place, **where)
             launch(
                 program.kernel("halftone_palette_paths"),
                 (groups * lanes, end - begin),
                 (lanes, 1),
-                paths,
-                entries,
-                order,
-                *self._tables,
-                shares,
-                edges,
-                *where,
-                common.limit,
-                common.amplitude,
-                common.gain,
-                blocks.key(common.key),
+                **self._tables,
+                **where,
+                paths=paths,
+                entries=entries,
+                order=order,
+                shares=shares,
+                edges=edges,
+                error_limit=common.limit,
+                amplitude=common.amplitude,
+                gain=common.gain,
+                key=blocks.key(common.key),
             )
-            launch(program.kernel("scatter_paths"), *spread, entries, output, place, *where)
+            launch(program.kernel("scatter_paths"), *spread, entries, output, place, **where)

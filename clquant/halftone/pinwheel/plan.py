@@ -48,7 +48,7 @@ class PhasePlan:
     path : Path
     row : (N * N,) int32
         The records' row of each pixel.
-    portable : tuple of ndarray
+    portable : dict of str to ndarray
         Path entries, rim slots, records, tone entries, worths, nearest levels, as `cl/halftone/pinwheel/levels.cl`
         reads them.
     lanes, packed : ndarray
@@ -59,7 +59,7 @@ class PhasePlan:
 
     path: Path
     row: npt.NDArray[np.int32]
-    portable: tuple[npt.NDArray[Any], ...]
+    portable: dict[str, npt.NDArray[Any]]
     lanes: npt.NDArray[np.int16]
     packed: npt.NDArray[np.uint32]
     amplitude: npt.NDArray[np.int16]
@@ -87,7 +87,14 @@ def make_plan(block_size: int, scan: str, levels: int, linear: bool, noise: floa
         entries = np.zeros((256, 4), np.int16)
         entries[:, 0], entries[:, 1], entries[:, 2] = tones.value, amplitude, half
         rim = path.rim_slots.astype(np.uint16)
-        portable = (pack_path(path, row), rim, np.ascontiguousarray(record), entries, tones.worth, tones.nearest)
+        portable: dict[str, npt.NDArray[Any]] = {
+            "path": pack_path(path, row),
+            "rim": rim,
+            "record": np.ascontiguousarray(record),
+            "tone": entries,
+            "worth": tones.worth,
+            "nearest": tones.nearest,
+        }
         phases.append(PhasePlan(path, row, portable, lane_records(record), packed_records(record), amplitude))
     limit = error_limit(block_size, scan, (made[0][0], made[1][0]), (made[0][1], made[1][1]))
     return Plan((phases[0], phases[1]), limit, any(bool(half.any()) for half in spread))

@@ -54,7 +54,7 @@ class SerialLanes:
     form : LaneForm
     constants : dict
         Of the form's kernel.
-    arguments : tuple
+    arguments : dict
         The kernel's before the image.
     height, width : int
         Of the picture.
@@ -66,7 +66,7 @@ class SerialLanes:
         scope: runtime.Scope,
         form: LaneForm,
         constants: dict[str, Any],
-        arguments: tuple[Any, ...],
+        arguments: dict[str, Any],
         height: int,
         width: int,
     ) -> None:
@@ -131,10 +131,25 @@ class SerialLanes:
         form, strips = self._form, -(-count // self._form.lanes)
         state = scope.empty(2 * 3 * form.components * form.lanes * strips)
         lowest = scope.empty(strips * self._errors_bytes)
-        sizes = (np.int32(n) for n in (count, self._width, self._strips, self._tile(self._strips)[1]))
-        # Pixels and results are told later; until then others stand for them.
-        given = (*self._arguments, state, state, state, self._above, lowest, *sizes, np.int32(0), np.int32(0))
-        return self._session.prepare(scope, self._kernel, 1, 1, *given), lowest
+        launch = self._session.prepare(
+            scope,
+            self._kernel,
+            1,
+            1,
+            **self._arguments,
+            image=state,  # pixels and results are told later; until then another buffer stands for them
+            output=state,
+            state=state,
+            top=self._above,
+            lowest=lowest,
+            rows=np.int32(count),
+            width=np.int32(self._width),
+            strips=np.int32(self._strips),
+            columns=np.int32(self._tile(self._strips)[1]),
+            wave=np.int32(0),
+            first_tile=np.int32(0),
+        )
+        return launch, lowest
 
     def _queue(
         self,

@@ -47,7 +47,7 @@ def _gray_lanes(session: runtime.Session, picture: Picture) -> Iterator[_Scan]:
     sizes = picture.height, picture.width
 
     def make(scope: runtime.Scope) -> SerialLanes:
-        return SerialLanes(session, scope, serial_lanes.GRAY, {}, (), *sizes)
+        return SerialLanes(session, scope, serial_lanes.GRAY, {}, {}, *sizes)
 
     def is_worthwhile(lanes: SerialLanes) -> bool:
         return picture.pixels <= MAX_KEPT_PIXELS and lanes.may_serve_again
@@ -117,7 +117,7 @@ def palette_in_lanes(
         session.scope() as scope,
         open_palette(session, palette, spaces.space(color_space, alpha=False), picture.pixels) as on_device,
     ):
-        given = *on_device.lane_arguments(), scope.copy_of(_packed(palette))
+        given = {**on_device.lane_arguments(), "colors": scope.copy_of(_packed(palette))}
         sizes = picture.height, picture.width
         scan = SerialLanes(session, scope, serial_lanes.PALETTE, on_device.constants(picture.channels), given, *sizes)
         return _in_bands(session, picture, palette.index_dtype, scan, report)

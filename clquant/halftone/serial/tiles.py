@@ -59,5 +59,5 @@ class SerialTiles:
         session.copy(errors, self._above, self._errors_bytes)
         given = (image, output, errors, np.int32(count), np.int32(self._width))
         for wave, first, tiles in waves(count, self._width, ROWS, COLUMNS, LAG):
-            session.launch(self._kernel, tiles * lanes, lanes, *given, np.int32(wave), np.int32(first))
+            session.launch(self._kernel, tiles * lanes, lanes, *given, wave=np.int32(wave), first_tile=np.int32(first))
         session.copy(self._above, errors, self._errors_bytes, count * self._errors_bytes)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
-_OBJECT_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.*)$", re.MULTILINE)
-_DIRECTIVE = re.compile(r"^[ \t]*#[^\n]*$", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w+)[ \t]*(.*)$", re.MULTILINE)
+_OBJECT_MACRO = re.compile(r"(\w+)(?:[ \t]+(.*)|$)")
+_DEFINED = re.compile(r"\bdefined[ \t]*(?:\([ \t]*(\w+)[ \t]*\)|(\w+))")
+_NUMBER = re.compile(r"\b(0x[0-9a-fA-F]+|\d+)[uUlL]*\b")
 _NAME = re.compile(r"(\w+)\s*(?:\[\w*\])?\s*$")
 _AMBIGUOUS = "?"
 _DEEPEST = 8  # macros within macros
+_PYTHON = (("&&", " and "), ("||", " or "), (r"!=", "\0"), ("!", " not "), ("\0", "!="), ("/", "//"))
 
 
 def argument_places(source: str, kernel: str) -> dict[str, int]:
@@ -18,9 +22,7 @@ def argument_places(source: str, kernel: str) -> dict[str, int]:
     Parameters
     ----------
     source : str
-        With its includes; macros may stand for several arguments. Arguments within ``#if`` are taken as given.
-        Of a macro that is defined in more than one way, nobody knows here which one holds: what stands behind it in the
-        signature is not found.
+        With its includes and the ``#define`` of its constants; macros may stand for several arguments.
     kernel : str
 
     Returns
@@ -28,23 +30,55 @@ def argument_places(source: str, kernel: str) -> dict[str, int]:
     dict of str to int
         Empty where the source has no such kernel as text: names made by macros are not found.
     """
-    text = _COMMENT.sub(" ", source.replace("\\\n", " "))
-    found = re.search(rf"\bkernel\b[^;{{}}]*?\bvoid\s+{kernel}\s*\(", text.replace("__kernel", "kernel"))
+    text, macros = _preprocessed(source)
+    found = re.search(rf"\bkernel\b[^;{{}}]*?\bvoid\s+{kernel}\s*\(", text)
     if found is None:
         return {}
     begin = found.end()
-    text = text.replace("__kernel", "kernel")
-    macros: dict[str, str] = {}
-    for macro, meaning in _OBJECT_MACRO.findall(text[:begin]):
-        macros[macro] = meaning if macros.get(macro, meaning) == meaning else _AMBIGUOUS
     names = []
-    arguments = _DIRECTIVE.sub(" ", text[begin : _closing(text, begin)])
-    for part in _split(_expanded(arguments, macros)):
-        if _AMBIGUOUS in part:
-            break
+    for part in _split(_expanded(text[begin : _closing(text, begin)], macros)):
         last = _NAME.search(part)
         names.append(last[1] if last else "")
     return {name: place for place, name in enumerate(names)}
+
+
+@lru_cache(maxsize=8)
+def _preprocessed(source: str) -> tuple[str, dict[str, str]]:
+    """What a compiler takes, without comments and directives; macros without parameters."""
+    text = _COMMENT.sub(" ", source.replace("\\\n", " ")).replace("__kernel", "kernel")
+    macros: dict[str, str] = {}
+    parts: list[str] = []
+    taken: list[tuple[bool, bool]] = []  # of each open #if: whether its lines are taken now, and whether any were
+    begin = 0
+    for directive in _DIRECTIVE.finditer(text):
+        word, rest = directive.groups()
+        if all(now for now, _ in taken):
+            parts.append(text[begin : directive.start()])
+        begin = directive.end()
+        if word in ("if", "ifdef", "ifndef"):
+            condition = {"if": rest, "ifdef": f"defined({rest})", "ifndef": f"!defined({rest})"}[word]
+            holds = all(now for now, _ in taken) and _holds(condition, macros)
+            taken.append((holds, holds))
+        elif word in ("elif", "else"):
+            before = taken.pop()[1]
+            holds = not before and all(now for now, _ in taken) and (word == "else" or _holds(rest, macros))
+            taken.append((holds, before or holds))
+        elif word == "endif":
+            taken.pop()
+        elif word == "define" and all(now for now, _ in taken):
+            macro = _OBJECT_MACRO.fullmatch(rest.strip())
+            if macro:
+                macros[macro[1]] = macro[2] or ""
+    return "".join([*parts, text[begin:]]), macros
+
+
+def _holds(condition: str, macros: dict[str, str]) -> bool:
+    """The value of an ``#if``, in which names that are no macros are 0, as in C."""
+    condition = _DEFINED.sub(lambda name: str(int((name[1] or name[2]) in macros)), condition)
+    condition = _NUMBER.sub(r"\1", re.sub(r"\b[A-Za-z_]\w*", "0", _expanded(condition, macros)))
+    for sign, word in _PYTHON:
+        condition = condition.replace(sign, word)
+    return bool(eval(condition.strip(), {"__builtins__": {}}))  # of numbers and operators: no name is left in it
 
 
 def _closing(text: str, begin: int) -> int:
@@ -60,7 +94,7 @@ def _closing(text: str, begin: int) -> int:
 def _expanded(arguments: str, macros: dict[str, str]) -> str:
     for _ in range(_DEEPEST):
         before = arguments
-        arguments = re.sub(r"\b\w+\b", lambda word: macros.get(word[0], word[0]), arguments)
+        arguments = re.sub(r"\b[A-Za-z_]\w*", lambda word: macros.get(word[0], word[0]), arguments)
         if arguments == before:
             break
     return arguments
