@@ -8,87 +8,51 @@
  * Sums of weights are at most 2^39, of weighted coordinates below 2^51 and of weighted squares below 2^63 (see
  * kmeans/weights.h). A work-item has a run of consecutive points of an order.
  *
+ * Boxes are numbered, the whole first; both parts of one have consecutive numbers. A round chooses boxes, finds where
+ * to cut them, and divides them, in a launch each; work-groups take the chosen boxes in turn.
+ *
  * Layout: records (n) ulong2: a point's weight, and its coordinates in 16 bits each, the first lowest; orders
- * (2, DIMS, n) uint; boxes (boxes) uint4: the first place, the points, and which table; cuts (boxes, DIMS) ulong2: how
- * good the best cut across an axis is, above 0 if there is any, and how many points come before it.
+ * (2, DIMS, n) uint; boxes (boxes) uint4: the first place, the points, which table, and the number of the first part, 0
+ * for none; moments (boxes, MOMENTS) ulong: weight, weighted coordinates, weighted squares of each axis; sides
+ * (boxes, DIMS) uint; state uint: as below; chosen (boxes) uint: numbers; cuts (boxes, DIMS) ulong2: how good the best
+ * cut of a chosen box across an axis is, above 0 if there is any, and how many points come before it. room: 1 + DIMS
+ * ulongs of local memory per work-item. Kernels that take boxes in turn are not SMALL: PoCL 3.0 fails to compile them so
+ * for groups of one work-item.
  * Constants: DIMS 3 or 4; WIDE_WEIGHTS of kmeans/weights.h.
  */
+#define MOST_SUMS (1 + DIMS)
 #include "common/compile_hints.h"
-#include "kmeans/doubles.h"
+#include "common/group_sums.h"
+#include "kmeans/box_gains.h"
 #include "kmeans/weights.h"
 
 #define DIGIT_BITS 6
 #define DIGITS (1 << DIGIT_BITS)
 #define PASSES 2
-#define STATISTICS 5
-#define MOST_SUMS (1 + DIMS)
-
-typedef struct {
-    uint first, end;
-} Run;
-
-/* The work-item's part of n places. */
-Run own_run(uint n)
-{
-    const uint length = (n + (uint)get_local_size(0) - 1) / (uint)get_local_size(0);
-    Run run;
-    run.first = min(n, (uint)get_local_id(0) * length);
-    run.end = min(n, run.first + length);
-    return run;
-}
+#define MOMENTS (1 + 2 * DIMS)
+/* Of an urgency's float the exponent and three more bits. */
+#define KEY_SHIFT 20
+#define BINS 2048
+/* Of the state: boxes that are there, those that are chosen, and those whose urgency is known. */
+#define KNOWN 0
+#define CHOSEN 1
+#define KEYED 2
 
 ulong coordinate_of(ulong2 record, uint axis)
 {
     return record.y >> (16 * axis) & 0xffff;
 }
 
-/* Of each of `count` numbers its sum over all work-items before this one, in its place, and over all in `totals`.
- * room: `count` ulongs per work-item. Begins without a barrier and ends with one. */
-void sum_before(ulong *numbers, ulong *totals, uint count, __local ulong *room)
+/* From the first of n points along an axis to the last. */
+uint length_of(__global const ulong2 *records, __global const uint *order, uint n, uint axis)
 {
-    const uint lid = get_local_id(0);
-    const uint size = get_local_size(0);
-    for (uint v = 0; v < count; v++)
-        room[v * size + lid] = numbers[v];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint step = 1; step < size; step *= 2) {
-        ulong before[MOST_SUMS];
-        for (uint v = 0; v < count; v++)
-            before[v] = lid >= step ? room[v * size + lid - step] : 0;
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint v = 0; v < count; v++)
-            room[v * size + lid] += before[v];
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    for (uint v = 0; v < count; v++) {
-        numbers[v] = room[v * size + lid] - numbers[v];
-        totals[v] = room[v * size + size - 1];
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-}
-
-/* The largest number of all work-items; ends with a barrier. */
-ulong most_of(ulong own, __local ulong *room)
-{
-    const uint lid = get_local_id(0);
-    const uint size = get_local_size(0);
-    room[lid] = own;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint left = size; left > 1; left = (left + 1) / 2) {
-        const uint middle = (left + 1) / 2;
-        if (lid + middle < left)
-            room[lid] = max(room[lid], room[lid + middle]);
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    const ulong most = room[0];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    return most;
+    return (uint)(coordinate_of(records[order[n - 1]], axis) - coordinate_of(records[order[0]], axis));
 }
 
 /* NDRange: 1-D, a work-item per point, guarded by n. points (DIMS, stride) float and weights as kmeans/points.cl has
  * them; records is written. */
 __kernel SMALL void record_points(__global const float *points, uint stride, __global const Weight *weights, uint n,
-                            __global ulong2 *records)
+                                  __global ulong2 *records)
 {
     const uint i = get_global_id(0);
     if (i >= n)
@@ -99,16 +63,19 @@ __kernel SMALL void record_points(__global const float *points, uint stride, __g
     records[i] = (ulong2)(weights[i], coordinates);
 }
 
-/* The orders of all points, by counting sorts on the digits of coordinates below 2^12, the lowest first.
+/* The orders of all points, by counting sorts on the digits of coordinates below 2^12, the lowest first; and box 0.
  * NDRange: 2-D, one work-group per axis along the second. orders: its first table is the result, the second scratch;
- * counts (DIMS, DIGITS, group) uint: scratch; room: 1 + DIMS ulongs per work-item. */
+ * counts (DIMS, DIGITS, group) uint: scratch; state: of box 0 alone. */
 __kernel SMALL void order_points(__global const ulong2 *records, uint n, __global uint *orders, __global uint *counts,
-                           __local ulong *room)
+                                 __global uint4 *boxes, __global ulong *moments, __global uint *sides,
+                                 __global uint *state, __local ulong *room)
 {
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);
     const uint axis = get_group_id(1);
     const Run run = own_run(n);
+    ulong own[3] = {0, 0, 0};
+    ulong totals[3];
     counts += axis * DIGITS * size;
     for (uint pass = 0; pass < PASSES; pass++) {
         __global const uint *from = orders + axis * n + (pass & 1 ? DIMS * n : 0);
@@ -118,7 +85,13 @@ __kernel SMALL void order_points(__global const ulong2 *records, uint n, __globa
             counts[digit * size + lid] = 0;
         for (uint i = run.first; i < run.end; i++) {
             const ulong2 record = records[pass ? from[i] : i];
-            counts[(coordinate_of(record, axis) >> shift & DIGITS - 1) * size + lid]++;
+            const ulong x = coordinate_of(record, axis);
+            counts[(x >> shift & DIGITS - 1) * size + lid]++;
+            if (pass == 0) {
+                own[0] += record.x;
+                own[1] += record.x * x;
+                own[2] += record.x * x * x;
+            }
         }
         barrier(CLK_GLOBAL_MEM_FENCE);
         ulong place = 0;
@@ -138,6 +111,93 @@ __kernel SMALL void order_points(__global const ulong2 *records, uint n, __globa
         }
         barrier(CLK_GLOBAL_MEM_FENCE);
     }
+    sum_before(own, totals, 3, room);
+    if (lid == 0) {
+        const uint table = 0;
+        sides[axis] = length_of(records, orders + axis * n, n, axis);
+        moments[1 + axis] = totals[1];
+        moments[1 + DIMS + axis] = totals[2];
+        if (axis == 0) {
+            moments[0] = totals[0];
+            boxes[0] = (uint4)(0, n, table, 0);
+            state[KNOWN] = 1;
+            state[CHOSEN] = state[KEYED] = 0;
+        }
+    }
+}
+
+/* How urgent a box is: above 0 in its upper bits but for a single point, and the more the more urgent. By variance it
+ * is the sum of squared differences from the rounded mean, below 2^63, though its terms may be more and wrap; else the
+ * longest side. */
+uint key_of(uint points, __global const ulong *moments, __global const uint *sides, int by_variance)
+{
+    ulong urgency = 0;
+    for (uint d = 0; d < DIMS; d++) {
+        const ulong sum = moments[1 + d];
+        const ulong mean = (2 * sum + moments[0]) / (2 * moments[0]);
+        const ulong squared = moments[1 + DIMS + d] + mean * (mean * moments[0] - 2 * sum);
+        urgency = by_variance ? urgency + squared : max(urgency, (ulong)sides[d]);
+    }
+    return points == 1 ? 0 : as_uint((float)urgency) + (1 << KEY_SHIFT);
+}
+
+/* Chooses the boxes that are not cut yet among the `wanted` most urgent ones, as far as there is room for their parts;
+ * some less urgent ones as well, by the bits of their keys that are left out.
+ * NDRange: one work-group. keys (boxes) uint: scratch; most: boxes that there is room for. */
+__kernel SMALL void choose_boxes(__global uint4 *boxes, __global const ulong *moments, __global const uint *sides,
+                                 __global uint *state, __global uint *chosen, __global uint *keys, uint wanted,
+                                 uint most, int by_variance, __local ulong *room)
+{
+    __local uint least;
+    __local uint bins[BINS];
+    const uint lid = get_local_id(0);
+    const uint size = get_local_size(0);
+    const uint known = state[KNOWN];
+    for (uint i = lid; i < BINS; i += size)
+        bins[i] = 0;
+    for (uint i = state[KEYED] + lid; i < known; i += size)
+        keys[i] = key_of(boxes[i].y, moments + i * MOMENTS, sides + i * DIMS, by_variance);
+    if (lid == 0)
+        least = 1;
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    for (uint i = lid; i < known; i += size)
+        atomic_inc(&bins[keys[i] >> KEY_SHIFT]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    Run run = own_run(BINS); /* from the highest bin on */
+    ulong own = 0;
+    for (uint i = run.first; i < run.end; i++)
+        own += bins[BINS - 1 - i];
+    ulong passed = own;
+    ulong total;
+    sum_before(&passed, &total, 1, room);
+    if (passed < wanted && passed + own >= wanted) {
+        uint i = run.first;
+        for (; passed < wanted; i++)
+            passed += bins[BINS - 1 - i];
+        least = max(BINS - i, 1u);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    run = own_run(known);
+    own = 0;
+    for (uint i = run.first; i < run.end; i++)
+        own += boxes[i].w == 0 && keys[i] >> KEY_SHIFT >= least;
+    ulong place = own;
+    sum_before(&place, &total, 1, room);
+    const uint count = (uint)min(total, (ulong)(most - known) / 2);
+    for (uint i = run.first; i < run.end; i++) {
+        if (place < count && boxes[i].w == 0 && keys[i] >> KEY_SHIFT >= least) {
+            chosen[place] = i;
+            boxes[i].w = known + 2 * (uint)place;
+            place++;
+        }
+    }
+    if (lid == 0) {
+        state[KNOWN] = known + 2 * count;
+        state[CHOSEN] = count;
+        state[KEYED] = known;
+    }
 }
 
 /* Adds a point to its weight and weighted coordinates. */
@@ -149,180 +209,156 @@ void add_point(ulong *sums, ulong2 record)
         sums[1 + d] += record.x * coordinate_of(record, d);
 }
 
-/* About the sum of |sum|^2 / weight over two parts, with coordinates from the mean of the whole on: 14 roundings of at
- * most 2^-24, or 2.5 times that of divisions, add only numbers from 0 up, so that it is right to 2^-19 of it. */
-float rough_gain(const ulong *first, const ulong *whole, const ulong *mean)
-{
-    const ulong mass = whole[0] - first[0];
-    float before = 0.0f;
-    float after = 0.0f;
-#pragma unroll
-    for (uint d = 0; d < DIMS; d++) {
-        const float a = (float)(long)(first[1 + d] - first[0] * mean[d]);
-        const float b = (float)(long)(whole[1 + d] - first[1 + d] - mass * mean[d]);
-        before += a * a;
-        after += b * b;
-    }
-    return before / (float)first[0] + after / (float)mass;
-}
-
-/* The bits of the sum of |sum|^2 / weight over two parts, in doubles: first all squares of a part, axis by axis. */
-ulong gain_of(const ulong *first, const ulong *whole)
-{
-    Double gain = {0, 0};
-    FEW_TURNS
-    for (uint part = 0; part < 2; part++) {
-        Double squares = {0, 0};
-        FEW_TURNS
-        for (uint d = 1; d <= DIMS; d++)
-            squares = sum_of(squares, square_of(part ? whole[d] - first[d] : first[d]));
-        gain = sum_of(gain, quotient_of(squares, part ? whole[0] - first[0] : first[0]));
-    }
-    return bits_of(gain);
-}
-
 /* The cut across each axis after which the least of the squared differences remains, which is where |sum|^2 / weight of
- * both parts adds up to most. Doubles are computed of those cuts alone that may be the best by `rough_gain`.
- *
- * By it the best is at most 2^-17 of it and 2^-24 of the weight above the best in doubles: these are right to 2^-50 of
- * a sum that is at most 2^24 of the weight more.
- * NDRange: 2-D, a work-group per box along the first axis, and one per axis along the second. room: 1 + DIMS
- * ulongs per work-item. */
-__kernel SMALL void cut_by_variance(__global const ulong2 *records, uint n, __global const uint *orders,
-                              __global const uint4 *boxes, __global ulong2 *cuts, __local ulong *room)
+ * both parts adds up to most. Doubles are computed of those cuts alone that may be the best by `rough_gain`: the best one
+ * in doubles, which are right to 2^-50 of at most 2^24 of the weight more, is below the roughly best one by at most 2^-17
+ * of it and 2^-24 of the weight.
+ * NDRange: 2-D, any number of work-groups along the first axis, and one per axis of boxes along the second. */
+__kernel void cut_by_variance(__global const ulong2 *records, uint n, __global const uint *all_orders,
+                              __global const uint4 *boxes, __global const uint *state,
+                              __global const uint *chosen, __global ulong2 *cuts, __local ulong *room)
 {
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);
     const uint axis = get_group_id(1);
-    const uint4 box = boxes[get_group_id(0)];
-    orders += (box.z * DIMS + axis) * n + box.x;
-    const Run run = own_run(box.y);
-    const uint end = min(run.end, box.y - 1);
-    ulong before[1 + DIMS] = {0};
-    ulong whole[1 + DIMS];
-    ulong first[1 + DIMS];
-    ulong mean[DIMS];
-    for (uint i = run.first; i < run.end; i++)
-        add_point(before, records[orders[i]]);
-    sum_before(before, whole, 1 + DIMS, room);
-    for (uint d = 0; d < DIMS; d++)
-        mean[d] = (2 * whole[1 + d] + whole[0]) / (2 * whole[0]);
+    for (uint b = get_group_id(0); b < state[CHOSEN]; b += get_num_groups(0)) {
+        const uint4 box = boxes[chosen[b]];
+        __global const uint *orders = all_orders + (box.z * DIMS + axis) * n + box.x;
+        const Run run = own_run(box.y);
+        const uint end = min(run.end, box.y - 1);
+        ulong before[1 + DIMS];
+        ulong whole[1 + DIMS];
+        ulong first[1 + DIMS];
+        ulong mean[DIMS];
+        for (uint v = 0; v <= DIMS; v++)
+            before[v] = 0;
+        for (uint i = run.first; i < run.end; i++)
+            add_point(before, records[orders[i]]);
+        sum_before(before, whole, 1 + DIMS, room);
+        for (uint d = 0; d < DIMS; d++)
+            mean[d] = (2 * whole[1 + d] + whole[0]) / (2 * whole[0]);
 
-    float most = 0.0f;
-    for (uint v = 0; v <= DIMS; v++)
-        first[v] = before[v];
-    for (uint i = run.first; i < end; i++) {
-        add_point(first, records[orders[i]]);
-        most = max(most, rough_gain(first, whole, mean));
+        float most = 0.0f;
+        for (uint v = 0; v <= DIMS; v++)
+            first[v] = before[v];
+        for (uint i = run.first; i < end; i++) {
+            add_point(first, records[orders[i]]);
+            most = max(most, rough_gain(first, whole, mean));
+        }
+        /* Floats from 0 up are in the order of their bits. */
+        float least = as_float((uint)most_of(as_uint(most), room));
+        least -= least * 0x1p-17f + (float)whole[0] * 0x1p-24f;
+
+        ulong2 best = (ulong2)(0, 0);
+        for (uint v = 0; v <= DIMS; v++)
+            first[v] = before[v];
+        for (uint i = run.first; i < (most >= least ? end : run.first); i++) {
+            add_point(first, records[orders[i]]);
+            if (rough_gain(first, whole, mean) < least)
+                continue;
+            const ulong gain = 1 + gain_of(first, whole);
+            if (gain > best.x)
+                best = (ulong2)(gain, i + 1);
+        }
+        const ulong gain = most_of(best.x, room);
+        const ulong winner = most_of(best.x == gain ? size - lid : 0, room);
+        if (size - lid == winner)
+            cuts[b * DIMS + axis] = best;
     }
-    float least = as_float((uint)most_of(as_uint(most), room)); /* floats from 0 up are in the order of their bits */
-    least -= least * 0x1p-17f + (float)whole[0] * 0x1p-24f;
-
-    ulong2 best = (ulong2)(0, 0);
-    for (uint v = 0; v <= DIMS; v++)
-        first[v] = before[v];
-    for (uint i = run.first; i < (most >= least ? end : run.first); i++) {
-        add_point(first, records[orders[i]]);
-        if (rough_gain(first, whole, mean) < least)
-            continue;
-        const ulong gain = 1 + gain_of(first, whole);
-        if (gain > best.x)
-            best = (ulong2)(gain, i + 1);
-    }
-    const ulong gain = most_of(best.x, room);
-    const ulong winner = most_of(best.x == gain ? size - lid : 0, room);
-    if (size - lid == winner)
-        cuts[get_group_id(0) * DIMS + axis] = best;
-}
-
-/* The length of a box along an axis, of whose table `orders` is the beginning. */
-ulong side_of(__global const ulong2 *records, uint n, __global const uint *orders, uint4 box, uint axis)
-{
-    orders += axis * n + box.x;
-    return coordinate_of(records[orders[box.y - 1]], axis) - coordinate_of(records[orders[0]], axis);
 }
 
 /* The cut across each box's longest side, ties to the lowest axis, after its weighted median.
- * NDRange, room: as above. */
-__kernel SMALL void cut_at_median(__global const ulong2 *records, uint n, __global const uint *orders,
-                            __global const uint4 *boxes, __global ulong2 *cuts, __local ulong *room)
+ * NDRange: as above. */
+__kernel void cut_at_median(__global const ulong2 *records, uint n, __global const uint *all_orders,
+                            __global const uint4 *boxes, __global const uint *state, __global const uint *chosen,
+                            __global const uint *sides, __global ulong2 *cuts, __local ulong *room)
 {
     const uint axis = get_group_id(1);
-    const uint4 box = boxes[get_group_id(0)];
-    __global ulong2 *cut = cuts + get_group_id(0) * DIMS + axis;
-    orders += box.z * DIMS * n;
-    const ulong side = side_of(records, n, orders, box, axis);
-    int longest = 1;
-    for (uint d = 0; d < DIMS; d++) {
-        const ulong other = side_of(records, n, orders, box, d);
-        longest &= d < axis ? side > other : side >= other;
-    }
-    orders += axis * n + box.x;
-    const Run run = own_run(longest ? box.y : 0);
-    ulong own = 0;
-    for (uint i = run.first; i < run.end; i++)
-        own += records[orders[i]].x;
-    ulong passed = own;
-    ulong total;
-    sum_before(&passed, &total, 1, room);
-    if (!longest && get_local_id(0) == 0)
-        *cut = (ulong2)(0, 0);
-    if (2 * passed < total && 2 * (passed + own) >= total) {
-        uint i = run.first;
-        for (; 2 * passed < total; i++)
-            passed += records[orders[i]].x;
-        *cut = (ulong2)(1, min(i, box.y - 1));
+    for (uint b = get_group_id(0); b < state[CHOSEN]; b += get_num_groups(0)) {
+        const uint4 box = boxes[chosen[b]];
+        __global const uint *lengths = sides + chosen[b] * DIMS;
+        __global const uint *orders = all_orders + (box.z * DIMS + axis) * n + box.x;
+        __global ulong2 *cut = cuts + b * DIMS + axis;
+        int longest = 1;
+        for (uint d = 0; d < DIMS; d++)
+            longest &= d < axis ? lengths[axis] > lengths[d] : lengths[axis] >= lengths[d];
+        const Run run = own_run(longest ? box.y : 0);
+        ulong own = 0;
+        for (uint i = run.first; i < run.end; i++)
+            own += records[orders[i]].x;
+        ulong passed = own;
+        ulong total;
+        sum_before(&passed, &total, 1, room);
+        if (!longest && get_local_id(0) == 0)
+            *cut = (ulong2)(0, 0);
+        if (2 * passed < total && 2 * (passed + own) >= total) {
+            uint i = run.first;
+            for (; 2 * passed < total; i++)
+                passed += records[orders[i]].x;
+            *cut = (ulong2)(1, min(i, box.y - 1));
+        }
     }
 }
 
-/* Puts the points of boxes that are cut into the orders of both parts.
- * NDRange: as above. statistics (boxes, DIMS, STATISTICS) ulong is written: of the first part, the points, their
- * weight, and along the axis their weighted coordinates and squares; then, in 16 bits each, the lowest and the highest
- * coordinate of the first part, and both of the second. */
-__kernel SMALL void divide_boxes(__global const ulong2 *records, uint n, __global uint *orders, __global const uint4 *boxes,
-                           __global const ulong2 *cuts, __global ulong *statistics, __local ulong *room)
+/* Puts the points of the chosen boxes into the orders of their parts, which are described.
+ * NDRange: as above. */
+__kernel void divide_boxes(__global const ulong2 *records, uint n, __global uint *all_orders,
+                           __global uint4 *boxes, __global const uint *state, __global const uint *chosen,
+                           __global const ulong2 *cuts, __global ulong *moments, __global uint *sides,
+                           __local ulong *room)
 {
     const uint axis = get_group_id(1);
-    const uint4 box = boxes[get_group_id(0)];
-    cuts += get_group_id(0) * DIMS;
-    uint across = 0;
-    for (uint d = 1; d < DIMS; d++)
-        across = cuts[d].x > cuts[across].x ? d : across;
-    const uint count = (uint)cuts[across].y;
-    const uint last = orders[(box.z * DIMS + across) * n + box.x + count - 1];
-    const ulong border = coordinate_of(records[last], across);
-    __global const uint *from = orders + (box.z * DIMS + axis) * n + box.x;
-    __global uint *to = orders + ((1 - box.z) * DIMS + axis) * n + box.x;
-    const Run run = own_run(box.y);
-    ulong sums[4] = {0, 0, 0, 0};
-    for (uint i = run.first; i < run.end; i++) {
-        const ulong2 record = records[from[i]];
-        const ulong place = coordinate_of(record, across);
-        if (place < border || (place == border && from[i] <= last)) {
-            const ulong x = coordinate_of(record, axis);
-            sums[0]++;
-            sums[1] += record.x;
-            sums[2] += record.x * x;
-            sums[3] += record.x * x * x;
+    for (uint b = get_group_id(0); b < state[CHOSEN]; b += get_num_groups(0)) {
+        const uint4 box = boxes[chosen[b]];
+        uint across = 0;
+        for (uint d = 1; d < DIMS; d++)
+            across = cuts[b * DIMS + d].x > cuts[b * DIMS + across].x ? d : across;
+        const uint count = (uint)cuts[b * DIMS + across].y;
+        const uint last = all_orders[(box.z * DIMS + across) * n + box.x + count - 1];
+        const ulong border = coordinate_of(records[last], across);
+        __global const uint *from = all_orders + (box.z * DIMS + axis) * n + box.x;
+        __global uint *to = all_orders + ((1 - box.z) * DIMS + axis) * n + box.x;
+        const Run run = own_run(box.y);
+        ulong sums[4] = {0, 0, 0, 0};
+        for (uint i = run.first; i < run.end; i++) {
+            const ulong2 record = records[from[i]];
+            const ulong place = coordinate_of(record, across);
+            if (place < border || (place == border && from[i] <= last)) {
+                const ulong x = coordinate_of(record, axis);
+                sums[0]++;
+                sums[1] += record.x;
+                sums[2] += record.x * x;
+                sums[3] += record.x * x * x;
+            }
         }
-    }
-    ulong totals[4];
-    sum_before(sums, totals, 4, room);
-    uint before = (uint)sums[0];
-    for (uint i = run.first; i < run.end; i++) {
-        const ulong place = coordinate_of(records[from[i]], across);
-        const int is_first = place < border || (place == border && from[i] <= last);
-        to[is_first ? before : count + i - before] = from[i];
-        before += is_first;
-    }
-    barrier(CLK_GLOBAL_MEM_FENCE);
-    if (get_local_id(0) == 0) {
-        statistics += (get_group_id(0) * DIMS + axis) * STATISTICS;
-        for (uint s = 0; s < 4; s++)
-            statistics[s] = totals[s];
-        const uint second = min(count, box.y - 1);
-        statistics[4] = coordinate_of(records[to[0]], axis) | coordinate_of(records[to[count - 1]], axis) << 16 |
-                        coordinate_of(records[to[second]], axis) << 32 |
-                        coordinate_of(records[to[box.y - 1]], axis) << 48;
+        ulong totals[4];
+        sum_before(sums, totals, 4, room);
+        uint before = (uint)sums[0];
+        for (uint i = run.first; i < run.end; i++) {
+            const ulong place = coordinate_of(records[from[i]], across);
+            const int is_first = place < border || (place == border && from[i] <= last);
+            to[is_first ? before : count + i - before] = from[i];
+            before += is_first;
+        }
+        barrier(CLK_GLOBAL_MEM_FENCE);
+        if (get_local_id(0) == 0) {
+            __global ulong *whole = moments + chosen[b] * MOMENTS;
+            __global ulong *first = moments + box.w * MOMENTS;
+            __global ulong *second = first + MOMENTS;
+            __global uint *lengths = sides + box.w * DIMS + axis;
+            first[1 + axis] = totals[2];
+            second[1 + axis] = whole[1 + axis] - totals[2];
+            first[1 + DIMS + axis] = totals[3];
+            second[1 + DIMS + axis] = whole[1 + DIMS + axis] - totals[3];
+            lengths[0] = length_of(records, to, count, axis);
+            lengths[DIMS] = length_of(records, to + count, box.y - count, axis);
+            if (axis == 0) {
+                first[0] = totals[1];
+                second[0] = whole[0] - totals[1];
+                boxes[box.w] = (uint4)(box.x, count, 1 - box.z, 0);
+                boxes[box.w + 1] = (uint4)(box.x + count, box.y - count, 1 - box.z, 0);
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
     }
 }

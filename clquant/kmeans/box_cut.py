@@ -1,30 +1,101 @@
 """Starting centers by cutting boxes of weighted points in two, again and again: median cut, and Wu's least variance.
 
-The kernels, with the sources, are in `cl/kmeans/box_cut.cl`. A launch cuts all boxes that may be among the k - 1 that
-the rule cuts; the order in which it cuts them is found on the host. Sums are 64-bit integers and the rest are single
-operations of IEEE doubles, so the result is the same on every device.
+The kernels, with the sources, are in `cl/kmeans/box_cut.cl`. They cut all boxes that may be among the k - 1 that the
+rule cuts, many at a time; the order in which the rule cuts them is found on the host afterwards. Sums are 64-bit
+integers and the rest are single operations of IEEE doubles, so the result is the same on every device.
 """
 
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.kmeans.points import GROUP, Points
-from clquant.runtime import Buffer, LocalMemory, Scope, Session
+from clquant.runtime import LocalMemory, PreparedLaunch, Readback, Scope, Session
 
 Int = npt.NDArray[np.int64]
 
 # As in `cl/kmeans/box_cut.cl`.
-DIGITS = 64
-STATISTICS = 5
+DIGITS, BINS = 64, 2048
+KNOWN, CHOSEN, STATE_WORDS = 0, 1, 3
 KERNELS = {"wu": "cut_by_variance", "median-cut": "cut_at_median"}
+# Room for so many boxes per box that the rule cuts, and for a few.
+BOXES_PER_CUT, FEW_BOXES = 8, 64
+# Rounds that are queued before the host looks whether any box was left to cut: so many more than if all boxes were cut
+# alike, then so many at a time.
+MORE_ROUNDS, NEXT_ROUNDS = 4, 4
+# Work-groups that share the boxes of a round, for each axis.
+MOST_GROUPS = 256
 
 
+@dataclass(frozen=True)
 class _Boxes:
-    """All boxes that arose so far, by numbers in the order in which the device made them; box 0 has all points.
+    """Boxes, and the parts of those that are cut; box 0 has all points.
+
+    Attributes
+    ----------
+    sizes : ndarray
+        (boxes,): points of each.
+    parts : ndarray
+        (boxes,): the number of the first part, which the second one follows; 0 where a box is not cut.
+    moments : ndarray
+        (boxes, 1 + 2 dims): weight, weighted coordinates, and weighted squares of each axis.
+    sides : ndarray
+        (boxes, dims).
+    """
+
+    sizes: Int
+    parts: Int
+    moments: Int
+    sides: Int
+
+    def means(self, numbers: list[int]) -> Int:
+        """(numbers, dims), rounded half up."""
+        return _means(*self._sums(self.moments[numbers])[:2])
+
+    def urgencies(self, rule: str) -> npt.NDArray[np.float64]:
+        """(boxes,): the box of the highest is cut next; one of a single point never, as there are enough points."""
+        if rule == "wu":
+            mass, sums, squares = self._sums(self.moments)
+            means = _means(mass, sums)
+            # From the rounded means: below 2^63, though terms may be more and wrap.
+            found = (squares + means * (means * mass - 2 * sums)).sum(axis=1)
+        else:
+            found = self.sides.max(axis=1)
+        return np.where(self.sizes == 1, -1.0, found.astype(np.float64))
+
+    @staticmethod
+    def _sums(moments: Int) -> tuple[Int, Int, Int]:
+        dims = moments.shape[1] // 2
+        return moments[:, :1], moments[:, 1 : 1 + dims], moments[:, 1 + dims :]
+
+    def cut_by(self, rule: str, k: int) -> list[int] | None:
+        """The numbers of the rule's k boxes, in the order in which they arise; None if some are lacking."""
+        urgencies, parts = self.urgencies(rule).tolist(), self.parts.tolist()
+        boxes = [0]
+        queue = [(-urgencies[0], 0)]
+        for place in range(1, k):
+            _, index = queue[0]
+            first = parts[boxes[index]]
+            if first == 0:
+                return None
+            boxes[index] = first
+            boxes.append(first + 1)
+            heapq.heapreplace(queue, (-urgencies[first], index))
+            heapq.heappush(queue, (-urgencies[first + 1], place))
+        return boxes
+
+
+def _means(mass: Int, sums: Int) -> Int:
+    means: Int = (2 * sums + mass) // (2 * mass)
+    return means
+
+
+class _Cutter:
+    """The launches that cut boxes.
 
     Parameters
     ----------
@@ -32,125 +103,66 @@ class _Boxes:
     scope : Scope
         Owns the buffers.
     points : Points
+    wanted : int
+        Of the most urgent boxes so many are cut, and some more.
     rule : str
-
-    Attributes
-    ----------
-    sizes : list of int
-        Points of each.
-    urgencies : list of float
-        The box of the highest is cut next.
-    parts : dict of int to (int, int)
-        Both parts of each box that is cut.
     """
 
-    def __init__(self, session: Session, scope: Scope, points: Points, rule: str) -> None:
-        self._session, self._scope, self._rule = session, scope, rule
-        self._dims, n = points.space.dims, points.n
+    def __init__(self, session: Session, scope: Scope, points: Points, wanted: int, rule: str) -> None:
+        self._session, self._scope, self._dims = session, scope, points.space.dims
         self._program = session.program("kmeans/box_cut.cl", DIMS=self._dims, **points.weight_constants)
-        self._n, self._records, self._orders = np.uint32(n), scope.empty(16 * n), scope.empty(8 * self._dims * n)
+        n, dims, by_variance = points.n, self._dims, rule == "wu"
+        most = min(2 * n - 1, BOXES_PER_CUT * wanted + FEW_BOXES)
+        records, orders = scope.empty(16 * n), scope.empty(8 * dims * n)
+        chosen, cuts, keys = scope.empty(4 * most), scope.empty(16 * dims * most), scope.empty(4 * most)
+        self._boxes, self._moments = scope.empty(16 * most), scope.empty(8 * (1 + 2 * dims) * most)
+        self._sides, self._state = scope.empty(4 * dims * most), scope.empty(4 * STATE_WORDS)
         kernel = self._program.kernel("record_points")
-        given = points.coordinates, np.uint32(points.stride), points.weights, self._n, self._records
+        given = points.coordinates, np.uint32(points.stride), points.weights, np.uint32(n), records
         session.launch(kernel, n, session.work_group_size(kernel, GROUP), *given)
-        names = ("order_points", KERNELS[rule], "divide_boxes")
-        wanted, bytes_per_item = session.tuned("kmeans.box_group"), 8 * (1 + self._dims)
-        kernels = [self._program.kernel(name) for name in names]
-        self._group = min(session.work_group_size(each, wanted, bytes_per_item) for each in kernels)
-        counts = scope.empty(4 * self._dims * DIGITS * self._group)
-        self._launch("order_points", 1, self._orders, counts)
-        self.sizes: list[int] = []
-        self.urgencies: list[float] = []
-        self.parts: dict[int, tuple[int, int]] = {}
-        # Of each box: its first place, its points, and which table of orders they are in.
-        self._places = np.zeros((0, 3), np.int64)
-        # Its weight, weighted coordinates, and weighted squares of all axes.
-        self._moments = np.zeros((0, 2 + self._dims), np.int64)
-        everything = np.zeros((1, self._dims, 2), np.uint64)
-        everything[0, 0] = 1, n  # before the cut; nothing is after it
-        places = np.array([[0, n, 0]])
-        first, sides, _ = self._divide(places, scope.copy_of(_padded(places)), scope.copy_of(everything))
-        self._add(places ^ (0, 0, 1), first, sides[:, 0])
+        counts = scope.empty(4 * dims * DIGITS * self._group("order_points"))
+        all_points, made = (records, np.uint32(n), orders), (self._moments, self._sides)
+        self._prepared("order_points", 1, dims, *all_points, counts, self._boxes, *made, self._state).queue()
+        if wanted == 0:
+            return
+        sizes = np.uint32(wanted), np.uint32(most), np.int32(by_variance)
+        some = self._boxes, self._state, chosen
+        shares, sides = min(wanted, MOST_GROUPS), () if by_variance else (self._sides,)
+        self._round = [
+            self._prepared("choose_boxes", 1, 1, self._boxes, *made, self._state, chosen, keys, *sizes),
+            self._prepared(KERNELS[rule], shares, dims, *all_points, *some, *sides, cuts),
+            self._prepared("divide_boxes", shares, dims, *all_points, *some, cuts, *made),
+        ]
+        rounds = wanted.bit_length() + MORE_ROUNDS
+        while rounds:
+            rounds = NEXT_ROUNDS if self._cut(rounds)[CHOSEN] else 0
 
-    def cut(self, numbers: list[int]) -> None:
-        """Cut boxes of several points.
+    def _group(self, kernel: str) -> int:
+        """Work-items per group."""
+        tuned, per_item = self._session.tuned("kmeans.box_group"), 8 * (1 + self._dims)
+        return self._session.work_group_size(self._program.kernel(kernel), tuned, per_item)
 
-        Parameters
-        ----------
-        numbers : list of int
-        """
-        places, count = self._places[numbers], len(numbers)
-        with self._session.scope() as scope:
-            boxes, cuts = scope.copy_of(_padded(places)), scope.empty(16 * self._dims * count)
-            self._launch(KERNELS[self._rule], count, self._orders, boxes, cuts)
-            first, sides, sizes = self._divide(places, boxes, cuts)
-        start, size, table = places.T
-        ends = [(start, sizes, 1 - table), (start + sizes, size - sizes, 1 - table)]
-        made = len(self.sizes)
-        self._add(np.stack(ends[0], axis=1), first, sides[:, 0])
-        self._add(np.stack(ends[1], axis=1), self._moments[numbers] - first, sides[:, 1])
-        self.parts.update((box, (made + i, made + count + i)) for i, box in enumerate(numbers))
+    def _prepared(self, kernel: str, groups: int, axes: int, *args: object) -> PreparedLaunch:
+        group = self._group(kernel)
+        room = LocalMemory(8 * (1 + self._dims) * group)
+        sizes = groups * group, axes
+        return self._session.prepare(self._scope, self._program.kernel(kernel), sizes, (group, 1), *args, room)
 
-    def cut_most_urgent(self, count: int) -> None:
-        """Cut boxes and their parts until the `count` most urgent ones of all are cut, the first of equals.
+    def _cut(self, rounds: int) -> npt.NDArray[np.uint32]:
+        """The state after some rounds more."""
+        for _ in range(rounds):
+            for launch in self._round:
+                launch.queue()
+        return Readback(self._session, self._state, STATE_WORDS, np.uint32).array()
 
-        These are what the rule cuts, if parts are less urgent than their box and no two boxes are as urgent.
-
-        Parameters
-        ----------
-        count : int
-        """
-        while True:
-            first = np.argsort(-np.array(self.urgencies), kind="stable")[:count].tolist()
-            numbers = [box for box in first if box not in self.parts and self.sizes[box] > 1]
-            if not numbers:
-                return
-            self.cut(numbers)
-
-    def means(self, numbers: list[int]) -> Int:
-        """(boxes, dims), rounded half up."""
-        return _means(self._moments[numbers])
-
-    def _launch(self, kernel: str, boxes: int, *args: Buffer) -> None:
-        """Queue a kernel that has a work-group for each box and axis."""
-        sizes, group = (boxes * self._group, self._dims), (self._group, 1)
-        given = self._records, self._n, *args, LocalMemory(8 * (1 + self._dims) * self._group)
-        self._session.launch(self._program.kernel(kernel), sizes, group, *given)
-
-    def _divide(self, places: Int, boxes: Buffer, cuts: Buffer) -> tuple[Int, Int, Int]:
-        """Move the points of boxes: moments of first parts, (boxes, 2) longest sides of both, sizes of first parts."""
-        with self._session.scope() as scope:
-            shape = len(places), self._dims, STATISTICS
-            statistics = scope.empty(8 * int(np.prod(shape)))
-            self._launch("divide_boxes", len(places), self._orders, boxes, cuts, statistics)
-            found = self._session.download(statistics, shape, np.uint64).view(np.int64)
-        moments = np.column_stack([found[:, 0, 1], found[:, :, 2], found[:, :, 3].sum(axis=1)])
-        ends = found[:, :, 4:].copy().view(np.uint16).astype(np.int64)
-        return moments, (ends[:, :, 1::2] - ends[:, :, ::2]).max(axis=1), found[:, 0, 0]
-
-    def _add(self, places: Int, moments: Int, sides: Int) -> None:
-        self._places = np.concatenate([self._places, places])
-        self._moments = np.concatenate([self._moments, moments])
-        urgencies = _squared_differences(moments) if self._rule == "wu" else sides
-        self.sizes += places[:, 1].tolist()
-        self.urgencies += np.where(places[:, 1] == 1, -1.0, urgencies.astype(np.float64)).tolist()
-
-
-def _padded(places: Int) -> npt.NDArray[np.uint32]:
-    """(boxes, 4), as kernels take them."""
-    return np.pad(places, ((0, 0), (0, 1))).astype(np.uint32)
-
-
-def _means(moments: Int) -> Int:
-    mass = moments[:, :1]
-    means: Int = (2 * moments[:, 1:-1] + mass) // (2 * mass)
-    return means
-
-
-def _squared_differences(moments: Int) -> Int:
-    """From the rounded means: below 2^63, though terms may be more and wrap."""
-    means = _means(moments)
-    moved: Int = (means * (means * moments[:, :1] - 2 * moments[:, 1:-1])).sum(axis=1)
-    return moments[:, -1] + moved
+    def boxes(self) -> _Boxes:
+        """All boxes."""
+        session, dims = self._session, self._dims
+        known = int(session.download(self._state, STATE_WORDS, np.uint32)[KNOWN])
+        boxes = session.download(self._boxes, (known, 4), np.uint32).astype(np.int64)
+        moments = session.download(self._moments, (known, 1 + 2 * dims), np.uint64).view(np.int64)
+        sides = session.download(self._sides, (known, dims), np.uint32).astype(np.int64)
+        return _Boxes(boxes[:, 1], boxes[:, 3], moments, sides)
 
 
 def box_centers(session: Session, points: Points, k: int, rule: str) -> Int:
@@ -174,19 +186,12 @@ def box_centers(session: Session, points: Points, k: int, rule: str) -> Int:
         (k, dims) int64, rounded half up, in the order in which the boxes arose. Ties go to the lowest axis, the
         earliest box, and the lowest place.
     """
-    with session.scope() as scope:
-        made = _Boxes(session, scope, points, rule)
-        made.cut_most_urgent(k - 1)
-        boxes = [0]
-        queue = [(-made.urgencies[0], 0)]
-        while len(boxes) < k:
-            if boxes[queue[0][1]] not in made.parts:
-                # At most these are cut before any other box that is there.
-                next_boxes = [boxes[index] for _, index in heapq.nsmallest(k - len(boxes), queue)]
-                made.cut([box for box in next_boxes if box not in made.parts and made.sizes[box] > 1])
-            _, index = heapq.heappop(queue)
-            boxes[index], second = made.parts[boxes[index]]
-            boxes.append(second)
-            for place in (index, len(boxes) - 1):
-                heapq.heappush(queue, (-made.urgencies[boxes[place]], place))
-        return made.means(boxes)
+    wanted = k - 1
+    while True:
+        with session.scope() as scope:
+            boxes = _Cutter(session, scope, points, wanted, rule).boxes()
+        found = boxes.cut_by(rule, k)
+        if found is not None:
+            return boxes.means(found)
+        # Room was short, or a part is more urgent than its box by rounding.
+        wanted = min(2 * wanted, points.n)
