@@ -144,11 +144,15 @@ def opened(source: Source) -> Iterator[BinaryIO]:
         yield file
 
 
-def without_own_results(sources: Inputs, name: Naming, output: str | None) -> Inputs:
-    """Inputs less what an earlier call like this one made of others among them: a folder may be given again and again.
+# From a file's stem to that of the input it may have been made of, and the most colours it then has, if that is known.
+Origin = Callable[[str], tuple[str, int | None] | None]
 
-    Left out are, of what was found in folders, pictures that lie where the result of another one goes and have its
-    size, and all that lie in the output folder.
+
+def without_own_results(sources: Inputs, name: Naming, output: str | None, origin: Origin | None = None) -> Inputs:
+    """Inputs less what earlier calls like this one made of others among them: a folder may be given again and again.
+
+    Left out are, of what was found in folders, pictures that lie where the result of another one goes, or by `origin`
+    went, and have its size, and all that lie in the output folder.
 
     Parameters
     ----------
@@ -157,6 +161,8 @@ def without_own_results(sources: Inputs, name: Naming, output: str | None) -> In
         From an input to its result's name.
     output : str or None
         The option ``-o``.
+    origin : callable, optional
+        Recognizes names that calls with other options give; such results are indexed pictures.
 
     Returns
     -------
@@ -166,9 +172,12 @@ def without_own_results(sources: Inputs, name: Naming, output: str | None) -> In
     if not found:
         return sources
     results: dict[str, Source] = {}
+    originals: dict[tuple[str, str], list[Source]] = {}
     inside = None
     if output is None:
         results = {os.path.realpath(os.path.join(os.path.dirname(s.path), name(s))): s for s in found}
+        for source in found:
+            originals.setdefault((os.path.dirname(source.path), source.stem), []).append(source)
     elif output != STDIN:
         inside = os.path.realpath(output)
 
@@ -176,8 +185,12 @@ def without_own_results(sources: Inputs, name: Naming, output: str | None) -> In
         place = os.path.realpath(source.path)
         if inside is not None and os.path.commonpath([inside, place]) == inside:
             return True
-        origin = results.get(place)
-        return origin is not None and origin is not source and _size(origin) == _size(source)
+        made_of = results.get(place)
+        if made_of is not None and made_of is not source and _size(made_of) == _size(source):
+            return True
+        stem, most = (origin(source.stem) if origin is not None else None) or (None, None)
+        others = originals.get((os.path.dirname(source.path), stem), []) if stem is not None else []
+        return any(_size(other) == _size(source) for other in others) and _is_indexed(source, most)
 
     kept = tuple(source for source in sources if not (source.found and is_result(source)))
     return Inputs(kept, sources.several) if kept else sources
@@ -191,6 +204,16 @@ def _size(source: Source) -> tuple[int, int] | None:
             return short, long
     except ClquantError:
         return None
+
+
+def _is_indexed(source: Source, most: int | None) -> bool:
+    """Whether a picture has a palette, of so many colours at most; a GIF's may be filled up to a power of two."""
+    try:
+        with picture_files.opened(source.path, source.shown) as (image, _):
+            entries = len(image.getpalette() or ()) // 3 if image.mode == "P" else 0
+    except ClquantError:
+        return False
+    return entries > 0 and (most is None or entries <= 1 << max(most - 1, 1).bit_length())
 
 
 def read_picture(source: Source) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
+import re
 import time
 from functools import partial
 from typing import Any
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     films = palette_films.suffixes(sources)
     name = named(args.name, lambda source: f"{source.stem}-{count}{films[source]}", colors=count)
     if args.animate is None and not (_only_told(args) and args.output is None):
-        sources = inputs.without_own_results(sources, name, args.output)
+        sources = inputs.without_own_results(sources, name, args.output, _origin if args.name is None else None)
     places = Outputs(sources, [args.use, args.weights, args.fixed], force=args.force)
     if args.save_palette is not None:
         registry.format_of(args.save_palette)
@@ -77,6 +78,12 @@ def run(args: argparse.Namespace) -> int:
     if args.shared:
         read, shared = _learned_together(options, todo, read)
     return batch.run(args, todo, read, partial(_one, options, places, targets, shared))
+
+
+def _origin(stem: str) -> tuple[str, int | None] | None:
+    """What a file may be the result of by its name, ``IN-K`` or ``IN-palette``, with its most colours."""
+    match = re.fullmatch(r"(.+)-(?:palette|(\d{1,3}))", stem)
+    return None if match is None else (match[1], None if match[2] is None else int(match[2]))
 
 
 def _on_cluster(

@@ -346,3 +346,18 @@ def test_more_frames_are_spoken_of(folder, options, capsys):
     frames[0].save("film.gif", save_all=True, append_images=frames[1:])
     assert main([options[0], "film.gif", *options[1:]]) == 0
     assert capsys.readouterr().err.startswith("film.gif: the first of 3 frames; ")
+
+
+def test_results_of_other_numbers_of_colours_are_no_inputs(folder, rng):
+    (folder / "in" / "b.png").unlink()
+    (folder / "in" / "c.png").unlink()
+    for options in (["-k", "4"], ["-k", "16"], ["--use", "black,white"], ["-k", "5"], ["-k", "4"]):
+        assert main(["palette", "in", *options, "-q"]) == 0
+    assert names(folder / "in") == ["a-16.png", "a-4.png", "a-5.png", "a-palette.png", "a.png"]
+    # Pictures of a series have such names too; their colours, sizes and modes tell.
+    PIL.Image.fromarray(rng.integers(0, 256, (9, 14, 3), np.uint8)).save(folder / "in" / "a-2.png")
+    PIL.Image.fromarray(rng.integers(0, 256, (9, 14), np.uint8)).quantize(100).save(folder / "in" / "a-3.png")
+    PIL.Image.new("P", (3, 3)).save(folder / "in" / "a-6.png")
+    assert main(["palette", "in", "-k", "7", "-q"]) == 0
+    made = [name for name in names(folder / "in") if name.endswith("-7.png")]
+    assert made == ["a-2-7.png", "a-3-7.png", "a-6-7.png", "a-7.png"]
