@@ -39,29 +39,46 @@ inline ulong take_sum(__global uint *sums, size_t place, uint capacity, uint par
     return total;
 }
 
+inline ulong squared_length(__global const uchar *codeword)
+{
+    uint sum = 0; /* at most 65025 K < 2^26 */
+    for (uint k = 0; k < K; ++k)
+        sum += (uint)codeword[k] * codeword[k];
+    return sum;
+}
+
 /* The sums of a piece become part of the totals, and are emptied.
  *
- * NDRange: 1-D, size work-items rounded up to whole groups of any size. size: codewords. piece: its number. errors: per
+ * NDRange: 1-D, groups of any size, one for each of `size` codewords; more do nothing. piece: its number. errors: per
  * codeword, its blocks' squared error less their squared lengths (|c|^2 n - 2 c.S; may wrap below 0). worst: emptied.
+ * Local memory: error, one ulong per work-item.
  */
 __kernel void vq_fold(__global uint *sums, const uint size, const uint piece, __global const uchar *codebook,
                       __global ulong *totals, __global ulong *errors, __global uint *worst, const uint capacity,
-                      const uint parts)
+                      const uint parts, __local ulong *error)
 {
-    const uint j = get_global_id(0);
+    const uint j = get_group_id(0);
+    const uint lane = get_local_id(0);
+    const uint lanes = get_local_size(0);
     if (j >= size)
         return;
     const size_t row = (size_t)j * COLUMNS;
-    ulong error = piece ? errors[j] : 0;
-    const ulong weight = take_sum(sums, row + K, capacity, parts);
-    totals[row + K] = (piece ? totals[row + K] : 0) + weight;
-    for (uint k = 0; k < K; ++k) {
-        const ulong component = codebook[(size_t)j * K + k];
+    ulong own = 0;
+    for (uint k = lane; k < COLUMNS; k += lanes) {
         const ulong sum = take_sum(sums, row + k, capacity, parts);
-        error += component * component * weight - 2 * component * sum;
         totals[row + k] = (piece ? totals[row + k] : 0) + sum;
+        if (k < K)
+            own -= 2 * (ulong)codebook[(size_t)j * K + k] * sum;
+        else
+            own += squared_length(codebook + (size_t)j * K) * sum;
     }
-    errors[j] = error;
+    error[lane] = own;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane > 0)
+        return;
+    for (uint i = 1; i < lanes; ++i)
+        own += error[i];
+    errors[j] = (piece ? errors[j] : 0) + own;
     worst[piece * capacity + j] = 0;
 }
 
@@ -76,7 +93,7 @@ inline uint root_of(uint square)
 
 /* What concerns all codewords: the error, its root mean, and which codewords have no blocks.
  *
- * NDRange: one group of any size. size: codewords. mass: the sum of all weights, times K. squares: one ulong, the
+ * NDRange: one group of a power of two. size: codewords. mass: the sum of all weights, times K. squares: one ulong, the
  * weighted sum of the blocks' squared lengths. dead: codewords without blocks, in order.
  * Local memory: error, one ulong per work-item; empty, one uint per work-item.
  */
@@ -84,6 +101,7 @@ __kernel void vq_state(__global const ulong *errors, __global const ulong *total
                        __global const ulong *squares, __global ulong *state, __global uint *dead, __local ulong *error,
                        __local uint *empty)
 {
+    __local uint number; /* of codewords without blocks */
     const uint lane = get_local_id(0);
     const uint lanes = get_local_size(0);
     const uint share = (size + lanes - 1) / lanes;
@@ -96,19 +114,27 @@ __kernel void vq_state(__global const ulong *errors, __global const ulong *total
     }
     error[lane] = sum;
     empty[lane] = without;
+    if (lane == 0)
+        number = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
+    if (without > 0)
+        atomic_add(&number, without);
+    for (uint others = lanes / 2; others > 0; others /= 2) {
+        if (lane < others)
+            error[lane] += error[lane + others];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
     if (lane == 0) {
-        ulong whole = squares[0];
+        const ulong whole = squares[0] + error[0];
+        state[ERROR] = whole;
+        state[RMS] = root_of((uint)((whole / mass << 16) + (whole % mass << 16) / mass));
+        state[DEAD] = number;
         uint before = 0;
-        for (uint i = 0; i < lanes; ++i) {
-            whole += error[i];
+        for (uint i = 0; i < lanes && number > 0; ++i) {
             const uint own = empty[i];
             empty[i] = before;
             before += own;
         }
-        state[ERROR] = whole;
-        state[RMS] = root_of((uint)((whole / mass << 16) + (whole % mass << 16) / mass));
-        state[DEAD] = before;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     uint place = empty[lane];

@@ -33,7 +33,7 @@ _TURNS = 16  # most steps between two readings of whether anything moved
 _STATE, _DEAD = 3, 2  # ulong of `state` in cl/vq/lloyd.cl, of which the error is the first, and how many are dead
 _LEVEL_DIGITS = 2  # bytes of the keys by which dead codewords find blocks
 _SQUARES, _BLOCKS_PER_SQUARE = 16384, 64  # partial sums per piece at most; blocks of one at least
-_STATE_GROUP = 256
+_STATE_GROUP, _FOLD_GROUP = 256, 32
 PLACE_BITS = 22  # of a block's number within its piece, beside its level, in cl/vq/lloyd.cl
 PLACE_MASK = (1 << PLACE_BITS) - 1
 
@@ -196,11 +196,13 @@ class Lloyd:
         return self._words.search.prepare(scope, piece.blocks, height, width, piece.indices)
 
     def _prepare_fold(self, scope: Scope, number: int) -> PreparedLaunch:
-        words = self._words
+        session, words = self._session, self._words
+        kernel = self._program.kernel("vq_fold")
+        lanes = 1 if session.limits.is_cpu else session.work_group_size(kernel, _FOLD_GROUP, 8)
         sizes = np.uint32(0), np.uint32(number)
-        tables = np.uint32(words.capacity), np.uint32(self._sums.parts)
+        tables = np.uint32(words.capacity), np.uint32(self._sums.parts), LocalMemory(8 * lanes)
         arguments = self._sums.tables, *sizes, words.codebook, self.totals, self._errors, self._worst, *tables
-        return self._prepare("vq_fold", scope, words.capacity, *arguments)
+        return session.prepare(scope, kernel, words.capacity * lanes, lanes, *arguments)
 
     def _prepare_state(self, scope: Scope) -> PreparedLaunch:
         session = self._session
