@@ -41,8 +41,8 @@ class VQCodec(Estimator):
         Most Lloyd steps after the rounds, at least 1.
     refine : int
         Rounds of annealed steps between the start and the last Lloyd steps: noise on the codewords that fades away,
-        while a quarter more codewords than wanted merge. A round has four or five steps, the late ones more where
-        blocks are many. 0 (plain LBG) to 1000.
+        while surplus codewords merge. A round has four or five steps, the late ones more where blocks are many.
+        0 (plain LBG) to 1000.
     state_size : int
         For `compress`: codewords in a side-match state codebook (Kim 1992), those that are likeliest between the blocks
         above and to the left, 1..255 and at most N. 0 is plain VQ.

@@ -26,6 +26,7 @@ LOCAL = Variant(
     "local",
     "vq/lloyd.cl",
     constants={"FOR_CPUS": 0},
+    gain=3.6,
     is_worthwhile=lambda limits: not (limits.is_cpu or limits.is_simulator),
 )
 SUMS = (PARTS, LOCAL, Variant("portable", "vq/lloyd.cl", constants={"FOR_CPUS": 0}))

@@ -12,7 +12,7 @@ from clquant.vq.blockset import BlockSet, Piece
 
 _LOCAL_BYTES = 49152  # of a group's table
 _LOCAL_GROUP, _GROUPS_PER_UNIT = 512, 4
-LOCAL_BLOCKS = 200  # per codeword, from which on tables in local memory are worth their emptying
+LOCAL_BLOCKS = 32  # per codeword, from which on tables in local memory are worth their emptying
 _SHARE = 2  # blocks per row of a table at least
 
 

@@ -23,16 +23,21 @@ from clquant.vq.lloyd import Codewords, Lloyd, Motion
 from clquant.vq.seeding import sample_codewords, split_codewords
 
 Codebook = npt.NDArray[np.uint8]
-# Annealed Lloyd steps per round of refinement; those where all blocks are fewer than the second sample, and those of
-# rounds on all blocks where they are not; those on samples in turn, and on all blocks after them.
-ROUND_STEPS, FEW_STEPS, WHOLE_STEPS, TURN_STEPS, LAST_STEPS = 5, 4, 16, 60, 20
+# Annealed Lloyd steps per round of refinement, and where all blocks are fewer than the second sample.
+ROUND_STEPS, FEW_STEPS = 5, 4
+# Those of late rounds on all blocks: of few codewords; of many, with blocks for less than two second samples, and more.
+MANY_CODEWORDS = 512
+WHOLE_STEPS, MANY_WHOLE_STEPS = 24, (16, 48)
+# Those on samples in turn, of few and of many codewords, and those on all blocks after them.
+TURN_STEPS, LAST_STEPS = (60, 120), 10
 # Blocks per codeword of the samples: for the first half of the rounds, for those up to 3 in 5, and of each in turn.
 # A sample of few codewords is not smaller than that of a hundred and some.
 FIRST_SAMPLE, SECOND_SAMPLE, TURN_SAMPLE = 64, 256, 1024
 LEAST_FIRST, LEAST_SECOND, LEAST_TURN = 8192, 32768, 131072
 TURNS = 4  # samples in turn, of which twice as many blocks as one has are wanted
 _MOST_TURN_BYTES = 1 << 26  # of a sample in turn
-_SURPLUS = 4  # the start has 1 / _SURPLUS more codewords than wanted; the surplus merges with others
+# The start has a quarter more codewords than wanted, an eighth where samples are taken in turn; the surplus merges.
+SURPLUS, TURN_SURPLUS = 4, 8
 _AMPLITUDE = 443  # of noise as large as the root mean squared error (see `Motion`)
 _QUARTERS = 7  # of the way to the mean that annealed steps go
 
@@ -184,6 +189,13 @@ def _in_order(codebook: Codebook) -> Codebook:
     return codebook[np.lexsort((*codebook.T[::-1], codebook.sum(1, dtype=np.int64)))]
 
 
+def _late_steps(size: int, seconds: float) -> int:
+    """Steps of a late round on all blocks, which are enough for so many second samples."""
+    if seconds < 1:
+        return FEW_STEPS
+    return MANY_WHOLE_STEPS[seconds >= 2] if size >= MANY_CODEWORDS else WHOLE_STEPS
+
+
 class _Training:
     """The stages of one training."""
 
@@ -193,20 +205,22 @@ class _Training:
         self._scope = scope
         self._plan = plan
         self._key = seed_key(plan.seed)
-        self._largest = min(plan.size + plan.size // _SURPLUS, MAX_CODEBOOK) if plan.refine else plan.size
+        self._blocks = blocks
+        second, turn = max(LEAST_SECOND, SECOND_SAMPLE * plan.size), max(LEAST_TURN, TURN_SAMPLE * plan.size)
+        able = blocks.count if blocks.weights is None else int(np.count_nonzero(blocks.weights))
+        self._early_steps = ROUND_STEPS if able >= second else FEW_STEPS
+        self._late_steps = _late_steps(plan.size, able / second)
+        self._turn_steps = TURN_STEPS[plan.size >= MANY_CODEWORDS]
+        in_turn = plan.refine > 0 and able >= 2 * turn and turn * blocks.shape.components <= _MOST_TURN_BYTES
+        surplus = plan.size // (TURN_SURPLUS if in_turn else SURPLUS) if plan.refine else 0
+        self._largest = min(plan.size + surplus, MAX_CODEBOOK)
         self.words = Codewords(session, scope, blocks.shape, self._largest)
         self.steps = 0
         self._annealed = 0
-        self._blocks = blocks
         self._first = blocks.sample(scope, max(LEAST_FIRST, FIRST_SAMPLE * self._largest), 0, plan.seed)
-        second, turn = max(LEAST_SECOND, SECOND_SAMPLE * plan.size), max(LEAST_TURN, TURN_SAMPLE * plan.size)
-        able = blocks.count if blocks.weights is None else int(np.count_nonzero(blocks.weights))
-        self._early_steps, self._late_steps = (ROUND_STEPS, WHOLE_STEPS) if able >= second else (FEW_STEPS, FEW_STEPS)
-        self._in_turn: list[Any] = []
+        self._in_turn = [blocks.every(scope, turn, i) for i in range(TURNS)] if in_turn else []
         self._second = blocks
-        if plan.refine and able >= 2 * turn and turn * blocks.shape.components <= _MOST_TURN_BYTES:
-            self._in_turn = [blocks.every(scope, turn, i) for i in range(TURNS)]
-        elif plan.refine:
+        if plan.refine and not in_turn:
             self._second = blocks.sample(scope, second, 1, plan.seed)
         self._lloyds: dict[int, Lloyd] = {}
 
@@ -253,7 +267,7 @@ class _Training:
         """The sets of blocks that the steps of a round look at in turn, and how many steps there are."""
         tenths = 10 * turn // self._plan.refine
         if self._in_turn and tenths >= 6:
-            return (self._in_turn, TURN_STEPS) if tenths < 9 else ([self._blocks], LAST_STEPS)
+            return (self._in_turn, self._turn_steps) if tenths < 9 else ([self._blocks], LAST_STEPS)
         if tenths >= 6:
             return [self._blocks], self._late_steps
         return [self._first if tenths < 5 or self._in_turn else self._second], self._early_steps

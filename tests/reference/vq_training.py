@@ -14,7 +14,10 @@ import numpy.typing as npt
 from clquant.runtime import philox4x32, seed_key
 
 Rows = npt.NDArray[np.int64]
-ROUND_STEPS, FEW_STEPS, WHOLE_STEPS, TURN_STEPS, LAST_STEPS, LEVEL_STEPS = 5, 4, 16, 60, 20, 10
+ROUND_STEPS, FEW_STEPS, LEVEL_STEPS = 5, 4, 10
+WHOLE_STEPS, MANY_WHOLE_STEPS, MANY_CODEWORDS = 24, (16, 48), 512
+TURN_STEPS, LAST_STEPS = (60, 120), 10
+SURPLUS, TURN_SURPLUS = 4, 8
 FIRST_SAMPLE, SECOND_SAMPLE, TURN_SAMPLE = 64, 256, 1024
 LEAST_FIRST, LEAST_SECOND, LEAST_TURN = 8192, 32768, 131072
 TURNS = 4
@@ -201,12 +204,17 @@ def train(
     if len(rows) <= size:
         codebook = np.concatenate([rows, np.repeat(rows[:1], size - len(rows), axis=0)])
         return codebook[np.lexsort((*codebook.T[::-1], codebook.sum(1)))], 0.0, 0
-    large = min(size + size // 4, 65536) if refine else size
-    first = sample(whole, max(LEAST_FIRST, FIRST_SAMPLE * large), 0, seed)
     able, many = np.count_nonzero(weights), max(LEAST_TURN, TURN_SAMPLE * size)
-    second = sample(whole, max(LEAST_SECOND, SECOND_SAMPLE * size), 1, seed)
-    early, late = (ROUND_STEPS, WHOLE_STEPS) if able >= max(LEAST_SECOND, SECOND_SAMPLE * size) else (FEW_STEPS,) * 2
-    large_set = able >= 2 * many and many * rows.shape[1] <= MOST_TURN_BYTES
+    large_set = refine > 0 and able >= 2 * many and many * rows.shape[1] <= MOST_TURN_BYTES
+    large = min(size + size // (TURN_SURPLUS if large_set else SURPLUS), 65536) if refine else size
+    first = sample(whole, max(LEAST_FIRST, FIRST_SAMPLE * large), 0, seed)
+    several = max(LEAST_SECOND, SECOND_SAMPLE * size)
+    second = sample(whole, several, 1, seed)
+    early, late, turn_steps = ROUND_STEPS, WHOLE_STEPS, TURN_STEPS[0]
+    if size >= MANY_CODEWORDS:
+        late, turn_steps = MANY_WHOLE_STEPS[int(able >= 2 * several)], TURN_STEPS[1]
+    if able < several:
+        early = late = FEW_STEPS
     in_turn = [every(whole, many, i) for i in range(TURNS)] if large_set else []
     rounds = []
     for turn in range(refine):
@@ -216,7 +224,7 @@ def train(
         elif tenths < 6:
             rounds.append(([second], early))
         elif large_set:
-            rounds.append((in_turn, TURN_STEPS) if tenths < 9 else ([whole], LAST_STEPS))
+            rounds.append((in_turn, turn_steps) if tenths < 9 else ([whole], LAST_STEPS))
         else:
             rounds.append(([whole], late))
     codebook, steps = (seeded(first, large, seed), 0) if init == "k-means++" else split(first, large)

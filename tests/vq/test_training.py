@@ -119,7 +119,11 @@ def test_samples_of_many_blocks_train_first(
     for module in (training, training_reference):
         monkeypatch.setattr(module, "LEAST_FIRST", 0)
         monkeypatch.setattr(module, "LEAST_SECOND", 0)
+        monkeypatch.setattr(module, "MANY_CODEWORDS", 3)
+        monkeypatch.setattr(module, "SECOND_SAMPLE", 128)
     assert_trained(queue, [gray(rng, 72, 75)], 2, refine=10)
+    assert_trained(queue, [gray(rng, 72, 75)], 3, refine=10)
+    assert_trained(queue, [gray(rng, 72, 75)], 5, refine=10)
     assert_trained(queue, [gray(rng, 72, 75)], 2, np.array([3.0]), init="splitting", refine=2)
 
 
@@ -131,9 +135,11 @@ def test_samples_in_turn_train_where_there_are_many_blocks(
     for module in (training, training_reference):
         for name, value in (("LEAST_FIRST", 0), ("LEAST_TURN", 0), ("FIRST_SAMPLE", 4), ("TURN_SAMPLE", 20)):
             monkeypatch.setattr(module, name, value)
-        monkeypatch.setattr(module, "TURN_STEPS", 7)
+        for name, value in (("TURN_STEPS", (7, 9)), ("MANY_CODEWORDS", 8)):
+            monkeypatch.setattr(module, name, value)
     assert_trained(queue, [gray(rng, 40, 43)], 4, refine=10)
     assert_trained(queue, [gray(rng, 40, 43)], 3, np.array([3.0]), refine=7)
+    assert_trained(queue, [gray(rng, 68, 73)], 9, refine=10)
 
 
 def test_few_gray_levels_and_fewer_blocks_than_codewords(queue: Any, rng: np.random.Generator) -> None:
