@@ -79,6 +79,20 @@ def test_dask_is_measured_beside_the_plain_call(monkeypatch: pytest.MonkeyPatch,
     assert [path.name for path in plots.draw(content, tmp_path, "cpu")] == ["benchmark_cpu_scaling.png"]
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_several_devices_are_measured_beside_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks import dask_devices
+
+    monkeypatch.setenv(dask_devices.VARIABLE, "0,0")
+    monkeypatch.setattr(dask_devices, "QUICK", dask_devices.Size(4, 2, (20, 30), 2, 40))
+    monkeypatch.setattr(dask_devices, "COLORS", 4)
+    monkeypatch.setattr(dask_devices, "CODEWORDS", 4)
+    monkeypatch.setattr(dask_devices.harness, "pictures", lambda _: {"a": harness.synthetic_photo(40, 40)})
+    (table,) = dask_devices.run(harness.Options(repeat=1, quick=True))
+    assert [row["x"] for row in table.rows] == [1, 1, 1, 2, 2, 2]
+    assert all(row["ratio"] > 0 for row in table.rows)
+
+
 def test_a_peer_that_fails_is_named(rng: np.random.Generator) -> None:
     def fails() -> None:
         raise ValueError("no such mood")

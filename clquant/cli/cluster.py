@@ -61,7 +61,7 @@ def opened(args: argparse.Namespace) -> Iterator[None]:
     kind, _, rest = args.cluster.partition(":")
     if kind == LOCAL:
         devices = rest.split(",") if rest else None
-        with LocalOpenCLCluster(devices, silence_logs=50) as cluster, Client(cluster):
+        with LocalOpenCLCluster(devices, threads_per_worker=1, silence_logs=50) as cluster, Client(cluster):
             yield
         return
     if "://" not in args.cluster:

@@ -26,8 +26,9 @@ class LocalOpenCLCluster(SpecCluster):
     devices : sequence of str or int, optional
         Numbers into `clquant.runtime.list_devices`, or what ``CLQUANT_DEVICE`` takes; a device that is named twice
         gets two workers. Default: every GPU and accelerator, or, without any, every CPU.
-    threads_per_worker : int
-        1 to 64. One thread keeps a device busy; more overlap reading.
+    threads_per_worker : int, optional
+        1 to 64. Default: 2 for GPUs and accelerators, so that the host's part of one task goes on beside the device's
+        part of another, and 1 for CPUs, which do both.
     **options
         Of `distributed.SpecCluster`, such as ``scheduler``, ``asynchronous``, or ``silence_logs`` (default: below
         warnings).
@@ -46,9 +47,10 @@ class LocalOpenCLCluster(SpecCluster):
     """
 
     def __init__(
-        self, devices: Sequence[str | int] | None = None, *, threads_per_worker: int = 1, **options: Any
+        self, devices: Sequence[str | int] | None = None, *, threads_per_worker: int | None = None, **options: Any
     ) -> None:
-        threads = params.integer("threads_per_worker", threads_per_worker, 1, 64)
+        given = threads_per_worker
+        threads = None if given is None else params.integer("threads_per_worker", given, 1, 64)
         level = options.setdefault("silence_logs", logging.WARNING)
         numbers = _numbers(devices)
         share = MEMORY_LIMIT // len(numbers)
@@ -58,7 +60,7 @@ class LocalOpenCLCluster(SpecCluster):
 
 
 def worker_spec(
-    place: int, number: int, threads: int, memory: int, silence_logs: Any = logging.WARNING
+    place: int, number: int, threads: int | None, memory: int, silence_logs: Any = logging.WARNING
 ) -> dict[str, Any]:
     """What starts the worker of a device.
 
@@ -68,19 +70,21 @@ def worker_spec(
         Among the workers.
     number : int
         Into `clquant.runtime.list_devices`.
-    threads : int
+    threads : int or None
+        As `LocalOpenCLCluster` takes them.
     memory : int
         Bytes of the host's that it may take.
     silence_logs : int or False
         Messages of the worker below this level are not shown.
     """
+    device = list_devices()[number]
     return {
         "cls": Nanny,
         "options": {
-            "nthreads": threads,
+            "nthreads": threads or (1 if is_cpu(device) else 2),
             "env": {DEVICE_VARIABLE: str(number)},
             "resources": {RESOURCE: 1},
-            "name": f"{place}: {describe(list_devices()[number])}",
+            "name": f"{place}: {describe(device)}",
             "dashboard_address": None,
             "memory_limit": memory,
             "silence_logs": silence_logs,
@@ -88,11 +92,21 @@ def worker_spec(
     }
 
 
+def is_cpu(device: Any) -> bool:
+    """Whether an OpenCL device is a CPU.
+
+    Parameters
+    ----------
+    device : pyopencl.Device
+    """
+    return bool(device.type & 2)  # CL_DEVICE_TYPE_CPU is bit 1
+
+
 def _numbers(devices: Any) -> list[int]:
     there = list_devices()
     if devices is None:
         real = [i for i, d in enumerate(there) if "oclgrind" not in describe(d).lower()]
-        best = [i for i in real if not there[i].type & 2] or real  # CL_DEVICE_TYPE_CPU is bit 1
+        best = [i for i in real if not is_cpu(there[i])] or real
         if not best:
             raise NoDeviceError("there is no OpenCL device for a worker")
         return best
