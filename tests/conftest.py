@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pathlib
 import threading
@@ -38,6 +39,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         others = [item for item, given in parameters if not isinstance(given.get("device"), cl.Device)]
         items[:] = [item for item, given in parameters if isinstance(given.get("device"), cl.Device)]
         config.hook.pytest_deselected(items=others)
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests and their modules live to the end: no later collection of garbage has to walk through them."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -15,27 +15,19 @@ def inertia_of(where: np.ndarray, weights: np.ndarray, entries: np.ndarray) -> i
 
 def lowest_gray_inertia(levels: np.ndarray, weights: np.ndarray, k: int, places: np.ndarray) -> int:
     """Of all k of 256 gray entries, whose places in a space are given: by recursion over ascending entries."""
-    squared = ((places[levels][:, None] - places[None]) ** 2).sum(axis=2)
+    weighted = weights[:, None] * ((places[levels][:, None] - places[None]) ** 2).sum(axis=2)
+    entries, column = np.arange(256), levels[:, None]
+    # between[q, p]: the levels in q + 1 .. p, each with the nearer of the entries q and p, of which q is the lower one.
+    between = np.full((256, 256), 1 << 56)
+    for q in range(255):
+        nearer = np.where((column > q) & (column <= entries), np.minimum(weighted, weighted[:, q : q + 1]), 0).sum(axis=0)
+        between[q, q + 1 :] = nearer[q + 1 :]
     # best[p]: the levels below entry p and itself, with p the last entry.
-    best = {p: cost(levels, weights, squared, -1, p, None) for p in range(256)}
+    best = np.where(column <= entries, weighted, 0).sum(axis=0)
     for _ in range(k - 1):
-        before, best = best, {}
-        for p in range(256):
-            options = [before[q] + cost(levels, weights, squared, q, p, q) for q in range(p) if q in before]
-            if options:
-                best[p] = min(options)
-    ends = []
-    for p, value in best.items():
-        above = levels > p
-        ends.append(value + int((weights[above] * squared[above, p]).sum()))
-    return min(ends)
-
-
-def cost(levels: np.ndarray, weights: np.ndarray, squared: np.ndarray, low: int, high: int, other: int | None) -> int:
-    """The levels in low + 1 .. high, each with the nearer of the entries `other` and `high`."""
-    inside = (levels > low) & (levels <= high)
-    least = squared[inside, high] if other is None else np.minimum(squared[inside, high], squared[inside, other])
-    return int((weights[inside] * least).sum())
+        best = (best[:, None] + between).min(axis=0)
+    above = np.where(column > entries, weighted, 0).sum(axis=0)
+    return int((best + above).min())
 
 
 def lowest_merge_inertia(colors: np.ndarray, weights: np.ndarray) -> int:

@@ -52,6 +52,8 @@ def luma(pixels: np.ndarray) -> np.ndarray:
 def statistics(pixels: np.ndarray, x: int, y: int, size: int) -> Node:
     """The node of one region, from its pixels (H, W, C)."""
     region = pixels[y : y + size, x : x + size].reshape(-1, pixels.shape[2]).astype(np.int64)
+    if len(region) == 1:
+        return one_pixel(region[0].tolist(), x, y, size)
     node = Node(
         x,
         y,
@@ -68,6 +70,14 @@ def statistics(pixels: np.ndarray, x: int, y: int, size: int) -> Node:
         node.sums.append(int(values.sum()))
         node.squares.append(int((values * values).sum()))
     return node
+
+
+def one_pixel(values: list[int], x: int, y: int, size: int) -> Node:
+    """The node of a region that holds a single pixel, of its channels."""
+    sums = list(values)
+    if len(values) in (3, 4):
+        sums.append((19595 * values[0] + 38470 * values[1] + 7471 * values[2] + 32768) >> 16)
+    return Node(x, y, size, 1, sums, [value * value for value in sums], values, values, leaf=True)
 
 
 def merged(children: list[Node], x: int, y: int, size: int) -> Node:
@@ -92,18 +102,19 @@ def uniform(node: Node, threshold: Fraction, criterion: str, weights: list[int])
     channels = range(len(node.low))
     if criterion == "range":
         return all(node.high[c] - node.low[c] <= threshold for c in channels)
+    # Variances times the square of the count, and the limit with them: integers, which compare faster than fractions.
     variances = [
-        Fraction(square, node.count) - Fraction(total, node.count) ** 2
-        for total, square in zip(node.sums, node.squares, strict=True)
+        node.count * square - total * total for total, square in zip(node.sums, node.squares, strict=True)
     ]
-    limit = threshold**2
+    limit = threshold.numerator**2 * node.count**2
+    scale = threshold.denominator**2
     if criterion == "luma":
-        return variances[-1] <= limit
+        return scale * variances[-1] <= limit
     if criterion == "any":
-        return any(variances[c] <= limit for c in channels)
+        return any(scale * variances[c] <= limit for c in channels)
     if criterion == "weighted":
-        return sum(weights[c] * variances[c] for c in channels) <= limit * sum(weights)
-    return all(variances[c] <= limit for c in channels)
+        return scale * sum(weights[c] * variances[c] for c in channels) <= limit * sum(weights)
+    return all(scale * variances[c] <= limit for c in channels)
 
 
 @dataclass
@@ -141,7 +152,7 @@ class Decomposition:
     def bottom_up(self, x: int, y: int, size: int) -> Node:
         """Algorithm 2: merge the children of a region that is uniform."""
         if size == 1:
-            return statistics(self.pixels, x, y, 1)
+            return one_pixel(self.pixels[y, x].tolist(), x, y, 1)
         children = [part and self.bottom_up(*part) for part in self.parts(x, y, size)]
         node = merged([child for child in children if child], x, y, size)
         node.leaf = self.stops(node)
