@@ -155,9 +155,9 @@ def test_an_interrupt_may_come_at_any_call(
     interrupts = 0
     monkeypatch.setattr(scope, "allocate", tracked_allocation)
     TrackedBuffer.alive.clear()
-    for step in range(60):
+    for step in range(30):
         try:
-            with interrupt_at_call(round(1.3**step) - 1):
+            with interrupt_at_call(round(1.7**step) - 1):
                 job.run(queue)
         except KeyboardInterrupt:
             interrupts += 1
