@@ -77,7 +77,7 @@ def test_workers_may_die_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_workers_may_be_killed_at_random() -> None:
-    done, kills, wrong = random_kills.run(4.0, 1)
+    done, kills, wrong = random_kills.run(0.5, 1)
     assert not wrong
     assert kills
     assert set(done) == {"fit", "predict", "halftone", "VQ training"}

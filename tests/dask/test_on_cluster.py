@@ -162,12 +162,12 @@ def test_a_client_that_disappears_leaves_nothing(client: Client) -> None:
         if __name__ == "__main__":
             codebooks.FEW_BLOCKS = 0
             with Client({client.scheduler.address!r}):
-                image = da.random.default_rng(0).integers(0, 256, (600, 600), np.uint8, chunks=(200, 600))
+                image = da.random.default_rng(0).integers(0, 256, (120, 120), np.uint8, chunks=(40, 120))
                 def told(done, total):
                     print(done, flush=True)
                     time.sleep(0.05)
                     return True
-                clquant.VQCodec(64, refine=200).fit(image, progress=told)
+                clquant.VQCodec(16, refine=200).fit(image, progress=told)
     """
     before = client.run_on_scheduler(_tasks)
     child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE)
