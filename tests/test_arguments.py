@@ -51,7 +51,7 @@ def test_numbers_of_numpy_are_numbers(number: type[np.integer[Any]]) -> None:
     gray = picture[..., 0]
 
     def results(n: Callable[[int], Any]) -> list[Any]:
-        codec = clquant.VQCodec(n(9), (n(4), n(2)), max_iter=n(3), random_state=n(7), state_size=n(3), tolerance=n(200))
+        codec = clquant.VQCodec(n(9), (n(2), n(3)), max_iter=n(3), random_state=n(7), state_size=n(3), tolerance=n(200))
         indices = codec.fit(picture).encode(picture)
         palettes = [
             clquant.KMeansPalette(n(20), max_iter=n(5), n_init=n(2), swap_rounds=n(3), random_state=n(9)).fit(picture),

@@ -322,7 +322,7 @@ def test_panels_go_on_and_report(folder, capsys):
 
 
 def test_vector_quantization_goes_on_and_reports(folder, capsys):
-    assert main(["vq", "encode", "in", "--codebook-size", "4", "--block-shape", "3x2", "-o", "out", "--json"]) == 1
+    assert main(["vq", "encode", "in", "--codebook-size", "4", "--block-shape", "2x3", "-o", "out", "--json"]) == 1
     report = json.loads(capsys.readouterr().out)
     assert [(one["input"], one["codebook_size"]) for one in report["results"]] == [("in/a.png", 4), ("in/c.png", 4)]
     assert [one["input"] for one in report["failed"]] == ["in/b.png"]

@@ -200,7 +200,7 @@ def test_icons_have_the_pictures_own_size(rng, tmp_path, capsys):
 
 
 def test_names_that_standard_output_lacks_letters_for(tmp_path):
-    VQCodec(2, (2, 2)).fit(np.eye(8, dtype=np.uint8)).save(tmp_path / "\u00fcn\u0131.clvq")
+    VQCodec(2, (2, 3)).fit(np.eye(8, dtype=np.uint8)).save(tmp_path / "\u00fcn\u0131.clvq")
     command = [sys.executable, "-m", "clquant", "vq", "info", str(tmp_path / "\u00fcn\u0131.clvq")]
     done = subprocess.run(
         command, env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, text=True, check=False

@@ -62,7 +62,7 @@ def test_a_folder_with_one_codebook(
     folder: pathlib.Path, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     book, coded, decoded = tmp_path / "book.clvq", tmp_path / "coded", tmp_path / "decoded"
-    assert main(["vq", "train", str(folder), "-n", "16", "--block", "2x4", "-o", str(book), "-q"]) == 0
+    assert main(["vq", "train", str(folder), "-n", "16", "--block", "2x3", "-o", str(book), "-q"]) == 0
     assert main(["vq", "encode", str(folder), "--codebook", str(book), "-o", str(coded), "-q"]) == 0
     assert main(["vq", "decode", str(coded), "--codebook", str(book), "-o", str(decoded), "-q"]) == 0
     codec = VQCodec.load(book)

@@ -65,7 +65,7 @@ def test_leaves_are_those_of_the_whole(
 ) -> None:
     steps = np.add.outer(np.arange(height) // 37 * 9, np.arange(width) // 53 * 7)[..., None] + np.array([0, 3, 8])
     image = (steps + np.random.default_rng(height).integers(0, spread, steps.shape)).astype(np.uint8)
-    weights = [3, 1, 2] if criterion == "weighted" else None
+    weights = [3, 6, 1] if criterion == "weighted" else None
     builder = clquant.QuadtreeBuilder(
         threshold, criterion=criterion, weights=weights, min_size=min_size, max_depth=max_depth
     )

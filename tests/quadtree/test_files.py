@@ -35,7 +35,7 @@ def signed(body):
 @pytest.mark.parametrize(("channels", "method"), [(1, "bottom-up"), (3, "top-down"), (4, "top-down")])
 def test_round_trip(queue, rng, tmp_path, channels, method):
     image = patches(rng, 33, 47, channels)
-    options = {"criterion": "weighted", "weights": [1] * channels} if channels == 4 else {"min_size": 2}
+    options = {"criterion": "weighted", "weights": [3, 53, 103, 153]} if channels == 4 else {"min_size": 2}
     tree = QuadtreeBuilder(20.5, method=method, queue=queue, **options).build(image[..., 0] if channels == 1 else image)
     tree.save(tmp_path / "a.clqt")
     again = Quadtree.load(tmp_path / "a.clqt")

@@ -233,10 +233,10 @@ def test_wrong_builds(arguments, image, message):
 def test_weights_may_be_an_array(queue):
     trees = [
         QuadtreeBuilder(criterion="weighted", weights=weights, queue=queue).build(good())
-        for weights in ([1, 2, 3], (1, 2, 3), np.array([1, 2, 3]), np.array([1, 2, 3], np.uint8))
+        for weights in ([3, 6, 1], (3, 6, 1), np.array([3, 6, 1]), np.array([3, 6, 1], np.uint8))
     ]
     assert all(tree == trees[0] for tree in trees)
-    assert trees[3].weights == (1, 2, 3)
+    assert trees[3].weights == (3, 6, 1)
 
 
 def test_wrong_progress_and_stopping(queue):

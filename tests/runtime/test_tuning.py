@@ -24,7 +24,7 @@ READERS = {
     "kmeans": ("kmeans rgb 8", "kmeans rgba"),
     "mapping": ("map 256", "map rgba", "bayer rgba oklab"),
     "neuquant": ("neuquant 8",),
-    "quadtree": ("quadtree gray", "quadtree rgb"),
+    "quadtree": ("quadtree gray",),
     "vq": ("vq gray 4x4",),
 }
 BY_NAME = {job.name: job for job in JOBS}

@@ -53,8 +53,8 @@ def equal(one: VQCodec, other: VQCodec) -> bool:
         ((150, 121), {"codebook_size": 40}),
         ((97, 90, 3), {"codebook_size": 16, "block_shape": (3, 5), "refine": 3}),
         ((130, 64), {"codebook_size": 9, "init": "splitting", "refine": 2, "random_state": 7}),
-        ((120, 100), {"codebook_size": 700, "block_shape": (2, 2), "refine": 4, "max_iter": 5}),
-        ((64, 300, 4), {"codebook_size": 12, "block_shape": (4, 2), "refine": 0}),
+        ((120, 100), {"codebook_size": 700, "block_shape": (2, 3), "refine": 4, "max_iter": 5}),
+        ((64, 300, 4), {"codebook_size": 12, "block_shape": (4, 4), "refine": 0}),
     ],
 )
 def test_the_codebook_of_the_whole(
