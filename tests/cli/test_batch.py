@@ -328,7 +328,7 @@ def test_vector_quantization_goes_on_and_reports(folder, capsys):
     assert [one["input"] for one in report["failed"]] == ["in/b.png"]
     assert main(["vq", "info", "out/a.clvq", "--json"]) == 0
     info = json.loads(capsys.readouterr().out)["results"][0]
-    assert (info["width"], info["height"], info["block_shape"]) == (14, 9, [3, 2])
+    assert (info["width"], info["height"], info["block_shape"]) == (14, 9, [2, 3])
     data = (folder / "out" / "a.clvq").read_bytes()
     (folder / "out" / "b.clvq").write_bytes(data[: len(data) // 2])
     assert main(["vq", "decode", "out", "-o", "again", "-q"]) == 1

@@ -16,6 +16,13 @@ from clquant.dithering.error_filters import FILTERS, MAX_WEIGHT, error_filter
 from clquant.palette import engine
 from tests.reference.error_diffusion import error_diffusion
 
+# Every colour space with every space of errors, and with each of these every number of channels and tiling once.
+CROSSED = [
+    ((1, 3, 4)[(i + j) % 3], color_space, error_space, (None, 16)[(i + j + turn) % 2])
+    for i, color_space in enumerate(("srgb", "linear", "oklab"))
+    for j, error_space in enumerate((None, "srgb", "ycbcr"))
+    for turn in range(2)
+]
 SIX = Palette([[0, 0, 0], [255, 255, 255], [200, 30, 20], [230, 200, 40], [30, 60, 160], [40, 110, 60]])
 
 
@@ -45,10 +52,7 @@ def test_every_filter_equals_the_reference(queue, rng, name, serpentine):
     assert np.array_equal(dither.dither(image, SIX, queue=queue), expected(dither, image, SIX))
 
 
-@pytest.mark.parametrize("tile_size", [None, 16])
-@pytest.mark.parametrize("error_space", [None, "srgb", "ycbcr"])
-@pytest.mark.parametrize("color_space", ["srgb", "linear", "oklab"])
-@pytest.mark.parametrize("channels", [1, 4])
+@pytest.mark.parametrize(("channels", "color_space", "error_space", "tile_size"), CROSSED)
 def test_spaces_and_alpha_equal_the_reference(queue, rng, channels, color_space, error_space, tile_size):
     dither = ErrorDiffusion("burkes", 0.9, tile_size is not None, error_space=error_space, tile_size=tile_size)
     image, palette = picture(19, 22, channels, rng), SIX
@@ -199,10 +203,7 @@ def deep_expected(dither, image, palette, color_space):
     return error_diffusion(image, palette, shares, strength, dither.serpentine, where, plain, dither.tile_size)
 
 
-@pytest.mark.parametrize("tile_size", [None, 16])
-@pytest.mark.parametrize("error_space", [None, "srgb", "ycbcr"])
-@pytest.mark.parametrize("color_space", ["srgb", "linear", "oklab"])
-@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize(("channels", "color_space", "error_space", "tile_size"), CROSSED)
 def test_16_bits_equal_the_reference(queue, rng, channels, color_space, error_space, tile_size):
     dither = ErrorDiffusion(
         "jarvis-judice-ninke", 1.0, tile_size is not None, error_space=error_space, tile_size=tile_size

@@ -270,7 +270,9 @@ def test_wrong_calls_are_named():
         PinwheelHalftoner(weights=None).transform(np.zeros((4, 4), np.uint8))
 
 
-@pytest.mark.parametrize(("form", "block"), [*(("lanes", n) for n in (5, 8, 16, 32)), *(("rings", n) for n in (8, 16, 36))])
+@pytest.mark.parametrize(
+    ("form", "block"), [*(("lanes", n) for n in (5, 8, 16, 32)), *(("rings", n) for n in (8, 16, 36))]
+)
 def test_every_form_equals_the_portable_one(device, rng, form, block):
     admitted = next(v for v in blocks.VARIANTS if v.name == form).admits(runtime.Limits.of(device))
     engine = PinwheelHalftoner(block, queue=runtime.default_queue(device), random_state=3)

@@ -20,7 +20,9 @@ def lowest_gray_inertia(levels: np.ndarray, weights: np.ndarray, k: int, places:
     # between[q, p]: the levels in q + 1 .. p, each with the nearer of the entries q and p, of which q is the lower one.
     between = np.full((256, 256), 1 << 56)
     for q in range(255):
-        nearer = np.where((column > q) & (column <= entries), np.minimum(weighted, weighted[:, q : q + 1]), 0).sum(axis=0)
+        nearer = np.where((column > q) & (column <= entries), np.minimum(weighted, weighted[:, q : q + 1]), 0).sum(
+            axis=0
+        )
         between[q, q + 1 :] = nearer[q + 1 :]
     # best[p]: the levels below entry p and itself, with p the last entry.
     best = np.where(column <= entries, weighted, 0).sum(axis=0)

@@ -103,9 +103,7 @@ def uniform(node: Node, threshold: Fraction, criterion: str, weights: list[int])
     if criterion == "range":
         return all(node.high[c] - node.low[c] <= threshold for c in channels)
     # Variances times the square of the count, and the limit with them: integers, which compare faster than fractions.
-    variances = [
-        node.count * square - total * total for total, square in zip(node.sums, node.squares, strict=True)
-    ]
+    variances = [node.count * square - total * total for total, square in zip(node.sums, node.squares, strict=True)]
     limit = threshold.numerator**2 * node.count**2
     scale = threshold.denominator**2
     if criterion == "luma":

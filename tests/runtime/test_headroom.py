@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tell
 
 
 # In MiB beside what the process has, and whether drivers are started and a first job is compiled by then.
-LIMITS = [*((limit, False) for limit in (1, 480, 640)), *((limit, True) for limit in (1, 12, 60, 120, 240, 480, 1500))]
+LIMITS = [(1, False), (560, False), *((limit, True) for limit in (1, 12, 60, 240, 1500))]
 
 
 @pytest.mark.parametrize(("limit", "warm"), LIMITS)
