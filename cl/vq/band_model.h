@@ -1,7 +1,7 @@
 /* Where a band's blocks are, in which order they are coded, and the frequencies of each.
  *
- * Constants: BUCKET, MOST_BUCKETS (vq/buckets.h), INDEX (uchar or ushort), PAIRS (whether the buckets' ranges are those
- * of vq_pair_buckets; else they follow from values of buckets).
+ * Constants: BUCKET, MOST_BUCKETS (vq/buckets.h), INDEX (uchar or ushort), PAIRS (1: the buckets' ranges are those of
+ * vq_pair_buckets; 2: the same, found anew for every block; 0: they follow from values of buckets).
  */
 #include "vq/buckets.h"
 
@@ -99,7 +99,23 @@ typedef struct {
 /* The bucket whose range between these neighbours holds a slot. */
 inline Found bucket_at(Model model, uint a, uint b, uint slot)
 {
-#if PAIRS
+#if PAIRS == 2
+    __global const uchar *row_above = model.above + (size_t)a * STRIDE, *row_left = model.left + (size_t)b * STRIDE;
+    const uint buckets = buckets_of(model.size);
+    uint before[MOST_BUCKETS + 1];
+    before[0] = 0;
+    for (uint bucket = 0; bucket < buckets; ++bucket) {
+        const uint first = bucket * BUCKET, members = min((uint)BUCKET, model.size - first);
+        before[bucket + 1] = before[bucket] + sum_of_weights(row_above + first, row_left + first, members);
+    }
+    const Spread spread = spread_of(before[buckets], buckets);
+    Found found = {0, 0};
+    while (found.symbol + 1 < buckets && spread_to(spread, before[found.symbol + 1], found.symbol + 1) <= slot)
+        ++found.symbol;
+    const uint own = before[found.symbol + 1] - before[found.symbol];
+    found.range = range_from(spread, before[found.symbol], own, found.symbol, buckets);
+    return found;
+#elif PAIRS
     __global const ushort *begins = model.pairs + ((size_t)a * (model.groups + 1) + b) * PAIR_STRIDE;
     /* Two begins a word, TOTAL where there is no bucket: the highest bits of (TOTAL + slot) - begin tell begin <= slot,
        and no half borrows from the other, as begins are at most TOTAL. */
@@ -140,6 +156,18 @@ inline uint bucket_range(Model model, uint a, uint b, uint bucket)
     return range_of(model.above_buckets + a * BUCKET_STRIDE, model.left_buckets + b * BUCKET_STRIDE,
                     buckets_of(model.size), bucket);
 #endif
+}
+
+/* Codewords' places in the coding order instead of their indices.
+ *
+ * NDRange: 1-D, count work-items rounded up to whole groups of any size. indices: count INDEX, changed. ranks: ushort,
+ * of every codeword.
+ */
+__kernel void vq_rank_indices(__global INDEX *indices, const uint count, __global const ushort *ranks)
+{
+    const size_t i = get_global_id(0);
+    if (i < count)
+        indices[i] = (INDEX)ranks[indices[i]];
 }
 
 /* The frequencies of all blocks (range_of): of the bucket, and of the codeword in its bucket.

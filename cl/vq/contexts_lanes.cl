@@ -10,7 +10,7 @@
 
 /* Bins of distances.
  *
- * NDRange: 2-D, (STRIDE / 16, ceil(groups / part)), rounded up to whole groups of any size. own: side x STRIDE bytes,
+ * NDRange: 2-D, (ceil(size / 16), ceil(groups / part)), rounded up to whole groups of any size. own: side x STRIDE bytes,
  * component after component, zeros behind the last codeword. others: groups x side bytes. thresholds: what mantissas
  * must reach, less 2^23, and in w the bin that is added to twice the exponent. part: groups of a work-item. bins: groups
  * x STRIDE bytes.

@@ -5,11 +5,46 @@
  * work-item writes), WHOLE (1 where pieces are whole blocks side by side: PIECE a multiple of 4 and Q*C, and K of 16;
  * else PIECE is 1, 4 or 16, more than 1 only if Q*C is a multiple of 4 and width*C of PIECE), WIDE (with WHOLE, bytes
  * that are written at once: 1, 4 or 16, of which width*C and PIECE are multiples), CUT (with WHOLE, 0 where width*C is
- * a multiple of PIECE), CHECKED (0 where INDEX has no value that is no codeword's).
+ * a multiple of PIECE), CHECKED (0 where INDEX has no value that is no codeword's), RUN (on CPUs, where blocks have no
+ * such width: blocks that a work-item copies one after another; else 0).
  */
 #define ROW_BYTES (Q * C)
 #define K (P * Q * C)
 #define PIECE_BLOCKS (PIECE / ROW_BYTES)
+
+#if RUN
+#if ROW_BYTES >= 16
+#define PART 16
+#elif ROW_BYTES >= 8
+#define PART 8
+#elif ROW_BYTES >= 4
+#define PART 4
+#elif ROW_BYTES >= 2
+#define PART 2
+#endif
+
+/* Copies a line of a codeword, the last part from where it ends with the line. */
+inline void copy_line(__global const uchar *line, __global uchar *to)
+{
+#if ROW_BYTES == 1
+    *to = *line;
+#else
+#pragma unroll
+    for (uint i = 0; i < (ROW_BYTES + PART - 1) / PART; ++i) {
+        const uint at = min(i * PART, (uint)(ROW_BYTES - PART));
+#if PART == 16
+        vstore16(vload16(0, line + at), 0, to + at);
+#elif PART == 8
+        vstore8(vload8(0, line + at), 0, to + at);
+#elif PART == 4
+        vstore4(vload4(0, line + at), 0, to + at);
+#else
+        vstore2(vload2(0, line + at), 0, to + at);
+#endif
+    }
+#endif
+}
+#endif
 
 /* The place of an index's codeword in the codebook, or of the last one's if there is none; that is told by `wrong`,
  * into which several work-items may write the same value. */
@@ -50,15 +85,35 @@ inline void write_piece(const uint *words, uint count, __global uchar *image, si
 /* Codewords to pixels.
  *
  * NDRange: 2-D, (ceil(width * C / PIECE), WHOLE ? ceil(height / P) : height), rounded up to whole groups of any size.
- * With WHOLE, a work-item writes all P lines of its blocks and reads every codeword once.
+ * With WHOLE, a work-item writes all P lines of its blocks and reads every codeword once. With RUN, (ceil(columns /
+ * RUN), ceil(height / P)).
  * indices: rows x columns INDEX. codebook: (last + 1) x K bytes. image: height x width x C bytes, the true size: what
  * padding added is not written. row_bytes: width * C. columns: blocks in a block row. wrong: one uint, set to 1 if an
  * index is above last.
  */
-__kernel void vq_decode(__global const INDEX *indices, __global const uchar *codebook, __global uchar *image,
-                        const uint row_bytes, const uint height, const uint columns, const uint last,
-                        __global uint *wrong)
+__kernel void vq_decode(__global const INDEX *restrict indices, __global const uchar *restrict codebook,
+                        __global uchar *restrict image, const uint row_bytes, const uint height, const uint columns,
+                        const uint last, __global uint *wrong)
 {
+#if RUN
+    const uint y = get_global_id(1) * P;
+    const uint first = get_global_id(0) * RUN;
+    if (y >= height)
+        return;
+    const uint lines = min((uint)P, height - y);
+    for (uint block = first; block < min(first + RUN, columns); ++block) {
+        __global const uchar *from = codebook + codeword_of(indices[(size_t)(y / P) * columns + block], last, wrong);
+        __global uchar *to = image + (size_t)y * row_bytes + block * ROW_BYTES;
+        if ((block + 1) * ROW_BYTES <= row_bytes && lines == P) {
+#pragma unroll
+            for (uint line = 0; line < P; ++line)
+                copy_line(from + line * ROW_BYTES, to + (size_t)line * row_bytes);
+        } else
+            for (uint line = 0; line < lines; ++line)
+                for (uint i = 0; i < min((uint)ROW_BYTES, row_bytes - block * ROW_BYTES); ++i)
+                    to[(size_t)line * row_bytes + i] = from[line * ROW_BYTES + i];
+    }
+#else
     const uint piece = get_global_id(0);
     const uint y = get_global_id(1) * (WHOLE ? P : 1);
     if (piece >= (row_bytes + PIECE - 1) / PIECE || y >= height)
@@ -96,6 +151,7 @@ __kernel void vq_decode(__global const INDEX *indices, __global const uchar *cod
         const uint byte = piece * PIECE + 4 * w;
         out[w] = words[(codeword_of(row[byte / ROW_BYTES], last, wrong) + line + byte % ROW_BYTES) / 4];
     }
+#endif
 #endif
 #endif
 }

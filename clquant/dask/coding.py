@@ -219,7 +219,7 @@ def decompressed(
     most = params.integer("max_pixels", max_pixels, 1)
     header = _of_file(name, partial(_head, codec=shared, max_pixels=most))
     height, width = header.shape
-    rows = header.layout.rows * header.block.rows
+    rows = BandLayout(*header.table_shape).rows * header.block.rows
     rows *= max(PIXELS_AT_ONCE // (rows * width), 1)
     heights = tuple(min(rows, height - top) for top in range(0, height, rows))
     chunks = (heights, (width,), *((header.channels,) for _ in range(header.channels > 1)))

@@ -21,6 +21,7 @@ _BAND_BLOCKS = 1 << 15  # of bands of narrow pictures
 _MOST_BLOCKS = 1 << 20
 _LANE_BLOCKS = 1 << 11  # a lane costs about three bytes
 _GROUPS_OF_LANES = "group"
+_PAIRS_KNOWN, _PAIRS_FOUND = 1, 2  # as in cl/vq/band_model.h
 
 VARIANTS = (
     Variant("serial", "vq/bands.cl", lambda limits: limits.is_cpu, gain=1.9),
@@ -118,13 +119,17 @@ class BandCoder:
         self._layout = layout
         self._variant = session.choose(VARIANTS)
 
-    def encode(self, table: npt.NDArray[np.integer[Any]]) -> list[CodedBand]:
+    def encode(
+        self, table: npt.NDArray[np.integer[Any]], ranks: npt.NDArray[np.uint16] | None = None
+    ) -> list[CodedBand]:
         """Code some rows of the table of a picture.
 
         Parameters
         ----------
         table : ndarray of int, shape (rows, columns)
             Whole bands, or those to the end.
+        ranks : ndarray of uint16, shape (N,), optional
+            Each codeword's place in the coding order; default: its index.
         """
         session, layout = self._session, self._layout
         rows, columns = table.shape
@@ -133,6 +138,10 @@ class BandCoder:
         dtype = index_dtype(self._tables.shape.size)
         with session.scope() as scope:
             indices = scope.copy_of(np.ascontiguousarray(table, dtype))
+            if ranks is not None:
+                kernel = self._program().kernel("vq_rank_indices")
+                given = indices, np.uint32(rows * columns), scope.copy_of(ranks)
+                session.launch(kernel, rows * columns, session.work_group_size(kernel, 64), *given)
             ranges = scope.empty(8 * rows * columns)
             kernel = self._program().kernel("vq_block_ranges")
             group = session.work_group_size(kernel, 64)
@@ -182,7 +191,7 @@ class BandCoder:
         constants: dict[str, int | str] = {
             "BUCKET": shape.bucket,
             "MOST_BUCKETS": shape.most_buckets,
-            "PAIRS": int(shape.by_pairs),
+            "PAIRS": 0 if not shape.by_pairs else _PAIRS_KNOWN if self._tables.has_pairs else _PAIRS_FOUND,
         }
         return self._session.program(self._variant.file, INDEX=index_type(shape.size), **constants)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -22,16 +24,17 @@ from clquant.vq.blocks import BlockShape
 from clquant.vq.codebook_coding import encode_codebook
 from clquant.vq.coder import BlockCoder
 from clquant.vq.contexts import PRESET, Contexts, Model, open_contexts
-from clquant.vq.encode import index_dtype
 from clquant.vq.learning import learn
 from clquant.vq.model_coding import encode_model
 from clquant.vq.pipes import Sink
+from clquant.vq.repeats import Repeats
 from clquant.vq.sidematch import SideMatch
 
 _CHUNK_BLOCKS = 1 << 22  # that are coded at once
 _REPORTED_BLOCKS = 1 << 19  # likewise, if somebody listens or the device is a CPU
 _CHUNK_BYTES = 8  # a block, of the largest buffer beside its pixels
 _SMALL_PICTURE = 1 << 12  # up to this many blocks, the preset model is tried too
+_TRIED_PICTURE = 1 << 20  # up to this many blocks, repeats are tried against coding all
 
 Table = npt.NDArray[np.integer[Any]]
 # From a model and a table of indices to the table with likelier codewords.
@@ -125,12 +128,28 @@ class Compressor:
         session = open_session(self.coder.queue, images.device_arrays([picture]))
         halves = Progress((lambda n, total: progress.report(n // 2, total)) if progress.wanted else None)
         table = self.coder.encode_to_host(picture, halves)
-        with open_contexts(session, self.coder.rows, self.coder.shape, picture.pixels, True) as contexts:
-            table = ranked(table, contexts)
-            if self.is_matching:
-                model = learn(session, contexts, table)
-                table = self._matched(session, contexts, model, picture, table, BandPlace.of(table.shape))
-            self._write_table(file, header, session, contexts, table, progress)
+        if self.is_matching:
+            all_bands = BandPlace.of(table.shape)
+            table = self._by_model(
+                session,
+                table,
+                picture.pixels,
+                lambda contexts, model, places: self._matched(session, contexts, model, picture, places, all_bands),
+            )
+        self._write_table(file, header, session, table, progress)
+
+    def _by_model(
+        self,
+        session: Session,
+        table: Table,
+        pixels: int,
+        match: Callable[[Contexts, Model, Table], Table],
+    ) -> Table:
+        """The table with likelier codewords, as a function of the contexts, the model and the ranked table gives it."""
+        with open_contexts(session, self.coder.rows, self.coder.shape, pixels, True) as contexts:
+            places = table if contexts.ranks is None else contexts.ranks[table]
+            matched: Table = contexts.order[match(contexts, learn(session, contexts, table), places)]
+            return matched
 
     @property
     def is_matching(self) -> bool:
@@ -161,12 +180,9 @@ class Compressor:
         """
         header = self._header(*size, embed)
         session = open_session(self.coder.queue)
-        with session.scope() as scope:
-            contexts = Contexts(session, scope, self.coder.rows, self.coder.shape, size[0] * size[1])
-            table = ranked(table, contexts)
-            if self.is_matching:
-                table = match(learn(session, contexts, table), table)
-            self._write_table(file, header, session, contexts, table, progress)
+        if self.is_matching:
+            table = self._by_model(session, table, size[0] * size[1], lambda _, model, places: match(model, places))
+        self._write_table(file, header, session, table, progress)
 
     def matched(self, model: Model, picture: images.Picture, table: Table, place: BandPlace, pixels: int) -> Table:
         """Some bands of a table with blocks by likelier codewords, where the tolerance allows.
@@ -178,7 +194,7 @@ class Compressor:
         picture : Picture
             The bands' pixels.
         table : ndarray of int
-            The bands, as `ranked` gives them.
+            The bands, in the coding order.
         place : BandPlace
             Which bands they are.
         pixels : int
@@ -215,7 +231,7 @@ class Compressor:
         layout, shape, matched = place.layout, self.coder.shape, np.empty_like(table)
         top = place.first * layout.rows
         with session.scope() as scope:
-            tables = contexts.tables(scope, model, with_buckets=False)
+            tables = contexts.tables(scope, model, with_pairs=False)
             matcher = SideMatch(session, scope, self.coder.rows[contexts.order], shape, tables, self.state_size)
             for first, end in chunks(session, layout, shape, False, place.first, place.end):
                 part = slice(first * layout.rows - top, min(end * layout.rows - top, len(table)))
@@ -227,69 +243,90 @@ class Compressor:
         return matched
 
     def _write_table(
+        self, file: Sink, header: container.Header, session: Session, whole: Table, progress: Progress
+    ) -> None:
+        repeats = Repeats.of(whole)
+        few = whole.size - math.prod(repeats.coded_shape) < whole.size // 2
+        if repeats.any and (few or whole.size <= _TRIED_PICTURE):
+            tried = [self._coded(header, session, each, whole) for each in (repeats, Repeats.none(repeats.table_shape))]
+            self._write_coded(file, min(tried, key=len), session)
+            progress.report(whole.size, whole.size)
+        elif math.prod(repeats.coded_shape) <= _SMALL_PICTURE:
+            self._write_coded(file, self._coded(header, session, repeats, whole), session)
+            progress.report(whole.size, whole.size)
+        else:
+            self._write_parts(file, header, session, repeats, whole, progress)
+
+    def _coded(self, header: container.Header, session: Session, repeats: Repeats, whole: Table) -> _Coded:
+        """The picture coded with these repeats, by the better model if it is small."""
+        table, header = repeats.coded(whole), dataclasses.replace(header, repeating=int(repeats.any))
+        tried = []
+        with self._contexts(session, header, repeats) as contexts:
+            models = [learn(session, contexts, table)]
+            if table.size <= _SMALL_PICTURE:
+                models.append(Model(PRESET, np.zeros_like(models[0].rarity)))
+            for model in models:
+                mode, data = encode_model(session, model)
+                with session.scope() as scope:
+                    coder = BandCoder(session, contexts.tables(scope, model), BandLayout(*table.shape))
+                    bands = coder.encode(table, contexts.ranks)
+                tried.append(_Coded(dataclasses.replace(header, model=mode), data, repeats, bands))
+        return min(tried, key=len)
+
+    def _write_coded(self, file: Sink, coded: _Coded, session: Session) -> None:
+        writer = self._open(file, coded.header, session, coded.model, coded.repeats)
+        for band in coded.bands:
+            writer.write(band)
+
+    def _write_parts(
         self,
         file: Sink,
         header: container.Header,
         session: Session,
-        contexts: Contexts,
-        table: Table,
+        repeats: Repeats,
+        whole: Table,
         progress: Progress,
     ) -> None:
-        models = [learn(session, contexts, table)]
-        if table.size <= _SMALL_PICTURE:
-            models.append(Model(PRESET, np.zeros_like(models[0].rarity)))
-        layout, coded = header.layout, _Coded(header, b"", [])
-        for model in models:
+        table, header = repeats.coded(whole), dataclasses.replace(header, repeating=int(repeats.any))
+        layout = BandLayout(*table.shape)
+        with self._contexts(session, header, repeats) as contexts, session.scope() as scope:
+            model = learn(session, contexts, table)
             mode, data = encode_model(session, model)
-            with session.scope() as scope:
-                bands = BandCoder(session, contexts.tables(scope, model), layout)
-                if len(models) == 1:
-                    writer = self._open(file, dataclasses.replace(header, model=mode), session, data)
-                    for first, end in chunks(session, layout, self.coder.shape, progress.wanted):
-                        for band in bands.encode(table[first * layout.rows : end * layout.rows]):
-                            writer.write(band)
-                        done = min(end * layout.rows, layout.table_rows) * layout.columns
-                        progress.report((table.size + done) // 2, table.size)
-                    return
-                tried = _Coded(dataclasses.replace(header, model=mode), data, bands.encode(table))
-            coded = min(coded, tried, key=len) if coded.bands else tried
-        writer = self._open(file, coded.header, session, coded.model)
-        for band in coded.bands:
-            writer.write(band)
-        progress.report(table.size, table.size)
+            writer = self._open(file, dataclasses.replace(header, model=mode), session, data, repeats)
+            coder = BandCoder(session, contexts.tables(scope, model), layout)
+            for first, end in chunks(session, layout, self.coder.shape, progress.wanted):
+                for band in coder.encode(table[first * layout.rows : end * layout.rows], contexts.ranks):
+                    writer.write(band)
+                done = repeats.end_of(min(end * layout.rows, layout.table_rows)) * repeats.table_shape[1]
+                progress.report((whole.size + done) // 2, whole.size)
 
-    def _open(self, file: Sink, header: container.Header, session: Session, model: bytes) -> container.Writer:
+    def _contexts(
+        self, session: Session, header: container.Header, repeats: Repeats
+    ) -> contextlib.AbstractContextManager[Contexts]:
+        return open_contexts(session, self.coder.rows, self.coder.shape, header.contexts(repeats).pixels, True)
+
+    def _open(
+        self, file: Sink, header: container.Header, session: Session, model: bytes, repeats: Repeats
+    ) -> container.Writer:
         embed = header.kind == container.PICTURE
         codebook = encode_codebook(session, self.coder.rows, self.coder.shape) if embed else None
-        return container.Writer(file, header, codebook, model)
+        return container.Writer(file, header, codebook, model, repeats)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Coded:
-    """A picture coded by one model."""
+    """A picture coded by one model, with or without repeats; its length is that of what may differ."""
 
     header: container.Header
     model: bytes
+    repeats: Repeats
     bands: Sequence[CodedBand]
 
     def __len__(self) -> int:
-        return len(self.model) + 8 * bool(self.model) + sum(len(band.to_bytes()) for band in self.bands)
-
-
-def ranked(table: Table, contexts: Contexts) -> Table:
-    """A table with each codeword's place in the coding order instead of its index.
-
-    Parameters
-    ----------
-    table : ndarray of int
-    contexts : Contexts
-    """
-    if contexts.shape.by_pairs:
-        return table
-    ranks = np.empty(contexts.shape.size, index_dtype(contexts.shape.size))
-    ranks[contexts.order] = np.arange(contexts.shape.size)
-    places: Table = ranks[table]
-    return places
+        sections = [band.to_bytes() for band in self.bands]
+        sections += [self.model] * (self.header.model != container.PRESET_CURVES)
+        sections += [self.repeats.to_bytes()] * self.header.repeating
+        return sum(container.SECTION_BYTES + len(section) for section in sections)
 
 
 def chunks(

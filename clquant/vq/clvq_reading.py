@@ -1,8 +1,9 @@
-"""Pictures from .clvq files, a chunk of bands at a time."""
+"""Pictures of .clvq files, a chunk of bands at a time."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.runtime import CommandQueue, FormatError, HostResult, InvalidType, Progress, Session, open_session
+from clquant.runtime import (
+    Buffer,
+    CommandQueue,
+    FormatError,
+    HostResult,
+    InvalidType,
+    Progress,
+    Session,
+    open_session,
+)
 from clquant.vq import container
 from clquant.vq.bands import BandCoder, BandLayout, CodedBand
 from clquant.vq.clvq import chunks
@@ -18,6 +28,9 @@ from clquant.vq.contexts import ContextTables, open_contexts
 from clquant.vq.decode import Decoder
 from clquant.vq.encode import index_dtype
 from clquant.vq.model_coding import decode_model
+from clquant.vq.repeats import Repeater, Repeats
+
+_CHUNK_BLOCKS = 1 << 22  # of a whole table that are written at once where rows or columns repeat
 
 
 def read_picture(
@@ -49,29 +62,32 @@ def read_picture(
     FormatError
         If the bytes are damaged or truncated.
     """
-    header, session = reader.header, open_session(queue)
-    layout, block = header.layout, header.block
-    height, width = header.shape
-    band_pixels = layout.rows * block.rows
-    first, end = rows[0] // band_pixels, -(-rows[1] // band_pixels)
-    top, bottom = first * band_pixels, min(end * band_pixels, height)
+    header, session, layout, repeats = reader.header, open_session(queue), reader.layout, reader.repeats
+    block, width, height = header.block, header.shape[1], header.shape[0]
+    wanted = repeats.coded_row(rows[0] // block.rows), repeats.coded_row((rows[1] - 1) // block.rows)
+    first, end = wanted[0] // layout.rows, wanted[1] // layout.rows + 1
+
+    def rows_before(band: int) -> int:
+        return min(repeats.end_of(band * layout.rows) * block.rows, height)
+
+    top, bottom = rows_before(first), rows_before(end)
     shape = (bottom - top, width) if block.channels == 1 else (bottom - top, width, block.channels)
-    blocks = layout.table_rows * layout.columns
+    blocks = math.prod(repeats.table_shape)
     bands = reader.bands()
-    own = header.kind == container.PICTURE_OF_SHARED
-    with session.scope() as scope, open_contexts(session, codebook, block, height * width, own) as contexts:
-        model = decode_model(session, header, reader.model)
-        tables = contexts.tables(scope, model)
+    pixels, own = header.contexts(repeats).pixels, header.kind == container.PICTURE_OF_SHARED
+    with session.scope() as scope, open_contexts(session, codebook, block, pixels, own) as contexts:
+        pairs = (contexts.shape.groups + 1) ** 2
+        found_anew = session.limits.is_cpu and math.prod(repeats.coded_shape) < pairs  # fewer than a table has
+        tables = contexts.tables(scope, decode_model(session, header, reader.model), with_pairs=not found_anew)
         decoder = Decoder(session, scope, codebook[contexts.order], block, trusted=True)
-        decoding = _Decoding(session, tables, layout, decoder)
+        repeater = Repeater(session, scope, repeats, len(codebook)) if repeats.any else None
+        decoding = _Decoding(session, tables, layout, decoder, repeats, repeater, (height, width), top)
         for _ in range(first):
             next(bands)
         whole = HostResult(session, shape, np.uint8)
         for begin, stop in chunks(session, layout, block, progress.wanted, first, end):
-            coded = [next(bands) for _ in range(begin, stop)]
-            place = begin * band_pixels - top, min(stop * band_pixels, height) - top
-            decoding.run(coded, stop, whole, place, width)
-            progress.report(min(stop * layout.rows, layout.table_rows) * layout.columns, blocks)
+            decoding.run([next(bands) for _ in range(begin, stop)], begin, whole)
+            progress.report(repeats.end_of(stop * layout.rows) * repeats.table_shape[1], blocks)
         for _ in bands:
             pass
         if end < layout.count:
@@ -81,15 +97,19 @@ def read_picture(
 
 @dataclasses.dataclass(frozen=True)
 class _Decoding:
-    """Bands to pixels."""
+    """Bands to pixels; `top` is the picture's row with which the result begins."""
 
     session: Session
     tables: ContextTables
     layout: BandLayout
     decoder: Decoder
+    repeats: Repeats
+    repeater: Repeater | None
+    size: tuple[int, int]
+    top: int
 
-    def run(self, coded: Sequence[CodedBand], stop: int, whole: HostResult, place: tuple[int, int], width: int) -> None:
-        """Decode the bands before `stop` into rows of the result.
+    def run(self, coded: Sequence[CodedBand], first: int, whole: HostResult) -> None:
+        """Decode bands from the one numbered `first` on into rows of the result.
 
         Raises
         ------
@@ -97,11 +117,29 @@ class _Decoding:
             If they do not decode.
         """
         session, layout = self.session, self.layout
-        rows = min(stop * layout.rows, layout.table_rows) - (stop - len(coded)) * layout.rows
+        begin, end = first * layout.rows, min((first + len(coded)) * layout.rows, layout.table_rows)
+        wide = index_dtype(self.tables.shape.size).itemsize
         with session.scope() as scope:
-            indices = scope.empty(rows * layout.columns * index_dtype(self.tables.shape.size).itemsize)
+            indices = scope.empty((end - begin) * layout.columns * wide)
             wrong = scope.zeros(4)
-            BandCoder(session, self.tables, layout).decode(scope, coded, rows, indices, wrong)
+            BandCoder(session, self.tables, layout).decode(scope, coded, end - begin, indices, wrong)
+            if self.repeater is None:
+                self._to_pixels(indices, (begin, end), wrong, whole)
+                return
+            columns = self.repeats.table_shape[1]
+            first_row, last = self.repeats.end_of(begin), self.repeats.end_of(end)
+            step = max(1, min(_CHUNK_BLOCKS // columns, last - first_row))
+            table = scope.empty(step * columns * wide)
+            for row in range(first_row, last, step):
+                part = row, min(row + step, last)
+                self.repeater.write(indices, begin, part, table)
+                self._to_pixels(table, part, wrong, whole)
+
+    def _to_pixels(self, indices: Buffer, rows: tuple[int, int], wrong: Buffer, whole: HostResult) -> None:
+        """Decode block rows, whose bands have told in `wrong` whether they decode."""
+        session, tall, (height, width) = self.session, self.decoder.block.rows, self.size
+        place = rows[0] * tall - self.top, min(rows[1] * tall, height) - self.top
+        with session.scope() as scope:
             image = whole.room(scope, *place)
             self.decoder.decode(indices, place[1] - place[0], width, image)
             if session.download(wrong, 1, np.uint32)[0]:

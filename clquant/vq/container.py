@@ -1,8 +1,9 @@
-"""The .clvq container, as docs/clvq-format.md lays it out: header, codebook, model, bands of coded block rows.
+"""The .clvq container, as docs/clvq-format.md lays it out: header, repeats, codebook, model, bands, zeros.
 
 Every section's check field is the CRC-32 of the header's check field, the section's number and its bytes, so that
 damage, truncation and sections out of order or of another file are all found, and every band is checked by itself.
-Nothing is believed before its check has passed, and no memory is taken beyond what the checked header allows.
+Nothing is believed before its check has passed, and no memory is taken beyond what the checked header allows. A file
+has as many bytes as pay for the work of its decoding (`least_bytes`), and these are read before that work is done.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import functools
 import hashlib
 import struct
 import zlib
+from collections import deque
 from collections.abc import Iterator
 
 import numpy as np
@@ -23,19 +25,22 @@ from clquant.vq.bands import BandLayout, CodedBand
 from clquant.vq.blocks import BlockShape
 from clquant.vq.contexts import BINS, ContextShape
 from clquant.vq.pipes import Sink, Source, read_up_to, write_all
+from clquant.vq.repeats import MOST_BYTES_PER_LINE, Repeats
+from clquant.vq.work import FREE_BYTES, FREE_BYTES_PER_CODEWORD, WORK_PER_BYTE, codebook_work, picture_work
 
 MAGIC = b"\x89CLVQ\r\n\x1a"
-VERSION = 2
+VERSION = 3
 PICTURE, PICTURE_OF_SHARED, CODEBOOK = 0, 1, 2
 PRESET_CURVES, OWN_CURVES, OWN_CURVES_AND_RARITY = 0, 1, 2
 MAX_PIXELS = 1 << 29  # of a picture that is decoded if nobody says otherwise, as of picture files
 MAX_SIDE = 1 << 20  # pixels of a picture's height or width
 MAX_STATE_SIZE = 255
-_HEADER = struct.Struct("<8sBBBBBBHIII16s")
+_HEADER = struct.Struct("<8sBBBBBBBBIII16s")
 _LENGTH = struct.Struct("<I")
 _CHECK = struct.Struct("<I")
 _NUMBER = struct.Struct("<II")
-_CODEBOOK_SECTION, _MODEL_SECTION, _FIRST_BAND = 0, 1, 2
+_CODEBOOK_SECTION, _MODEL_SECTION, _REPEATS_SECTION, _FIRST_BAND = 0, 1, 2, 3
+_PART = 1 << 20
 _RARITY_SHAPE = BlockShape(1, 1, 1)
 
 
@@ -62,6 +67,8 @@ class Header:
         16 bytes, `codebook_id(codebook)`.
     model : int
         PRESET_CURVES, OWN_CURVES or OWN_CURVES_AND_RARITY.
+    repeating : int
+        1 if rows or columns of blocks that repeat the one before are left out, else 0.
     version : int
     """
 
@@ -73,6 +80,7 @@ class Header:
     state_size: int
     codebook_id: bytes
     model: int = PRESET_CURVES
+    repeating: int = 0
     version: int = VERSION
 
     @property
@@ -85,10 +93,33 @@ class Header:
         """Shape of blocks with their channels."""
         return BlockShape(*self.block_shape, self.channels)
 
-    @functools.cached_property
-    def layout(self) -> BandLayout:
-        """How the index table is cut into bands."""
-        return BandLayout(*self.table_shape)
+    def contexts(self, repeats: Repeats) -> ContextShape:
+        """How the codebook is cut for the contexts of its indices.
+
+        Parameters
+        ----------
+        repeats : Repeats
+        """
+        blocks = repeats.coded_shape[0] * repeats.coded_shape[1]
+        pixels = min(self.shape[0] * self.shape[1], blocks * self.block_shape[0] * self.block_shape[1])
+        return ContextShape(self.codebook_size, pixels)
+
+    def least_bytes(self, repeats: Repeats | None) -> int:
+        """Bytes that the file has at least.
+
+        Parameters
+        ----------
+        repeats : Repeats or None
+            None for a codebook.
+        """
+        embedded = self.kind != PICTURE_OF_SHARED
+        work = codebook_work(self.codebook_size, self.block) if embedded else 0
+        if repeats is not None:
+            contexts = self.contexts(repeats)
+            pixels = self.shape[0] * self.shape[1]
+            work += picture_work(contexts, self.block, pixels, repeats.table_shape, repeats.coded_shape, embedded)
+        free = FREE_BYTES + (0 if embedded else FREE_BYTES_PER_CODEWORD * self.codebook_size)
+        return max(0, -(-work // WORK_PER_BYTE) - free)
 
     @functools.cached_property
     def check(self) -> int:
@@ -99,7 +130,7 @@ class Header:
         """The 48 bytes of the header with its check field."""
         body = _HEADER.pack(
             MAGIC, self.version, self.kind, self.channels, self.model, *self.block_shape, self.state_size,
-            self.codebook_size, *self.shape, self.codebook_id,
+            self.repeating, self.codebook_size, *self.shape, self.codebook_id,
         )  # fmt: skip
         return body + _CHECK.pack(zlib.crc32(body))
 
@@ -128,10 +159,10 @@ class Header:
         body = data[: _HEADER.size]
         if zlib.crc32(body) != _CHECK.unpack(data[_HEADER.size :])[0]:
             raise FormatError("the header of a .clvq file is damaged: its check sum does not match")
-        _, version, kind, channels, model, p, q, state, size, height, width, identity = _HEADER.unpack(body)
+        _, version, kind, channels, model, p, q, state, repeating, size, height, width, identity = _HEADER.unpack(body)
         if version != VERSION:
             raise FormatError(f"a .clvq file has version {version}; this release reads version {VERSION}")
-        header = Header(kind, channels, (p, q), size, (height, width), state, identity, model, version)
+        header = Header(kind, channels, (p, q), size, (height, width), state, identity, model, repeating, version)
         header._check()
         return header
 
@@ -147,6 +178,7 @@ class Header:
             "size": (height == 0 and width == 0) if empty else (0 < height <= MAX_SIDE and 0 < width <= MAX_SIDE),
             "state codebook": self.state_size <= (0 if empty else min(MAX_STATE_SIZE, self.codebook_size)),
             "model": self.model <= (PRESET_CURVES if empty else OWN_CURVES_AND_RARITY),
+            "mark of repeats": self.repeating <= (0 if empty else 1),
         }
         for what, fine in good.items():
             if not fine:
@@ -154,6 +186,7 @@ class Header:
 
 
 HEADER_BYTES = _HEADER.size + _CHECK.size
+SECTION_BYTES = _LENGTH.size + _CHECK.size  # beside a section's payload
 
 
 def codebook_id(codebook: npt.NDArray[np.uint8]) -> bytes:
@@ -181,7 +214,7 @@ def section_check(header: Header, number: int, payload: bytes) -> int:
     ----------
     header : Header
     number : int
-        0 for the codebook, 1 for the model, from 2 on for the bands.
+        0 for the codebook, 1 for the model, 2 for the repeats, from 3 on for the bands.
     payload : bytes
     """
     return zlib.crc32(payload, zlib.crc32(_NUMBER.pack(header.check, number)))
@@ -198,21 +231,41 @@ class Writer:
         As `encode_codebook` makes them; None if the header's kind is PICTURE_OF_SHARED.
     model : bytes
         Of as many bytes as the header's `model` tells; none for PRESET_CURVES.
+    repeats : Repeats, optional
+        What the header's `repeating` tells of.
     """
 
-    def __init__(self, sink: Sink, header: Header, codebook: bytes | None, model: bytes = b"") -> None:
+    def __init__(
+        self, sink: Sink, header: Header, codebook: bytes | None, model: bytes = b"", repeats: Repeats | None = None
+    ) -> None:
         self._sink = sink
         self._header = header
-        self._bands = 0
-        write_all(sink, header.to_bytes())
+        self._bands = self._bytes = 0
+        known = repeats if repeats is not None else Repeats.none(header.table_shape)
+        is_codebook = header.kind == CODEBOOK
+        self._count = 0 if is_codebook else BandLayout(*known.coded_shape).count
+        self._least = header.least_bytes(None if is_codebook else known)
+        self._write(header.to_bytes())
+        if header.repeating:
+            self._section(_REPEATS_SECTION, known.to_bytes())
         if codebook is not None:
             self._section(_CODEBOOK_SECTION, codebook)
         if header.model != PRESET_CURVES:
             self._section(_MODEL_SECTION, model)
+        self._fill()
+
+    def _write(self, data: bytes) -> None:
+        write_all(self._sink, data)
+        self._bytes += len(data)
+
+    def _fill(self) -> None:
+        """After the last section, zeros up to the least length."""
+        while self._bands == self._count and self._bytes < self._least:
+            self._write(bytes(min(_PART, self._least - self._bytes)))
 
     def _section(self, number: int, payload: bytes) -> None:
         check = _CHECK.pack(section_check(self._header, number, payload))
-        write_all(self._sink, _LENGTH.pack(len(payload)) + payload + check)
+        self._write(_LENGTH.pack(len(payload)) + payload + check)
 
     def write(self, band: CodedBand) -> None:
         """Write the next band.
@@ -223,6 +276,7 @@ class Writer:
         """
         self._section(_FIRST_BAND + self._bands, band.to_bytes())
         self._bands += 1
+        self._fill()
 
 
 class Reader:
@@ -237,6 +291,10 @@ class Reader:
     Attributes
     ----------
     header : Header
+    repeats : Repeats
+        Empty for a codebook.
+    layout : BandLayout
+        How the coded blocks are cut into bands; not for a codebook.
     codebook : bytes or None
         For `decode_codebook`; None if the file names a shared codebook.
     model : bytes
@@ -245,7 +303,8 @@ class Reader:
     Raises
     ------
     FormatError
-        If the bytes are damaged, truncated, of another format, or ask for more than `max_pixels`.
+        If the bytes are damaged, truncated, of another format, ask for more than `max_pixels`, or are too few for the
+        work that they ask for.
     """
 
     def __init__(self, source: Source, max_pixels: int | None = MAX_PIXELS) -> None:
@@ -257,6 +316,13 @@ class Reader:
             raise FormatError(
                 f"a .clvq file claims {height} x {width} pixels; at most {max_pixels} are allowed, by max_pixels"
             )
+        self.repeats = Repeats.none(header.table_shape)
+        if header.repeating:
+            most = MOST_BYTES_PER_LINE * sum(header.table_shape)
+            self.repeats = Repeats.from_bytes(self._section(_REPEATS_SECTION, 2, most), header.table_shape)
+        is_picture = header.kind != CODEBOOK
+        self._least = header.least_bytes(self.repeats if is_picture else None)
+        self.layout = BandLayout(*self.repeats.coded_shape)
         self.codebook = None
         if header.kind != PICTURE_OF_SHARED:
             self.codebook = self._section(
@@ -267,16 +333,15 @@ class Reader:
             rarity = codebook_coding.longest(header.codebook_size, _RARITY_SHAPE)
             most = BINS + (rarity if header.model == OWN_CURVES_AND_RARITY else 0)
             self.model = self._section(_MODEL_SECTION, BINS, most)
+        self._coming = self._to_the_end()
+        self._ahead: deque[CodedBand] = deque()
+        while self._bytes < self._least and (band := next(self._coming, None)):
+            self._ahead.append(band)
 
     @property
     def nbytes(self) -> int:
         """Bytes that were read so far."""
         return self._bytes
-
-    @property
-    def contexts(self) -> ContextShape:
-        """How the codebook is cut for the contexts of its indices."""
-        return ContextShape(self.header.codebook_size, self.header.shape[0] * self.header.shape[1])
 
     def _get(self, size: int, short: bool = False) -> bytes:
         data = read_up_to(self._source, size)
@@ -303,14 +368,21 @@ class Reader:
         FormatError
             If the bytes are damaged or truncated, or bytes follow the last band.
         """
-        if self.header.kind != CODEBOOK:
-            layout = self.header.layout
-            for band in range(layout.count):
-                least = 4 * layout.lanes
-                data = self._section(_FIRST_BAND + band, least, least + 4 * layout.rows_of(band) * layout.columns)
-                if len(data) % 2:
-                    raise FormatError("a band of a .clvq file has half a word")
-                yield CodedBand.from_bytes(data, layout.lanes)
+        while self._ahead:
+            yield self._ahead.popleft()
+        yield from self._coming
+
+    def _to_the_end(self) -> Iterator[CodedBand]:
+        layout = self.layout
+        for band in range(layout.count if self.header.kind != CODEBOOK else 0):
+            least = 4 * layout.lanes
+            data = self._section(_FIRST_BAND + band, least, least + 4 * layout.rows_of(band) * layout.columns)
+            if len(data) % 2:
+                raise FormatError("a band of a .clvq file has half a word")
+            yield CodedBand.from_bytes(data, layout.lanes)
+        while self._bytes < self._least:
+            if any(self._get(min(_PART, self._least - self._bytes))):
+                raise FormatError("a .clvq file does not end in zeros where it is filled up")
         if read_up_to(self._source, 1):
             raise FormatError("a .clvq file goes on after its end")
 

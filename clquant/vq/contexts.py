@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from clquant.runtime import Buffer, FormatError, Program, Scope, Session, Variant, cached_job
 from clquant.vq.blocks import BlockShape
+from clquant.vq.coding_order import coding_order
 from clquant.vq.encode import MOST_KEPT
 
 BINS = 32  # of the distance between two sides, as in cl/vq/contexts.cl
@@ -22,7 +23,6 @@ _MOST_PAIR_WORK = 1 << 25  # pairs of groups times codewords
 _FREE_ENTRIES, _ENTRIES_PER_PIXEL = 1 << 18, 64
 _MOST_KEPT_ENTRIES = 1 << 20  # of tables that stay on the device after their job, from a file's own codebook
 _MOST_SIDE = 128
-_SIDE_COMPONENTS = 12  # at most, of a side, that the coding order looks at
 _FALLS = (-12, -7, -4, -2, -1, 0, 1, 2, 3, 4, 6, 9, 13, 20, 32, 56)  # of a curve from bin to bin
 RARITY_UNIT = 4  # eighths of a bit
 
@@ -96,6 +96,16 @@ class ContextShape:
     def _room(self) -> int:
         return _FREE_ENTRIES + _ENTRIES_PER_PIXEL * self.pixels
 
+    @property
+    def smallest_part(self) -> int:
+        """Codewords of the parts that the coding order is made of, if not `by_pairs`."""
+        return min(self.bucket, 1 << self.shift) if self.shift else self.bucket
+
+    @property
+    def levels(self) -> int:
+        """How often the coding order is halved, if not `by_pairs`."""
+        return (-(-self.size // self.smallest_part) - 1).bit_length()
+
     @functools.cached_property
     def groups(self) -> int:
         """Groups of neighbours; the last may have fewer codewords."""
@@ -122,7 +132,7 @@ class Model:
 class ContextTables:
     """Values of codewords and buckets by the groups above and to the left, on the device (`vq_side_values`).
 
-    `pairs` holds the ranges of buckets (`vq_pair_buckets`) where `shape.by_pairs`; else it is not to be read.
+    `pairs` holds the ranges of buckets (`vq_pair_buckets`) where `has_pairs`; else it is not to be read.
     """
 
     shape: ContextShape
@@ -131,6 +141,7 @@ class ContextTables:
     pairs: Buffer
     above_buckets: Buffer
     left_buckets: Buffer
+    has_pairs: bool
 
 
 @contextlib.contextmanager
@@ -171,6 +182,8 @@ class Contexts:
     shape : ContextShape
     order : ndarray of int, shape (N,)
         The codewords' indices in the order of `coding_order`, which all tables have.
+    ranks : ndarray of uint16, shape (N,), or None
+        Each codeword's place in it; None if the order is the codebook's.
     program : Program
         Of cl/vq/contexts.cl.
     above_bins, left_bins : pyopencl.Buffer
@@ -187,6 +200,7 @@ class Contexts:
         self._variant = session.choose(VARIANTS) if wide else VARIANTS[-1]
         self.program = self._program("vq/contexts.cl")
         self.order = coding_order(codebook, block, self.shape)
+        self.ranks = None if self.shape.by_pairs else np.argsort(self.order).astype(np.uint16)
         book = codebook[self.order].reshape(len(codebook), block.rows, block.columns, block.channels)
         self.above_bins = self._bins(book[:, 0], book[:, -1])
         self.left_bins = self._bins(book[:, :, 0], book[:, :, -1])
@@ -223,9 +237,11 @@ class Contexts:
         kernel = self._program(self._variant.file).kernel("vq_side_bins_lanes")
         sizes = np.uint32(shape.groups), np.uint32(_GROUPS_OF_ITEM)
         arguments = *copies, np.uint32(sides.shape[1]), np.array(bin_thresholds(sides.shape[1]), np.int32), *sizes, bins
-        session.launch(kernel, (shape.stride // _SIDE_BY_SIDE, -(-shape.groups // _GROUPS_OF_ITEM)), (1, 1), *arguments)
+        session.launch(
+            kernel, (-(-shape.size // _SIDE_BY_SIDE), -(-shape.groups // _GROUPS_OF_ITEM)), (1, 1), *arguments
+        )
 
-    def tables(self, scope: Scope, model: Model, with_buckets: bool = True) -> ContextTables:
+    def tables(self, scope: Scope, model: Model, with_pairs: bool = True) -> ContextTables:
         """The tables that a model gives.
 
         Parameters
@@ -233,8 +249,8 @@ class Contexts:
         scope : Scope
             Holds them.
         model : Model
-        with_buckets : bool
-            Whether the ranges of buckets are needed.
+        with_pairs : bool
+            Whether the ranges of buckets for pairs of neighbours are needed beforehand.
         """
         session, shape = self._session, self.shape
         lanes = self._variant.name == _LANES
@@ -252,8 +268,9 @@ class Contexts:
             session.launch(kernel, *launched, *given, *sizes, *of_item, values, buckets)
             made.append((values, buckets))
         above, left = made[0][0], made[1][0]
-        pairs = self._pairs(scope, above, left) if with_buckets and shape.by_pairs else above
-        return ContextTables(shape, above, left, pairs, made[0][1], made[1][1])
+        has_pairs = with_pairs and shape.by_pairs
+        pairs = self._pairs(scope, above, left) if has_pairs else above
+        return ContextTables(shape, above, left, pairs, made[0][1], made[1][1], has_pairs)
 
     def _pairs(self, scope: Scope, above: Buffer, left: Buffer) -> Buffer:
         """Where buckets' ranges begin, for every pair of neighbours."""
@@ -264,58 +281,6 @@ class Contexts:
         sizes = np.uint32(shape.size), np.uint32(shape.groups)
         session.launch(kernel, (shape.groups + 1, shape.groups + 1), (group, 1), above, left, *sizes, begins)
         return begins
-
-
-def coding_order(codebook: npt.NDArray[np.uint8], block: BlockShape, shape: ContextShape) -> npt.NDArray[np.int64]:
-    """An order of codewords in which those of a bucket, and of a group, have similar sides.
-
-    With `shape.by_pairs` their own order; else they are halved again and again, each time by the component of their
-    four sides that varies most.
-
-    Parameters
-    ----------
-    codebook : ndarray of uint8, shape (N, K)
-    block : BlockShape
-    shape : ContextShape
-
-    Returns
-    -------
-    ndarray of int, shape (N,)
-        Indices of codewords.
-    """
-    order = np.arange(shape.size)
-    if shape.by_pairs:
-        return order
-    book = codebook.reshape(shape.size, block.rows, block.columns, block.channels)
-    edges = (edge.reshape(shape.size, -1) for edge in (book[:, 0], book[:, :, 0], book[:, -1], book[:, :, -1]))
-    looked_at = [edge[:, :: -(-edge.shape[1] // _SIDE_COMPONENTS)] for edge in edges]
-    sides = np.concatenate(looked_at, axis=1)
-    smallest = min(shape.bucket, 1 << shape.shift) if shape.shift else shape.bucket
-    begins = np.zeros(1, np.int64)
-    while True:
-        counts = np.diff(begins, append=shape.size)
-        split = counts > smallest
-        if not split.any():
-            return order
-        order = order[_by_widest(sides[order], begins, counts, split)]
-        unit = np.where(counts > shape.bucket, shape.bucket, smallest)
-        middles = begins + (-(-counts // unit) + 1) // 2 * unit
-        begins = np.sort(np.concatenate([begins, middles[split]]))
-
-
-def _by_widest(
-    sides: npt.NDArray[np.uint8],
-    begins: npt.NDArray[np.int64],
-    counts: npt.NDArray[np.int64],
-    chosen: npt.NDArray[np.bool_],
-) -> npt.NDArray[np.int64]:
-    """Where the rows of each chosen part go if it is sorted by its component of the greatest variance."""
-    wide = sides.astype(np.int64)
-    spread = counts[:, None] * np.add.reduceat(wide**2, begins) - np.add.reduceat(wide, begins) ** 2
-    parts = np.repeat(np.arange(len(begins)), counts)
-    keys = np.where(chosen[parts], sides[np.arange(len(sides)), spread.argmax(1)[parts]], np.uint8(0))
-    by_key = np.argsort(keys, kind="stable")  # both by counting, as keys are short
-    return by_key[np.argsort(parts.astype(np.uint16)[by_key], kind="stable")]
 
 
 def distance_bounds(side: int) -> list[int]:

@@ -13,6 +13,8 @@ from clquant.vq.encode import index_type
 
 MOST_BYTES = 256
 """Of the pixels that a work-item writes, which it holds in registers."""
+_RUN = 256  # blocks that a work-item of a CPU copies
+_LEAST_COPIED = 5  # bytes of a codeword's line; shorter ones are written faster byte by byte
 
 Codebook = npt.NDArray[np.uint8]
 
@@ -28,6 +30,11 @@ class Decoder:
     shape : BlockShape
     trusted : bool
         Whether all indices are known to be codewords'.
+
+    Attributes
+    ----------
+    block : BlockShape
+        As given.
     """
 
     def __init__(
@@ -35,7 +42,7 @@ class Decoder:
     ) -> None:
         self._session = session
         self._size = len(codebook)
-        self._shape = shape
+        self.block = shape
         self._codebook = scope.upload(codebook)
         # Every number of a table's type is a codeword's where there are as many.
         self._checked = not trusted and self._size not in (256, 65536)
@@ -53,7 +60,7 @@ class Decoder:
         image : pyopencl.Buffer
             Receives height x width x C bytes.
         """
-        session, shape = self._session, self._shape
+        session, shape = self._session, self.block
         row_bytes = width * shape.channels
         pieces = _pieces(shape, row_bytes, session.limits.is_cpu)
         program = session.program(
@@ -69,7 +76,10 @@ class Decoder:
         group = session.work_group_size(kernel, session.tuned("vq.decode_group"))
         across = min(group, 64)
         table = shape.table_shape(height, width)
-        items = -(-row_bytes // pieces["PIECE"]), table[0] if pieces["WHOLE"] else height
+        if pieces["RUN"]:
+            across, items = 1, (-(-table[1] // pieces["RUN"]), table[0])
+        else:
+            items = -(-row_bytes // pieces["PIECE"]), table[0] if pieces["WHOLE"] else height
         sizes = (np.uint32(n) for n in (row_bytes, height, table[1], self._size - 1))
         given = (indices, self._codebook, image, *sizes, self._wrong)
         session.launch(kernel, items, (across, group // across), *given)
@@ -80,7 +90,7 @@ class Decoder:
 
 
 def _pieces(shape: BlockShape, row_bytes: int, is_cpu: bool) -> dict[str, int]:
-    """The kernel's PIECE, WHOLE, WIDE and CUT.
+    """The kernel's PIECE, WHOLE, WIDE, CUT and RUN.
 
     Where rows begin anywhere, neighbouring work-items of GPUs write neighbouring bytes: measured on an NVIDIA H200,
     0.55 ms for 8190 x 8190 RGB, against 0.77 by whole blocks.
@@ -89,8 +99,10 @@ def _pieces(shape: BlockShape, row_bytes: int, is_cpu: bool) -> dict[str, int]:
     wide = next(n for n in (16, 4, 1) if row_bytes % n == 0)
     scattered = wide == 1 and not is_cpu
     if across % 4 or shape.components % 16 or shape.components > MOST_BYTES or scattered:
-        return {"PIECE": 1 if across % 4 else wide, "WHOLE": 0, "WIDE": 1, "CUT": 0}
+        piece = 1 if across % 4 else wide
+        run = _RUN if is_cpu and piece == 1 and across >= _LEAST_COPIED else 0
+        return {"PIECE": piece, "WHOLE": 0, "WIDE": 1, "CUT": 0, "RUN": run}
     piece = math.lcm(16, across)
     if wide < 16 or piece * shape.rows > MOST_BYTES:
         piece, wide = across, min(wide, 4)
-    return {"PIECE": piece, "WHOLE": 1, "WIDE": wide, "CUT": int(row_bytes % piece > 0)}
+    return {"PIECE": piece, "WHOLE": 1, "WIDE": wide, "CUT": int(row_bytes % piece > 0), "RUN": 0}

@@ -125,6 +125,6 @@ def _info(file: Source, max_pixels: int) -> ClvqInfo:
         codebook_size=header.codebook_size,
         codebook_id=header.codebook_id.hex(),
         state_size=header.state_size,
-        bands=0 if header.kind == container.CODEBOOK else header.layout.count,
+        bands=0 if header.kind == container.CODEBOOK else reader.layout.count,
         nbytes=reader.nbytes,
     )

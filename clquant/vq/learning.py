@@ -57,7 +57,7 @@ def learn(session: Session, contexts: Contexts, table: Table) -> Model:
         With rarities only if they gain more than they take.
     """
     size = contexts.shape.size
-    pairs = sample_pairs(table, contexts.shape)
+    pairs = sample_pairs(table, contexts.shape, contexts.ranks)
     curves, rarity = PRESET.astype(np.int64), np.zeros(size, np.int64)
     rounds = _ROUNDS if size > _SMALL else _ROUNDS_OF_SMALL
     if not len(pairs):
@@ -154,13 +154,17 @@ class _Sample:
         return sums
 
 
-def sample_pairs(table: Table, shape: ContextShape) -> npt.NDArray[np.uint16]:
+def sample_pairs(
+    table: Table, shape: ContextShape, ranks: npt.NDArray[np.uint16] | None = None
+) -> npt.NDArray[np.uint16]:
     """(Group above, group to the left, codeword) of blocks spread over a picture that have both neighbours.
 
     Parameters
     ----------
     table : ndarray of int, shape (rows, columns)
     shape : ContextShape
+    ranks : ndarray of uint16, shape (N,), optional
+        Each codeword's place in the coding order; default: its index.
     """
     inner, columns = (table.shape[0] - 1) * (table.shape[1] - 1), table.shape[1] - 1
     least, most = (max(1, min(_MOST_SAMPLE, work // shape.size)) for work in (_LEAST_WORK, _MOST_WORK))
@@ -170,8 +174,9 @@ def sample_pairs(table: Table, shape: ContextShape) -> npt.NDArray[np.uint16]:
         step += 1
     places = np.arange(0, inner, step)
     rows, across = places // max(columns, 1) + 1, places % max(columns, 1) + 1
-    groups = table[rows - 1, across] >> shape.shift, table[rows, across - 1] >> shape.shift
-    return np.ascontiguousarray(np.stack([*groups, table[rows, across]], -1).astype(np.uint16))
+    near = table[rows - 1, across], table[rows, across - 1], table[rows, across]
+    above, left, own = near if ranks is None else (ranks[index] for index in near)
+    return np.ascontiguousarray(np.stack([above >> shape.shift, left >> shape.shift, own], -1).astype(np.uint16))
 
 
 def _improved_curves(curves: Values, counts: _Counts, factors: int) -> Values:

@@ -102,11 +102,12 @@ def _checked(rng: random.Random, data: bytes) -> bytes:
         header = container.Header.from_bytes(bytes(made))
     except clquant.ClquantError:
         return bytes(made) + data[size:]
-    numbers = [container._CODEBOOK_SECTION] * (header.kind != container.PICTURE_OF_SHARED)
+    numbers = [container._REPEATS_SECTION] * header.repeating
+    numbers += [container._CODEBOOK_SECTION] * (header.kind != container.PICTURE_OF_SHARED)
     numbers += [container._MODEL_SECTION] * (header.model != container.PRESET_CURVES)
     at = size
     for number in itertools.chain(numbers, itertools.count(container._FIRST_BAND)):
-        if at + 8 > len(data):
+        if at + 8 > len(data) or not any(data[at:]):
             break
         (length,) = struct.unpack_from("<I", data, at)
         payload = data[at + 4 : at + 4 + length]

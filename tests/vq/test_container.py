@@ -24,11 +24,11 @@ from clquant.runtime import (
     StoppedError,
 )
 from clquant.vq import clvq_info, container
-from clquant.vq.bands import CodedBand
+from clquant.vq.bands import BandLayout, CodedBand
 
 Bytes = npt.NDArray[np.uint8]
 DATA = pathlib.Path(__file__).parents[1] / "data"
-GOLDEN = {name: DATA / f"vq-v2-{name}.clvq" for name in ("plain", "sidematch", "rgb", "shared", "codebook")}
+GOLDEN = {name: DATA / f"vq-v3-{name}.clvq" for name in ("plain", "sidematch", "rgb", "shared", "codebook")}
 
 
 def codec(seed: int = 5, size: int = 40, state_size: int = 0, channels: int = 1) -> VQCodec:
@@ -156,7 +156,7 @@ def golden_codec(name: str) -> tuple[VQCodec, Bytes]:
 
 
 @pytest.mark.parametrize("name", ["plain", "sidematch", "rgb", "shared"])
-def test_files_of_version_2_stay_readable(name: str) -> None:
+def test_files_of_version_3_stay_readable(name: str) -> None:
     made, image = golden_codec(name)
     data = GOLDEN[name].read_bytes()
     assert made.compress(image, embed_codebook=name != "shared") == data
@@ -164,7 +164,7 @@ def test_files_of_version_2_stay_readable(name: str) -> None:
         np.testing.assert_array_equal(made.decompress(data), made.decode(made.encode(image), image.shape[:2]))
 
 
-def test_the_codebook_file_of_version_2_stays_readable() -> None:
+def test_the_codebook_file_of_version_3_stays_readable() -> None:
     np.testing.assert_array_equal(VQCodec.load(GOLDEN["codebook"]).codebook_, codec().codebook_)
 
 
@@ -188,6 +188,7 @@ def tampered(data: bytes, offset: int, change: bytes) -> bytes:
         (12, b"\x00", "block shape"),
         (13, b"\x21", "block shape"),
         (14, b"\xff", "state codebook"),
+        (15, b"\x02", "mark of repeats"),
         (14, b"\x29", "state codebook"),
         (16, b"\x01\x00\x00\x00", "codebook size"),
         (16, b"\x01\x00\x01\x00", "codebook size"),
@@ -215,8 +216,9 @@ def test_pictures_beyond_the_bound_can_be_read(tmp_path: pathlib.Path) -> None:
     header = container.Header(container.PICTURE, 1, (16, 16), 2, shape, 0, container.codebook_id(book))
     file = io.BytesIO()
     writer = container.Writer(file, header, b"\x00" + book.tobytes())
-    for _ in range(header.layout.count):
-        writer.write(CodedBand(np.full(header.layout.lanes, 1 << 16, np.uint32), np.zeros(0, np.uint16)))
+    layout = BandLayout(*header.table_shape)
+    for _ in range(layout.count):
+        writer.write(CodedBand(np.full(layout.lanes, 1 << 16, np.uint32), np.zeros(0, np.uint16)))
     (tmp_path / "picture.clvq").write_bytes(file.getvalue())
     np.testing.assert_array_equal(VQCodec.load(tmp_path / "picture.clvq").codebook_, book)
     with pytest.raises(FormatError, match="claims 16640 x 32768 pixels; at most 536870912 are allowed, by max_pixels"):
@@ -276,7 +278,7 @@ def joined(parts: list[bytes]) -> bytes:
     file = io.BytesIO()
     writer = container.Writer(file, header, parts[1], parts[2])
     for band in parts[3:]:
-        writer.write(CodedBand.from_bytes(band, header.layout.lanes))
+        writer.write(CodedBand.from_bytes(band, BandLayout(*header.table_shape).lanes))
     return file.getvalue()
 
 
