@@ -203,13 +203,14 @@ __kernel void differences(__global const uint *light, __global const float *rota
 }
 
 /* Linear colours times 2^30.
- * NDRange: 1-D, any size, at least a work-item per pixel. pixels: n < 2^32 of `channels` bytes, from byte `at` on. */
-__kernel void linear_colors(__global const uint *light, __global const uchar *pixels, ulong at, uint channels, uint n,
-                            __global uint4 *colors)
+ * NDRange: 1-D, any size, at least a work-item per pixel. pixels: n < 2^32 of `pixels_channels` bytes, from
+ * byte `pixels_at` on. */
+__kernel void linear_colors(__global const uint *light, __global const uchar *pixels, ulong pixels_at,
+                            uint pixels_channels, uint n, __global uint4 *colors)
 {
     const uint i = get_global_id(0);
     if (i < n)
-        colors[i] = (uint4)(light_of(pixels + at + (ulong)i * channels, channels, light), 0);
+        colors[i] = (uint4)(light_of(pixels + pixels_at + (ulong)i * pixels_channels, pixels_channels, light), 0);
 }
 
 /* Colours blurred along columns, the picture's edge repeated.

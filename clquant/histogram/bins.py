@@ -120,9 +120,18 @@ class Bins:
         group = self._session.work_group_size(kernel, self._session.tuned("counting.group"), 8)
         colors, counts = owner.empty(4 * n), owner.empty(4 * n)
         room = max(1, min(COLLECTED, (self._session.limits.local_memory // 2 - 8 * group) // COLLECTED_BYTES))
-        waiting = LocalMemory(8 * group), LocalMemory(2 * room), LocalMemory(4 * room), np.uint32(room)
-        given = (self.buffer, np.uint32(first), starts, colors, counts, *waiting)
-        self._session.launch(kernel, self._cells * group, group, *given)
+        self._session.launch(
+            *(kernel, self._cells * group, group),
+            bins=self.buffer,
+            first_bin=np.uint32(first),
+            starts=starts,
+            colors=colors,
+            counts=counts,
+            offsets=LocalMemory(8 * group),
+            codes=LocalMemory(2 * room),
+            sums=LocalMemory(4 * room),
+            room=np.uint32(room),
+        )
         return colors, counts
 
 

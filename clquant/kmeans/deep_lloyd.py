@@ -17,7 +17,7 @@ from clquant.color.spaces import Space
 from clquant.kmeans.deep_points import DeepColors, DeepPoints, PointSorter
 from clquant.mapping.candidates import CandidateGrid, CandidateLister
 from clquant.mapping.candidates_lanes import int4
-from clquant.runtime import Buffer, LocalMemory, Scope, Session, Variant
+from clquant.runtime import LocalMemory, Scope, Session, Variant
 
 VARIANTS = (
     Variant(
@@ -139,31 +139,41 @@ class DeepLloyd:
             squares, lists = 0, dict[tuple[int, bool], CandidateGrid]()
             for part in self._parts():
                 cells = self._cells(lister, part, k, lists)
-                self._launch(part, (where, np.uint32(k)), cells, copies, sums)
+                own = {"centers": where, "k": np.uint32(k), "copies": np.uint32(copies), "sums": sums}
+                self._launch(part, own, cells)
                 squares += part.squares
             totals = session.download(sums, (copies, k, 1 + dims), np.uint64).sum(axis=0, dtype=np.uint64)
         signed = totals.astype(np.int64)
         return DeepStep(signed[:, 0], signed[:, 1:], _inertia(centers, signed, squares))
 
-    def _launch(
-        self, part: DeepPoints, centers: tuple[Any, ...], cells: CandidateGrid, copies: int, sums: Buffer
-    ) -> None:
+    def _launch(self, part: DeepPoints, own: dict[str, Any], cells: CandidateGrid) -> None:
+        """Queue `sum_points`; `own` has its centers, and where it leaves sums."""
         session, extent = self._session, (*self._space.extent, 0)[:4]
         form = session.choose(VARIANTS)
         weighted = {"WEIGHTED": int(part.weights is not None), "WIDE_WEIGHTS": int(self._colors.wide)}
         kernel = session.program(form.file, **self._space.constants(), **weighted).kernel("sum_points")
-        given = (
-            *(part.segments, np.uint32(part.n_segments), part.points, part.weights or part.points, part.sums),
-            *(int4(part.grid.cells), np.int32(part.grid.shift), int4(extent), *centers),
-            *(cells.starts, cells.entries, int4(cells.cells), np.int32(cells.shift), np.uint32(copies), sums),
-        )
+        given = {
+            "segments": part.segments,
+            "n_segments": np.uint32(part.n_segments),
+            "points": part.points,
+            "weights": part.weights or part.points,
+            "segment_sums": part.sums,
+            "grid": int4(part.grid.cells),
+            "shift": np.int32(part.grid.shift),
+            "extent": int4(extent),
+            "starts": cells.starts,
+            "list": cells.entries,
+            "list_grid": int4(cells.cells),
+            "list_shift": np.int32(cells.shift),
+            **own,
+        }
         if form.name == "lanes":
-            session.launch(kernel, copies, 1, *given)
+            session.launch(kernel, int(own["copies"]), 1, **given)
             return
         wanted = min(_GROUP, max(_MIN_GROUP, part.n_points // part.n_segments))
         group = session.work_group_size(kernel, wanted, _LOCAL_BYTES)
-        shared = LocalMemory(4 * group), LocalMemory(8 * group)
-        session.launch(kernel, part.n_segments * group, group, *given, *shared)
+        given |= {"found": LocalMemory(4 * group), "least": LocalMemory(8 * group)}
+        session.launch(kernel, part.n_segments * group, group, **given)
 
     def _cells(
         self, lister: CandidateLister, part: DeepPoints, k: int, lists: dict[tuple[int, bool], CandidateGrid]

@@ -7,7 +7,7 @@ ask whether two are equal. The points of a cell mostly have one center, so that 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -282,7 +282,7 @@ class PointSorter:
             counters = inner.zeros(4 * copies * grid.total)
             sent = [chunk.upload(session, inner) for chunk in chunks]
             for chunk, pixels in zip(chunks, sent, strict=True):
-                self._launch("count_cells", chunk, pixels, grid, copies, (counters,), wide)
+                self._launch("count_cells", chunk, pixels, grid, copies, {"counts": counters}, wide)
             counted = session.download(counters, (copies, grid.total), np.uint32)
             per_cell = counted.sum(axis=0, dtype=np.uint32)
             ends = np.cumsum(per_cell, dtype=np.uint32)
@@ -301,8 +301,8 @@ class PointSorter:
                     if chunk.weights is not None:
                         dtype = np.uint64 if wide else np.uint32
                         weights = one.upload(np.ascontiguousarray(chunk.weights, dtype))
-                    given = weights, counters, points, placed or points
-                    self._launch("place_points", chunk, pixels, grid, copies, given, wide)
+                    own = {"weights": weights, "begins": counters, "points": points, "placed": placed or points}
+                    self._launch("place_points", chunk, pixels, grid, copies, own, wide)
         segments = _segments(per_cell, ends)
         return self._summed(grid, segments, n, points, placed, wide)
 
@@ -313,7 +313,7 @@ class PointSorter:
         pixels: Buffer,
         grid: CellGrid,
         copies: int,
-        more: Sequence[Buffer],
+        own: Mapping[str, Buffer],
         wide: bool,
     ) -> None:
         """Run a kernel over a chunk, its work-items in the same places every time."""
@@ -330,8 +330,16 @@ class PointSorter:
         }
         kernel = session.program(FILE, **constants).kernel(name)
         group = 1 if self._is_cpu else session.work_group_size(kernel, _GROUP)
-        given = pixels, np.uint32(chunk.pixels), self._tables, int4(grid.cells), np.int32(grid.shift)
-        session.launch(kernel, items, group, *given, np.uint32(copies), *more)
+        session.launch(
+            *(kernel, items, group),
+            pixels=pixels,
+            n=np.uint32(chunk.pixels),
+            tables=self._tables,
+            grid=int4(grid.cells),
+            shift=np.int32(grid.shift),
+            copies=np.uint32(copies),
+            **own,
+        )
 
     def _summed(
         self,

@@ -205,24 +205,41 @@ class Lloyd:
     def _launches(self, by_axis: bool, tolerance: int, pinned: int) -> list[PreparedLaunch]:
         session, scope, points = self._session, self._scope, self.points
         lists, sums, copies = self._scratch
-        tiles = (
-            *(points.coordinates, np.uint32(points.stride), points.weights, self.tiles.starts, self.tiles.boxes),
-            *(np.uint32(self.tiles.n), self.centers, np.uint32(self.k), np.uint32(self.k_stride), np.uint32(by_axis)),
-            *(self.state, lists, sums),
-        )
-        moves = (np.uint32(pinned), np.array((*points.extent, 0)[:4], np.int32), np.uint64(tolerance))
-        local_sums = LocalMemory(8 * SLOTS * (1 + 2 * points.space.dims))
+        shared = {
+            "sums": sums,
+            "centers": self.centers,
+            "k": np.uint32(self.k),
+            "k_stride": np.uint32(self.k_stride),
+            "state": self.state,
+        }
         items, group = self._groups * self._group, self._group
         assign = self._program.kernel("assign_tiles")
         update = session.program("kmeans/lloyd_update.cl", DIMS=points.space.dims).kernel("update_centers")
         update_group = session.work_group_size(update, session.tuned("kmeans.update_group"), 24)
         return [
-            session.prepare(scope, assign, items, group, *tiles, LocalMemory(8 * group), local_sums),
+            session.prepare(
+                *(scope, assign, items, group),
+                **shared,
+                **points.arguments,
+                starts=self.tiles.starts,
+                boxes=self.tiles.boxes,
+                n_tiles=np.uint32(self.tiles.n),
+                by_axis=np.uint32(by_axis),
+                lists=lists,
+                keys=LocalMemory(8 * group),
+                local_sums=LocalMemory(8 * SLOTS * (1 + 2 * points.space.dims)),
+            ),
             session.prepare(
                 *(scope, update, update_group, update_group),
-                *(sums, np.uint32(copies), self.totals, self.centers),
-                *(np.uint32(self.k), np.uint32(self.k_stride), *moves, np.uint32(by_axis)),
-                *(self._pairs, self.state, LocalMemory(24 * update_group)),
+                **shared,
+                replicas=np.uint32(copies),
+                totals=self.totals,
+                pinned=np.uint32(pinned),
+                extents=np.array((*points.extent, 0)[:4], np.int32),
+                tolerance=np.uint64(tolerance),
+                forced=np.uint32(by_axis),
+                pairs=self._pairs,
+                partial=LocalMemory(24 * update_group),
             ),
         ]
 

@@ -125,24 +125,38 @@ class LloydGrid:
         words = self._scope.zeros(4 * GRID_WORDS)
         return self._scope.zeros(8 * SUMS * (1 + 2 * self._dims) * self._lloyd.k), words
 
-    def _prepared(self, name: str, pinned: int, swaps: bool, *more: object) -> PreparedLaunch:
+    def _prepared(self, name: str, pinned: int, swaps: bool, **own: object) -> PreparedLaunch:
         lloyd, points, tiles = self._lloyd, self._lloyd.points, self._lloyd.tiles
         sums, words = self._memory
         groups = max(1, min(self._most_groups, tiles.n))
         return self._session.prepare(
             *(self._scope, self._kernel(name), groups * self._group, self._group),
-            *(points.coordinates, np.uint32(points.stride), points.weights, tiles.starts, tiles.boxes),
-            *(np.uint32(tiles.n), lloyd.centers, np.uint32(lloyd.k), np.uint32(lloyd.k_stride), lloyd.state),
-            *(sums, lloyd.totals, np.uint32(pinned), np.array((*points.extent, 0)[:4], np.int32), words),
-            LocalMemory(4 * self._dims * self._stride * (2 if swaps else 1)),
-            *(np.uint32(self._stride), LocalMemory(self._scratch_bytes(self._group, swaps)), *more),
+            **points.arguments,
+            starts=tiles.starts,
+            boxes=tiles.boxes,
+            n_tiles=np.uint32(tiles.n),
+            centers=lloyd.centers,
+            k=np.uint32(lloyd.k),
+            k_stride=np.uint32(lloyd.k_stride),
+            state=lloyd.state,
+            sums=sums,
+            totals=lloyd.totals,
+            pinned=np.uint32(pinned),
+            extents=np.array((*points.extent, 0)[:4], np.int32),
+            words=words,
+            room=LocalMemory(4 * self._dims * self._stride * (2 if swaps else 1)),
+            place_stride=np.uint32(self._stride),
+            scratch=LocalMemory(self._scratch_bytes(self._group, swaps)),
+            **own,
         )
 
     def prepare(self) -> PreparedLaunch:
         """Make what `steps` needs, unless that was done: the launch."""
         if self._steps is None:
-            own = np.uint32(0), np.uint64(0), np.uint32(0), np.uint32(0)
-            self._steps = self._prepared(STEP_KERNEL, 0, False, *own)
+            none = np.uint32(0)
+            self._steps = self._prepared(
+                STEP_KERNEL, 0, False, by_axis=none, tolerance=np.uint64(0), fresh=none, most=none
+            )
         return self._steps
 
     def steps(self, most: int, by_axis: bool, tolerance: int, pinned: int) -> None:
@@ -183,14 +197,20 @@ class LloydGrid:
         kernel = session.program(SEEDING, **constants).kernel("seed_centers")
         blocks = -(-points.n // (4 * self._warp))
         groups = max(1, min(self._most_groups, -(-blocks // (self._group // self._warp))))
-        given = (points.coordinates, np.uint32(points.stride), points.weights, np.uint32(points.n))
-        made = (lloyd.centers, np.uint32(lloyd.k), np.uint32(lloyd.k_stride), np.uint32(a_round), key)
         with session.scope() as inner:
-            distances, sums = inner.empty(32 * self._warp * blocks), inner.empty(16 * blocks)
-            room = LocalMemory(4 * self._dims * lloyd.k)
             session.launch(
-                *(kernel, groups * self._group, self._group, *given, *made),
-                *(distances, sums, self._memory[1], room),
+                *(kernel, groups * self._group, self._group),
+                **points.arguments,
+                n=np.uint32(points.n),
+                centers=lloyd.centers,
+                k=np.uint32(lloyd.k),
+                k_stride=np.uint32(lloyd.k_stride),
+                a_round=np.uint32(a_round),
+                key=key,
+                distances=inner.empty(32 * self._warp * blocks),
+                block_sums=inner.empty(16 * blocks),
+                words=self._memory[1],
+                places=LocalMemory(4 * self._dims * lloyd.k),
             )
 
     def swap(self, rounds: int, steps: int, count: int) -> None:
@@ -204,6 +224,7 @@ class LloydGrid:
             Swaps that the first round tries.
         """
         parts = 1 << (max(1, self._group // self._lloyd.k).bit_length() - 1)
-        numbers = (np.uint32(number) for number in (rounds, steps, count, parts))
-        self._prepared(SWAP_KERNEL, self._lloyd.pinned, True, *numbers).queue()
+        numbers = {"rounds": rounds, "steps": steps, "count": count, "parts": parts}
+        given = {name: np.uint32(number) for name, number in numbers.items()}
+        self._prepared(SWAP_KERNEL, self._lloyd.pinned, True, **given).queue()
         self.fresh = True

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +69,11 @@ class Points:
     def weight_constants(self) -> dict[str, int]:
         """What programs that read the weights are built with (`cl/kmeans/weights.h`)."""
         return {"WIDE_WEIGHTS": int(self.wide)}
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Coordinates and weights as kernels take them, by name."""
+        return {"points": self.coordinates, "stride": np.uint32(self.stride), "weights": self.weights}
 
     @property
     def weight_type(self) -> type[np.uint32 | np.uint64]:
@@ -239,17 +245,15 @@ class Sketcher:
             kernel,
             len(occupied) * group,
             group,
-            self._counts.colors,
-            self._cells,
-            np.uint32(self._mask(level)),
-            points.coordinates,
-            np.uint32(points.stride),
-            points.weights,
-            self._scope.copy_of(group_starts),
-            np.uint32(stride),
-            means,
-            weights,
-            LocalMemory(4 * group),
+            colors=self._counts.colors,
+            starts=self._cells,
+            mask=np.uint32(self._mask(level)),
+            **points.arguments,
+            group_starts=self._scope.copy_of(group_starts),
+            mean_stride=np.uint32(stride),
+            means=means,
+            mean_weights=weights,
+            counts=LocalMemory(4 * group),
         )
         return Points(points.space, points.scale, n, stride, means, weights, points.wide, group_starts, points.blocks)
 

@@ -69,19 +69,24 @@ def sample_centers(session: Session, lloyd: Lloyd, seed: int) -> None:
     lower_group = session.work_group_size(lower, min(GROUP, most), 8)
     draw_group = session.work_group_size(draw, min(BLOCK, most), 8)
     blocks = -(-points.n // BLOCK)
-    given = (points.coordinates, np.uint32(points.stride), points.weights, np.uint32(points.n))
     with session.scope() as inner:
         distances = inner.empty(4 * blocks * BLOCK)
         sums, prefix = inner.empty(8 * blocks), inner.empty(8 * (blocks + 1))
-        stride, none = np.uint32(lloyd.k_stride), np.uint32(0)
-        found = (lloyd.centers, stride, none, none)
+        given = {
+            **points.arguments,
+            "n": np.uint32(points.n),
+            "centers": lloyd.centers,
+            "k_stride": np.uint32(lloyd.k_stride),
+            "first": np.uint32(0),
+            "count": np.uint32(0),
+            "distances": distances,
+            "block_sums": sums,
+        }
         local = LocalMemory(8 * lower_group)
-        lowering = session.prepare(
-            inner, lower, blocks * lower_group, lower_group, *given, *found, distances, sums, local
-        )
-        read = (distances, sums, np.uint32(blocks), prefix)
+        lowering = session.prepare(inner, lower, blocks * lower_group, lower_group, **given, partial=local)
+        own = {"blocks": np.uint32(blocks), "prefix": prefix, "key": seed_key(seed)}
         local = LocalMemory(8 * draw_group)
-        drawing = session.prepare(inner, draw, draw_group, draw_group, *given, *read, *found, seed_key(seed), local)
+        drawing = session.prepare(inner, draw, draw_group, draw_group, **given, **own, partial=local)
         first = count = 0
         while first + count < k:
             lowering.set(first=np.uint32(first), count=np.uint32(count))

@@ -72,10 +72,19 @@ class _SwapRounds:
         best_totals = scope.empty(8 * (1 + 2 * dims) * lloyd.k)
         swaps = scope.copy_of(np.array([max(1, lloyd.k // CENTERS_PER_SWAP), 0], np.uint32))
         lowest = scope.copy_of(np.array([2**64 - 1], np.uint64))
-        best = (best_centers, best_totals, swaps, lowest, lloyd.state)
-        given = (lloyd.centers, lloyd.totals, np.uint32(lloyd.k), np.uint32(stride))
+        given = {
+            "centers": lloyd.centers,
+            "totals": lloyd.totals,
+            "k": np.uint32(lloyd.k),
+            "k_stride": np.uint32(stride),
+            "best_centers": best_centers,
+            "best_totals": best_totals,
+            "swaps": swaps,
+            "lowest": lowest,
+            "state": lloyd.state,
+        }
         extents = np.array((*lloyd.points.extent, 0)[:4], np.int32)
-        self.keep = [self._alone("keep_best", min(KEEP_GROUP, wanted), *given, *best)]
+        self.keep = [self._alone("keep_best", min(KEEP_GROUP, wanted), **given)]
         if apart:
             self.change = [*self.keep, *self._steps(best_centers, best_totals, swaps, extents)]
             return
@@ -83,7 +92,7 @@ class _SwapRounds:
         group = session.work_group_size(kernel, wanted)
         parts = np.uint32(1 << (max(1, group // lloyd.k).bit_length() - 1))
         room = LocalMemory(8 * group + (4 * dims + 40) * stride)
-        self.change = [self._alone("swap_round", group, *given, extents, *best, parts, room)]
+        self.change = [self._alone("swap_round", group, **given, extents=extents, parts=parts, room=room)]
 
     def _steps(
         self, best_centers: Buffer, best_totals: Buffer, swaps: Buffer, extents: npt.NDArray[np.int32]
@@ -96,13 +105,25 @@ class _SwapRounds:
         by_cost, by_gain = self._filled(4, 0xFF), self._filled(4, 0xFF)
         neighbours, merges = self._filled(4, 0xFF), self._filled(4, 0xFF)
         turns, untouched = scope.empty(4 * lloyd.k), scope.empty(4 * lloyd.k)
-        chosen = (neighbours, merges, turns, untouched)
+        swapped = self._each(
+            "swap_centers",
+            totals=best_totals,
+            k=k,
+            k_stride=stride,
+            extents=extents,
+            neighbours=neighbours,
+            merges=merges,
+            turns=turns,
+            untouched=untouched,
+            swaps=swaps,
+            centers=lloyd.centers,
+        )
         return [
             self._each("weigh_centers", best_centers, best_totals, k, stride, neighbours, costs, gains),
             self._each("rank_centers", costs, gains, k, by_cost, by_gain, merges),
             self._each("choose_merges", neighbours, by_cost, k, swaps, merges),
             self._each("take_turns", by_cost, by_gain, merges, k, turns, untouched),
-            self._each("swap_centers", best_totals, k, stride, extents, *chosen, swaps, lloyd.centers),
+            swapped,
         ]
 
     def _filled(self, item: int, byte: int) -> Buffer:
@@ -111,15 +132,14 @@ class _SwapRounds:
         self._session.fill(buffer, np.full(1, byte, np.uint8), nbytes)
         return buffer
 
-    def _alone(self, name: str, wanted: int, *args: object) -> PreparedLaunch:
+    def _alone(self, name: str, wanted: int, **named: object) -> PreparedLaunch:
         """A launch of one work-group."""
         kernel = self._program.kernel(name)
         group = self._session.work_group_size(kernel, wanted)
-        return self._session.prepare(self._scope, kernel, group, group, *args)
+        return self._session.prepare(self._scope, kernel, group, group, **named)
 
-    def _each(self, name: str, *args: object) -> PreparedLaunch:
+    def _each(self, name: str, *args: object, **named: object) -> PreparedLaunch:
         """A launch with one work-item per center."""
         kernel = self._program.kernel(name)
-        return self._session.prepare(
-            self._scope, kernel, self._lloyd.k, self._session.work_group_size(kernel, GROUP), *args
-        )
+        group = self._session.work_group_size(kernel, GROUP)
+        return self._session.prepare(self._scope, kernel, self._lloyd.k, group, *args, **named)

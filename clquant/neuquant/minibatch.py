@@ -354,20 +354,36 @@ class MiniBatchSOM:
 
     def _assignment(self, form: StepForm, points: Points, slabs: Buffer) -> Assignment:
         weights = self._decay if points.weights is None else points.weights
-        step, rest = np.zeros(8, np.uint32), (slabs, self._pulls, self._decay, weights, *form.memory)
-        prepare = partial(self._session.prepare, self._scope, form.kernel, form.local, form.local, points.buffer, step)
+        prepare = partial(
+            self._session.prepare,
+            *(self._scope, form.kernel, form.local, form.local),
+            points=points.buffer,
+            step=np.zeros(8, np.uint32),
+            slabs=slabs,
+            pulls=self._pulls,
+            decay=self._decay,
+            weights=weights,
+            **form.memory,
+        )
         one, other = self._networks
-        return Assignment(form, (prepare(one, other, *rest), prepare(other, one, *rest)))
+        return Assignment(form, (prepare(nodes=one, nodes_out=other), prepare(nodes=other, nodes_out=one)))
 
     def _refinement(self, points: Points, slabs: Buffer) -> Refinement:
         step = self._assignment(self._forms.refine_step(points.weights is not None), points, slabs)
         form = refine_form(self._session, self._scope, self.n_colors, self._forms.constants)
         counts, extent = (self.n_colors, len(self._pinned)), (*self._space.extent, 0)[:4]
-        given = np.uint32(0), np.int32(0), np.array(counts, np.int32), np.array(extent, np.int32)
-        rest = slabs, *given, *form.scratch
-        prepare = partial(self._session.prepare, self._scope, form.kernel, form.local, form.local)
+        prepare = partial(
+            self._session.prepare,
+            *(self._scope, form.kernel, form.local, form.local),
+            slabs=slabs,
+            at=np.uint32(0),
+            moves=np.int32(0),
+            counts=np.array(counts, np.int32),
+            extent=np.array(extent, np.int32),
+            **form.scratch,
+        )
         one, other = self._networks
-        return Refinement(step, (prepare(one, *rest), prepare(other, *rest)))
+        return Refinement(step, (prepare(nodes=one), prepare(nodes=other)))
 
     def _step(self, step: Assignment, first: int, batch: int, slab: int, before: Before) -> None:
         """Queue `neuquant_step` for a batch; afterwards the network that was searched is the present one."""

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from clquant.runtime import Kernel, LocalMemory, Scope, Session, kernel_for_group
 
-# Bytes per colour of each scratch array.
-REFINE_SCRATCH = (16, 16, 4, 4, 8, 4, 4)
+REFINE_SCRATCH = {"centres": 16, "worth": 16, "axes": 4, "partners": 4, "ranks": 8, "leaving": 4, "split": 4}
+"""Bytes per colour of each scratch array of `neuquant_refine`."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class RefineForm:
 
     kernel: Kernel
     local: int
-    scratch: tuple[Any, ...]
+    scratch: dict[str, Any]
 
 
 def refine_form(session: Session, scope: Scope, n_colors: int, map_constants: dict[str, int]) -> RefineForm:
@@ -35,7 +35,7 @@ def refine_form(session: Session, scope: Scope, n_colors: int, map_constants: di
     map_constants : dict
         Those of `cl/neuquant/map.h` but ``STAGED``.
     """
-    in_local = sum(REFINE_SCRATCH) * n_colors + 64 <= session.limits.local_memory
+    in_local = sum(REFINE_SCRATCH.values()) * n_colors + 64 <= session.limits.local_memory
 
     def build(local: int) -> Kernel:
         constants = {"STAGED": int(in_local), "LOCAL": local, **map_constants}
@@ -43,7 +43,7 @@ def refine_form(session: Session, scope: Scope, n_colors: int, map_constants: di
 
     kernel, local = kernel_for_group(session, session.tuned("neuquant.group"), build)
     make = LocalMemory if in_local else scope.empty
-    return RefineForm(kernel, local, tuple(make(size * n_colors) for size in REFINE_SCRATCH))
+    return RefineForm(kernel, local, {name: make(size * n_colors) for name, size in REFINE_SCRATCH.items()})
 
 
 def scatter(slab: npt.NDArray[np.uint32], pinned: npt.NDArray[np.int32], bits: int) -> int:

@@ -36,15 +36,15 @@ class StepForm:
     at_once : int
         Points that a group searches for at once.
     most_groups : int
-    memory : tuple
-        Its last arguments, local memory.
+    memory : dict
+        Its local memory by name.
     """
 
     kernel: Kernel
     local: int
     at_once: int
     most_groups: int
-    memory: tuple[LocalMemory, ...]
+    memory: dict[str, LocalMemory]
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class StepForms:
         if variant.name == "lanes" and not options["CITY_BLOCK"] and not options["CONSCIENCE"]:
             kernel = session.program(variant.file, STAGED=1, **options).kernel("neuquant_step")
             planes = 4 * (2 * options["DIMS"] + 4) * (-(-self.n_colors // 16) * 16)
-            memory = _local(planes, 16 * self.n_colors, 4 * SLAB_WORDS * self.n_colors)
+            memory = _local(network=planes, present=16 * self.n_colors, totals=4 * SLAB_WORDS * self.n_colors)
             return StepForm(kernel, 1, 16, units, memory)
         most_lanes, tile, groups_a_unit = shape
         plan: dict[str, int] = {}
@@ -108,13 +108,13 @@ class StepForms:
 
         kernel, local = kernel_for_group(session, session.tuned("neuquant.group"), build)
         padded = -(-self.n_colors // plan["LANES"]) * plan["LANES"]
-        sizes = [(8 if plan["PACKED"] else 16) * padded]
+        sizes = {"network": (8 if plan["PACKED"] else 16) * padded}
         if plan["STAGED"]:
             words = SLAB_WORDS if options["SQUARES"] else STEP_WORDS
-            sizes.append(4 * words * self.n_colors if plan["TOTALS"] else won)
+            sizes["staged"] = 4 * words * self.n_colors if plan["TOTALS"] else won
         if options["CONSCIENCE"]:
-            sizes.append(4 * padded)
-        return StepForm(kernel, local, local // plan["LANES"] * tile, units * groups_a_unit, _local(*sizes))
+            sizes["bias"] = 4 * padded
+        return StepForm(kernel, local, local // plan["LANES"] * tile, units * groups_a_unit, _local(**sizes))
 
     def _memory_plan(self, free: int, options: dict[str, int]) -> dict[str, int]:
         """What the portable step keeps in local memory: the fastest plan that fits `free` bytes, or the smallest."""
@@ -126,6 +126,6 @@ class StepForms:
         return {"PACKED": 1, "STAGED": 0, "TOTALS": 0}
 
 
-def _local(*sizes: int) -> tuple[LocalMemory, ...]:
+def _local(**sizes: int) -> dict[str, LocalMemory]:
     """Local memory of so many bytes, rounded up to vectors."""
-    return tuple(LocalMemory(-(-size // 16) * 16) for size in sizes)
+    return {name: LocalMemory(-(-size // 16) * 16) for name, size in sizes.items()}

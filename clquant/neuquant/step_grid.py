@@ -107,15 +107,24 @@ class Grid:
         # One per compute unit at most, so that all are there at once whatever registers and local memory they take.
         groups = max(min(-(-most * lanes // (local * tile)), session.limits.compute_units), 1)
         session.launch(
-            *(kernel, groups * local, local, points, self._scope.copy_of(np.array(steps, np.uint32))),
-            *(np.array((0, len(steps), self._n_colors, self._pinned), np.uint32), self._extent, *nodes),
-            *(slabs, pulls, decay, weights, self._scope.copy_of(words)),
-            LocalMemory(_memory(self._n_colors, lanes, refining)),
+            *(kernel, groups * local, local),
+            points=points,
+            steps=self._scope.copy_of(np.array(steps, np.uint32)),
+            which=np.array((0, len(steps), self._n_colors, self._pinned), np.uint32),
+            extent=self._extent,
+            nodes_in=nodes[0],
+            nodes_out=nodes[1],
+            slabs=slabs,
+            pulls=pulls,
+            decay=decay,
+            weights=weights,
+            words=self._scope.copy_of(words),
+            memory=LocalMemory(_memory(self._n_colors, lanes, refining)),
         )
 
 
 def _memory(n_colors: int, lanes: int, refining: bool) -> int:
     """Bytes of a group's local memory that are a kernel's argument."""
     padded = -(-n_colors // lanes) * lanes
-    scratch = sum(REFINE_SCRATCH) if refining else 0
+    scratch = sum(REFINE_SCRATCH.values()) if refining else 0
     return 16 * (n_colors + padded) + (4 * SLAB_WORDS + scratch) * n_colors + 16

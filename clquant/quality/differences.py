@@ -84,13 +84,13 @@ def _differences(pair: Pair, formula: str, queue: CommandQueue | None) -> int:
     session = pair.open(queue)
     kernel = _program(session, formula).kernel("differences")
     with session.scope() as scope:
-        tables = _light(scope), _rotation(scope)
+        tables = {"light": _light(scope), "rotation": _rotation(scope)}
         sent, total = pair.send(session, scope), Total(session, scope)
         for row0, row1 in bands(sent, session, pair.width * pair.channels, MAX_BAND):
             n = (row1 - row0) * pair.width
-            rows = zip((pair.first, pair.second), sent.rows(session, scope, row0, row1), strict=True)
-            pixels = [argument for picture, own in rows for argument in _pixels(picture, own)]
-            total.launch(kernel, -(-n // _lanes(session)), *tables, *pixels, np.uint64(n))
+            first, second = sent.rows(session, scope, row0, row1)
+            pixels = {**_pixels("first", pair.first, first), **_pixels("second", pair.second, second)}
+            total.launch(kernel, -(-n // _lanes(session)), **tables, **pixels, n=np.uint64(n))
         return total.value()
 
 
@@ -172,15 +172,15 @@ class _Blur:
         for picture, rows in zip(pictures, pair.rows(self._session, scope, there, end), strict=True):
             before, n = (end - there) * self._width, (row1 - row0) * self._width
             colors, blurred = (band.empty(BYTES_PER_COLOR * size) for size in (before, n))
-            given = (self._light, *_pixels(picture, rows), np.uint32(before), colors)
-            self._launch(self._colors, before, *given)
+            given = {"light": self._light, **_pixels("pixels", picture, rows), "n": np.uint32(before)}
+            self._launch(self._colors, before, **given, colors=colors)
             self._launch(self._columns, (self._width, row1 - row0), colors, *sizes, self.weights, blurred)
             made.append(blurred)
         return made
 
-    def _launch(self, kernel: Kernel, items: int | tuple[int, int], *arguments: Any) -> None:
+    def _launch(self, kernel: Kernel, items: int | tuple[int, int], *args: Any, **named: Any) -> None:
         group = self._session.work_group_size(kernel, 64)
-        self._session.launch(kernel, items, group if isinstance(items, int) else (group, 1), *arguments)
+        self._session.launch(kernel, items, group if isinstance(items, int) else (group, 1), *args, **named)
 
 
 def _read(original: ImageLike, result: ImageLike, memory: Any) -> Pair:
@@ -193,9 +193,9 @@ def _read(original: ImageLike, result: ImageLike, memory: Any) -> Pair:
     return Pair(first, second, first.shape)
 
 
-def _pixels(picture: Picture, rows: Rows) -> tuple[Any, ...]:
+def _pixels(name: str, picture: Picture, rows: Rows) -> dict[str, Any]:
     """What kernels take of a picture's rows: the buffer, the place of the first, and the bytes per pixel."""
-    return (*rows.arguments, np.uint32(picture.channels))
+    return {**rows.named(name), f"{name}_channels": np.uint32(picture.channels)}
 
 
 def _lanes(session: Session) -> int:

@@ -34,10 +34,15 @@ class Rows:
     buffer: Buffer
     begin: int
 
-    @property
-    def arguments(self) -> tuple[Buffer, np.uint64]:
-        """What kernels take: the buffer and the place of the first row."""
-        return self.buffer, np.uint64(self.begin)
+    def named(self, name: str) -> dict[str, Any]:
+        """What kernels take: the buffer, and the place of the first row.
+
+        Parameters
+        ----------
+        name : str
+            Of the buffer in the kernel's signature; that of the place has ``_at`` behind it.
+        """
+        return {name: self.buffer, f"{name}_at": np.uint64(self.begin)}
 
 
 @dataclass(frozen=True)

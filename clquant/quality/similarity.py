@@ -118,8 +118,8 @@ def dissimilarity(pair: Pair, peak: float, queue: CommandQueue | None) -> int:
                 quantities, means = (band.empty(BYTES_PER_MEAN * size) for size in (all_n, n))
                 width_and_count = np.uint32(width), count
                 group = [session.work_group_size(kernel, 64) for kernel in kernels]
-                pixels = *first.arguments, *second.arguments, np.uint32(all_n)
-                session.launch(kernels[0], all_n, group[0], *pixels, quantities)
+                pixels = {**first.named("first"), **second.named("second"), "n": np.uint32(all_n)}
+                session.launch(kernels[0], all_n, group[0], **pixels, made=quantities)
                 session.launch(kernels[1], n, group[1], quantities, *width_and_count, weights, means)
                 given = (means, *width_and_count, weights, *constants)
                 total.launch(kernels[2], (width - halo) * (row1 - row0), *given)

@@ -111,5 +111,7 @@ def squared_error(pair: Pair, queue: CommandQueue | None) -> int:
         for row0, row1 in bands(sent, session, pair.width * pair.channels, MAX_BAND):
             n = (row1 - row0) * pair.width * pair.channels
             first, second = sent.rows(session, scope, row0, row1)
-            total.launch(kernel, -(-n // SAMPLES_PER_ITEM), *first.arguments, *second.arguments, np.uint64(n))
+            total.launch(
+                kernel, -(-n // SAMPLES_PER_ITEM), **first.named("first"), **second.named("second"), n=np.uint64(n)
+            )
         return total.value()

@@ -197,9 +197,16 @@ class _Spectrum:
         """Queue the differences of a band of rows, whose first becomes row `row0` of `rows`, and their squares."""
         first, second = pair.rows(self._session, scope, *band)
         n = self._width * (band[1] - band[0])
-        sizes = [np.uint32(size) for size in (pair.channels, self._width, row0, n)]
-        kernel = self._program.kernel("luma_differences")
-        total.launch(kernel, n, *first.arguments, *second.arguments, *sizes, rows)
+        total.launch(
+            *(self._program.kernel("luma_differences"), n),
+            **first.named("first"),
+            **second.named("second"),
+            channels=np.uint32(pair.channels),
+            width=np.uint32(self._width),
+            row0=np.uint32(row0),
+            n=np.uint32(n),
+            rows=rows,
+        )
 
     def _queue_halves(self, pairs: Buffer, halves: Buffer, height: int) -> None:
         """Queue the half spectra of so many rows from those of their pairs."""
@@ -211,18 +218,26 @@ class _Spectrum:
         """Queue the sum of the energies of `count` columns."""
         n = count * self._height
         single = 0 if self._width % 2 else self._columns - 1
-        sizes = [np.uint32(size) for size in (count, n, begin, single)]
-        unit = np.float32(math.ldexp(1.0, self._unit_exponent(squares)))
-        total.launch(self._program.kernel("visible_energy"), n, spectrum, *self._tables, *sizes, unit)
+        total.launch(
+            *(self._program.kernel("visible_energy"), n),
+            spectrum=spectrum,
+            **self._tables,
+            columns=np.uint32(count),
+            n=np.uint32(n),
+            begin=np.uint32(begin),
+            single=np.uint32(single),
+            unit=np.float32(math.ldexp(1.0, self._unit_exponent(squares))),
+        )
 
     @functools.cached_property
-    def _tables(self) -> tuple[Buffer, ...]:
+    def _tables(self) -> dict[str, Buffer]:
         """What `visible_energy` reads of rows, columns and the low-pass."""
         sides = (self._height, self._height), (self._width, self._columns)
         squares = [
             ((2 * self._falloff * np.fft.fftfreq(side)[:count]) ** 2).astype(np.float32) for side, count in sides
         ]
-        return tuple(self._scope.upload(table) for table in (*squares, falling_table()))
+        tables = dict(zip(("down", "across"), squares, strict=True))
+        return {name: self._scope.upload(table) for name, table in (*tables.items(), ("parabolas", falling_table()))}
 
 
 class _Columns:

@@ -30,8 +30,8 @@ class Total:
         self._session, self._scope = session, scope
         self._parts: list[tuple[Buffer, int]] = []
 
-    def launch(self, kernel: Kernel, work: int, *arguments: Any) -> None:
-        """Queue a kernel whose last argument is its sums, a ulong per work-item.
+    def launch(self, kernel: Kernel, work: int, /, *args: Any, **named: Any) -> None:
+        """Queue a kernel whose argument `sums` has a ulong per work-item.
 
         Parameters
         ----------
@@ -39,8 +39,8 @@ class Total:
             Of work-items that take every n-th piece of work, n the global size, any work-group size.
         work : int
             Pieces of work; no more work-items than these, rounded up to a work-group.
-        *arguments
-            The kernel's others.
+        *args, **named
+            The kernel's other arguments, as `Session.launch` takes them.
         """
         limits = self._session.limits
         per_unit, most = (ITEMS_PER_CORE, 1) if limits.is_cpu else (ITEMS_PER_UNIT, GROUP)
@@ -48,7 +48,7 @@ class Total:
         group = min(self._session.work_group_size(kernel, most), 1 << (wanted - 1).bit_length())
         items = -(-wanted // group) * group
         sums = self._scope.empty(8 * items)
-        self._session.launch(kernel, items, group, *arguments, sums)
+        self._session.launch(kernel, items, group, *args, **named, sums=sums)
         self._parts.append((sums, items))
 
     def value(self) -> int:

@@ -107,9 +107,16 @@ class TileSteps:
         _, across = self.grid(row1 - row0, picture.width)
         session.launch(
             *(kernel, len(tiles) * self.size, session.work_group_size(kernel, GROUP)),
-            *(picture.upload(session, scope, row0, row1), np.uint32(picture.width), np.uint32(row1 - row0)),
-            *(np.uint32(across), scope.copy_of(tiles), np.uint32(len(tiles)), scope.copy_of(self._tables)),
-            *(np.int32(self.scale), np.uint32(begin), out),
+            pixels=picture.upload(session, scope, row0, row1),
+            width=np.uint32(picture.width),
+            height=np.uint32(row1 - row0),
+            across=np.uint32(across),
+            tiles=scope.copy_of(tiles),
+            count=np.uint32(len(tiles)),
+            tables=scope.copy_of(self._tables),
+            scale=np.int32(self.scale),
+            begin=np.uint32(begin),
+            points=out,
         )
 
     def centers(self, scope: Scope, places: Int) -> Buffer:
