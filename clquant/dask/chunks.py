@@ -17,6 +17,7 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
 from clquant import images
+from clquant.dask.sources import placed
 from clquant.dask.verify import verified_share
 from clquant.dask.work import held, named, told, workers
 from clquant.dithering.error_diffusion import ErrorDiffusion
@@ -160,7 +161,7 @@ class Layer:
     """
 
     def __init__(self, image: Any, *given: Any) -> None:
-        self._image = image
+        self._image = placed(image)
         self.name = f"clquant-{tokenize(image.name, verified_share(), *given)}"
         self.tasks: dict[Any, Any] = {}
         # Then chunks are not moved, and stay in memory anyway.

@@ -294,18 +294,24 @@ def test_what_cannot_be_cut_is_refused_and_what_fails_says_where(picture: Any) -
     with pytest.raises(clquant.InvalidArgument, match="of which it is not known how it may be cut"):
         predict(given, SIX, dither=_OwnDither())
 
-    def fails(block: Any) -> Any:
-        raise OSError("the disk is gone")
+    def fails(block: Any, block_info: Any = None) -> Any:
+        if block_info and block_info[0]["chunk-location"][0] == 1:
+            raise OSError("the disk is gone")
+        return block
 
     halftoner = clquant.PinwheelHalftoner()
     with pytest.raises(clquant.InvalidArgument, match="refine is 1 for a Dask array; allowed: 0"):
         halftoner.transform(given, refine=1)
     broken = da.from_array(picture, (100, 171, 3)).map_blocks(fails, dtype=np.uint8)
-    with pytest.raises(OSError, match="the disk is gone"):
-        predict(broken, SIX).compute()
-    for dither, rows in ((None, "0 to 99"), ("burkes", "0 to 202")):
-        with pytest.raises(clquant.FileError, match=f"cannot read a chunk of rows {rows}: the disk is gone"):
+    told = r"image \(fails-\w+\): cannot read the chunk at row 100, column 0: the disk is gone"
+    for dither in (None, "leaky", "burkes"):
+        with pytest.raises(clquant.FileError, match=told):
+            predict(broken, SIX, dither=dither)[150:].compute()
+        with pytest.raises(clquant.FileError, match=told):
             predict(broken, SIX, dither=dither, out=np.empty((203, 171), np.uint8))
+    later = broken.sum(axis=2, keepdims=True).astype(np.uint8)
+    with pytest.raises(OSError, match="the disk is gone"):
+        predict(da.concatenate([later, later], axis=1), SIX).compute()
     with pytest.raises(clquant.InvalidArgument, match="chunk at row 100, column 0: image has fully transparent pixels"):
         clear = np.full((150, 20, 4), 255, np.uint8)
         clear[120] = 0
