@@ -30,7 +30,8 @@ LOCAL = Variant(
     is_worthwhile=lambda limits: not (limits.is_cpu or limits.is_simulator),
 )
 SUMS = (PARTS, LOCAL, Variant("portable", "vq/lloyd.cl", constants={"FOR_CPUS": 0}))
-_TURNS = 16  # most steps between two readings of whether anything moved
+_TURNS = 16  # most steps between two readings of whether anything moved, and where a step takes longer than a reading
+_LONG_TURNS, _LONG_STEP = 2, 1 << 24  # blocks times codewords
 _STATE, _DEAD = 3, 2  # ulong of `state` in cl/vq/lloyd.cl, of which the error is the first, and how many are dead
 _LEVEL_DIGITS = 2  # bytes of the keys by which dead codewords find blocks
 _SQUARES, _BLOCKS_PER_SQUARE = 16384, 64  # partial sums per piece at most; blocks of one at least
@@ -153,6 +154,7 @@ class Lloyd:
         self._update = self._prepare_update(scope, key)
         self._repairs = [self._prepare_repair(scope, number) for number in range(pieces)]
         self._size = 0
+        self._is_settled = False
 
     def _weight(self) -> int:
         """The weight of all blocks."""
@@ -250,6 +252,7 @@ class Lloyd:
 
     def queue_statistics(self) -> None:
         """Queue the assignment of all blocks, and what follows from it: `totals` and the error."""
+        self._is_settled = False
         self._resize()
         self._queue_sums()
         self._summary.queue()
@@ -329,6 +332,7 @@ class Lloyd:
             The steps that were needed to find out that nothing moves, or `most`.
         """
         done, share = 0, 2
+        longest = _TURNS if self._blocks.count * self._words.size < _LONG_STEP else _LONG_TURNS
         while done < most:
             share = min(share, most - done)
             self._session.fill(self._words.changes, np.zeros(1, np.uint32), 4 * _TURNS)
@@ -336,9 +340,10 @@ class Lloyd:
                 self.queue_step(turn=turn)
             still = np.flatnonzero(self._session.download(self._words.changes, share, np.uint32) == 0)
             if len(still):
+                self._is_settled = True
                 return done + int(still[0]) + 1
             done += share
-            share = min(2 * share, _TURNS)
+            share = min(2 * share, longest)
         return most
 
     def read_totals(self) -> npt.NDArray[np.uint64]:
@@ -363,6 +368,10 @@ class Lloyd:
         return packed >> PLACE_BITS, first[piece] + (PLACE_MASK - (packed & PLACE_MASK)).astype(np.int64)
 
     def error(self) -> int:
-        """The weighted sum of squared distances to the nearest codewords, exactly; waits for it."""
-        self.queue_statistics()
+        """The weighted sum of squared distances to the nearest codewords, exactly; waits for it.
+
+        After a `run` that ended as nothing moved, it is there, and the codebook must be the same still.
+        """
+        if not self._is_settled:
+            self.queue_statistics()
         return int(self._session.download(self._state, _STATE, np.uint64)[0])
