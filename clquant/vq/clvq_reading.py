@@ -22,13 +22,13 @@ from clquant.runtime import (
     open_session,
 )
 from clquant.vq import container
-from clquant.vq.bands import BandCoder, BandLayout, CodedBand
+from clquant.vq.bands import BandCoder, CodedBand
 from clquant.vq.clvq import chunks
 from clquant.vq.contexts import ContextTables, open_contexts
 from clquant.vq.decode import Decoder
 from clquant.vq.encode import index_dtype
 from clquant.vq.model_coding import decode_model
-from clquant.vq.repeats import Repeater, Repeats
+from clquant.vq.repeats import Repeater
 
 _CHUNK_BLOCKS = 1 << 22  # of a whole table that are written at once where rows or columns repeat
 
@@ -81,15 +81,16 @@ def read_picture(
         tables = contexts.tables(scope, decode_model(session, header, reader.model), with_pairs=not found_anew)
         decoder = Decoder(session, scope, codebook[contexts.order], block, trusted=True)
         repeater = Repeater(session, scope, repeats, len(codebook)) if repeats.any else None
-        decoding = _Decoding(session, tables, layout, decoder, repeats, repeater, (height, width), top)
+        decoding = _Decoding(session, reader, tables, decoder, repeater, top)
         for _ in range(first):
             next(bands)
+            reader.check()
         whole = HostResult(session, shape, np.uint8)
         for begin, stop in chunks(session, layout, block, progress.wanted, first, end):
             decoding.run([next(bands) for _ in range(begin, stop)], begin, whole)
             progress.report(repeats.end_of(stop * layout.rows) * repeats.table_shape[1], blocks)
         for _ in bands:
-            pass
+            reader.check()
         if end < layout.count:
             progress.report(blocks, blocks)
         return whole.array()[rows[0] - top : rows[1] - top]
@@ -100,12 +101,10 @@ class _Decoding:
     """Bands to pixels; `top` is the picture's row with which the result begins."""
 
     session: Session
+    reader: container.Reader
     tables: ContextTables
-    layout: BandLayout
     decoder: Decoder
-    repeats: Repeats
     repeater: Repeater | None
-    size: tuple[int, int]
     top: int
 
     def run(self, coded: Sequence[CodedBand], first: int, whole: HostResult) -> None:
@@ -116,7 +115,7 @@ class _Decoding:
         FormatError
             If they do not decode.
         """
-        session, layout = self.session, self.layout
+        session, layout, repeats = self.session, self.reader.layout, self.reader.repeats
         begin, end = first * layout.rows, min((first + len(coded)) * layout.rows, layout.table_rows)
         wide = index_dtype(self.tables.shape.size).itemsize
         with session.scope() as scope:
@@ -126,8 +125,8 @@ class _Decoding:
             if self.repeater is None:
                 self._to_pixels(indices, (begin, end), wrong, whole)
                 return
-            columns = self.repeats.table_shape[1]
-            first_row, last = self.repeats.end_of(begin), self.repeats.end_of(end)
+            columns = repeats.table_shape[1]
+            first_row, last = repeats.end_of(begin), repeats.end_of(end)
             step = max(1, min(_CHUNK_BLOCKS // columns, last - first_row))
             table = scope.empty(step * columns * wide)
             for row in range(first_row, last, step):
@@ -137,11 +136,12 @@ class _Decoding:
 
     def _to_pixels(self, indices: Buffer, rows: tuple[int, int], wrong: Buffer, whole: HostResult) -> None:
         """Decode block rows, whose bands have told in `wrong` whether they decode."""
-        session, tall, (height, width) = self.session, self.decoder.block.rows, self.size
+        session, tall, (height, width) = self.session, self.decoder.block.rows, self.reader.header.shape
         place = rows[0] * tall - self.top, min(rows[1] * tall, height) - self.top
         with session.scope() as scope:
             image = whole.room(scope, *place)
             self.decoder.decode(indices, place[1] - place[0], width, image)
+            self.reader.check()  # while the device decodes
             if session.download(wrong, 1, np.uint32)[0]:
                 raise FormatError("a band of a .clvq file does not end where its words do")
             whole.store(scope, *place, image)

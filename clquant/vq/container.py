@@ -207,7 +207,7 @@ def codebook_id(codebook: npt.NDArray[np.uint8]) -> bytes:
     return hashlib.sha256(shape + np.ascontiguousarray(codebook).tobytes()).digest()[:16]
 
 
-def section_check(header: Header, number: int, payload: bytes) -> int:
+def section_check(header: Header, number: int, payload: bytes | memoryview) -> int:
     """The check field of a section.
 
     Parameters
@@ -215,7 +215,7 @@ def section_check(header: Header, number: int, payload: bytes) -> int:
     header : Header
     number : int
         0 for the codebook, 1 for the model, 2 for the repeats, from 3 on for the bands.
-    payload : bytes
+    payload : bytes-like
     """
     return zlib.crc32(payload, zlib.crc32(_NUMBER.pack(header.check, number)))
 
@@ -310,6 +310,7 @@ class Reader:
     def __init__(self, source: Source, max_pixels: int | None = MAX_PIXELS) -> None:
         self._source = source
         self._bytes = 0
+        self._to_check: deque[tuple[int, bytes]] = deque()
         self.header = header = Header.from_bytes(self._get(HEADER_BYTES, short=True))
         height, width = header.shape
         if max_pixels is not None and height * width > max_pixels:
@@ -350,18 +351,35 @@ class Reader:
         self._bytes += len(data)
         return data
 
-    def _section(self, number: int, least: int, most: int) -> bytes:
+    def _unchecked(self, number: int, least: int, most: int) -> bytes:
         (length,) = _LENGTH.unpack(self._get(_LENGTH.size))
         if not least <= length <= most:
             raise FormatError(f"a .clvq section claims {length} bytes; allowed: {least} to {most}")
         both = self._get(length + _CHECK.size)
-        payload = both[:length]
-        if _CHECK.unpack(both[length:])[0] != section_check(self.header, number, payload):
-            raise FormatError("a .clvq section is damaged: its check sum does not match")
+        self._to_check.append((number, both))
+        return both[:length]
+
+    def _section(self, number: int, least: int, most: int) -> bytes:
+        payload = self._unchecked(number, least, most)
+        self.check()
         return payload
 
+    def check(self) -> None:
+        """Check the sections that were read.
+
+        Raises
+        ------
+        FormatError
+            If one is damaged.
+        """
+        while self._to_check:
+            number, both = self._to_check.popleft()
+            payload = memoryview(both)[: -_CHECK.size]
+            if _CHECK.unpack(both[-_CHECK.size :])[0] != section_check(self.header, number, payload):
+                raise FormatError("a .clvq section is damaged: its check sum does not match")
+
     def bands(self) -> Iterator[CodedBand]:
-        """The picture's bands, top to bottom.
+        """The picture's bands, top to bottom; whoever takes them calls `check` before giving anything of them away.
 
         Raises
         ------
@@ -376,7 +394,7 @@ class Reader:
         layout = self.layout
         for band in range(layout.count if self.header.kind != CODEBOOK else 0):
             least = 4 * layout.lanes
-            data = self._section(_FIRST_BAND + band, least, least + 4 * layout.rows_of(band) * layout.columns)
+            data = self._unchecked(_FIRST_BAND + band, least, least + 4 * layout.rows_of(band) * layout.columns)
             if len(data) % 2:
                 raise FormatError("a band of a .clvq file has half a word")
             yield CodedBand.from_bytes(data, layout.lanes)
@@ -395,4 +413,4 @@ class Reader:
             If the bytes are damaged or truncated, or bytes follow the last band.
         """
         for _ in self.bands():
-            pass
+            self.check()

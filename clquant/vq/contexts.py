@@ -352,12 +352,20 @@ def rounded_curves(curves: npt.NDArray[np.int64]) -> Curves:
     curves : ndarray of int, shape (2, 32)
         Each at most 211.
     """
-    values = np.empty_like(curves)
-    for row, curve in zip(values, curves.tolist(), strict=True):
+    nearest, values = _nearest_values(), np.empty_like(curves, np.uint8)
+    for row, curve in zip(values, np.maximum(curves, 0).tolist(), strict=True):
         last = HIGHEST
         for b, value in enumerate(curve):
-            allowed = [fall for fall in _FALLS if 0 <= last - fall <= HIGHEST]
-            last -= min(allowed, key=lambda fall: abs(last - fall - value))
-            row[b] = last
-    rounded: Curves = values.astype(np.uint8)
-    return rounded
+            row[b] = last = nearest[last][value]
+    return values
+
+
+@functools.lru_cache(maxsize=1)
+def _nearest_values() -> list[list[int]]:
+    """By the value before and the one wanted, the one that a fall leads to: the first of the nearest."""
+    wanted = np.arange(HIGHEST + 1)
+    found = []
+    for last in range(HIGHEST + 1):
+        allowed = np.array([last - fall for fall in _FALLS if 0 <= last - fall <= HIGHEST])
+        found.append(allowed[np.abs(allowed[:, None] - wanted).argmin(0)].tolist())
+    return found
