@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 import PIL.ImageColor
 
-from clquant.color.values import hex_color
+from clquant import params
+from clquant.color.values import hex_color, with_equal_alpha
+from clquant.runtime import InvalidArgument
 
 _SHORT = re.compile(r"#([0-9a-fA-F]{3,4})\Z")
 
@@ -28,3 +32,26 @@ def css_color(text: str) -> tuple[int, ...] | None:
     if name == "transparent":
         return (0, 0, 0, 0)
     return tuple(PIL.ImageColor.getrgb(name)) if name in PIL.ImageColor.colormap else hex_color(text)
+
+
+def css_colors(texts: Sequence[Any], argument: str) -> list[tuple[int, ...]]:
+    """The values of colours as CSS writes them, all with alpha if one has it.
+
+    Parameters
+    ----------
+    texts : sequence
+    argument : str
+        What errors call it.
+
+    Raises
+    ------
+    InvalidArgument
+        If one is no such text.
+    """
+    colors = []
+    for number, text in enumerate(texts):
+        color = css_color(text) if isinstance(text, str) else None
+        if color is None:
+            raise InvalidArgument(f"{argument}[{number}] is {params.shown(text)}; allowed: {ALLOWED}")
+        colors.append(color)
+    return with_equal_alpha(colors)

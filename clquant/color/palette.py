@@ -13,21 +13,11 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.color import order as orders
-from clquant.color.css import ALLOWED, css_color
+from clquant.color.css import css_colors
 from clquant.color.formats import registry
 from clquant.color.values import MOST_COLORS as MOST_COLORS
-from clquant.color.values import as_array, as_rgba, hex_texts, transparent_index, with_equal_alpha
+from clquant.color.values import as_array, as_rgba, hex_texts, transparent_index
 from clquant.runtime import InvalidArgument, InvalidType, reports_memory
-
-
-def _of_text(texts: list[Any] | tuple[Any, ...], argument: str) -> list[tuple[int, ...]]:
-    colors = []
-    for number, text in enumerate(texts):
-        color = css_color(text) if isinstance(text, str) else None
-        if color is None:
-            raise InvalidArgument(f"{argument}[{number}] is {params.shown(text)}; allowed: {ALLOWED}")
-        colors.append(color)
-    return with_equal_alpha(colors)
 
 
 def checked_colors(colors: Any, argument: str = "colors") -> npt.NDArray[np.uint8]:
@@ -59,7 +49,7 @@ def checked_colors(colors: Any, argument: str = "colors") -> npt.NDArray[np.uint
             f"{argument} is {params.shown(colors)}; allowed: a Palette or n colours (Palette.read reads a file)"
         )
     if isinstance(colors, list | tuple) and any(isinstance(color, str) for color in colors):
-        colors = _of_text(colors, argument)
+        colors = css_colors(colors, argument)
     array = params.array(argument, colors, "n colours of 3 or 4 integers")
     if array.ndim != 2 or array.shape[1] not in (3, 4):
         raise InvalidArgument(f"{argument} has shape {array.shape}; allowed: (n, 3) or (n, 4)")
