@@ -16,8 +16,8 @@
  * for none; moments (boxes, MOMENTS) ulong: weight, weighted coordinates, weighted squares of each axis; sides
  * (boxes, DIMS) uint; state uint: as below; chosen (boxes) uint: numbers; cuts (boxes, DIMS) ulong2: how good the best
  * cut of a chosen box across an axis is, above 0 if there is any, and how many points come before it. room: 1 + DIMS
- * ulongs of local memory per work-item. Kernels that take boxes in turn are not SMALL: PoCL 3.0 fails to compile them so
- * for groups of one work-item.
+ * ulongs of local memory per work-item. Kernels that take boxes in turn are not SMALL: PoCL 3.0 fails to compile them
+ * so for groups of one work-item.
  * Constants: DIMS 3 or 4; WIDE_WEIGHTS of kmeans/weights.h.
  */
 #define MOST_SUMS (1 + DIMS)
@@ -210,9 +210,9 @@ void add_point(ulong *sums, ulong2 record)
 }
 
 /* The cut across each axis after which the least of the squared differences remains, which is where |sum|^2 / weight of
- * both parts adds up to most. Doubles are computed of those cuts alone that may be the best by `rough_gain`: the best one
- * in doubles, which are right to 2^-50 of at most 2^24 of the weight more, is below the roughly best one by at most 2^-17
- * of it and 2^-24 of the weight.
+ * both parts adds up to most. Doubles are computed of those cuts alone that may be the best by `rough_gain`: the best
+ * one in doubles, which are right to 2^-50 of at most 2^24 of the weight more, is below the roughly best one by at most
+ * 2^-17 of it and 2^-24 of the weight.
  * NDRange: 2-D, any number of work-groups along the first axis, and one per axis of boxes along the second. */
 __kernel void cut_by_variance(__global const ulong2 *records, uint n, __global const uint *all_orders,
                               __global const uint4 *boxes, __global const uint *state,
