@@ -9,15 +9,15 @@
  * kmeans/weights.h). A work-item has a run of consecutive points of an order.
  *
  * Boxes are numbered, the whole first; both parts of one have consecutive numbers. A round chooses boxes, finds where
- * to cut them, and divides them, in a launch each; work-groups take the chosen boxes in turn.
+ * to cut them, and divides them, in a launch each.
  *
  * Layout: records (n) ulong2: a point's weight, and its coordinates in 16 bits each, the first lowest; orders
  * (2, DIMS, n) uint; boxes (boxes) uint4: the first place, the points, which table, and the number of the first part, 0
  * for none; moments (boxes, MOMENTS) ulong: weight, weighted coordinates, weighted squares of each axis; sides
  * (boxes, DIMS) uint; state uint: as below; chosen (boxes) uint: numbers; cuts (boxes, DIMS) ulong2: how good the best
  * cut of a chosen box across an axis is, above 0 if there is any, and how many points come before it. room: 1 + DIMS
- * ulongs of local memory per work-item. Kernels that take boxes in turn are not SMALL: PoCL 3.0 fails to compile them
- * so for groups of one work-item.
+ * ulongs of local memory per work-item. Barriers are outside of conditions and of loops over boxes, which PoCL 3.0
+ * compiles wrong.
  * Constants: DIMS 3 or 4; WIDE_WEIGHTS of kmeans/weights.h.
  */
 #define MOST_SUMS (1 + DIMS)
@@ -63,62 +63,57 @@ __kernel SMALL void record_points(__global const float *points, uint stride, __g
     records[i] = (ulong2)(weights[i], coordinates);
 }
 
-/* The orders of all points, by counting sorts on the digits of coordinates below 2^12, the lowest first; and box 0.
- * NDRange: 2-D, one work-group per axis along the second. orders: its first table is the result, the second scratch;
+/* A pass of the counting sort that makes the orders of all points: by a digit of coordinates below 2^12, the lowest
+ * first. The last of PASSES also makes box 0.
+ * NDRange: 2-D, one work-group per axis along the second. orders: passes write the second table and the first in turn;
  * counts (DIMS, DIGITS, group) uint: scratch; state: of box 0 alone. */
-__kernel SMALL void order_points(__global const ulong2 *records, uint n, __global uint *orders, __global uint *counts,
-                                 __global uint4 *boxes, __global ulong *moments, __global uint *sides,
-                                 __global uint *state, __local ulong *room)
+__kernel SMALL void order_points(__global const ulong2 *records, uint n, __global uint *orders, uint pass,
+                                 __global uint *counts, __global uint4 *boxes, __global ulong *moments,
+                                 __global uint *sides, __global uint *state, __local ulong *room)
 {
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);
     const uint axis = get_group_id(1);
+    const uint shift = pass * DIGIT_BITS;
     const Run run = own_run(n);
-    ulong own[3] = {0, 0, 0};
-    ulong totals[3];
+    __global const uint *from = orders + axis * n + (pass & 1 ? DIMS * n : 0);
+    __global uint *to = orders + axis * n + (pass & 1 ? 0 : DIMS * n);
+    ulong numbers[4] = {0, 0, 0, 0};
+    ulong totals[4];
     counts += axis * DIGITS * size;
-    for (uint pass = 0; pass < PASSES; pass++) {
-        __global const uint *from = orders + axis * n + (pass & 1 ? DIMS * n : 0);
-        __global uint *to = orders + axis * n + (pass & 1 ? 0 : DIMS * n);
-        const uint shift = pass * DIGIT_BITS;
-        for (uint digit = 0; digit < DIGITS; digit++)
-            counts[digit * size + lid] = 0;
-        for (uint i = run.first; i < run.end; i++) {
-            const ulong2 record = records[pass ? from[i] : i];
-            const ulong x = coordinate_of(record, axis);
-            counts[(x >> shift & DIGITS - 1) * size + lid]++;
-            if (pass == 0) {
-                own[0] += record.x;
-                own[1] += record.x * x;
-                own[2] += record.x * x * x;
-            }
-        }
-        barrier(CLK_GLOBAL_MEM_FENCE);
-        ulong place = 0;
-        ulong total;
-        for (uint i = lid * DIGITS; i < (lid + 1) * DIGITS; i++)
-            place += counts[i];
-        sum_before(&place, &total, 1, room);
-        for (uint i = lid * DIGITS; i < (lid + 1) * DIGITS; i++) {
-            const uint count = counts[i];
-            counts[i] = (uint)place;
-            place += count;
-        }
-        barrier(CLK_GLOBAL_MEM_FENCE);
-        for (uint i = run.first; i < run.end; i++) {
-            const uint point = pass ? from[i] : i;
-            to[counts[(coordinate_of(records[point], axis) >> shift & DIGITS - 1) * size + lid]++] = point;
-        }
-        barrier(CLK_GLOBAL_MEM_FENCE);
+    for (uint digit = 0; digit < DIGITS; digit++)
+        counts[digit * size + lid] = 0;
+    for (uint i = run.first; i < run.end; i++) {
+        const ulong2 record = records[pass ? from[i] : i];
+        const ulong x = coordinate_of(record, axis);
+        counts[(x >> shift & DIGITS - 1) * size + lid]++;
+        numbers[1] += record.x;
+        numbers[2] += record.x * x;
+        numbers[3] += record.x * x * x;
     }
-    sum_before(own, totals, 3, room);
-    if (lid == 0) {
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    for (uint i = lid * DIGITS; i < (lid + 1) * DIGITS; i++)
+        numbers[0] += counts[i];
+    sum_before(numbers, totals, 4, room);
+    uint place = (uint)numbers[0];
+    for (uint i = lid * DIGITS; i < (lid + 1) * DIGITS; i++) {
+        const uint count = counts[i];
+        counts[i] = place;
+        place += count;
+    }
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    for (uint i = run.first; i < run.end; i++) {
+        const uint point = pass ? from[i] : i;
+        to[counts[(coordinate_of(records[point], axis) >> shift & DIGITS - 1) * size + lid]++] = point;
+    }
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    if (lid == 0 && pass == PASSES - 1) {
         const uint table = 0;
-        sides[axis] = length_of(records, orders + axis * n, n, axis);
-        moments[1 + axis] = totals[1];
-        moments[1 + DIMS + axis] = totals[2];
+        sides[axis] = length_of(records, to, n, axis);
+        moments[1 + axis] = totals[2];
+        moments[1 + DIMS + axis] = totals[3];
         if (axis == 0) {
-            moments[0] = totals[0];
+            moments[0] = totals[1];
             boxes[0] = (uint4)(0, n, table, 0);
             state[KNOWN] = 1;
             state[CHOSEN] = state[KEYED] = 0;
@@ -143,10 +138,10 @@ uint key_of(uint points, __global const ulong *moments, __global const uint *sid
 
 /* Chooses the boxes that are not cut yet among the `wanted` most urgent ones, as far as there is room for their parts;
  * some less urgent ones as well, by the bits of their keys that are left out.
- * NDRange: one work-group. keys (boxes) uint: scratch; most: boxes that there is room for. */
+ * NDRange: one work-group. keys (boxes) uint: scratch; most: boxes that there is room for; most_chosen: of a round. */
 __kernel SMALL void choose_boxes(__global uint4 *boxes, __global const ulong *moments, __global const uint *sides,
                                  __global uint *state, __global uint *chosen, __global uint *keys, uint wanted,
-                                 uint most, int by_variance, __local ulong *room)
+                                 uint most, uint most_chosen, int by_variance, __local ulong *room)
 {
     __local uint least;
     __local uint bins[BINS];
@@ -185,7 +180,7 @@ __kernel SMALL void choose_boxes(__global uint4 *boxes, __global const ulong *mo
         own += boxes[i].w == 0 && keys[i] >> KEY_SHIFT >= least;
     ulong place = own;
     sum_before(&place, &total, 1, room);
-    const uint count = (uint)min(total, (ulong)(most - known) / 2);
+    const uint count = (uint)min(total, (ulong)min(most_chosen, (most - known) / 2));
     for (uint i = run.first; i < run.end; i++) {
         if (place < count && boxes[i].w == 0 && keys[i] >> KEY_SHIFT >= least) {
             chosen[place] = i;
@@ -213,7 +208,8 @@ void add_point(ulong *sums, ulong2 record)
  * both parts adds up to most. Doubles are computed of those cuts alone that may be the best by `rough_gain`: the best
  * one in doubles, which are right to 2^-50 of at most 2^24 of the weight more, is below the roughly best one by at most
  * 2^-17 of it and 2^-24 of the weight.
- * NDRange: 2-D, any number of work-groups along the first axis, and one per axis of boxes along the second. */
+ * NDRange: 2-D, a work-group per chosen box along the first axis, or more of them; one per axis of boxes along the
+ * second. */
 __kernel void cut_by_variance(__global const ulong2 *records, uint n, __global const uint *all_orders,
                               __global const uint4 *boxes, __global const uint *state,
                               __global const uint *chosen, __global ulong2 *cuts, __local ulong *room)
@@ -221,50 +217,51 @@ __kernel void cut_by_variance(__global const ulong2 *records, uint n, __global c
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);
     const uint axis = get_group_id(1);
-    for (uint b = get_group_id(0); b < state[CHOSEN]; b += get_num_groups(0)) {
-        const uint4 box = boxes[chosen[b]];
-        __global const uint *orders = all_orders + (box.z * DIMS + axis) * n + box.x;
-        const Run run = own_run(box.y);
-        const uint end = min(run.end, box.y - 1);
-        ulong before[1 + DIMS];
-        ulong whole[1 + DIMS];
-        ulong first[1 + DIMS];
-        ulong mean[DIMS];
-        for (uint v = 0; v <= DIMS; v++)
-            before[v] = 0;
-        for (uint i = run.first; i < run.end; i++)
-            add_point(before, records[orders[i]]);
-        sum_before(before, whole, 1 + DIMS, room);
-        for (uint d = 0; d < DIMS; d++)
-            mean[d] = (2 * whole[1 + d] + whole[0]) / (2 * whole[0]);
+    const uint b = get_group_id(0);
+    const int is_chosen = b < state[CHOSEN];
+    const uint number = is_chosen ? chosen[b] : 0;
+    const uint4 box = is_chosen ? boxes[number] : (uint4)(0, 0, 0, 0);
+    __global const uint *orders = all_orders + (box.z * DIMS + axis) * n + box.x;
+    const Run run = own_run(box.y);
+    const uint end = min(run.end, max(box.y, 1u) - 1);
+    ulong before[1 + DIMS];
+    ulong whole[1 + DIMS];
+    ulong first[1 + DIMS];
+    ulong mean[DIMS];
+    for (uint v = 0; v <= DIMS; v++)
+        before[v] = 0;
+    for (uint i = run.first; i < run.end; i++)
+        add_point(before, records[orders[i]]);
+    sum_before(before, whole, 1 + DIMS, room);
+    for (uint d = 0; d < DIMS; d++)
+        mean[d] = (2 * whole[1 + d] + whole[0]) / max(2 * whole[0], 1UL);
 
-        float most = 0.0f;
-        for (uint v = 0; v <= DIMS; v++)
-            first[v] = before[v];
-        for (uint i = run.first; i < end; i++) {
-            add_point(first, records[orders[i]]);
-            most = max(most, rough_gain(first, whole, mean));
-        }
-        /* Floats from 0 up are in the order of their bits. */
-        float least = as_float((uint)most_of(as_uint(most), room));
-        least -= least * 0x1p-17f + (float)whole[0] * 0x1p-24f;
-
-        ulong2 best = (ulong2)(0, 0);
-        for (uint v = 0; v <= DIMS; v++)
-            first[v] = before[v];
-        for (uint i = run.first; i < (most >= least ? end : run.first); i++) {
-            add_point(first, records[orders[i]]);
-            if (rough_gain(first, whole, mean) < least)
-                continue;
-            const ulong gain = 1 + gain_of(first, whole);
-            if (gain > best.x)
-                best = (ulong2)(gain, i + 1);
-        }
-        const ulong gain = most_of(best.x, room);
-        const ulong winner = most_of(best.x == gain ? size - lid : 0, room);
-        if (size - lid == winner)
-            cuts[b * DIMS + axis] = best;
+    float most = 0.0f;
+    for (uint v = 0; v <= DIMS; v++)
+        first[v] = before[v];
+    for (uint i = run.first; i < end; i++) {
+        add_point(first, records[orders[i]]);
+        most = max(most, rough_gain(first, whole, mean));
     }
+    /* Floats from 0 up are in the order of their bits. */
+    float least = as_float((uint)most_of(as_uint(most), room));
+    least -= least * 0x1p-17f + (float)whole[0] * 0x1p-24f;
+
+    ulong2 best = (ulong2)(0, 0);
+    for (uint v = 0; v <= DIMS; v++)
+        first[v] = before[v];
+    for (uint i = run.first; i < (most >= least ? end : run.first); i++) {
+        add_point(first, records[orders[i]]);
+        if (rough_gain(first, whole, mean) < least)
+            continue;
+        const ulong gain = 1 + gain_of(first, whole);
+        if (gain > best.x)
+            best = (ulong2)(gain, i + 1);
+    }
+    const ulong gain = most_of(best.x, room);
+    const ulong winner = most_of(best.x == gain ? size - lid : 0, room);
+    if (is_chosen && size - lid == winner)
+        cuts[b * DIMS + axis] = best;
 }
 
 /* The cut across each box's longest side, ties to the lowest axis, after its weighted median.
@@ -274,29 +271,30 @@ __kernel void cut_at_median(__global const ulong2 *records, uint n, __global con
                             __global const uint *sides, __global ulong2 *cuts, __local ulong *room)
 {
     const uint axis = get_group_id(1);
-    for (uint b = get_group_id(0); b < state[CHOSEN]; b += get_num_groups(0)) {
-        const uint4 box = boxes[chosen[b]];
-        __global const uint *lengths = sides + chosen[b] * DIMS;
-        __global const uint *orders = all_orders + (box.z * DIMS + axis) * n + box.x;
-        __global ulong2 *cut = cuts + b * DIMS + axis;
-        int longest = 1;
-        for (uint d = 0; d < DIMS; d++)
-            longest &= d < axis ? lengths[axis] > lengths[d] : lengths[axis] >= lengths[d];
-        const Run run = own_run(longest ? box.y : 0);
-        ulong own = 0;
-        for (uint i = run.first; i < run.end; i++)
-            own += records[orders[i]].x;
-        ulong passed = own;
-        ulong total;
-        sum_before(&passed, &total, 1, room);
-        if (!longest && get_local_id(0) == 0)
-            *cut = (ulong2)(0, 0);
-        if (2 * passed < total && 2 * (passed + own) >= total) {
-            uint i = run.first;
-            for (; 2 * passed < total; i++)
-                passed += records[orders[i]].x;
-            *cut = (ulong2)(1, min(i, box.y - 1));
-        }
+    const uint b = get_group_id(0);
+    const int is_chosen = b < state[CHOSEN];
+    const uint number = is_chosen ? chosen[b] : 0;
+    const uint4 box = is_chosen ? boxes[number] : (uint4)(0, 0, 0, 0);
+    __global const uint *lengths = sides + number * DIMS;
+    __global const uint *orders = all_orders + (box.z * DIMS + axis) * n + box.x;
+    __global ulong2 *cut = cuts + b * DIMS + axis;
+    int longest = 1;
+    for (uint d = 0; d < DIMS; d++)
+        longest &= d < axis ? lengths[axis] > lengths[d] : lengths[axis] >= lengths[d];
+    const Run run = own_run(longest ? box.y : 0);
+    ulong own = 0;
+    for (uint i = run.first; i < run.end; i++)
+        own += records[orders[i]].x;
+    ulong passed = own;
+    ulong total;
+    sum_before(&passed, &total, 1, room);
+    if (is_chosen && !longest && get_local_id(0) == 0)
+        *cut = (ulong2)(0, 0);
+    if (2 * passed < total && 2 * (passed + own) >= total) {
+        uint i = run.first;
+        for (; 2 * passed < total; i++)
+            passed += records[orders[i]].x;
+        *cut = (ulong2)(1, min(i, box.y - 1));
     }
 }
 
@@ -308,57 +306,57 @@ __kernel void divide_boxes(__global const ulong2 *records, uint n, __global uint
                            __local ulong *room)
 {
     const uint axis = get_group_id(1);
-    for (uint b = get_group_id(0); b < state[CHOSEN]; b += get_num_groups(0)) {
-        const uint4 box = boxes[chosen[b]];
-        uint across = 0;
-        for (uint d = 1; d < DIMS; d++)
-            across = cuts[b * DIMS + d].x > cuts[b * DIMS + across].x ? d : across;
-        const uint count = (uint)cuts[b * DIMS + across].y;
-        const uint last = all_orders[(box.z * DIMS + across) * n + box.x + count - 1];
-        const ulong border = coordinate_of(records[last], across);
-        __global const uint *from = all_orders + (box.z * DIMS + axis) * n + box.x;
-        __global uint *to = all_orders + ((1 - box.z) * DIMS + axis) * n + box.x;
-        const Run run = own_run(box.y);
-        ulong sums[4] = {0, 0, 0, 0};
-        for (uint i = run.first; i < run.end; i++) {
-            const ulong2 record = records[from[i]];
-            const ulong place = coordinate_of(record, across);
-            if (place < border || (place == border && from[i] <= last)) {
-                const ulong x = coordinate_of(record, axis);
-                sums[0]++;
-                sums[1] += record.x;
-                sums[2] += record.x * x;
-                sums[3] += record.x * x * x;
-            }
+    const uint b = get_group_id(0);
+    const int is_chosen = b < state[CHOSEN];
+    const uint number = is_chosen ? chosen[b] : 0;
+    const uint4 box = is_chosen ? boxes[number] : (uint4)(0, 0, 0, 0);
+    uint across = 0;
+    for (uint d = 1; d < DIMS; d++)
+        across = cuts[b * DIMS + d].x > cuts[b * DIMS + across].x ? d : across;
+    const uint count = is_chosen ? (uint)cuts[b * DIMS + across].y : 1;
+    const uint last = all_orders[(box.z * DIMS + across) * n + box.x + count - 1];
+    const ulong border = coordinate_of(records[last], across);
+    __global const uint *from = all_orders + (box.z * DIMS + axis) * n + box.x;
+    __global uint *to = all_orders + ((1 - box.z) * DIMS + axis) * n + box.x;
+    const Run run = own_run(box.y);
+    ulong sums[4] = {0, 0, 0, 0};
+    for (uint i = run.first; i < run.end; i++) {
+        const ulong2 record = records[from[i]];
+        const ulong place = coordinate_of(record, across);
+        if (place < border || (place == border && from[i] <= last)) {
+            const ulong x = coordinate_of(record, axis);
+            sums[0]++;
+            sums[1] += record.x;
+            sums[2] += record.x * x;
+            sums[3] += record.x * x * x;
         }
-        ulong totals[4];
-        sum_before(sums, totals, 4, room);
-        uint before = (uint)sums[0];
-        for (uint i = run.first; i < run.end; i++) {
-            const ulong place = coordinate_of(records[from[i]], across);
-            const int is_first = place < border || (place == border && from[i] <= last);
-            to[is_first ? before : count + i - before] = from[i];
-            before += is_first;
+    }
+    ulong totals[4];
+    sum_before(sums, totals, 4, room);
+    uint before = (uint)sums[0];
+    for (uint i = run.first; i < run.end; i++) {
+        const ulong place = coordinate_of(records[from[i]], across);
+        const int is_first = place < border || (place == border && from[i] <= last);
+        to[is_first ? before : count + i - before] = from[i];
+        before += is_first;
+    }
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    if (is_chosen && get_local_id(0) == 0) {
+        __global ulong *whole = moments + number * MOMENTS;
+        __global ulong *first = moments + box.w * MOMENTS;
+        __global ulong *second = first + MOMENTS;
+        __global uint *lengths = sides + box.w * DIMS + axis;
+        first[1 + axis] = totals[2];
+        second[1 + axis] = whole[1 + axis] - totals[2];
+        first[1 + DIMS + axis] = totals[3];
+        second[1 + DIMS + axis] = whole[1 + DIMS + axis] - totals[3];
+        lengths[0] = length_of(records, to, count, axis);
+        lengths[DIMS] = length_of(records, to + count, box.y - count, axis);
+        if (axis == 0) {
+            first[0] = totals[1];
+            second[0] = whole[0] - totals[1];
+            boxes[box.w] = (uint4)(box.x, count, 1 - box.z, 0);
+            boxes[box.w + 1] = (uint4)(box.x + count, box.y - count, 1 - box.z, 0);
         }
-        barrier(CLK_GLOBAL_MEM_FENCE);
-        if (get_local_id(0) == 0) {
-            __global ulong *whole = moments + chosen[b] * MOMENTS;
-            __global ulong *first = moments + box.w * MOMENTS;
-            __global ulong *second = first + MOMENTS;
-            __global uint *lengths = sides + box.w * DIMS + axis;
-            first[1 + axis] = totals[2];
-            second[1 + axis] = whole[1 + axis] - totals[2];
-            first[1 + DIMS + axis] = totals[3];
-            second[1 + DIMS + axis] = whole[1 + DIMS + axis] - totals[3];
-            lengths[0] = length_of(records, to, count, axis);
-            lengths[DIMS] = length_of(records, to + count, box.y - count, axis);
-            if (axis == 0) {
-                first[0] = totals[1];
-                second[0] = whole[0] - totals[1];
-                boxes[box.w] = (uint4)(box.x, count, 1 - box.z, 0);
-                boxes[box.w + 1] = (uint4)(box.x + count, box.y - count, 1 - box.z, 0);
-            }
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
     }
 }

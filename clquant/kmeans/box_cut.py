@@ -19,7 +19,7 @@ from clquant.runtime import LocalMemory, PreparedLaunch, Readback, Scope, Sessio
 Int = npt.NDArray[np.int64]
 
 # As in `cl/kmeans/box_cut.cl`.
-DIGITS, BINS = 64, 2048
+DIGITS, PASSES = 64, 2
 KNOWN, CHOSEN, STATE_WORDS = 0, 1, 3
 KERNELS = {"wu": "cut_by_variance", "median-cut": "cut_at_median"}
 # Room for so many boxes per box that the rule cuts, and for a few.
@@ -27,8 +27,8 @@ BOXES_PER_CUT, FEW_BOXES = 8, 64
 # Rounds that are queued before the host looks whether any box was left to cut: so many more than if all boxes were cut
 # alike, then so many at a time.
 MORE_ROUNDS, NEXT_ROUNDS = 4, 4
-# Work-groups that share the boxes of a round, for each axis.
-MOST_GROUPS = 256
+# Most boxes of a round.
+MOST_CHOSEN = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -122,16 +122,19 @@ class _Cutter:
         session.launch(kernel, n, session.work_group_size(kernel, GROUP), *given)
         counts = scope.empty(4 * dims * DIGITS * self._group("order_points"))
         all_points, made = (records, np.uint32(n), orders), (self._moments, self._sides)
-        self._prepared("order_points", 1, dims, *all_points, counts, self._boxes, *made, self._state).queue()
+        for turn in range(PASSES):
+            digit = np.uint32(turn), counts
+            self._prepared("order_points", 1, dims, *all_points, *digit, self._boxes, *made, self._state).queue()
         if wanted == 0:
             return
-        sizes = np.uint32(wanted), np.uint32(most), np.int32(by_variance)
+        chosen_at_once = min(wanted, MOST_CHOSEN)
+        sizes = np.uint32(wanted), np.uint32(most), np.uint32(chosen_at_once), np.int32(by_variance)
         some = self._boxes, self._state, chosen
-        shares, sides = min(wanted, MOST_GROUPS), () if by_variance else (self._sides,)
+        sides = () if by_variance else (self._sides,)
         self._round = [
             self._prepared("choose_boxes", 1, 1, self._boxes, *made, self._state, chosen, keys, *sizes),
-            self._prepared(KERNELS[rule], shares, dims, *all_points, *some, *sides, cuts),
-            self._prepared("divide_boxes", shares, dims, *all_points, *some, cuts, *made),
+            self._prepared(KERNELS[rule], chosen_at_once, dims, *all_points, *some, *sides, cuts),
+            self._prepared("divide_boxes", chosen_at_once, dims, *all_points, *some, cuts, *made),
         ]
         rounds = wanted.bit_length() + MORE_ROUNDS
         while rounds:
