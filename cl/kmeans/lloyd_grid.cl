@@ -8,8 +8,7 @@
  * kmeans/lloyd.cl has the layout of points, tiles, centers and statistics, why all of it is exact, and the sources;
  * sums here are (SUMS, k, STATS) ulong, all 0 before and after a launch.
  * Constants: DIMS 3 or 4; DEVICE_FENCE of common/grid_barrier.h; WARP, ROWS and SHORTLIST of kmeans/lloyd_warps.h;
- * GROUP: work-items of a work-group, whole warps; SWAPS: which kernel the program has, as each takes long to compile:
- * 0 lloyd_steps, 1 swap_rounds.
+ * GROUP: work-items of a work-group, whole warps.
  */
 #define PLACE __local
 #define CENTERS __local
@@ -20,10 +19,8 @@
 #include "kmeans/lloyd_tiles.h"
 #include "kmeans/lloyd_warps.h"
 #include "kmeans/lloyd_repair.h"
-#if SWAPS
 #include "kmeans/swaps.h"
 #include "kmeans/swaps_warps.h"
-#endif
 #include "common/grid_barrier.h"
 
 #define SUMS 4
@@ -160,24 +157,65 @@ void end(const Grid *g, __local uint *told)
         g->sums[i] = 0;
 }
 
-/* What both kernels begin with. room: DIMS * place_stride floats; scratch: for each warp SHORTLIST float4 and ushort
- * and 2 float4 a lane; at least 2 ulong a work-item, and 1, and 2 uint a center. */
-#define GRID_PARAMETERS                                                                                                \
-    __global const float *points, uint stride, __global const uint *weights, __global const uint *starts,              \
-        __global const float *boxes, uint n_tiles, __global float *centers, uint k, uint k_stride,                     \
-        __global uint *state, __global ulong *sums, __global ulong *totals, uint pinned, int4 extents,                 \
-        __global uint *words, __local float4 *room, uint place_stride, __local float4 *scratch
+/* After the steps of a round: keeps the centers of the lowest inertia, or goes back to them, and swaps some of them. */
+typedef struct {
+    uint best_sums; /* the place of their sums */
+    uint rank, count;
+    ulong lowest;
+} Swaps;
 
-#define GRID_ARGUMENTS                                                                                                 \
-    points, stride, weights, starts, boxes, n_tiles, centers, k, k_stride, state, sums, totals, pinned, extents,       \
-        words, room, place_stride, scratch
-
-/* A group's begin. told and partial: of the kernel, as only kernels declare local memory. */
-INLINED Grid enter(GRID_PARAMETERS, __local uint *told, __local ulong *partial)
+INLINED void swap_after(Swaps *s, Grid *g, Chain *c, uint swaps_follow, uint parts, __local float *best)
 {
+    const uint lid = get_local_id(0);
+    const int better = c->inertia < s->lowest;
+    for (uint i = lid; i < DIMS * g->k_stride; i += GROUP) {
+        if (better)
+            best[i] = g->centers[i];
+        else
+            g->centers[i] = best[i];
+    }
+    if (better) {
+        const uint before = s->best_sums;
+        s->best_sums = c->last;
+        c->last = before;
+        s->lowest = c->inertia;
+        s->rank = 0;
+    } else if (s->count > 1)
+        s->count /= 2;
+    else
+        s->rank = (s->rank + 1) % g->k;
+    c->done = c->steps = 0;
+    c->inertia = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (swaps_follow)
+        swap_by_warps(s->rank, s->count, parts, g->sums + s->best_sums * g->k * STATS, g->k, g->k_stride, g->extents,
+                      best, g->centers, g->scratch);
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* Steps of Lloyd's algorithm until they are done, at most `steps`; see `assign_tiles` of kmeans/lloyd.cl and
+ * `update_centers` of lloyd_update.cl. Nothing is done where state[DONE], unless `by_axis` or `fresh`: whether `state` is
+ * that of no step yet. With `rounds`, as many rounds less one of swaps in between, so many steps before each of them and
+ * after the last one; the centers of the lowest inertia stay (see `keep_better` of kmeans/swaps.cl). One kernel does
+ * both, as steps take long to compile.
+ *
+ * NDRange: 1-D, so few groups that all are there at once. count: swaps that the first round tries; parts: as
+ * `swap_by_warps` takes them. room: DIMS * place_stride floats, with `rounds` twice as many; scratch: for each warp
+ * SHORTLIST float4 and ushort and 2 float4 a lane; at least 2 ulong a work-item, and 1, and 2 uint a center; with
+ * `rounds` what `swap_by_warps` needs. */
+__kernel ONE_SIZE void lloyd_rounds(__global const float *points, uint stride, __global const uint *weights,
+                                    __global const uint *starts, __global const float *boxes, uint n_tiles,
+                                    __global float *centers, uint k, uint k_stride, __global uint *state,
+                                    __global ulong *sums, __global ulong *totals, uint pinned, int4 extents,
+                                    __global uint *words, __local float4 *room, uint place_stride,
+                                    __local float4 *scratch, uint by_axis, ulong tolerance, uint fresh, uint steps,
+                                    uint rounds, uint count, uint parts)
+{
+    __local uint told;
+    __local ulong partial[2 * WARPS];
     const uint own = get_local_id(0) / WARP;
     Grid g;
-    g.grid = grid_enter(words, told);
+    g.grid = grid_enter(words, &told);
     g.tiles.points = points;
     g.tiles.stride = stride;
     g.tiles.weights = weights;
@@ -197,84 +235,25 @@ INLINED Grid enter(GRID_PARAMETERS, __local uint *told, __local ulong *partial)
     g.k_stride = place_stride;
     g.partial = partial;
     g.scratch = (__local ulong *)scratch;
-    return g;
-}
-
-#if !SWAPS
-/* Steps of Lloyd's algorithm until they are done, at most `most`; see `assign_tiles` of kmeans/lloyd.cl and
- * `update_centers` of lloyd_update.cl. NDRange: 1-D, so few groups that all are there at once. fresh:
- * whether `state` is that of no step yet. Nothing is done where state[DONE], unless `by_axis` or `fresh`. */
-__kernel ONE_SIZE void lloyd_steps(GRID_PARAMETERS, uint by_axis, ulong tolerance, uint fresh, uint most)
-{
-    __local uint told;
-    __local ulong partial[2 * WARPS];
-    Grid g = enter(GRID_ARGUMENTS, &told, partial);
     Chain c = {0, 0, 0, 0, 1, 2};
-    if (g.grid.groups) {
-        if (!fresh) {
-            c.done = state[DONE];
-            c.steps = state[STEPS];
-            c.inertia = ((ulong)state[INERTIA + 1] << 32) | state[INERTIA];
-        }
-        if (!c.done || by_axis) {
-            take_centers(&g, centers, k_stride);
-            for (uint i = 0; i < most && (!c.done || by_axis); i++)
-                step(&g, &c, by_axis, tolerance);
-            give_centers(&g, &c, centers, k_stride, totals, state);
-        }
+    Swaps s = {SUMS - 1, 0, count, ULONG_MAX};
+    if (g.grid.groups && !fresh) {
+        c.done = state[DONE];
+        c.steps = state[STEPS];
+        c.inertia = ((ulong)state[INERTIA + 1] << 32) | state[INERTIA];
     }
-    end(&g, &told);
-}
-#else
-/* Lloyd's algorithm with rounds of swaps in between: `steps` steps before each round and after the last one; the
- * centers of the lowest inertia stay (see `keep_better` of kmeans/swaps.cl). count: swaps that the first round tries;
- * parts: as `swap_by_warps` takes them. NDRange as above; room: 2 * DIMS * place_stride floats; scratch: also what
- * `swap_by_warps` needs. */
-__kernel ONE_SIZE void swap_rounds(GRID_PARAMETERS, uint rounds, uint steps, uint count, uint parts)
-{
-    __local uint told;
-    __local ulong partial[2 * WARPS];
-    Grid g = enter(GRID_ARGUMENTS, &told, partial);
-    Chain c = {0, 0, 0, 0, 1, 2};
-    if (g.grid.groups) {
-        const uint lid = get_local_id(0);
-        __local float *places = g.centers;
-        __local float *best = places + DIMS * place_stride;
-        uint best_sums = SUMS - 1;
-        uint rank = 0;
-        ulong lowest = ULONG_MAX;
+    if (g.grid.groups && (!c.done || by_axis)) {
         take_centers(&g, centers, k_stride);
-        for (uint round = 0; round <= rounds; round++) {
-            for (uint i = 1; i <= steps; i++)
-                if (!c.done || i == steps)
-                    step(&g, &c, i == steps, 0);
-            const int better = c.inertia < lowest;
-            for (uint i = lid; i < DIMS * place_stride; i += GROUP) {
-                if (better)
-                    best[i] = places[i];
-                else
-                    places[i] = best[i];
+        for (uint round = 1; round <= max(rounds, 1u); round++) {
+            for (uint i = 1; i <= steps; i++) {
+                const uint axes = by_axis || (rounds && i == steps);
+                if (!c.done || axes)
+                    step(&g, &c, axes, tolerance);
             }
-            if (better) {
-                const uint before = best_sums;
-                best_sums = c.last;
-                c.last = before;
-                lowest = c.inertia;
-                rank = 0;
-            } else if (count > 1)
-                count /= 2;
-            else
-                rank = (rank + 1) % k;
-            c.done = c.steps = 0;
-            c.inertia = 0;
-            barrier(CLK_LOCAL_MEM_FENCE);
-            if (round < rounds)
-                swap_by_warps(rank, count, parts, sums + best_sums * k * STATS, k, place_stride, extents, best, places,
-                              g.scratch);
-            barrier(CLK_LOCAL_MEM_FENCE);
+            if (rounds)
+                swap_after(&s, &g, &c, round < rounds, parts, g.centers + DIMS * place_stride);
         }
         give_centers(&g, &c, centers, k_stride, totals, state);
     }
     end(&g, &told);
 }
-#endif

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 SUMS = 4
 GRID_WORDS = 96
 WORDS_PER_PLACE = 12
-STEP_KERNEL, SWAP_KERNEL = "lloyd_steps", "swap_rounds"
 SEEDING = "kmeans/lloyd_grid_seeding.cl"
 # Centers of a tile's list that a warp has in local memory.
 SHORTLIST = 64
@@ -100,10 +99,9 @@ class LloydGrid:
         warps = self._most_groups * self._group // self._warp
         return min(TILE, max(MIN_POINTS * self._rows, 1 << (self._lloyd.points.n // warps).bit_length()))
 
-    def _kernel(self, name: str) -> Kernel:
-        own = {"DIMS": self._dims, "ROWS": self._rows, "GROUP": self._group, "SWAPS": int(name == SWAP_KERNEL)}
-        constants = {**own, **self._variant.constants}
-        return self._session.program(self._variant.file, **constants).kernel(name)
+    def _kernel(self) -> Kernel:
+        own = {"DIMS": self._dims, "ROWS": self._rows, "GROUP": self._group}
+        return self._session.program(self._variant.file, **own, **self._variant.constants).kernel("lloyd_rounds")
 
     @property
     def _most_groups(self) -> int:
@@ -125,12 +123,12 @@ class LloydGrid:
         words = self._scope.zeros(4 * GRID_WORDS)
         return self._scope.zeros(8 * SUMS * (1 + 2 * self._dims) * self._lloyd.k), words
 
-    def _prepared(self, name: str, pinned: int, swaps: bool, **own: object) -> PreparedLaunch:
+    def _prepared(self, pinned: int, swaps: bool, **own: object) -> PreparedLaunch:
         lloyd, points, tiles = self._lloyd, self._lloyd.points, self._lloyd.tiles
         sums, words = self._memory
         groups = max(1, min(self._most_groups, tiles.n))
         return self._session.prepare(
-            *(self._scope, self._kernel(name), groups * self._group, self._group),
+            *(self._scope, self._kernel(), groups * self._group, self._group),
             **points.arguments,
             starts=tiles.starts,
             boxes=tiles.boxes,
@@ -154,8 +152,9 @@ class LloydGrid:
         """Make what `steps` needs, unless that was done: the launch."""
         if self._steps is None:
             none = np.uint32(0)
+            swaps = {"rounds": none, "count": none, "parts": none}
             self._steps = self._prepared(
-                STEP_KERNEL, 0, False, by_axis=none, tolerance=np.uint64(0), fresh=none, most=none
+                0, False, by_axis=none, tolerance=np.uint64(0), fresh=none, steps=none, **swaps
             )
         return self._steps
 
@@ -177,7 +176,7 @@ class LloydGrid:
             by_axis=np.uint32(by_axis),
             tolerance=np.uint64(tolerance),
             fresh=np.uint32(self.fresh),
-            most=np.uint32(most),
+            steps=np.uint32(most),
         )
         launch.queue()
         self.fresh = False
@@ -224,7 +223,7 @@ class LloydGrid:
             Swaps that the first round tries.
         """
         parts = 1 << (max(1, self._group // self._lloyd.k).bit_length() - 1)
-        numbers = {"rounds": rounds, "steps": steps, "count": count, "parts": parts}
+        numbers = {"by_axis": 0, "fresh": 1, "steps": steps, "rounds": rounds + 1, "count": count, "parts": parts}
         given = {name: np.uint32(number) for name, number in numbers.items()}
-        self._prepared(SWAP_KERNEL, self._lloyd.pinned, True, **given).queue()
+        self._prepared(self._lloyd.pinned, True, tolerance=np.uint64(0), **given).queue()
         self.fresh = True
