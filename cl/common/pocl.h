@@ -64,17 +64,24 @@ void OVERLOADED mem_fence(cl_mem_fence_flags);
 #define INTEGERS(type, other) \
     LIMITS(type) \
     LIMITS(other) \
-    type CONST mul_hi(type, type); \
-    other CONST mul_hi(other, other); \
-    type CONST clz(type); \
-    other CONST clz(other); \
-    other CONST popcount(other); \
     INLINE other abs(type x) { return __builtin_astype((type)(x < (type)0 ? -x : x), other); } \
     INLINE other abs_diff(other x, other y) { return x < y ? y - x : x - y; } \
     INLINE other abs_diff(type x, type y) \
     { \
         const other a = __builtin_astype(x, other), b = __builtin_astype(y, other); \
         return x < y ? b - a : a - b; \
+    }
+#define BITS(type, other, wider, bits) \
+    INLINE type mul_hi(type x, type y) { return (type)((wider)x * y >> bits); } \
+    INLINE other mul_hi(other x, other y) { return (other)((unsigned wider)x * y >> bits); } \
+    INLINE other clz(other x) { return (other)(x ? __builtin_clzl((ulong)x) - (64 - bits) : bits); } \
+    INLINE type clz(type x) { return (type)clz((other)x); } \
+    INLINE other popcount(other x) { return (other)__builtin_popcountl((ulong)x); }
+#define HIGH_PRODUCTS(type, wider) \
+    INLINE type mul_hi(type x, type y) \
+    { \
+        return __builtin_convertvector( \
+            __builtin_convertvector(x, wider) * __builtin_convertvector(y, wider) >> 8 * sizeof(x[0]), type); \
     }
 /* A scalar's choice is by any bit, a vector's by the highest of each element. */
 #define CHOICE(type, mask) \
@@ -90,6 +97,17 @@ WIDTHS(INTEGERS, short, ushort)
 WIDTHS(INTEGERS, int, uint)
 WIDTHS(INTEGERS, long, ulong)
 LIMITS(int3)
+LIMITS(uchar16)
+BITS(short, ushort, int, 16)
+BITS(int, uint, long, 32)
+BITS(long, ulong, __int128, 64)
+HIGH_PRODUCTS(short8, int8)
+HIGH_PRODUCTS(short16, int16)
+INLINE uchar16 add_sat(uchar16 x, uchar16 y)
+{
+    const uchar16 sum = x + y;
+    return sum < x ? (uchar16)255 : sum;
+}
 CHOICE(float, int)
 VECTORS_OF(FLOAT_SELECT, float, int)
 SCALAR_SELECT(short, ushort)
@@ -267,6 +285,8 @@ ulong OVERLOADED atom_add(volatile __global ulong *, ulong);
 #undef LIMITS
 #undef FLOATS
 #undef INTEGERS
+#undef BITS
+#undef HIGH_PRODUCTS
 #undef CHOICE
 #undef CHOICES
 #undef SCALAR_SELECT
