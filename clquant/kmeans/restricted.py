@@ -25,6 +25,8 @@ Int = npt.NDArray[np.int64]
 _MOST_DISTANCES = 1 << 25
 # Alpha values with the same highest bits share a cell; how many bits these are.
 _ALPHA_BITS = 3
+# Cells whose distances the second cache holds.
+_CELLS_AT_ONCE = 512
 # Means are known to this part of a point's unit.
 _PART = 256
 
@@ -167,15 +169,22 @@ class RestrictedLloyd:
     def _distances(self, colors: Colors) -> tuple[Int, Int, Int]:
         """Of each cell: the nearest entry (ties: the lowest), its squared distance, and that of the next one."""
         points = self._points.space.coordinates(colors).astype(np.float64) * self._points.scale
-        places = self._cells.places.astype(np.float64)
-        # Whole numbers below 2^26: exact.
-        squared = (places**2).sum(axis=1)[:, None] - 2 * (places @ points.T) + (points**2).sum(axis=1)
-        rows = np.arange(len(squared))
-        nearest = squared.argmin(axis=1)
-        first = squared[rows, nearest].astype(np.int64)
-        squared[rows, nearest] = np.inf
-        second = squared.min(axis=1)
-        return nearest, first, np.where(np.isfinite(second), second, 1 << 24).astype(np.int64)
+        places, lengths = self._cells.places.astype(np.float64), (points**2).sum(axis=1)
+        count = len(places)
+        nearest, first, second = (np.empty(count, np.int64) for _ in range(3))
+        for begin in range(0, count, _CELLS_AT_ONCE):
+            here = slice(begin, begin + _CELLS_AT_ONCE)
+            # Whole numbers below 2^26: exact.
+            squared = places[here] @ (-2 * points.T)
+            squared += (places[here] ** 2).sum(axis=1)[:, None]
+            squared += lengths
+            rows = np.arange(len(squared))
+            nearest[here] = squared.argmin(axis=1)
+            first[here] = squared[rows, nearest[here]]
+            squared[rows, nearest[here]] = np.inf
+            others = squared.min(axis=1)
+            second[here] = np.where(np.isfinite(others), others, 1 << 24)
+        return nearest, first, second
 
     def _swapped(self, colors: Colors, most: int) -> tuple[Colors, int]:
         """The entries after up to `most` swaps that promise to gain, and how many these were."""

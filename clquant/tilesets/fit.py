@@ -85,6 +85,8 @@ class TileFit:
         """Keep the points of opaque pixels on the host."""
         self._there = points[..., 3] > 0
         self._places = points[..., :3].astype(np.int64)
+        self._opaque = self._places[self._there]
+        self._axes = np.ascontiguousarray(self._opaque.T, np.float64)  # as sums take them
 
     def run(self, progress: Progress) -> tuple[Colors, int]:
         """The palettes, and what the tiles that were learned from cost in units of the points.
@@ -197,10 +199,9 @@ class TileFit:
             there = steps.centers(scope, centers)
             entries = steps.entries(scope, self._points, self._count, there, chosen)
             found = steps.session.download(entries, (self._count, steps.size), np.uint16)[self._there]
-        places = self._places[self._there]
         # Sums are below 2^53, which fp64 holds: 2^17 pixels of less than 2^12.
         total = np.bincount(found, minlength=palettes * colors).reshape(palettes, colors)
-        axes = [np.bincount(found, axis, palettes * colors) for axis in places.T]
+        axes = [np.bincount(found, axis, palettes * colors) for axis in self._axes]
         sums = np.stack(axes, axis=1).astype(np.int64).reshape(centers.shape)
         if self._given.learns_shared and not self._reserved:
             total[:, 0], sums[:, 0] = total[:, 0].sum(), sums[:, 0].sum(axis=0)
@@ -208,16 +209,16 @@ class TileFit:
         moved: Int = np.where(total[..., None] > 0, means, centers)
         if self._reserved or self._given.shared is not None:
             moved[:, 0] = centers[:, 0]
-        self._fill(moved, centers, total, found, places)
+        self._fill(moved, centers, total, found)
         return moved
 
-    def _fill(self, moved: Int, centers: Int, total: Int, found: npt.NDArray[np.uint16], places: Int) -> None:
+    def _fill(self, moved: Int, centers: Int, total: Int, found: npt.NDArray[np.uint16]) -> None:
         """Give places to the entries without pixels."""
         empty = total == 0
         empty[:, : self._taken] = False
         if not empty.any():
             return
-        colors = centers.shape[1]
+        colors, places = centers.shape[1], self._opaque
         distances = ((places - centers.reshape(-1, 3)[found]) ** 2).sum(axis=1)
         for palette in np.flatnonzero(empty.any(axis=1)):
             mine = np.flatnonzero(found // colors == palette)
@@ -264,7 +265,7 @@ class TileFit:
             return fixed
         if not self._given.learns_shared:
             return np.zeros((0, 3), np.int64)
-        distinct, counts = np.unique(self._places[self._there], axis=0, return_counts=True)
+        distinct, counts = np.unique(self._opaque, axis=0, return_counts=True)
         first: Int = distinct[[int(counts.argmax())]]
         return first
 

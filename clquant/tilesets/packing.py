@@ -16,6 +16,8 @@ Colors = npt.NDArray[np.uint8]
 # Pixels of lower alpha are transparent.
 OPAQUE_ALPHA = 128
 _PLACES = np.array([1 << 16, 1 << 8, 1])
+# Pixels whose colours are looked at before it is asked whether these are too many.
+_PIXELS_AT_ONCE = 1 << 14
 
 
 def packed_sets(sets: Sequence[frozenset[int]], bins: int, room: int) -> list[frozenset[int]] | None:
@@ -84,11 +86,13 @@ def kept_colors(session: Session, pictures: list[Picture], given: TileParams, re
         shown = rgb if given.display is None else given.display.nearest(rgb)
         packed = (shown.astype(np.int64) @ _PLACES).reshape(picture.height, picture.width)
         there = pixels[..., 3] >= OPAQUE_ALPHA if picture.channels == 4 else np.ones(packed.shape, bool)
+        opaque = packed[there]
+        for begin in range(0, len(opaque), _PIXELS_AT_ONCE):
+            every.update(np.unique(opaque[begin : begin + _PIXELS_AT_ONCE]).tolist())
+            if len(every) > most:
+                return None
         if counts is not None:
-            counts += np.bincount(packed[there], minlength=1 << 24).astype(np.uint32)
-        every.update(np.unique(packed[there]).tolist()[: most + 1])
-        if len(every) > most:
-            return None
+            counts += np.bincount(opaque, minlength=1 << 24).astype(np.uint32)
         rows, columns = given.side
         for y in range(0, picture.height, rows):
             for x in range(0, picture.width, columns):
