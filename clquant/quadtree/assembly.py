@@ -339,7 +339,7 @@ class _Forest:
                 (nodes, 0, nodes_below.size),
                 (extents, 0, extents_below.size // 2),
             )
-            session.launch(kernel, items, group, *arguments)
+            session.launch(kernel, items, group, **arguments)
             nodes_below = session.download(nodes, (rows, columns), np.uint32, 4 * nodes_below.size)
             extents_below = session.download(extents, (self.channels, rows, columns, 2), np.uint8, extents_below.size)
             below = session.download(stats, (self.bands, 2, rows, columns), np.uint64)

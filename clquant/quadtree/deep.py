@@ -24,6 +24,8 @@ STEPS_PER_LEVEL = 257
 """Of 16-bit values in an 8-bit gray level, the unit of thresholds."""
 MIN_BAND_LEVEL, MAX_BAND_LEVEL = 1, 12
 _GROUP = 16
+_NODE_BYTES = {"sums": 8, "squares": 8, "extents": 4}
+"""Of each statistic of a node and band."""
 
 Exact = npt.NDArray[np.object_]
 
@@ -154,7 +156,7 @@ def _reduce_band(
     top, bottom = row << band_level, min(row + 1 << band_level, picture.height)
     with session.scope() as scope:
         pixels = picture.upload(session, scope, top, bottom)
-        below: tuple[runtime.Buffer, ...] = (pixels, pixels, pixels)
+        below = dict.fromkeys(_NODE_BYTES, pixels)
         shape = bottom - top, picture.width
         for level in range(1, band_level + 1):
             constants = {**criterion.constants(channels), "TILE_LEVEL": 4, "FROM_PIXELS": int(level == 1)}
@@ -163,21 +165,24 @@ def _reduce_band(
             counts = grid_pixels(bottom - top, picture.width, level)
             sizes = [int(counts[y, x]) for y in (0, -1) for x in (0, -1)]
             nodes = rows * columns
-            made = tuple(scope.empty(size * bands * nodes) for size in (8, 8, 4))
+            made = {name: scope.empty(size * bands * nodes) for name, size in _NODE_BYTES.items()}
             means, stops = scope.empty(channels * nodes), scope.empty(nodes)
-            numbers = (np.uint32(n) for n in (*shape, rows, columns))
             group = session.work_group_size(kernel, _GROUP)
             session.launch(
                 kernel,
                 (columns, rows),
                 (group, 1),
-                *(pixels, *below, *numbers, scope.copy_of(_limits(criterion, sizes))),
-                *(
-                    np.uint64(criterion.bound * STEPS_PER_LEVEL if criterion.name == "range" else 0),
-                    *made,
-                    means,
-                    stops,
-                ),
+                pixels=pixels,
+                **{f"below_{name}": buffer for name, buffer in below.items()},
+                below_rows=np.uint32(shape[0]),
+                below_columns=np.uint32(shape[1]),
+                rows=np.uint32(rows),
+                columns=np.uint32(columns),
+                sizes=scope.copy_of(_limits(criterion, sizes)),
+                range_bound=np.uint64(criterion.bound * STEPS_PER_LEVEL if criterion.name == "range" else 0),
+                **made,
+                means=means,
+                stops=stops,
             )
             first = top >> level
             levels.stops[level][first : first + rows] = session.download(stops, (rows, columns), np.uint8) > 0
@@ -185,10 +190,10 @@ def _reduce_band(
             below, shape = made, (rows, columns)
         wide = (bands, columns)
         roots.sums[:, row], roots.squares[:, row] = (
-            session.download(buffer, wide, np.uint64).astype(object) for buffer in below[:2]
+            session.download(below[name], wide, np.uint64).astype(object) for name in ("sums", "squares")
         )
         if criterion.name == "range":
-            extents = session.download(below[2], (*wide, 2), np.uint16).astype(object)
+            extents = session.download(below["extents"], (*wide, 2), np.uint16).astype(object)
             roots.least[:, row], roots.greatest[:, row] = extents[..., 0], extents[..., 1]
 
 

@@ -41,15 +41,14 @@ def leaves_launch(plan: Plan, buffers: Mapping[str, runtime.Buffer], records: ru
     -------
     Launch
     """
-    session, region = plan.session, plan.region
+    session = plan.session
     variant = session.choose(VARIANTS)
     lanes, tiles = variant.name == "lanes", plan.cells[plan.tile]
     wanted = 1 if lanes else session.tuned("quadtree.leaf_group")
     gathered = leaf_level(session.limits, plan.channels, plan.tile)
     constants = {**variant.constants, **NO_CRITERION, "LEAF_LEVEL": gathered}
     kernel, group = plan.kernel(variant.file, "quadtree_leaves", wanted, **constants)
-    corner = np.uint32(region.left), np.uint32(region.top)
-    stored = (buffers[name] for name in ("flags", "stats", "upper", "nodes"))
+    stored = {name: buffers[name] for name in ("flags", "stats", "upper", "nodes")}
     groups = -(-tiles // tiles_at_once(session.limits, tiles, MAX_LISTED)) if lanes else tiles
-    given = (*plan.geometry(), *corner, np.uint32(plan.last), *stored, records)
+    given = {**plan.geometry(), **plan.corner(), "last_level": np.uint32(plan.last), **stored, "leaves": records}
     return Launch(kernel, groups * group, group, given)

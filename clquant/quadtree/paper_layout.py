@@ -97,12 +97,21 @@ class PaperLayout:
         group, record_bytes = session.work_group_size(kernel, GROUP), record_dtype(own.channels).itemsize
         depth = root_level(own.height, own.width) - level
         begin, count = (4**depth - 1) // 3, 4**depth
-        picture = [np.uint32(number) for number in (len(own.records), own.width, own.height, level)]
+        sizes = {"count": len(own.records), "width": own.width, "height": own.height, "level": level}
+        picture = {name: np.uint32(number) for name, number in sizes.items()}
 
         def launch(first: int, nodes: int, target: runtime.Buffer, offset: int) -> None:
-            place = np.uint64(words.begin), np.uint32(first), np.uint32(nodes)
-            given = leaves, *picture, words.buffer, *place, target, np.uint64(offset)
-            session.launch(kernel, -(-nodes // ITEM_NODES), group, *given)
+            session.launch(
+                *(kernel, -(-nodes // ITEM_NODES), group),
+                leaves=leaves,
+                **picture,
+                words=words.buffer,
+                begin=np.uint64(words.begin),
+                first=np.uint32(first),
+                nodes=np.uint32(nodes),
+                records=target,
+                offset=np.uint64(offset),
+            )
 
         if whole is not None:
             launch(0, count, whole, begin * record_bytes)

@@ -17,12 +17,12 @@ MAX_TILE_LEVEL = 6  # tiles of 64 pixels per side; forms other than the portable
 
 
 class Launch(NamedTuple):
-    """What `Session.launch` takes: a kernel, its work-items, the size of its work-groups, its arguments."""
+    """What `Session.launch` takes: a kernel, its work-items, the size of its work-groups, its arguments by name."""
 
     kernel: runtime.Kernel
     items: int
     group: int
-    arguments: tuple[Any, ...]
+    arguments: dict[str, Any]
 
 
 @dataclass
@@ -92,19 +92,25 @@ class Plan:
             return variants[-1]
         return self.session.choose(variants)
 
-    def pixels(self) -> tuple[Any, ...]:
-        """The first two arguments of all kernels that read pixels: the buffer and the place of the first."""
-        return self.region.pixels, np.uint64(self.region.origin)
+    def pixels(self) -> dict[str, Any]:
+        """The pixels, as all kernels that read them take them: the buffer and the place of the first."""
+        return {"pixels": self.region.pixels, "origin": np.uint64(self.region.origin)}
 
-    def geometry(self) -> tuple[Any, ...]:
-        """The arguments that all kernels which read pixels begin with."""
+    def geometry(self) -> dict[str, Any]:
+        """What all kernels which read pixels take."""
         region = self.region
-        return (*self.pixels(), np.uint32(region.pitch), np.uint32(region.width), np.uint32(region.height))
+        sizes = {"pitch": region.pitch, "width": region.width, "height": region.height}
+        return {**self.pixels(), **{name: np.uint32(size) for name, size in sizes.items()}}
 
-    def params(self) -> tuple[Any, ...]:
+    def corner(self) -> dict[str, Any]:
+        """The region's place in the whole picture."""
+        return {"left": np.uint32(self.region.left), "top": np.uint32(self.region.top)}
+
+    def params(self) -> dict[str, Any]:
         """The arguments of what decides: the levels between which nodes may be leaves or not, and the bound."""
         criterion = self.criterion
-        return np.uint32(criterion.floor_level), np.uint32(self.top), np.uint64(criterion.bound)
+        levels = {"floor_level": np.uint32(criterion.floor_level), "top_level": np.uint32(self.top)}
+        return {**levels, "bound": np.uint64(criterion.bound)}
 
 
 def tile_level(limits: runtime.Limits, bands: int) -> int:

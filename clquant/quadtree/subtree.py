@@ -87,14 +87,13 @@ class Subtree:
             self.prepared[name].queue()
             return
         kernel, items, group, arguments = make()
-        self.session.launch(kernel, items, group, *arguments)
+        self.session.launch(kernel, items, group, **arguments)
         if self.cached:
             # A launch keeps what it was prepared with: no pixels or records, which are other jobs' next time.
-            own = list(arguments)
-            for argument, value in now.items():
-                if isinstance(value, runtime.Buffer):
-                    own[kernel.place(argument)] = self.buffers["flags"]
-            self.prepared[name] = self.session.prepare(self.scope, kernel, items, group, *own)
+            none = {
+                argument: self.buffers["flags"] for argument, value in now.items() if isinstance(value, runtime.Buffer)
+            }
+            self.prepared[name] = self.session.prepare(self.scope, kernel, items, group, **{**arguments, **none})
 
     def reduce(self, scope: runtime.Scope | None = None) -> None:
         """Bottom-up: every level from the pixels to the root (Masina and Stedile, Algorithm 2 and section 5).
@@ -115,7 +114,7 @@ class Subtree:
     def descend(self) -> None:
         """Top-down: the tiles and what is above them first, then what is under the tiles that are to be split."""
         kernel, items, group, arguments = totals_launch(self.plan, self.buffers)
-        self.session.launch(kernel, items, group, *arguments)
+        self.session.launch(kernel, items, group, **arguments)
         self._reduce_upper()
         tiles = self._open_tiles()
         if tiles.size:
@@ -134,8 +133,7 @@ class Subtree:
     def _reduce_tiles(self, tiles: npt.NDArray[np.uint32] | None) -> None:
         listed = None if tiles is None else (self.scope.copy_of(tiles), tiles.size)
         make = partial(tiles_launch, self.plan, self.buffers, self._low(), self.store_low, listed)
-        pixels, origin = self.plan.pixels()
-        self._queue("tiles", make, pixels=pixels, origin=origin, low=self._low())
+        self._queue("tiles", make, **self.plan.pixels(), low=self._low())
 
     def _low(self) -> runtime.Buffer:
         """Where the statistics of levels 1 and 2 go."""
@@ -189,11 +187,8 @@ class Subtree:
         records : pyopencl.Buffer
             Gets `count()` records of `record_dtype`, x and y in the whole picture's pixels.
         """
-        region = self.plan.region
-        pixels, origin = self.plan.pixels()
         make = partial(leaves_launch, self.plan, self.buffers, records)
-        corner = {"left": np.uint32(region.left), "top": np.uint32(region.top)}
-        self._queue("leaves", make, pixels=pixels, origin=origin, **corner, leaves=records)
+        self._queue("leaves", make, **self.plan.pixels(), **self.plan.corner(), leaves=records)
 
     def leaf_sums(self, records: runtime.Buffer, count: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Sums and sums of squares of listed leaves.
@@ -211,7 +206,7 @@ class Subtree:
         shape = (count, self.plan.channels)
         sums, squares = (self.scope.empty(8 * count * self.plan.channels) for _ in range(2))
         launch = leaf_sums_launch(self.plan, self.buffers, (records, count), (sums, squares))
-        self.session.launch(launch.kernel, launch.items, launch.group, *launch.arguments)
+        self.session.launch(launch.kernel, launch.items, launch.group, **launch.arguments)
         return self.session.download(sums, shape, np.uint64), self.session.download(squares, shape, np.uint64)
 
     def nodes(self, level: int) -> npt.NDArray[np.uint32]:

@@ -58,6 +58,7 @@ def tiles_launch(
     rows, columns = grid(plan.region.height, plan.region.width, plan.tile)
     across = tiles_at_once(limits, plan.cells[plan.tile], most) if listed is None else 1
     tiles, groups = (buffers["flags"], rows * -(-columns // across)) if listed is None else listed
-    stored = (buffers[name] for name in ("flags", "stats", "nodes", "extents"))
-    which = np.uint32(listed is not None), tiles, np.uint32(across)
-    return Launch(kernel, groups * group, group, (*plan.geometry(), *plan.params(), low, *stored, *which))
+    stored = {name: buffers[name] for name in ("flags", "stats", "nodes", "extents")}
+    which = {"listed": np.uint32(listed is not None), "list": tiles, "across": np.uint32(across)}
+    given = {**plan.geometry(), **plan.params(), "low": low, **stored, **which}
+    return Launch(kernel, groups * group, group, given)

@@ -30,8 +30,10 @@ def totals_launch(plan: Plan, buffers: Mapping[str, runtime.Buffer]) -> Launch:
     wanted = 1 if variant.name == "lanes" else totals_group(plan.session.limits, plan.bands)
     kernel, group = plan.kernel(variant.file, "quadtree_totals", wanted, **variant.constants)
     below = plan.cells_from(3, plan.tile)
-    stored = buffers["stats"], np.uint32(plan.bands * below), buffers["nodes"], np.uint32(below), buffers["extents"]
-    return Launch(kernel, plan.cells[plan.tile] * group, group, (*plan.geometry(), *plan.params(), *stored))
+    stored = {name: buffers[name] for name in ("stats", "nodes", "extents")}
+    places = {"stats_at": np.uint32(plan.bands * below), "nodes_at": np.uint32(below)}
+    given = {**plan.geometry(), **plan.params(), **stored, **places}
+    return Launch(kernel, plan.cells[plan.tile] * group, group, given)
 
 
 def leaf_sums_launch(
@@ -55,6 +57,14 @@ def leaf_sums_launch(
     session, (records, count) = plan.session, leaves
     constants = plan.constants(GROUP=1, LANES=0, **NO_CRITERION)
     kernel = session.program("quadtree/totals.cl", **constants).kernel("quadtree_leaf_sums")
-    corner = np.uint32(plan.region.left), np.uint32(plan.region.top)
-    given = (*plan.geometry(), *corner, records, np.uint32(count), buffers["stats"], buffers["upper"], *results)
+    given = {
+        **plan.geometry(),
+        **plan.corner(),
+        "leaves": records,
+        "count": np.uint32(count),
+        "stats": buffers["stats"],
+        "upper": buffers["upper"],
+        "sums": results[0],
+        "squares": results[1],
+    }
     return Launch(kernel, count, session.work_group_size(kernel, 64), given)

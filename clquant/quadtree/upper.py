@@ -64,8 +64,21 @@ def upper_launch(
         session.tuned("quadtree.upper_group"),
         lambda group: session.program("quadtree/upper.cl", **upper, GROUP=group).kernel("quadtree_upper"),
     )
-    places = (*below, *stats, *nodes, *extents)
-    where = tuple(place if isinstance(place, runtime.Buffer) else np.uint32(place) for place in places)
-    sizes = tuple(np.uint32(size) for size in (width, height, first, levels, criterion.floor_level))
+    buffers = {"below": below[0], "stats": stats[0], "nodes": nodes[0], "extents": extents[0]}
+    numbers = {
+        "below_at": below[1],
+        "packed": below[2],
+        "stats_at": stats[1],
+        "below_nodes_at": nodes[1],
+        "nodes_at": nodes[2],
+        "below_extents_at": extents[1],
+        "extents_at": extents[2],
+        "width": width,
+        "height": height,
+        "first": first,
+        "levels": levels,
+        "floor_level": criterion.floor_level,
+    }
+    given = {**buffers, **{name: np.uint32(number) for name, number in numbers.items()}}
     items = cells(height, width, first + span - 1) * group
-    return Launch(kernel, items, group, (*where, *sizes, np.uint64(criterion.bound)))
+    return Launch(kernel, items, group, {**given, "bound": np.uint64(criterion.bound)})
