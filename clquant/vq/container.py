@@ -26,7 +26,7 @@ from clquant.vq.blocks import BlockShape
 from clquant.vq.contexts import BINS, ContextShape
 from clquant.vq.pipes import Sink, Source, read_up_to, write_all
 from clquant.vq.repeats import MOST_BYTES_PER_LINE, Repeats
-from clquant.vq.work import FREE_BYTES, FREE_BYTES_PER_CODEWORD, WORK_PER_BYTE, codebook_work, picture_work
+from clquant.vq.work import least_bytes
 
 MAGIC = b"\x89CLVQ\r\n\x1a"
 VERSION = 3
@@ -89,6 +89,11 @@ class Header:
         return tuple(-(-side // block) for side, block in zip(self.shape, self.block_shape, strict=True))  # type: ignore[return-value]
 
     @property
+    def is_shared(self) -> bool:
+        """Whether the file names a codebook that it does not hold."""
+        return self.kind == PICTURE_OF_SHARED
+
+    @property
     def block(self) -> BlockShape:
         """Shape of blocks with their channels."""
         return BlockShape(*self.block_shape, self.channels)
@@ -103,23 +108,6 @@ class Header:
         blocks = repeats.coded_shape[0] * repeats.coded_shape[1]
         pixels = min(self.shape[0] * self.shape[1], blocks * self.block_shape[0] * self.block_shape[1])
         return ContextShape(self.codebook_size, pixels)
-
-    def least_bytes(self, repeats: Repeats | None) -> int:
-        """Bytes that the file has at least.
-
-        Parameters
-        ----------
-        repeats : Repeats or None
-            None for a codebook.
-        """
-        embedded = self.kind != PICTURE_OF_SHARED
-        work = codebook_work(self.codebook_size, self.block) if embedded else 0
-        if repeats is not None:
-            contexts = self.contexts(repeats)
-            pixels = self.shape[0] * self.shape[1]
-            work += picture_work(contexts, self.block, pixels, repeats.table_shape, repeats.coded_shape, embedded)
-        free = FREE_BYTES + (0 if embedded else FREE_BYTES_PER_CODEWORD * self.codebook_size)
-        return max(0, -(-work // WORK_PER_BYTE) - free)
 
     @functools.cached_property
     def check(self) -> int:
@@ -242,9 +230,8 @@ class Writer:
         self._header = header
         self._bands = self._bytes = 0
         known = repeats if repeats is not None else Repeats.none(header.table_shape)
-        is_codebook = header.kind == CODEBOOK
-        self._count = 0 if is_codebook else BandLayout(*known.coded_shape).count
-        self._least = header.least_bytes(None if is_codebook else known)
+        self._count = 0 if header.kind == CODEBOOK else BandLayout(*known.coded_shape).count
+        self._least = least_bytes(header, known if self._count else None)
         self._write(header.to_bytes())
         if header.repeating:
             self._section(_REPEATS_SECTION, known.to_bytes())
@@ -314,21 +301,18 @@ class Reader:
         self.header = header = Header.from_bytes(self._get(HEADER_BYTES, short=True))
         height, width = header.shape
         if max_pixels is not None and height * width > max_pixels:
-            raise FormatError(
-                f"a .clvq file claims {height} x {width} pixels; at most {max_pixels} are allowed, by max_pixels"
-            )
+            claim = f"a .clvq file claims {height} x {width} pixels"
+            raise FormatError(f"{claim}; at most {max_pixels} are allowed, by max_pixels")
         self.repeats = Repeats.none(header.table_shape)
         if header.repeating:
             most = MOST_BYTES_PER_LINE * sum(header.table_shape)
             self.repeats = Repeats.from_bytes(self._section(_REPEATS_SECTION, 2, most), header.table_shape)
-        is_picture = header.kind != CODEBOOK
-        self._least = header.least_bytes(self.repeats if is_picture else None)
+        self._least = least_bytes(header, None if header.kind == CODEBOOK else self.repeats)
         self.layout = BandLayout(*self.repeats.coded_shape)
         self.codebook = None
-        if header.kind != PICTURE_OF_SHARED:
-            self.codebook = self._section(
-                _CODEBOOK_SECTION, 1, codebook_coding.longest(header.codebook_size, header.block)
-            )
+        if not header.is_shared:
+            most = codebook_coding.longest(header.codebook_size, header.block)
+            self.codebook = self._section(_CODEBOOK_SECTION, 1, most)
         self.model = b""
         if header.model != PRESET_CURVES:
             rarity = codebook_coding.longest(header.codebook_size, _RARITY_SHAPE)

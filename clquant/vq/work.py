@@ -6,9 +6,15 @@ repeats alone, so that a reader knows it before any of it is done.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from clquant.vq.blocks import BlockShape
 from clquant.vq.coding_order import compared_components
 from clquant.vq.contexts import ContextShape
+from clquant.vq.repeats import Repeats
+
+if TYPE_CHECKING:
+    from clquant.vq.container import Header
 
 WORK_PER_BYTE = 2000
 FREE_BYTES = 2048  # what short files need not have
@@ -21,6 +27,24 @@ _PAIR, _THREE_CODEWORDS = 40, 1  # the ranges of buckets for a pair of neighbour
 _VALUES = 3  # an entry of both tables of values
 _FIVE_DISTANCES, _FIVE_COMPONENTS = 3, 1  # an entry of both tables of distances, and each component of its sides
 _ORDERED, _ORDERED_COMPONENT = 40, 12  # a codeword at a level of the coding order, and each component that is looked at
+
+
+def least_bytes(header: Header, repeats: Repeats | None) -> int:
+    """Bytes that a file has at least.
+
+    Parameters
+    ----------
+    header : Header
+    repeats : Repeats or None
+        None for a codebook.
+    """
+    work = 0 if header.is_shared else codebook_work(header.codebook_size, header.block)
+    if repeats is not None:
+        contexts, pixels = header.contexts(repeats), header.shape[0] * header.shape[1]
+        shapes = repeats.table_shape, repeats.coded_shape
+        work += picture_work(contexts, header.block, pixels, *shapes, embedded=not header.is_shared)
+    free = FREE_BYTES + (FREE_BYTES_PER_CODEWORD * header.codebook_size if header.is_shared else 0)
+    return max(0, -(-work // WORK_PER_BYTE) - free)
 
 
 def codebook_work(size: int, block: BlockShape) -> int:

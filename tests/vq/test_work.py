@@ -123,7 +123,7 @@ def test_hostile_files_do_no_more_than_their_bytes_pay_for(
         contexts = header.contexts(Repeats.none(header.table_shape))
         assert found["blocks"] == header.table_shape[0] * header.table_shape[1]
         assert found.cost(contexts, blocks) <= allowed(data)
-        if header.least_bytes(Repeats.none(header.table_shape)) == len(data):
+        if work.least_bytes(header, Repeats.none(header.table_shape)) == len(data):
             for wrong, message in ((data[:-1], "ends too early"), (data[:-1] + b"\x01", "does not end in zeros")):
                 found, told = counted(partial(VQCodec(queue=queue).decompress, wrong))
                 assert not found  # nothing is done before the bytes are there
