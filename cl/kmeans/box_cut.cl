@@ -65,7 +65,7 @@ __kernel SMALL void record_points(__global const float *points, uint stride, __g
 
 /* A pass of the counting sort that makes the orders of all points: by a digit of coordinates below 2^12, the lowest
  * first. The last of PASSES also makes box 0.
- * NDRange: 2-D, one work-group per axis along the second. orders: passes write the second table and the first in turn;
+ * NDRange: 1-D, a work-group per axis. orders: passes write the second table and the first in turn;
  * counts (DIMS, DIGITS, group) uint: scratch; state: of box 0 alone. */
 __kernel SMALL void order_points(__global const ulong2 *records, uint n, __global uint *orders, uint pass,
                                  __global uint *counts, __global uint4 *boxes, __global ulong *moments,
@@ -73,7 +73,7 @@ __kernel SMALL void order_points(__global const ulong2 *records, uint n, __globa
 {
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);
-    const uint axis = get_group_id(1);
+    const uint axis = get_group_id(0);
     const uint shift = pass * DIGIT_BITS;
     const Run run = own_run(n);
     __global const uint *from = orders + axis * n + (pass & 1 ? DIMS * n : 0);
@@ -208,16 +208,15 @@ void add_point(ulong *sums, ulong2 record)
  * both parts adds up to most. Doubles are computed of those cuts alone that may be the best by `rough_gain`: the best
  * one in doubles, which are right to 2^-50 of at most 2^24 of the weight more, is below the roughly best one by at most
  * 2^-17 of it and 2^-24 of the weight.
- * NDRange: 2-D, a work-group per chosen box along the first axis, or more of them; one per axis of boxes along the
- * second. */
+ * NDRange: 1-D, a work-group per axis of each chosen box, or more of them. */
 __kernel void cut_by_variance(__global const ulong2 *records, uint n, __global const uint *all_orders,
                               __global const uint4 *boxes, __global const uint *state,
                               __global const uint *chosen, __global ulong2 *cuts, __local ulong *room)
 {
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);
-    const uint axis = get_group_id(1);
-    const uint b = get_group_id(0);
+    const uint axis = get_group_id(0) % DIMS;
+    const uint b = get_group_id(0) / DIMS;
     const int is_chosen = b < state[CHOSEN];
     const uint number = is_chosen ? chosen[b] : 0;
     const uint4 box = is_chosen ? boxes[number] : (uint4)(0, 0, 0, 0);
@@ -270,8 +269,8 @@ __kernel void cut_at_median(__global const ulong2 *records, uint n, __global con
                             __global const uint4 *boxes, __global const uint *state, __global const uint *chosen,
                             __global const uint *sides, __global ulong2 *cuts, __local ulong *room)
 {
-    const uint axis = get_group_id(1);
-    const uint b = get_group_id(0);
+    const uint axis = get_group_id(0) % DIMS;
+    const uint b = get_group_id(0) / DIMS;
     const int is_chosen = b < state[CHOSEN];
     const uint number = is_chosen ? chosen[b] : 0;
     const uint4 box = is_chosen ? boxes[number] : (uint4)(0, 0, 0, 0);
@@ -305,8 +304,8 @@ __kernel void divide_boxes(__global const ulong2 *records, uint n, __global uint
                            __global const ulong2 *cuts, __global ulong *moments, __global uint *sides,
                            __local ulong *room)
 {
-    const uint axis = get_group_id(1);
-    const uint b = get_group_id(0);
+    const uint axis = get_group_id(0) % DIMS;
+    const uint b = get_group_id(0) / DIMS;
     const int is_chosen = b < state[CHOSEN];
     const uint number = is_chosen ? chosen[b] : 0;
     const uint4 box = is_chosen ? boxes[number] : (uint4)(0, 0, 0, 0);

@@ -124,38 +124,39 @@ class _Cutter:
         all_points, made = (records, np.uint32(n), orders), (self._moments, self._sides)
         for turn in range(PASSES):
             digit = np.uint32(turn), counts
-            self._prepared("order_points", 1, dims, *all_points, *digit, self._boxes, *made, self._state).queue()
+            self._prepared("order_points", dims, *all_points, *digit, self._boxes, *made, self._state).queue()
         if wanted == 0:
             return
-        chosen_at_once = min(wanted, MOST_CHOSEN)
-        sizes = np.uint32(wanted), np.uint32(most), np.uint32(chosen_at_once), np.int32(by_variance)
+        self._most_chosen = min(wanted, MOST_CHOSEN)
+        sizes = np.uint32(wanted), np.uint32(most), np.uint32(self._most_chosen), np.int32(by_variance)
         some = self._boxes, self._state, chosen
         sides = () if by_variance else (self._sides,)
         self._round = [
-            self._prepared("choose_boxes", 1, 1, self._boxes, *made, self._state, chosen, keys, *sizes),
-            self._prepared(KERNELS[rule], chosen_at_once, dims, *all_points, *some, *sides, cuts),
-            self._prepared("divide_boxes", chosen_at_once, dims, *all_points, *some, cuts, *made),
+            self._prepared("choose_boxes", 1, self._boxes, *made, self._state, chosen, keys, *sizes),
+            self._prepared(KERNELS[rule], self._most_chosen * dims, *all_points, *some, *sides, cuts),
+            self._prepared("divide_boxes", self._most_chosen * dims, *all_points, *some, cuts, *made),
         ]
-        rounds = wanted.bit_length() + MORE_ROUNDS
-        while rounds:
-            rounds = NEXT_ROUNDS if self._cut(rounds)[CHOSEN] else 0
+        done, rounds = 0, wanted.bit_length() + MORE_ROUNDS
+        while self._cut(done, rounds)[CHOSEN]:
+            done, rounds = done + rounds, NEXT_ROUNDS
 
     def _group(self, kernel: str) -> int:
         """Work-items per group."""
         tuned, per_item = self._session.tuned("kmeans.box_group"), 8 * (1 + self._dims)
         return self._session.work_group_size(self._program.kernel(kernel), tuned, per_item)
 
-    def _prepared(self, kernel: str, groups: int, axes: int, *args: object) -> PreparedLaunch:
+    def _prepared(self, kernel: str, groups: int, *args: object) -> PreparedLaunch:
         group = self._group(kernel)
         room = LocalMemory(8 * (1 + self._dims) * group)
-        sizes = groups * group, axes
-        return self._session.prepare(self._scope, self._program.kernel(kernel), sizes, (group, 1), *args, room)
+        return self._session.prepare(self._scope, self._program.kernel(kernel), groups * group, group, *args, room)
 
-    def _cut(self, rounds: int) -> npt.NDArray[np.uint32]:
-        """The state after some rounds more."""
-        for _ in range(rounds):
-            for launch in self._round:
-                launch.queue()
+    def _cut(self, first: int, rounds: int) -> npt.NDArray[np.uint32]:
+        """The state after some rounds more; `first` were done before."""
+        choose, *parts = self._round
+        for number in range(first, first + rounds):
+            choose.queue()
+            for launch in parts:
+                launch.queue(self._dims * min(1 << number, self._most_chosen))
         return Readback(self._session, self._state, STATE_WORDS, np.uint32).array()
 
     def boxes(self) -> _Boxes:
