@@ -37,7 +37,7 @@ _LOCAL_BYTES = 32768
 _WARP = 32
 _LANES = 16  # LANES in cl/vq/encode_lanes.cl
 _ROWS, _WORDWISE, _FRAGMENTS = 0, 1, 2  # LAYOUT in cl/vq/encode_operands.cl
-_Launch = tuple[Kernel, int, int, tuple[LocalMemory, ...]]  # a kernel, work-items, those of a group, local memory
+_Launch = tuple[Kernel, int, int, dict[str, LocalMemory]]  # a kernel, work-items, those of a group, local memory
 
 
 def _tensor_cores(limits: Limits) -> bool:
@@ -242,7 +242,8 @@ class Search:
             When `excluding`: per block, the index that is passed over.
         """
         kind = index_type(self._capacity)
-        self._session.launch(*self._searching(image, height, width, indices, offset, own, kind))
+        sizes, arguments = self._searching(image, height, width, indices, offset, own, kind)
+        self._session.launch(*sizes, **arguments)
 
     def prepare(
         self, scope: Scope, image: Buffer, height: int, width: int, indices: Buffer, own: Buffer | None = None
@@ -255,20 +256,30 @@ class Search:
         image, height, width, indices, own
             As `run` takes them.
         """
-        return self._session.prepare(scope, *self._searching(image, height, width, indices, 0, own, "ushort"))
+        sizes, arguments = self._searching(image, height, width, indices, 0, own, "ushort")
+        return self._session.prepare(scope, *sizes, **arguments)
 
     def _searching(
         self, image: Buffer, height: int, width: int, indices: Buffer, offset: int, own: Buffer | None, index: str
-    ) -> tuple[Any, ...]:
-        """The searching kernel, its sizes, and its arguments."""
+    ) -> tuple[tuple[Kernel, int, int], dict[str, Any]]:
+        """The searching kernel and its sizes; its arguments by name."""
         rows, columns = self._shape.table_shape(height, width)
         count = rows * columns
-        numbers = tuple(np.uint32(number) for number in (height, width, columns, count))
-        operands = self._operands, self._biases, np.uint32(self._padded)
-        arguments: tuple[Any, ...] = (image, *numbers, *operands, indices, np.uint32(offset))
+        arguments: dict[str, Any] = {
+            "image": image,
+            "height": np.uint32(height),
+            "width": np.uint32(width),
+            "columns": np.uint32(columns),
+            "count": np.uint32(count),
+            "codebook": self._operands,
+            "bias": self._biases,
+            "padded": np.uint32(self._padded),
+            "indices": indices,
+            "offset": np.uint32(offset),
+        }
         constants: dict[str, Any] = {**self._shape.constants(width), "INDEX": index}
         if not self._tensor:
-            arguments = (*arguments, own or indices)
+            arguments["own"] = own or indices
             constants["EXCLUDING"] = int(self._excluding)
         if self._tensor:
             kernel, size, group, local = self._in_tensors(count, constants)
@@ -278,7 +289,7 @@ class Search:
             kernel, size, group, local = self._in_groups(count, constants)
         else:
             kernel, size, group, local = self._in_registers(count, constants)
-        return kernel, size, group, *arguments, *local
+        return (kernel, size, group), {**arguments, **local}
 
     def _in_registers(self, count: int, constants: dict[str, Any]) -> _Launch:
         words = self._shape.words
@@ -289,7 +300,7 @@ class Search:
         program = self._program(constants, BLOCKS=blocks, TILE=tile)
         kernel = program.kernel("vq_encode")
         group = self._session.work_group_size(kernel, self._session.tuned("vq.group"))
-        local = LocalMemory(tile * words * word_bytes), LocalMemory(tile * 4)
+        local = {"tile": LocalMemory(tile * words * word_bytes), "tile_bias": LocalMemory(tile * 4)}
         return kernel, -(-count // blocks), group, local
 
     def _in_groups(self, count: int, constants: dict[str, Any]) -> _Launch:
@@ -300,14 +311,14 @@ class Search:
         held = blocks * words * word_bytes
         kernel = self._program(constants, BLOCKS=blocks, TILE=1).kernel("vq_encode_wide")
         group = self._session.work_group_size(kernel, self._session.tuned("vq.group"))
-        local = LocalMemory(held), LocalMemory(4 * group), LocalMemory(4 * group)
+        local = {"held": LocalMemory(held), "scores": LocalMemory(4 * group), "places": LocalMemory(4 * group)}
         return kernel, -(-count // blocks) * group, group, local
 
     def _in_lanes(self, count: int, constants: dict[str, Any]) -> _Launch:
         components = self._shape.components
         vectors = 4 if components <= 16 else 2 if components <= _REGISTER_COMPONENTS else 1
         kernel = self._program(constants, VECTORS=vectors, SPAN=_SPAN).kernel("vq_encode_lanes")
-        return kernel, -(-count // (_LANES * vectors)), 1, ()
+        return kernel, -(-count // (_LANES * vectors)), 1, {}
 
     def _program(self, constants: dict[str, Any], **more: int) -> Program:
         every = {**constants, **more, "ARITHMETIC": self._arithmetic}
@@ -332,5 +343,5 @@ class Search:
         kernel = program.kernel("vq_encode_mma")
         group = max(_WARP, self._session.work_group_size(kernel, 256 if tiles == 1 else 128))
         groups = -(-count // (group // 2 * tiles))
-        local = LocalMemory(self._tile * chunks * 16), LocalMemory(self._tile * 4)
+        local = {"tile": LocalMemory(self._tile * chunks * 16), "tile_bias": LocalMemory(self._tile * 4)}
         return kernel, groups * group, group, local

@@ -85,9 +85,19 @@ class _Passes:
         kernel = self._program.kernel("vq_seed_distances")
         group = session.work_group_size(kernel, session.tuned("vq.train_group"))
         for piece, distances, run0 in zip(self._blocks.pieces, nearest, self._starts[:-1], strict=True):
-            rows = piece.blocks, np.uint32(piece.count), piece.weights, self._words.codebook, np.uint32(first)
-            arguments = *rows, piece.indices, np.uint32(mode), distances, totals, np.uint32(run0)
-            session.launch(kernel, -(-piece.count // RUN), group, *arguments)
+            session.launch(
+                *(kernel, -(-piece.count // RUN), group),
+                blocks=piece.blocks,
+                count=np.uint32(piece.count),
+                weights=piece.weights,
+                codebook=self._words.codebook,
+                first=np.uint32(first),
+                indices=piece.indices,
+                mode=np.uint32(mode),
+                nearest=distances,
+                totals=totals,
+                run0=np.uint32(run0),
+            )
         scan = self._program.kernel("vq_seed_scan")
         lanes = session.work_group_size(scan, _SCAN_GROUP, 8)
         session.launch(scan, lanes, lanes, totals, np.uint32(self.runs), LocalMemory(8 * lanes))
@@ -97,11 +107,22 @@ class _Passes:
         session = self._session
         kernel = self._program.kernel("vq_seed_draw")
         group = session.work_group_size(kernel, session.tuned("vq.train_group"))
-        ends = np.uint32(self.runs), self._key, np.uint32(made), np.uint32(number)
         for i, (piece, distances) in enumerate(zip(self._blocks.pieces, nearest, strict=True)):
-            rows = piece.blocks, np.uint32(piece.count), piece.weights, distances, totals
-            runs = np.uint32(self._starts[i]), np.uint32(self._starts[i + 1])
-            session.launch(kernel, number, group, *rows, *runs, *ends, self._words.codebook)
+            session.launch(
+                *(kernel, number, group),
+                blocks=piece.blocks,
+                count=np.uint32(piece.count),
+                weights=piece.weights,
+                nearest=distances,
+                totals=totals,
+                run0=np.uint32(self._starts[i]),
+                run1=np.uint32(self._starts[i + 1]),
+                runs=np.uint32(self.runs),
+                key=self._key,
+                made=np.uint32(made),
+                number=np.uint32(number),
+                codebook=self._words.codebook,
+            )
 
 
 def split_codewords(session: Session, blocks: BlockSet, words: Codewords, lloyd: Lloyd, size: int) -> int:

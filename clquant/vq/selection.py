@@ -49,10 +49,21 @@ class Selection:
         self.places, self.chosen = scope.empty(4 * capacity), scope.empty(4 * capacity)
         state, place = number or (keys, 0)
         zero = np.uint32(0)
-        told = np.uint32(digits), np.uint32(number is not None), state, np.uint32(place)
-        local = LocalMemory(4 * _DIGITS), LocalMemory(8), LocalMemory(8 * lanes)
-        given = keys, zero, zero, *told, self.places, self.chosen, *local
-        self._launch: PreparedLaunch = session.prepare(scope, kernel, lanes, lanes, *given)
+        self._launch: PreparedLaunch = session.prepare(
+            *(scope, kernel, lanes, lanes),
+            keys=keys,
+            size=zero,
+            number=zero,
+            digits=np.uint32(digits),
+            from_state=np.uint32(number is not None),
+            state=state,
+            place=np.uint32(place),
+            places=self.places,
+            chosen=self.chosen,
+            counts=LocalMemory(4 * _DIGITS),
+            found=LocalMemory(8),
+            before=LocalMemory(8 * lanes),
+        )
 
     def queue(self, size: int, number: int = 0) -> None:
         """Queue the choice.

@@ -80,18 +80,34 @@ class SideMatch:
             STATE=self._state_size,
         ).kernel("vq_side_choose")
         group = 1 if session.limits.is_cpu else session.work_group_size(kernel, _GROUP, 12)
-        local = LocalMemory(shape.components), *(LocalMemory(4 * group) for _ in range(3))
         dtype = index_dtype(contexts.size)
         bound = np.uint32(min(tolerance, _LARGEST_ERROR * shape.components + 1))
-        model = (np.uint32(contexts.groups), np.uint32(contexts.shift), self._tables.above, self._tables.left)
         with session.scope() as scope:
             chosen = scope.copy_of(np.ascontiguousarray(nearest, dtype))
-            pixels = image, np.uint32(size[0]), np.uint32(size[1]), np.uint32(contexts.size)
             tall, bands = min(band_rows, rows), -(-rows // band_rows)
             widest, zero = min(tall, columns), np.uint32(0)
-            place = np.uint32(rows), np.uint32(columns), np.uint32(band_rows), zero, zero, zero
-            arguments = self._codebook, *pixels, *model, *place, bound, chosen, *local
-            launch = session.prepare(scope, kernel, bands * widest * group, group, *arguments)
+            launch = session.prepare(
+                *(scope, kernel, bands * widest * group, group),
+                codebook=self._codebook,
+                image=image,
+                height=np.uint32(size[0]),
+                width=np.uint32(size[1]),
+                size=np.uint32(contexts.size),
+                groups=np.uint32(contexts.groups),
+                shift=np.uint32(contexts.shift),
+                above=self._tables.above,
+                left=self._tables.left,
+                rows=np.uint32(rows),
+                columns=np.uint32(columns),
+                band_rows=np.uint32(band_rows),
+                across=zero,
+                first_row=zero,
+                diagonal=zero,
+                tolerance=bound,
+                chosen=chosen,
+                block=LocalMemory(shape.components),
+                **{name: LocalMemory(4 * group) for name in ("values", "errors", "places")},
+            )
             for diagonal in range(tall + columns - 1):
                 first, last = max(0, diagonal - columns + 1), min(tall - 1, diagonal)
                 across = last - first + 1
