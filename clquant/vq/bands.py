@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Buffer, Kernel, Program, Scope, Session, Variant
+from clquant.runtime import Buffer, Program, Scope, Session, Variant
 from clquant.vq.contexts import ContextTables
 from clquant.vq.encode import index_dtype, index_type
 from clquant.vq.streams import SentStreams, Words, join_streams
@@ -140,17 +140,18 @@ class BandCoder:
             indices = scope.copy_of(np.ascontiguousarray(table, dtype))
             if ranks is not None:
                 kernel = self._program().kernel("vq_rank_indices")
-                given = indices, np.uint32(rows * columns), scope.copy_of(ranks)
-                session.launch(kernel, rows * columns, session.work_group_size(kernel, 64), *given)
+                places = indices, np.uint32(rows * columns), scope.copy_of(ranks)
+                session.launch(kernel, rows * columns, session.work_group_size(kernel, 64), *places)
             ranges = scope.empty(8 * rows * columns)
             kernel = self._program().kernel("vq_block_ranges")
             group = session.work_group_size(kernel, 64)
-            place = np.uint32(rows), np.uint32(columns), np.uint32(layout.rows)
-            session.launch(kernel, rows * columns, group, indices, *self._model(), *place, ranges)
+            place = {"rows": np.uint32(rows), "columns": np.uint32(columns), "band_rows": np.uint32(layout.rows)}
+            given = {"indices": indices, **self._model(), **place, "ranges": ranges}
+            session.launch(kernel, rows * columns, group, **given)
             words, states = scope.empty(2 * bands * capacity), scope.empty(4 * bands * layout.lanes)
             counts = scope.empty(4 * bands)
-            sizes = *place, np.uint32(layout.lanes), np.uint32(bands)
-            self._launch(self._program().kernel("vq_bands_encode"), bands, ranges, *sizes, words, states, counts)
+            made = {"words": words, "states": states, "counts": counts}
+            self._launch("vq_bands_encode", bands, ranges=ranges, **place, **made)
             count = session.download(counts, bands, np.uint32)
             of_lanes = session.download(states, (bands, layout.lanes), np.uint32)
             streams = join_streams(session, scope, words, count, capacity)
@@ -177,14 +178,31 @@ class BandCoder:
             If a state is impossible.
         """
         sent = SentStreams(scope, [band.words for band in coded], np.stack([band.states for band in coded]))
-        place = (rows, self._layout.columns, self._layout.rows, self._layout.lanes, len(coded))
-        arguments = sent.words, sent.begins, sent.states, *self._model(), *(np.uint32(n) for n in place)
-        self._launch(self._program().kernel("vq_bands_decode"), len(coded), *arguments, indices, wrong)
+        place = {"rows": rows, "columns": self._layout.columns, "band_rows": self._layout.rows}
+        self._launch(
+            *("vq_bands_decode", len(coded)),
+            words=sent.words,
+            begins=sent.begins,
+            states=sent.states,
+            **self._model(),
+            **{name: np.uint32(number) for name, number in place.items()},
+            indices=indices,
+            wrong=wrong,
+        )
 
-    def _model(self) -> tuple[np.uint32 | Buffer, ...]:
+    def _model(self) -> dict[str, np.uint32 | Buffer]:
+        """What kernels take as `MODEL_PARAMETERS` of `cl/vq/band_model.h`, by name."""
         tables, shape = self._tables, self._tables.shape
-        sizes = np.uint32(shape.size), np.uint32(shape.groups), np.uint32(shape.shift)
-        return *sizes, tables.above, tables.left, tables.pairs, tables.above_buckets, tables.left_buckets
+        return {
+            "size": np.uint32(shape.size),
+            "groups": np.uint32(shape.groups),
+            "shift": np.uint32(shape.shift),
+            "above": tables.above,
+            "left": tables.left,
+            "pairs": tables.pairs,
+            "above_buckets": tables.above_buckets,
+            "left_buckets": tables.left_buckets,
+        }
 
     def _program(self) -> Program:
         shape = self._tables.shape
@@ -195,9 +213,8 @@ class BandCoder:
         }
         return self._session.program(self._variant.file, INDEX=index_type(shape.size), **constants)
 
-    def _launch(self, kernel: Kernel, bands: int, *arguments: object) -> None:
+    def _launch(self, name: str, bands: int, /, **named: object) -> None:
         """A group of as many work-items as lanes for each band, or a work-item."""
-        if self._variant.name == _GROUPS_OF_LANES:
-            self._session.launch(kernel, bands * self._layout.lanes, self._layout.lanes, *arguments)
-        else:
-            self._session.launch(kernel, bands, 1, *arguments)
+        kernel, lanes = self._program().kernel(name), self._layout.lanes
+        group = lanes if self._variant.name == _GROUPS_OF_LANES else 1
+        self._session.launch(kernel, bands * group, group, **named, lanes=np.uint32(lanes), bands=np.uint32(bands))

@@ -71,12 +71,21 @@ def encode_codebook(session: Session, codebook: npt.NDArray[np.uint8], shape: Bl
         source, residuals = scope.copy_of(codebook), scope.empty(2 * codebook.size)
         kernel = program.kernel("vq_codebook_residuals")
         group = session.work_group_size(kernel, 64)
-        place = np.uint32(size), np.uint32(run)
-        session.launch(kernel, codebook.size, group, source, *place, residuals)
+        session.launch(kernel, codebook.size, group, source, np.uint32(size), np.uint32(run), residuals)
         scales = _scales(session.download(residuals, codebook.size, np.uint16))
         words, states, counts = (scope.empty(n) for n in (2 * runs * run * components, 4 * runs, 4 * runs))
-        given = residuals, *place, np.uint32(runs), scope.copy_of(scale_tables()), scope.copy_of(scales)
-        session.launch(program.kernel("vq_codebook_encode"), runs, 1, *given, words, states, counts)
+        session.launch(
+            *(program.kernel("vq_codebook_encode"), runs, 1),
+            residuals=residuals,
+            size=np.uint32(size),
+            run=np.uint32(run),
+            count=np.uint32(runs),
+            tables=scope.copy_of(scale_tables()),
+            scales=scope.copy_of(scales),
+            words=words,
+            states=states,
+            counts=counts,
+        )
         count = session.download(counts, runs, np.uint32)
         streams = join_streams(session, scope, words, count, run * components)
         head = (scales[0::2] | scales[1::2] << 4).tobytes() + count.astype(_COUNT).tobytes()
@@ -132,11 +141,21 @@ def _decode_runs(
     shape: BlockShape,
 ) -> npt.NDArray[np.uint8]:
     """The codebook of the streams of its runs; `sizes` are the codewords, those of a run, and the runs."""
-    size, _, runs = sizes
+    size, run, runs = sizes
     codebook, wrong = scope.empty(size * shape.components), scope.zeros(4)
-    tables = scope.copy_of(scale_tables()), scope.copy_of(scales)
-    given = sent.words, sent.begins, sent.states, *(np.uint32(n) for n in sizes), *tables
-    session.launch(_program(session, shape).kernel("vq_codebook_decode"), runs, 1, *given, codebook, wrong)
+    session.launch(
+        *(_program(session, shape).kernel("vq_codebook_decode"), runs, 1),
+        words=sent.words,
+        begins=sent.begins,
+        states=sent.states,
+        size=np.uint32(size),
+        run=np.uint32(run),
+        count=np.uint32(runs),
+        tables=scope.copy_of(scale_tables()),
+        scales=scope.copy_of(scales),
+        codebook=codebook,
+        wrong=wrong,
+    )
     decoded = session.download(codebook, (size, shape.components), np.uint8)
     if session.download(wrong, 1, np.uint32)[0]:
         raise FormatError("a .clvq file's codebook does not end where its words do")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Buffer, LocalMemory, Scope, Session
+from clquant.runtime import LocalMemory, Scope, Session
 from clquant.vq.contexts import BINS, HIGHEST, PRESET, RARITY_UNIT, Contexts, ContextShape, Model, rounded_curves
 
 MOST_RARE = 63  # half bits
@@ -124,24 +124,26 @@ class _Sample:
             counted = scope.zeros(4 * (4 * BINS + 1))
             kernel = contexts.program.kernel("vq_sample_bins")
             group = 1 if session.limits.is_cpu else session.work_group_size(kernel, 32, 16 * BINS)
-            sizes = np.uint32(self._count), np.uint32(contexts.shape.size)
-            given = (
-                *(contexts.above_bins, contexts.left_bins, scope.copy_of(model.curves)),
-                scope.copy_of(model.rarity * np.uint8(RARITY_UNIT)),
-                self._spreads,
-            )
+            given = {
+                "pairs": self._pairs,
+                "count": np.uint32(self._count),
+                "size": np.uint32(contexts.shape.size),
+                "above_bins": contexts.above_bins,
+                "left_bins": contexts.left_bins,
+                "curves": scope.copy_of(model.curves),
+                "rarity": scope.copy_of(model.rarity * np.uint8(RARITY_UNIT)),
+                "spreads": self._spreads,
+            }
             part = _PART_ON_CPUS if session.limits.is_cpu else 1
             items = -(-self._count // part)
             room = LocalMemory(16 * BINS * group)
-            session.launch(kernel, items, group, self._pairs, *sizes, np.uint32(part), *given, counted, room)
-            each = self._codewords(scope, sizes, given) if codewords else None
+            session.launch(kernel, items, group, **given, part=np.uint32(part), counted=counted, room=room)
+            each = self._codewords(scope, given) if codewords else None
             numbers = session.download(counted, 4 * BINS + 1, np.uint32)
         sides = numbers[:-1].reshape(2, 2, BINS)
         return _Counts(sides[0], sides[1], each, int(numbers[-1]))
 
-    def _codewords(
-        self, scope: Scope, sizes: tuple[np.uint32, np.uint32], given: tuple[Buffer, ...]
-    ) -> npt.NDArray[np.int64]:
+    def _codewords(self, scope: Scope, given: dict[str, Any]) -> npt.NDArray[np.int64]:
         """How often each codeword is expected in the sample, in 1/2^15."""
         session, size = self._session, self._contexts.shape.size
         parts = -(-self._count // _PART)
@@ -149,7 +151,7 @@ class _Sample:
         kernel = self._contexts.program.kernel("vq_sample_codewords")
         group = session.work_group_size(kernel, 16)
         items = -(-size // _SIDE_BY_SIDE), parts
-        session.launch(kernel, items, (group, 1), self._pairs, *sizes, np.uint32(_PART), *given, expected)
+        session.launch(kernel, items, (group, 1), **given, part=np.uint32(_PART), expected=expected)
         sums: npt.NDArray[np.int64] = session.download(expected, (parts, size), np.uint32).sum(0, dtype=np.int64)
         return sums
 

@@ -172,10 +172,10 @@ class Lloyd:
             **form.constants,
         )
 
-    def _prepare(self, name: str, scope: Scope, items: int, *arguments: object) -> PreparedLaunch:
+    def _prepare(self, name: str, scope: Scope, items: int, *arguments: object, **named: object) -> PreparedLaunch:
         kernel = self._program.kernel(name)
         group = self._session.work_group_size(kernel, self._session.tuned("vq.train_group"))
-        return self._session.prepare(scope, kernel, items, group, *arguments)
+        return self._session.prepare(scope, kernel, items, group, *arguments, **named)
 
     def _sum_of_squares(self, scope: Scope) -> Buffer:
         """A buffer that begins with the weighted sum of the blocks' squared lengths."""
@@ -202,10 +202,19 @@ class Lloyd:
         session, words = self._session, self._words
         kernel = self._program.kernel("vq_fold")
         lanes = 1 if session.limits.is_cpu else session.work_group_size(kernel, _FOLD_GROUP, 8)
-        sizes = np.uint32(0), np.uint32(number)
-        tables = np.uint32(words.capacity), np.uint32(self._sums.parts), LocalMemory(8 * lanes)
-        arguments = self._sums.tables, *sizes, words.codebook, self.totals, self._errors, self._worst, *tables
-        return session.prepare(scope, kernel, words.capacity * lanes, lanes, *arguments)
+        return session.prepare(
+            *(scope, kernel, words.capacity * lanes, lanes),
+            sums=self._sums.tables,
+            size=np.uint32(0),
+            piece=np.uint32(number),
+            codebook=words.codebook,
+            totals=self.totals,
+            errors=self._errors,
+            worst=self._worst,
+            capacity=np.uint32(words.capacity),
+            parts=np.uint32(self._sums.parts),
+            error=LocalMemory(8 * lanes),
+        )
 
     def _prepare_state(self, scope: Scope) -> PreparedLaunch:
         session = self._session
@@ -229,16 +238,36 @@ class Lloyd:
 
     def _prepare_update(self, scope: Scope, key: npt.NDArray[np.uint32]) -> PreparedLaunch:
         words, zero = self._words, np.uint32(0)
-        found = words.codebook, self.totals, zero, self._state, self._merging.places
-        items = words.capacity * self._blocks.shape.words
-        return self._prepare("vq_update", scope, items, *found, *[zero] * 4, key, words.moved, words.changes, zero)
+        return self._prepare(
+            *("vq_update", scope, words.capacity * self._blocks.shape.words),
+            codebook=words.codebook,
+            totals=self.totals,
+            state=self._state,
+            places=self._merging.places,
+            key=key,
+            moved=words.moved,
+            changes=words.changes,
+            **dict.fromkeys(("size", "merging", "quarters", "amplitude", "step", "turn"), zero),
+        )
 
     def _prepare_repair(self, scope: Scope, number: int) -> PreparedLaunch:
         words, zero = self._words, np.uint32(0)
-        sizes = np.uint32(words.capacity), np.uint32(len(self._blocks.pieces))
-        blocks = self._blocks.pieces[number].blocks, np.uint32(number), self._worst, zero, self._state
-        codewords = self._dead, self._givers.chosen, words.codebook, words.moved
-        return self._prepare("vq_repair", scope, words.capacity, *blocks, *codewords, words.changes, zero, *sizes)
+        return self._prepare(
+            *("vq_repair", scope, words.capacity),
+            blocks=self._blocks.pieces[number].blocks,
+            piece=np.uint32(number),
+            worst=self._worst,
+            size=zero,
+            state=self._state,
+            dead=self._dead,
+            order=self._givers.chosen,
+            codebook=words.codebook,
+            moved=words.moved,
+            changes=words.changes,
+            turn=zero,
+            capacity=np.uint32(words.capacity),
+            pieces=np.uint32(len(self._blocks.pieces)),
+        )
 
     def _resize(self) -> None:
         """Tell the launches how many codewords there are."""
