@@ -14,7 +14,7 @@ import PIL.Image
 
 import clquant
 
-SIZES = (2, 4, 6, 8, 10, 12, 14, 32, 64)
+SIZES = (2, 4, 8, 12, 14, 32, 64)
 
 # %%
 # The ramp's dark end, as the paper shows it: 2 x 2 at the top to 14 x 14 at the bottom, then 32 x 32.

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from clquant import OrderedDither, Palette, runtime
-from clquant.color import spaces
 from clquant.mapping import candidates_lanes, search
 from clquant.palette import engine
 
