@@ -255,7 +255,7 @@ def test_a_band_of_whole_tiles_has_room_for_the_errors_above_it(device, rng, mon
 def test_narrow_pictures_launch_no_empty_waves(device, rng, monkeypatch, width):
     launch, sizes = runtime.Session.launch, []
 
-    def noted(session, kernel, items, *args, **more):
+    def noted(session, kernel, items, /, *args, **more):
         sizes.append(items)
         return launch(session, kernel, items, *args, **more)
 

@@ -82,7 +82,7 @@ def test_groups_are_as_small_as_the_compiled_kernels_want(
     launch = runtime.Session.launch
 
     def noted(
-        session: runtime.Session, kernel: runtime.Kernel, size: int, group: int | None, **named: object
+        session: runtime.Session, kernel: runtime.Kernel, size: int, group: int | None, /, **named: object
     ) -> object:
         groups[kernel.name] = group
         return launch(session, kernel, size, group, **named)

@@ -264,7 +264,7 @@ def test_no_kernel_takes_more_local_memory_than_there_is(queue, rng, monkeypatch
     monkeypatch.setenv("CLQUANT_LIMITS", "local_memory=16384,is_cpu=0")
     launch, taken = runtime.Session.launch, []
 
-    def measured(session, kernel, *args, **more):
+    def measured(session, kernel, /, *args, **more):
         taken.append(kernel.local_memory(session.device))
         return launch(session, kernel, *args, **more)
 

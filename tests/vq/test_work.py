@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,7 @@ FLAT_CURVES = pack_curves(unpack_curves(b"\x66" * 32))
 class Counted(Counter[str]):
     """Blocks, entries of tables, pairs, components and pixels that launches were for."""
 
-    def add(self, name: str, size: Any, arguments: tuple[Any, ...]) -> None:
+    def add(self, name: str, size: Any, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         items = int(np.prod(size))
         numbers = [int(n) for n in arguments if isinstance(n, np.uint32)]
         if name == "vq_side_bins":
@@ -41,13 +41,13 @@ class Counted(Counter[str]):
         elif name == "vq_pair_buckets":
             self["pairs"] += items
         elif name == "vq_bands_decode":
-            self["blocks"] += numbers[3] * numbers[4]
+            self["blocks"] += int(named["rows"]) * int(named["columns"])
         elif name == "vq_repeat":
             self["repeated"] += numbers[3] * numbers[4]
         elif name == "vq_decode":
             self["bytes"] += numbers[0] * numbers[1]
         elif name == "vq_codebook_decode":
-            self["codewords"] += numbers[0]
+            self["codewords"] += int(named["size"])
         else:
             raise AssertionError(f"nobody counts {name}")
 
@@ -74,8 +74,8 @@ def counted(decompress: Callable[[], Any]) -> tuple[Counted, Any]:
     """What a call launches its kernels over, with nothing kept from calls before, and its result or error."""
     found, launch = Counted(), Session.launch
 
-    def counting(self: Session, kernel: Any, size: Any, group: Any, *arguments: Any, **named: Any) -> Any:
-        found.add(kernel.name, size, arguments)
+    def counting(self: Session, kernel: Any, size: Any, group: Any, /, *arguments: Any, **named: Any) -> Any:
+        found.add(kernel.name, size, arguments, named)
         return launch(self, kernel, size, group, *arguments, **named)
 
     runtime.release_memory()
