@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 import signal
+import sys
 from typing import Any
 
 import dask.array as da
@@ -38,6 +39,7 @@ def test_workers_have_devices_and_may_die(tmp_path: pathlib.Path) -> None:
     palette = clquant.KMeansPalette(8).fit(picture).palette_
     with LocalOpenCLCluster([0, 0], silence_logs=50) as cluster, Client(cluster) as client:
         client.wait_for_workers(2, timeout=120)
+        assert set(client.run(sys.getswitchinterval).values()) == {preload.SWITCH_INTERVAL_S}
         found = client.run(_device)
         assert {name for _, name in found.values()} == {runtime.describe(runtime.list_devices()[0])}
         assert os.getpid() not in {pid for pid, _ in found.values()}
@@ -100,6 +102,7 @@ def test_workers_of_a_host_take_its_devices_in_turn(monkeypatch: pytest.MonkeyPa
         name = "tcp-3"
 
     monkeypatch.delenv("CLQUANT_DEVICE", raising=False)
+    monkeypatch.setattr(sys, "setswitchinterval", lambda _: None)
     preload.dask_setup(Worker())
     assert os.environ["CLQUANT_DEVICE"] == str(3 % len(runtime.list_devices()))
     monkeypatch.setenv("CLQUANT_DEVICE", "cpu")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import hypothesis.strategies as st
@@ -42,12 +43,11 @@ def test_pieces_are_put_together(queue: Any, rows: Any, columns: Any, channels: 
         assert np.array_equal(part_on_host(array, *inner), whole[inner])
 
 
-def test_host_pictures_stay_where_that_is_as_good(queue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_host_pictures_stay_where_that_is_as_good(queue: Any) -> None:
     session = runtime.open_session(queue)
     wide, deep = (images.read(np.zeros((4, 5), kind), max_bits=16) for kind in (np.uint8, np.uint16))
     with session.scope() as scope:
         assert assembled(session, scope, [[wide, deep]]) is None
-    monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=1")
-    shared = runtime.open_session(queue)
-    with shared.scope() as scope:
-        assert assembled(shared, scope, [[wide, wide]]) is None
+    session.limits = dataclasses.replace(session.limits, unified_memory=True)
+    with session.scope() as scope:
+        assert assembled(session, scope, [[wide, wide]]) is None
