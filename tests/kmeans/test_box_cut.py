@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from clquant import runtime
 from clquant.color import spaces
+from clquant.kmeans import box_cut
 from clquant.kmeans.box_cut import box_centers
 from clquant.kmeans.points import Points
 from tests.reference import boxes as reference
@@ -51,6 +52,16 @@ def test_no_group_size_changes_a_result(queue, rng, rule, group):
     points, weights = rng.integers(0, 2041, (500, 3)), rng.integers(1, 1000, 500)
     with runtime.force_tuning({"kmeans.box_group": group}):
         assert_equal(queue, points, weights, 60, rule)
+
+
+@RULES
+def test_boxes_that_do_not_fit_or_come_late_are_cut_all_the_same(queue, rng, rule, monkeypatch):
+    points, weights = rng.integers(0, 2041, (300, 3)), rng.integers(1, 1000, 300)
+    monkeypatch.setattr(box_cut, "BOXES_PER_CUT", 1)
+    monkeypatch.setattr(box_cut, "FEW_BOXES", 1)
+    assert_equal(queue, points, weights, 40, rule)
+    monkeypatch.setattr(box_cut, "MOST_CHOSEN", 3)
+    assert_equal(queue, points, weights, 40, rule)
 
 
 @RULES
