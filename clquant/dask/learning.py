@@ -22,7 +22,7 @@ from dask import delayed
 from clquant import images as pictures
 from clquant.dask.chunks import checked
 from clquant.dask.files import Later, expanded, numbered, portions
-from clquant.dask.work import branches, client, held, located, named, tree, value_of, workers
+from clquant.dask.work import begun, branches, client, held, located, named, tree, value_of, workers
 from clquant.histogram.color_histogram import ColorHistogram, counts_of, histogram_of
 from clquant.histogram.color_histogram import together as histograms_together
 from clquant.histogram.device_counts import DeviceCounts, added, can_add, counted
@@ -182,11 +182,17 @@ def _parts_of_chunks(image: Any, name: str) -> Iterator[Part]:
     for there in _places(futures, [block.key for block in blocks]):
         for first in range(0, len(there), most):
             chosen = there[first : first + most]
-            yield functools.partial(_counted_chunks, name, [blocks[i] for i in chosen], [origins[i] for i in chosen])
+            own = [blocks[i] for i in chosen], [origins[i] for i in chosen]
+            yield functools.partial(_counted_chunks, name, *own, {future.key: future for future in futures})
 
 
-def _counted_chunks(name: str, blocks: list[Any], origins: list[tuple[int, int]], count: Count) -> Any:
-    """A task that counts chunks."""
+def _counted_chunks(
+    name: str, blocks: list[Any], origins: list[tuple[int, int]], there: dict[Any, Any], count: Count
+) -> Any:
+    """A task that counts chunks; at work already if workers hold all, as that takes half of the time of a graph."""
+    found = [there[block.key] for block in blocks if block.key in there]
+    if len(found) == len(blocks):
+        return begun(named(functools.partial(_count_chunks, count, name)), found, origins)
     return delayed(named(functools.partial(_count_chunks, count, name)), pure=True)(blocks, origins)
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from dask import compute, delayed
+from dask import compute, delayed, is_dask_collection
 
 from clquant.dask.verify import is_verified, verified_share, verify_elsewhere
 from clquant.images.collections import is_lazy
@@ -80,6 +80,19 @@ def held(value: Any) -> list[Any]:
     return list(futures_of(value))
 
 
+def begun(work: Callable[..., Any], *args: Any) -> Any:
+    """The future of a call that a cluster's worker makes, with the values of futures in it.
+
+    Parameters
+    ----------
+    work : callable
+    *args
+    """
+    there = client()
+    assert there is not None, "futures are a cluster's"
+    return there.submit(work, *args, pure=False)
+
+
 def results(tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
     """The numbers and values of delayed tasks as they come; what is left is given up with the iterator.
 
@@ -104,12 +117,12 @@ def results(tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
 
 
 def value_of(last: Any, parts: Sequence[Any], report: Progress) -> Any:
-    """The value of a delayed task, computed by a cluster or here.
+    """The value of a delayed task, computed by a cluster or here, or of one that is at work.
 
     Parameters
     ----------
-    last : Delayed
-    parts : sequence of Delayed
+    last : Delayed or Future
+    parts : sequence of Delayed or Future
         Of what `last` is made.
     report : Progress
         Told of parts that are there, and of the value as one more.
@@ -117,7 +130,7 @@ def value_of(last: Any, parts: Sequence[Any], report: Progress) -> Any:
     there, total = client(), len(parts) + 1
     if there is None or not report.wanted:
         report.report(0, total)
-        (found,) = compute(last)
+        (found,) = compute(last) if is_dask_collection(last) else [last.result()]
         report.report(total, total)
         return found
     from distributed import as_completed
