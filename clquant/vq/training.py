@@ -25,17 +25,19 @@ from clquant.vq.seeding import sample_codewords, split_codewords
 Codebook = npt.NDArray[np.uint8]
 # Annealed Lloyd steps per round of refinement, and where all blocks are fewer than the second sample.
 ROUND_STEPS, FEW_STEPS = 5, 4
-# Those of late rounds on all blocks: of few codewords; of many, with blocks for less than two second samples, and more.
+# Those of late rounds on all blocks, with blocks for less than two second samples, and for more: of few codewords, and
+# of many.
 MANY_CODEWORDS = 512
-WHOLE_STEPS, MANY_WHOLE_STEPS = 24, (16, 48)
+WHOLE_STEPS, MANY_WHOLE_STEPS = (24, 32), (16, 64)
 # Those on samples in turn, of few and of many codewords, and those on all blocks after them.
+MANY_IN_TURN = 256
 TURN_STEPS, LAST_STEPS = (60, 120), 10
 # Blocks per codeword of the samples: for the first half of the rounds, for those up to 3 in 5, and of each in turn.
 # A sample of few codewords is not smaller than that of a hundred and some.
 FIRST_SAMPLE, SECOND_SAMPLE, TURN_SAMPLE = 64, 256, 1024
 LEAST_FIRST, LEAST_SECOND, LEAST_TURN = 8192, 32768, 131072
-TURNS = 4  # samples in turn, of which twice as many blocks as one has are wanted
-_MOST_TURN_BYTES = 1 << 26  # of a sample in turn
+TURNS, MOST_TURNS = 4, 16  # samples in turn, more if blocks are; at least twice as many blocks as one has are wanted
+_MOST_TURN_BYTES = 1 << 26  # of a sample in turn, and of all if they are more than the fewest
 # The start has a quarter more codewords than wanted, an eighth where samples are taken in turn; the surplus merges.
 SURPLUS, TURN_SURPLUS = 4, 8
 _AMPLITUDE = 443  # of noise as large as the root mean squared error (see `Motion`)
@@ -193,7 +195,7 @@ def _late_steps(size: int, seconds: float) -> int:
     """Steps of a late round on all blocks, which are enough for so many second samples."""
     if seconds < 1:
         return FEW_STEPS
-    return MANY_WHOLE_STEPS[seconds >= 2] if size >= MANY_CODEWORDS else WHOLE_STEPS
+    return (MANY_WHOLE_STEPS if size >= MANY_CODEWORDS else WHOLE_STEPS)[seconds >= 2]
 
 
 class _Training:
@@ -210,15 +212,17 @@ class _Training:
         able = blocks.count if blocks.weights is None else int(np.count_nonzero(blocks.weights))
         self._early_steps = ROUND_STEPS if able >= second else FEW_STEPS
         self._late_steps = _late_steps(plan.size, able / second)
-        self._turn_steps = TURN_STEPS[plan.size >= MANY_CODEWORDS]
-        in_turn = plan.refine > 0 and able >= 2 * turn and turn * blocks.shape.components <= _MOST_TURN_BYTES
+        self._turn_steps = TURN_STEPS[plan.size >= MANY_IN_TURN]
+        turn_bytes = turn * blocks.shape.components
+        in_turn = plan.refine > 0 and able >= 2 * turn and turn_bytes <= _MOST_TURN_BYTES
+        turns = max(TURNS, min(MOST_TURNS, able // turn, _MOST_TURN_BYTES // turn_bytes))
         surplus = plan.size // (TURN_SURPLUS if in_turn else SURPLUS) if plan.refine else 0
         self._largest = min(plan.size + surplus, MAX_CODEBOOK)
         self.words = Codewords(session, scope, blocks.shape, self._largest)
         self.steps = 0
         self._annealed = 0
         self._first = blocks.sample(scope, max(LEAST_FIRST, FIRST_SAMPLE * self._largest), 0, plan.seed)
-        self._in_turn = [blocks.every(scope, turn, i) for i in range(TURNS)] if in_turn else []
+        self._in_turn = [blocks.every(scope, turn, i) for i in range(turns)] if in_turn else []
         self._second = blocks
         if plan.refine and not in_turn:
             self._second = blocks.sample(scope, second, 1, plan.seed)

@@ -135,7 +135,7 @@ def test_samples_in_turn_train_where_there_are_many_blocks(
     for module in (training, training_reference):
         for name, value in (("LEAST_FIRST", 0), ("LEAST_TURN", 0), ("FIRST_SAMPLE", 4), ("TURN_SAMPLE", 20)):
             monkeypatch.setattr(module, name, value)
-        for name, value in (("TURN_STEPS", (7, 9)), ("MANY_CODEWORDS", 8)):
+        for name, value in (("TURN_STEPS", (7, 9)), ("MANY_IN_TURN", 8)):
             monkeypatch.setattr(module, name, value)
     assert_trained(queue, [gray(rng, 40, 43)], 4, refine=10)
     assert_trained(queue, [gray(rng, 40, 43)], 3, np.array([3.0]), refine=7)
