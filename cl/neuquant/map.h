@@ -45,6 +45,7 @@
 /* Copies what nodes `first`, `first + step` and so on won to local memory. */
 void stage(__local uint4 *restrict won, __global const uint *slab, const int colors, const int first, const int step)
 {
+#pragma unroll 1
     for (int i = first; i < colors; i += step) {
         won[i] = (uint4)(slab[SLAB_COUNTS + i], slab[SLAB_SUMS(colors) + i], slab[SLAB_SUMS(colors) + colors + i],
                          slab[SLAB_SUMS(colors) + 2 * colors + i]);
@@ -106,6 +107,9 @@ int4 updated_node(const int i, const int4 node, const int colors, WON_MEMORY *re
     ulong x = (ulong)l * own.y, y = (ulong)l * own.z, z = (ulong)l * own.w;
 #if DIMS == 4
     ulong w = (ulong)l * WON_FOURTH(won, colors, i);
+#endif
+#if STAGED
+#pragma unroll 1
 #endif
     for (int d = 1; d < reach; ++d) {
         /* Both nodes at distance d; beyond an end there is none. */

@@ -32,6 +32,7 @@
 uint root(const uint value) /* floor of the square root */
 {
     uint result = 0;
+#pragma unroll 1
     for (uint bit = 1u << 15; bit > 0; bit >>= 1)
         if ((result + bit) * (result + bit) <= value)
             result += bit;
@@ -94,6 +95,7 @@ ulong worst_error(const int i, const int colors, const int pinned, const int4 no
     const ulong count = COUNT_OF(totals, i);
     ulong worst = 0;
     *axis = 0;
+#pragma unroll 1
     for (int c = 0; c < DIMS && count > 0; ++c) {
         const ulong sum = SUM_OF(totals, colors, i, c), squares = SQUARES_OF(totals, colors, i, c);
         const ulong error =
@@ -155,6 +157,7 @@ typedef struct {
 /* `pinned` of the nodes, the first ones, win points and never move. */
 void find_centres(const refined_t r, const int item, const int colors, const int pinned, NODES nodes, REFINED totals)
 {
+#pragma unroll 1
     for (int i = item; i < colors; i += LOCAL) {
         const uint count = COUNT_OF(totals, i);
         const int4 middle = i < pinned || count == 0 ? seen(nodes[i]) : centre(sums_of(i, colors, totals), count);
@@ -166,12 +169,14 @@ void find_centres(const refined_t r, const int item, const int colors, const int
 
 void find_partners(const refined_t r, const int item, const int colors, const int moves)
 {
+#pragma unroll 1
     for (int i = item; i < colors; i += LOCAL)
         r.partners[i] = moves ? nearest_other(i, colors, r.centres) : -1;
 }
 
 void find_costs(const refined_t r, const int item, const int colors, const int pinned, REFINED totals)
 {
+#pragma unroll 1
     for (int i = item; i < colors; i += LOCAL)
         r.worth[i].x = removal_cost(i, colors, pinned, totals, r.centres, r.partners) << INDEX_BITS | (ulong)i;
 }
@@ -181,6 +186,7 @@ void find_ranks(const refined_t r, const int item, const int colors, const int m
     /* Not a condition of the loop: LLVM 14, under PoCL 3.0, then made wrong code of it, seen with groups of 16 to 64.
      */
     const int others = moves ? colors : 0;
+#pragma unroll 1
     for (int i = item; i < colors; i += LOCAL) {
         const ulong2 own = r.worth[i];
         int cheaper = 0, larger = 0;
@@ -200,6 +206,7 @@ void find_ranks(const refined_t r, const int item, const int colors, const int m
 /* The first `pairs` move; before, that is all nodes, or none. */
 void count_pairs(const refined_t r, const int item, const int colors, const int moves, __local int *pairs)
 {
+#pragma unroll 1
     for (int k = item; k < colors && moves; k += LOCAL) {
         const int from = r.leaving[k], to = r.split[k];
         const ulong cost = r.worth[from].x >> INDEX_BITS, gain = r.worth[to].y >> INDEX_BITS;
@@ -213,6 +220,7 @@ void count_pairs(const refined_t r, const int item, const int colors, const int 
 void place_nodes(const refined_t r, const int item, const int colors, const int pinned, const int pairs,
                  const int4 extent, NODES nodes, REFINED totals)
 {
+#pragma unroll 1
     for (int i = item; i < colors; i += LOCAL) {
         const int2 rank = r.ranks[i];
         const int j = r.partners[i];

@@ -64,6 +64,7 @@ int winner_of(__local const contest_t *keys)
 {
     contest_t least = keys[0];
     int from = 0;
+#pragma unroll 1
     for (int lane = 1; lane < LANES; ++lane) {
         const contest_t key = keys[lane * TILE];
         if (key < least) {
@@ -177,6 +178,7 @@ void add_tile(const ushort4 *tile, TOTALS_MEMORY uint *totals, const int colors,
             continue;
         const int won_by = winner_of(keys + t);
         const uint weight = WEIGHTED ? weights[first + at + t] : 1;
+#pragma unroll 1
         for (int word = lane; word < (SQUARES ? 3 : 1) * DIMS + 1; word += LANES)
             add_word(totals, colors, word, won_by, convert_uint4(tile[t]), weight);
 #if CONSCIENCE

@@ -59,9 +59,11 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_grid(
                          rest + 5 * colors};
 #endif
     GridBarrier grid = grid_enter(words, &told);
+#pragma unroll 1
     for (int i = item; i < colors; i += LOCAL)
         nodes[i] = nodes_in[i];
     const uint last = grid.groups > 0 ? which.s1 : 0;
+#pragma unroll 1
     for (uint t = 0; t < last; ++t) {
         const uint8 step = steps[which.s0 + t];
         const uint first = step.s0, batch = step.s1;
@@ -72,6 +74,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_grid(
         if (reach > 0)
             stage(staged, slab - SLAB_SIZE(colors), colors, item, LOCAL);
         barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
         for (int i = item; i < colors; i += LOCAL) {
             if (reach > 0)
                 nodes[i] = updated_node(i, nodes[i], colors, staged, pulls + step.s4, reach, decay);
@@ -80,12 +83,15 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_grid(
         for (int i = colors + item; i < PADDED(colors); i += LOCAL)
             network[i] = (float4)(FAR);
         barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
         for (int k = item; k < WORDS(colors); k += LOCAL)
             totals[k] = 0;
         barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
         for (uint base = grid.index * AT_ONCE; base < batch; base += grid.groups * AT_ONCE) {
             const uint at = base + slot * TILE;
             ushort4 tile[TILE];
+#pragma unroll 1
             for (int i = 0; i < TILE; ++i)
                 tile[i] = next[i];
             read_tile(next, points, first, at + grid.groups * AT_ONCE, batch);
@@ -94,12 +100,14 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_grid(
             add_tile(tile, totals, colors, lane, first, at, batch, weights, keys + slot * LANES * TILE);
             barrier(CLK_LOCAL_MEM_FENCE);
         }
+#pragma unroll 1
         for (int k = item; k < WORDS(colors); k += LOCAL)
             if (totals[k] > 0)
                 atomic_add(&slab[k], totals[k]);
         grid_sync(&grid);
 #if REFINE
         const int moves = t + 1 < last;
+#pragma unroll 1
         for (int k = item; k < SLAB_SIZE(colors); k += LOCAL)
             totals[k] = slab[k];
         if (item == 0)

@@ -26,6 +26,7 @@ inline uint block_leaves(uint flag, int whole, uint x, uint y, uint width, uint 
     if (whole)
         return 16u - 3u * popcount(flag);
     uint leaves = 0;
+#pragma unroll 1
     for (uint q = 0; q < 4; ++q) {
         uint n = (uint)pixels_inside((x >> 1) + (q & 1u), (y >> 1) + (q >> 1), 1, width, height);
         leaves += (flag >> q & 1u) ? 1u : n;
@@ -72,6 +73,7 @@ inline uint node_mean(__global const ulong *stats, __global const ulong *upper, 
         stride = cells;
     } else
         plane += 2 * BANDS * level_base(width, height, TILE_LEVEL + 1, level);
+#pragma unroll 1
     for (uint c = 4 * w; c < min(4 * w + 4, (uint)CHANNELS); ++c) {
         ulong sum = plane[c * stride];
         if (level <= TILE_LEVEL)
@@ -101,6 +103,7 @@ inline uint tile_flags(const tile_t *tile, __global const uchar *flags, uint i)
     if (tile->whole && (cols & 3u) == 0)
         return *(__global const uint *)(flags + y * cols + x);
     uint word = 0;
+#pragma unroll 1
     for (uint j = 0; j < 4; ++j)
         word |= (x + j < cols && y < rows ? (uint)flags[y * cols + x + j] : 0u) << (8 * j);
     return word;
@@ -111,6 +114,7 @@ inline uint tile_flags(const tile_t *tile, __global const uchar *flags, uint i)
 inline uint tile_node(const tile_t *tile, __global const uint *nodes, uint i)
 {
     uint level = 3;
+#pragma unroll 1
     for (uint here = CELLS; level + 1 < TILE_LEVEL && i >= here; here >>= 2, ++level) {
         nodes += along(tile->width, level) * along(tile->height, level);
         i -= here;
@@ -124,6 +128,7 @@ inline uint tile_node(const tile_t *tile, __global const uint *nodes, uint i)
 inline void load_tile(const tile_t *tile, __global const uint *nodes, __global const uchar *flags, __local uint *inner,
                       __local uint *block_flags)
 {
+#pragma unroll 1
     for (uint start = get_local_id(0); start < INNER; start += 3 * GROUP) {
         uint words[3], more[2];
 #pragma unroll
@@ -142,6 +147,7 @@ inline void load_tile(const tile_t *tile, __global const uint *nodes, __global c
                 block_flags[start + k * GROUP] = more[k];
     }
     /* Where the group is small, the loop above has left flags out. */
+#pragma unroll 1
     for (uint i = get_local_id(0); i < BLOCKS / 4 && 2 * GROUP < BLOCKS / 4; i += GROUP)
         block_flags[i] = tile_flags(tile, flags, i);
 }
@@ -165,6 +171,7 @@ inline uint find_cell(__local const uint4 *inner, uint j, uint last, uint *slot)
 {
     uint leaf = 0;
     *slot = 0;
+#pragma unroll 1
     for (uint level = TILE_LEVEL - 1, start = INNER; level >= last && leaf == 0; --level) {
         uint node = j >> (2 * level - 6), q = node & 3u;
         start -= CELLS >> (2 * level - 6);
@@ -197,11 +204,13 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_leaves
     uint lid = get_local_id(0), tile_cols = along(width, TILE_LEVEL), offset = 0, covering = 0;
     tile_t tile = {get_group_id(0) % tile_cols, get_group_id(0) / tile_cols, width, height, 0};
     tile.whole = (tile.x + 1) << TILE_LEVEL <= width && (tile.y + 1) << TILE_LEVEL <= height;
+#pragma unroll 1
     for (uint i = lid; TILE_LEVEL + i <= last_level; i += GROUP)
         steps[i] = step_of(nodes, tile.x >> i, tile.y >> i, TILE_LEVEL + i, width, height);
     load_tile(&tile, nodes, flags, (__local uint *)inner, block_flags);
     uint tile_leaves = nodes[level_base(width, height, 3, TILE_LEVEL) + get_group_id(0)] & COUNT_MASK;
     barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
     for (uint i = 0; TILE_LEVEL + i <= last_level; ++i)
         take_step(steps[i], TILE_LEVEL + i, &offset, &covering);
     __global uint *record = leaves + (ulong)offset * RECORD_WORDS;
@@ -211,6 +220,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_leaves
             record[0] = left + (nx << covering);
             record[1] = top + (ny << covering);
             record[2] = 1u << covering;
+#pragma unroll 1
             for (uint w = 0; w < MEAN_WORDS; ++w)
                 record[3 + w] = node_mean(stats, upper, 0, nx, ny, covering, w, width, height);
         }
@@ -218,6 +228,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_leaves
     uint level = tile_leaves <= SLOTS ? TILE_LEVEL : LEAF_LEVEL, cells = 1u << (2 * level - 6);
     /* The same for all work-items of the group, as `covering` is. */
     uint squares = covering > 0 ? 0u : CELLS / cells;
+#pragma unroll 1
     for (uint s = 0; s < squares; ++s) {
         uint first, end = tile_leaves, cover = find_cell(inner, s * cells, level, &first);
         if (cover > 0)
@@ -225,6 +236,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_leaves
         else if (s + 1 < squares)
             find_cell(inner, (s + 1) * cells, level, &end);
         /* A work-item takes two blocks side by side: the upper or the lower half of a cell. */
+#pragma unroll 1
         for (uint i = 2 * s * cells + lid; i < 2 * (s + 1) * cells; i += GROUP) {
             uint j = i >> 1, lower = i & 1u, slot, leaf = find_cell(inner, j, 3, &slot);
             uint column = 8 * even_bits(j), row = 8 * even_bits(j >> 1) + 4 * lower;
@@ -235,14 +247,17 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_leaves
             if (leaf > 0) {
                 if (lower == 0 && begins_node(j, leaf)) {
                     places[padded(slot)] = square_place(column, row, leaf);
+#pragma unroll 1
                     for (uint w = 0; w < MEAN_WORDS; ++w)
                         means[w * PADDED + padded(slot)] = inner_mean(&tile, stats, x >> leaf, y >> leaf, leaf, w);
                 }
                 continue;
             }
             __local const uchar *pair = (__local const uchar *)block_flags + (row >> 2) * ACROSS + (column >> 2);
+#pragma unroll 1
             for (uint b = 0; b < 2 && lower; ++b)
                 slot += block_leaves(pair[(int)b - (int)ACROSS], tile.whole, x + 4 * b, y - 4, width, height);
+#pragma unroll 1
             for (uint b = 0; b < 2; ++b) {
                 uint bx = x + 4 * b;
                 __global const uchar *pixel = pixels + origin + (ulong)y * pitch + bx * CHANNELS;
@@ -258,6 +273,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_leaves
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
         for (uint slot = lid; slot < end - first; slot += GROUP)
             write_record(record, first + slot, left + (tile.x << TILE_LEVEL), top + (tile.y << TILE_LEVEL), slot,
                          places, means);

@@ -22,12 +22,10 @@ WORDS_PER_PLACE = 12
 SEEDING = "kmeans/lloyd_grid_seeding.cl"
 # Centers of a tile's list that a warp has in local memory.
 SHORTLIST = 64
-# Points that a work-item takes at a time: one if there are `ITEMS_PER_POINT` work-items per point (fewer suffice for
-# more than `MANY` centers, whose lists are long), four if there are that many points per work-item, else two. A tile
-# has at least `MIN_POINTS` times as many points.
-ROWS = (1, 2, 4)
-ITEMS_PER_POINT, ITEMS_PER_POINT_OF_MANY, MANY = 4, 2, 128
-MIN_POINTS = 32
+# Points that a work-item takes at a time. One where points are few, four where they are many, gain nothing in a whole
+# call and would be further programs. A tile has at least `MIN_POINTS`.
+ROWS = 2
+MIN_POINTS = 64
 # Local memory that is left to the compiler.
 SPARE_BYTES = 1024
 # A device needs at least this many work-items per group and bytes of local memory.
@@ -86,21 +84,14 @@ class LloydGrid:
             group //= 2
         return group
 
-    @functools.cached_property
-    def _rows(self) -> int:
-        points, items = self._lloyd.points.n, self._most_groups * self._group
-        if points * (ITEMS_PER_POINT_OF_MANY if self._lloyd.k > MANY else ITEMS_PER_POINT) <= items:
-            return ROWS[0]
-        return ROWS[1] if points < items * ROWS[2] else ROWS[2]
-
     @property
     def tile(self) -> int:
         """Most points of a tile: about one tile per warp of the device."""
         warps = self._most_groups * self._group // self._warp
-        return min(TILE, max(MIN_POINTS * self._rows, 1 << (self._lloyd.points.n // warps).bit_length()))
+        return min(TILE, max(MIN_POINTS, 1 << (self._lloyd.points.n // warps).bit_length()))
 
     def _kernel(self) -> Kernel:
-        own = {"DIMS": self._dims, "ROWS": self._rows, "GROUP": self._group}
+        own = {"DIMS": self._dims, "ROWS": ROWS, "GROUP": self._group}
         return self._session.program(self._variant.file, **own, **self._variant.constants).kernel("lloyd_rounds")
 
     @property
