@@ -118,23 +118,26 @@ class _Cutter:
         self._boxes, self._moments = scope.empty(16 * most), scope.empty(8 * (1 + 2 * dims) * most)
         self._sides, self._state = scope.empty(4 * dims * most), scope.empty(4 * STATE_WORDS)
         kernel = self._program.kernel("record_points")
-        given = points.coordinates, np.uint32(points.stride), points.weights, np.uint32(n), records
-        session.launch(kernel, n, session.work_group_size(kernel, GROUP), *given)
+        given = {**points.arguments, "n": np.uint32(n), "records": records}
+        session.launch(kernel, n, session.work_group_size(kernel, GROUP), **given)
         counts = scope.empty(4 * dims * DIGITS * self._group("order_points"))
-        all_points, made = (records, np.uint32(n), orders), (self._moments, self._sides)
+        all_points, made = {"records": records, "n": np.uint32(n)}, {"moments": self._moments, "sides": self._sides}
+        known = {"boxes": self._boxes, "state": self._state}
         for turn in range(PASSES):
-            digit = np.uint32(turn), counts
-            self._prepared("order_points", dims, *all_points, *digit, self._boxes, *made, self._state).queue()
+            digit = {"pass": np.uint32(turn), "counts": counts}
+            self._prepared("order_points", dims, **all_points, orders=orders, **digit, **known, **made).queue()
         if wanted == 0:
             return
         self._most_chosen = min(wanted, MOST_CHOSEN)
-        sizes = np.uint32(wanted), np.uint32(most), np.uint32(self._most_chosen), np.int32(by_variance)
-        some = self._boxes, self._state, chosen
-        sides = () if by_variance else (self._sides,)
+        sizes = {"wanted": wanted, "most": most, "most_chosen": self._most_chosen}
+        own = {**{name: np.uint32(size) for name, size in sizes.items()}, "by_variance": np.int32(by_variance)}
+        some = {**known, "chosen": chosen}
+        cutting = {**some, **all_points, "all_orders": orders, "cuts": cuts}
+        sides = {} if by_variance else {"sides": self._sides}
         self._round = [
-            self._prepared("choose_boxes", 1, self._boxes, *made, self._state, chosen, keys, *sizes),
-            self._prepared(KERNELS[rule], self._most_chosen * dims, *all_points, *some, *sides, cuts),
-            self._prepared("divide_boxes", self._most_chosen * dims, *all_points, *some, cuts, *made),
+            self._prepared("choose_boxes", 1, **some, **made, keys=keys, **own),
+            self._prepared(KERNELS[rule], self._most_chosen * dims, **cutting, **sides),
+            self._prepared("divide_boxes", self._most_chosen * dims, **cutting, **made),
         ]
         done, rounds = 0, wanted.bit_length() + MORE_ROUNDS
         while self._cut(done, rounds)[CHOSEN]:
@@ -145,10 +148,12 @@ class _Cutter:
         tuned, per_item = self._session.tuned("kmeans.box_group"), 8 * (1 + self._dims)
         return self._session.work_group_size(self._program.kernel(kernel), tuned, per_item)
 
-    def _prepared(self, kernel: str, groups: int, *args: object) -> PreparedLaunch:
+    def _prepared(self, kernel: str, groups: int, /, **named: object) -> PreparedLaunch:
         group = self._group(kernel)
         room = LocalMemory(8 * (1 + self._dims) * group)
-        return self._session.prepare(self._scope, self._program.kernel(kernel), groups * group, group, *args, room)
+        return self._session.prepare(
+            self._scope, self._program.kernel(kernel), groups * group, group, **named, room=room
+        )
 
     def _cut(self, first: int, rounds: int) -> npt.NDArray[np.uint32]:
         """The state after some rounds more; `first` were done before."""
