@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import pathlib
@@ -21,6 +22,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 from clquant import runtime
 
+MOST_BY_PLACE = 9  # of a launch's arguments; more are given by name
 SAMPLE = pathlib.Path(__file__).parent.parent / "docs" / "images" / "red_eyed_tree_frog.png"
 
 
@@ -100,6 +102,24 @@ def _own_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     patch = pytest.MonkeyPatch()
     folder = request.config.getoption("--programs") or tmp_path_factory.mktemp("cache")
     patch.setenv("CLQUANT_CACHE_DIR", str(folder))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _arguments_by_name() -> None:
+    """No launch of any test passes more than `MOST_BY_PLACE` arguments by their place in the kernel's signature."""
+    patch = pytest.MonkeyPatch()
+    for name, before in (("launch", 3), ("prepare", 4)):  # kernel and sizes, behind a scope
+        patch.setattr(runtime.Session, name, _few_by_place(getattr(runtime.Session, name), before))
+
+
+def _few_by_place(launch: Callable[..., Any], before: int) -> Callable[..., Any]:
+    @functools.wraps(launch)
+    def checked(session: runtime.Session, /, *args: Any, **named: Any) -> Any:
+        kernel, given = args[before - 3], len(args) - before
+        assert given <= MOST_BY_PLACE, f"{kernel.name} gets {given} arguments by place"
+        return launch(session, *args, **named)
+
+    return checked
 
 
 @pytest.fixture
