@@ -19,7 +19,7 @@ from clquant import images as pictures
 from clquant.dask.actors import Actors
 from clquant.dask.chunks import checked, joined, on_grid
 from clquant.dask.files import Later, expanded
-from clquant.dask.work import held, located, named, release, tree, workers
+from clquant.dask.work import begun, held, located, named, release, tree, workers
 from clquant.images.collections import is_lazy
 from clquant.runtime import InvalidArgument, Progress, open_session
 from clquant.vq import training
@@ -95,6 +95,8 @@ class _Parts:
         groups = _groups(pieces, MOST_PART // self.shape.components)
         self.are_together = len(groups) == 1
         self._lines = [line for chunks in pictures for line in chunks.lines]
+        self._origins = [line for chunks in pictures for line in chunks.origins]
+        self._futures = {future.key: future for image in given if is_lazy(image) for future in held(image)}
         self._line_weights = None if weights is None else _by_lines(pictures, weights, block[0])
         self._groups = groups
         self._parts: Sequence[Any] = ()
@@ -109,9 +111,14 @@ class _Parts:
         ----------
         plan : clquant.vq.training.Plan
         """
-        work = delayed(named(_trained), pure=False)
-        found: training.Trained = compute(work(self._lines, self._line_weights, self.shape, plan))[0]
-        return found
+        given, found = (self._origins, self._line_weights, self.shape, plan), self._futures
+        lines: list[list[Any]] = [[found.get(tile.key) for tile in line] for line in self._lines]
+        trained: training.Trained
+        if all(None not in line for line in lines):
+            trained = begun(named(_trained), lines, *given).result()
+        else:
+            (trained,) = compute(delayed(named(_trained), pure=False)(self._lines, *given))
+        return trained
 
     def start(self) -> None:
         """Have workers make the parts."""
@@ -190,15 +197,28 @@ def _within(
 class _Chunks:
     """A picture whose chunks are whole blocks: of a Dask array, or one that a worker reads as one chunk."""
 
-    def __init__(self, pixels: list[list[Any]], heights: Sequence[int], widths: Sequence[int], shape: Any) -> None:
-        self._pixels = pixels
+    def __init__(self, lines: list[list[Any]], heights: Sequence[int], widths: Sequence[int], shape: Any) -> None:
+        self._lines = lines
         self._heights, self._widths = heights, widths
         self.shape = shape
 
     @property
     def lines(self) -> list[list[Any]]:
-        """Pixels of the chunks, line by line of them."""
-        return self._pixels
+        """The chunks as they are, line by line of them."""
+        return self._lines
+
+    @property
+    def origins(self) -> list[list[tuple[int, int]]]:
+        """The rows and columns at which they begin."""
+        rows, columns = ([0, *itertools.accumulate(sizes)][:-1] or [0] for sizes in (self._heights, self._widths))
+        return [[(row, column) for column in columns] for row in rows]
+
+    @property
+    def _pixels(self) -> list[list[Any]]:
+        """Tasks for the chunks' pixels, line by line."""
+        work = delayed(named(_pixels), pure=False)
+        both = zip(self._lines, self.origins, strict=True)
+        return [[work(*each) for each in zip(line, places, strict=True)] for line, places in both]
 
     @property
     def heights(self) -> Sequence[int]:
@@ -223,12 +243,8 @@ class _Chunks:
         heights, widths = (on_grid(whole.chunks[axis], block[axis]) for axis in (0, 1))
         aligned = whole.rechunk({0: heights, 1: widths})
         tiles = aligned.to_delayed().reshape(len(heights), len(widths))
-        origins = ((sum(heights[:i]), sum(widths[:j])) for i in range(len(heights)) for j in range(len(widths)))
-        pixels = [
-            [delayed(named(_pixels), pure=False)(tile, next(origins)) for tile in line] for line in tiles.tolist()
-        ]
         channels = image.shape[2] if image.ndim == 3 else 1
-        return cls(pixels, heights, widths, (image.shape[0], image.shape[1], channels))
+        return cls(tiles.tolist(), heights, widths, (image.shape[0], image.shape[1], channels))
 
     def pieces(
         self, shape: tuple[int, int, int], blocks: BlockShape, first: int, weights: npt.NDArray[np.uint16] | None
@@ -298,9 +314,16 @@ def _by_lines(
     return [part for own, places in zip(weights, cuts, strict=True) for part in np.split(own, places)]
 
 
-def _trained(lines: list[list[Any]], weights: Any, shape: BlockShape, plan: training.Plan) -> training.Trained:
+def _trained(
+    lines: list[list[Any]],
+    origins: list[list[tuple[int, int]]],
+    weights: Any,
+    shape: BlockShape,
+    plan: training.Plan,
+) -> training.Trained:
     """A codebook of pictures that are lines of chunks: their blocks have the numbers that those of the whole have."""
-    given = [pictures.read(joined([line])) for line in lines]
+    read = [[*map(_pixels, *both)] for both in zip(lines, origins, strict=True)]
+    given = [pictures.read(joined([line])) for line in read]
     return training.train(open_session(None), given, weights, shape, plan, Progress(None))
 
 
