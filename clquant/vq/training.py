@@ -29,9 +29,9 @@ ROUND_STEPS, FEW_STEPS = 5, 4
 # of many.
 MANY_CODEWORDS = 512
 WHOLE_STEPS, MANY_WHOLE_STEPS = (24, 32), (16, 64)
-# Those on samples in turn, of few and of many codewords, and those on all blocks after them.
-MANY_IN_TURN = 256
-TURN_STEPS, LAST_STEPS = (60, 120), 10
+# Those on samples in turn, of few codewords, of many, and of many on many samples; those on all blocks after them.
+MANY_IN_TURN, MANY_TURNS = 256, 8
+TURN_STEPS, LAST_STEPS = (60, 120, 240), 10
 # Blocks per codeword of the samples: for the first half of the rounds, for those up to 3 in 5, and of each in turn.
 # A sample of few codewords is not smaller than that of a hundred and some.
 FIRST_SAMPLE, SECOND_SAMPLE, TURN_SAMPLE = 64, 256, 1024
@@ -212,10 +212,10 @@ class _Training:
         able = blocks.count if blocks.weights is None else int(np.count_nonzero(blocks.weights))
         self._early_steps = ROUND_STEPS if able >= second else FEW_STEPS
         self._late_steps = _late_steps(plan.size, able / second)
-        self._turn_steps = TURN_STEPS[plan.size >= MANY_IN_TURN]
         turn_bytes = turn * blocks.shape.components
         in_turn = plan.refine > 0 and able >= 2 * turn and turn_bytes <= _MOST_TURN_BYTES
         turns = max(TURNS, min(MOST_TURNS, able // turn, _MOST_TURN_BYTES // turn_bytes))
+        self._turn_steps = TURN_STEPS[1 + (turns >= MANY_TURNS) if plan.size >= MANY_IN_TURN else 0]
         surplus = plan.size // (TURN_SURPLUS if in_turn else SURPLUS) if plan.refine else 0
         self._largest = min(plan.size + surplus, MAX_CODEBOOK)
         self.words = Codewords(session, scope, blocks.shape, self._largest)

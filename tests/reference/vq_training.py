@@ -16,7 +16,7 @@ from clquant.runtime import philox4x32, seed_key
 Rows = npt.NDArray[np.int64]
 ROUND_STEPS, FEW_STEPS, LEVEL_STEPS = 5, 4, 10
 WHOLE_STEPS, MANY_WHOLE_STEPS, MANY_CODEWORDS = (24, 32), (16, 64), 512
-TURN_STEPS, MANY_IN_TURN, LAST_STEPS = (60, 120), 256, 10
+TURN_STEPS, MANY_IN_TURN, MANY_TURNS, LAST_STEPS = (60, 120, 240), 256, 8, 10
 SURPLUS, TURN_SURPLUS = 4, 8
 FIRST_SAMPLE, SECOND_SAMPLE, TURN_SAMPLE = 64, 256, 1024
 LEAST_FIRST, LEAST_SECOND, LEAST_TURN = 8192, 32768, 131072
@@ -210,11 +210,12 @@ def train(
     first = sample(whole, max(LEAST_FIRST, FIRST_SAMPLE * large), 0, seed)
     several = max(LEAST_SECOND, SECOND_SAMPLE * size)
     second = sample(whole, several, 1, seed)
-    early, turn_steps = ROUND_STEPS, TURN_STEPS[int(size >= MANY_IN_TURN)]
+    early = ROUND_STEPS
     late = (MANY_WHOLE_STEPS if size >= MANY_CODEWORDS else WHOLE_STEPS)[int(able >= 2 * several)]
     if able < several:
         early = late = FEW_STEPS
     turns = max(TURNS, min(MOST_TURNS, able // many, MOST_TURN_BYTES // (many * rows.shape[1])))
+    turn_steps = TURN_STEPS[1 + int(turns >= MANY_TURNS) if size >= MANY_IN_TURN else 0]
     in_turn = [every(whole, many, i) for i in range(turns)] if large_set else []
     rounds = []
     for turn in range(refine):

@@ -135,11 +135,12 @@ def test_samples_in_turn_train_where_there_are_many_blocks(
     for module in (training, training_reference):
         for name, value in (("LEAST_FIRST", 0), ("LEAST_TURN", 0), ("FIRST_SAMPLE", 4), ("TURN_SAMPLE", 20)):
             monkeypatch.setattr(module, name, value)
-        for name, value in (("TURN_STEPS", (7, 9)), ("MANY_IN_TURN", 8)):
+        for name, value in (("TURN_STEPS", (7, 9, 11)), ("MANY_IN_TURN", 8), ("MANY_TURNS", 5)):
             monkeypatch.setattr(module, name, value)
     assert_trained(queue, [gray(rng, 40, 43)], 4, refine=10)
     assert_trained(queue, [gray(rng, 40, 43)], 3, np.array([3.0]), refine=7)
     assert_trained(queue, [gray(rng, 68, 73)], 9, refine=10)
+    assert_trained(queue, [gray(rng, 80, 91)], 8, refine=10)
 
 
 def test_few_gray_levels_and_fewer_blocks_than_codewords(queue: Any, rng: np.random.Generator) -> None:
