@@ -6,7 +6,7 @@
  *
  * Constants from the host besides those of neuquant/map.h (STAGED is 1), neuquant/search.h (PACKED and CONSCIENCE are
  * 0, TOTALS is 1) and common/grid_barrier.h:
- *   REFINE  1: a step ends with the refinement of the network */
+ *   REFINE  1: a step ends with the refinement of the network, and no batch before it moves that */
 
 #include "neuquant/map.h"
 #include "neuquant/search.h"
@@ -29,7 +29,7 @@
  *   which      of these the first, how many; K; how many nodes are pinned
  *   extent     largest coordinate of each axis
  *   nodes      int4 (K), before the first step; 12 fraction bits
- *   nodes_out  int4 (K), in the map before the last batch's update
+ *   nodes_out  int4 (K), in the map before the update by the last step's batch
  *   slabs      uint (any, SLAB_SIZE): a step's is zero before the launch
  *   pulls, decay, weights  see neuquant/step.cl
  *   words      see common/grid_barrier.h
@@ -68,16 +68,20 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_grid(
         const uint8 step = steps[which.s0 + t];
         const uint first = step.s0, batch = step.s1;
         __global uint *slab = slabs + step.s2 * SLAB_SIZE(colors);
-        const int reach = (int)step.s5;
         ushort4 next[TILE];
         read_tile(next, points, first, grid.index * AT_ONCE + slot * TILE, batch);
+#if !REFINE
+        const int reach = (int)step.s5;
         if (reach > 0)
             stage(staged, slab - SLAB_SIZE(colors), colors, item, LOCAL);
         barrier(CLK_LOCAL_MEM_FENCE);
+#endif
 #pragma unroll 1
         for (int i = item; i < colors; i += LOCAL) {
+#if !REFINE
             if (reach > 0)
                 nodes[i] = updated_node(i, nodes[i], colors, staged, pulls + step.s4, reach, decay);
+#endif
             network[i] = search_point(nodes[i]);
         }
         for (int i = colors + item; i < PADDED(colors); i += LOCAL)
@@ -91,7 +95,6 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_grid(
         for (uint base = grid.index * AT_ONCE; base < batch; base += grid.groups * AT_ONCE) {
             const uint at = base + slot * TILE;
             ushort4 tile[TILE];
-#pragma unroll 1
             for (int i = 0; i < TILE; ++i)
                 tile[i] = next[i];
             read_tile(next, points, first, at + grid.groups * AT_ONCE, batch);

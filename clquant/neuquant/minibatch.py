@@ -237,8 +237,9 @@ class MiniBatchSOM:
         for t, step in enumerate(self._schedule.steps):
             rows.append((step.first, step.batch, t, *before, self.n_colors, 0))
             before = step.batch, step.offset, step.reach
-        if refine_steps == 0:
-            rows.append((0, 0, len(rows), *before, self.n_colors, 0))
+        first = len(rows)
+        # What the last batch won moves the network in a step without points; it leaves its slab to the refinement.
+        rows.append((0, 0, first, *before, self.n_colors, 0))
         tables_of_all = prepared.slabs, self._pulls, self._decay
         kind = {"CITY_BLOCK": int(self._city_block), "WEIGHTED": 0}
         grid.queue(False, kind, rows, self._networks, samples.buffer, self._decay, *tables_of_all)
@@ -248,15 +249,12 @@ class MiniBatchSOM:
         refined = self._points.of_refinement(pixels, few, start, samples)
         weights = self._decay if refined.weights is None else refined.weights
         kind = {"CITY_BLOCK": 0, "WEIGHTED": int(refined.weights is not None)}
-        first = len(rows)
         for number in range(starts_of(few, self.n_colors)):
             if number > 0:
                 self._begin_with(self._start(number))
-                before = NO_BATCH
-            again: list[Row] = []
-            for t in range(first, first + refine_steps):
-                again.append((0, refined.count, t, *before, self.n_colors, 0))
-                before = refined.count, 0, 0
+            again: list[Row] = [
+                (0, refined.count, t, *NO_BATCH, self.n_colors, 0) for t in range(first, first + refine_steps)
+            ]
             here, there = self._networks[self._present], self._networks[1 - self._present]
             grid.queue(True, kind, again, (here, there), refined.buffer, weights, *tables_of_all)
             first += refine_steps
