@@ -223,7 +223,7 @@ def _encode_one(
     error = 0.0
     if common.is_reported(args):
         with common.progress_bar(args, f"{source.relative.name}, looking at it") as progress:
-            if args.cluster is None:
+            if args.cluster is None or codec.state_size:  # with which blocks need not have their nearest codeword
                 decoded = codec.decompress(data, max_pixels=picture.size, progress=progress)
             else:
                 decoded = codec.decode(codec.encode(picture), picture.shape)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import filecmp
 import json
 import pathlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -109,7 +110,9 @@ def test_what_is_read_in_parts_is_spread(folder: pathlib.Path, address: str) -> 
     assert one.attrs["palette"] == other.attrs["palette"]
 
 
-def test_halftones_and_codebooks_of_what_is_read_in_parts(folder: pathlib.Path, address: str) -> None:
+def test_halftones_and_codebooks_of_what_is_read_in_parts(
+    folder: pathlib.Path, address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     zarr = pytest.importorskip("zarr", minversion="3")
     values = np.random.default_rng(5).integers(0, 256, (70, 90, 3), dtype=np.uint8)
     zarr.create_array(folder / "big.zarr", shape=values.shape, chunks=(32, 32, 3), dtype="u1")[:] = values
@@ -129,8 +132,11 @@ def test_halftones_and_codebooks_of_what_is_read_in_parts(folder: pathlib.Path, 
     assert cli.main(["vq", "train", "big.png", "in", *learn, "one.clvq"]) == 0
     assert (folder / "one.clvq").read_bytes() == (folder / "other.clvq").read_bytes()
     near = ("-n", "8", "--refine", "2", "--side-match", "3", "--tolerance", "60")
+    capsys.readouterr()
     for name, more in (("big.zarr", ("--cluster", address)), ("big.png", ())):
         assert cli.main(["vq", "encode", name, *near, "-o", f"{name}.clvq", *more]) == 0
+    one, other = re.findall(r"PSNR \S+", capsys.readouterr().err)
+    assert one == other
     assert (folder / "big.zarr.clvq").read_bytes() == (folder / "big.png.clvq").read_bytes()
 
 
