@@ -172,7 +172,7 @@ class Lloyd:
             **form.constants,
         )
 
-    def _prepare(self, name: str, scope: Scope, items: int, *arguments: object, **named: object) -> PreparedLaunch:
+    def _prepare(self, name: str, scope: Scope, items: int, /, *arguments: object, **named: object) -> PreparedLaunch:
         kernel = self._program.kernel(name)
         group = self._session.work_group_size(kernel, self._session.tuned("vq.train_group"))
         return self._session.prepare(scope, kernel, items, group, *arguments, **named)
@@ -202,17 +202,15 @@ class Lloyd:
         session, words = self._session, self._words
         kernel = self._program.kernel("vq_fold")
         lanes = 1 if session.limits.is_cpu else session.work_group_size(kernel, _FOLD_GROUP, 8)
+        sizes = {"size": 0, "piece": number, "capacity": words.capacity, "parts": self._sums.parts}
         return session.prepare(
             *(scope, kernel, words.capacity * lanes, lanes),
             sums=self._sums.tables,
-            size=np.uint32(0),
-            piece=np.uint32(number),
             codebook=words.codebook,
             totals=self.totals,
             errors=self._errors,
             worst=self._worst,
-            capacity=np.uint32(words.capacity),
-            parts=np.uint32(self._sums.parts),
+            **{name: np.uint32(size) for name, size in sizes.items()},
             error=LocalMemory(8 * lanes),
         )
 
@@ -236,37 +234,33 @@ class Lloyd:
         found = self._worst, np.uint32(0), self._state, self._keys
         return self._prepare("vq_giver_keys", scope, self._words.capacity, *found, *sizes)
 
+    @property
+    def _moving(self) -> dict[str, object]:
+        """What both kernels that move codewords take; `_queue_moves` and `_resize` tell the numbers."""
+        words = self._words
+        buffers = {"codebook": words.codebook, "moved": words.moved, "changes": words.changes, "state": self._state}
+        return {**buffers, **dict.fromkeys(("size", "turn"), np.uint32(0))}
+
     def _prepare_update(self, scope: Scope, key: npt.NDArray[np.uint32]) -> PreparedLaunch:
-        words, zero = self._words, np.uint32(0)
         return self._prepare(
-            *("vq_update", scope, words.capacity * self._blocks.shape.words),
-            codebook=words.codebook,
+            *("vq_update", scope, self._words.capacity * self._blocks.shape.words),
+            **self._moving,
             totals=self.totals,
-            state=self._state,
             places=self._merging.places,
             key=key,
-            moved=words.moved,
-            changes=words.changes,
-            **dict.fromkeys(("size", "merging", "quarters", "amplitude", "step", "turn"), zero),
+            **dict.fromkeys(("merging", "quarters", "amplitude", "step"), np.uint32(0)),
         )
 
     def _prepare_repair(self, scope: Scope, number: int) -> PreparedLaunch:
-        words, zero = self._words, np.uint32(0)
+        sizes = {"capacity": self._words.capacity, "pieces": len(self._blocks.pieces), "piece": number}
         return self._prepare(
-            *("vq_repair", scope, words.capacity),
+            *("vq_repair", scope, self._words.capacity),
+            **self._moving,
             blocks=self._blocks.pieces[number].blocks,
-            piece=np.uint32(number),
             worst=self._worst,
-            size=zero,
-            state=self._state,
             dead=self._dead,
             order=self._givers.chosen,
-            codebook=words.codebook,
-            moved=words.moved,
-            changes=words.changes,
-            turn=zero,
-            capacity=np.uint32(words.capacity),
-            pieces=np.uint32(len(self._blocks.pieces)),
+            **{name: np.uint32(size) for name, size in sizes.items()},
         )
 
     def _resize(self) -> None:

@@ -7,10 +7,8 @@ import functools
 import itertools
 import os
 import pathlib
-import random
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,123 +19,80 @@ from clquant.mapping import error
 from clquant.palette import animation, engine
 from clquant.runtime.device.limits import Limits
 from tests.portability import further_calls, wild
+from tests.portability.call import Call, Check, Good, one_of, shown
 from tests.portability.inputs import photo
-
-Good = Callable[[random.Random], Any]
-Check = Callable[[Any, Mapping[str, Any]], str | None]
-
-
-def _one_of(*values: Any) -> Good:
-    return lambda rng: rng.choice(values)
-
-
-def _no_check(result: Any, given: Mapping[str, Any]) -> str | None:
-    return None
-
-
-@dataclass(frozen=True)
-class Call:
-    """A public function.
-
-    Attributes
-    ----------
-    name : str
-    function : callable
-    arguments : mapping
-        By name: makes a good value.
-    check : callable
-        From the result and the arguments to what is wrong with the result, or None.
-    aliases : mapping
-        What an error may call an argument instead of its name.
-    """
-
-    name: str
-    function: Callable[..., Any]
-    arguments: Mapping[str, Good]
-    check: Check = _no_check
-    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-def shown(value: Any) -> str:
-    """A short text for any value, also for one whose own text fails."""
-    if isinstance(value, np.ndarray):
-        return f"<{type(value).__name__} {value.dtype} {value.shape}>"
-    try:
-        return repr(value)[:60]
-    except Exception:
-        return f"<{type(value).__name__}>"
 
 
 def _told(done: int, total: int) -> None:
     assert 0 <= done <= total
 
 
-_QUEUE, _SEED, _PROGRESS = _one_of(None), _one_of(0, 7), _one_of(None, _told)
-_SPACE, _PICTURE = _one_of("srgb", "linear", "oklab"), wild.good_picture
+_QUEUE, _SEED, _PROGRESS = one_of(None), one_of(0, 7), one_of(None, _told)
+_SPACE, _PICTURE = one_of("srgb", "linear", "oklab"), wild.good_picture
 TABLE = np.array([(0, 0, 0, 255), (255, 255, 255, 255), (200, 10, 20, 255), (0, 0, 0, 0)], np.uint8)
-_PALETTE = _one_of(clquant.Palette(TABLE), TABLE)
-_FIXED = _one_of(None, [(1, 2, 3)], [(1, 2, 3, 40)], [(0, 0, 0, 0)])
+_PALETTE = one_of(clquant.Palette(TABLE), TABLE)
+_FIXED = one_of(None, [(1, 2, 3)], [(1, 2, 3, 40)], [(0, 0, 0, 0)])
 
 _KMEANS: dict[str, Good] = {
-    "n_colors": _one_of(2, 4, 7),
-    "init": _one_of("k-means++", "random", "wu", "median-cut"),
-    "n_init": _one_of(1, 2),
-    "max_iter": _one_of(1, 2),
-    "tol": _one_of(0.0, 1e-4),
-    "swap_rounds": _one_of(0, 1),
+    "n_colors": one_of(2, 4, 7),
+    "init": one_of("k-means++", "random", "wu", "median-cut"),
+    "n_init": one_of(1, 2),
+    "max_iter": one_of(1, 2),
+    "tol": one_of(0.0, 1e-4),
+    "swap_rounds": one_of(0, 1),
     "fixed_colors": _FIXED,
     "color_space": _SPACE,
     "random_state": _SEED,
     "queue": _QUEUE,
 }
 _NEUQUANT: dict[str, Good] = {
-    "n_colors": _one_of(4, 8),
-    "mode": _one_of("parallel", "sequential"),
-    "sample_factor": _one_of(30),
-    "metric": _one_of("l1"),
-    "conscience": _one_of(False, True),
-    "refine_steps": _one_of(0, 1),
-    "keep_exact": _one_of(False, True),
+    "n_colors": one_of(4, 8),
+    "mode": one_of("parallel", "sequential"),
+    "sample_factor": one_of(30),
+    "metric": one_of("l1"),
+    "conscience": one_of(False, True),
+    "refine_steps": one_of(0, 1),
+    "keep_exact": one_of(False, True),
     "fixed_colors": _FIXED,
     "color_space": _SPACE,
     "random_state": _SEED,
     "queue": _QUEUE,
 }
 _VQ: dict[str, Good] = {
-    "codebook_size": _one_of(2, 4),
-    "block_shape": _one_of((4, 4), (2, 3)),
-    "init": _one_of("k-means++", "splitting"),
-    "max_iter": _one_of(1, 2),
-    "refine": _one_of(0, 1),
-    "state_size": _one_of(0, 2),
-    "tolerance": _one_of(0.0, 3),
+    "codebook_size": one_of(2, 4),
+    "block_shape": one_of((4, 4), (2, 3)),
+    "init": one_of("k-means++", "splitting"),
+    "max_iter": one_of(1, 2),
+    "refine": one_of(0, 1),
+    "state_size": one_of(0, 2),
+    "tolerance": one_of(0.0, 3),
     "random_state": _SEED,
     "queue": _QUEUE,
 }
 _HALFTONE: dict[str, Good] = {
-    "block_size": _one_of(4, 8),
-    "scan": _one_of("spiral", "serpentine"),
-    "weights": _one_of("tone-dependent"),
-    "noise": _one_of(0.0),
-    "levels": _one_of(2),
-    "linear": _one_of(False, True),
-    "palette": _one_of(None, clquant.Palette(TABLE)),
+    "block_size": one_of(4, 8),
+    "scan": one_of("spiral", "serpentine"),
+    "weights": one_of("tone-dependent"),
+    "noise": one_of(0.0),
+    "levels": one_of(2),
+    "linear": one_of(False, True),
+    "palette": one_of(None, clquant.Palette(TABLE)),
     "color_space": _SPACE,
-    "error_limit": _one_of(None, 100),
+    "error_limit": one_of(None, 100),
     "random_state": _SEED,
     "queue": _QUEUE,
 }
 _TREE: dict[str, Good] = {
-    "threshold": _one_of(0.0, 13, 40.5),
-    "criterion": _one_of("deviation", "range", "luma"),
-    "weights": _one_of(None),
-    "min_size": _one_of(1, 2),
-    "max_depth": _one_of(None, 3),
-    "method": _one_of("bottom-up", "top-down"),
+    "threshold": one_of(0.0, 13, 40.5),
+    "criterion": one_of("deviation", "range", "luma"),
+    "weights": one_of(None),
+    "min_size": one_of(1, 2),
+    "max_depth": one_of(None, 3),
+    "method": one_of("bottom-up", "top-down"),
     "random_state": _SEED,
     "queue": _QUEUE,
 }
-_OF_DITHER: dict[str, Good] = {"mask": _one_of("blue-noise", "bayer"), "size": _one_of(2, 8), "strength": _one_of(1.0)}
+_OF_DITHER: dict[str, Good] = {"mask": one_of("blue-noise", "bayer"), "size": one_of(2, 8), "strength": one_of(1.0)}
 
 
 def _parts(engine_class: type, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -244,15 +199,15 @@ def _fit_check(result: Any, given: Mapping[str, Any]) -> str | None:
     return None if 1 <= len(result.palette_) <= given["n_colors"] else f"{len(result.palette_)} colours"
 
 
-_VERB: dict[str, Good] = {"image": _PICTURE, "dither": _one_of(None, "bayer", "pinwheel"), "progress": _PROGRESS}
-_INDICES = _one_of(np.zeros((9, 14), np.uint8), np.arange(12).reshape(3, 4) % 4)
-_FRAMES = _one_of([clquant.IndexedImage(np.arange(12).reshape(3, 4) % 4, TABLE)] * 2)
-_MANY = _one_of([photo(9, 14), photo(5, 4, 1)], [photo(9, 14, 4)])
+_VERB: dict[str, Good] = {"image": _PICTURE, "dither": one_of(None, "bayer", "pinwheel"), "progress": _PROGRESS}
+_INDICES = one_of(np.zeros((9, 14), np.uint8), np.arange(12).reshape(3, 4) % 4)
+_FRAMES = one_of([clquant.IndexedImage(np.arange(12).reshape(3, 4) % 4, TABLE)] * 2)
+_MANY = one_of([photo(9, 14), photo(5, 4, 1)], [photo(9, 14, 4)])
 _FIT: dict[str, Good] = {
-    "images": _one_of(photo(9, 14), photo(9, 14, 4)),
-    "sample_weight": _one_of(None, np.ones((9, 14))),
+    "images": one_of(photo(9, 14), photo(9, 14, 4)),
+    "sample_weight": one_of(None, np.ones((9, 14))),
 }
-_REAL = _one_of(photo(12, 12), photo(12, 12) / 255)
+_REAL = one_of(photo(12, 12), photo(12, 12) / 255)
 
 
 def _palette_calls() -> tuple[Call, ...]:
@@ -262,7 +217,7 @@ def _palette_calls() -> tuple[Call, ...]:
         Call("KMeansPalette.fit", _fresh(k, "fit"), {**_KMEANS, **_FIT, "progress": _PROGRESS}, _fit_check),
         Call("KMeansPalette.fit_many", _fresh(k, "fit_many"), {**_KMEANS, "images": _MANY, "progress": _PROGRESS}),
         Call("KMeansPalette.fit_quality", _fresh(k, "fit_quality"), {
-            **_KMEANS, **_FIT, "target_psnr": _one_of(2), "max_mse": _one_of(None)},
+            **_KMEANS, **_FIT, "target_psnr": one_of(2), "max_mse": one_of(None)},
             aliases={"target_psnr": ("mean squared error",), "max_mse": ("mean squared error",)}),
         _checked("KMeansPalette.fit_predict", _fresh(k, "fit_predict"), {**_KMEANS, "image": _PICTURE}),
         _checked("KMeansPalette.fit_transform", _fresh(k, "fit_transform"), {**_KMEANS, "image": _PICTURE}),
@@ -272,7 +227,7 @@ def _palette_calls() -> tuple[Call, ...]:
         *(_checked(f"{name}.{verb}", _with(name, verb), {**_VERB, "color_space": _SPACE, "queue": _QUEUE})
           for name in ("KMeansPalette", "NeuQuantCL") for verb in ("predict", "transform", "quantize")),
         Call("KMeansPalette.stream", _all_of(_with("KMeansPalette", "stream")), {
-            "images": _MANY, "method": _one_of(None, "predict"), "depth": _one_of(1, 2)}),
+            "images": _MANY, "method": one_of(None, "predict"), "depth": one_of(1, 2)}),
     )  # fmt: skip
 
 
@@ -282,21 +237,21 @@ def _codec_calls() -> tuple[Call, ...]:
     on_vq = {name: _VQ[name] for name in ("state_size", "tolerance", "queue")}
     return (
         Call("VQCodec.fit", _fresh(v, "fit"), {
-            **_VQ, "images": _one_of([photo(9, 14)], photo(9, 14, 1)), "sample_weight": _one_of(None),
+            **_VQ, "images": one_of([photo(9, 14)], photo(9, 14, 1)), "sample_weight": one_of(None),
             "progress": _PROGRESS}),
-        Call("VQCodec.encode", _with("VQCodec", "encode"), {"image": _one_of(photo(4, 4), photo(3, 1)), **on_vq}),
+        Call("VQCodec.encode", _with("VQCodec", "encode"), {"image": one_of(photo(4, 4), photo(3, 1)), **on_vq}),
         Call("VQCodec.decode", _with("VQCodec", "decode"), {
-            "indices": _one_of(np.zeros((2, 2), int)), "shape": _one_of(None, (7, 8), (7, 8, 3)), **on_vq},
+            "indices": one_of(np.zeros((2, 2), int)), "shape": one_of(None, (7, 8), (7, 8, 3)), **on_vq},
             aliases={"indices": ("table",)}),
         Call("VQCodec.compress", _with("VQCodec", "compress"), {
-            "image": _one_of(photo(9, 14)), "embed_codebook": _one_of(True, False), **on_vq}),
+            "image": one_of(photo(9, 14)), "embed_codebook": one_of(True, False), **on_vq}),
         Call("VQCodec.decompress", _with("VQCodec", "decompress"), {
-            "data": _one_of(_learned("VQCodec").compress(photo(9, 14))), "max_pixels": _one_of(1000), **on_vq},
+            "data": one_of(_learned("VQCodec").compress(photo(9, 14))), "max_pixels": one_of(1000), **on_vq},
             aliases={"data": (".clvq",), "max_pixels": ("pixels",)}),
-        Call("VQCodec.save", _saved(_with("VQCodec", "save")), {"path": _one_of("x.clvq")}),
-        Call("VQCodec.load", v.load, {"path": _one_of("/dev/null"), "queue": _QUEUE},
+        Call("VQCodec.save", _saved(_with("VQCodec", "save")), {"path": one_of("x.clvq")}),
+        Call("VQCodec.load", v.load, {"path": one_of("/dev/null"), "queue": _QUEUE},
             aliases=dict.fromkeys(("path", "queue"), (".clvq", "cannot"))),
-        Call("clvq_info", clquant.clvq_info, {"source": _one_of(_learned("VQCodec").compress(photo(9, 14)))},
+        Call("clvq_info", clquant.clvq_info, {"source": one_of(_learned("VQCodec").compress(photo(9, 14)))},
             aliases={"source": (".clvq", "path", "cannot read")}),
     )  # fmt: skip
 
@@ -307,22 +262,22 @@ def _halftone_and_tree_calls() -> tuple[Call, ...]:
     tree = _learned("QuadtreeBuilder")
     return (
         _checked("PinwheelHalftoner.transform", _fresh(h, "transform"), {
-            **_HALFTONE, "image": _PICTURE, "output": _one_of("values", "levels"), "progress": _PROGRESS}),
+            **_HALFTONE, "image": _PICTURE, "output": one_of("values", "levels"), "progress": _PROGRESS}),
         Call("PinwheelHalftoner.to_pil", _fresh(h, "to_pil"), {**_HALFTONE, "image": _PICTURE, "progress": _PROGRESS}),
         _checked("floyd_steinberg", clquant.floyd_steinberg, {
             "image": _PICTURE, "palette": _PALETTE, "color_space": _SPACE, "queue": _QUEUE, "progress": _PROGRESS}),
         Call("WeightTables.checked", lambda **given: clquant.WeightTables(**given).checked(), {
-            "threshold": _one_of(np.zeros((3, 256), np.int16)), "spread": _one_of(np.zeros((3, 256), np.int16)),
-            "weights": _one_of(np.ones((3, 256, 5), np.uint8)), "start": _one_of(0)}),
+            "threshold": one_of(np.zeros((3, 256), np.int16)), "spread": one_of(np.zeros((3, 256), np.int16)),
+            "weights": one_of(np.ones((3, 256, 5), np.uint8)), "start": one_of(0)}),
         _checked("QuadtreeBuilder.build", _fresh(q, "build"), {**_TREE, "image": _PICTURE, "progress": _PROGRESS}),
         _checked("QuadtreeBuilder.leaves", _fresh(q, "leaves"), {**_TREE, "image": _PICTURE, "progress": _PROGRESS}),
-        Call("Quadtree.find", tree.find, {"x": _one_of(0, np.arange(3)), "y": _one_of(0, np.arange(3))}),
-        Call("Quadtree.neighbours", tree.neighbours, {"leaf": _one_of(0)}),
-        Call("Quadtree.outline", tree.outline, {"image": _one_of(None), "color": _one_of((1, 2, 3))}),
-        Call("Quadtree.from_bytes", clquant.Quadtree.from_bytes, {"data": _one_of(tree.to_bytes())},
+        Call("Quadtree.find", tree.find, {"x": one_of(0, np.arange(3)), "y": one_of(0, np.arange(3))}),
+        Call("Quadtree.neighbours", tree.neighbours, {"leaf": one_of(0)}),
+        Call("Quadtree.outline", tree.outline, {"image": one_of(None), "color": one_of((1, 2, 3))}),
+        Call("Quadtree.from_bytes", clquant.Quadtree.from_bytes, {"data": one_of(tree.to_bytes())},
             aliases={"data": ("quadtree file",)}),
-        Call("Quadtree.save", _saved(tree.save), {"path": _one_of("x.clqt")}),
-        Call("Quadtree.load", clquant.Quadtree.load, {"path": _one_of("/dev/null")},
+        Call("Quadtree.save", _saved(tree.save), {"path": one_of("x.clqt")}),
+        Call("Quadtree.load", clquant.Quadtree.load, {"path": one_of("/dev/null")},
             aliases={"path": ("quadtree file", "cannot")}),
     )  # fmt: skip
 
@@ -331,17 +286,17 @@ def _object_calls() -> tuple[Call, ...]:
     """Of palettes and indexed pictures."""
     return (
         Call("Palette", clquant.Palette, {"colors": _PALETTE}),
-        Call("Palette.sorted", clquant.Palette(TABLE).sorted, {"order": _one_of("luma", "hue")}),
-        Call("Palette.take", clquant.Palette(TABLE).take, {"indices": _one_of(np.array([1, 0]))}),
-        Call("Palette.hex", clquant.Palette(TABLE).hex, {"limit": _one_of(None, 2)}),
+        Call("Palette.sorted", clquant.Palette(TABLE).sorted, {"order": one_of("luma", "hue")}),
+        Call("Palette.take", clquant.Palette(TABLE).take, {"indices": one_of(np.array([1, 0]))}),
+        Call("Palette.hex", clquant.Palette(TABLE).hex, {"limit": one_of(None, 2)}),
         Call("Palette.write", _saved(clquant.Palette(TABLE[:2, :3]).write), {
-            "path": _one_of("x.gpl", "x.act"), "format": _one_of(None, "hex")}),
-        Call("Palette.read", clquant.Palette.read, {"path": _one_of("/dev/null"), "format": _one_of(None, "gpl")}),
+            "path": one_of("x.gpl", "x.act"), "format": one_of(None, "hex")}),
+        Call("Palette.read", clquant.Palette.read, {"path": one_of("/dev/null"), "format": one_of(None, "gpl")}),
         Call("IndexedImage", _indexed, {
-            "indices": _INDICES, "palette": _PALETTE, "format": _one_of("PNG", "GIF", "BMP"),
-            "order": _one_of("luma", "popularity")}),
+            "indices": _INDICES, "palette": _PALETTE, "format": one_of("PNG", "GIF", "BMP"),
+            "order": one_of("luma", "popularity")}),
         Call("IndexedImage.save", _saved(clquant.IndexedImage(np.zeros((2, 2), int), TABLE).save), {
-            "path": _one_of("x.png", "x.six"), "format": _one_of(None, "GIF")}),
+            "path": one_of("x.png", "x.six"), "format": one_of(None, "GIF")}),
     )  # fmt: skip
 
 
@@ -350,26 +305,26 @@ def _function_calls() -> tuple[Call, ...]:
     return (
         _checked("OrderedDither.dither", _fresh(clquant.OrderedDither, "dither"), {
             **_OF_DITHER, "image": _PICTURE, "palette": _PALETTE, "color_space": _SPACE, "queue": _QUEUE}),
-        Call("gif_bytes", animation.gif_bytes, {"frames": _FRAMES, "delay_ms": _one_of(40), "loop": _one_of(True)}),
+        Call("gif_bytes", animation.gif_bytes, {"frames": _FRAMES, "delay_ms": one_of(40), "loop": one_of(True)}),
         Call("quantize_frames", animation.quantize_frames, {
             "learner": lambda _: copy.copy(_learned("KMeansPalette")), "frames": _MANY,
-            "shared": _one_of(True, False), "dither": _one_of(None), "progress": _PROGRESS}),
+            "shared": one_of(True, False), "dither": one_of(None), "progress": _PROGRESS}),
         *(_checked(f"palette.engine.{verb.__name__}", verb, {
-            **_VERB, "palette": _PALETTE, "color_space": _SPACE, "metric": _one_of("l2", "l1"), "queue": _QUEUE})
+            **_VERB, "palette": _PALETTE, "color_space": _SPACE, "metric": one_of("l2", "l1"), "queue": _QUEUE})
           for verb in (engine.predict, engine.transform, engine.quantize)),
         Call("palette.error.mean_squared_error", error.mean_squared_error, {
-            "image": _PICTURE, "palette": _PALETTE, "color_space": _SPACE, "metric": _one_of("l2", "l1"),
-            "error_space": _one_of(None, "srgb"), "queue": _QUEUE}),
+            "image": _PICTURE, "palette": _PALETTE, "color_space": _SPACE, "metric": one_of("l2", "l1"),
+            "error_space": one_of(None, "srgb"), "queue": _QUEUE}),
         *(Call(f"quality.{f.__name__}", f, {"original": _REAL, "result": _REAL}) for f in (quality.mse, quality.ssim)),
-        Call("quality.psnr", quality.psnr, {"original": _REAL, "result": _REAL, "peak": _one_of(255, 1.0)}),
+        Call("quality.psnr", quality.psnr, {"original": _REAL, "result": _REAL, "peak": one_of(255, 1.0)}),
         Call("quality.visual_error", quality.visual_error, {
-            "original": _REAL, "result": _REAL, "dpi": _one_of(300), "inches": _one_of(9.5)}),
+            "original": _REAL, "result": _REAL, "dpi": one_of(300), "inches": one_of(9.5)}),
         Call("empty_pinned", clquant.empty_pinned, {
-            "shape": _one_of((3, 4), 5, ()), "dtype": _one_of(np.uint8, "u2", np.float32), "queue": _QUEUE,
+            "shape": one_of((3, 4), 5, ()), "dtype": one_of(np.uint8, "u2", np.float32), "queue": _QUEUE,
         }),
-        Call("runtime.find_device", runtime.find_device, {"spec": _one_of("0", "cpu")}, aliases={"spec": ("device",)}),
+        Call("runtime.find_device", runtime.find_device, {"spec": one_of("0", "cpu")}, aliases={"spec": ("device",)}),
         Call("Limits.lowered", lambda text: Limits.of(runtime.default_device()).lowered(shown(text)), {
-            "text": _one_of("work_group=8", "fp64=0")}, aliases={"text": ("CLQUANT_LIMITS",)}),
+            "text": one_of("work_group=8", "fp64=0")}, aliases={"text": ("CLQUANT_LIMITS",)}),
     )  # fmt: skip
 
 
@@ -391,9 +346,9 @@ _FURTHER: dict[str, tuple[str, ...]] = {
 def _further_calls() -> tuple[Call, ...]:
     common = {**_KMEANS, "image": _PICTURE, "palette": _PALETTE, "progress": _PROGRESS}
     named = [
-        *further_calls.histogram_calls(_one_of, common),
-        *further_calls.palette_calls(_one_of, common),
-        *((name, _saved(call), given) for name, call, given in further_calls.file_calls(_one_of, common)),
+        *further_calls.histogram_calls(one_of, common),
+        *further_calls.palette_calls(one_of, common),
+        *((name, _saved(call), given) for name, call, given in further_calls.file_calls(one_of, common)),
     ]
     return tuple(Call(name, function, given, aliases=_FURTHER) for name, function, given in named)
 

@@ -10,17 +10,15 @@ import importlib.util
 import pathlib
 import tempfile
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import PIL.Image
 
 import clquant
 from clquant import panel, quality, tiles
+from tests.portability.call import Good
 from tests.portability.inputs import photo
-
-if TYPE_CHECKING:
-    from tests.portability.calls import Good
 
 _DEEP = photo(9, 14).astype(np.uint16) * 257
 

@@ -17,7 +17,8 @@ import clquant
 from clquant.cli import EXIT_FAILED, EXIT_USAGE
 from clquant.cli import main as command
 from tests.portability import wild
-from tests.portability.calls import TABLE, calls, shown
+from tests.portability.call import shown
+from tests.portability.calls import TABLE, calls
 
 
 def _is_much(value: Any) -> bool:
