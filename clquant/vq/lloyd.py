@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.runtime import Buffer, LocalMemory, PreparedLaunch, Program, Scope, Session, Variant
-from clquant.vq.blocks import BlockShape
 from clquant.vq.blockset import BlockSet, Piece
-from clquant.vq.encode import Search
+from clquant.vq.codewords import MOST_CHANGES, Codewords
 from clquant.vq.merging import Merging
 from clquant.vq.selection import Selection
 from clquant.vq.sums import Sums
@@ -30,66 +29,14 @@ LOCAL = Variant(
     is_worthwhile=lambda limits: not (limits.is_cpu or limits.is_simulator),
 )
 SUMS = (PARTS, LOCAL, Variant("portable", "vq/lloyd.cl", constants={"FOR_CPUS": 0}))
-_TURNS = 16  # most steps between two readings of whether anything moved, and where a step takes longer than a reading
-_LONG_TURNS, _LONG_STEP = 2, 1 << 24  # blocks times codewords
+# Blocks times codewords from which on steps take longer than reading whether anything moved; steps between two readings
+_LONG_STEP, _LONG_TURNS = 1 << 24, 2
 _STATE, _DEAD = 3, 2  # ulong of `state` in cl/vq/lloyd.cl, of which the error is the first, and how many are dead
 _LEVEL_DIGITS = 2  # bytes of the keys by which dead codewords find blocks
 _SQUARES, _BLOCKS_PER_SQUARE = 16384, 64  # partial sums per piece at most; blocks of one at least
 _STATE_GROUP, _FOLD_GROUP = 256, 32
 PLACE_BITS = 22  # of a block's number within its piece, beside its level, in cl/vq/lloyd.cl
 PLACE_MASK = (1 << PLACE_BITS) - 1
-
-
-class Codewords:
-    """A codebook that moves, on the device.
-
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        Holds it.
-    shape : BlockShape
-    capacity : int
-        Most codewords.
-
-    Attributes
-    ----------
-    size : int
-        Codewords there are.
-    codebook : pyopencl.Buffer
-        They, as rows of K bytes.
-    moved : pyopencl.Buffer
-        Where a step puts them; `commit` makes them the codebook.
-    changes : pyopencl.Buffer
-        A uint32 for each of the last steps: whether it moved anything.
-    search : Search
-        Over the codebook.
-    """
-
-    def __init__(self, session: Session, scope: Scope, shape: BlockShape, capacity: int) -> None:
-        self._session = session
-        self._shape = shape
-        self.capacity = capacity
-        self.size = 1
-        self.codebook = scope.zeros(capacity * shape.components)
-        self.moved = scope.empty(capacity * shape.components)
-        self.changes = scope.zeros(4 * _TURNS)
-        self.search = Search(session, scope, capacity, shape)
-        self._load = self.search.prepare_load(scope, self.moved, self.codebook)
-
-    def commit(self, size: int) -> None:
-        """Make the first of the moved codewords the codebook.
-
-        Parameters
-        ----------
-        size : int
-        """
-        self.size = size
-        self.search.queue_load(self._load, size)
-
-    def read(self) -> npt.NDArray[np.uint8]:
-        """The codebook, (size, K); waits for it."""
-        return self._session.download(self.codebook, (self.size, self._shape.components), np.uint8)
 
 
 @dataclass(frozen=True)
@@ -355,10 +302,10 @@ class Lloyd:
             The steps that were needed to find out that nothing moves, or `most`.
         """
         done, share = 0, 2
-        longest = _TURNS if self._blocks.count * self._words.size < _LONG_STEP else _LONG_TURNS
+        longest = MOST_CHANGES if self._blocks.count * self._words.size < _LONG_STEP else _LONG_TURNS
         while done < most:
             share = min(share, most - done)
-            self._session.fill(self._words.changes, np.zeros(1, np.uint32), 4 * _TURNS)
+            self._session.fill(self._words.changes, np.zeros(1, np.uint32), 4 * MOST_CHANGES)
             for turn in range(share):
                 self.queue_step(turn=turn)
             still = np.flatnonzero(self._session.download(self._words.changes, share, np.uint32) == 0)

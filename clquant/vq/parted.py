@@ -21,7 +21,8 @@ from clquant.images import Picture
 from clquant.runtime import DeviceError, DeviceMemoryError, InvalidArgument, Scope, Session, open_session, seed_key
 from clquant.vq.blocks import BlockShape
 from clquant.vq.blockset import BlockSet, check_bound, places_at_distance, sample_places
-from clquant.vq.lloyd import PLACE_BITS, PLACE_MASK, Codewords, Lloyd
+from clquant.vq.codewords import Codewords
+from clquant.vq.lloyd import PLACE_BITS, PLACE_MASK, Lloyd
 
 Rows = npt.NDArray[np.uint8]
 

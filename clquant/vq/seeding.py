@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from clquant.runtime import Buffer, LocalMemory, Program, Session
 from clquant.vq.blockset import BlockSet
-from clquant.vq.lloyd import Codewords, Lloyd
+from clquant.vq.codewords import Codewords
+from clquant.vq.lloyd import Lloyd
 
 RUN = 16  # blocks whose distances are added before the sums are searched
 LEVEL_STEPS = 10  # Lloyd steps between two splittings

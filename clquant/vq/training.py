@@ -18,8 +18,9 @@ from clquant.images import Picture
 from clquant.runtime import InvalidArgument, InvalidType, Progress, Scope, Session, seed_key
 from clquant.vq.blocks import BlockShape
 from clquant.vq.blockset import MAX_WEIGHT, BlockSet
+from clquant.vq.codewords import Codewords
 from clquant.vq.encode import MAX_CODEBOOK
-from clquant.vq.lloyd import Codewords, Lloyd, Motion
+from clquant.vq.lloyd import Lloyd, Motion
 from clquant.vq.seeding import sample_codewords, split_codewords
 
 Codebook = npt.NDArray[np.uint8]
