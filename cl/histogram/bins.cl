@@ -58,7 +58,7 @@ __kernel void count_occupied(__global const uint4 *bins, __global uint *occupied
 }
 
 /* Adds up the numbers of 16 work-items, for `sum_before`, so that none adds up more than 16 and a 16th of them. sums:
- * two uint a work-item, of which the first ones are the numbers. Between the two, and before this one, there is a
+ * two uint per work-item, of which the first ones are the numbers. Between the two, and before this one, there is a
  * barrier. */
 void sum_sixteens(__local uint *sums, uint lid, uint size)
 {
@@ -82,7 +82,7 @@ uint sum_before(__local const uint *sums, uint lid, uint size)
 
 /* Where each cell's colours go: the sums of `occupied` before each, and at the end that of all, and then the notes.
  * NDRange: one work-group of any size. occupied (cells) uint; notes (count) uint, left 0; starts (cells + 1 + count)
- * uint; sums: two uint a work-item. */
+ * uint; sums: two uint per work-item. */
 __kernel void place_cells(__global const uint *occupied, uint cells, __global uint *notes, uint count,
                           __global uint *starts, __local uint *sums)
 {
@@ -115,7 +115,7 @@ __kernel void place_cells(__global const uint *occupied, uint cells, __global ui
 /* Collects the occupied bins in ascending order.
  * NDRange: 1-D, a work-group per cell; its size divides CELL_BINS / 8. bins (cells * CELL_BINS) uint, from Z-order code
  * first_bin on, all left 0; starts (cells + 1) uint: where each cell's colours go; colors (starts[cells]) uint, packed;
- * counts likewise; offsets: two uint a work-item; codes (room) ushort and sums (room) uint: colours that wait there
+ * counts likewise; offsets: two uint per work-item; codes (room) ushort and sums (room) uint: colours that wait there
  * until they are written side by side. */
 __kernel void collect_occupied(__global uint4 *bins, uint first_bin, __global const uint *starts, __global uint *colors,
                                __global uint *counts, __local uint *offsets, __local ushort *codes, __local uint *sums,

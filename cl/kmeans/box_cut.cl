@@ -210,8 +210,8 @@ void add_point(ulong *sums, ulong2 record)
  * 2^-17 of it and 2^-24 of the weight.
  * NDRange: 1-D, a work-group per axis of each chosen box, or more of them. */
 __kernel void cut_by_variance(__global const ulong2 *records, uint n, __global const uint *all_orders,
-                              __global const uint4 *boxes, __global const uint *state,
-                              __global const uint *chosen, __global ulong2 *cuts, __local ulong *room)
+                              __global const uint4 *boxes, __global const uint *state, __global const uint *chosen,
+                              __global ulong2 *cuts, __local ulong *room)
 {
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);
@@ -299,10 +299,9 @@ __kernel void cut_at_median(__global const ulong2 *records, uint n, __global con
 
 /* Puts the points of the chosen boxes into the orders of their parts, which are described.
  * NDRange: as above. */
-__kernel void divide_boxes(__global const ulong2 *records, uint n, __global uint *all_orders,
-                           __global uint4 *boxes, __global const uint *state, __global const uint *chosen,
-                           __global const ulong2 *cuts, __global ulong *moments, __global uint *sides,
-                           __local ulong *room)
+__kernel void divide_boxes(__global const ulong2 *records, uint n, __global uint *all_orders, __global uint4 *boxes,
+                           __global const uint *state, __global const uint *chosen, __global const ulong2 *cuts,
+                           __global ulong *moments, __global uint *sides, __local ulong *room)
 {
     const uint axis = get_group_id(0) % DIMS;
     const uint b = get_group_id(0) / DIMS;

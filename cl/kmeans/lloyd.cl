@@ -52,7 +52,7 @@ void add_wide_local(__local volatile uint *sum, ulong value)
 void add_wide_global(__global volatile uint *sum, ulong value){ADD_WORDS(sum, value)}
 
 /* The sum of `value` over the work-items before this one; `total` gets that over all. Every work-item of the group
- * calls it, and the group's size is a power of two; sums: a uint a work-item. */
+ * calls it, and the group's size is a power of two; sums: a uint per work-item. */
 uint sum_before(uint value, __local uint *sums, uint *total)
 {
     const uint lid = get_local_id(0);
@@ -71,8 +71,8 @@ uint sum_before(uint value, __local uint *sums, uint *total)
     return before;
 }
 
-/* The center nearest to the middle of a box, ties to the lowest; keys: a ulong a work-item. As `sum_before` otherwise.
- * Squared distances are not below 0, so their bits are ordered as they are. */
+/* The center nearest to the middle of a box, ties to the lowest; keys: a ulong per work-item. As `sum_before`
+ * otherwise. Squared distances are not below 0, so their bits are ordered as they are. */
 uint nearest_to_middle(const float *low, const float *high, __global const float *centers, uint k, uint k_stride,
                        __local ulong *keys)
 {
@@ -102,7 +102,7 @@ uint nearest_to_middle(const float *low, const float *high, __global const float
 }
 
 /* Lists, in ascending index, the centers that can be nearest to a point of a tile; returns how many. The first
- * SHORTLIST are kept in `names` and `shortlist` too. As `sum_before` otherwise; keys: a ulong a work-item. */
+ * SHORTLIST are kept in `names` and `shortlist` too. As `sum_before` otherwise; keys: a ulong per work-item. */
 uint list_centers(const float *low, const float *high, __global const float *centers, uint k, uint k_stride,
                   __global ushort *list, __local ulong *keys, __local ushort *names, __local float *shortlist)
 {
@@ -224,7 +224,7 @@ void assign_share(__global const float *points, uint stride, __global const Weig
 /* Assigns every point to its nearest center, ties to the lowest index, and adds up each center's statistics.
  * NDRange: 1-D, groups of a power of two; a work-group strides over tiles. Does nothing where state[DONE], unless
  * `by_axis`. weights (n); lists: k ushort a work-group, scratch; sums (k, STATS) 64-bit, added to. Local: keys, a
- * ulong a work-item; local_sums SLOTS * STATS 64-bit; DIMS * SHORTLIST floats and SHORTLIST ushort besides. */
+ * ulong per work-item; local_sums SLOTS * STATS 64-bit; DIMS * SHORTLIST floats and SHORTLIST ushort besides. */
 __kernel void assign_tiles(__global const float *points, uint stride, __global const Weight *weights,
                            __global const uint *starts, __global const float *boxes, uint n_tiles,
                            __global const float *centers, uint k, uint k_stride, uint by_axis,

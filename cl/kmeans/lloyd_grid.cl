@@ -38,7 +38,7 @@ typedef struct {
     __global ulong *sums;
     __local float *centers; /* (DIMS, k_stride) */
     uint k_stride;          /* whole warps, and vectors of four */
-    __local ulong *partial; /* two a warp */
+    __local ulong *partial; /* two per warp */
     __local ulong *scratch; /* what a repair and a round of swaps need */
 } Grid;
 
@@ -201,7 +201,7 @@ INLINED void swap_after(Swaps *s, Grid *g, Chain *c, uint swaps_follow, uint par
  *
  * NDRange: 1-D, so few groups that all are there at once. count: swaps that the first round tries; parts: as
  * `swap_by_warps` takes them. room: DIMS * place_stride floats, with `rounds` twice as many; scratch: for each warp
- * SHORTLIST float4 and ushort and 2 float4 a lane; at least 2 ulong a work-item, and 1, and 2 uint a center; with
+ * SHORTLIST float4 and ushort and 2 float4 per lane; at least 2 ulong per work-item, and 1, and 2 uint per center; with
  * `rounds` what `swap_by_warps` needs. */
 __kernel ONE_SIZE void lloyd_rounds(__global const float *points, uint stride, __global const uint *weights,
                                     __global const uint *starts, __global const float *boxes, uint n_tiles,

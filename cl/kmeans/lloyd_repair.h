@@ -33,7 +33,7 @@ int is_last_step(uint steps, ulong before, ulong inertia, ulong tolerance, ulong
 }
 
 /* Gives centers without points half of others' points; nothing where `empty`, their number, is 0, but then too all of
- * the work-group calls it. pairs (2, k) uint: scratch; partial: two ulong a work-item and one more. */
+ * the work-group calls it. pairs (2, k) uint: scratch; partial: two ulong per work-item and one more. */
 void repair_centers(__global const ulong *totals, CENTERS float *centers, uint k, uint k_stride, uint pinned,
                     int4 extents, ulong inertia, uint empty, CENTERS uint *pairs, __local ulong *partial)
 {

@@ -49,7 +49,7 @@ void move_center(__global ulong *sums, uint replicas, __global ulong *totals, __
  * sums (replicas, k, STATS) ulong: added up and set to 0; totals (STATS, k) ulong gets them; pairs (2, k) uint:
  * scratch. state[DONE] is set to 1 where no center moved and none is empty, or where the inertia fell by no more than
  * tolerance / 2^64 of it; state[STEPS] counts; state[INERTIA], [INERTIA + 1]: inertia about the centers as they were.
- * Local: three ulong a work-item. */
+ * Local: three ulong per work-item. */
 __kernel SMALL void update_centers(__global ulong *sums, uint replicas, __global ulong *totals, __global float *centers,
                                    uint k, uint k_stride, uint pinned, int4 extents, ulong tolerance, uint forced,
                                    __global uint *pairs, __global uint *state, __local ulong *partial)

@@ -30,7 +30,7 @@ __kernel void points_of_colors(__global const uint *colors, uint n, __global con
 }
 
 /* Copies chosen points to centers.
- * NDRange: 1-D, a work-item a center, guarded by k. chosen (k) uint; centers (DIMS, k_stride) float. */
+ * NDRange: 1-D, a work-item per center, guarded by k. chosen (k) uint; centers (DIMS, k_stride) float. */
 __kernel void pick_points(__global const float *points, uint stride, __global const uint *chosen, uint k, uint k_stride,
                           __global float *centers)
 {
@@ -48,7 +48,7 @@ int begins_group(__global const uint *colors, uint i, uint first, uint mask)
 
 /* How many cells of some grids are occupied in each coarse cell.
  * NDRange: 2-D, along the first axis a work-group a coarse cell, along the second a grid. starts (cells + 1) uint into
- * colors; masks: a mask a grid; groups (grids, cells) uint is written; counts: a uint a work-item. */
+ * colors; masks: a mask per grid; groups (grids, cells) uint is written; counts: a uint per work-item. */
 __kernel void count_groups(__global const uint *colors, __global const uint *starts, uint4 masks, __global uint *groups,
                            __local uint *counts)
 {
@@ -73,7 +73,7 @@ __kernel void count_groups(__global const uint *colors, __global const uint *sta
 
 /* The weighted mean of each occupied grid cell, rounded half up, in Z-order.
  * NDRange: 1-D, a work-group a coarse cell. points, weights of the colours; group_starts (cells + 1) uint: where each
- * coarse cell's means go; means (DIMS, mean_stride) and mean_weights are written. counts: a uint a work-item. */
+ * coarse cell's means go; means (DIMS, mean_stride) and mean_weights are written. counts: a uint per work-item. */
 __kernel void mean_of_groups(__global const uint *colors, __global const uint *starts, uint mask,
                              __global const float *points, uint stride, __global const Weight *weights,
                              __global const uint *group_starts, uint mean_stride, __global float *means,

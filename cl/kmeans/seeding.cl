@@ -23,7 +23,7 @@
  * NDRange: 1-D, a work-group per block, its size divides BLOCK / 4; a work-item takes four points at a time. Planes of
  * points have room for whole vectors. distances (n, up to whole blocks) float: read unless first is 0, where every
  * point starts at 1 with no center yet (count 0), or at infinity; block_sums (blocks) ulong is written; partial: a
- * ulong a work-item. */
+ * ulong per work-item. */
 __kernel void lower_distances(__global const float *points, uint stride, __global const Weight *weights, uint n,
                               __global const float *centers, uint k_stride, uint first, uint count,
                               __global float *distances, __global ulong *block_sums, __local ulong *partial)
@@ -59,7 +59,7 @@ __kernel void lower_distances(__global const float *points, uint stride, __globa
 /* Draws the centers first .. first + count - 1.
  * NDRange: one work-group of any size. block_sums (blocks) ulong; prefix (blocks + 1) ulong, scratch; key: the seed's
  * words. Where every sum is 0 the first point is drawn. The random number of center j is that of counter (j, 0, 0, 0).
- * partial: a ulong a work-item. */
+ * partial: a ulong per work-item. */
 __kernel SMALL void draw_centers(__global const float *points, uint stride, __global const Weight *weights, uint n,
                                  __global const float *distances, __global const ulong *block_sums, uint blocks,
                                  __global ulong *prefix, __global float *centers, uint k_stride, uint first, uint count,

@@ -8,7 +8,7 @@
  * largest.
  *
  * Constants: DIMS 3 or 4. k at most 4096. PLACE: the address space of what the centers are compared by: __global for
- * the kernels of a work-item a center, __local for `swap_round`, which does all of it.
+ * the kernels of a work-item per center, __local for `swap_round`, which does all of it.
  */
 #include "kmeans/lloyd.h"
 #include "common/compile_hints.h"
@@ -138,7 +138,7 @@ __kernel SMALL void keep_best(__global float *centers, __global const ulong *tot
 
 #if APART
 
-/* `weigh_center` of every center. NDRange: 1-D, a work-item a center, guarded by k. */
+/* `weigh_center` of every center. NDRange: 1-D, a work-item per center, guarded by k. */
 __kernel void weigh_centers(__global const float *centers, __global const ulong *totals, uint k, uint k_stride,
                             __global uint *neighbours, __global ulong *costs, __global ulong *gains)
 {
@@ -148,7 +148,7 @@ __kernel void weigh_centers(__global const float *centers, __global const ulong 
 }
 
 /* Ranks of the centers by cost and by gain; by_cost, by_gain, merges (k) uint are written, the last one with 0.
- * NDRange: 1-D, a work-item a center, guarded by k. */
+ * NDRange: 1-D, a work-item per center, guarded by k. */
 __kernel void rank_centers(__global const ulong *costs, __global const ulong *gains, uint k, __global uint *by_cost,
                            __global uint *by_gain, __global uint *merges)
 {
@@ -161,7 +161,7 @@ __kernel void rank_centers(__global const ulong *costs, __global const ulong *ga
     merges[j] = 0;
 }
 
-/* `merge_center` of those that can. NDRange: 1-D, a work-item a center, guarded by k. */
+/* `merge_center` of those that can. NDRange: 1-D, a work-item per center, guarded by k. */
 __kernel void choose_merges(__global const uint *neighbours, __global const uint *by_cost, uint k,
                             __global const uint *swaps, __global uint *merges)
 {
@@ -170,7 +170,7 @@ __kernel void choose_merges(__global const uint *neighbours, __global const uint
         merge_center(j, neighbours, merges);
 }
 
-/* `take_turn` of every center. NDRange: 1-D, a work-item a center, guarded by k. */
+/* `take_turn` of every center. NDRange: 1-D, a work-item per center, guarded by k. */
 __kernel void take_turns(__global const uint *by_cost, __global const uint *by_gain, __global const uint *merges,
                          uint k, __global uint *turns, __global uint *untouched)
 {
@@ -179,7 +179,7 @@ __kernel void take_turns(__global const uint *by_cost, __global const uint *by_g
         take_turn(j, turns_before(j, 0, k, by_cost, by_gain, merges), merges, k, turns, untouched);
 }
 
-/* `swap_center` of every center. NDRange: 1-D, a work-item a center, guarded by k. */
+/* `swap_center` of every center. NDRange: 1-D, a work-item per center, guarded by k. */
 __kernel void swap_centers(__global const ulong *totals, uint k, uint k_stride, int4 extents,
                            __global const uint *neighbours, __global const uint *merges, __global const uint *turns,
                            __global const uint *untouched, __global const uint *swaps, __global float *centers)
@@ -193,7 +193,7 @@ __kernel void swap_centers(__global const ulong *totals, uint k, uint k_stride, 
 
 /* All six in one launch, for few centers: several work-items share a center, each with a part of the others.
  * NDRange: one work-group. parts: work-items per center, so that k times that is at most the group's size, or 1.
- * Arguments as above; room: a ulong a work-item, two a place of k_stride, DIMS floats and six uints a place. */
+ * Arguments as above; room: a ulong per work-item, two per place of k_stride, DIMS floats and six uints per place. */
 __kernel SMALL void swap_round(__global float *centers, __global const ulong *totals, uint k, uint k_stride,
                                int4 extents, __global float *best_centers, __global ulong *best_totals,
                                __global uint *swaps, __global ulong *lowest, __global uint *state, uint parts,

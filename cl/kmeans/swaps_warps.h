@@ -36,7 +36,7 @@ uint set_below(__local const uint *bits, uint rank)
 /* Swaps as `cannot_merge`, `take_turn` and `swap_center` of kmeans/swaps.cl and kmeans/swaps.h say: the centers of
  * `count` cost ranks from `rank` on are tried. places (DIMS, k_stride): the centers, of which `centers` is a copy that
  * is moved; k_stride: k up to whole vectors of four, and whole warps; parts: work-items per center, so that k times that
- * is at most GROUP, or 1; room: a ulong a work-item and WORDS_PER_PLACE uint a place. */
+ * is at most GROUP, or 1; room: a ulong per work-item and WORDS_PER_PLACE uint per place. */
 void swap_by_warps(uint rank, uint count, uint parts, __global const ulong *totals, uint k, uint k_stride, int4 extents,
                    __local const float *places, __local float *centers, __local ulong *room)
 {

@@ -25,7 +25,7 @@
  *   network    PADDED nodes
  *   staged     if STAGED: a slab's part that is read, then the group's totals; STAGED_WORDS, in whole vectors
  *   bias       PADDED, if CONSCIENCE
- * Local memory: these three, TILE keys a work-item. */
+ * Local memory: these three, TILE keys per work-item. */
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_step(
     __global const ushort4 *restrict points, const uint8 step, __global const int4 *restrict nodes,
     __global int4 *restrict nodes_out, __global uint *slabs, __global const int *restrict pulls,

@@ -34,7 +34,7 @@
  *   pulls, decay, weights  see neuquant/step.cl
  *   words      see common/grid_barrier.h
  *   memory     nodes, K vectors; the network, PADDED; STAGED_WORDS words in whole vectors; if REFINE 56 bytes per node
- * Local memory: `memory`, TILE keys a work-item, two words. */
+ * Local memory: `memory`, TILE keys per work-item, two words. */
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_grid(
     __global const ushort4 *restrict points, __global const uint8 *restrict steps, const uint4 which, const int4 extent,
     __global const int4 *restrict nodes_in, __global int4 *restrict nodes_out, __global uint *slabs,

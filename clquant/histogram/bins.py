@@ -16,7 +16,7 @@ CELL_BINS = CODES // CELLS
 TILE_BYTES = 1 << 15
 TILE_COLUMNS = 128
 MOST_TILE_ROWS = 64
-TILES_A_UNIT = 4
+TILES_PER_UNIT = 4
 TILE_GROUP = 512
 ANY_WIDTH = 4096
 # Work-items that add up how many bins of each cell are occupied; most colours of a cell that wait in local memory until
@@ -171,6 +171,6 @@ def tiled(width: int, height: int, units: int) -> tuple[int, int, int]:
         on it, and every tile has a table to empty); rows of a tile; number of tiles.
     """
     pixels = width * height
-    rows = max(1, min(MOST_TILE_ROWS, pixels // (TILE_COLUMNS * TILES_A_UNIT * units)))
+    rows = max(1, min(MOST_TILE_ROWS, pixels // (TILE_COLUMNS * TILES_PER_UNIT * units)))
     wide = width if width >= TILE_COLUMNS and height >= rows else ANY_WIDTH
     return wide, rows, -(-wide // TILE_COLUMNS) * -(-pixels // (wide * rows))

@@ -96,7 +96,7 @@ class LloydGrid:
 
     @property
     def _most_groups(self) -> int:
-        """One a compute unit, so that all are there at once whatever registers and local memory they take."""
+        """One per compute unit, so that all are there at once whatever registers and local memory they take."""
         return self._session.limits.compute_units
 
     def _scratch_bytes(self, group: int, swaps: bool) -> int:

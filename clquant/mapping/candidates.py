@@ -31,7 +31,7 @@ PARENT_STEP = 2
 MOST_CANDIDATES = 1 << 26
 # Most work-items that list a cell's candidates, and how many of the parent's each should have to look at.
 CELL_GROUP = 256
-ENTRIES_AN_ITEM = 4
+ENTRIES_PER_ITEM = 4
 
 FAR = {8: 4095, 16: 2**19 - 1}
 """Coordinates of entries that are not listed, by bits of the values: beyond every space's extent, and 4 (2 FAR)^2 is
@@ -164,7 +164,7 @@ class CandidateLister:
         bits = {} if self._bits == 8 else {"BITS": self._bits}
         kernel = self._session.program("mapping/candidates.cl", **bits).kernel("list_candidates")
         length = parent.length if parent else self._count
-        wanted = 1 if self._session.limits.is_cpu else max(1, min(CELL_GROUP, length // ENTRIES_AN_ITEM))
+        wanted = 1 if self._session.limits.is_cpu else max(1, min(CELL_GROUP, length // ENTRIES_PER_ITEM))
         group = self._session.work_group_size(kernel, wanted, 4 + self._distance_bytes)
         cells = self._cells(shift)
         given = {

@@ -12,7 +12,7 @@ from clquant.images.upload import parts
 from clquant.runtime import Array, Buffer, CommandQueue, HostResult, Scope, Session, open_session
 
 INDEX_TYPES = {1: "uchar", 2: "ushort"}
-PIXELS_AN_ITEM = 4
+PIXELS_PER_ITEM = 4
 # Fewer indices on the host are looked up there before a kernel could be queued.
 FEWEST_SENT = 1 << 15
 
@@ -49,7 +49,7 @@ class ColorLookup:
         out : pyopencl.Buffer
             Gets (count, 4) uint8 where the palette has alpha, else (count, 3).
         """
-        items = -(-count // PIXELS_AN_ITEM)
+        items = -(-count // PIXELS_PER_ITEM)
         group = self._session.work_group_size(self._kernel, self._session.tuned("mapping.group"))
         self._session.launch(self._kernel, items, group, indices, self._colors, out, np.uint64(count))
 

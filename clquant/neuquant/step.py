@@ -96,7 +96,7 @@ class StepForms:
             planes = 4 * (2 * options["DIMS"] + 4) * (-(-self.n_colors // 16) * 16)
             memory = _local(network=planes, present=16 * self.n_colors, totals=4 * SLAB_WORDS * self.n_colors)
             return StepForm(kernel, 1, 16, units, memory)
-        most_lanes, tile, groups_a_unit = shape
+        most_lanes, tile, groups_per_unit = shape
         plan: dict[str, int] = {}
 
         def build(local: int) -> Kernel:
@@ -114,7 +114,7 @@ class StepForms:
             sizes["staged"] = 4 * words * self.n_colors if plan["TOTALS"] else won
         if options["CONSCIENCE"]:
             sizes["bias"] = 4 * padded
-        return StepForm(kernel, local, local // plan["LANES"] * tile, units * groups_a_unit, _local(**sizes))
+        return StepForm(kernel, local, local // plan["LANES"] * tile, units * groups_per_unit, _local(**sizes))
 
     def _memory_plan(self, free: int, options: dict[str, int]) -> dict[str, int]:
         """What the portable step keeps in local memory: the fastest plan that fits `free` bytes, or the smallest."""

@@ -3,7 +3,7 @@
  *
  * A picture is cut into strips of ROWS rows. Row r of a strip is two pixels behind row r - 1, so that its clock
  * t = x + 2 r is the same for all rows, and pixels are kept by the clock: skewed uint [strips][quads][ROWS], four
- * clocks of a row a word, 0 where there are no pixels. A launch takes every strip on by CLOCKS. The first row of a
+ * clocks of a row per word, 0 where there are no pixels. A launch takes every strip on by CLOCKS. The first row of a
  * strip needs the last one of the strip above up to clock t + 2 ROWS - 1, so a strip is 2 ROWS / CLOCKS + 1 launches
  * behind it.
  *

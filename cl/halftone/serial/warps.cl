@@ -1,6 +1,6 @@
 /* Floyd and Steinberg's serial error diffusion of gray pictures in a form for NVIDIA's GPUs (compute capability 7.0 and
- * up), through inline PTX: a warp scans a strip of 32 rows, a row a work-item, and a row's errors pass to the next by a
- * shuffle. Arithmetic and sources: halftone/serial/tiles.cl.
+ * up), through inline PTX: a warp scans a strip of 32 rows, a row per work-item, and a row's errors pass to the next by
+ * a shuffle. Arithmetic and sources: halftone/serial/tiles.cl.
  *
  * A row is three pixels behind the one above, one more than it must be: so an error is on its way for two clocks, and
  * no work-item waits for it. Sixteen clocks are a step: in step k row r has the pixels x = 16 (k - 1) - 3 r to x + 15.

@@ -29,7 +29,7 @@ OPAQUE_ALPHA = 128
 
 _HEADER_BYTES = 13
 _TABLE_FLAG = 0x80
-_EIGHT_BITS_A_CHANNEL = 0x70
+_EIGHT_BITS_PER_CHANNEL = 0x70
 _KEEP, _CLEAR = 1, 2  # what becomes of a frame's rectangle before the next frame is drawn
 _EXTENSION, _DESCRIPTOR, _TRAILER = b"\x21", b"\x2c", b"\x3b"
 _LOOP = _EXTENSION + b"\xff\x0bNETSCAPE2.0\x03\x01"
@@ -120,7 +120,7 @@ def encoded(width: int, height: int, frames: Iterable[Frame], delays: Sequence[i
         if shared is None:
             shared = size, table
             background = frame.transparent or 0
-            flags = _TABLE_FLAG | _EIGHT_BITS_A_CHANNEL | size
+            flags = _TABLE_FLAG | _EIGHT_BITS_PER_CHANNEL | size
             out.write(b"GIF89a" + struct.pack("<HHBBB", width, height, flags, background, 0) + table)
             if plays != 1:  # what is written is how often it is repeated
                 out.write(_LOOP + struct.pack("<HB", max(plays - 1, 0), 0))

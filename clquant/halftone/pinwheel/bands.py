@@ -42,7 +42,7 @@ def half_blocks(width: int, block: int) -> int:
     return (-(-width // block) + 1) // 2
 
 
-def rows_that_fill(session: runtime.Session, groups: int, block: int, groups_a_unit: int = 1) -> int:
+def rows_that_fill(session: runtime.Session, groups: int, block: int, groups_per_unit: int = 1) -> int:
     """Rows of pixels whose blocks keep a device busy: with fewer, a band takes as long, as its blocks take turns.
 
     Parameters
@@ -51,14 +51,14 @@ def rows_that_fill(session: runtime.Session, groups: int, block: int, groups_a_u
     groups : int
         Work-groups of a row of blocks.
     block : int
-    groups_a_unit : int
+    groups_per_unit : int
         Work-groups that a compute unit should have.
 
     Returns
     -------
     int
     """
-    return -(-groups_a_unit * session.limits.compute_units // groups) * block
+    return -(-groups_per_unit * session.limits.compute_units // groups) * block
 
 
 def block_bands(

@@ -31,7 +31,7 @@ FILE = "halftone/pinwheel/palette_paths.cl"
 COLORS = 1 << 24
 FEWEST_PIXELS = 1 << 12
 """Smaller pictures are not worth a table."""
-GROUPS_A_UNIT = 2
+GROUPS_PER_UNIT = 2
 """That a band of a host's picture should have for a compute unit."""
 GROUP = 256
 """Work-items that bring a row of a group's blocks into order."""
@@ -141,7 +141,7 @@ def row_bytes(width: int, block_size: int) -> int:
 
 def least_rows(session: runtime.Session, width: int, block_size: int) -> int:
     """Rows that a band of a picture should have."""
-    return rows_that_fill(session, _groups(width, block_size), block_size, GROUPS_A_UNIT)
+    return rows_that_fill(session, _groups(width, block_size), block_size, GROUPS_PER_UNIT)
 
 
 def _groups(width: int, block_size: int) -> int:

@@ -61,10 +61,10 @@ def _powers(first: int, last: int, step: int = 1) -> tuple[int, ...]:
 
 PARAMETERS = (
     Parameter("batch.group", _powers(0, 6), "work-items that share a small picture in fit_many"),
-    Parameter("batch.groups_a_unit", _powers(0, 6), "work-groups a compute unit in fit_many"),
+    Parameter("batch.groups_a_unit", _powers(0, 6), "work-groups per compute unit in fit_many"),
     Parameter("batch.pictures", _powers(0, 14), "small pictures a launch in fit_many"),
     Parameter("counting.group", _powers(0, 8), "work-group size where colours are counted"),
-    Parameter("counting.groups_a_unit", _powers(0, 5), "work-groups a compute unit where cells are counted (CPUs)"),
+    Parameter("counting.groups_a_unit", _powers(0, 5), "work-groups per compute unit where cells are counted (CPUs)"),
     Parameter("counting.table_pixels", (0, *_powers(12, 24, 2)), "most pixels counted by a table, not a histogram"),
     Parameter("counting.work_items", _powers(8, 22), "most work-items that count one picture's colours"),
     Parameter("halftone.group", _powers(0, 8), "work-group size of the portable pinwheel"),
@@ -72,7 +72,7 @@ PARAMETERS = (
     Parameter("kmeans.box_group", _powers(0, 10), "most work-items that cut a box of points across an axis"),
     Parameter("kmeans.grid_group", _powers(5, 10), "work-group size where groups meet in a launch of many Lloyd steps"),
     Parameter("kmeans.group", _powers(0, 8), "work-group size of a Lloyd step's assignment"),
-    Parameter("kmeans.groups_a_unit", _powers(0, 7), "work-groups a compute unit of the assignment"),
+    Parameter("kmeans.groups_a_unit", _powers(0, 7), "work-groups per compute unit of the assignment"),
     Parameter("kmeans.sketch_group", _powers(0, 10), "work-group size where a sketch's means are made"),
     Parameter("kmeans.steps_a_launch", _powers(0, 8), "most Lloyd steps of a launch where groups meet"),
     Parameter("kmeans.steps_a_wait", _powers(0, 6), "Lloyd steps queued before the host looks whether they are done"),
@@ -82,7 +82,7 @@ PARAMETERS = (
         "mapping.grid_pays", (1, *_powers(16, 32, 2)), "pixels times colours from which a candidate grid is made"
     ),
     Parameter("mapping.group", _powers(0, 8), "work-group size of the nearest-colour mapping"),
-    Parameter("mapping.groups_a_unit", _powers(0, 5), "runs of pixels a compute unit in the mapping (CPUs)"),
+    Parameter("mapping.groups_a_unit", _powers(0, 5), "runs of pixels per compute unit in the mapping (CPUs)"),
     Parameter("mapping.table_pays", _powers(16, 32, 2), "pixels from which the answers for all colours are made first"),
     Parameter("neuquant.group", _powers(0, 8), "work-group size of a step of the parallel map"),
     Parameter("quadtree.leaf_group", _powers(0, 7), "work-group size that gathers leaves"),
