@@ -8,7 +8,7 @@ import dataclasses
 import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,9 @@ from clquant.cli.outputs import STDOUT
 from clquant.images.sinks import ArraySink
 from clquant.params import shown
 from clquant.runtime import ClquantError, InvalidArgument, NoDeviceError, Progress, ProgressCallback
-from clquant.vq import VQCodec
+
+if TYPE_CHECKING:  # engines are loaded by the commands that need them
+    from clquant.vq import VQCodec
 
 LOCAL = "local"
 _SECONDS = 30

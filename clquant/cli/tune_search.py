@@ -176,18 +176,11 @@ def jobs(session: runtime.Session, side: int) -> Iterator[Job]:
     yield Job("counting colours", tuple(names), (_counting(session, picture),))
     yield Job("counting, 64 to 512", ("counting.table_pixels",), tuple(_counting(session, one) for one in small))
     kmeans = clquant.KMeansPalette(256, queue=queue)
-    kinds = (
-        "group",
-        "groups_a_unit",
-        "update_group",
-        "steps_a_wait",
-        "sketch_group",
-        "swap_group",
-        "grid_group",
-        "steps_a_launch",
-    )
-    names = [f"kmeans.{what}" for what in kinds]
+    kinds = "group groups_a_unit update_group steps_a_wait sketch_group swap_group grid_group steps_a_launch"
+    names = [f"kmeans.{what}" for what in kinds.split()]
     yield Job("k-means, learn", tuple(names), (lambda: kmeans.fit(picture).palette_.colors,))
+    cut = clquant.KMeansPalette(256, init="wu", queue=queue)
+    yield Job("k-means, from cut boxes", ("kmeans.box_group",), (lambda: cut.fit(picture).palette_.colors,))
     names = ["mapping.group", "mapping.groups_a_unit"]
     yield Job("map", tuple(names), (_waited(session, lambda: kmeans.predict(picture)),))
     maps = tuple(_waited(session, lambda one=one: kmeans.predict(one)) for one in small)  # type: ignore[misc]

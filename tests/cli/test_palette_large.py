@@ -16,6 +16,7 @@ import tifffile
 import clquant
 from clquant import cli
 from clquant.cli import palette_large
+from clquant.cli.palette_options import SHORTER_FITS
 from clquant.palette.engine import predict
 
 zarr = pytest.importorskip("zarr", minversion="3")  # needs Python 3.11
@@ -42,7 +43,7 @@ def names(folder: pathlib.Path) -> list[str]:
 
 
 def test_zarr_in_and_out(folder: pathlib.Path, picture: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    engine = clquant.KMeansPalette(8).fit(picture)
+    engine = clquant.KMeansPalette(8, **SHORTER_FITS["medium"]).fit(picture)
     assert run("big.zarr", "-k", "8", "-o", "out.zarr", "--memory", "1MiB", "--resume", "--json") == 0
     assert np.array_equal(zarr.open("out.zarr", mode="r")[:], engine.predict(picture))
     (record,) = json.loads(capsys.readouterr().out)["results"]
@@ -136,7 +137,9 @@ def test_layouts_of_scenes(folder: pathlib.Path, picture: Any) -> None:
         warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
         made = rasterio.open("x.tif")
     with made:
-        assert np.array_equal(made.read(1), clquant.KMeansPalette(8).fit(picture).predict(picture))
+        assert np.array_equal(
+            made.read(1), clquant.KMeansPalette(8, **SHORTER_FITS["medium"]).fit(picture).predict(picture)
+        )
         assert made.tags(ns="IMAGE_STRUCTURE")["LAYOUT"] == "COG"
 
 
