@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -83,31 +84,20 @@ def statistics(
     taps = [search.error_taps(phase) for phase in range(PHASES)]
     pairs = [places.taps(phase, half) for phase in range(PHASES)]
     sizes = (slices,) if form is IN_LANES else (layout.cells_across, layout.cells_down)
+    lengths = {"n_taps": len(taps[0]), "n_pairs": len(pairs[0]), "colors": colors, "slices": slices}
     with session.scope() as scope:
         sums, totals = scope.zeros(4 * slices * stride), scope.empty(8 * numbers)
-        sent, sent_pairs = scope.copy_of(np.concatenate(taps)), scope.copy_of(np.concatenate(pairs))
+        given = {
+            **_cells_of(search),
+            **{name: np.uint32(length) for name, length in lengths.items()},
+            "taps": scope.copy_of(np.concatenate(taps)),
+            "pairs": scope.copy_of(np.concatenate(pairs)),
+            "sums": sums,
+        }
         for phase in range(PHASES):
-            session.launch(
-                add_phase,
-                sizes,
-                (group, 1)[: len(sizes)],
-                errors=search.errors,
-                state=search.state,
-                taps=sent,
-                first_tap=np.uint32(phase * len(taps[0])),
-                n_taps=np.uint32(len(taps[0])),
-                pairs=sent_pairs,
-                first_pair=np.uint32(phase * len(pairs[0])),
-                n_pairs=np.uint32(len(pairs[0])),
-                colors=np.uint32(colors),
-                phase=np.uint32(phase),
-                columns=np.uint32(layout.cells_across),
-                rows=np.uint32(layout.cells_down),
-                stride=np.uint32(layout.stride),
-                plane=np.uint64(layout.plane),
-                slices=np.uint32(slices),
-                sums=sums,
-            )
+            firsts = {"first_tap": phase * len(taps[0]), "first_pair": phase * len(pairs[0]), "phase": phase}
+            now = {name: np.uint32(number) for name, number in firsts.items()}
+            session.launch(add_phase, sizes, (group, 1)[: len(sizes)], **given, **now)
         add_slices = session.program(PORTABLE.file, DIMS=dims).kernel("add_slices")
         signed_from = (colors + 1 + dims) * colors
         wanted = session.work_group_size(add_slices, GROUP)
@@ -122,3 +112,16 @@ def statistics(
     middle = int(kernel[len(kernel) // 2, len(kernel) // 2])
     table = later.reshape(colors, colors)
     return Statistics(table + table.T + middle * np.diag(counts), counts, (high * 4096 + low).reshape(colors, dims))
+
+
+def _cells_of(search: ToggleSearch) -> dict[str, Any]:
+    """A search's cells as `add_phase` takes them."""
+    layout = search.layout
+    return {
+        "errors": search.errors,
+        "state": search.state,
+        "columns": np.uint32(layout.cells_across),
+        "rows": np.uint32(layout.cells_down),
+        "stride": np.uint32(layout.stride),
+        "plane": np.uint64(layout.plane),
+    }
