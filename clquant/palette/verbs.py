@@ -109,7 +109,8 @@ def predict(
     checked, ditherer = _checked(palette, color_space, metric, dither, progress)
     collection = verbs_of(image)
     params.boolean("resume", resume)
-    about = About(None, checked.colors, image, resume, _settings(checked, color_space, metric, dither))
+    settings = {} if out is None else _settings(checked, color_space, metric, dither)
+    about = About(None, checked.colors, image, resume, settings)
     if collection is not None:
         lazy = collection.predict(image, checked, dither=dither, color_space=color_space, metric=metric)
         return _stored(collection, lazy, out, about, progress)
@@ -143,7 +144,7 @@ def transform(
     """
     checked, ditherer = _checked(palette, color_space, metric, dither, progress)
     collection = verbs_of(image)
-    settings = {"verb": "transform", **_settings(checked, color_space, metric, dither)}
+    settings = {} if out is None else {"verb": "transform", **_settings(checked, color_space, metric, dither)}
     if collection is not None:
         lazy = collection.transform(image, checked, dither=dither, color_space=color_space, metric=metric)
         return _stored(collection, lazy, out, About(None, None, image, resume, settings), progress)
