@@ -5,27 +5,24 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clquant.cli import batch, common
+from clquant.cli import relay
 from clquant.cli.inputs import Source
 from clquant.cli.outputs import STDOUT
 from clquant.images.sinks import ArraySink
 from clquant.params import shown
-from clquant.runtime import ClquantError, InvalidArgument, NoDeviceError, Progress, ProgressCallback
+from clquant.runtime import InvalidArgument, NoDeviceError, Progress, ProgressCallback
 
 if TYPE_CHECKING:  # engines are loaded by the commands that need them
     from clquant.vq import VQCodec
 
 LOCAL = "local"
 _SECONDS = 30
-# Options whose values may name files; workers may be in other folders.
-_FILES = ("use", "weights", "fixed", "codebook", "palette", "save_palette")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -116,7 +113,7 @@ def later(read: Callable[..., Any], args: argparse.Namespace, source: Source) ->
     from clquant.dask.files import Later  # an extra
 
     whole = dataclasses.replace(source, path=os.path.abspath(source.path))
-    return Later(read, argparse.Namespace(**_portable(args)), whole)
+    return Later(read, argparse.Namespace(**relay.portable(args)), whole)
 
 
 def check(args: argparse.Namespace, pairs: Sequence[tuple[Source, str | None]], options: Sequence[str] = ()) -> None:
@@ -172,73 +169,10 @@ def run(
 
     from clquant.dask.work import results
 
-    shared = _portable(args) | dict(given or {})
-    for _, target in pairs:
-        os.makedirs(os.path.dirname(os.path.abspath(str(target))), exist_ok=True)
+    shared = relay.portable(args) | dict(given or {})
+    relay.folders(pairs)
     tasks = [
-        delayed(_one, pure=False)(shared, os.path.abspath(source.path), os.path.abspath(str(target)))
+        delayed(relay.one, pure=False)(shared, os.path.abspath(source.path), os.path.abspath(str(target)))
         for source, target in pairs
     ]
-    found: dict[int, list[_Told] | ClquantError] = {}
-    told = 0
-    failed: list[tuple[Source, ClquantError]] = []
-    with common.progress_bar(args, "pictures") as progress:
-        for number, result in results(tasks):
-            found[number] = result
-            progress(len(found), len(tasks))
-            while told in found:
-                source, target = pairs[told]
-                _report(args, source, str(target), found[told], failed)
-                if failed and failed[-1][0] is source and len(pairs) > 1:
-                    batch.complain(*failed[-1])
-                told += 1
-    if failed and len(pairs) == 1:
-        raise failed[0][1]
-    return batch.report_failures(args, len(pairs), failed)
-
-
-_Told = tuple[str, bool, dict[str, Any]]
-
-
-def _report(
-    args: argparse.Namespace,
-    source: Source,
-    target: str,
-    result: list[_Told] | ClquantError,
-    failed: list[tuple[Source, ClquantError]],
-) -> None:
-    """Say what a worker has said, with names as they were given here."""
-    if isinstance(result, ClquantError):
-        failed.append((source, result))
-        return
-    for text, is_table, record in result:
-        if not record:
-            common.note(args, text)
-            continue
-        own = text.replace(os.path.abspath(target), target)
-        if own.startswith(source.relative.name):
-            own = f"{source.relative}{own[len(source.relative.name) :]}"
-        common.say(args, own, is_table=is_table, **{**record, "input": source.path, "output": target})
-
-
-def _portable(args: argparse.Namespace) -> dict[str, Any]:
-    """The arguments for workers: files by their whole paths, no cluster."""
-    made = {name: value for name, value in vars(args).items() if name not in ("records", "run")}
-    for name in _FILES:
-        value = made.get(name)
-        if isinstance(value, str) and (name == "save_palette" or os.path.exists(value)):
-            made[name] = os.path.abspath(value)
-    is_told = common.is_reported(args)
-    return made | {"cluster": None, "name": None, "force": True, "no_clobber": False, "quiet": not is_told}
-
-
-def _one(given: dict[str, Any], path: str, target: str) -> list[_Told] | ClquantError:
-    """What a worker does: the command on one input. What it says is kept."""
-    args = argparse.Namespace(**given | {"inputs": [path], "output": target, "told": []})
-    run_command: Callable[[argparse.Namespace], int] = importlib.import_module(f"clquant.cli.{args.command}").run
-    try:
-        run_command(args)
-    except ClquantError as error:
-        return error
-    told: list[_Told] = args.told
-    return told
+    return relay.tell(args, pairs, results(tasks))

@@ -19,6 +19,7 @@ from clquant.cli import (
     palette_large,
     palette_options,
     palette_report,
+    processes,
     streams,
     terminal,
 )
@@ -67,8 +68,12 @@ def run(args: argparse.Namespace) -> int:
         palette_large.check(args, pairs)
         if args.cluster is not None:
             return _on_cluster(args, used, places, pairs)
-    elif args.cluster is not None:
-        raise InvalidArgument("--animate and --cluster are given; allowed: one of them")
+        jobs = processes.wanted(args, pairs, ["show", "stats", "shared", "save_palette"])
+        if jobs > 1 and not any(palette_large.is_in_parts(args, *pair) for pair in pairs):
+            return processes.run(args, pairs, jobs)
+    for other in ("cluster", "jobs"):
+        if args.animate is not None and getattr(args, other) is not None:
+            raise InvalidArgument(f"--animate and --{other} are given; allowed: one of them")
     options = Options(args, common.open_queue(args), used, palette_options.ditherer(args))
     if args.animate is not None:
         return palette_films.animate(options, sources, places)

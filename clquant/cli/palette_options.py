@@ -7,7 +7,7 @@ from typing import Any
 
 import clquant
 from clquant import images, params
-from clquant.cli import cluster, common
+from clquant.cli import cluster, common, processes
 from clquant.cli.colors import given_palette
 from clquant.cli.outputs import STDOUT
 from clquant.color import order, spaces
@@ -69,6 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_colors(learned)
     _add_drawing(parser.add_argument_group("the picture"))
     _add_writing(parser.add_argument_group("the file"))
+    processes.add(parser)
     cluster.add(parser)
     common.add_device(parser)
 

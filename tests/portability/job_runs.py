@@ -83,7 +83,6 @@ def added(picture: Any) -> Callable[..., Result]:
 def codec(picture: Any, **arguments: Any) -> Callable[..., Result]:
     def run(queue: runtime.CommandQueue) -> Result:
         codec = clquant.VQCodec(queue=queue, random_state=7, **arguments).fit(picture)
-        # The container's bytes are left out: they depend on the zlib that Python was built with.
         return {
             "codebook": codec.codebook_,
             "indices": codec.encode(picture),
@@ -91,6 +90,15 @@ def codec(picture: Any, **arguments: Any) -> Callable[..., Result]:
         }
 
     return run
+
+
+def framed(queue: runtime.CommandQueue) -> Result:
+    """A .clvq file with repeated rows and columns of blocks, of so many codewords that contexts are made of buckets."""
+    picture = np.full((112, 120), 90, np.uint8)
+    picture[24:88, 28:92] = GRAY[:64, :64]
+    codec = clquant.VQCodec(128, block_shape=(2, 2), refine=0, random_state=7, queue=queue).fit(picture)
+    file = codec.compress(picture)
+    return {"file": np.frombuffer(file, np.uint8), "decoded": codec.decompress(file)}
 
 
 def halftone(picture: Any, **arguments: Any) -> Callable[..., Result]:

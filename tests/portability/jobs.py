@@ -190,6 +190,7 @@ JOBS = (
         "vq side match rgb", runs.side_match(runs.ODD, 30.0, codebook_size=64, block_shape=(2, 3), state_size=5), False
     ),
     Job("vq rgba on the device", runs.device_codec, False),
+    Job("vq framed", runs.framed, False),
     Job("map strided on the device", runs.strided, True),
     Job("alpha edges on the device", runs.device_alpha_edges, False),
     Job("spatial on the device", runs.device_spatial, False),

@@ -1,0 +1,87 @@
+"""The command with ``--jobs``: files and messages are those of one process."""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from clquant import cli
+from clquant.cli import processes, relay
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in" / "sub").mkdir(parents=True)
+    for i, name in enumerate(("a.png", "b.png", "sub/c.png", "d.png")):
+        values = np.random.default_rng(i).integers(0, 9, (24 + i, 33, 3), np.uint8) * np.uint8(28)
+        PIL.Image.fromarray(values).save(tmp_path / "in" / name)
+    (tmp_path / "in" / "bad.png").write_text("no picture")
+    return tmp_path
+
+
+def _told(text: str) -> Any:
+    found = json.loads(text)
+    for each in found["results"]:
+        del each["seconds"]
+        each["output"] = each["output"].partition("/")[2]
+    return found
+
+
+def test_files_and_messages_are_those_of_one_process(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = []
+    for jobs in ("1", "2"):
+        command = ["palette", "in", "-k", "5", "--dither", "bayer", "--jobs", jobs, "-o", f"out{jobs}", "--json"]
+        assert cli.main(command) == 1
+        out = capsys.readouterr()
+        told.append((_told(out.out), out.err))
+    assert told[0] == told[1]
+    assert "in/bad.png" in told[1][1]
+    names = [str(path.relative_to(folder / "out1")) for path in (folder / "out1").rglob("*.png")]
+    assert len(names) == 4
+    assert filecmp.cmpfiles(folder / "out1", folder / "out2", names, shallow=False)[0] == names
+
+
+def test_what_a_process_leaves_undone_is_done_here(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(relay, "one", lambda *job: given.append(job) or [])
+    worker = processes._Worker(dict(os.environ))
+    worker._process.kill()
+    worker._process.wait()
+    assert worker.do(({}, "in/a.png", "a.png")) == []
+    assert given == [({}, "in/a.png", "a.png")]
+    worker.end()
+
+
+def test_processes_end_when_nobody_asks_any_more() -> None:
+    worker = processes._Worker(dict(os.environ))
+    worker.end()
+    assert worker._process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (["--jobs", "0"], "--jobs is 0; allowed: 1 to 64"),
+        (["--jobs", "65"], "--jobs is 65; allowed: 1 to 64"),
+        (["--jobs", "2", "--shared"], "--shared and --jobs are given"),
+        (["--jobs", "2", "--stats"], "--stats and --jobs are given"),
+    ],
+)
+def test_what_does_not_go_is_refused(
+    folder: pathlib.Path, given: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["palette", "in", "-k", "5", *given]) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_few_small_pictures_stay_in_one_process(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "run", lambda *_: pytest.fail("processes were started"))
+    assert cli.main(["palette", "in/a.png", "in/b.png", "in/d.png", "in/sub/c.png", "-k", "5", "-o", "out", "-q"]) == 0
