@@ -29,7 +29,7 @@ SECONDS_PER_FORM = 1.2
 MAX_CALLS = 9
 SEARCHED = 2048  # longest side of pictures for the jobs that search
 CALLS_PER_ROOM = {
-    "dithering": ("blue noise", "leaky", "stucki", "search"),
+    "dithering": ("blue noise", "leaky", "stucki", "Floyd", "search"),
     "halftone": ("pinwheel", "serial", "Floyd"),
     "histogram": ("k-means",),
     "kmeans": ("k-means",),

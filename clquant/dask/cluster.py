@@ -6,13 +6,11 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-import dask
 from distributed import Nanny, Scheduler
 from distributed.deploy.spec import SpecCluster
 from distributed.system import MEMORY_LIMIT
 
 from clquant import params
-from clquant.dask import preload
 from clquant.runtime import InvalidArgument, InvalidType, NoDeviceError
 from clquant.runtime.device.discovery import DEVICE_VARIABLE, describe, find_device, list_devices
 
@@ -83,7 +81,6 @@ def worker_spec(
     return {
         "cls": Nanny,
         "options": {
-            "preload": [*dask.config.get("distributed.worker.preload"), preload.__name__],
             "nthreads": threads or (1 if is_cpu(device) else 2),
             "env": {DEVICE_VARIABLE: str(number)},
             "resources": {RESOURCE: 1},

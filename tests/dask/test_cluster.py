@@ -39,7 +39,6 @@ def test_workers_have_devices_and_may_die(tmp_path: pathlib.Path) -> None:
     palette = clquant.KMeansPalette(8).fit(picture).palette_
     with LocalOpenCLCluster([0, 0], silence_logs=50) as cluster, Client(cluster) as client:
         client.wait_for_workers(2, timeout=120)
-        assert set(client.run(sys.getswitchinterval).values()) == {preload.SWITCH_INTERVAL_S}
         found = client.run(_device)
         assert {name for _, name in found.values()} == {runtime.describe(runtime.list_devices()[0])}
         assert os.getpid() not in {pid for pid, _ in found.values()}
