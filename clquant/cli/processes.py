@@ -115,11 +115,18 @@ def run(args: argparse.Namespace, pairs: Sequence[Pair], jobs: int) -> int:
     relay.folders(pairs)
     threads = max(1, open_session(common.open_queue(args)).limits.compute_units // jobs)
     environment = dict(os.environ) | {name: str(threads) for name in _THREADS}
-    return relay.tell(args, pairs, _results(relay.portable(args), pairs, [_Worker(environment) for _ in range(jobs)]))
+    workers: list[_Worker] = []
+    with contextlib.suppress(OSError):  # where the system admits no more processes, fewer do the work
+        while len(workers) < jobs:
+            workers.append(_Worker(environment))
+    return relay.tell(args, pairs, _results(relay.portable(args), pairs, workers))
 
 
 def _results(given: dict[str, Any], pairs: Sequence[Pair], workers: list[_Worker]) -> Iterator[tuple[int, Result]]:
-    """What the workers say of each input, as they are done."""
+    """What the workers say of each input, as they are done; without any all is done here."""
+    if not workers:
+        yield from ((number, relay.one(given, pair[0].path, str(pair[1]))) for number, pair in enumerate(pairs))
+        return
     free: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
     for worker in workers:
         free.put(worker)

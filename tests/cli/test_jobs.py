@@ -60,6 +60,15 @@ def test_what_a_process_leaves_undone_is_done_here(folder: pathlib.Path, monkeyp
     worker.end()
 
 
+def test_without_processes_all_is_done_here(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("no process")
+
+    monkeypatch.setattr(processes.subprocess, "Popen", refuse)
+    assert cli.main(["palette", "in/a.png", "in/b.png", "-k", "5", "--jobs", "2", "-o", "out", "-q"]) == 0
+    assert sorted(os.listdir("out")) == ["a-5.png", "b-5.png"]
+
+
 def test_processes_end_when_nobody_asks_any_more() -> None:
     worker = processes._Worker(dict(os.environ))
     worker.end()
