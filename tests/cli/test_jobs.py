@@ -61,7 +61,7 @@ def test_what_a_process_leaves_undone_is_done_here(folder: pathlib.Path, monkeyp
 
 
 def test_without_processes_all_is_done_here(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise OSError("no process")
 
     monkeypatch.setattr(processes.subprocess, "Popen", refuse)
