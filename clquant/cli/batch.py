@@ -74,7 +74,7 @@ def run(
             try:
                 finish = work(number, source, picture)
             except ClquantError as error:
-                if not _is_about(source, error):
+                if not is_about(source, error):
                     raise
                 fail(source, error)
                 continue
@@ -117,8 +117,14 @@ def report_failures(args: argparse.Namespace, total: int, failed: Sequence[tuple
     return EXIT_FAILED if failed else 0
 
 
-def _is_about(source: Source, error: ClquantError) -> bool:
-    """Whether an error is one input's own, and none of the arguments'."""
+def is_about(source: Source, error: ClquantError) -> bool:
+    """Whether an error is one input's own, and none of the arguments'.
+
+    Parameters
+    ----------
+    source : Source
+    error : ClquantError
+    """
     return isinstance(error, FileError | FormatError | DeviceMemoryError) or str(error).startswith(source.shown)
 
 

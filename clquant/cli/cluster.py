@@ -170,9 +170,9 @@ def run(
     from clquant.dask.work import results
 
     shared = relay.portable(args) | dict(given or {})
-    relay.folders(pairs)
     tasks = [
         delayed(relay.one, pure=False)(shared, os.path.abspath(source.path), os.path.abspath(str(target)))
         for source, target in pairs
     ]
-    return relay.tell(args, pairs, results(tasks))
+    with relay.folders(pairs):
+        return relay.tell(args, pairs, results(tasks))

@@ -67,6 +67,8 @@ def run(args: argparse.Namespace) -> int:
             return 0
         palette_large.check(args, pairs)
         if args.cluster is not None:
+            if args.jobs is not None:
+                raise InvalidArgument("--jobs and --cluster are given; allowed: one of them")
             return _on_cluster(args, used, places, pairs)
         jobs = processes.wanted(args, pairs, ["show", "stats", "shared", "save_palette"])
         if jobs > 1 and not any(palette_large.is_in_parts(args, *pair) for pair in pairs):

@@ -17,10 +17,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
-from clquant.cli import common, relay
+from clquant.cli import batch, common, relay
+from clquant.cli.inputs import Source
 from clquant.cli.outputs import STDOUT
 from clquant.cli.relay import Pair, Result
-from clquant.runtime import InvalidArgument, open_session
+from clquant.runtime import ClquantError, InvalidArgument, open_session
 
 MOST_JOBS = 64
 # Unless ``--jobs`` says otherwise: most processes, fewest inputs of one, and bytes of all inputs from which they pay.
@@ -112,20 +113,27 @@ def run(args: argparse.Namespace, pairs: Sequence[Pair], jobs: int) -> int:
     ClquantError
         As `batch.run`.
     """
-    relay.folders(pairs)
     threads = max(1, open_session(common.open_queue(args)).limits.compute_units // jobs)
     environment = dict(os.environ) | {name: str(threads) for name in _THREADS}
     workers: list[_Worker] = []
     with contextlib.suppress(OSError):  # where the system admits no more processes, fewer do the work
         while len(workers) < jobs:
             workers.append(_Worker(environment))
-    return relay.tell(args, pairs, _results(relay.portable(args), pairs, workers))
+    with relay.folders(pairs):
+        return relay.tell(args, pairs, _results(relay.portable(args), pairs, workers))
 
 
 def _results(given: dict[str, Any], pairs: Sequence[Pair], workers: list[_Worker]) -> Iterator[tuple[int, Result]]:
-    """What the workers say of each input, as they are done; without any all is done here."""
+    """What the workers say of each input, as they are done; without any all is done here.
+
+    Raises
+    ------
+    ClquantError
+        The first failure that is none of one input's, as of a wrong argument.
+    """
     if not workers:
-        yield from ((number, relay.one(given, pair[0].path, str(pair[1]))) for number, pair in enumerate(pairs))
+        for number, (source, target) in enumerate(pairs):
+            yield number, _checked(source, relay.one(given, source.path, str(target)))
         return
     free: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
     for worker in workers:
@@ -142,11 +150,18 @@ def _results(given: dict[str, Any], pairs: Sequence[Pair], workers: list[_Worker
     try:
         numbers = {pool.submit(do, *pair): number for number, pair in enumerate(pairs)}
         for future in as_completed(numbers):
-            yield numbers[future], future.result()
+            number = numbers[future]
+            yield number, _checked(pairs[number][0], future.result())
     finally:
         pool.shutdown(cancel_futures=True)
         for worker in workers:
             worker.end()
+
+
+def _checked(source: Source, result: Result) -> Result:
+    if isinstance(result, ClquantError) and not batch.is_about(source, result):
+        raise result
+    return result
 
 
 class _Worker:

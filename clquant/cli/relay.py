@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from clquant.cli import batch, common
@@ -22,15 +23,29 @@ Pair = tuple[Source, str | None]
 """An input, and where its result goes."""
 
 
-def folders(pairs: Sequence[Pair]) -> None:
-    """Make the folders that results go to.
+@contextlib.contextmanager
+def folders(pairs: Sequence[Pair]) -> Iterator[None]:
+    """The folders that results go to are there in the block; those that were made for it and stay empty go with it.
 
     Parameters
     ----------
     pairs : sequence of (Source, str or None)
     """
-    for _, target in pairs:
-        os.makedirs(os.path.dirname(os.path.abspath(str(target))), exist_ok=True)
+    made: list[str] = []
+    for folder in sorted({os.path.dirname(os.path.abspath(str(target))) for _, target in pairs}):
+        missing = []
+        while not os.path.isdir(folder):
+            missing.append(folder)
+            folder = os.path.dirname(folder)
+        for each in reversed(missing):
+            os.makedirs(each, exist_ok=True)
+            made.append(each)
+    try:
+        yield
+    finally:
+        for each in reversed(made):
+            with contextlib.suppress(OSError):  # it has results
+                os.rmdir(each)
 
 
 def tell(args: argparse.Namespace, pairs: Sequence[Pair], results: Iterable[tuple[int, Result]]) -> int:

@@ -80,6 +80,8 @@ def test_processes_end_when_nobody_asks_any_more() -> None:
     [
         (["--jobs", "0"], "--jobs is 0; allowed: 1 to 64"),
         (["--jobs", "65"], "--jobs is 65; allowed: 1 to 64"),
+        (["--jobs", "2", "--cluster", "local"], "--jobs and --cluster are given"),
+        (["--jobs", "2", "--method", "neuquant", "--sample-factor", "99"], "clquant: sample_factor is 99; allowed"),
         (["--jobs", "2", "--shared"], "--shared and --jobs are given"),
         (["--jobs", "2", "--stats"], "--stats and --jobs are given"),
     ],
@@ -87,8 +89,11 @@ def test_processes_end_when_nobody_asks_any_more() -> None:
 def test_what_does_not_go_is_refused(
     folder: pathlib.Path, given: list[str], text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["palette", "in", "-k", "5", *given]) == 2
-    assert text in capsys.readouterr().err
+    assert cli.main(["palette", "in/a.png", "in/b.png", "in/d.png", "-k", "5", "-o", "new/out", *given]) == 2
+    told = capsys.readouterr().err
+    assert text in told
+    assert told.count("\n") == 1
+    assert not (folder / "new").exists()
 
 
 def test_few_small_pictures_stay_in_one_process(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
