@@ -19,7 +19,7 @@ from clquant import images, params
 from clquant.dask.chunks import Inner, Tiling, checked, mapped, on_grid, parts_of
 from clquant.dask.parts import written
 from clquant.dask.work import named, results, told
-from clquant.images import Picture
+from clquant.images import Picture, files
 from clquant.images.file_sinks import About
 from clquant.runtime import FileError, FormatError, InvalidArgument, InvalidType, NotFittedError, Progress
 from clquant.vq import VQCodec, container
@@ -211,10 +211,13 @@ def decompressed(
     ------
     FileError
         If the file cannot be read.
-    FormatError, NotFittedError, InvalidArgument
-        As `VQCodec.decompress_from`; damage after the file's head is found when chunks are computed.
+    FormatError, NotFittedError, InvalidArgument, InvalidType
+        As `VQCodec.decompress_from`, or if an argument is not allowed; damage after the file's head is found
+        when chunks are computed.
     """
-    name = os.path.abspath(os.fsdecode(path))
+    name = os.path.abspath(files.path_of(path))
+    if codec is not None and not isinstance(codec, VQCodec):
+        raise InvalidType(f"codec is a {type(codec).__name__}; allowed: VQCodec or None")
     shared = VQCodec() if codec is None else copy.copy(codec).set_params(queue=None)
     most = params.integer("max_pixels", max_pixels, 1)
     header = _of_file(name, partial(_head, codec=shared, max_pixels=most))

@@ -198,6 +198,10 @@ def test_side_match_and_decoding_by_bands(picture: Any, tmp_path: Any, monkeypat
         decompressed(path).compute()
     with pytest.raises(clquant.FileError, match="cannot read"):
         decompressed(tmp_path / "none.clvq")
+    with pytest.raises(clquant.InvalidType, match="path is a int"):
+        decompressed(5)  # type: ignore[arg-type]
+    with pytest.raises(clquant.InvalidType, match="codec is a str"):
+        decompressed(path, "codec")  # type: ignore[arg-type]
 
 
 def test_tables_that_do_not_fit_are_refused(picture: Any) -> None:
