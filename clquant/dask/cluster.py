@@ -83,6 +83,7 @@ def worker_spec(
         "options": {
             "nthreads": threads or (1 if is_cpu(device) else 2),
             "env": {DEVICE_VARIABLE: str(number)},
+            "preload": ["clquant.dask.preload"],
             "resources": {RESOURCE: 1},
             "name": f"{place}: {describe(device)}",
             "dashboard_address": None,

@@ -17,12 +17,14 @@ import clquant
 from clquant import runtime
 from clquant.dask import LocalOpenCLCluster, actors, codebooks, preload
 from clquant.palette.engine import predict
+from clquant.runtime.transfer import staging
 from clquant.vq import training
 from tests.dask import random_kills
 
 
-def _device() -> tuple[int, str]:
-    return os.getpid(), runtime.describe(runtime.default_device())
+def _device() -> tuple[int, str, float, int]:
+    device = runtime.describe(runtime.default_device())
+    return os.getpid(), device, sys.getswitchinterval(), staging._most_lanes
 
 
 def _dies_once(block: Any, mark: str) -> Any:
@@ -40,9 +42,10 @@ def test_workers_have_devices_and_may_die(tmp_path: pathlib.Path) -> None:
     with LocalOpenCLCluster([0, 0], silence_logs=50) as cluster, Client(cluster) as client:
         client.wait_for_workers(2, timeout=120)
         found = client.run(_device)
-        assert {name for _, name in found.values()} == {runtime.describe(runtime.list_devices()[0])}
-        assert os.getpid() not in {pid for pid, _ in found.values()}
-        assert len({pid for pid, _ in found.values()}) == 2
+        assert len({pid for pid, *_ in found.values()} - {os.getpid()}) == 2
+        for _, device, interval, lanes in found.values():
+            assert device == runtime.describe(runtime.list_devices()[0])
+            assert (interval, lanes) == (pytest.approx(preload.SWITCH_S), preload.LANES)
         given = da.from_array(picture, (40, 45, 3)).map_blocks(_dies_once, str(tmp_path / "died"), dtype=np.uint8)
         assert clquant.KMeansPalette(8).fit(given).palette_ == palette
         assert (tmp_path / "died").exists()
@@ -102,8 +105,10 @@ def test_workers_of_a_host_take_its_devices_in_turn(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.delenv("CLQUANT_DEVICE", raising=False)
     monkeypatch.setattr(sys, "setswitchinterval", lambda _: None)
+    monkeypatch.setattr(staging, "_most_lanes", staging.MAX_LANES)
     preload.dask_setup(Worker())
     assert os.environ["CLQUANT_DEVICE"] == str(3 % len(runtime.list_devices()))
+    assert staging._most_lanes == preload.LANES
     monkeypatch.setenv("CLQUANT_DEVICE", "cpu")
     preload.dask_setup(Worker())
     assert os.environ["CLQUANT_DEVICE"] == "cpu"

@@ -23,7 +23,8 @@ def staged(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch, copies_
     monkeypatch.setattr(copy, "SMALLEST", 0)
     monkeypatch.setattr(copy, "SMALLEST_DOWN", 0)
     monkeypatch.setattr(copy, "UNAWAITED_BYTES", 0)
-    monkeypatch.setattr(staging_module, "CHUNK_BYTES", 1000)
+    for name, value in (("CHUNK_BYTES", 1000), ("LEAST_UP", 1), ("LEAST_DOWN", 1)):
+        monkeypatch.setattr(staging_module, name, value)
     monkeypatch.setattr(staging_module, "_stagings", type(staging_module._stagings)())
     monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
     session = runtime.open_session(queue)
@@ -102,6 +103,37 @@ def test_pieces_cover_all_bytes_once_and_fit_a_chunk(nbytes: int, lanes: int) ->
     assert all(begin % staging_module.LINE == 0 for begin, _ in pieces)
 
 
+@pytest.mark.parametrize(
+    ("most", "nbytes", "least", "lanes"),
+    [(8, 100_003, 1, 4), (3, 100_003, 1, 3), (8, 2999, 1000, 2), (8, 999, 1000, 1), (8, 5000, 1000, 4)],
+)
+def test_copies_take_as_many_lanes_as_they_are_large(
+    staged: runtime.Session,
+    monkeypatch: pytest.MonkeyPatch,
+    rng: np.random.Generator,
+    most: int,
+    nbytes: int,
+    least: int,
+    lanes: int,
+) -> None:
+    for name, value in (("LEAST_UP", least), ("LEAST_DOWN", least), ("_most_lanes", staging_module._most_lanes)):
+        monkeypatch.setattr(staging_module, name, value)
+    monkeypatch.setattr(staging_module.os, "cpu_count", lambda: 8)
+    staging_module.limit_lanes(most)
+    data, found = rng.integers(0, 256, nbytes, dtype=np.uint8), np.zeros(nbytes, np.uint8)
+    made = staging_module.staging(staged.context, staged.device)
+    assert made is not None
+    with staged.scope() as scope:
+        for _ in range(5):  # by other lanes each time
+            buffer = scope.zeros(nbytes)
+            staged.finish()
+            upload = made.begin_upload(buffer, data, 0, [])
+            assert len(upload._slices) == lanes
+            made.download(found, buffer, 0, upload.events())
+            assert np.array_equal(found, data)
+            found[:] = 0
+
+
 def lane_of(session: runtime.Session) -> staging_module.Lane:
     made = staging_module.staging(session.context, session.device)
     assert made is not None
@@ -113,7 +145,7 @@ def test_a_failed_upload_is_not_the_next_jobs_error(staged: runtime.Session, rng
     data = rng.integers(0, 256, 1500, dtype=np.uint8)
     with staged.scope() as scope:
         buffer = scope.empty(1500)
-        failing = lane.upload(buffer, data[::-1].copy(), 0, pieces_of(1500, 1), [gate])
+        failing = lane.upload(buffer, data[500:][::-1].copy(), 0, pieces_of(1000, 1), [gate])
         gate.set_status(cl.status_code.OUT_OF_RESOURCES)
         cl.wait_for_events(lane.upload(buffer, data, 0, pieces_of(1500, 1), []))
         assert np.array_equal(staged.download(buffer, 1500, np.uint8), data)
@@ -122,17 +154,26 @@ def test_a_failed_upload_is_not_the_next_jobs_error(staged: runtime.Session, rng
                 event.wait()
 
 
-def test_every_chunk_of_an_upload_that_fails_is_told(staged: runtime.Session) -> None:
+def test_an_upload_that_fails_is_told(staged: runtime.Session) -> None:
     with staged.scope() as scope:
-        for nbytes, events in ((0, 0), (1000, 1), (1001, 2), (5000, 2)):
+        for nbytes, events in ((0, 0), (1000, 1), (1001, 1), (5000, 1)):
             source, pieces = np.zeros(nbytes, np.uint8), pieces_of(nbytes, 1)
             assert len(lane_of(staged).upload(scope.empty(nbytes), source, 0, pieces, [])) == events
         gate = cl.UserEvent(staged.context)
-        upload = lane_of(staged).upload(scope.empty(2000), np.zeros(2000, np.uint8), 0, pieces_of(2000, 1), [gate])
+        upload = lane_of(staged).upload(scope.empty(1000), np.zeros(1000, np.uint8), 0, pieces_of(1000, 1), [gate])
         gate.set_status(cl.status_code.OUT_OF_RESOURCES)
         for event in upload:
             with pytest.raises(cl.Error):
                 event.wait()
+
+
+def test_an_upload_stops_at_the_chunk_that_failed(staged: runtime.Session) -> None:
+    lane, gate = lane_of(staged), cl.UserEvent(staged.context)
+    pieces = pieces_of(3000, 1)
+    threading.Timer(0.05, gate.set_status, [cl.status_code.OUT_OF_RESOURCES]).start()
+    with staged.scope() as scope, pytest.raises(cl.Error):
+        lane.upload(scope.empty(3000), np.zeros(3000, np.uint8), 0, pieces, [gate])
+    assert len(pieces) == 1  # the second was taken when the first failed
 
 
 def test_a_failed_download_leaves_no_chunk_in_use(staged: runtime.Session, rng: np.random.Generator) -> None:
@@ -150,7 +191,7 @@ def test_a_failed_download_leaves_no_chunk_in_use(staged: runtime.Session, rng: 
 
         thread = threading.Thread(target=work)
         thread.start()
-        while lane._pending[1] is None:
+        while lane._pending is None:
             time.sleep(0.001)
         gate.set_status(cl.status_code.OUT_OF_RESOURCES)
         thread.join()

@@ -1,11 +1,11 @@
 """Fast copies of large pageable host arrays to and from devices with memory of their own.
 
 A driver copies pageable memory through one small pinned buffer with one thread. Here several threads take pieces of
-the array through two pinned chunks and a queue of their own each, so that copying into pinned memory and the transfer
+the array through a pinned chunk and a queue of their own each, so that copying into pinned memory and the transfer
 overlap. An upload returns when the array was read, while the last chunks are still on their way. Measured on
-an NVIDIA H200, 201 MB up: 21 ms by the driver, 5 to 6 ms here, 3.6 ms from memory pinned beforehand. Every chunk hands
-Python's lock from thread to thread, some 50 microseconds each time, whatever the number of threads: smaller chunks, and
-more threads than these, are slower.
+an NVIDIA H200, 201 MB up: 21 ms by the driver, 5 to 6 ms here, 3.6 ms from memory pinned beforehand. Every piece hands
+Python's lock from thread to thread, some 50 microseconds each time and more where other threads want it, too: so pieces
+are large, and small arrays take few threads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import contextlib
-import math
+import functools
+import itertools
 import os
 import threading
 from collections import OrderedDict
@@ -27,10 +28,11 @@ import pyopencl as cl
 
 from clquant.runtime.memory.pinned import CONTEXTS_KEPT, Block
 
-CHUNK_BYTES = 4 << 20
-CHUNKS_PER_LANE = 2
+CHUNK_BYTES = 8 << 20
 LINE = 64  # bytes: pieces begin at multiples of as many
-MAX_LANES = 6
+MAX_LANES = 8
+LEAST_UP = 3 << 20  # bytes of a copy for each lane that takes part in it
+LEAST_DOWN = 1 << 20
 SMALLEST = 12 << 20  # below this the driver's own copy is as fast
 SMALLEST_DOWN = 4 << 20  # the same to the host, where the threads share the first touch of new pages as well
 
@@ -40,20 +42,20 @@ T = TypeVar("T")
 
 
 class Lane:
-    """What one thread needs to stage copies: a queue of its own and two pinned chunks.
+    """What one thread needs to stage copies: a queue of its own and a pinned chunk.
 
     Parameters
     ----------
     context : pyopencl.Context
     device : pyopencl.Device
-    chunks : ndarray of uint8, shape (CHUNKS_PER_LANE, CHUNK_BYTES)
+    chunk : ndarray of uint8, shape (CHUNK_BYTES,)
         Page-locked.
     """
 
-    def __init__(self, context: cl.Context, device: cl.Device, chunks: Bytes) -> None:
+    def __init__(self, context: cl.Context, device: cl.Device, chunk: Bytes) -> None:
         self.queue = cl.CommandQueue(context, device)
-        self._chunks = chunks
-        self._pending: list[cl.Event | None] = [None] * len(chunks)
+        self._chunk = chunk
+        self._pending: cl.Event | None = None
 
     def upload(
         self, buffer: cl.Buffer, source: Bytes, offset: int, pieces: Pieces, after: list[cl.Event]
@@ -76,16 +78,15 @@ class Lane:
         list of pyopencl.Event
             Over when all of it has arrived; empty if there was nothing to copy.
         """
-        events: list[cl.Event] = []
-        for turn, (begin, end) in enumerate(_taken(pieces)):
-            chunk = self._chunk(turn, end - begin)
+        last: cl.Event | None = None
+        for begin, end in _taken(pieces):
+            chunk = self._free_chunk(end - begin, last)
             np.copyto(chunk, source[begin:end])
-            event = cl.enqueue_copy(
+            last = cl.enqueue_copy(
                 self.queue, buffer, chunk, dst_offset=offset + begin, is_blocking=False, wait_for=after
             )
-            self._begun(turn, event)
-            events.append(event)
-        return events[-len(self._chunks) :]
+            self._begun(last)
+        return [] if last is None else [last]
 
     def download(self, target: Bytes, buffer: cl.Buffer, offset: int, pieces: Pieces, after: list[cl.Event]) -> None:
         """Copy pieces of a buffer's bytes into host memory; returns when they have arrived.
@@ -101,36 +102,31 @@ class Lane:
         after : list of pyopencl.Event
             What must be over before the buffer is read.
         """
-        pending: tuple[cl.Event, Bytes, Bytes] | None = None
-        for turn, (begin, end) in enumerate(_taken(pieces)):
-            chunk = self._chunk(turn, end - begin)
+        for begin, end in _taken(pieces):
+            chunk = self._free_chunk(end - begin, None)
             event = cl.enqueue_copy(
                 self.queue, chunk, buffer, src_offset=offset + begin, is_blocking=False, wait_for=after
             )
-            self._begun(turn, event)
-            if pending is not None:
-                _take(*pending)
-            pending = (event, chunk, target[begin:end])
-        if pending is not None:
-            _take(*pending)
+            self._begun(event)
+            event.wait()
+            np.copyto(target[begin:end], chunk)
 
-    def _begun(self, turn: int, event: cl.Event) -> None:
-        """Note what uses a chunk until it is over."""
-        self._pending[turn % len(self._chunks)] = event
+    def _begun(self, event: cl.Event) -> None:
+        """Note what uses the chunk until it is over."""
+        self._pending = event
         self.queue.flush()
 
-    def _chunk(self, turn: int, nbytes: int) -> Bytes:
-        """The chunk for the `turn`-th part of a copy, once no part before uses it."""
-        slot = turn % len(self._chunks)
-        before, self._pending[slot] = self._pending[slot], None
+    def _free_chunk(self, nbytes: int, own: cl.Event | None) -> Bytes:
+        """The chunk, once nothing uses it; the error of what did so is raised only if that is the caller's own."""
+        before, self._pending = self._pending, None
         # Waiting hands Python's lock to another thread, which takes as long as copying 400 kB.
         if before is not None and before.command_execution_status != cl.command_execution_status.COMPLETE:
             try:
                 before.wait()
             except cl.Error:
-                if turn >= len(self._chunks):  # else it is another job's, which was told
+                if before is own:  # else it is another job's, which was told
                     raise
-        return self._chunks[slot, :nbytes]
+        return self._chunk[:nbytes]
 
 
 class Staging:
@@ -147,11 +143,11 @@ class Staging:
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
         count = max(1, min(MAX_LANES, (os.cpu_count() or 2) // 2))
-        shape = (count, CHUNKS_PER_LANE, CHUNK_BYTES)
-        self._block = Block(cl.CommandQueue(context, device), math.prod(shape))
-        chunks = self._block.bytes.reshape(shape)
-        self._lanes = [Lane(context, device, chunks[i]) for i in range(count)]
+        self._block = Block(cl.CommandQueue(context, device), count * CHUNK_BYTES)
+        chunks = self._block.bytes.reshape(count, CHUNK_BYTES)
+        self._lanes = [Lane(context, device, chunk) for chunk in chunks]
         self._threads = [ThreadPoolExecutor(1, thread_name_prefix="clquant-staging") for _ in range(count)]
+        self._copies = itertools.count()
 
     def begin_upload(self, buffer: cl.Buffer, source: Bytes, offset: int, after: list[cl.Event]) -> StagedUpload:
         """Begin to copy host bytes into a buffer.
@@ -166,9 +162,8 @@ class Staging:
         after : list of pyopencl.Event
             What must be over before the buffer is written.
         """
-        return StagedUpload(
-            self._begin(len(source), lambda lane, pieces: lane.upload(buffer, source, offset, pieces, after))
-        )
+        work = functools.partial(Lane.upload, buffer=buffer, source=source, offset=offset, after=after)
+        return StagedUpload(self._begin(len(source), LEAST_UP, work))
 
     def download(self, target: Bytes, buffer: cl.Buffer, offset: int, after: list[cl.Event]) -> None:
         """Copy a buffer's bytes into host memory; returns when they have arrived.
@@ -187,12 +182,16 @@ class Staging:
         pyopencl.Error
             The first lane's that failed.
         """
-        _results(self._begin(len(target), lambda lane, pieces: lane.download(target, buffer, offset, pieces, after)))
+        work = functools.partial(Lane.download, target=target, buffer=buffer, offset=offset, after=after)
+        _results(self._begin(len(target), LEAST_DOWN, work))
 
-    def _begin(self, nbytes: int, work: Callable[[Lane, Pieces], T]) -> list[Future[T]]:
-        """Let the lanes take the pieces of so many bytes."""
-        pieces = pieces_of(nbytes, len(self._lanes))
-        return [thread.submit(work, lane, pieces) for thread, lane in zip(self._threads, self._lanes, strict=True)]
+    def _begin(self, nbytes: int, least: int, work: Callable[..., T]) -> list[Future[T]]:
+        """Let lanes take the pieces of so many bytes: one for each `least`, others than the copy before took."""
+        count = len(self._lanes)
+        taking = max(min(nbytes // least, _most_lanes, count), 1)
+        pieces, first = pieces_of(nbytes, taking), next(self._copies) * taking
+        chosen = [(first + i) % count for i in range(taking)]
+        return [self._threads[i].submit(work, self._lanes[i], pieces=pieces) for i in chosen]
 
 
 class StagedUpload:
@@ -254,6 +253,21 @@ def _taken(pieces: Pieces) -> Iterator[tuple[int, int]]:
 def _take(event: cl.Event, chunk: Bytes, target: Bytes) -> None:
     event.wait()
     np.copyto(target, chunk)
+
+
+_most_lanes = MAX_LANES
+
+
+def limit_lanes(most: int) -> None:
+    """Let copies take fewer lanes from now on, for processes whose other threads need Python's lock as well.
+
+    Parameters
+    ----------
+    most : int
+        At least 1.
+    """
+    global _most_lanes
+    _most_lanes = most
 
 
 _lock = threading.Lock()
