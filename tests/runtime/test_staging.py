@@ -23,7 +23,7 @@ def staged(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch, copies_
     monkeypatch.setattr(copy, "SMALLEST", 0)
     monkeypatch.setattr(copy, "SMALLEST_DOWN", 0)
     monkeypatch.setattr(copy, "UNAWAITED_BYTES", 0)
-    for name, value in (("CHUNK_BYTES", 1000), ("LEAST_UP", 1), ("LEAST_DOWN", 1)):
+    for name, value in (("PINNED_BYTES", 8000), ("LEAST_UP", 1), ("LEAST_DOWN", 1)):
         monkeypatch.setattr(staging_module, name, value)
     monkeypatch.setattr(staging_module, "_stagings", type(staging_module._stagings)())
     monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
@@ -97,15 +97,15 @@ def test_a_failing_transfer_is_one_error(staged: runtime.Session, monkeypatch: p
 
 @given(st.integers(0, 1 << 29), st.integers(1, 12))
 def test_pieces_cover_all_bytes_once_and_fit_a_chunk(nbytes: int, lanes: int) -> None:
-    pieces = list(pieces_of(nbytes, lanes))
+    pieces = list(pieces_of(nbytes, lanes, 8 << 20))
     assert [begin for begin, _ in pieces] + [nbytes] == [0] + [end for _, end in pieces]
-    assert all(0 < end - begin <= staging_module.CHUNK_BYTES for begin, end in pieces)
+    assert all(0 < end - begin <= 8 << 20 for begin, end in pieces)
     assert all(begin % staging_module.LINE == 0 for begin, _ in pieces)
 
 
 @pytest.mark.parametrize(
     ("most", "nbytes", "least", "lanes"),
-    [(8, 100_003, 1, 4), (3, 100_003, 1, 3), (8, 2999, 1000, 2), (8, 999, 1000, 1), (8, 5000, 1000, 4)],
+    [(8, 100_003, 1, 4), (3, 100_003, 1, 3), (1, 5000, 1, 1), (8, 2999, 1000, 2), (8, 999, 1000, 1)],
 )
 def test_copies_take_as_many_lanes_as_they_are_large(
     staged: runtime.Session,
@@ -145,9 +145,9 @@ def test_a_failed_upload_is_not_the_next_jobs_error(staged: runtime.Session, rng
     data = rng.integers(0, 256, 1500, dtype=np.uint8)
     with staged.scope() as scope:
         buffer = scope.empty(1500)
-        failing = lane.upload(buffer, data[500:][::-1].copy(), 0, pieces_of(1000, 1), [gate])
+        failing = lane.upload(buffer, data[500:][::-1].copy(), 0, pieces_of(1000, 1, 1000), [gate])
         gate.set_status(cl.status_code.OUT_OF_RESOURCES)
-        cl.wait_for_events(lane.upload(buffer, data, 0, pieces_of(1500, 1), []))
+        cl.wait_for_events(lane.upload(buffer, data, 0, pieces_of(1500, 1, 1000), []))
         assert np.array_equal(staged.download(buffer, 1500, np.uint8), data)
         for event in failing:
             with pytest.raises(cl.Error):
@@ -157,10 +157,12 @@ def test_a_failed_upload_is_not_the_next_jobs_error(staged: runtime.Session, rng
 def test_an_upload_that_fails_is_told(staged: runtime.Session) -> None:
     with staged.scope() as scope:
         for nbytes, events in ((0, 0), (1000, 1), (1001, 1), (5000, 1)):
-            source, pieces = np.zeros(nbytes, np.uint8), pieces_of(nbytes, 1)
+            source, pieces = np.zeros(nbytes, np.uint8), pieces_of(nbytes, 1, 1000)
             assert len(lane_of(staged).upload(scope.empty(nbytes), source, 0, pieces, [])) == events
         gate = cl.UserEvent(staged.context)
-        upload = lane_of(staged).upload(scope.empty(1000), np.zeros(1000, np.uint8), 0, pieces_of(1000, 1), [gate])
+        upload = lane_of(staged).upload(
+            scope.empty(1000), np.zeros(1000, np.uint8), 0, pieces_of(1000, 1, 1000), [gate]
+        )
         gate.set_status(cl.status_code.OUT_OF_RESOURCES)
         for event in upload:
             with pytest.raises(cl.Error):
@@ -169,7 +171,7 @@ def test_an_upload_that_fails_is_told(staged: runtime.Session) -> None:
 
 def test_an_upload_stops_at_the_chunk_that_failed(staged: runtime.Session) -> None:
     lane, gate = lane_of(staged), cl.UserEvent(staged.context)
-    pieces = pieces_of(3000, 1)
+    pieces = pieces_of(3000, 1, 1000)
     threading.Timer(0.05, gate.set_status, [cl.status_code.OUT_OF_RESOURCES]).start()
     with staged.scope() as scope, pytest.raises(cl.Error):
         lane.upload(scope.empty(3000), np.zeros(3000, np.uint8), 0, pieces, [gate])
@@ -185,7 +187,7 @@ def test_a_failed_download_leaves_no_chunk_in_use(staged: runtime.Session, rng: 
 
         def work() -> None:
             try:
-                lane.download(np.empty(1500, np.uint8), source, 0, pieces_of(1500, 1), [gate])
+                lane.download(np.empty(1500, np.uint8), source, 0, pieces_of(1500, 1, 1000), [gate])
             except cl.Error as error:
                 failed.append(error)
 
@@ -196,7 +198,7 @@ def test_a_failed_download_leaves_no_chunk_in_use(staged: runtime.Session, rng: 
         gate.set_status(cl.status_code.OUT_OF_RESOURCES)
         thread.join()
         assert failed
-        cl.wait_for_events(lane.upload(target, data, 0, pieces_of(1500, 1), []))
+        cl.wait_for_events(lane.upload(target, data, 0, pieces_of(1500, 1, 1000), []))
         assert np.array_equal(staged.download(target, 1500, np.uint8), data)
 
 

@@ -28,9 +28,9 @@ import pyopencl as cl
 
 from clquant.runtime.memory.pinned import CONTEXTS_KEPT, Block
 
-CHUNK_BYTES = 8 << 20
-LINE = 64  # bytes: pieces begin at multiples of as many
+PINNED_BYTES = 64 << 20  # of all lanes, which have as much each as if they were `MAX_LANES`, or as may be
 MAX_LANES = 8
+LINE = 64  # bytes: pieces begin at multiples of as many
 LEAST_UP = 3 << 20  # bytes of a copy for each lane that takes part in it
 LEAST_DOWN = 1 << 20
 SMALLEST = 12 << 20  # below this the driver's own copy is as fast
@@ -48,8 +48,8 @@ class Lane:
     ----------
     context : pyopencl.Context
     device : pyopencl.Device
-    chunk : ndarray of uint8, shape (CHUNK_BYTES,)
-        Page-locked.
+    chunk : ndarray of uint8, one-dimensional
+        Page-locked; pieces are no longer.
     """
 
     def __init__(self, context: cl.Context, device: cl.Device, chunk: Bytes) -> None:
@@ -142,9 +142,10 @@ class Staging:
     """
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
-        count = max(1, min(MAX_LANES, (os.cpu_count() or 2) // 2))
-        self._block = Block(cl.CommandQueue(context, device), count * CHUNK_BYTES)
-        chunks = self._block.bytes.reshape(count, CHUNK_BYTES)
+        count = min(_most_lanes, max((os.cpu_count() or 2) // 2, 2))
+        self._chunk_bytes = PINNED_BYTES // _most_lanes
+        self._block = Block(cl.CommandQueue(context, device), count * self._chunk_bytes)
+        chunks = self._block.bytes.reshape(count, self._chunk_bytes)
         self._lanes = [Lane(context, device, chunk) for chunk in chunks]
         self._threads = [ThreadPoolExecutor(1, thread_name_prefix="clquant-staging") for _ in range(count)]
         self._copies = itertools.count()
@@ -188,8 +189,8 @@ class Staging:
     def _begin(self, nbytes: int, least: int, work: Callable[..., T]) -> list[Future[T]]:
         """Let lanes take the pieces of so many bytes: one for each `least`, others than the copy before took."""
         count = len(self._lanes)
-        taking = max(min(nbytes // least, _most_lanes, count), 1)
-        pieces, first = pieces_of(nbytes, taking), next(self._copies) * taking
+        taking = max(min(nbytes // least, count), 1)
+        pieces, first = pieces_of(nbytes, taking, self._chunk_bytes), next(self._copies) * taking
         chosen = [(first + i) % count for i in range(taking)]
         return [self._threads[i].submit(work, self._lanes[i], pieces=pieces) for i in chosen]
 
@@ -231,15 +232,17 @@ def _results(futures: list[Future[T]]) -> list[T]:
     return [future.result() for future in futures]
 
 
-def pieces_of(nbytes: int, lanes: int) -> Pieces:
-    """So many bytes in pieces of a chunk at most: as many for each lane, where all are as fast.
+def pieces_of(nbytes: int, lanes: int, most: int) -> Pieces:
+    """So many bytes in pieces: as many for each lane, where all are as fast.
 
     Parameters
     ----------
     nbytes, lanes : int
+    most : int
+        Bytes of a piece.
     """
-    count = max(-(-nbytes // (CHUNK_BYTES * lanes)), 1) * lanes
-    length = min(max(-(-nbytes // (count * LINE)), 1) * LINE, CHUNK_BYTES)
+    count = max(-(-nbytes // (most * lanes)), 1) * lanes
+    length = min(max(-(-nbytes // (count * LINE)), 1) * LINE, most)
     return collections.deque((begin, min(begin + length, nbytes)) for begin in range(0, nbytes, length))
 
 
@@ -259,12 +262,13 @@ _most_lanes = MAX_LANES
 
 
 def limit_lanes(most: int) -> None:
-    """Let copies take fewer lanes from now on, for processes whose other threads need Python's lock as well.
+    """Have fewer lanes with larger chunks, for processes whose other threads need Python's lock as well; to be called
+    before anything is copied.
 
     Parameters
     ----------
     most : int
-        At least 1.
+        1 to `MAX_LANES`.
     """
     global _most_lanes
     _most_lanes = most
