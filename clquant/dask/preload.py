@@ -4,26 +4,24 @@ Each worker process takes the device that ``CLQUANT_DEVICE`` names. Without it, 
 with ``--nworkers`` take its devices in turn, by their places: the n-th worker of a host has the n-th device.
 
 The workers of `clquant.dask.LocalOpenCLCluster` load it, too. Dask's own thread needs Python's lock for about a
-millisecond per task, in the middle of what the threads of tasks and of copies do. So these take the lock less often,
-and need not wait for it as long.
+millisecond per task, in the middle of what the threads of copies do: these ask for it less often with large pieces.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import sys
 from typing import Any
 
 from clquant.runtime.device.discovery import DEVICE_VARIABLE, list_devices
-from clquant.runtime.transfer.staging import limit_lanes
+from clquant.runtime.transfer import staging
 
-# Measured with chunks of 16.8 Mpx on an NVIDIA H200: 3.2 to 3.9 ms per chunk, 4.6 with eight lanes and Python's 5 ms.
-LANES, SWITCH_S = 4, 0.0005
+# Of page-locked memory for each thread that copies: a chunk of 16 Mpx RGB is copied by four threads in a piece each.
+CHUNK_BYTES = 16 << 20
 
 
 def dask_setup(worker: Any) -> None:
-    """Choose the worker's device, and share Python's lock out; called by Dask when the worker starts.
+    """Choose the worker's device and how its copies are made; called by Dask when it starts.
 
     Parameters
     ----------
@@ -33,5 +31,4 @@ def dask_setup(worker: Any) -> None:
     place = re.search(r"(\d+)\Z", str(worker.name))
     if place is not None:
         os.environ.setdefault(DEVICE_VARIABLE, str(int(place[1]) % max(len(list_devices()), 1)))
-    sys.setswitchinterval(SWITCH_S)
-    limit_lanes(LANES)
+    staging.CHUNK_BYTES = CHUNK_BYTES

@@ -23,6 +23,7 @@ from clquant.runtime import (
     default_device,
     describe,
 )
+from clquant.runtime.transfer.staging import sharing_lanes
 
 MERGED_AT_ONCE = 8
 MOMENT_S = 0.5
@@ -253,7 +254,7 @@ def named(work: Callable[..., Any], share: float | None = None) -> Callable[...,
 
 def _named(work: Callable[..., Any], share: float, *args: Any, **options: Any) -> Any:
     try:
-        with no_warnings():  # of pictures that are parts of one
+        with sharing_lanes(), no_warnings():  # of pictures that are parts of one
             result = work(*args, **options)
         if share and is_verified(share):
             verify_elsewhere(result, here, work, args, options)

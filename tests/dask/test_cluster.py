@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pathlib
 import signal
-import sys
 from typing import Any
 
 import dask.array as da
@@ -22,9 +21,8 @@ from clquant.vq import training
 from tests.dask import random_kills
 
 
-def _device() -> tuple[int, str, float, int]:
-    device = runtime.describe(runtime.default_device())
-    return os.getpid(), device, sys.getswitchinterval(), staging._most_lanes
+def _device() -> tuple[int, str, int]:
+    return os.getpid(), runtime.describe(runtime.default_device()), staging.CHUNK_BYTES
 
 
 def _dies_once(block: Any, mark: str) -> Any:
@@ -43,9 +41,8 @@ def test_workers_have_devices_and_may_die(tmp_path: pathlib.Path) -> None:
         client.wait_for_workers(2, timeout=120)
         found = client.run(_device)
         assert len({pid for pid, *_ in found.values()} - {os.getpid()}) == 2
-        for _, device, interval, lanes in found.values():
-            assert device == runtime.describe(runtime.list_devices()[0])
-            assert (interval, lanes) == (pytest.approx(preload.SWITCH_S), preload.LANES)
+        device = runtime.describe(runtime.list_devices()[0])
+        assert {(name, chunk) for _, name, chunk in found.values()} == {(device, preload.CHUNK_BYTES)}
         given = da.from_array(picture, (40, 45, 3)).map_blocks(_dies_once, str(tmp_path / "died"), dtype=np.uint8)
         assert clquant.KMeansPalette(8).fit(given).palette_ == palette
         assert (tmp_path / "died").exists()
@@ -104,11 +101,10 @@ def test_workers_of_a_host_take_its_devices_in_turn(monkeypatch: pytest.MonkeyPa
         name = "tcp-3"
 
     monkeypatch.delenv("CLQUANT_DEVICE", raising=False)
-    monkeypatch.setattr(sys, "setswitchinterval", lambda _: None)
-    monkeypatch.setattr(staging, "_most_lanes", staging.MAX_LANES)
+    monkeypatch.setattr(staging, "CHUNK_BYTES", 1)
     preload.dask_setup(Worker())
     assert os.environ["CLQUANT_DEVICE"] == str(3 % len(runtime.list_devices()))
-    assert staging._most_lanes == preload.LANES
+    assert staging.CHUNK_BYTES == preload.CHUNK_BYTES
     monkeypatch.setenv("CLQUANT_DEVICE", "cpu")
     preload.dask_setup(Worker())
     assert os.environ["CLQUANT_DEVICE"] == "cpu"

@@ -217,7 +217,7 @@ from clquant.runtime.transfer import copy, overlap, staging
 for module in (overlap, copy):
     module.SMALLEST = 0
 copy.SMALLEST_DOWN = copy.UNAWAITED_BYTES = 0
-staging.limit_lanes(1)  # PoCL 3.0 does not survive several that begin at once
+staging.MAX_LANES = 1  # PoCL 3.0 does not survive several that begin at once
 image = np.random.default_rng(0).integers(0, 256, (40, 50, 3), dtype=np.uint8)
 engine = KMeansPalette(9)
 kept = [engine.fit_predict(image) for _ in range(3)]

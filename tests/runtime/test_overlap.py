@@ -30,7 +30,7 @@ def session(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch, copies
         monkeypatch.setattr(copy, name, 0)
     monkeypatch.setattr(upload, "PAGEABLE_PART", 5000)
     monkeypatch.setattr(overlap_module, "SMALLEST", 4096)
-    for name, value in (("PINNED_BYTES", 8000), ("LEAST_UP", 1), ("LEAST_DOWN", 1)):
+    for name, value in (("CHUNK_BYTES", 1000), ("LEAST_PER_LANE", 1)):
         monkeypatch.setattr(staging_module, name, value)
     monkeypatch.setattr(staging_module, "_stagings", type(staging_module._stagings)())
     monkeypatch.setattr(staging_module.os, "cpu_count", lambda: 8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 
@@ -23,7 +24,7 @@ def staged(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch, copies_
     monkeypatch.setattr(copy, "SMALLEST", 0)
     monkeypatch.setattr(copy, "SMALLEST_DOWN", 0)
     monkeypatch.setattr(copy, "UNAWAITED_BYTES", 0)
-    for name, value in (("PINNED_BYTES", 8000), ("LEAST_UP", 1), ("LEAST_DOWN", 1)):
+    for name, value in (("CHUNK_BYTES", 1000), ("LEAST_PER_LANE", 1)):
         monkeypatch.setattr(staging_module, name, value)
     monkeypatch.setattr(staging_module, "_stagings", type(staging_module._stagings)())
     monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
@@ -103,35 +104,32 @@ def test_pieces_cover_all_bytes_once_and_fit_a_chunk(nbytes: int, lanes: int) ->
     assert all(begin % staging_module.LINE == 0 for begin, _ in pieces)
 
 
-@pytest.mark.parametrize(
-    ("most", "nbytes", "least", "lanes"),
-    [(8, 100_003, 1, 4), (3, 100_003, 1, 3), (1, 5000, 1, 1), (8, 2999, 1000, 2), (8, 999, 1000, 1)],
-)
-def test_copies_take_as_many_lanes_as_they_are_large(
+@pytest.mark.parametrize(("nbytes", "least", "lanes"), [(100_003, 1, 4), (2999, 1000, 2), (999, 1000, 1)])
+def test_copies_take_as_many_lanes_as_they_keep_busy(
     staged: runtime.Session,
     monkeypatch: pytest.MonkeyPatch,
     rng: np.random.Generator,
-    most: int,
     nbytes: int,
     least: int,
     lanes: int,
 ) -> None:
-    for name, value in (("LEAST_UP", least), ("LEAST_DOWN", least), ("_most_lanes", staging_module._most_lanes)):
-        monkeypatch.setattr(staging_module, name, value)
+    monkeypatch.setattr(staging_module, "LEAST_PER_LANE", least)
+    monkeypatch.setattr(staging_module, "LANES_BESIDE_OTHERS", 3)
     monkeypatch.setattr(staging_module.os, "cpu_count", lambda: 8)
-    staging_module.limit_lanes(most)
     data, found = rng.integers(0, 256, nbytes, dtype=np.uint8), np.zeros(nbytes, np.uint8)
     made = staging_module.staging(staged.context, staged.device)
     assert made is not None
-    with staged.scope() as scope:
-        for _ in range(5):  # by other lanes each time
+    with staged.scope() as scope, contextlib.ExitStack() as jobs:
+        for number, taken in enumerate((lanes, lanes, min(lanes, 3), min(lanes, 3))):
             buffer = scope.zeros(nbytes)
             staged.finish()
             upload = made.begin_upload(buffer, data, 0, [])
-            assert len(upload._slices) == lanes
+            assert len(upload._slices) == taken, f"{number} jobs that share lanes"
             made.download(found, buffer, 0, upload.events())
             assert np.array_equal(found, data)
             found[:] = 0
+            jobs.enter_context(staging_module.sharing_lanes())
+    assert not staging_module._sharing
 
 
 def lane_of(session: runtime.Session) -> staging_module.Lane:

@@ -5,7 +5,7 @@ the array through a pinned chunk and a queue of their own each, so that copying 
 overlap. An upload returns when the array was read, while the last chunks are still on their way. Measured on
 an NVIDIA H200, 201 MB up: 21 ms by the driver, 5 to 6 ms here, 3.6 ms from memory pinned beforehand. Every piece hands
 Python's lock from thread to thread, some 50 microseconds each time and more where other threads want it, too: so pieces
-are large, and small arrays take few threads.
+are large, and small arrays, and jobs beside others, take few threads.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import collections
 import concurrent.futures
 import contextlib
 import functools
-import itertools
 import os
 import threading
 from collections import OrderedDict
@@ -28,11 +27,11 @@ import pyopencl as cl
 
 from clquant.runtime.memory.pinned import CONTEXTS_KEPT, Block
 
-PINNED_BYTES = 64 << 20  # of all lanes, which have as much each as if they were `MAX_LANES`, or as may be
 MAX_LANES = 8
+LANES_BESIDE_OTHERS = 4
+CHUNK_BYTES = 8 << 20
 LINE = 64  # bytes: pieces begin at multiples of as many
-LEAST_UP = 3 << 20  # bytes of a copy for each lane that takes part in it
-LEAST_DOWN = 1 << 20
+LEAST_PER_LANE = 3 << 20  # bytes of a copy
 SMALLEST = 12 << 20  # below this the driver's own copy is as fast
 SMALLEST_DOWN = 4 << 20  # the same to the host, where the threads share the first touch of new pages as well
 
@@ -142,13 +141,12 @@ class Staging:
     """
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
-        count = min(_most_lanes, max((os.cpu_count() or 2) // 2, 2))
-        self._chunk_bytes = PINNED_BYTES // _most_lanes
+        count = min(MAX_LANES, max((os.cpu_count() or 2) // 2, 2))
+        self._chunk_bytes = CHUNK_BYTES
         self._block = Block(cl.CommandQueue(context, device), count * self._chunk_bytes)
         chunks = self._block.bytes.reshape(count, self._chunk_bytes)
         self._lanes = [Lane(context, device, chunk) for chunk in chunks]
         self._threads = [ThreadPoolExecutor(1, thread_name_prefix="clquant-staging") for _ in range(count)]
-        self._copies = itertools.count()
 
     def begin_upload(self, buffer: cl.Buffer, source: Bytes, offset: int, after: list[cl.Event]) -> StagedUpload:
         """Begin to copy host bytes into a buffer.
@@ -164,7 +162,7 @@ class Staging:
             What must be over before the buffer is written.
         """
         work = functools.partial(Lane.upload, buffer=buffer, source=source, offset=offset, after=after)
-        return StagedUpload(self._begin(len(source), LEAST_UP, work))
+        return StagedUpload(self._begin(len(source), work))
 
     def download(self, target: Bytes, buffer: cl.Buffer, offset: int, after: list[cl.Event]) -> None:
         """Copy a buffer's bytes into host memory; returns when they have arrived.
@@ -184,15 +182,15 @@ class Staging:
             The first lane's that failed.
         """
         work = functools.partial(Lane.download, target=target, buffer=buffer, offset=offset, after=after)
-        _results(self._begin(len(target), LEAST_DOWN, work))
+        _results(self._begin(len(target), work))
 
-    def _begin(self, nbytes: int, least: int, work: Callable[..., T]) -> list[Future[T]]:
-        """Let lanes take the pieces of so many bytes: one for each `least`, others than the copy before took."""
-        count = len(self._lanes)
-        taking = max(min(nbytes // least, count), 1)
-        pieces, first = pieces_of(nbytes, taking, self._chunk_bytes), next(self._copies) * taking
-        chosen = [(first + i) % count for i in range(taking)]
-        return [self._threads[i].submit(work, self._lanes[i], pieces=pieces) for i in chosen]
+    def _begin(self, nbytes: int, work: Callable[..., T]) -> list[Future[T]]:
+        """Let lanes take the pieces of so many bytes, as many as these keep busy."""
+        most = MAX_LANES if len(_sharing) < 2 else LANES_BESIDE_OTHERS
+        count = max(min(nbytes // LEAST_PER_LANE, len(self._lanes), most), 1)
+        pieces = pieces_of(nbytes, count, self._chunk_bytes)
+        few = zip(self._threads[:count], self._lanes[:count], strict=True)
+        return [thread.submit(work, lane, pieces=pieces) for thread, lane in few]
 
 
 class StagedUpload:
@@ -258,20 +256,18 @@ def _take(event: cl.Event, chunk: Bytes, target: Bytes) -> None:
     np.copyto(target, chunk)
 
 
-_most_lanes = MAX_LANES
+# One for each job that runs now and has said so.
+_sharing: list[None] = []
 
 
-def limit_lanes(most: int) -> None:
-    """Have fewer lanes with larger chunks, for processes whose other threads need Python's lock as well; to be called
-    before anything is copied.
-
-    Parameters
-    ----------
-    most : int
-        1 to `MAX_LANES`.
-    """
-    global _most_lanes
-    _most_lanes = most
+@contextlib.contextmanager
+def sharing_lanes() -> Iterator[None]:
+    """A job that may run beside others in this process: while others do, its copies take fewer lanes."""
+    _sharing.append(None)
+    try:
+        yield
+    finally:
+        _sharing.pop()
 
 
 _lock = threading.Lock()
