@@ -11,7 +11,7 @@ from typing import Any
 from clquant.dask.verify import verified_share
 from clquant.dask.work import client, held, named, release
 from clquant.runtime import ClquantError
-from clquant.vq.parted import Part
+from clquant.vq.part import Part
 
 # Parts whose sums the client adds; of more, tasks add them as a tree. Losses of workers in a row before giving up.
 MOST_ACTORS, MOST_LOSSES = 16, 8

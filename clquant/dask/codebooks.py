@@ -25,7 +25,8 @@ from clquant.runtime import InvalidArgument, Progress, open_session
 from clquant.vq import training
 from clquant.vq.blocks import BlockShape
 from clquant.vq.lloyd import Lloyd
-from clquant.vq.parted import Elsewhere, Part, PartedBlocks, Rows, Tile, Worst, steps_on
+from clquant.vq.part import Part, Rows, Tile, Worst
+from clquant.vq.parted import Elsewhere, PartedBlocks, steps_on
 
 # About how many bytes of pixels a part has; below how many blocks training runs at the client.
 MOST_PART, FEW_BLOCKS = 1 << 30, 1 << 15
@@ -167,15 +168,16 @@ class _Parts:
 
     def _rows(self, numbers: npt.NDArray[np.int64]) -> Rows:
         """Blocks by their increasing numbers among all, each from the part that has it."""
+        places = [_within(numbers, *each) for each in zip(self._tiles, self._tables, strict=True)]
+        if self._actors is not None:
+            found = self._actors.ask("sample", (), [(place,) for _, place in places])
+        else:
+            sampled = delayed(named(Part.sample), pure=False)
+            pairs = zip(self._parts, places, strict=True)
+            found = compute(*(sampled(part, place) for part, (_, place) in pairs))
         rows = np.empty((len(numbers), self.shape.components), np.uint8)
-        asked, targets = [], []
-        for part, tiles, tables in zip(self._parts, self._tiles, self._tables, strict=True):
-            target, place = _within(numbers, tiles, tables)
-            if len(target):
-                targets.append(target)
-                asked.append(delayed(named(Part.rows), pure=False)(part, place))
-        for target, found in zip(targets, compute(*asked), strict=True):
-            rows[target] = found
+        for (target, _), own in zip(places, found, strict=True):
+            rows[target] = own
         return rows
 
 

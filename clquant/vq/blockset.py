@@ -281,12 +281,7 @@ class BlockSet:
             This one, if no more blocks than `size` have weight.
         """
         places = sample_places(self.count, self.weights, size, stage, seed)
-        if places is None:
-            return self
-        weights = None if self.weights is None else self.weights[places]
-        sampled = BlockSet(self._session, scope, self.shape, size, weights)
-        self._gather(sampled, places)
-        return sampled
+        return self if places is None else self.at(scope, places)
 
     def every(self, scope: Scope, size: int, turn: int) -> BlockSet:
         """Blocks at regular distances among those that have weight, as `places_at_distance` gives them.
@@ -302,10 +297,7 @@ class BlockSet:
         """
         if self.weights is not None:
             places = np.flatnonzero(self.weights)
-            places = places[places_at_distance(len(places), size, turn)]
-            chosen = BlockSet(self._session, scope, self.shape, size, self.weights[places])
-            self._gather(chosen, places)
-            return chosen
+            return self.at(scope, places[places_at_distance(len(places), size, turn)])
         session, distance, most = self._session, self.count // size, self._most
         chosen = BlockSet(session, scope, self.shape, size, None)
         kernel = _program(session, self.shape, self.shape.columns).kernel("vq_gather_every")
@@ -322,6 +314,21 @@ class BlockSet:
                 session.launch(kernel, share * self.shape.components, group, *given)
                 target.count += share
                 done += share
+        return chosen
+
+    def at(self, scope: Scope, places: npt.NDArray[np.int64]) -> BlockSet:
+        """Some blocks, with their weights.
+
+        Parameters
+        ----------
+        scope : Scope
+            Holds them.
+        places : ndarray of int64
+            Their numbers, increasing.
+        """
+        weights = None if self.weights is None else self.weights[places]
+        chosen = BlockSet(self._session, scope, self.shape, len(places), weights)
+        self._gather(chosen, places)
         return chosen
 
     def _gather(self, sampled: BlockSet, places: npt.NDArray[np.int64]) -> None:

@@ -12,7 +12,8 @@ from clquant.images import Picture
 from clquant.runtime import Progress, Scope, Session
 from clquant.vq import training
 from clquant.vq.blocks import BlockShape
-from clquant.vq.parted import Elsewhere, Part, PartedBlocks, Rows, Tile, Worst, steps_on
+from clquant.vq.part import Part, Rows, Tile, Worst
+from clquant.vq.parted import Elsewhere, PartedBlocks, steps_on
 
 # Pictures are read whole if memory holds this many copies of them.
 COPIES_IN_MEMORY = 4

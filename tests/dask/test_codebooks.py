@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 
 import clquant
 from clquant.dask import codebooks
-from clquant.vq import training
-from clquant.vq.parted import Part, Tile
+from clquant.vq import blockset, training
+from clquant.vq.part import Part, Tile
 
 
 @pytest.fixture(autouse=True)
@@ -118,3 +118,20 @@ def test_a_part_may_move_and_its_device_memory_is_made_anew() -> None:
     assert np.array_equal(one.rows, other.rows)
     assert np.array_equal(one.numbers, other.numbers)
     assert len(pickle.dumps(part)) < 2000
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("most", [blockset.MAX_PIECE, 5])
+def test_samples_come_from_the_device_and_are_those_of_the_host(
+    monkeypatch: pytest.MonkeyPatch, weighted: bool, most: int
+) -> None:
+    monkeypatch.setattr(blockset, "MAX_PIECE", most)
+    rng = np.random.default_rng(7)
+    values = rng.integers(0, 256, (10, 13, 3), dtype=np.uint8)
+    weights = [rng.integers(0, 9, (3, 4)).astype(np.uint16), rng.integers(0, 9, (1, 4)).astype(np.uint16)]
+    part = Part([values, values[:3]], weights if weighted else None, (4, 4))
+    for places in (np.arange(16), np.array([0, 3, 4, 11, 12, 15]), np.array([7]), np.arange(0)):
+        assert np.array_equal(part.sample(places), part.rows(places))
+    codebook = part.rows(np.array([0, 5, 12]))
+    first = part.statistics(codebook, 3)
+    assert np.array_equal(part.statistics(codebook, 40), first)  # room for more codewords
