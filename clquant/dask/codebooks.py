@@ -168,32 +168,43 @@ class _Parts:
 
     def _rows(self, numbers: npt.NDArray[np.int64]) -> Rows:
         """Blocks by their increasing numbers among all, each from the part that has it."""
-        places = [_within(numbers, *each) for each in zip(self._tiles, self._tables, strict=True)]
+        wanted = [_within(numbers, *each) for each in zip(self._tiles, self._tables, strict=True)]
+        places = [np.concatenate(own) for _, own in wanted]
         if self._actors is not None:
-            found = self._actors.ask("sample", (), [(place,) for _, place in places])
+            found = self._actors.ask("sample", (), [(own,) for own in places])
         else:
             sampled = delayed(named(Part.sample), pure=False)
-            pairs = zip(self._parts, places, strict=True)
-            found = compute(*(sampled(part, place) for part, (_, place) in pairs))
+            found = compute(*map(sampled, self._parts, places))
         rows = np.empty((len(numbers), self.shape.components), np.uint8)
-        for (target, _), own in zip(places, found, strict=True):
-            rows[target] = own
+        for (targets, own), sample in zip(wanted, found, strict=True):
+            ends = itertools.accumulate(map(len, own))
+            for target, of_tile, end in zip(targets, own, ends, strict=True):
+                rows[target] = sample[end - len(of_tile) : end]
         return rows
+
+
+# Positions in an array.
+_Positions = slice | npt.NDArray[np.int64]
 
 
 def _within(
     numbers: npt.NDArray[np.int64], tiles: Sequence[Tile], tables: Sequence[tuple[int, int]]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Which of some numbers among all blocks are of a part, and their numbers within it."""
-    targets, places, start = [], [], 0
+) -> tuple[list[_Positions], list[npt.NDArray[np.int64]]]:
+    """Where blocks of each of a part's tiles are among some increasing numbers, and their numbers within the part."""
+    targets: list[_Positions] = []
+    places, start = [], 0
     for tile, (rows, columns) in zip(tiles, tables, strict=True):
         low, high = np.searchsorted(numbers, [tile.first, tile.first + (rows - 1) * tile.stride + columns])
-        row, column = np.divmod(numbers[low:high] - tile.first, tile.stride)
-        mine = column < columns
-        targets.append(low + np.flatnonzero(mine))
-        places.append(start + (row * columns + column)[mine])
+        if columns == tile.stride:
+            targets.append(slice(low, high))
+            places.append(numbers[low:high] + (start - tile.first))
+        else:
+            row, column = np.divmod(numbers[low:high] - tile.first, tile.stride)
+            mine = column < columns
+            targets.append(low + np.flatnonzero(mine))
+            places.append(start + (row * columns + column)[mine])
         start += rows * columns
-    return np.concatenate(targets), np.concatenate(places)
+    return targets, places
 
 
 class _Chunks:
