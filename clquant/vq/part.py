@@ -154,7 +154,7 @@ class Part:
         return Worst(levels, self._numbers(places, tiles), self.rows(places))
 
     def sample(self, places: npt.NDArray[np.int64]) -> Rows:
-        """Many blocks, from the device, where they are wanted later anyway.
+        """Many blocks, from the device, where they are wanted later anyway, or the host if that has no room for them.
 
         Parameters
         ----------
@@ -167,8 +167,9 @@ class Part:
         """
         if not len(places):
             return np.empty((0, self.shape.components), np.uint8)
-        with self._lock:
+        with self._lock, contextlib.suppress(DeviceMemoryError):
             return self._ready(0).rows(places)
+        return self.rows(places)
 
     def rows(self, places: npt.NDArray[np.int64]) -> Rows:
         """Some blocks, from the host.

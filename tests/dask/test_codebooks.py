@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 import clquant
 from clquant.dask import codebooks
 from clquant.vq import blockset, training
+from clquant.vq.blockset import BlockSet
 from clquant.vq.part import Part, Tile
 
 
@@ -135,3 +136,5 @@ def test_samples_come_from_the_device_and_are_those_of_the_host(
     codebook = part.rows(np.array([0, 5, 12]))
     first = part.statistics(codebook, 3)
     assert np.array_equal(part.statistics(codebook, 40), first)  # room for more codewords
+    with mock.patch.object(BlockSet, "at", side_effect=clquant.DeviceMemoryError("no room")):
+        assert np.array_equal(part.sample(np.arange(5)), part.rows(np.arange(5)))

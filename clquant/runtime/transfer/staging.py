@@ -251,11 +251,6 @@ def _taken(pieces: Pieces) -> Iterator[tuple[int, int]]:
             yield pieces.popleft()
 
 
-def _take(event: cl.Event, chunk: Bytes, target: Bytes) -> None:
-    event.wait()
-    np.copyto(target, chunk)
-
-
 # One for each job that runs now and has said so.
 _sharing: list[None] = []
 
