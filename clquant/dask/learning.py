@@ -22,7 +22,8 @@ from dask import delayed
 from clquant import images as pictures
 from clquant.dask.chunks import checked
 from clquant.dask.files import Later, expanded, numbered, portions
-from clquant.dask.work import begun, branches, client, held, located, named, tree, value_of, workers
+from clquant.dask.sums import of_sums
+from clquant.dask.work import begun, client, held, located, named, value_of, workers
 from clquant.histogram.color_histogram import ColorHistogram, counts_of, histogram_of
 from clquant.histogram.color_histogram import together as histograms_together
 from clquant.histogram.device_counts import DeviceCounts, added, can_add, counted
@@ -62,7 +63,7 @@ def histogram(images: Any) -> ColorHistogram:
     given = _given(images)
     with located(given):
         parts = [part(ColorHistogram.of) for part in _parts(given)]
-        found: ColorHistogram = value_of(tree(histograms_together, parts), parts, Progress(None))
+        found: ColorHistogram = of_sums(histograms_together, histograms_together, parts, Progress(None))
     return found
 
 
@@ -89,15 +90,15 @@ def learned(engine: Any, images: Any, report: Progress, by_pixels: bool) -> dict
     with located(given):
         made = _parts(given)
         if by_pixels and len(made) == 1 and engine.queue is None:
-            parts = [made[0](functools.partial(_learned_from, engine))]
-            last = parts[0]
-        else:
-            parts = [part(_counts) for part in made]
-            if engine.queue is not None:
-                return _learned(engine, by_pixels, [value_of(tree(_together, parts), parts, report)])
-            last = delayed(named(_learned), pure=False)(engine, by_pixels, branches(_together, parts))
-        found: dict[str, Any] = value_of(last, parts, report)
-    return found
+            fitted: dict[str, Any] = value_of(made[0](functools.partial(_learned_from, engine)), report)
+            return fitted
+        parts = [part(_counts) for part in made]
+        if engine.queue is not None:
+            return _learned(engine, by_pixels, [of_sums(_together, _together, parts, report)])
+        learned_there: dict[str, Any] = of_sums(
+            functools.partial(named(_learned), engine, by_pixels), _together, parts, report
+        )
+    return learned_there
 
 
 def _given(images: Any) -> list[Any]:

@@ -117,34 +117,18 @@ def results(tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         release(futures)
 
 
-def value_of(last: Any, parts: Sequence[Any], report: Progress) -> Any:
+def value_of(task: Any, report: Progress) -> Any:
     """The value of a delayed task, computed by a cluster or here, or of one that is at work.
 
     Parameters
     ----------
-    last : Delayed or Future
-    parts : sequence of Delayed or Future
-        Of what `last` is made.
+    task : Delayed or Future
     report : Progress
-        Told of parts that are there, and of the value as one more.
+        Told of the beginning, of what there is to learn from, which the task has, and of the value.
     """
-    there, total = client(), len(parts) + 1
-    if there is None or not report.wanted:
-        report.report(0, total)
-        (found,) = compute(last) if is_dask_collection(last) else [last.result()]
-        report.report(total, total)
-        return found
-    from distributed import as_completed
-
-    *waiting, final = there.compute([*parts, last])
-    try:
-        report.report(0, total)
-        for done, _ in enumerate(as_completed(waiting), 1):
-            report.report(min(done, total - 1), total)
-        found = final.result()
-    finally:
-        release([*waiting, final])
-    report.report(total, total)
+    report.report(0, 2)
+    (found,) = compute(task) if is_dask_collection(task) else [task.result()]
+    report.report(2, 2)
     return found
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 import PIL.Image
@@ -20,7 +21,7 @@ from distributed import Client
 
 import clquant
 from clquant import runtime
-from clquant.dask import Files, LocalOpenCLCluster, MismatchError, chains, codebooks, learning, verify, work
+from clquant.dask import Files, LocalOpenCLCluster, MismatchError, chains, codebooks, learning, sums, verify, work
 from clquant.dask.verify import digest
 from clquant.palette.engine import predict
 
@@ -86,6 +87,41 @@ def test_palettes_are_learned_where_the_colours_are(client: Client, picture: Any
             engine.fit(given, progress=lambda *_: False)
         own = type(engine)(engine.n_colors, queue=runtime.default_queue()).fit(given)
         assert own.palette_ == one.palette_
+
+
+@pytest.mark.parametrize("at_once", [2, 8])
+@pytest.mark.parametrize("count", [1, 2, 9, 40])
+def test_sums_are_made_where_values_are(client: Client, monkeypatch: Any, at_once: int, count: int) -> None:
+    monkeypatch.setattr(sums, "MERGED_AT_ONCE", at_once)
+    told: list[tuple[int, int]] = []
+
+    def tells(*now: int) -> bool:
+        told.append(now)
+        return True
+
+    parts = [dask.delayed(_set)(i) for i in range(count)]
+    found = sums.of_sums(_union, _union, parts, runtime.Progress(tells))
+    assert found == set(range(count))
+    assert told[0] == (0, count + 1)
+    assert told[-1] == (count + 1, count + 1)
+    assert told == sorted(told)
+    with pytest.raises(clquant.StoppedError):
+        sums.of_sums(_union, _union, parts, runtime.Progress(lambda done, _: done == 0))
+    with pytest.raises(ZeroDivisionError):
+        sums.of_sums(_union, _union, [*parts, dask.delayed(divmod)(1, 0)], runtime.Progress(None))
+    end = time.monotonic() + 20
+    while client.futures and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not client.futures
+
+
+def _set(number: int) -> set[int]:
+    return {number}
+
+
+def _union(given: list[set[int]]) -> set[int]:
+    assert len(given) == len({min(one) for one in given})  # nothing twice
+    return set().union(*given)
 
 
 def test_verbs_take_what_workers_hold(client: Client, picture: Any) -> None:
