@@ -1,4 +1,5 @@
-"""Dask's actors beside the parts of a training: a step is one message to each, without a graph for the scheduler.
+"""Dask's actors beside the parts of a training: a step is one message to each that is on another worker than who asks,
+without a graph for the scheduler.
 
 An actor has no state but its part, which Dask makes anew if a worker is lost; then actors are made anew as well.
 """
@@ -8,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clquant.dask.verify import verified_share
 from clquant.dask.work import client, held, named, release
 from clquant.runtime import ClquantError
 from clquant.vq.part import Part
 
-# Parts whose sums the client adds; of more, tasks add them as a tree. Losses of workers in a row before giving up.
+# Parts whose sums are added by who asks: of more, tasks add them as a tree. Losses of workers in a row before an end.
 MOST_ACTORS, MOST_LOSSES = 16, 8
 
 
@@ -48,32 +48,37 @@ class Actors:
     ----------
     there : distributed.Client
     parts : sequence of Future
+    share : float
+        Of the calls that are verified.
     """
 
-    def __init__(self, there: Any, parts: Sequence[Any]) -> None:
+    def __init__(self, there: Any, parts: Sequence[Any], share: float) -> None:
         self._client = there
         self._parts = parts
-        self._actors: list[Any] = []
+        self._share = share
+        self._actors: dict[int, Any] = {}
+        self._near: dict[int, Beside] = {}
 
     @classmethod
-    def of(cls, parts: Sequence[Any]) -> Actors | None:
+    def of(cls, parts: Sequence[Any], share: float) -> Actors | None:
         """Actors for some parts; None without a cluster, or if there are too many.
 
         Parameters
         ----------
-        parts : sequence of Delayed
-            Persisted.
+        parts : sequence of Future, or of persisted Delayed
+        share : float
+            Of the calls that are verified.
         """
         there = client()
         if there is None or len(parts) > MOST_ACTORS:
             return None
         futures = [held(part) for part in parts]
-        return cls(there, [found[0] for found in futures]) if all(len(found) == 1 for found in futures) else None
+        return cls(there, [one for (one,) in futures], share) if all(len(found) == 1 for found in futures) else None
 
     def close(self) -> None:
         """Let go of the actors: Dask's calls of them make cycles, which Python would find later."""
-        actors, self._actors = self._actors, []
-        release([actor._future for actor in actors if actor._future is not None])
+        actors, self._actors, self._near = self._actors, {}, {}
+        release([actor._future for actor in actors.values() if actor._future is not None])
 
     def ask(self, method: str, shared: Sequence[Any], own: Sequence[Sequence[Any]]) -> list[Any]:
         """What a method of each part gives, in the parts' order; asked again if a worker is lost.
@@ -94,11 +99,12 @@ class Actors:
         for losses in range(MOST_LOSSES):
             try:
                 if not self._actors:
-                    share = verified_share()
-                    made = [self._client.submit(Beside, part, share, actor=True, pure=False) for part in self._parts]
-                    self._actors = self._client.gather(made)
-                asked = [actor.call(method, *shared, *mine) for actor, mine in zip(self._actors, own, strict=True)]
-                return [answer.result() for answer in asked]
+                    self._find()
+                calls = {i: (method, *shared, *own[i]) for i in range(len(own))}
+                asked = {i: actor.call(*calls[i]) for i, actor in self._actors.items() if i not in self._near}
+                found = {i: part.call(*calls[i]) for i, part in self._near.items()}
+                found.update((i, answer.result()) for i, answer in asked.items())
+                return [found[i] for i in calls]
             except (ClquantError, MemoryError):
                 raise
             except Exception:  # a lost worker shows in many ways
@@ -106,3 +112,20 @@ class Actors:
                 if losses == MOST_LOSSES - 1:
                     raise
         raise AssertionError("unreachable")
+
+    def _find(self) -> None:
+        """Make the actors; this process asks its own parts itself, unless they are verified, which waits for others."""
+        made = [self._client.submit(Beside, part, self._share, actor=True, pure=False) for part in self._parts]
+        self._actors = dict(enumerate(self._client.gather(made)))
+        data = {} if self._share else _data()
+        self._near = {i: Beside(data[part.key], 0.0) for i, part in enumerate(self._parts) if part.key in data}
+
+
+def _data() -> Any:
+    """What this process has as a worker."""
+    from distributed import get_worker
+
+    try:
+        return get_worker().data
+    except ValueError:
+        return {}

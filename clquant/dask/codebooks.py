@@ -1,14 +1,15 @@
-"""VQ codebooks from Dask arrays and files: sums per codeword by the workers, merged as a tree, steps at the client.
+"""VQ codebooks from Dask arrays and files: one worker leads, which asks all for sums per codeword.
 
 Each worker keeps blocks of its parts on its device between steps. A part that is lost with its worker is made anew from
-the arrays' or files' graph. Nothing of a codebook depends on how blocks are shared out (see `clquant.vq.parted`).
+the arrays' or files' graph, and so is the training if that worker led it. Nothing of a codebook depends on how blocks
+are shared out (see `clquant.vq.parted`). With a queue, or without a cluster, this process leads.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,20 +17,23 @@ import numpy.typing as npt
 from dask import compute, delayed, persist
 
 from clquant import images as pictures
-from clquant.dask.actors import Actors
+from clquant.dask.asking import Placement, train
 from clquant.dask.chunks import checked, joined, on_grid
 from clquant.dask.files import Later, expanded
-from clquant.dask.work import begun, held, located, named, release, tree, workers
+from clquant.dask.leading import Teller, called
+from clquant.dask.verify import verified_share
+from clquant.dask.work import client, held, located, named, release, workers
 from clquant.images.collections import is_lazy
-from clquant.runtime import InvalidArgument, Progress, open_session
+from clquant.runtime import InvalidArgument, Progress, Session, open_session
 from clquant.vq import training
 from clquant.vq.blocks import BlockShape
-from clquant.vq.lloyd import Lloyd
-from clquant.vq.part import Part, Rows, Tile, Worst
-from clquant.vq.parted import Elsewhere, PartedBlocks, steps_on
+from clquant.vq.lines import Lines, Tile
+from clquant.vq.part import Part
 
-# About how many bytes of pixels a part has; below how many blocks training runs at the client.
-MOST_PART, FEW_BLOCKS = 1 << 30, 1 << 15
+# About how many bytes of pixels a part has; up to how many are brought together if steps are no work for several.
+MOST_PART, MOST_BROUGHT = 1 << 30, 1 << 26
+# Products of a step that one CPU, or one GPU, makes while several workers are asked and answer: about 4 ms.
+MOST_ALONE = (1 << 29, 1 << 37)
 
 
 def fit(codec: Any, given: Sequence[Any], sample_weight: Any, plan: training.Plan, progress: Progress) -> Any:
@@ -48,20 +52,12 @@ def fit(codec: Any, given: Sequence[Any], sample_weight: Any, plan: training.Pla
     -------
     (clquant.vq.training.Trained, clquant.vq.blocks.BlockShape)
     """
-    images, session = expanded(given), open_session(codec.queue)
-    with (
-        located(images),
-        session.scope() as scope,
-        contextlib.closing(_Parts(images, tuple(codec.block_shape), sample_weight)) as parts,
-    ):
-        if parts.are_together and codec.queue is None and not progress.wanted:
-            return parts.trained(plan), parts.shape
-        parts.start()
-        blocks = PartedBlocks(session, scope, parts.shape, parts.count, parts.weights, parts.elsewhere())
-        if blocks.count <= FEW_BLOCKS and blocks.count > plan.size:
-            here = blocks.gathered(scope)
-            return training.train_on(session, scope, here, plan, progress, Lloyd), parts.shape
-        return training.train_on(session, scope, blocks, plan, progress, steps_on), parts.shape
+    images = expanded(given)
+    with located(images), contextlib.closing(_Parts(images, tuple(codec.block_shape), sample_weight, plan)) as parts:
+        there = client()
+        if codec.queue is None and there is not None:
+            return parts.trained_there(there, progress), parts.shape
+        return parts.trained_here(open_session(codec.queue), progress), parts.shape
 
 
 class _Parts:
@@ -73,10 +69,12 @@ class _Parts:
     block : pair of int
     sample_weight : None or sequence
         As `VQCodec.fit` takes it.
+    plan : clquant.vq.training.Plan
     """
 
-    def __init__(self, given: Sequence[Any], block: tuple[int, int], sample_weight: Any) -> None:
+    def __init__(self, given: Sequence[Any], block: tuple[int, int], sample_weight: Any, plan: training.Plan) -> None:
         self._block = block
+        self._plan = plan
         pictures = [_Chunks.of(image, i, block) for i, image in enumerate(given)]
         shapes = _shapes(pictures)
         channels = {shape[2] for shape in shapes}
@@ -93,118 +91,109 @@ class _Parts:
             for i, chunks in enumerate(pictures)
             for piece in chunks.pieces(shapes[i], self.shape, firsts[i], None if weights is None else weights[i])
         ]
-        groups = _groups(pieces, MOST_PART // self.shape.components)
-        self.are_together = len(groups) == 1
+        count = workers()
+        self._where = _gpu_first() if count > 1 else {}
+        if self.count * self.shape.components <= MOST_BROUGHT:
+            products = self.count * self.shape.components * plan.size
+            count = min(count, -(-products // MOST_ALONE[bool(self._where)]))
+        groups = _groups(pieces, count, MOST_PART // self.shape.components)
+        self._are_together = len(groups) == 1
         self._lines = [line for chunks in pictures for line in chunks.lines]
         self._origins = [line for chunks in pictures for line in chunks.origins]
         self._futures = {future.key: future for image in given if is_lazy(image) for future in held(image)}
         self._line_weights = None if weights is None else _by_lines(pictures, weights, block[0])
         self._groups = groups
         self._parts: Sequence[Any] = ()
-        self._actors: Actors | None = None
-        self._tiles = [[tile for _, tile, _, _ in group] for group in groups]
-        self._tables = [[table for _, _, table, _ in group] for group in groups]
 
-    def trained(self, plan: training.Plan) -> training.Trained:
-        """What one worker learns from all, without the client.
+    def close(self) -> None:
+        """Let go of the parts."""
+        for part in self._parts:
+            release(held(part))
+
+    def trained_here(self, session: Session, progress: Progress) -> training.Trained:
+        """What this process learns from all, or by asking the parts.
 
         Parameters
         ----------
-        plan : clquant.vq.training.Plan
+        session : Session
+        progress : Progress
         """
-        given, found = (self._origins, self._line_weights, self.shape, plan), self._futures
-        lines: list[list[Any]] = [[found.get(tile.key) for tile in line] for line in self._lines]
-        trained: training.Trained
-        if all(None not in line for line in lines):
-            trained = begun(named(_trained), lines, *given).result()
-        else:
-            (trained,) = compute(delayed(named(_trained), pure=False)(self._lines, *given))
+        if self._are_together and client() is None:
+            (lines,) = compute(self._lines)
+            given = _joined(lines, self._origins)
+            return training.train(session, given, self._line_weights, self.shape, self._plan, progress)
+        self._start()
+        return train(session, self._placement(), self._parts, self._plan, progress)
+
+    def trained_there(self, there: Any, progress: Progress) -> training.Trained:
+        """What a worker learns that has all, or one that asks the parts.
+
+        Parameters
+        ----------
+        there : distributed.Client
+        progress : Progress
+        """
+        if not self._are_together:
+            self._start()
+        begin = self._together if self._are_together else self._by_messages
+        trained: training.Trained = called(there, progress, lambda teller: begin(there, teller))
         return trained
 
-    def start(self) -> None:
+    def _together(self, there: Any, teller: Teller) -> Any:
+        """The future of the training by one task that has all pixels."""
+        given, found = (self._origins, self._line_weights, self.shape, self._plan), self._futures
+        lines: list[list[Any]] = [[found.get(tile.key) for tile in line] for line in self._lines]
+        if all(None not in line for line in lines):
+            return there.submit(named(_trained), teller, lines, *given, pure=False, **self._where)
+        return there.compute(delayed(named(_trained), pure=False)(teller, self._lines, *given), **self._where)
+
+    def _by_messages(self, there: Any, teller: Teller) -> Any:
+        """The future of the training by a task that asks the parts."""
+        keys = [future.key for part in self._parts for future in held(part)]
+        given = teller, keys, self._placement(), self._plan
+        return there.submit(named(_led, 0.0), *given, pure=False, **self._where)
+
+    def _start(self) -> None:
         """Have workers make the parts."""
+        able = None if self.weights is None else self.weights > 0
+        ranks = None if able is None else np.cumsum(able) - able
         made = [
             delayed(named(_part), pure=False)(
-                [pixels for pixels, _, _, _ in group],
-                None if self.weights is None else [own for _, _, _, own in group],
+                [pixels for pixels, _, _ in group],
+                None if self.weights is None else [own for _, _, own in group],
                 self._block,
+                Lines.of_tiles([tile for _, tile, _ in group], ranks),
             )
             for group in self._groups
         ]
         self._parts = persist(*made)
-        self._actors = Actors.of(self._parts)
 
-    def close(self) -> None:
-        """Let go of the parts."""
-        if self._actors is not None:
-            self._actors.close()
-        for part in self._parts:
-            release(held(part))
-
-    def elsewhere(self) -> Elsewhere:
-        """What asks the parts."""
-        return Elsewhere(self._sums, self._worst, self._squares, self._rows)
-
-    def _asked(self, method: str, merge: Callable[..., Any], *shared: Any, own: Any = None) -> Any:
-        """The merge of what a method of each part gives."""
-        each = [()] * len(self._parts) if own is None else [(mine,) for mine in own]
-        if self._actors is not None:
-            return merge(self._actors.ask(method, shared, each))
-        common = [delayed(one, pure=False) if isinstance(one, np.ndarray) else one for one in shared]
-        work = named(getattr(Part, method))
-        asked = [delayed(work, pure=False)(part, *common, *mine) for part, mine in zip(self._parts, each, strict=True)]
-        return compute(tree(merge, asked))[0]
-
-    def _sums(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:
-        found: npt.NDArray[np.uint64] = self._asked("statistics", _added, codebook, capacity)
-        return found
-
-    def _squares(self, capacity: int) -> int:
-        return int(self._asked("squares", _added, capacity))
-
-    def _worst(self, codebook: Rows, capacity: int) -> Worst:
-        found: Worst = self._asked("worst", _worse, codebook, capacity, own=self._tiles)
-        return found
-
-    def _rows(self, numbers: npt.NDArray[np.int64]) -> Rows:
-        """Blocks by their increasing numbers among all, each from the part that has it."""
-        wanted = [_within(numbers, *each) for each in zip(self._tiles, self._tables, strict=True)]
-        places = [np.concatenate(own) for _, own in wanted]
-        if self._actors is not None:
-            found = self._actors.ask("sample", (), [(own,) for own in places])
-        else:
-            sampled = delayed(named(Part.sample), pure=False)
-            found = compute(*map(sampled, self._parts, places))
-        rows = np.empty((len(numbers), self.shape.components), np.uint8)
-        for (targets, own), sample in zip(wanted, found, strict=True):
-            ends = itertools.accumulate(map(len, own))
-            for target, of_tile, end in zip(targets, own, ends, strict=True):
-                rows[target] = sample[end - len(of_tile) : end]
-        return rows
+    def _placement(self) -> Placement:
+        """What is told to who trains."""
+        tiles = [[tile for _, tile, _ in group] for group in self._groups]
+        return Placement(self.shape, self.count, self.weights, tiles, verified_share(), MOST_ALONE)
 
 
-# Positions in an array.
-_Positions = slice | npt.NDArray[np.int64]
+def _gpu_first() -> dict[str, Any]:
+    """Workers that have a GPU, if there are any, as `Client.submit` takes them."""
+    there = client()
+    kinds = {} if there is None else there.run(_is_on_cpu, on_error="ignore")
+    with_gpu = [address for address, on_cpu in kinds.items() if on_cpu is False]
+    return {"workers": with_gpu, "allow_other_workers": True} if with_gpu else {}
 
 
-def _within(
-    numbers: npt.NDArray[np.int64], tiles: Sequence[Tile], tables: Sequence[tuple[int, int]]
-) -> tuple[list[_Positions], list[npt.NDArray[np.int64]]]:
-    """Where blocks of each of a part's tiles are among some increasing numbers, and their numbers within the part."""
-    targets: list[_Positions] = []
-    places, start = [], 0
-    for tile, (rows, columns) in zip(tiles, tables, strict=True):
-        low, high = np.searchsorted(numbers, [tile.first, tile.first + (rows - 1) * tile.stride + columns])
-        if columns == tile.stride:
-            targets.append(slice(low, high))
-            places.append(numbers[low:high] + (start - tile.first))
-        else:
-            row, column = np.divmod(numbers[low:high] - tile.first, tile.stride)
-            mine = column < columns
-            targets.append(low + np.flatnonzero(mine))
-            places.append(start + (row * columns + column)[mine])
-        start += rows * columns
-    return targets, places
+def _is_on_cpu() -> bool:
+    return open_session(None).limits.is_cpu
+
+
+def _led(teller: Teller, keys: list[Any], placement: Placement, plan: training.Plan) -> training.Trained:
+    """The training that a worker leads."""
+    from distributed import Future, worker_client
+
+    progress = teller.progress()
+    with worker_client() as there:
+        parts = [Future(key, there) for key in keys]
+        return train(open_session(None), placement, parts, plan, progress)
 
 
 class _Chunks:
@@ -261,8 +250,8 @@ class _Chunks:
 
     def pieces(
         self, shape: tuple[int, int, int], blocks: BlockShape, first: int, weights: npt.NDArray[np.uint16] | None
-    ) -> list[tuple[Any, Tile, tuple[int, int], npt.NDArray[np.uint16] | None]]:
-        """Pixels, place among all blocks, block rows and columns, and weights of each chunk.
+    ) -> list[tuple[Any, Tile, npt.NDArray[np.uint16] | None]]:
+        """Pixels, place among all blocks, and weights of each chunk.
 
         Parameters
         ----------
@@ -282,7 +271,7 @@ class _Chunks:
             for pixels, width in zip(line, widths, strict=True):
                 rows, columns = blocks.table_shape(height, width)
                 own = None if weights is None else weights[top : top + rows, left : left + columns]
-                made.append((pixels, Tile(first + top * stride + left, stride), (rows, columns), own))
+                made.append((pixels, Tile(first + top * stride + left, stride, rows, columns), own))
                 left += columns
             top += rows
         return made
@@ -294,10 +283,10 @@ def _shapes(pictures: Sequence[_Chunks]) -> list[tuple[int, int, int]]:
     return [p.shape if isinstance(p.shape, tuple) else next(found) for p in pictures]
 
 
-def _groups(pieces: Sequence[Any], most: int) -> list[list[Any]]:
-    """Neighbouring pieces together: about one part per worker, of about `most` blocks at most."""
-    sizes = [rows * columns for _, _, (rows, columns), _ in pieces]
-    share = min(-(-sum(sizes) // workers()), most)
+def _groups(pieces: Sequence[Any], count: int, most: int) -> list[list[Any]]:
+    """Neighbouring pieces together: about `count` parts, of about `most` blocks at most."""
+    sizes = [tile.rows * tile.columns for _, tile, _ in pieces]
+    share = min(-(-sum(sizes) // count), most)
     groups: list[list[Any]] = []
     full = share
     for piece, size in zip(pieces, sizes, strict=True):
@@ -328,6 +317,7 @@ def _by_lines(
 
 
 def _trained(
+    teller: Teller,
     lines: list[list[Any]],
     origins: list[list[tuple[int, int]]],
     weights: Any,
@@ -335,21 +325,15 @@ def _trained(
     plan: training.Plan,
 ) -> training.Trained:
     """A codebook of pictures that are lines of chunks: their blocks have the numbers that those of the whole have."""
+    given = _joined(lines, origins)
+    return training.train(open_session(None), given, weights, shape, plan, teller.progress())
+
+
+def _joined(lines: list[list[Any]], origins: list[list[tuple[int, int]]]) -> list[Any]:
+    """A picture of each line of chunks."""
     read = [[*map(_pixels, *both)] for both in zip(lines, origins, strict=True)]
-    given = [pictures.read(joined([line])) for line in read]
-    return training.train(open_session(None), given, weights, shape, plan, Progress(None))
+    return [pictures.read(joined([line])) for line in read]
 
 
-def _part(pieces: Any, weights: Any, block: tuple[int, int]) -> Part:
-    return Part(pieces, weights, block)
-
-
-def _added(parts: Sequence[Any]) -> Any:
-    return sum(parts[1:], start=parts[0])
-
-
-def _worse(parts: Sequence[Worst]) -> Worst:
-    worst = parts[0]
-    for part in parts[1:]:
-        worst = worst.worse(part)
-    return worst
+def _part(pieces: Any, weights: Any, block: tuple[int, int], lines: Lines) -> Part:
+    return Part(pieces, weights, block, lines)

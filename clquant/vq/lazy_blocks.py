@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,8 @@ from clquant.images import Picture
 from clquant.runtime import Progress, Scope, Session
 from clquant.vq import training
 from clquant.vq.blocks import BlockShape
-from clquant.vq.part import Part, Rows, Tile, Worst
+from clquant.vq.lines import Lines
+from clquant.vq.part import Part, Rows, Worst
 from clquant.vq.parted import Elsewhere, PartedBlocks, steps_on
 
 # Pictures are read whole if memory holds this many copies of them.
@@ -88,7 +90,7 @@ class LazyBlocks:
         progress : Progress
         """
         flat = None if self._weights is None else np.concatenate([own.ravel() for own in self._weights])
-        asked = Elsewhere(self._sums, self._worst, self._squares, self._rows)
+        asked = Elsewhere(self._sums, self._worst, self._squares, self._rows, lambda *_: None)
         blocks = PartedBlocks(self._session, scope, self._shape, self.count, flat, asked)
         return training.train_on(self._session, scope, blocks, plan, progress, steps_on)
 
@@ -102,28 +104,25 @@ class LazyBlocks:
         if self._weights is not None:
             rows = slice(band.row0 // self._shape.rows, -(-band.row1 // self._shape.rows))
             own = [self._weights[band.picture][rows]]
-        return Part([pixels], own, (self._shape.rows, self._shape.columns), self._session)
+        lines = Lines(np.array([band.first]), np.array([band.count]))
+        return Part([pixels], own, (self._shape.rows, self._shape.columns), lines, self._session)
 
-    def _parts(self) -> Iterator[tuple[Part, _Band]]:
+    def _parts(self) -> Iterator[Part]:
         """All bands, each held until the next one is asked for."""
-        return ((self._part(band), band) for band in self._bands)
+        return map(self._part, self._bands)
 
     def _sums(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:
         total = np.zeros((len(codebook), codebook.shape[1] + 1), np.uint64)
-        for part, _ in self._parts():
+        for part in self._parts():
             total += part.statistics(codebook, capacity)
         return total
 
     def _squares(self, capacity: int) -> int:
-        return sum(part.squares(capacity) for part, _ in self._parts())
+        return sum(part.squares(capacity) for part in self._parts())
 
     def _worst(self, codebook: Rows, capacity: int) -> Worst:
-        worst: Worst | None = None
-        for part, band in self._parts():
-            found = part.worst(codebook, capacity, [Tile(band.first, part.tables[0][1])])
-            worst = found if worst is None else worst.worse(found)
-        assert worst is not None
-        return worst
+        found = (part.worst(codebook, capacity) for part in self._parts())
+        return functools.reduce(Worst.worse, found)
 
     def _rows(self, numbers: npt.NDArray[np.int64]) -> Rows:
         """Blocks by their increasing numbers among all; bands without any are not read."""

@@ -20,6 +20,7 @@ from clquant.runtime import DeviceMemoryError, Session, open_session, seed_key
 from clquant.vq.blocks import BlockShape
 from clquant.vq.blockset import BlockSet
 from clquant.vq.codewords import Codewords
+from clquant.vq.lines import Lines
 from clquant.vq.lloyd import Lloyd
 
 Rows = npt.NDArray[np.uint8]
@@ -58,22 +59,6 @@ class Worst:
         )
 
 
-@dataclass(frozen=True)
-class Tile:
-    """Where a piece of a picture has its blocks among those of all pictures.
-
-    Attributes
-    ----------
-    first : int
-        The number of its first block.
-    stride : int
-        Blocks in a row of the whole picture.
-    """
-
-    first: int
-    stride: int
-
-
 class Part:
     """Pieces of pictures that are cut at whole blocks, and what a device holds of them.
 
@@ -85,6 +70,8 @@ class Part:
         (block rows, block columns) per piece.
     block : pair of int
         (rows, columns) of a block.
+    lines : Lines
+        Where the blocks are among all.
     session : Session, optional
         Default: one of this process's own device, wherever the part is.
     """
@@ -94,12 +81,14 @@ class Part:
         pieces: Sequence[npt.NDArray[np.uint8]],
         weights: Sequence[npt.NDArray[np.uint16]] | None,
         block: tuple[int, int],
+        lines: Lines,
         session: Session | None = None,
     ) -> None:
         self.session = session
         self.pieces = [np.ascontiguousarray(piece) for piece in pieces]
         self.weights = None if weights is None else list(weights)
         self.shape = BlockShape(*block, self.pieces[0].shape[2])
+        self.lines = lines
         self.tables = [self.shape.table_shape(*piece.shape[:2]) for piece in self.pieces]
         self._starts = np.concatenate([[0], np.cumsum([rows * columns for rows, columns in self.tables])])
         self._on_device: _OnDevice | None = None
@@ -138,20 +127,18 @@ class Part:
         with self._lock:
             return self._ready(capacity).squares()
 
-    def worst(self, codebook: Rows, capacity: int, tiles: Sequence[Tile]) -> Worst:
+    def worst(self, codebook: Rows, capacity: int) -> Worst:
         """Of each codeword its worst block, if any codeword is dead.
 
         Parameters
         ----------
         codebook, capacity
             As `statistics` takes them.
-        tiles : sequence of Tile
-            Per piece.
         """
         with self._lock:
             levels, places = self._ready(capacity).worst(codebook)
         places = np.where(levels > 0, places, 0)
-        return Worst(levels, self._numbers(places, tiles), self.rows(places))
+        return Worst(levels, self.lines.numbers(places), self.rows(places))
 
     def sample(self, places: npt.NDArray[np.int64]) -> Rows:
         """Many blocks, from the device, where they are wanted later anyway, or the host if that has no room for them.
@@ -170,6 +157,30 @@ class Part:
         with self._lock, contextlib.suppress(DeviceMemoryError):
             return self._ready(0).rows(places)
         return self.rows(places)
+
+    def every(self, able: int, size: int, turn: int) -> Part:
+        """A part of those of its blocks that `BlockSet.every` takes of all.
+
+        Parameters
+        ----------
+        able : int
+            How many of all blocks have weight.
+        size, turn : int
+
+        Returns
+        -------
+        Part
+            If it takes none, with one of these that has no weight.
+        """
+        p, q = self.shape.rows, self.shape.columns
+        flat = None if self.weights is None else np.concatenate([own.ravel() for own in self.weights])
+        places = self.lines.every(able, size, turn, flat)
+        if not len(places):
+            flat, places = np.zeros(1, np.uint16), np.zeros(1, np.int64)
+        weights = None if flat is None else [flat[places][:, None]]
+        stacked = self.sample(places).reshape(len(places) * p, q, self.shape.channels)
+        lines = Lines(self.lines.numbers(places), np.ones(len(places), np.int64))
+        return Part([stacked], weights, (p, q), lines, self.session)
 
     def rows(self, places: npt.NDArray[np.int64]) -> Rows:
         """Some blocks, from the host.
@@ -193,15 +204,6 @@ class Part:
             across = np.minimum(column[:, None] * q + np.arange(q), piece.shape[1] - 1)
             made[mine] = piece[down[:, :, None], across[:, None, :]]
         return made.reshape(len(places), self.shape.components)
-
-    def _numbers(self, places: npt.NDArray[np.int64], tiles: Sequence[Tile]) -> npt.NDArray[np.int64]:
-        """Numbers within this part -> among all blocks."""
-        which = np.searchsorted(self._starts, places, side="right") - 1
-        columns = np.array([table[1] for table in self.tables])[which]
-        row, column = np.divmod(places - self._starts[which], columns)
-        first, stride = (np.array([getattr(t, name) for t in tiles])[which] for name in ("first", "stride"))
-        numbers: npt.NDArray[np.int64] = first + row * stride + column
-        return numbers
 
     def _ready(self, capacity: int) -> _OnDevice:
         """What the device holds, for codebooks of so many codewords; other parts that nobody uses make room."""

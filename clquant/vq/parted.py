@@ -2,7 +2,7 @@
 
 A step needs of the blocks no more than sums of integers per codeword, and for dead codewords the worst block of each.
 So parts may be anywhere, in any number, and made anew at any time: the codebook is the same bits. Samples are brought
-here, and steps on these ask nobody.
+here, and steps on these ask nobody, unless they are so large that steps elsewhere are worth asking for.
 """
 
 from __future__ import annotations
@@ -36,12 +36,16 @@ class Elsewhere:
         From the most codewords to the sum of `Part.squares`.
     rows : callable
         From increasing numbers of blocks among all to these, (count, K).
+    every : callable
+        From the blocks that have weight, how many of these a sample takes at regular distances, and its turn (see
+        `BlockSet.every`) to what asks parts of that sample; None if steps on it are better made here.
     """
 
     sums: Callable[[Rows, int], npt.NDArray[np.uint64]]
     worst: Callable[[Rows, int], Worst]
     squares: Callable[[int], int]
     rows: Callable[[npt.NDArray[np.int64]], Rows]
+    every: Callable[[int, int, int], Elsewhere | None]
 
 
 class PartedBlocks:
@@ -88,18 +92,19 @@ class PartedBlocks:
     def sample(self, scope: Scope, size: int, stage: int, seed: int) -> BlockSet:
         """As `BlockSet.sample`; if no more blocks than `size` have weight, a set of all these."""
         places = sample_places(self.count, self.weights, size, stage, seed)
-        return self.gathered(scope) if places is None else self._here(scope, places)
+        return self._here(scope, self._able() if places is None else places)
 
-    def every(self, scope: Scope, size: int, turn: int) -> BlockSet:
-        """As `BlockSet.every`."""
-        if self.weights is None:
-            return self._here(scope, places_at_distance(self.count, size, turn))
-        able = self._able()
-        return self._here(scope, able[places_at_distance(len(able), size, turn)])
-
-    def gathered(self, scope: Scope) -> BlockSet:
-        """All blocks that have weight, held by a scope."""
-        return self._here(scope, self._able())
+    def every(self, scope: Scope, size: int, turn: int) -> BlockSet | PartedBlocks:
+        """As `BlockSet.every`; the blocks may stay elsewhere."""
+        able = None if self.weights is None else np.flatnonzero(self.weights)
+        count = self.count if able is None else len(able)
+        places = places_at_distance(count, size, turn)
+        places = places if able is None else able[places]
+        apart = self.elsewhere.every(count, size, turn)
+        if apart is None:
+            return self._here(scope, places)
+        weights = None if self.weights is None else self.weights[places]
+        return PartedBlocks(self._session, scope, self.shape, size, weights, apart)
 
     def _able(self) -> npt.NDArray[np.int64]:
         return np.arange(self.count) if self.weights is None else np.flatnonzero(self.weights)

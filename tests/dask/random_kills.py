@@ -82,7 +82,7 @@ def run(seconds: float, seed: int, most_rounds: int = 1 << 30) -> tuple[Counter[
     done, wrong, taken = Counter[str](), list[str](), dict[str, float]()
     rng = np.random.default_rng(seed)
     picture = rng.integers(0, 40, (260, 300, 3), np.uint8) + np.arange(0, 200, 200 / 300).astype(np.uint8)[:, None]
-    codebooks.FEW_BLOCKS = 0  # workers train from the first block on
+    codebooks.MOST_ALONE = 1, 1  # workers train from the first block on
     expected = {name: np.asarray(job()) for name, job in jobs(picture).items()}
     with (
         dask.config.set(SETTINGS),

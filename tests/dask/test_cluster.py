@@ -10,14 +10,14 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, get_worker
+from distributed import Client, WorkerPlugin, get_worker
 
 import clquant
 from clquant import runtime
-from clquant.dask import LocalOpenCLCluster, actors, codebooks, preload
+from clquant.dask import LocalOpenCLCluster, actors, asking, codebooks, preload
 from clquant.palette.engine import predict
 from clquant.runtime.transfer import staging
-from clquant.vq import training
+from clquant.vq import part, training
 from tests.dask import random_kills
 
 
@@ -49,31 +49,62 @@ def test_workers_have_devices_and_may_die(tmp_path: pathlib.Path) -> None:
         assert np.array_equal(predict(given, palette).compute(), predict(picture, palette))
 
 
+SMALL = {"FIRST_SAMPLE": 2, "TURN_SAMPLE": 2, "LEAST_FIRST": 8, "LEAST_TURN": 12, "TURN_STEPS": (2, 3, 3)}
+
+
+class _DiesInTraining(WorkerPlugin):  # type: ignore[misc]
+    """Workers take small samples; the one that leads dies at one of its steps, and one that is asked at another.
+
+    Parameters
+    ----------
+    marks : str
+        A folder, in which each death leaves a file.
+    most_actors : int
+    """
+
+    def __init__(self, marks: str, most_actors: int) -> None:
+        self._marks, self._most = marks, most_actors
+
+    def setup(self, worker: Any) -> None:
+        actors.MOST_ACTORS = self._most
+        for name, value in SMALL.items():
+            setattr(training, name, value)
+        for owner, method, calls in ((asking._Asked, "_sums", 2), (part._OnDevice, "statistics", 4)):
+            setattr(owner, method, _dying(getattr(owner, method), calls, pathlib.Path(self._marks, method), worker))
+
+
+def _dying(method: Any, calls: int, mark: pathlib.Path, worker: Any) -> Any:
+    left = [calls]
+
+    def dies(*args: Any) -> Any:
+        left[0] -= 1
+        if not left[0] and not mark.exists():
+            mark.write_text(str(worker.name))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return method(*args)
+
+    return dies
+
+
 @pytest.mark.filterwarnings("ignore")
-def test_workers_may_die_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("FIRST_SAMPLE", 2), ("SECOND_SAMPLE", 3), ("LEAST_FIRST", 8), ("LEAST_SECOND", 16)):
+@pytest.mark.parametrize("most_actors", [16, 0])
+def test_workers_may_die_in_training(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, most_actors: int) -> None:
+    for name, value in SMALL.items():
         monkeypatch.setattr(training, name, value)
-    monkeypatch.setattr(codebooks, "FEW_BLOCKS", 0)
+    monkeypatch.setattr(codebooks, "MOST_ALONE", (1, 1))
     picture = np.random.default_rng(1).integers(0, 256, (90, 120), dtype=np.uint8)
-    one = clquant.VQCodec(20, refine=8, max_iter=9).fit(picture)
-    killed = []
+    expected: list[Any] = []
+    steps: list[Any] = []
+    one = clquant.VQCodec(20, refine=8, max_iter=9).fit(picture, progress=lambda *step: expected.append(step))
+    given = da.from_array(picture, (40, 60))
     with LocalOpenCLCluster([0, 0], silence_logs=50) as cluster, Client(cluster) as client:
+        client.register_plugin(_DiesInTraining(str(tmp_path), most_actors))
         client.wait_for_workers(2, timeout=120)
-
-        def kills(done: int, _total: int) -> bool:
-            there = list(client.run(os.getpid, on_error="ignore").values())
-            if done in (1, 9) and there:
-                killed.append(there[done % len(there)])
-                os.kill(killed[-1], signal.SIGKILL)
-            return True
-
-        given = da.from_array(picture, (40, 60))
-        for step, parts in ((None, 16), (None, 0), (kills, 16)):
-            monkeypatch.setattr(actors, "MOST_ACTORS", parts)
-            other = clquant.VQCodec(20, refine=8, max_iter=9).fit(given, progress=step)
-            assert np.array_equal(one.codebook_, other.codebook_)
-            assert (one.mse_, one.n_iter_) == (other.mse_, other.n_iter_)
-    assert killed
+        other = clquant.VQCodec(20, refine=8, max_iter=9).fit(given, progress=lambda *step: steps.append(step))
+    assert np.array_equal(one.codebook_, other.codebook_)
+    assert (one.mse_, one.n_iter_) == (other.mse_, other.n_iter_)
+    assert steps == expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["_sums", "statistics"]
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -15,18 +16,29 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import clquant
-from clquant.dask import codebooks
+from clquant.dask import asking, codebooks
 from clquant.vq import blockset, training
 from clquant.vq.blockset import BlockSet
-from clquant.vq.part import Part, Tile
+from clquant.vq.lines import Lines, Tile
+from clquant.vq.part import Part
+
+SMALL = {
+    "FIRST_SAMPLE": 2,
+    "SECOND_SAMPLE": 3,
+    "TURN_SAMPLE": 2,
+    "LEAST_FIRST": 8,
+    "LEAST_SECOND": 16,
+    "LEAST_TURN": 12,
+    "TURN_STEPS": (2, 3, 3),
+}
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Samples and parts so small that the steps over all blocks matter."""
-    for name, value in (("FIRST_SAMPLE", 2), ("SECOND_SAMPLE", 3), ("LEAST_FIRST", 8), ("LEAST_SECOND", 16)):
+    for name, value in SMALL.items():
         monkeypatch.setattr(training, name, value)
-    monkeypatch.setattr(codebooks, "FEW_BLOCKS", 0)
+    monkeypatch.setattr(codebooks, "MOST_ALONE", (1, 1))
     monkeypatch.setattr(codebooks, "workers", lambda: 3)
     with dask.config.set(scheduler="synchronous"):
         yield
@@ -56,7 +68,9 @@ def test_codebooks_are_those_of_one_process(
 ) -> None:  # fmt: skip
     rng = np.random.default_rng(seed)
     values = (rng.integers(0, kinds, (height, width)) * 255 // kinds).astype(np.uint8)
-    weights = [rng.integers(0, 3, (-(-height // block[0]), -(-width // block[1]))) + 1] if weighted else None
+    weights = [rng.integers(0, 4, (-(-height // block[0]), -(-width // block[1])))] if weighted else None
+    if weights:
+        weights[0].flat[0] = 2
     with mock.patch.object(codebooks, "workers", return_value=spread):
         made = [
             clquant.VQCodec(size, block, init=init, refine=refine, max_iter=6).fit([image], weights)
@@ -67,13 +81,41 @@ def test_codebooks_are_those_of_one_process(
 
 def test_dead_codewords_find_the_worst_blocks_of_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(codebooks._Parts, "_worst", _counted(codebooks._Parts._worst, asked))
+    monkeypatch.setattr(asking._Asked, "_worst", _counted(asking._Asked._worst, asked))
     few = np.repeat(np.repeat(np.random.default_rng(0).integers(0, 4, (24, 20)) * 60, 4, 0), 4, 1).astype(np.uint8)
     few[:40] = np.random.default_rng(1).integers(0, 256, (40, 80))
     for init in ("k-means++", "splitting"):
         one, other = (clquant.VQCodec(90, init=init, refine=2).fit(x) for x in (few, da.from_array(few, (17, 33))))
         assert _learned(one) == _learned(other)
     assert asked
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("alone", [1, 1 << 40])
+def test_large_samples_stay_with_the_parts(monkeypatch: pytest.MonkeyPatch, weighted: bool, alone: int) -> None:
+    stayed: list[Any] = []
+
+    def every(*given: Any) -> Any:
+        stayed.append(whole(*given))
+        return stayed[-1]
+
+    whole = asking._Asked._every
+    monkeypatch.setattr(asking._Asked, "_every", every)
+    rng = np.random.default_rng(8)
+    values = (rng.integers(0, 60, (120, 90)) + np.arange(90)).astype(np.uint8)
+    weights = [rng.integers(0, 3, (30, 23)) + np.eye(30, 23)] if weighted else None
+    one = clquant.VQCodec(24, refine=10).fit([values], weights)
+    parts = _parted([da.from_array(values, (50, 41))], weights, alone)
+    assert _learned(parts) == _learned(one)
+    assert len(stayed) >= training.TURNS
+    assert all((sample is None) == (alone > 1) for sample in stayed)
+
+
+def _parted(images: Any, weights: Any, alone: int) -> clquant.VQCodec:
+    """A codec that three parts taught, of which samples are taken away as `alone` says."""
+    made = codebooks._Parts._placement
+    with mock.patch.object(codebooks._Parts, "_placement", lambda self: replace(made(self), alone=(alone, alone))):
+        return clquant.VQCodec(24, refine=10).fit(images, weights)
 
 
 def _counted(method: Any, calls: list[int]) -> Any:
@@ -107,7 +149,7 @@ def test_several_arrays_and_files_are_one_collection(tmp_path: Any, monkeypatch:
 
 def test_a_part_may_move_and_its_device_memory_is_made_anew() -> None:
     values = np.random.default_rng(6).integers(0, 256, (10, 13, 1), dtype=np.uint8)
-    part = Part([values, values[:3]], None, (4, 4))
+    part = Part([values, values[:3]], None, (4, 4), Lines.of_tiles([Tile(0, 4, 3, 4), Tile(12, 4, 1, 4)], None))
     codebook = part.rows(np.array([0, 5, 12]))
     before = part.statistics(codebook, 4)
     assert before[:, -1].sum() == 16
@@ -115,7 +157,7 @@ def test_a_part_may_move_and_its_device_memory_is_made_anew() -> None:
     assert np.array_equal(moved.statistics(codebook, 9), before)
     assert moved.squares(9) == part.squares(4)
     dead = np.concatenate([codebook, codebook[:1]])  # the last one loses all ties
-    one, other = (each.worst(dead, 4, [Tile(0, 4), Tile(12, 4)]) for each in (part, moved))
+    one, other = (each.worst(dead, 4) for each in (part, moved))
     assert np.array_equal(one.rows, other.rows)
     assert np.array_equal(one.numbers, other.numbers)
     assert len(pickle.dumps(part)) < 2000
@@ -130,7 +172,8 @@ def test_samples_come_from_the_device_and_are_those_of_the_host(
     rng = np.random.default_rng(7)
     values = rng.integers(0, 256, (10, 13, 3), dtype=np.uint8)
     weights = [rng.integers(0, 9, (3, 4)).astype(np.uint16), rng.integers(0, 9, (1, 4)).astype(np.uint16)]
-    part = Part([values, values[:3]], weights if weighted else None, (4, 4))
+    lines = Lines(np.array([0]), np.array([16]))
+    part = Part([values, values[:3]], weights if weighted else None, (4, 4), lines)
     for places in (np.arange(16), np.array([0, 3, 4, 11, 12, 15]), np.array([7]), np.arange(0)):
         assert np.array_equal(part.sample(places), part.rows(places))
     codebook = part.rows(np.array([0, 5, 12]))

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +22,18 @@ from distributed import Client
 
 import clquant
 from clquant import runtime
-from clquant.dask import Files, LocalOpenCLCluster, MismatchError, chains, codebooks, learning, sums, verify, work
+from clquant.dask import (
+    Files,
+    LocalOpenCLCluster,
+    MismatchError,
+    chains,
+    codebooks,
+    leading,
+    learning,
+    sums,
+    verify,
+    work,
+)
 from clquant.dask.verify import digest
 from clquant.palette.engine import predict
 
@@ -99,6 +111,7 @@ def test_sums_are_made_where_values_are(client: Client, monkeypatch: Any, at_onc
         told.append(now)
         return True
 
+    before = set(client.futures)  # tests that failed calls on purpose may have left some
     parts = [dask.delayed(_set)(i) for i in range(count)]
     found = sums.of_sums(_union, _union, parts, runtime.Progress(tells))
     assert found == set(range(count))
@@ -110,9 +123,9 @@ def test_sums_are_made_where_values_are(client: Client, monkeypatch: Any, at_onc
     with pytest.raises(ZeroDivisionError):
         sums.of_sums(_union, _union, [*parts, dask.delayed(divmod)(1, 0)], runtime.Progress(None))
     end = time.monotonic() + 20
-    while client.futures and time.monotonic() < end:
+    while set(client.futures) - before and time.monotonic() < end:
         time.sleep(0.01)
-    assert not client.futures
+    assert not set(client.futures) - before
 
 
 def _set(number: int) -> set[int]:
@@ -147,7 +160,7 @@ def test_serial_scans_are_written_as_they_come(client: Client, picture: Any, mon
 
 
 def test_verified_results_are_those_of_two_workers(client: Client, picture: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(codebooks, "FEW_BLOCKS", 0)
+    monkeypatch.setattr(codebooks, "MOST_ALONE", (1, 1))
     given = da.from_array(picture, (40, 70, 3))
     with verify(1.0):
         lazy = predict(given, PALETTE, dither="blue-noise")
@@ -196,14 +209,14 @@ def test_a_client_that_disappears_leaves_nothing(client: Client) -> None:
         from distributed import Client
         from clquant.dask import codebooks
         if __name__ == "__main__":
-            codebooks.FEW_BLOCKS = 0
+            codebooks.MOST_ALONE = 1, 1
             with Client({client.scheduler.address!r}):
-                image = da.random.default_rng(0).integers(0, 256, (120, 120), np.uint8, chunks=(40, 120))
+                image = da.random.default_rng(0).integers(0, 256, (1200, 1200), np.uint8, chunks=(400, 1200))
                 def told(done, total):
                     print(done, flush=True)
                     time.sleep(0.05)
                     return True
-                clquant.VQCodec(16, refine=200).fit(image, progress=told)
+                clquant.VQCodec(256, refine=1000).fit(image, progress=told)
     """
     before = client.run_on_scheduler(_tasks)
     child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE)
@@ -211,15 +224,49 @@ def test_a_client_that_disappears_leaves_nothing(client: Client) -> None:
     assert child.stdout.readline() == b"0\n"
     child.stdout.readline()
     assert client.run_on_scheduler(_tasks) - before
+    assert any(client.run(_is_training).values())
     child.kill()
     child.wait()
     child.stdout.close()
+    _is_over(client, before)
+
+
+@pytest.mark.parametrize("chunk", [400, 1200])
+def test_training_stops_where_the_client_says_so(client: Client, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr(codebooks, "MOST_ALONE", (1, 1))
+    if chunk == 1200:
+        monkeypatch.setattr(codebooks, "workers", lambda: 1)  # one task has all
+    before = client.run_on_scheduler(_tasks)
+    values = np.random.default_rng(0).integers(0, 256, (1200, 1200), np.uint8)
+    image = da.from_array(values, (chunk, 1200))
+    steps: list[tuple[int, int]] = []
+    with pytest.raises(clquant.StoppedError, match="at 3 of 1002"):
+        clquant.VQCodec(256, refine=1000).fit(image, progress=lambda *step: steps.append(step) or step[0] < 3)
+    assert steps == [(done, 1002) for done in range(4)]
+    _is_over(client, before)
+    assert not leading._told
+    whole, told = clquant.VQCodec(16, refine=3), list[tuple[int, int]]()
+    whole.fit(image, progress=lambda *step: told.append(step))
+    assert told == [(done, 5) for done in range(6)]
+    assert np.array_equal(whole.codebook_, clquant.VQCodec(16, refine=3).fit(values).codebook_)
+
+
+def _is_over(client: Client, before: set[str]) -> None:
+    """Nothing is left at the scheduler, and nobody trains."""
     for _ in range(100):
-        left = client.run_on_scheduler(_tasks) - before
-        if not left:
-            break
+        left, busy = client.run_on_scheduler(_tasks) - before, any(client.run(_is_training).values())
+        if not left and not busy:
+            return
         time.sleep(0.1)
-    assert not left
+    raise AssertionError((left, busy))
+
+
+def _is_training() -> bool:
+    return any(
+        frame.f_code.co_name == "train_on"
+        for top in sys._current_frames().values()
+        for frame, _ in traceback.walk_stack(top)
+    )
 
 
 def _tasks(dask_scheduler: Any) -> set[str]:

@@ -1,0 +1,181 @@
+"""Training on parts of pictures that are on workers: whoever trains asks them by messages, or by tasks.
+
+Steps on all blocks ask each part for sums per codeword. Samples are brought to the one who trains, whose device makes
+the steps on these; large ones stay where they are if their steps take longer there than asking does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from dask import compute, delayed, persist
+
+from clquant.dask.actors import Actors
+from clquant.dask.work import held, named, release, tree
+from clquant.runtime import Progress, Session
+from clquant.vq import training
+from clquant.vq.blocks import BlockShape
+from clquant.vq.lines import Tile
+from clquant.vq.part import Part, Rows, Worst
+from clquant.vq.parted import Elsewhere, PartedBlocks, steps_on
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Which blocks of all pictures each part has.
+
+    Attributes
+    ----------
+    shape : BlockShape
+    count : int
+        Of all blocks.
+    weights : ndarray of uint16, shape (count,), or None
+    tiles : list of list of Tile
+        Of each part's pieces.
+    share : float
+        Of the calls that are verified.
+    alone : (int, int)
+        Products of a step that one CPU, and one GPU, makes while two parts are asked and answer.
+    """
+
+    shape: BlockShape
+    count: int
+    weights: npt.NDArray[np.uint16] | None
+    tiles: list[list[Tile]]
+    share: float
+    alone: tuple[int, int]
+
+
+def train(
+    session: Session, placement: Placement, parts: Sequence[Any], plan: training.Plan, progress: Progress
+) -> training.Trained:
+    """As `clquant.vq.training.train` of the blocks of all parts.
+
+    Parameters
+    ----------
+    session : Session
+        Of the device that makes steps on samples.
+    placement : Placement
+    parts : sequence of Delayed or Future
+        Each of a `Part`.
+    plan : clquant.vq.training.Plan
+    progress : Progress
+    """
+    products = placement.shape.components * plan.size
+    alone = placement.alone[not session.limits.is_cpu] * len(parts) // (2 * products)
+    with session.scope() as scope, contextlib.closing(_Asked(placement, parts, alone)) as asked:
+        given = placement.shape, placement.count, placement.weights, asked.elsewhere()
+        return training.train_on(session, scope, PartedBlocks(session, scope, *given), plan, progress, steps_on)
+
+
+class _Asked:
+    """Parts, and what asks them.
+
+    Parameters
+    ----------
+    placement : Placement
+    parts : sequence of Delayed or Future
+    alone : int
+        Samples of more blocks stay with the parts.
+    """
+
+    def __init__(self, placement: Placement, parts: Sequence[Any], alone: int) -> None:
+        self._placement = placement
+        self._parts = parts
+        self._alone = alone
+        self._actors = Actors.of(parts, placement.share)
+        self._samples: list[_Asked] = []
+
+    def close(self) -> None:
+        """Let go of what asks, and of samples."""
+        for sample in self._samples:
+            sample.close()
+            for part in sample._parts:
+                release(held(part))
+        if self._actors is not None:
+            self._actors.close()
+
+    def elsewhere(self) -> Elsewhere:
+        """What asks the parts."""
+        return Elsewhere(self._sums, self._worst, self._squares, self._rows, self._every)
+
+    def _each(self, method: str, shared: Sequence[Any], own: Sequence[Any] | None) -> Any:
+        """What a method of each part gives: a list, or delayed tasks without actors."""
+        each: list[tuple[Any, ...]] = [()] * len(self._parts) if own is None else [(mine,) for mine in own]
+        if self._actors is not None:
+            return self._actors.ask(method, shared, each)
+        common = [delayed(one, pure=False) if isinstance(one, np.ndarray) else one for one in shared]
+        work = delayed(named(getattr(Part, method), self._placement.share), pure=False)
+        return [work(part, *common, *mine) for part, mine in zip(self._parts, each, strict=True)]
+
+    def _merged(self, method: str, merge: Callable[..., Any], *shared: Any) -> Any:
+        """The merge of what a method of each part gives."""
+        found = self._each(method, shared, None)
+        return merge(found) if self._actors is not None else compute(tree(merge, found))[0]
+
+    def _sums(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:
+        found: npt.NDArray[np.uint64] = self._merged("statistics", _added, codebook, capacity)
+        return found
+
+    def _squares(self, capacity: int) -> int:
+        return int(self._merged("squares", _added, capacity))
+
+    def _worst(self, codebook: Rows, capacity: int) -> Worst:
+        found: Worst = self._merged("worst", functools.partial(functools.reduce, Worst.worse), codebook, capacity)
+        return found
+
+    def _rows(self, numbers: npt.NDArray[np.int64]) -> Rows:
+        """Blocks by their increasing numbers among all, each from the part that has it."""
+        wanted = [_within(numbers, tiles) for tiles in self._placement.tiles]
+        found = self._each("sample", (), [np.concatenate(own) for _, own in wanted])
+        samples = found if self._actors is not None else compute(*found)
+        rows = np.empty((len(numbers), self._placement.shape.components), np.uint8)
+        for (targets, own), sample in zip(wanted, samples, strict=True):
+            ends = itertools.accumulate(map(len, own))
+            for target, of_tile, end in zip(targets, own, ends, strict=True):
+                rows[target] = sample[end - len(of_tile) : end]
+        return rows
+
+    def _every(self, able: int, size: int, turn: int) -> Elsewhere | None:
+        if size <= self._alone:
+            return None
+        chosen = delayed(named(Part.every, self._placement.share), pure=False)
+        parts = persist(*[chosen(part, able, size, turn) for part in self._parts])
+        self._samples.append(_Asked(self._placement, parts, self._alone))
+        return self._samples[-1].elsewhere()
+
+
+# Positions in an array.
+_Positions = slice | npt.NDArray[np.int64]
+
+
+def _within(
+    numbers: npt.NDArray[np.int64], tiles: Sequence[Tile]
+) -> tuple[list[_Positions], list[npt.NDArray[np.int64]]]:
+    """Where blocks of each of a part's tiles are among some increasing numbers, and their numbers within the part."""
+    targets: list[_Positions] = []
+    places, start = [], 0
+    for tile in tiles:
+        end = tile.first + (tile.rows - 1) * tile.stride + tile.columns
+        low, high = np.searchsorted(numbers, [tile.first, end])
+        if tile.columns == tile.stride:
+            targets.append(slice(low, high))
+            places.append(numbers[low:high] + (start - tile.first))
+        else:
+            row, column = np.divmod(numbers[low:high] - tile.first, tile.stride)
+            mine = column < tile.columns
+            targets.append(low + np.flatnonzero(mine))
+            places.append(start + (row * tile.columns + column)[mine])
+        start += tile.rows * tile.columns
+    return targets, places
+
+
+def _added(parts: Sequence[Any]) -> Any:
+    return sum(parts[1:], start=parts[0])
