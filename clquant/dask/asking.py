@@ -23,7 +23,7 @@ from clquant.runtime import Progress, Session
 from clquant.vq import training
 from clquant.vq.blocks import BlockShape
 from clquant.vq.lines import Tile
-from clquant.vq.part import Part, Rows, Worst
+from clquant.vq.part import Part, Positions, Rows, Worst
 from clquant.vq.parted import Elsewhere, PartedBlocks, steps_on
 
 
@@ -42,7 +42,9 @@ class Placement:
     share : float
         Of the calls that are verified.
     alone : (int, int)
-        Products of a step that one CPU, and one GPU, makes while two parts are asked and answer.
+        Products of a step that one CPU, and one GPU, makes while two workers are asked and answer.
+    workers : int
+        Among which the parts are.
     """
 
     shape: BlockShape
@@ -51,6 +53,7 @@ class Placement:
     tiles: list[list[Tile]]
     share: float
     alone: tuple[int, int]
+    workers: int
 
 
 def train(
@@ -68,8 +71,8 @@ def train(
     plan : clquant.vq.training.Plan
     progress : Progress
     """
-    products = placement.shape.components * plan.size
-    alone = placement.alone[not session.limits.is_cpu] * len(parts) // (2 * products)
+    products, count = placement.shape.components * plan.size, min(placement.workers, len(parts))
+    alone = placement.alone[not session.limits.is_cpu] * count // (2 * products) if count > 1 else placement.count
     with session.scope() as scope, contextlib.closing(_Asked(placement, parts, alone)) as asked:
         given = placement.shape, placement.count, placement.weights, asked.elsewhere()
         return training.train_on(session, scope, PartedBlocks(session, scope, *given), plan, progress, steps_on)
@@ -104,7 +107,7 @@ class _Asked:
 
     def elsewhere(self) -> Elsewhere:
         """What asks the parts."""
-        return Elsewhere(self._sums, self._worst, self._squares, self._rows, self._every)
+        return Elsewhere(self._sums, self._worst, self._squares, self._rows, self._in_turn)
 
     def _each(self, method: str, shared: Sequence[Any], own: Sequence[Any] | None) -> Any:
         """What a method of each part gives: a list, or delayed tasks without actors."""
@@ -143,24 +146,30 @@ class _Asked:
                 rows[target] = sample[end - len(of_tile) : end]
         return rows
 
-    def _every(self, able: int, size: int, turn: int) -> Elsewhere | None:
-        if size <= self._alone:
-            return None
+    def _in_turn(self, able: int, size: int, turns: int) -> Sequence[Rows | Elsewhere]:
+        if size > self._alone:
+            return [self._apart(able, size, turn) for turn in range(turns)]
+        found = self._each("in_turn", (able, size, turns), None)
+        samples = found if self._actors is not None else compute(*found)
+        made = [np.empty((size, self._placement.shape.components), np.uint8) for _ in range(turns)]
+        for of_part in samples:
+            for rows, (which, own) in zip(made, of_part, strict=True):
+                rows[which] = own
+        return made
+
+    def _apart(self, able: int, size: int, turn: int) -> Elsewhere:
+        """What asks parts of a sample that stays where it is."""
         chosen = delayed(named(Part.every, self._placement.share), pure=False)
         parts = persist(*[chosen(part, able, size, turn) for part in self._parts])
         self._samples.append(_Asked(self._placement, parts, self._alone))
         return self._samples[-1].elsewhere()
 
 
-# Positions in an array.
-_Positions = slice | npt.NDArray[np.int64]
-
-
 def _within(
     numbers: npt.NDArray[np.int64], tiles: Sequence[Tile]
-) -> tuple[list[_Positions], list[npt.NDArray[np.int64]]]:
+) -> tuple[list[Positions], list[npt.NDArray[np.int64]]]:
     """Where blocks of each of a part's tiles are among some increasing numbers, and their numbers within the part."""
-    targets: list[_Positions] = []
+    targets: list[Positions] = []
     places, start = [], 0
     for tile in tiles:
         end = tile.first + (tile.rows - 1) * tile.stride + tile.columns

@@ -33,7 +33,7 @@ from clquant.vq.part import Part
 # About how many bytes of pixels a part has; up to how many are brought together if steps are no work for several.
 MOST_PART, MOST_BROUGHT = 1 << 30, 1 << 26
 # Products of a step that one CPU, or one GPU, makes while several workers are asked and answer: about 4 ms.
-MOST_ALONE = (1 << 29, 1 << 37)
+MOST_ALONE = (1 << 29, 1 << 38)
 
 
 def fit(codec: Any, given: Sequence[Any], sample_weight: Any, plan: training.Plan, progress: Progress) -> Any:
@@ -171,7 +171,7 @@ class _Parts:
     def _placement(self) -> Placement:
         """What is told to who trains."""
         tiles = [[tile for _, tile, _ in group] for group in self._groups]
-        return Placement(self.shape, self.count, self.weights, tiles, verified_share(), MOST_ALONE)
+        return Placement(self.shape, self.count, self.weights, tiles, verified_share(), MOST_ALONE, workers())
 
 
 def _gpu_first() -> dict[str, Any]:

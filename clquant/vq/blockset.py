@@ -316,6 +316,17 @@ class BlockSet:
                 done += share
         return chosen
 
+    def in_turn(self, scope: Scope, size: int, turns: int) -> list[BlockSet]:
+        """As many sets as turns, each as `every` gives it.
+
+        Parameters
+        ----------
+        scope, size
+            As for `every`.
+        turns : int
+        """
+        return [self.every(scope, size, turn) for turn in range(turns)]
+
     def at(self, scope: Scope, places: npt.NDArray[np.int64]) -> BlockSet:
         """Some blocks, with their weights.
 

@@ -77,8 +77,10 @@ class Lines:
         line = np.searchsorted(self._starts, places, side="right") - 1
         return self.first[line] + (places - self._starts[line])
 
-    def every(self, able: int, size: int, turn: int, weights: npt.NDArray[np.uint16] | None) -> npt.NDArray[np.int64]:
-        """Increasing places of the blocks at regular distances, as `BlockSet.every` has them of all blocks.
+    def every(
+        self, able: int, size: int, turn: int, weights: npt.NDArray[np.uint16] | None
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The part's blocks among those that `BlockSet.every` takes of all.
 
         Parameters
         ----------
@@ -87,6 +89,11 @@ class Lines:
         size, turn : int
         weights : ndarray of uint16 or None
             Of the part's blocks.
+
+        Returns
+        -------
+        (ndarray, ndarray) of int64
+            Their increasing places within the part, and which ones of all that are taken they are.
         """
         with_weight = None if weights is None else np.flatnonzero(weights)
         starts = self._starts if with_weight is None else np.searchsorted(with_weight, self._starts)
@@ -99,4 +106,4 @@ class Lines:
         within = index * distance + (index + turn) % distance - begin[line]
         mine = (within >= 0) & (within < counts[line])
         chosen: npt.NDArray[np.int64] = (starts[line] + within)[mine]
-        return chosen if with_weight is None else with_weight[chosen]
+        return chosen if with_weight is None else with_weight[chosen], index[mine]

@@ -24,6 +24,8 @@ from clquant.vq.lines import Lines
 from clquant.vq.lloyd import Lloyd
 
 Rows = npt.NDArray[np.uint8]
+# Of some blocks among others.
+Positions = slice | npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -173,14 +175,36 @@ class Part:
             If it takes none, with one of these that has no weight.
         """
         p, q = self.shape.rows, self.shape.columns
-        flat = None if self.weights is None else np.concatenate([own.ravel() for own in self.weights])
-        places = self.lines.every(able, size, turn, flat)
+        flat = self._flat_weights()
+        places, _ = self.lines.every(able, size, turn, flat)
         if not len(places):
             flat, places = np.zeros(1, np.uint16), np.zeros(1, np.int64)
         weights = None if flat is None else [flat[places][:, None]]
         stacked = self.sample(places).reshape(len(places) * p, q, self.shape.channels)
         lines = Lines(self.lines.numbers(places), np.ones(len(places), np.int64))
         return Part([stacked], weights, (p, q), lines, self.session)
+
+    def in_turn(self, able: int, size: int, turns: int) -> list[tuple[Positions, Rows]]:
+        """Its blocks among those that `BlockSet.in_turn` takes of all.
+
+        Parameters
+        ----------
+        able, size, turns : int
+
+        Returns
+        -------
+        list of (slice or ndarray, ndarray of uint8)
+            Per turn which ones of the sample they are, and these.
+        """
+        flat, found = self._flat_weights(), list[tuple[Positions, Rows]]()
+        for turn in range(turns):
+            places, which = self.lines.every(able, size, turn, flat)
+            run = len(which) > 0 and bool((np.diff(which) == 1).all())
+            found.append((slice(which[0], which[-1] + 1) if run else which, self.sample(places)))
+        return found
+
+    def _flat_weights(self) -> npt.NDArray[np.uint16] | None:
+        return None if self.weights is None else np.concatenate([own.ravel() for own in self.weights])
 
     def rows(self, places: npt.NDArray[np.int64]) -> Rows:
         """Some blocks, from the host.

@@ -7,7 +7,7 @@ here, and steps on these ask nobody, unless they are so large that steps elsewhe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,16 +36,17 @@ class Elsewhere:
         From the most codewords to the sum of `Part.squares`.
     rows : callable
         From increasing numbers of blocks among all to these, (count, K).
-    every : callable
-        From the blocks that have weight, how many of these a sample takes at regular distances, and its turn (see
-        `BlockSet.every`) to what asks parts of that sample; None if steps on it are better made here.
+    in_turn : callable
+        From the number of blocks that have weight, the size of samples and how many there are to these samples (see
+        `BlockSet.in_turn`): all of a sample, or what asks parts of it if steps on it are better made there. None: they
+        are asked for by number.
     """
 
     sums: Callable[[Rows, int], npt.NDArray[np.uint64]]
     worst: Callable[[Rows, int], Worst]
     squares: Callable[[int], int]
     rows: Callable[[npt.NDArray[np.int64]], Rows]
-    every: Callable[[int, int, int], Elsewhere | None]
+    in_turn: Callable[[int, int, int], Sequence[Rows | Elsewhere] | None]
 
 
 class PartedBlocks:
@@ -94,17 +95,23 @@ class PartedBlocks:
         places = sample_places(self.count, self.weights, size, stage, seed)
         return self._here(scope, self._able() if places is None else places)
 
-    def every(self, scope: Scope, size: int, turn: int) -> BlockSet | PartedBlocks:
-        """As `BlockSet.every`; the blocks may stay elsewhere."""
+    def in_turn(self, scope: Scope, size: int, turns: int) -> list[BlockSet | PartedBlocks]:
+        """As `BlockSet.in_turn`; the blocks may stay elsewhere."""
         able = None if self.weights is None else np.flatnonzero(self.weights)
         count = self.count if able is None else len(able)
-        places = places_at_distance(count, size, turn)
-        places = places if able is None else able[places]
-        apart = self.elsewhere.every(count, size, turn)
-        if apart is None:
-            return self._here(scope, places)
-        weights = None if self.weights is None else self.weights[places]
-        return PartedBlocks(self._session, scope, self.shape, size, weights, apart)
+        found = self.elsewhere.in_turn(count, size, turns)
+        if found is None or able is not None:
+            places = [places_at_distance(count, size, turn) for turn in range(turns)]
+            places = places if able is None else [able[each] for each in places]
+        samples = [self.elsewhere.rows(each) for each in places] if found is None else found
+        made: list[BlockSet | PartedBlocks] = []
+        for turn, sample in enumerate(samples):
+            weights = None if self.weights is None else self.weights[places[turn]]
+            if isinstance(sample, Elsewhere):
+                made.append(PartedBlocks(self._session, scope, self.shape, size, weights, sample))
+            else:
+                made.append(BlockSet.of_rows(self._session, scope, self.shape, sample, weights))
+        return made
 
     def _able(self) -> npt.NDArray[np.int64]:
         return np.arange(self.count) if self.weights is None else np.flatnonzero(self.weights)

@@ -154,7 +154,7 @@ def train_on(
     scope : Scope
         Holds what the training needs.
     blocks : BlockSet
-        Or what has its ``count``, ``shape``, ``total_weight``, ``read``, ``sample`` and ``every``.
+        Or what has its ``count``, ``shape``, ``total_weight``, ``read``, ``sample`` and ``in_turn``.
     plan : Plan
     progress : Progress
     steps : callable
@@ -223,7 +223,7 @@ class _Training:
         self.steps = 0
         self._annealed = 0
         self._first = blocks.sample(scope, max(LEAST_FIRST, FIRST_SAMPLE * self._largest), 0, plan.seed)
-        self._in_turn = [blocks.every(scope, turn, i) for i in range(turns)] if in_turn else []
+        self._in_turn = blocks.in_turn(scope, turn, turns) if in_turn else []
         self._second = blocks
         if plan.refine and not in_turn:
             self._second = blocks.sample(scope, second, 1, plan.seed)

@@ -42,15 +42,16 @@ def test_parts_find_the_blocks_at_regular_distances(
         for left, right in itertools.pairwise(acrosses):
             tiles.append(Tile(before + top * columns + left, columns, bottom - top, right - left))
     half = len(tiles) // 2
+    expected = able[places_at_distance(len(able), count, turn)]
     found = []
     for own in (tiles[:half], tiles[half:]):
         if own:
             lines = Lines.of_tiles(own, ranks)
             numbers = lines.numbers(np.arange(lines.lengths.sum()))
-            places = lines.every(len(able), count, turn, weights[numbers] if weighted else None)
+            places, which = lines.every(len(able), count, turn, weights[numbers] if weighted else None)
             assert (np.diff(places) > 0).all()
+            assert np.array_equal(expected[which], numbers[places])
             found.append(numbers[places])
-    expected = able[places_at_distance(len(able), count, turn)]
     assert np.array_equal(np.sort(np.concatenate(found)), expected)
 
 
