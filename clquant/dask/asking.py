@@ -25,6 +25,7 @@ from clquant.vq.blocks import BlockShape
 from clquant.vq.lines import Tile
 from clquant.vq.part import Part, Positions, Rows, Worst
 from clquant.vq.parted import Elsewhere, PartedBlocks, steps_on
+from clquant.vq.spacing import Spacing
 
 
 @dataclass(frozen=True)
@@ -146,21 +147,21 @@ class _Asked:
                 rows[target] = sample[end - len(of_tile) : end]
         return rows
 
-    def _in_turn(self, able: int, size: int, turns: int) -> Sequence[Rows | Elsewhere]:
+    def _in_turn(self, spacings: Sequence[Spacing], size: int) -> Sequence[Rows | Elsewhere]:
         if size > self._alone:
-            return [self._apart(able, size, turn) for turn in range(turns)]
-        found = self._each("in_turn", (able, size, turns), None)
+            return [self._apart(spacing, size) for spacing in spacings]
+        found = self._each("spaced", (spacings, size), None)
         samples = found if self._actors is not None else compute(*found)
-        made = [np.empty((size, self._placement.shape.components), np.uint8) for _ in range(turns)]
+        made = [np.empty((size, self._placement.shape.components), np.uint8) for _ in spacings]
         for of_part in samples:
             for rows, (which, own) in zip(made, of_part, strict=True):
                 rows[which] = own
         return made
 
-    def _apart(self, able: int, size: int, turn: int) -> Elsewhere:
+    def _apart(self, spacing: Spacing, size: int) -> Elsewhere:
         """What asks parts of a sample that stays where it is."""
         chosen = delayed(named(Part.every, self._placement.share), pure=False)
-        parts = persist(*[chosen(part, able, size, turn) for part in self._parts])
+        parts = persist(*[chosen(part, spacing, size) for part in self._parts])
         self._samples.append(_Asked(self._placement, parts, self._alone))
         return self._samples[-1].elsewhere()
 

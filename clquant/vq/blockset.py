@@ -11,6 +11,7 @@ import numpy.typing as npt
 from clquant.images import Picture
 from clquant.runtime import Buffer, InvalidArgument, Program, Scope, Session, philox4x32, seed_key
 from clquant.vq.blocks import BlockShape
+from clquant.vq.spacing import Spacing
 
 MAX_WEIGHT = 4095
 MAX_PIECE = 1 << 22  # blocks; keeps 32-bit sums of cl/vq/lloyd.cl exact
@@ -61,20 +62,6 @@ def sample_places(
     words = philox4x32(counters, seed_key(seed)).ravel()[:size]
     places = ends[:-1] + words.astype(np.int64) % np.diff(ends)
     return places if able is None else able[places]
-
-
-def places_at_distance(count: int, size: int, turn: int) -> npt.NDArray[np.int64]:
-    """Numbers below `count`: i d + (i + turn) mod d for i < size, where d = count // size.
-
-    Parameters
-    ----------
-    count : int
-    size : int
-        At most `count`.
-    turn : int
-    """
-    distance, numbers = count // size, np.arange(size, dtype=np.int64)
-    return numbers * distance + (numbers + turn) % distance
 
 
 def _program(session: Session, shape: BlockShape, width: int) -> Program:
@@ -239,6 +226,8 @@ class BlockSet:
         """
         components = self.shape.components
         rows = [self._session.download(piece.blocks, (piece.count, components), np.uint8) for piece in self.pieces]
+        if len(rows) == 1 and number == self.count:
+            return rows[0]
         return np.concatenate([*rows, np.repeat(rows[0][:1], number - self.count, axis=0)])
 
     def _add(self, picture: Picture) -> None:
@@ -284,7 +273,7 @@ class BlockSet:
         return self if places is None else self.at(scope, places)
 
     def every(self, scope: Scope, size: int, turn: int) -> BlockSet:
-        """Blocks at regular distances among those that have weight, as `places_at_distance` gives them.
+        """Blocks at regular distances among those that have weight.
 
         Parameters
         ----------
@@ -295,21 +284,35 @@ class BlockSet:
         turn : int
             Which of the blocks between.
         """
-        if self.weights is not None:
-            places = np.flatnonzero(self.weights)
-            return self.at(scope, places[places_at_distance(len(places), size, turn)])
-        session, distance, most = self._session, self.count // size, self._most
-        chosen = BlockSet(session, scope, self.shape, size, None)
+        if self.weights is None:
+            return self.spaced(scope, Spacing(self.count // size, turn), range(size))
+        places = np.flatnonzero(self.weights)
+        return self.at(scope, places[Spacing(len(places) // size, turn).numbers(np.arange(size))])
+
+    def spaced(self, scope: Scope, spacing: Spacing, which: range, begin: int = 0) -> BlockSet:
+        """Blocks without weights whose numbers are a spacing's.
+
+        Parameters
+        ----------
+        scope : Scope
+            Holds them.
+        spacing : Spacing
+        which : range
+            Indices of the spacing's numbers.
+        begin : int
+            The number of this set's first block.
+        """
+        session, most = self._session, self._most
+        chosen = BlockSet(session, scope, self.shape, len(which), None)
         kernel = _program(session, self.shape, self.shape.columns).kernel("vq_gather_every")
         group = session.work_group_size(kernel, session.tuned("vq.train_group"))
-        done = 0
+        numbers, done = (np.uint32(spacing.distance), np.uint32(spacing.turn)), which.start
         for target in chosen.pieces:
             while target.count < target.capacity:
-                source = (done * distance + (done + turn) % distance) // most
-                end = (source + 1) * most // distance  # the last number that may lie before the piece's end
-                end += int(end * distance + (end + turn) % distance < (source + 1) * most)
+                source = (spacing.numbers(done) - begin) // most
+                end = min(spacing.first_at(begin + (source + 1) * most), which.stop)
                 share = min(end - done, target.capacity - target.count)
-                place = np.uint64(source * most), np.uint64(done), np.uint32(distance), np.uint32(turn)
+                place = np.uint64(begin + source * most), np.uint64(done), *numbers
                 given = self.pieces[source].blocks, *place, np.uint32(share), target.blocks, np.uint32(target.count)
                 session.launch(kernel, share * self.shape.components, group, *given)
                 target.count += share

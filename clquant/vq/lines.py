@@ -9,6 +9,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from clquant.vq.spacing import Spacing
+
 
 @dataclass(frozen=True)
 class Tile:
@@ -49,7 +51,7 @@ class Lines:
 
     @classmethod
     def of_tiles(cls, tiles: Sequence[Tile], ranks: npt.NDArray[np.int64] | None) -> Lines:
-        """The rows of some tiles, one tile after another.
+        """The rows of some tiles, one tile after another; those that are neighbours are one line.
 
         Parameters
         ----------
@@ -59,6 +61,8 @@ class Lines:
         """
         first = np.concatenate([tile.first + tile.stride * np.arange(tile.rows) for tile in tiles])
         lengths = np.repeat([tile.columns for tile in tiles], [tile.rows for tile in tiles])
+        begin = np.flatnonzero(np.diff(first, prepend=-1) != np.append(0, lengths[:-1]))
+        first, lengths = first[begin], np.add.reduceat(lengths, begin)
         return cls(first, lengths, None if ranks is None else ranks[first])
 
     @cached_property
@@ -78,15 +82,15 @@ class Lines:
         return self.first[line] + (places - self._starts[line])
 
     def every(
-        self, able: int, size: int, turn: int, weights: npt.NDArray[np.uint16] | None
+        self, spacing: Spacing, size: int, weights: npt.NDArray[np.uint16] | None
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The part's blocks among those that `BlockSet.every` takes of all.
+        """The part's blocks among those that a spacing takes of all that have weight.
 
         Parameters
         ----------
-        able : int
-            How many of all blocks have weight.
-        size, turn : int
+        spacing : Spacing
+        size : int
+            How many it takes.
         weights : ndarray of uint16 or None
             Of the part's blocks.
 
@@ -98,12 +102,25 @@ class Lines:
         with_weight = None if weights is None else np.flatnonzero(weights)
         starts = self._starts if with_weight is None else np.searchsorted(with_weight, self._starts)
         begin, counts = self.first if self.ranks is None else self.ranks, np.diff(starts)
-        distance = able // size
-        low = np.minimum(begin // distance, size)
-        high = np.minimum(-(-(begin + counts) // distance), size)
+        low = np.minimum(begin // spacing.distance, size)
+        high = np.minimum(-(-(begin + counts) // spacing.distance), size)
         line = np.repeat(np.arange(len(low)), high - low)
-        index = np.arange(len(line)) + np.repeat(high - np.cumsum(high - low), high - low)
-        within = index * distance + (index + turn) % distance - begin[line]
+        which = np.arange(len(line)) + np.repeat(high - np.cumsum(high - low), high - low)
+        within = spacing.numbers(which) - begin[line]
         mine = (within >= 0) & (within < counts[line])
         chosen: npt.NDArray[np.int64] = (starts[line] + within)[mine]
-        return chosen if with_weight is None else with_weight[chosen], index[mine]
+        return chosen if with_weight is None else with_weight[chosen], which[mine]
+
+    def run(self, spacing: Spacing, size: int) -> range | None:
+        """Which ones of all that a spacing takes are the part's, if that is one line, and all blocks weigh the same.
+
+        Parameters
+        ----------
+        spacing, size
+            As for `every`.
+        """
+        if len(self.first) != 1 or self.ranks is not None:
+            return None
+        ends = self.first[0], self.first[0] + self.lengths[0]
+        low, high = (min(spacing.first_at(int(end)), size) for end in ends)
+        return range(low, high)

@@ -22,6 +22,7 @@ from clquant.vq.blockset import BlockSet
 from clquant.vq.codewords import Codewords
 from clquant.vq.lines import Lines
 from clquant.vq.lloyd import Lloyd
+from clquant.vq.spacing import Spacing
 
 Rows = npt.NDArray[np.uint8]
 # Of some blocks among others.
@@ -160,14 +161,14 @@ class Part:
             return self._ready(0).rows(places)
         return self.rows(places)
 
-    def every(self, able: int, size: int, turn: int) -> Part:
-        """A part of those of its blocks that `BlockSet.every` takes of all.
+    def every(self, spacing: Spacing, size: int) -> Part:
+        """A part of those of its blocks that a spacing takes of all that have weight.
 
         Parameters
         ----------
-        able : int
-            How many of all blocks have weight.
-        size, turn : int
+        spacing : Spacing
+        size : int
+            How many it takes.
 
         Returns
         -------
@@ -176,7 +177,7 @@ class Part:
         """
         p, q = self.shape.rows, self.shape.columns
         flat = self._flat_weights()
-        places, _ = self.lines.every(able, size, turn, flat)
+        places, _ = self.lines.every(spacing, size, flat)
         if not len(places):
             flat, places = np.zeros(1, np.uint16), np.zeros(1, np.int64)
         weights = None if flat is None else [flat[places][:, None]]
@@ -184,24 +185,29 @@ class Part:
         lines = Lines(self.lines.numbers(places), np.ones(len(places), np.int64))
         return Part([stacked], weights, (p, q), lines, self.session)
 
-    def in_turn(self, able: int, size: int, turns: int) -> list[tuple[Positions, Rows]]:
-        """Its blocks among those that `BlockSet.in_turn` takes of all.
+    def spaced(self, spacings: Sequence[Spacing], size: int) -> list[tuple[Positions, Rows]]:
+        """Those of its blocks that some spacings take of all that have weight.
 
         Parameters
         ----------
-        able, size, turns : int
+        spacings : sequence of Spacing
+        size : int
+            How many each takes.
 
         Returns
         -------
         list of (slice or ndarray, ndarray of uint8)
-            Per turn which ones of the sample they are, and these.
+            For each which ones of all that it takes they are, and these.
         """
-        flat, found = self._flat_weights(), list[tuple[Positions, Rows]]()
-        for turn in range(turns):
-            places, which = self.lines.every(able, size, turn, flat)
-            run = len(which) > 0 and bool((np.diff(which) == 1).all())
-            found.append((slice(which[0], which[-1] + 1) if run else which, self.sample(places)))
-        return found
+        return [self._spaced(spacing, size) for spacing in spacings]
+
+    def _spaced(self, spacing: Spacing, size: int) -> tuple[Positions, Rows]:
+        run = self.lines.run(spacing, size)
+        if run:
+            with self._lock, contextlib.suppress(DeviceMemoryError):
+                return slice(run.start, run.stop), self._ready(0).spaced(spacing, run, int(self.lines.first[0]))
+        places, which = self.lines.every(spacing, size, self._flat_weights())
+        return which, self.sample(places)
 
     def _flat_weights(self) -> npt.NDArray[np.uint16] | None:
         return None if self.weights is None else np.concatenate([own.ravel() for own in self.weights])
@@ -290,6 +296,10 @@ class _OnDevice:
     def rows(self, places: npt.NDArray[np.int64]) -> Rows:
         with self._session.scope() as scope:
             return self._blocks.at(scope, places).read(len(places))
+
+    def spaced(self, spacing: Spacing, which: range, begin: int) -> Rows:
+        with self._session.scope() as scope:
+            return self._blocks.spaced(scope, spacing, which, begin).read(len(which))
 
     def squares(self) -> int:
         return self._lloyd.read_squares()

@@ -16,10 +16,11 @@ import numpy.typing as npt
 
 from clquant.runtime import DeviceError, InvalidArgument, Scope, Session
 from clquant.vq.blocks import BlockShape
-from clquant.vq.blockset import BlockSet, check_bound, places_at_distance, sample_places
+from clquant.vq.blockset import BlockSet, check_bound, sample_places
 from clquant.vq.codewords import Codewords
 from clquant.vq.lloyd import PLACE_BITS, PLACE_MASK, Lloyd
 from clquant.vq.part import Rows, Worst
+from clquant.vq.spacing import Spacing
 
 
 @dataclass(frozen=True)
@@ -37,16 +38,15 @@ class Elsewhere:
     rows : callable
         From increasing numbers of blocks among all to these, (count, K).
     in_turn : callable
-        From the number of blocks that have weight, the size of samples and how many there are to these samples (see
-        `BlockSet.in_turn`): all of a sample, or what asks parts of it if steps on it are better made there. None: they
-        are asked for by number.
+        From some spacings and how many each takes of all blocks that have weight to these samples: all of a sample, or
+        what asks parts of it if steps on it are better made there. None: they are asked for by number.
     """
 
     sums: Callable[[Rows, int], npt.NDArray[np.uint64]]
     worst: Callable[[Rows, int], Worst]
     squares: Callable[[int], int]
     rows: Callable[[npt.NDArray[np.int64]], Rows]
-    in_turn: Callable[[int, int, int], Sequence[Rows | Elsewhere] | None]
+    in_turn: Callable[[Sequence[Spacing], int], Sequence[Rows | Elsewhere] | None]
 
 
 class PartedBlocks:
@@ -99,9 +99,10 @@ class PartedBlocks:
         """As `BlockSet.in_turn`; the blocks may stay elsewhere."""
         able = None if self.weights is None else np.flatnonzero(self.weights)
         count = self.count if able is None else len(able)
-        found = self.elsewhere.in_turn(count, size, turns)
+        spacings = [Spacing(count // size, turn) for turn in range(turns)]
+        found = self.elsewhere.in_turn(spacings, size)
         if found is None or able is not None:
-            places = [places_at_distance(count, size, turn) for turn in range(turns)]
+            places = [spacing.numbers(np.arange(size)) for spacing in spacings]
             places = places if able is None else [able[each] for each in places]
         samples = [self.elsewhere.rows(each) for each in places] if found is None else found
         made: list[BlockSet | PartedBlocks] = []

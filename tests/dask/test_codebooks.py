@@ -92,7 +92,11 @@ def test_dead_codewords_find_the_worst_blocks_of_all_parts(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("alone", [1, 1 << 40])
-def test_large_samples_stay_with_the_parts(monkeypatch: pytest.MonkeyPatch, weighted: bool, alone: int) -> None:
+@pytest.mark.parametrize("chunk", [(50, 41), (50, 90)])
+def test_large_samples_stay_with_the_parts(
+    monkeypatch: pytest.MonkeyPatch, weighted: bool, alone: int, chunk: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(blockset, "MAX_PIECE", 70)
     stayed: list[Any] = []
 
     def in_turn(*given: Any) -> Any:
@@ -105,7 +109,7 @@ def test_large_samples_stay_with_the_parts(monkeypatch: pytest.MonkeyPatch, weig
     values = (rng.integers(0, 60, (120, 90)) + np.arange(90)).astype(np.uint8)
     weights = [rng.integers(0, 3, (30, 23)) + np.eye(30, 23)] if weighted else None
     one = clquant.VQCodec(24, refine=10).fit([values], weights)
-    parts = _parted([da.from_array(values, (50, 41))], weights, alone)
+    parts = _parted([da.from_array(values, chunk)], weights, alone)
     assert _learned(parts) == _learned(one)
     assert len(stayed) >= training.TURNS
     assert all(isinstance(sample, np.ndarray) == (alone > 1) for sample in stayed)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from clquant.vq.blockset import places_at_distance
 from clquant.vq.lines import Lines, Tile
 from clquant.vq.part import Part
+from clquant.vq.spacing import Spacing
 
 
 @given(
@@ -42,13 +42,16 @@ def test_parts_find_the_blocks_at_regular_distances(
         for left, right in itertools.pairwise(acrosses):
             tiles.append(Tile(before + top * columns + left, columns, bottom - top, right - left))
     half = len(tiles) // 2
-    expected = able[places_at_distance(len(able), count, turn)]
+    spacing = Spacing(len(able) // count, turn)
+    expected = able[spacing.numbers(np.arange(count))]
     found = []
     for own in (tiles[:half], tiles[half:]):
         if own:
             lines = Lines.of_tiles(own, ranks)
             numbers = lines.numbers(np.arange(lines.lengths.sum()))
-            places, which = lines.every(len(able), count, turn, weights[numbers] if weighted else None)
+            places, which = lines.every(spacing, count, weights[numbers] if weighted else None)
+            run = lines.run(spacing, count)
+            assert run is None or np.array_equal(run, which)
             assert (np.diff(places) > 0).all()
             assert np.array_equal(expected[which], numbers[places])
             found.append(numbers[places])
@@ -63,8 +66,9 @@ def test_a_sample_of_a_part_has_its_blocks_and_weights(weighted: bool) -> None:
     able = np.flatnonzero(weights) if weighted else np.arange(12)
     ranks = np.cumsum(weights > 0) - (weights.ravel() > 0) if weighted else None
     part = Part([values], [weights] if weighted else None, (4, 4), Lines.of_tiles([Tile(0, 4, 3, 4)], ranks))
-    sample = part.every(len(able), 4, 1)
-    places = able[places_at_distance(len(able), 4, 1)]
+    spacing = Spacing(len(able) // 4, 1)
+    sample = part.every(spacing, 4)
+    places = able[spacing.numbers(np.arange(4))]
     assert np.array_equal(sample.rows(np.arange(4)), part.rows(places))
     assert np.array_equal(sample.lines.numbers(np.arange(4)), places)
     codebook = part.rows(np.array([0, 5]))
@@ -74,7 +78,7 @@ def test_a_sample_of_a_part_has_its_blocks_and_weights(weighted: bool) -> None:
 def test_a_sample_without_blocks_adds_nothing() -> None:
     values = np.random.default_rng(2).integers(0, 256, (4, 4, 1), dtype=np.uint8)
     part = Part([values], None, (4, 4), Lines(np.array([7]), np.array([1])))
-    sample = part.every(1000, 10, 0)  # numbers 0, 101, 202 ...
+    sample = part.every(Spacing(100, 0), 10)  # numbers 0, 101, 202 ...
     codebook = np.zeros((2, 16), np.uint8)
     assert not sample.statistics(codebook, 2).any()
     assert sample.squares(2) == 0

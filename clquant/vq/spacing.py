@@ -1,0 +1,40 @@
+"""Numbers at regular distances, of which samples in turn take the blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Spacing:
+    """Number i is i d + (i + turn) mod d.
+
+    Attributes
+    ----------
+    distance, turn : int
+        d, and which of d consecutive numbers.
+    """
+
+    distance: int
+    turn: int
+
+    def numbers(self, which: Any) -> Any:
+        """The numbers of some indices.
+
+        Parameters
+        ----------
+        which : int or ndarray of int64
+        """
+        return which * self.distance + (which + self.turn) % self.distance
+
+    def first_at(self, number: int) -> int:
+        """The index of the first number that is not below one.
+
+        Parameters
+        ----------
+        number : int
+            At least 0.
+        """
+        which = number // self.distance
+        return which + int(self.numbers(which) < number)
