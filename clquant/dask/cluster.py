@@ -26,9 +26,9 @@ class LocalOpenCLCluster(SpecCluster):
     devices : sequence of str or int, optional
         Numbers into `clquant.runtime.list_devices`, or what ``CLQUANT_DEVICE`` takes; a device that is named twice
         gets two workers. Default: every GPU and accelerator, or, without any, every CPU.
-    threads_per_worker : int, optional
-        1 to 64. Default: 2 for GPUs and accelerators, so that the host's part of one task goes on beside the device's
-        part of another, and 1 for CPUs, which do both.
+    threads_per_worker : int, default=2
+        1 to 64. Two, so that the host's part of one task, and what Dask does between tasks, go on beside the device's
+        part of another.
     **options
         Of `distributed.SpecCluster`, such as ``scheduler``, ``asynchronous``, or ``silence_logs`` (default: below
         warnings).
@@ -47,10 +47,9 @@ class LocalOpenCLCluster(SpecCluster):
     """
 
     def __init__(
-        self, devices: Sequence[str | int] | None = None, *, threads_per_worker: int | None = None, **options: Any
+        self, devices: Sequence[str | int] | None = None, *, threads_per_worker: int = 2, **options: Any
     ) -> None:
-        given = threads_per_worker
-        threads = None if given is None else params.integer("threads_per_worker", given, 1, 64)
+        threads = params.integer("threads_per_worker", threads_per_worker, 1, 64)
         level = options.setdefault("silence_logs", logging.WARNING)
         numbers = _numbers(devices)
         share = MEMORY_LIMIT // len(numbers)
@@ -60,7 +59,7 @@ class LocalOpenCLCluster(SpecCluster):
 
 
 def worker_spec(
-    place: int, number: int, threads: int | None, memory: int, silence_logs: Any = logging.WARNING
+    place: int, number: int, threads: int, memory: int, silence_logs: Any = logging.WARNING
 ) -> dict[str, Any]:
     """What starts the worker of a device.
 
@@ -70,7 +69,7 @@ def worker_spec(
         Among the workers.
     number : int
         Into `clquant.runtime.list_devices`.
-    threads : int or None
+    threads : int
         As `LocalOpenCLCluster` takes them.
     memory : int
         Bytes of the host's that it may take.
@@ -81,7 +80,7 @@ def worker_spec(
     return {
         "cls": Nanny,
         "options": {
-            "nthreads": threads or (1 if is_cpu(device) else 2),
+            "nthreads": threads,
             "env": {DEVICE_VARIABLE: str(number)},
             "preload": ["clquant.dask.preload"],
             "resources": {RESOURCE: 1},
