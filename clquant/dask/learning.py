@@ -27,7 +27,9 @@ from clquant.dask.work import begun, client, held, located, named, value_of, wor
 from clquant.histogram.color_histogram import ColorHistogram, counts_of, histogram_of
 from clquant.histogram.color_histogram import together as histograms_together
 from clquant.histogram.device_counts import DeviceCounts, added, can_add, counted
+from clquant.images.batches import read_in_groups
 from clquant.images.collections import is_lazy
+from clquant.images.input_rules import read_parts
 from clquant.runtime import DeviceMemoryError, InvalidArgument, Progress, open_session
 
 # What tasks add up.
@@ -62,8 +64,8 @@ def histogram(images: Any) -> ColorHistogram:
     """
     given = _given(images)
     with located(given):
-        parts = [part(ColorHistogram.of) for part in _parts(given)]
-        found: ColorHistogram = of_sums(histograms_together, histograms_together, parts, Progress(None))
+        parts = [part(_counts) for part in _parts(given)]
+        found: ColorHistogram = of_sums(_histogram_of, _together, parts, Progress(None))
     return found
 
 
@@ -110,10 +112,23 @@ def _given(images: Any) -> list[Any]:
 
 def _counts(images: list[Any]) -> Counted:
     """What is counted of images, as it is best added to other counts."""
-    if all(isinstance(image, pictures.Picture) and image.bits == 8 for image in images):
-        found = counted(open_session(None), images)
-        return found if isinstance(found, DeviceCounts) else histogram_of(found)
-    return ColorHistogram.of(images)
+    if any(isinstance(image, str | os.PathLike) and os.path.isdir(image) for image in images):
+        return ColorHistogram.of(images)
+    found: list[Counted] = []
+
+    def together(group: dict[int, pictures.Picture]) -> None:
+        counts = counted(open_session(None), list(group.values()))
+        found.append(counts if isinstance(counts, DeviceCounts) else histogram_of(counts))
+
+    def alone(_: int, picture: pictures.Picture) -> None:
+        found.append(ColorHistogram.of([picture]))
+
+    read_in_groups(images, lambda picture: picture.lazy is None and picture.bits == 8, together, alone, _read)
+    return found[0] if len(found) == 1 else _together(found)
+
+
+def _read(image: Any, argument: str) -> pictures.Picture:
+    return read_parts(image, argument=argument, max_bits=16)
 
 
 def _on_device(parts: Sequence[Counted]) -> list[DeviceCounts] | None:

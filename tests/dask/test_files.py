@@ -65,6 +65,29 @@ def test_the_same_calls_on_files(folder: pathlib.Path, monkeypatch: pytest.Monke
         clquant.KMeansPalette(5).fit_many(given, progress=lambda *_: False)
 
 
+@pytest.mark.parametrize("least", [1, 1 << 30])
+@pytest.mark.parametrize("group", [1, 1 << 28])
+def test_files_of_other_kinds_and_folders_are_counted_like_one_collection(
+    folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch, least: int, group: int
+) -> None:
+    monkeypatch.setattr(files, "TASKS_PER_WORKER", 2)
+    monkeypatch.setattr("clquant.histogram.device_counts.LEAST_COLORS", least)  # for adding up on devices
+    monkeypatch.setattr("clquant.images.batches.MOST_BYTES", group)
+    rng = np.random.default_rng(8)
+    below = folder / "below"
+    below.mkdir()
+    PIL.Image.fromarray(rng.integers(0, 5, (9, 8), np.uint8)).save(below / "gray.png")
+    PIL.Image.fromarray(rng.integers(0, 256, (9, 8, 4), np.uint8)).save(folder / "z_alpha.png")
+    PIL.Image.fromarray((rng.integers(0, 9, (7, 5)) * 7000).astype(np.uint16)).save(folder / "z_deep.png")
+    paths = [str(path) for path in sorted(folder.iterdir())]
+    some = [path for path in paths if "deep" not in path]
+    for given in (paths, some, some[1:9]):
+        assert histogram(given) == clquant.ColorHistogram.of(given)
+    without_folder = Files([path for path in some if path != str(below)])
+    one, other = (clquant.KMeansPalette(9).fit(x).palette_ for x in (list(without_folder), without_folder))
+    assert one == other
+
+
 def test_files_that_cannot_be_read_are_named(folder: pathlib.Path) -> None:
     (folder / "picture07.png").write_bytes(b"no picture")
     for work in (
