@@ -58,7 +58,7 @@ class Actors:
         self._parts = parts
         self._share = share
         self._actors: dict[int, Any] = {}
-        self._near: dict[int, Beside] = {}
+        self._near: dict[int, Part] = {}
 
     @classmethod
     def of(cls, parts: Sequence[Any], share: float) -> Actors | None:
@@ -103,7 +103,7 @@ class Actors:
                     self._find()
                 calls = {i: (method, *shared, *own[i]) for i in range(len(own))}
                 asked = {i: actor.call(*calls[i]) for i, actor in self._actors.items() if i not in self._near}
-                found = {i: part.call(*calls[i]) for i, part in self._near.items()}
+                found = {i: getattr(part, method)(*shared, *own[i]) for i, part in self._near.items()}
                 found.update((i, answer.result()) for i, answer in asked.items())
                 return [found[i] for i in calls]
             except (ClquantError, MemoryError):
@@ -119,7 +119,7 @@ class Actors:
         made = [self._client.submit(Beside, part, self._share, actor=True, pure=False) for part in self._parts]
         self._actors = dict(enumerate(self._client.gather(made)))
         data = {} if self._share else _data()
-        self._near = {i: Beside(data[part.key], 0.0) for i, part in enumerate(self._parts) if part.key in data}
+        self._near = {i: data[part.key] for i, part in enumerate(self._parts) if part.key in data}
 
 
 def _data() -> Any:

@@ -125,10 +125,11 @@ def numbered(first: int, work: Any, *args: Any, **options: Any) -> Any:
     first : int
         The number of the portion's first picture.
     work : callable
+        From `named`, which is called by the client: there it is known what is verified.
     *args, **options
     """
     try:
-        return named(work)(*args, **options)
+        return work(*args, **options)
     except ClquantError as error:
         told = re.sub(r"images\[(\d+)\]", lambda match: f"images[{int(match[1]) + first}]", str(error))
         error.args = (told, *error.args[1:])
@@ -149,7 +150,7 @@ def fit_many(engine: Any, files: Files, report: Progress) -> list[Any]:
     list of Palette
     """
     ranges, work = portions(len(files)), delayed(numbered, pure=False)
-    method = _Call(engine, "fit_many", {})
+    method = named(_Call(engine, "fit_many", {}))
     found: dict[int, list[Any]] = {}
     for index, palettes in results([work(first, method, files[first:end]._paths) for first, end in ranges]):
         found[index] = palettes

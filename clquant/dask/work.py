@@ -244,7 +244,9 @@ def _named(work: Callable[..., Any], share: float, *args: Any, **options: Any) -
             verify_elsewhere(result, here, work, args, options)
         return result
     except (DeviceError, DeviceMemoryError) as error:
-        error.args = (f"{here()}: {error}", *error.args[1:])
+        if "place" not in vars(error):  # else a worker that this one asked has said where
+            vars(error)["place"] = here()
+            error.args = (f"{here()}: {error}", *error.args[1:])
         raise
 
 

@@ -28,6 +28,7 @@ from clquant.dask import (
     MismatchError,
     chains,
     codebooks,
+    files,
     leading,
     learning,
     sums,
@@ -183,9 +184,29 @@ def test_digests_are_of_values() -> None:
     assert len({digest(one) for one in (1, 1.5, "1", None, [1], [[1]], {"a": 1}, PALETTE, values[0])}) == 9
 
 
-def test_a_device_without_memory_is_named(client: Client) -> None:
+def test_a_device_without_memory_is_named_once(client: Client, picture: Any) -> None:
     with pytest.raises(clquant.DeviceMemoryError, match=r"worker '[01]: .*', device '.*': no room for 7 bytes"):
         client.submit(work.named(_starved), 1).result()
+    with pytest.raises(clquant.DeviceMemoryError) as found:
+        client.submit(work.named(work.named(_starved)), 1).result()
+    assert str(found.value).count("worker '") == 1
+    with pytest.raises(clquant.DeviceMemoryError) as found:
+        learning._counted(0, [picture], _starved).compute()
+    assert str(found.value).count("worker '") == 1
+
+
+class _Unlike:
+    """An engine whose results are its process's."""
+
+    def fit_many(self, images: Any) -> list[int]:
+        return [os.getpid()] * len(images)
+
+
+def test_palettes_of_files_are_verified(client: Client) -> None:
+    paths = [__file__] * 3
+    assert len(files.fit_many(_Unlike(), Files(paths), runtime.Progress(None))) == 3
+    with pytest.raises(MismatchError, match="_Call differ"), verify(1.0):
+        files.fit_many(_Unlike(), Files(paths), runtime.Progress(None))
 
 
 @pytest.mark.parametrize("engine", [clquant.KMeansPalette(4), clquant.VQCodec(4, refine=0)])
