@@ -118,7 +118,7 @@ class Actors:
         """Make the actors; this process asks its own parts itself, unless they are verified, which waits for others."""
         made = [self._client.submit(Beside, part, self._share, actor=True, pure=False) for part in self._parts]
         self._actors = dict(enumerate(self._client.gather(made)))
-        data = {} if self._share else _data()
+        data = {} if self._share else _data()  # only now, as parts are there when their actors are
         self._near = {i: data[part.key] for i, part in enumerate(self._parts) if part.key in data}
 
 
