@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -133,7 +135,8 @@ def test_dear_tables_want_more_pixels(queue, rng, monkeypatch):
 
 @pytest.mark.parametrize(("memory", "tables"), [(1 << 30, 3), (1 << 34, 1)])
 def test_a_table_is_kept_where_memory_is_plenty(queue, rng, monkeypatch, memory, tables):
-    monkeypatch.setenv("CLQUANT_LIMITS", f"global_memory={memory}")
+    limits = dataclasses.replace(runtime.Limits.of(queue.device), global_memory=memory)
+    monkeypatch.setattr(runtime.Limits, "of", lambda _: limits)
     made = []
     over_boxes = full_table._map_boxes
     monkeypatch.setattr(full_table, "_map_boxes", lambda *args, **given: made.append(1) or over_boxes(*args, **given))

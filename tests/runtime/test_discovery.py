@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pyopencl as cl
 import pyopencl.array
 import pytest
 
 from clquant import runtime
-from clquant.runtime.device import discovery
+from clquant.runtime.device import discovery, host_memory
 from clquant.runtime.device.limits import Limits
 
 
@@ -218,6 +220,45 @@ def test_bad_limits_are_refused(device: cl.Device, text: str) -> None:
 def test_limits_that_no_device_has_are_refused(device: cl.Device, text: str) -> None:
     with pytest.raises(runtime.InvalidArgument, match=f"CLQUANT_LIMITS='{text}' holds '{text}'; allowed: at least"):
         Limits.of(device).lowered(text)
+
+
+class _Device:
+    """What `Limits` reads of a device that says it has 3 GiB."""
+
+    type, extensions, vendor, name = cl.device_type.CPU, "", "", "device"
+    max_work_group_size, max_work_item_sizes, max_compute_units = 8, [8], 4
+    local_mem_size, max_mem_alloc_size, global_mem_size, host_unified_memory = 1 << 15, 1 << 28, 3 << 30, 1
+
+    def __init__(self, platform: str) -> None:
+        self.platform = SimpleNamespace(name=platform)
+
+
+@pytest.mark.parametrize(
+    ("platform", "bound", "gibibytes"),
+    [
+        ("Portable Computing Language", "", 23),
+        ("Portable Computing Language", "3", 3),
+        ("Some other", "3", 23),
+        ("Oclgrind", "", 3),
+    ],
+)
+def test_memory_of_the_hosts_processor_is_what_the_system_says(
+    platform: str, bound: str, gibibytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clquant.runtime.device.limits.host_memory", lambda: 23 << 30)
+    monkeypatch.setenv("POCL_MEMORY_LIMIT", bound)
+    limits = Limits.of(cast(Any, _Device(platform)))
+    assert (limits.global_memory, limits.max_alloc) == (gibibytes << 30, 1 << 28)
+
+
+@pytest.mark.parametrize(("stated", "expected"), [("4096\n", 4096), ("max\n", 8 << 20), (str(1 << 62), 8 << 20)])
+def test_memory_of_the_host_is_at_most_a_control_groups(
+    stated: str, expected: int, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sysconf", lambda name: {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2048}[name], raising=False)
+    (tmp_path / "memory.max").write_text(stated, encoding="ascii")
+    monkeypatch.setattr(host_memory, "CGROUP_LIMITS", (str(tmp_path / "memory.max"), str(tmp_path / "none")))
+    assert host_memory.host_memory() == expected
 
 
 def test_a_simulator_is_of_a_kind_only_where_there_is_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:

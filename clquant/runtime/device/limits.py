@@ -10,10 +10,12 @@ from typing import Any
 
 import pyopencl as cl
 
+from clquant.runtime.device.host_memory import host_memory
 from clquant.runtime.errors import InvalidArgument, text_of
 from clquant.runtime.program.pocl import PLATFORM
 
 ENVIRONMENT = "CLQUANT_LIMITS"
+POCL_MEMORY_VARIABLE = "POCL_MEMORY_LIMIT"
 # Every device has some of these; OpenCL's embedded profile asks for 1 KiB of local memory, and more for buffers.
 _AT_LEAST = {"work_group": 1, "local_memory": 1 << 10, "max_alloc": 16, "global_memory": 16, "compute_units": 1}
 
@@ -27,7 +29,8 @@ class Limits:
     work_group : int
         Most work-items in a work-group (a compiled kernel may admit fewer).
     local_memory, max_alloc, global_memory : int
-        Bytes of local memory of a work-group, of the largest single buffer, of the whole device.
+        Bytes of local memory of a work-group, of the largest single buffer, of the whole device. Where the device is
+        the host's processor, the last is what the operating system says, or what `POCL_MEMORY_LIMIT` leaves of it.
     compute_units : int
         Compute units; CPU cores where the device is a CPU.
     int64_atomics, fp64 : bool
@@ -71,18 +74,20 @@ class Limits:
     def _read(cls, device: cl.Device) -> Limits:
         extensions = set(device.extensions.split())
         platform = device.platform.name
+        is_simulator = "oclgrind" in platform.lower()
+        on_host = bool(device.type & cl.device_type.CPU) and not is_simulator
         return cls(
             # The first of the item sizes bounds a one-dimensional group (macOS CPUs report 1 there).
             work_group=min(device.max_work_group_size, device.max_work_item_sizes[0]),
             local_memory=device.local_mem_size,
             max_alloc=device.max_mem_alloc_size,
-            global_memory=device.global_mem_size,
+            global_memory=_host_memory(device) if on_host else device.global_mem_size,
             compute_units=device.max_compute_units,
             int64_atomics="cl_khr_int64_base_atomics" in extensions,
             fp64="cl_khr_fp64" in extensions,
             is_cpu=bool(device.type & cl.device_type.CPU) and "llvmpipe" not in device.name.lower(),
             is_nvidia="nvidia" in device.vendor.lower(),
-            is_simulator="oclgrind" in platform.lower(),
+            is_simulator=is_simulator,
             is_pocl=platform == PLATFORM,
             compute_capability=_compute_capability(device, extensions),
             unified_memory=bool(device.type & cl.device_type.CPU) or bool(device.host_unified_memory),
@@ -120,6 +125,18 @@ class Limits:
 def _limits(device: cl.Device, lowering: str) -> Limits:
     """Reading a device's limits takes a dozen driver calls, so each device is asked once."""
     return Limits._read(device).lowered(lowering)
+
+
+def _host_memory(device: cl.Device) -> int:
+    """Memory of a device that is the host's processor.
+
+    PoCL states that of one NUMA node, which on a virtual machine that has just started is a fraction of it. Larger
+    single buffers than it states it refuses, so `max_alloc` stays.
+    """
+    stated: int = device.global_mem_size
+    if device.platform.name == PLATFORM and os.environ.get(POCL_MEMORY_VARIABLE):
+        return stated
+    return host_memory() or stated
 
 
 def _compute_capability(device: cl.Device, extensions: set[str]) -> int:

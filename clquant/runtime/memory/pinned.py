@@ -12,7 +12,6 @@ import collections
 import ctypes
 import functools
 import math
-import os
 import sys
 import threading
 import weakref
@@ -24,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
+from clquant.runtime.device.host_memory import host_memory
 from clquant.runtime.memory.buffer_pool import BufferPool
 
 # Most bytes per device of results in use and of blocks kept for coming ones; what users ask for is not bounded.
@@ -37,10 +37,8 @@ Bytes = npt.NDArray[np.uint8]
 @functools.cache
 def host_share() -> int:
     """Bytes that results may have of the host's memory, where the system tells how much that is."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // MOST_SHARE_OF_HOST
-    except (AttributeError, ValueError, OSError):
-        return MOST_RESULT_BYTES
+    memory = host_memory()
+    return MOST_RESULT_BYTES if memory is None else memory // MOST_SHARE_OF_HOST
 
 
 class Block:
