@@ -9,7 +9,7 @@ RUN apt-get update \
     && echo libnvidia-opencl.so.1 > /etc/OpenCL/vendors/nvidia.icd
 COPY . /src
 RUN python3 -m venv /opt/clquant \
-    && /opt/clquant/bin/pip install --no-cache-dir "/src[cli,fast]" \
+    && /opt/clquant/bin/pip install --no-cache-dir "/src[cli]" \
     && rm -rf /src
 ENV PATH=/opt/clquant/bin:$PATH \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility \

@@ -168,8 +168,8 @@ class IndexedImage:
             one transparent entry; BMP, DIB, EPS, JPEG, MPO, PCX and PPM have no alpha. JPEG, MPO, PDF and AVIF have
             losses.
         **options
-            Of PNG: `effort` (``"fast"``, ``"medium"``, ``"normal"`` or ``"small"``), `dpi` (two numbers),
-            `icc_profile` (bytes).
+            Of PNG: `effort` (``"fast"``, ``"medium"``, ``"normal"`` or ``"small"``; also as `compression`), `dpi` (two
+            numbers), `icc_profile` (bytes).
             Of C and H: `name`, `color_format`, `lvgl`; of LVGL: `lvgl` (8 or 9).
             Other options, and those of other formats, are passed to Pillow: `compression` of TIFF, which is
             ``"group4"`` only with a black and white palette, `lossless` of WebP.
@@ -189,6 +189,8 @@ class IndexedImage:
         name = format_named(format)
         if name in OWN:
             return self._own(name, options)
+        if name == "PNG" and "compression" in options and "effort" not in options:
+            options["effort"] = options.pop("compression")
         if name == "PNG" and options.keys() <= png.OPTIONS:
             return self._png(options)
         image, more = self._for_pillow(name, options)

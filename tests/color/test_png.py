@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import configparser
 import io
+import pathlib
 import struct
 import zlib
 
@@ -13,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clquant import IndexedImage
-from clquant.color.formats import deflate, parallel, png
+from clquant.color.formats import parallel, png
 from clquant.runtime import InvalidArgument
 
 
@@ -61,28 +63,61 @@ def test_pictures_come_back(height, width, count, seed, effort):
         assert np.array_equal(np.asarray(opened(png.picture(pixels, effort=effort))), pixels)
 
 
-@pytest.mark.parametrize("libdeflate", [False, True])
 @pytest.mark.parametrize("kind", ["noise", "flat", "ramp"])
-def test_bands_make_one_file(kind, libdeflate, rng, monkeypatch):
-    if libdeflate:
-        pytest.importorskip("deflate", reason="the extra `fast`")
-    else:
-        monkeypatch.setattr(deflate, "libdeflate", None)
-    monkeypatch.setattr(deflate, "BAND_BYTES", 5000)
-    monkeypatch.setattr(deflate, "MAX_BAND_BYTES", 5000)
+def test_rows_packed_in_parts_make_one_file(kind, rng, monkeypatch):
     made = {
         "noise": rng.integers(0, 40, (150, 301), np.uint8),
         "flat": np.zeros((150, 301), np.uint8),
         "ramp": (np.add.outer(np.arange(150), np.arange(301)) // 5).astype(np.uint8),
     }
     rgba = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 4, axis=1)
-    files = []
+    whole = png.indexed(made[kind], rgba)
+    monkeypatch.setattr(png, "_PART_BYTES", 5000)
     for cores in (1, 3):
         monkeypatch.setattr(parallel, "cores", lambda count=cores: count)
-        files.append(png.indexed(made[kind], rgba))
-    assert files[0] == files[1]
-    assert [name for name, _ in chunks(files[0])].count(b"IDAT") == 9
-    assert np.array_equal(np.asarray(opened(files[0])), made[kind])
+        assert png.indexed(made[kind], rgba) == whole
+    monkeypatch.setattr(png, "_CHUNK_BYTES", 500)
+    cut = png.indexed(made[kind], rgba)
+    data = [body for name, body in chunks(cut) if name == b"IDAT"]
+    assert max(map(len, data)) <= 500
+    assert b"".join(data) == b"".join(body for name, body in chunks(whole) if name == b"IDAT")
+    assert np.array_equal(np.asarray(opened(cut)), made[kind])
+
+
+def shaded(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Smooth indices with noise, as of a photograph, and their palette."""
+    y, x = np.mgrid[:240, :320]
+    smooth = 32 + 16 * np.sin(x / 37) + 14 * np.sin(y / 23 + x / 90) + rng.normal(0, 0.6, x.shape)
+    return np.clip(smooth, 0, 63).astype(np.uint8), rng.integers(0, 256, (64, 4), np.uint8)
+
+
+@pytest.mark.parametrize("library", ["libdeflate", "zlib"])
+def test_each_effort_makes_a_smaller_file(library, rng, monkeypatch):
+    if library == "libdeflate":
+        pytest.importorskip("deflate", reason="the extra `cli`")
+    else:
+        monkeypatch.setattr(png, "libdeflate", None)
+    indices, rgba = shaded(rng)
+    files = {effort: png.indexed(indices, rgba, effort=effort) for effort in png.EFFORTS}
+    for data in files.values():
+        assert np.array_equal(np.asarray(opened(data)), indices)
+    assert len(files["fast"]) > 1.02 * len(files["normal"])
+    assert len(files["normal"]) > len(files["small"])
+
+
+@pytest.mark.parametrize("effort", ["medium", "normal", "small"])
+def test_files_are_as_small_as_libdeflate_makes_the_rows(effort, rng):
+    deflate = pytest.importorskip("deflate", reason="the extra `cli`")
+    indices, rgba = shaded(rng)
+    rows = b"".join(b"\0" + row.tobytes() for row in indices)
+    head = 12 * 4 + 13 + 8 + 64 * 4
+    assert len(png.indexed(indices, rgba, effort=effort)) <= 1.02 * len(deflate.zlib_compress(rows, 11)) + head
+
+
+def test_the_command_comes_with_libdeflate():
+    settings = configparser.ConfigParser()
+    settings.read(pathlib.Path(__file__).parents[2] / "setup.cfg")
+    assert "deflate" in settings["options.extras_require"]["cli"]
 
 
 @pytest.mark.parametrize(("count", "bits"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 4), (16, 4), (17, 8), (256, 8)])
@@ -110,7 +145,7 @@ def test_filters_and_bytes_per_pixel_of_few_grays(noise, rng):
     gray = np.repeat(np.arange(0, 256, 17, dtype=np.uint8)[:, None], 4, axis=1)
     data = png.indexed(ramp, gray)
     layouts = [png._Layout(ramp, bits, filtered) for bits in (4, 8) for filtered in (False, True)]
-    least = min(sum(len(band.data) for band in png._bands(each, deflate.EFFORTS["normal"])) for each in layouts)
+    least = min(len(png.EFFORTS["normal"].compressed(each.data())) for each in layouts)
     assert len(data) < least / 0.97 + 150
     assert np.array_equal(np.asarray(opened(data)), ramp)
 
@@ -164,6 +199,15 @@ def test_what_goes_with_a_picture(rng):
     with pytest.raises(InvalidArgument, match="icc_profile is 'srgb'; allowed: bytes"):
         image.to_bytes("PNG", icc_profile="srgb")
     assert opened(image.to_bytes("PNG", compress_level=1)).size == (2, 2)  # Pillow's own
+
+
+def test_compression_is_another_name_of_effort(rng):
+    indices, rgba = shaded(rng)
+    image = IndexedImage(indices, rgba)
+    for effort in png.EFFORTS:
+        assert image.to_bytes("PNG", compression=effort) == image.to_bytes("PNG", effort=effort)
+    with pytest.raises(InvalidArgument, match="effort is 'most'"):
+        image.to_bytes("PNG", compression="most")
 
 
 def test_wide_palettes_are_written_in_full_colour(rng):
