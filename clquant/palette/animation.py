@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import PIL.Image
 
 from clquant import params
-from clquant.color.formats import apng, gif, gif_frames
-from clquant.color.formats.names import LOSSLESS
+from clquant.color.formats import apng, gif, gif_frames, webp
 from clquant.color.indexed import IndexedImage
 from clquant.images import ImageLike, files, materialize
 from clquant.palette import engine
@@ -121,32 +118,14 @@ def animation_bytes(
     shapes = sorted({frame.shape for frame in given})
     if len(shapes) > 1:
         raise InvalidArgument(f"frames have the sizes {shapes} (height, width); allowed: one size for all")
-    if name == "WEBP":
-        return _webp(given, delays, plays)
     pictures = [(frame.host_indices(), frame.palette.rgba()) for frame in given]
     if name == "PNG":
         return apng.encoded(pictures, delays, plays)
+    if name == "WEBP":
+        return webp.encoded(pictures, delays, plays)
     height, width = given[0].shape
     hundredths = [(delay + 5) // 10 for delay in delays]
     return gif.encoded(width, height, gif_frames.drawn(pictures, plays != 1), hundredths, plays)
-
-
-def _webp(frames: Sequence[IndexedImage], delays: Sequence[int], plays: int) -> bytes:
-    pictures = [PIL.Image.fromarray(frame.to_array()) for frame in frames]
-    out = io.BytesIO()
-    try:
-        pictures[0].save(
-            out,
-            "WEBP",
-            save_all=True,
-            append_images=pictures[1:],
-            duration=list(delays),
-            loop=plays,
-            **LOSSLESS["WEBP"],
-        )
-    except Exception as error:  # Pillow's encoders raise many kinds
-        raise InvalidArgument(f"cannot write the frames as 'WEBP': {error}") from error
-    return out.getvalue()
 
 
 def animated_format_of(path: str | os.PathLike[str]) -> str:

@@ -77,6 +77,56 @@ def test_every_format_shows_every_frame(suffix, alike, plays, pictures, tmp_path
     assert (len(about), about.width, about.height, about.plays) == (4, 17, 13, plays)
 
 
+@pytest.mark.parametrize("suffix", ["gif", "png", "webp"])
+@pytest.mark.parametrize("order", [(0, 0, 1, 1), (0, 0, 0, 0), (1, 0, 0, 0)])
+def test_equal_frames_keep_their_number_and_times(suffix, order, pictures, tmp_path):
+    engine = KMeansPalette(6).fit(pictures)
+    frames = [engine.quantize(pictures[number]) for number in order]
+    path = tmp_path / f"a.{suffix}"
+    clquant.save_animation(path, frames, delay_ms=DELAYS)
+    seen, delays, _ = shown(path)
+    assert delays == DELAYS
+    for one, number in zip(seen, order, strict=True):
+        assert np.array_equal(one, pictures[number])
+
+
+def test_webp_draws_only_what_changes(rng, tmp_path):
+    """Two far corners change: what lies between them is not written again."""
+    still = rng.integers(0, 256, (90, 101, 3), np.uint8)
+    films = []
+    for alpha in (False, True):
+        picture = np.dstack([still, np.full(still.shape[:2], 255, np.uint8)]) if alpha else still
+        if alpha:
+            picture[40:44, 50:60] = 0
+        frames = [picture.copy() for _ in range(4)]
+        for number, frame in enumerate(frames):
+            frame[1 + number : 4 + number, 3:8, :3] = 255 - 20 * number
+            frame[85:88, 91 + number : 95 + number, :3] = 20 * number
+        films.append(frames)
+    for number, frames in enumerate(films):
+        images = [IndexedImage(*indexed(frame)) for frame in frames]
+        path = tmp_path / f"{number}.webp"
+        clquant.save_animation(path, images, delay_ms=DELAYS)
+        clquant.save_animation(tmp_path / "first.webp", images[:1])
+        seen, delays, _ = shown(path)
+        assert delays == DELAYS
+        for one, frame in zip(seen, frames, strict=True):
+            assert np.array_equal(one[:, :, : frame.shape[2]], frame)
+        assert path.stat().st_size < 1.2 * (tmp_path / "first.webp").stat().st_size
+
+
+def test_webp_holds_no_larger_pictures():
+    wide = IndexedImage(np.zeros((1, 16384), np.uint8), [[0, 0, 0]])
+    with pytest.raises(InvalidArgument, match="a WebP is at most 16383 pixels wide and high; these frames are 16384"):
+        animation_bytes([wide], "WEBP")
+
+
+def indexed(picture):
+    """A picture's indices and its distinct colours."""
+    colors, indices = np.unique(picture.reshape(-1, picture.shape[2]), axis=0, return_inverse=True)
+    return indices.reshape(picture.shape[:2]), colors
+
+
 def test_indexed_and_full_colour_apng(pictures):
     engine = KMeansPalette(6).fit(pictures)
     data = animation_bytes([engine.quantize(picture) for picture in pictures], "PNG")

@@ -47,7 +47,7 @@ def encoded(frames: Sequence[Indexed], delays_ms: Sequence[int], plays: int) -> 
     control = png.chunk(b"acTL", struct.pack(">II", len(frames), plays))
     parts = [png.SIGNATURE, head, control, *(png.palette_chunks(rgba) if alike else [])]
     sequence = 0
-    for number, (pixels, x, y) in enumerate(_changes(frames, alike, 3 if opaque else 4)):
+    for number, (pixels, _, x, y) in enumerate(changes(frames, alike, 3 if opaque else 4)):
         rows, columns = pixels.shape[:2]
         place = struct.pack(">IIIII", sequence, columns, rows, x, y)
         sequence += 1
@@ -61,19 +61,24 @@ def encoded(frames: Sequence[Indexed], delays_ms: Sequence[int], plays: int) -> 
     return b"".join([*parts, png.chunk(b"IEND", b"")])
 
 
-def _changes(
-    frames: Sequence[Indexed], alike: bool, channels: int
-) -> Iterator[tuple[npt.NDArray[np.unsignedinteger[Any]], int, int]]:
-    """Of each frame the rectangle that differs from the frame before, with its left and upper edge."""
+def changes(
+    frames: Sequence[Indexed], alike: bool, channels: int, grid: int = 1
+) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[np.bool_], int, int]]:
+    """Of each frame the rectangle that differs from the frame before, which of its pixels do, its left and upper edge.
+
+    Of frames with `alike` palettes these are indices, else colours of `channels`; edges are multiples of `grid`.
+    """
     before: npt.NDArray[Any] | None = None
     for indices, rgba in frames:
         now = indices if alike else parallel.looked_up(np.ascontiguousarray(rgba[:, :channels]), indices)
         if before is None:
-            yield now, 0, 0
+            yield now, np.ones(indices.shape, np.bool_), 0, 0
         else:
-            differs = now != before
-            rows, columns = bounds(differs if alike else differs.any(axis=2))
-            yield now[rows, columns], columns.start, rows.start
+            differs = now != before if alike else (now != before).any(axis=2)
+            rows, columns = bounds(differs)
+            top, left = rows.start // grid * grid, columns.start // grid * grid
+            place = slice(top, rows.stop), slice(left, columns.stop)
+            yield now[place], differs[place], left, top
         before = now
 
 
