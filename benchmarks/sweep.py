@@ -20,7 +20,7 @@ from benchmarks import harness, sweep_rows
 from benchmarks.harness import Options, Picture, Table
 from benchmarks.sweep_case import Case
 from benchmarks.sweep_rows import Row
-from clquant import panel, quality, runtime, tiles, video
+from clquant import panel, pillow, quality, runtime, tiles, video
 
 SIDES = (512, 2048, 8192)
 SMALL_SIDES = (64,)
@@ -62,7 +62,7 @@ LEFT_OUT = {
 }
 # Methods that store or give arguments, whatever their class.
 ACCESSORS = ("get_params", "set_params")
-MODULES = {"quality": quality, "video": video, "tiles": tiles, "panel": panel}
+MODULES = {"quality": quality, "video": video, "tiles": tiles, "panel": panel, "pillow": pillow}
 
 
 def public_calls() -> list[str]:

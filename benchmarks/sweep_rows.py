@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import PIL.Image
 
 import clquant
 from benchmarks.harness import Picture
@@ -91,6 +92,8 @@ def learning(case: Case) -> Iterator[Row]:
     yield Row(fit, "256 sequential, factor 10", lambda: sequential(256).fit(case.rgb))
     yield Row("quantize", "256", lambda: clquant.quantize(case.rgb, 256, **q))
     yield Row("quantize", "16 blue-noise", lambda: clquant.quantize(case.rgb, 16, dither="blue-noise", **q))
+    pil = PIL.Image.fromarray(case.rgb)
+    yield Row("pillow.quantize", "256", lambda: clquant.pillow.quantize(pil, 256))
     yield Row("dominant_colors", "", lambda: clquant.dominant_colors(case.rgb, **q))
     yield Row("ColorHistogram.of", "RGB", lambda: clquant.ColorHistogram.of(case.rgb, **q))
     yield Row("ColorHistogram.save", "", lambda: case.histogram.save(case.folder / "h.cqh"))

@@ -8,7 +8,7 @@ TYPE_CHECKING = False  # as `typing` has it, whose import is half of what the co
 if TYPE_CHECKING:
     from typing import Any
 
-    from clquant import quality, runtime, tiles, video
+    from clquant import pillow, quality, runtime, tiles, video
     from clquant.color.indexed import IndexedImage
     from clquant.color.palette import Palette
     from clquant.dithering.alpha_edges import alpha_edges
@@ -95,7 +95,7 @@ _HOMES = {
         "register_codebook",
     ),
 }
-_MODULES = ("quality", "runtime", "tiles", "video")
+_MODULES = ("pillow", "quality", "runtime", "tiles", "video")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -136,6 +136,7 @@ __all__ = [
     "dominant_colors",
     "empty_pinned",
     "floyd_steinberg",
+    "pillow",
     "quality",
     "quantize",
     "quantize_frames",

@@ -22,7 +22,7 @@ ROWS = (
     ("dithering",),
     ("palette",),
     ("kmeans", "neuquant", "halftone", "vq", "quadtree", "spatial", "tilesets"),
-    ("one_call", "panel", "tiles", "video"),
+    ("one_call", "panel", "pillow", "tiles", "video"),
     ("__init__",),
     ("dask", "check"),
     ("cli",),
