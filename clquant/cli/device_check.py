@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
@@ -14,6 +15,7 @@ from typing import Any
 from clquant import check, runtime
 from clquant.cli import streams
 from clquant.cli.table import Table
+from clquant.images import files
 from clquant.runtime import InvalidArgument
 from clquant.runtime.device import fitness
 
@@ -27,10 +29,12 @@ def run(args: argparse.Namespace) -> int:
     Parameters
     ----------
     args : Namespace
-        With `json`, `only` and `in_process`.
+        With `json`, `only`, `report` and `in_process`.
 
     Raises
     ------
+    FileError
+        If the report cannot be written; found out before the jobs run.
     InvalidArgument
         If there is no device of that number.
     NoDeviceError
@@ -46,16 +50,21 @@ def run(args: argparse.Namespace) -> int:
         streams.write_text(json.dumps([dataclasses.asdict(outcome) for outcome in outcomes]) + "\n")
         return 0
     machine = check.machine()
-    reports = [_report(n, device) for n, device in enumerate(there) if args.only in (None, n)]
+    with contextlib.nullcontext() if args.report is None else files.atomic_write(args.report) as file:
+        reports = [_report(n, device) for n, device in enumerate(there) if args.only in (None, n)]
+        passed = not any(report["unfit"] for report in reports)
+        text = json.dumps({"passed": passed, "machine": machine, "devices": reports}, indent=1) + "\n"
+        if file is not None:
+            file.write(text.encode())
     for report in reports:  # when all are done, as it changes the devices' numbers
         if report["jobs"] or report["unfit"]:
             fitness.note(there[report["number"]], report["unfit"])
     if args.json:
-        streams.write_text(json.dumps({"machine": machine, "devices": reports}, indent=1) + "\n")
+        streams.write_text(text)
     else:
         streams.write_text("\n".join(f"{name}: {value}" for name, value in machine.items()) + "\n\n")
         streams.write_text("\n".join(_table(report).text() for report in reports))
-    return 1 if any(report["unfit"] for report in reports) else 0
+    return 0 if passed else 1
 
 
 def _report(number: int, device: Any) -> dict[str, Any]:

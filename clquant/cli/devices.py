@@ -7,9 +7,8 @@ import json
 import os
 
 from clquant import runtime
-from clquant.cli import device_check, streams
+from clquant.cli import common, device_check, streams
 from clquant.cli.table import Table
-from clquant.runtime import InvalidArgument
 from clquant.runtime.device.discovery import DEVICE_VARIABLE
 
 HELP = "list the OpenCL devices there are"
@@ -21,7 +20,8 @@ The environment variable CLQUANT_DEVICE does the same for all of them.
   clquant devices --check
 runs a golden job of every engine on each device, in a process of its own, and says which devices are unfit; exit
 code 1 if one is. Those are used last and with a warning from then on, until their driver changes or they pass.
-Send its output along when you report a problem."""
+  clquant devices --check --report report.json
+writes versions, hashes and times as one file, to send along when you report a problem."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--check", action="store_true", help="run a golden job of every engine on each device")
     parser.add_argument("--only", type=int, metavar="NUMBER", help="with --check: this device alone")
+    parser.add_argument("--report", metavar="FILE", help="with --check: write what was found to a JSON file")
     parser.add_argument("--in-process", action="store_true", help=argparse.SUPPRESS)
 
 
@@ -37,8 +38,7 @@ def run(args: argparse.Namespace) -> int:
     """List the devices, or check them."""
     if args.check:
         return device_check.run(args)
-    if args.only is not None:
-        raise InvalidArgument("--only is given without --check; allowed: with --check")
+    common.refuse(args, ("only", "report"), "without --check; allowed: with --check")
     there = runtime.list_devices()
     default, note = None, ""
     try:

@@ -33,12 +33,16 @@ def test_every_job_has_its_hash() -> None:
     assert set(check.expected()) == set(check.JOBS)
 
 
-def test_the_report(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["devices", "--check", "--only", "0", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
+def test_the_report(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "report.json"
+    assert main(["devices", "--check", "--only", "0", "--json", "--report", str(file)]) == 0
+    report = json.loads(file.read_text(encoding="utf-8"))
+    assert report == json.loads(capsys.readouterr().out)
+    assert report["passed"] is True
     assert set(report["machine"]) >= {"clquant", "Python", "PyOpenCL", "processor"}
     (device,) = report["devices"]
     assert device["unfit"] == ""
+    assert all(device[name] for name in ("device", "driver", "version", "limits"))
     assert [job["job"] for job in device["jobs"]] == list(check.JOBS)
     assert all(job["right"] and len(job["digest"]) == 64 for job in device["jobs"])
 
@@ -72,6 +76,23 @@ def test_an_unfit_device(
     assert fitness.unfit(device) == ""
 
 
+def test_a_report_is_written_whole_or_not_at_all(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    check_first = ["devices", "--check", "--only", "0", "--report"]
+    monkeypatch.setattr(device_check, "_outcomes", interrupted)
+    assert main([*check_first, str(tmp_path / "stopped.json")]) == 130
+    assert main([*check_first, str(tmp_path / "none" / "a.json")]) == 2
+    assert "cannot write" in capsys.readouterr().err
+    assert not [file.name for file in tmp_path.iterdir() if "stopped" in file.name]
+    monkeypatch.setattr(device_check, "_outcomes", lambda *_: ([], "VQ differs"))
+    assert main([*check_first, str(tmp_path / "wrong.json")]) == 1
+    assert json.loads((tmp_path / "wrong.json").read_text(encoding="utf-8"))["passed"] is False
+
+
 def test_unfit_devices_come_last(monkeypatch: pytest.MonkeyPatch) -> None:
     before = runtime.list_devices()
     monkeypatch.setattr(discovery, "unfit", lambda device: "wrong" if device == before[0] else "")
@@ -96,7 +117,11 @@ def test_a_wrong_result_is_seen(queue: runtime.CommandQueue, monkeypatch: pytest
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--only", "0"], "--only is given without --check"), (["--check", "--only", "99"], "--only is 99; allowed: ")],
+    [
+        (["--only", "0"], "--only is given without --check"),
+        (["--report", "a.json"], "--report is given without --check"),
+        (["--check", "--only", "99"], "--only is 99; allowed: "),
+    ],
 )
 def test_wrong_arguments(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["devices", *arguments]) == 2
