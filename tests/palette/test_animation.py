@@ -53,6 +53,34 @@ def test_holes_stay_holes(rng):
         assert np.array_equal(there[opaque], expected[opaque])
 
 
+@pytest.mark.parametrize("count", [2, 60, 64, 255, 256])
+@pytest.mark.parametrize("holes", [False, True])
+def test_what_does_not_change_is_not_written_again(count, holes, rng):
+    """Two far corners change: the rectangle around them costs a few bytes, with a free entry or without."""
+    colors = np.concatenate([rng.permutation(256)[:count, None], rng.integers(0, 256, (count, 2))], axis=1)
+    rgba = np.concatenate([colors, np.full((count, 1), 255)], axis=1)
+    rgba[1, 3] = 0 if holes else 255
+    still = rng.integers(0, count, (120, 160))
+    still[still == 1] = 0
+    still[50:60, 50:60] = 1
+    pictures = [still.copy() for _ in range(4)]
+    for number, picture in enumerate(pictures[1:]):
+        picture[2:5, number : number + 3] = 0
+        picture[-3:, -9 + number :] = 2 % count
+    frames = [IndexedImage(picture, rgba) for picture in pictures]
+    data = animation.gif_bytes(frames)
+    assert len(data) < len(animation.gif_bytes(frames[:1])) + 3 * 350
+    shown, _ = frames_of(data)
+    by_specification, _ = decoded(data)
+    assert len(shown) == len(by_specification) == 4
+    for there, other, frame in zip(shown, by_specification, frames, strict=True):
+        expected = frame.to_array()
+        opaque = expected[:, :, 3] == 255
+        assert np.array_equal(there[opaque], expected[opaque])
+        assert np.array_equal(other.picture[opaque], expected[opaque])
+        assert not there[~opaque][:, 3].any()
+
+
 def test_a_sprite_that_blinks(queue, tmp_path):
     sprite = np.zeros((8, 9, 4), np.uint8)
     sprite[2:6, 3:6] = 255, 200, 0, 255

@@ -7,6 +7,7 @@ without their alpha.
 
 from __future__ import annotations
 
+import functools
 import io
 import struct
 from collections.abc import Iterable, Sequence
@@ -58,6 +59,21 @@ class Frame:
     colors: npt.NDArray[np.uint8]
     transparent: int | None
     clear: bool
+
+    @functools.cached_property
+    def packed(self) -> bytes:
+        """The pixels as LZW blocks."""
+        return _packed(self.indices)
+
+    @functools.cached_property
+    def table(self) -> tuple[int, bytes]:
+        """The colours, filled up with black to 2^(size + 1) entries: (size, bytes)."""
+        size = max(int(len(self.colors) - 1).bit_length(), 1) - 1
+        return size, self.colors.tobytes().ljust(3 * (2 << size), b"\0")
+
+    def size(self, shared: tuple[int, bytes]) -> int:
+        """Bytes of its pixels, and of its table unless that is the file's."""
+        return len(self.packed) + (0 if self.table == shared else len(self.table[1]))
 
 
 def with_one_hole(
@@ -116,7 +132,7 @@ def encoded(width: int, height: int, frames: Iterable[Frame], delays: Sequence[i
     out = io.BytesIO()
     shared: tuple[int, bytes] | None = None
     for frame, delay in zip(frames, delays, strict=True):
-        size, table = _table(frame.colors)
+        size, table = frame.table
         if shared is None:
             shared = size, table
             background = frame.transparent or 0
@@ -130,15 +146,9 @@ def encoded(width: int, height: int, frames: Iterable[Frame], delays: Sequence[i
         rows, columns = frame.indices.shape
         flags = _TABLE_FLAG | size if own else 0
         out.write(_DESCRIPTOR + struct.pack("<HHHHB", frame.x, frame.y, columns, rows, flags))
-        out.write((table if own else b"") + _packed(frame.indices))
+        out.write((table if own else b"") + frame.packed)
     out.write(_TRAILER)
     return out.getvalue()
-
-
-def _table(colors: npt.NDArray[np.uint8]) -> tuple[int, bytes]:
-    """A colour table, filled up with black to 2^(size + 1) entries: (size, bytes)."""
-    size = max(int(len(colors) - 1).bit_length(), 1) - 1
-    return size, colors.tobytes().ljust(3 * (2 << size), b"\0")
 
 
 def _packed(indices: npt.NDArray[np.uint8]) -> bytes:

@@ -1,6 +1,7 @@
 """Which rectangle each frame of an animated GIF draws, and whether it goes before the next.
 
-A frame draws what differs from the picture that stands there. Pixels of a GIF can be covered but not erased, except by
+A frame draws the rectangle of what differs from the picture that stands there: whole, or with the transparent entry at
+the pixels that do not differ, whichever is smaller. Pixels of a GIF can be covered but not erased, except by
 clearing a frame's whole rectangle when its time is over. That is done where the next frame has holes in what is opaque
 now, with the rectangle grown to reach them.
 """
@@ -8,6 +9,7 @@ now, with the rectangle grown to reach them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,7 +50,7 @@ def drawn(frames: Sequence[Indexed], loop: bool) -> Iterator[Frame]:
     alike = all(np.array_equal(rgba, frames[0][1]) for _, rgba in frames)
     first = now = _Seen(frames[0], alike)
     stands: npt.NDArray[Any] | None = None
-    without_entry = None
+    without_entry, shared = None, None
     for number, frame in enumerate(frames):
         after = _Seen(frames[number + 1], alike) if number + 1 < len(frames) else first if loop else now
         touched = np.ones(frame[0].shape, np.bool_) if stands is None else now.shown != stands
@@ -70,8 +72,29 @@ def drawn(frames: Sequence[Indexed], loop: bool) -> Iterator[Frame]:
                 f"holes in it; allowed for a GIF with holes: {MAX_COLORS - 1} colours in its first frame and in those "
                 "before such ones"
             )
-        yield Frame(part, columns.start, rows.start, colors, transparent, clear)
+        whole = Frame(part, columns.start, rows.start, colors, transparent, clear)
+        shared = shared or whole.table
+        with_gaps = _with_gaps(whole, touched[rows, columns]) or whole
+        yield with_gaps if with_gaps.size(shared) < whole.size(shared) else whole
         now = after
+
+
+def _with_gaps(frame: Frame, touched: npt.NDArray[np.bool_]) -> Frame | None:
+    """A frame that draws nothing where nothing changes; None where all changes or there is no entry for that."""
+    if touched.all():
+        return None
+    transparent, colors = frame.transparent, frame.colors
+    if transparent is None:
+        free = np.flatnonzero(np.bincount(frame.indices[touched], minlength=len(colors)) == 0)
+        if len(free):  # of no changed pixel: the table stays
+            transparent = int(free[-1])
+        elif len(colors) < MAX_COLORS:
+            transparent, colors = _transparent_entry(frame.indices, colors)
+        else:
+            return None
+    indices = frame.indices.copy()
+    indices[~touched] = transparent
+    return replace(frame, indices=indices, colors=colors, transparent=transparent)
 
 
 class _Seen:
