@@ -12,6 +12,8 @@ from typing import Any, TypeVar, cast
 
 import pyopencl as cl
 
+from clquant.runtime.driver_calls import begin, driver_call
+
 
 class ClquantError(Exception):
     """Base of every error that clquant raises on purpose."""
@@ -66,18 +68,19 @@ _OUT_OF_MEMORY = {
 }
 
 
-class device_errors:  # noqa: N801 - read as a function; a generator's context would take a launch's third
+class device_errors(driver_call):  # noqa: N801 - read as a function; a generator's context would take a launch's third
     """Turn PyOpenCL's errors inside the block into `DeviceMemoryError` or `DeviceError`, saying what was done."""
 
     def __init__(self, doing: str) -> None:
         self._doing = doing
 
     def __enter__(self) -> None:
-        pass
+        begin(self)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        super().__exit__(kind, error, trace)
         if isinstance(error, cl.Error):
             raise device_error(error, self._doing) from error
 

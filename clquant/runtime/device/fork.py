@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 
-from clquant.runtime.device.ending import check_not_ending
 from clquant.runtime.errors import DeviceError
 
 _used = False
@@ -22,13 +21,9 @@ def check_process() -> None:
     Raises
     ------
     DeviceError
-        In a process that was forked after OpenCL was used in its parent, or that is ending (see
-        `clquant.runtime.device.ending`).
-    SystemExit
-        In a daemon thread of a process that is ending.
+        In a process that was forked after OpenCL was used in its parent.
     """
     global _used
-    check_not_ending()
     if _forked_after_use:
         raise DeviceError(
             "OpenCL was used before this process was forked, and drivers do not survive that; "

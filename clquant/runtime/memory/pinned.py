@@ -24,6 +24,7 @@ import numpy.typing as npt
 import pyopencl as cl
 
 from clquant.runtime.device.host_memory import host_memory
+from clquant.runtime.driver_calls import driver_call
 from clquant.runtime.memory.buffer_pool import BufferPool
 
 # Most bytes per device of results in use and of blocks kept for coming ones; what users ask for is not bounded.
@@ -62,8 +63,9 @@ class Block:
         access = cl.map_flags.READ | cl.map_flags.WRITE
         map_buffer = cast(Any, cl.enqueue_map_buffer)  # its annotations fit no dtype
         self.bytes: Bytes
-        self.bytes, event = map_buffer(queue, self._buffer, access, 0, (nbytes,), np.uint8)
-        event.wait()
+        with driver_call():
+            self.bytes, event = map_buffer(queue, self._buffer, access, 0, (nbytes,), np.uint8)
+            event.wait()
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.bytes.base))  # see `__del__`
         self.begin = int(self.bytes.ctypes.data)
         self.end = self.begin + nbytes

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyopencl as cl
 
 from clquant.runtime.device.limits import Limits
+from clquant.runtime.driver_calls import driver_call
 from clquant.runtime.errors import DeviceMemoryError, device_errors
 from clquant.runtime.memory.buffer_pool import BUFFER_POOL, MOST_SHARE, MOST_SHARE_OF_HOST, BufferPool
 from clquant.runtime.memory.buffer_pool import SMALLEST as SMALLEST_KEPT
@@ -82,7 +83,7 @@ class Scope:
             upload.wait()
         if kind is not None or self._wraps_host_memory():
             # Queued work may still read host arrays that the caller is free to change or drop after this.
-            with contextlib.suppress(cl.Error):
+            with contextlib.suppress(cl.Error), driver_call():
                 self._queue.finish()
         if kind is not None or not self._recycle():
             self._buffers.extend(buffer for buffer, _ in self._recyclable)

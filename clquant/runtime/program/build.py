@@ -8,6 +8,8 @@ from typing import Any, cast
 
 import pyopencl as cl
 
+from clquant.runtime.driver_calls import driver_call
+
 
 def build(program: cl.Program, device: cl.Device, options: Sequence[str] = ()) -> cl.Program:
     """Build a program, from source or from a binary, for one device.
@@ -23,4 +25,5 @@ def build(program: cl.Program, device: cl.Device, options: Sequence[str] = ()) -
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cl.CompilerWarning)
         # PyOpenCL's own cache waits a minute for a lock it cannot make in a read-only folder.
-        return cast(cl.Program, program.build(options=list(options), devices=[device], cache_dir=cast(Any, False)))
+        with driver_call():
+            return cast(cl.Program, program.build(options=list(options), devices=[device], cache_dir=cast(Any, False)))

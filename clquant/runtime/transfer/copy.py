@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyopencl as cl
 
 from clquant.runtime.device.limits import Limits
+from clquant.runtime.driver_calls import driver_call
 from clquant.runtime.errors import device_errors
 from clquant.runtime.memory.pinned import pinned_pool
 from clquant.runtime.profiling import profiled, record
@@ -122,7 +123,7 @@ class Upload:
     def wait(self) -> None:
         """Wait until the array is free to change, whether or not the copy succeeded."""
         if self._direct is not None:
-            with contextlib.suppress(cl.Error):
+            with contextlib.suppress(cl.Error), driver_call():
                 self._direct.wait()
         elif self._staged is not None:
             self._staged.wait()
