@@ -20,7 +20,7 @@ The rules, for every engine:
   `allow_formats` or in `CLQUANT_FORMATS`. More than 2^29 pixels, or more than Pillow's `MAX_IMAGE_PIXELS` allows where
   the application has set it, or than a file's bytes can hold, are refused before they are decoded.
 - A device array must be uint8 or uint16 of the shapes above, of any strides; its result stays on the device, on the
-  same queue.
+  same queue, and is of the same class with the same attributes (of several arrays, of the first one's).
 - A picture without pixels is refused.
 """
 

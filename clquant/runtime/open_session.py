@@ -50,7 +50,7 @@ def open_session(queue: cl.CommandQueue | None = None, arrays: Sequence[pyopencl
     if arrays:
         with device_errors("waiting for a device array"):
             _follow(chosen, arrays)
-    return Session(chosen)
+    return Session(chosen, arrays[0] if arrays else None)
 
 
 def _follow(queue: cl.CommandQueue, arrays: Sequence[pyopencl.array.Array]) -> None:

@@ -41,6 +41,8 @@ class Session:
     ----------
     queue : pyopencl.CommandQueue
         In-order or out-of-order; on the latter every command waits for the one before.
+    like : pyopencl.array.Array, optional
+        Device results get its class and its own attributes.
 
     Raises
     ------
@@ -48,8 +50,9 @@ class Session:
         If the queue's context is gone: some runtimes (Intel's for CPUs) do not keep it for the queue.
     """
 
-    def __init__(self, queue: cl.CommandQueue) -> None:
+    def __init__(self, queue: cl.CommandQueue, like: pyopencl.array.Array | None = None) -> None:
         self.queue = queue
+        self._like = like
         try:
             self.context: cl.Context = queue.context
         except cl.Error as error:
@@ -356,7 +359,7 @@ class Session:
         return event
 
     def new_array(self, shape: Shape, dtype: npt.DTypeLike) -> pyopencl.array.Array:
-        """A device array on this queue that the caller owns: what device input gives back.
+        """A device array on this queue that the caller owns: what device input gives back, of the input's class.
 
         Raises
         ------
@@ -364,7 +367,12 @@ class Session:
             If memory is short.
         """
         with device_errors("allocating a device array"):
-            return pyopencl.array.empty(self.queue, shape, np.dtype(dtype))
+            array = pyopencl.array.empty(self.queue, shape, np.dtype(dtype))
+        if self._like is None or type(self._like) is type(array):
+            return array
+        made: pyopencl.array.Array = object.__new__(type(self._like))  # its constructor may take other arguments
+        vars(made).update({**vars(self._like), **vars(array)})
+        return made
 
     def hand_over(self, array: pyopencl.array.Array) -> pyopencl.array.Array:
         """A device array as a result: its event is over when all is that was queued so far.

@@ -20,9 +20,8 @@ from clquant.runtime.program.caches import avoid_unwritable_caches
 DEVICE_VARIABLE = "CLQUANT_DEVICE"
 
 HOW_TO_GET_A_DRIVER = (
-    "Install one: `pip install pyopencl[pocl]` runs on any x86-64 CPU under Linux, `pip install clquant[intel]` there "
-    "and under Windows, PoCL as a package of the system (Debian: pocl-opencl-icd, conda-forge: pocl) on others; GPUs "
-    "need their vendor's OpenCL driver (Debian: intel-opencl-icd, mesa-opencl-icd, nvidia-opencl-icd)."
+    'pip install "clquant[pocl]" brings one for the processor on Linux x86-64, pip install "clquant[intel]" on Windows '
+    "too; elsewhere install PoCL from the system's packages, or the OpenCL driver of the GPU's vendor"
 )
 
 _lock = threading.Lock()
@@ -135,7 +134,7 @@ def find_device(spec: str) -> cl.Device:
 
 def no_device_message(wanted: str) -> str:
     """What to tell a person on a machine without any OpenCL device."""
-    return f"no OpenCL device found ({wanted}). {HOW_TO_GET_A_DRIVER}"
+    return f"no OpenCL device found ({wanted}): {HOW_TO_GET_A_DRIVER}"
 
 
 def describe(device: cl.Device) -> str:
