@@ -57,7 +57,20 @@ class Row:
 
 def rows(case: Case) -> Iterator[Row]:
     """Every row."""
-    for family in (learning, learners, mapping, dithers, values, moving, maps, codecs, halftones, quadtrees, measures):
+    for family in (
+        learning,
+        learners,
+        mapping,
+        dithers,
+        values,
+        moving,
+        maps,
+        codecs,
+        halftones,
+        quadtrees,
+        scalars,
+        measures,
+    ):
         yield from family(case)
 
 
@@ -328,6 +341,13 @@ def quadtrees(case: Case) -> Iterator[Row]:
     yield Row("Quadtree.load", "rgb", lambda: clquant.Quadtree.load(case.file(".cqt")))
     stored = functools.cache(lambda: case.tree.to_bytes())
     yield Row("Quadtree.from_bytes", "rgb", lambda: clquant.Quadtree.from_bytes(stored()))
+
+
+def scalars(case: Case) -> Iterator[Row]:
+    """Optimal codebooks of the rows of a gray picture as numbers."""
+    floats = functools.cache(lambda: case.gray.astype(np.float16))
+    yield Row("scalar_codebook", "rows", lambda: clquant.scalar_codebook(floats(), 16, axis=1, queue=case.queue))
+    yield Row("scalar_codebook", "whole", lambda: clquant.scalar_codebook(case.gray, 16, queue=case.queue))
 
 
 def measures(case: Case) -> Iterator[Row]:

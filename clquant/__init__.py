@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     )
     from clquant.spatial import SpatialPalette
     from clquant.tilesets import TilePalettes
+    from clquant.vectors import scalar_codebook
     from clquant.video import animate
     from clquant.vq import ClvqInfo, VQCodec, clvq_info, register_codebook
 
@@ -87,6 +88,7 @@ _HOMES = {
     ),
     "clquant.spatial": ("SpatialPalette",),
     "clquant.tilesets": ("TilePalettes",),
+    "clquant.vectors": ("scalar_codebook",),
     "clquant.video": ("animate",),
     "clquant.vq": (
         "ClvqInfo",
@@ -144,6 +146,7 @@ __all__ = [
     "runtime",
     "save_animation",
     "save_gif",
+    "scalar_codebook",
     "tiles",
     "video",
 ]

@@ -21,7 +21,7 @@ ROWS = (
     ("mapping",),
     ("dithering",),
     ("palette",),
-    ("kmeans", "neuquant", "halftone", "vq", "quadtree", "spatial", "tilesets"),
+    ("kmeans", "neuquant", "halftone", "vq", "quadtree", "spatial", "tilesets", "vectors"),
     ("one_call", "panel", "pillow", "tiles", "video"),
     ("__init__",),
     ("dask", "check"),

@@ -196,6 +196,16 @@ def side_match(picture: Any, tolerance: float, **arguments: Any) -> Callable[...
     return run
 
 
+def scalar_codebooks(queue: runtime.CommandQueue) -> Result:
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(3, 150)).astype(np.float16)
+    weights = rng.integers(0, 4, values.shape)
+    return {
+        "plain": clquant.scalar_codebook(values, 7, axis=1, queue=queue),
+        "weighted": clquant.scalar_codebook(values, 7, weights, axis=1, queue=queue),
+    }
+
+
 def errors_of(picture: Any, palette: clquant.Palette) -> Callable[..., Result]:
     def run(queue: runtime.CommandQueue) -> Result:
         spaces = ("srgb", "linear", "oklab")
