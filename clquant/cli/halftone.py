@@ -16,7 +16,7 @@ from clquant import images
 from clquant.cli import batch, cluster, common, in_parts, inputs
 from clquant.cli.colors import given_palette
 from clquant.cli.inputs import Source
-from clquant.cli.loading import Loaded, load_still
+from clquant.cli.loading import Loaded, load_still, note_lost
 from clquant.cli.outputs import Outputs, lossless_kind, named, not_there, picture_bytes, shown, source_name
 from clquant.cli.palette_large import Parts, suffix_of
 from clquant.color import spaces
@@ -198,6 +198,7 @@ def _one(
         else:
             data = _encoded(made, values, kind, target, kept)
         places.write(target, data)
+        note_lost(args, source, target, loaded.lost(kind))
         height, width = loaded.pixels.shape[:2]
         seconds = time.perf_counter() - begin
         levels = args.levels if values is not None else None

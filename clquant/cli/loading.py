@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import PIL.Image
@@ -12,13 +13,17 @@ import PIL.Image
 from clquant import images
 from clquant.cli import common, inputs
 from clquant.cli.inputs import Source
-from clquant.images import decode, geo, lazy, moving, picture_files
+from clquant.cli.outputs import shown
+from clquant.images import decode, geo, lazy, moving, picture_files, tiff_head
 
 # Formats that hold a resolution and a colour profile.
 WITH_DPI = frozenset({"PNG", "TIFF", "BMP", "JPEG"})
 WITH_PROFILE = frozenset({"PNG", "TIFF", "WEBP", "JPEG"})
 MOST_DPI = 100_000
+_UNKEPT_TAGS = {34665: "EXIF data", 34853: "EXIF data", 700: "XMP data", 33723: "IPTC data", 330: "pictures below it"}
 # EXIF's orientations from the fifth on change rows for columns.
+# Names of PNG's texts that hold other metadata.
+_PNG_XMP, _HIDDEN_EXIF = "XML:com.adobe.xmp", ("Raw profile type exif",)
 _ORIENTATION, _FIRST_TURNED = 0x0112, 5
 
 
@@ -42,6 +47,10 @@ class Loaded:
         Whether the file has a palette.
     data : bytes or None
         The file, if it came through a pipe.
+    place : mapping
+        The tags of a GeoTIFF that say where it lies.
+    unkept : tuple of str
+        What else it has that no result keeps.
     """
 
     pixels: Any
@@ -51,6 +60,8 @@ class Loaded:
     format: str | None
     indexed: bool
     data: bytes | None
+    place: Mapping[int, Any] = field(default_factory=dict)
+    unkept: tuple[str, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -64,7 +75,28 @@ class Loaded:
             kept["dpi"] = self.dpi
         if self.icc_profile is not None and kind in WITH_PROFILE:
             kept["icc_profile"] = self.icc_profile
+        if self.place and kind == "TIFF":
+            kept["tiffinfo"] = self.place
         return kept
+
+    def lost(self, kind: str) -> list[str]:
+        """What a file of some format does not keep of it."""
+        place = ["its place on the map"] if self.place and kind != "TIFF" else []
+        profile = ["its ICC profile"] if self.icc_profile is not None and kind not in WITH_PROFILE else []
+        return [*place, *profile, *self.unkept]
+
+
+def note_lost(args: argparse.Namespace, source: Source, target: str, lost: Iterable[str]) -> None:
+    """Say in one line what a result does not keep of its input, if there is something."""
+    names = list(lost)
+    if names:
+        common.note(args, f"{source.relative}: {', '.join(names)} not kept in {shown(target)}")
+
+
+def unkept_by_tiff(path: str) -> tuple[str, ...]:
+    """What the first directory of a TIFF has that no result keeps; nothing for other files."""
+    found = tiff_head.first_directory(path)
+    return tuple(dict.fromkeys(name for tag, name in _UNKEPT_TAGS.items() if tag in found))
 
 
 def load(source: Source, keep_profile: bool = False, data: bytes | None = None, max_bits: int = 8) -> Loaded:
@@ -86,15 +118,19 @@ def load(source: Source, keep_profile: bool = False, data: bytes | None = None, 
         If it cannot be read, naming it.
     """
     if data is None and not source.piped and (lazy.is_store(source.path) or geo.is_geotiff(source.path)):
-        return Loaded(_pixels(source, max_bits), None, None, 1, None, False, None)
+        place, unkept = geo.place_tags(source.path), unkept_by_tiff(source.path)
+        return Loaded(_pixels(source, max_bits), None, None, 1, None, False, None, place, unkept)
     data = data or _piped(source)
     with picture_files.opened(source.path if data is None else data, source.shown) as (image, nbytes):
         profile = image.info.pop("icc_profile", None) if keep_profile else None
         frames, dpi, format = moving.about_opened(image, nbytes).count, _dpi(image), image.format
         indexed = image.mode == "P"
+        unkept = _unkept(image)
         pixels = decode.first_frame(image, nbytes, source.shown, max_bits)
     picture = images.read(pixels, argument=source.shown, max_bits=max_bits).array
-    return Loaded(picture, dpi, profile, frames, format, indexed, data)
+    if data is None:
+        unkept = tuple(dict.fromkeys([*unkept, *unkept_by_tiff(source.path)]))
+    return Loaded(picture, dpi, profile, frames, format, indexed, data, unkept=unkept)
 
 
 def load_still(args: argparse.Namespace, source: Source, why: str, **how: Any) -> Loaded:
@@ -123,6 +159,22 @@ def _pixels(source: Source, max_bits: int) -> Any:
 def _piped(source: Source) -> bytes | None:
     """What a pipe holds, which can be read once only; None of a file."""
     return inputs.read_bytes(source) if source.piped or not os.path.isfile(source.path) else None
+
+
+def _unkept(image: PIL.Image.Image) -> tuple[str, ...]:
+    """What an opened file has that no result keeps; its orientation counts, and is in the pixels."""
+    info, found = image.info, []
+    try:
+        if image.format != "TIFF" and set(image.getexif()) - {_ORIENTATION}:
+            found.append("EXIF data")
+    except Exception:  # damaged metadata raise all kinds
+        found.append("EXIF data")
+    texts = set(getattr(image, "text", {})) | {name for name in ("comment",) if info.get(name)}
+    if info.get("xmp") or _PNG_XMP in texts:
+        found.append("XMP data")
+    if texts - {_PNG_XMP, *_HIDDEN_EXIF}:
+        found.append("texts")
+    return tuple(found)
 
 
 def _dpi(image: PIL.Image.Image) -> tuple[float, float] | None:

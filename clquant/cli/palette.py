@@ -25,7 +25,7 @@ from clquant.cli import (
 )
 from clquant.cli.colors import given_palette
 from clquant.cli.inputs import Inputs, Source
-from clquant.cli.loading import Loaded, load
+from clquant.cli.loading import Loaded, load, note_lost
 from clquant.cli.outputs import LOSSY, STDOUT, Outputs, kind_of, named, not_there, shown, source_name
 from clquant.cli.palette_large import Parts
 from clquant.cli.palette_work import Options
@@ -247,8 +247,11 @@ def _one(
     def finish() -> batch.Report:
         written = data
         if kind is not None and target is not None:
-            written = _smaller(args, source, loaded, result, kind, written or options.encoded(result, kind, kept))
+            made = written or options.encoded(result, kind, kept)
+            written = _smaller(args, source, loaded, result, kind, made)
             places.write(target, written)
+            if written is made:
+                note_lost(args, source, target, loaded.lost(kind))
         return partial(_report, args, source, target, result, error, len(written), time.perf_counter() - begin)
 
     return finish

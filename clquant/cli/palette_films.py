@@ -11,7 +11,7 @@ from typing import Any
 
 from clquant.cli import batch, common, inputs, palette_large, palette_options, palette_report
 from clquant.cli.inputs import Inputs, Source
-from clquant.cli.loading import Film, Loaded, load_film
+from clquant.cli.loading import Film, Loaded, load_film, note_lost
 from clquant.cli.outputs import STDOUT, Outputs, shown
 from clquant.cli.palette_work import Options
 from clquant.color.formats.gif import MAX_COLORS, OPAQUE_ALPHA
@@ -103,6 +103,7 @@ def film(
     def finish() -> batch.Report:
         data = made.to_bytes(str(kind))
         places.write(target, data)
+        note_lost(args, source, target, loaded.unkept)
         seconds = time.perf_counter() - begin
         return partial(_report, args, f"{source.relative}", source.path, target, made, len(data), seconds)
 

@@ -13,6 +13,7 @@ from functools import partial
 from clquant import images
 from clquant.cli import batch, cluster, common, inputs, palette_report
 from clquant.cli.inputs import Source
+from clquant.cli.loading import note_lost, unkept_by_tiff
 from clquant.cli.outputs import STDOUT, Outputs
 from clquant.cli.palette_options import MOST_COLORS
 from clquant.cli.palette_work import Options
@@ -20,7 +21,7 @@ from clquant.color.palette import Palette, TransparencyError
 from clquant.images import geo, lazy, tiff_head
 from clquant.images.geo_files import GeoTiff
 from clquant.palette import engine
-from clquant.runtime import InvalidArgument
+from clquant.runtime import FileError, InvalidArgument
 
 ZARR = ".zarr"
 # TIFFs of more pixels are worked on in parts.
@@ -108,6 +109,8 @@ def check(args: argparse.Namespace, pairs: Iterable[tuple[Source, str | None]]) 
     ------
     InvalidArgument
         Naming the option.
+    FileError
+        If the package that writes a result is not installed.
     """
     lazy.memory_bytes(args.memory)
     pairs = list(pairs)
@@ -118,6 +121,8 @@ def check(args: argparse.Namespace, pairs: Iterable[tuple[Source, str | None]]) 
     for option in ("cog", "overviews"):
         if getattr(args, option) and not all(is_in_parts(args, *pair) and _is_tiff(pair[1] or "") for pair in pairs):
             raise InvalidArgument(f"--{option} goes with results that end in .tif, of files")
+    if _has_layout(args) and not geo.is_installed():
+        raise FileError(f"cannot write {in_parts[0]!r}: rasterio is not installed (pip install clquant[geo])")
     if not in_parts:
         return
     for name, absent in _WHOLE.items():
@@ -174,6 +179,7 @@ def one(
                 memory=args.memory,
                 resume=args.resume and is_zarr(target),
             )
+    note_lost(args, source, target, unkept_by_tiff(parts.path))
     if args.save_palette is not None:
         palette.write(args.save_palette)
     shape = picture.height, picture.width

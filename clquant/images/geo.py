@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import struct
 import threading
 import warnings
 from collections.abc import Iterator
@@ -15,7 +16,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import PIL.TiffImagePlugin
 
+from clquant.images.metadata_work import check_head
 from clquant.images.tiff_head import check_claim, first_directory
 from clquant.runtime import FileError
 
@@ -25,6 +28,9 @@ DEFLATE_LEVEL = 4
 # Model pixel scale, tie points and transformation; the keys of the coordinate system; RPCs; what is no data.
 _PLACE_TAGS = frozenset({33550, 33922, 34264, 34735, 50844})
 _NODATA_TAG = 42113
+_BIG = b"+\0", b"\0+"  # BigTIFF's version in either byte order
+# Those that a writer without GDAL keeps: of coordinates also the numbers and texts that the keys refer to.
+_KEPT_TAGS = _PLACE_TAGS | {34736, 34737}
 # GDAL's cache of blocks would be a twentieth of the machine's memory.
 _CACHE_BYTES = 1 << 26
 
@@ -40,6 +46,22 @@ def is_geotiff(path: str | os.PathLike[str]) -> bool:
     if os.path.splitext(name)[1].lower() not in SUFFIXES:
         return False
     return bool(first_directory(name).keys() & {*_PLACE_TAGS, _NODATA_TAG})
+
+
+def place_tags(path: str | os.PathLike[str]) -> PIL.TiffImagePlugin.ImageFileDirectory_v2:
+    """The tags that say where a TIFF lies, to be written as they are; empty for what has none, or is no TIFF."""
+    kept = PIL.TiffImagePlugin.ImageFileDirectory_v2()
+    with contextlib.suppress(OSError, ValueError, SyntaxError, struct.error), open(path, "rb") as file:
+        check_head(file, os.path.getsize(path))
+        file.seek(0)
+        head = file.read(8)
+        found = PIL.TiffImagePlugin.ImageFileDirectory_v2(head + (file.read(8) if head[2:4] in _BIG else b""))
+        file.seek(found.next)
+        found.load(file)
+        for tag in sorted(_KEPT_TAGS & set(found)):
+            kept.tagtype[tag] = found.tagtype[tag]
+            kept[tag] = found[tag]
+    return kept
 
 
 def is_installed() -> bool:

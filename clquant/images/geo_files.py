@@ -40,9 +40,17 @@ class GeoTiff(os.PathLike[str]):
     -----
     By rasterio (extra ``geo``). Indices are never averaged. A cloud-optimized file is copied from one that is written
     first, beside it, and takes twice the room meanwhile.
+
+    Raises
+    ------
+    FileError
+        If rasterio is not installed.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, cog: bool | None = None, overviews: str | None = None) -> None:
+        if not geo.is_installed():
+            name = os.fsdecode(path)
+            raise FileError(f"cannot write {name!r}: rasterio is not installed (pip install clquant[geo])")
         self.path = path
         self.cog = cog
         self.overviews = overviews

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from clquant.images import files, geo, geo_files
 from clquant.images.file_sinks import About, FileSink
 from clquant.images.sinks import ArraySink, Sink
 from clquant.params import shown
-from clquant.runtime import FileError, InvalidArgument
+from clquant.runtime import InvalidArgument
 
 
 @contextlib.contextmanager
@@ -60,6 +61,8 @@ def _file_sink(out: str | os.PathLike[str], about: About) -> FileSink:
     has_layout = isinstance(out, geo_files.GeoTiff)
     # Few jobs write in parts; the others start without what does.
     if suffix == ".zarr" and not has_layout:
+        if isinstance(about.source, str | os.PathLike) and geo.place_tags(about.source):
+            warnings.warn(f"{shown(str(target))} does not keep where {str(source)!r} lies: .tif does", stacklevel=2)
         from clquant.images.zarr_sink import ZarrSink
 
         return ZarrSink(out, about)
@@ -71,7 +74,5 @@ def _file_sink(out: str | os.PathLike[str], about: About) -> FileSink:
 
     place = geo_files.place_of(about.source)
     if has_layout and place is None:
-        if not geo.is_installed():
-            raise FileError(f"cannot write {str(target)!r}: rasterio is not installed (pip install clquant[geo])")
         place = geo_files.NOWHERE
     return TiffSink(out, about) if place is None else GeoTiffSink(out, about, place)

@@ -65,16 +65,21 @@ class TiffSink(FileSink):
             )
 
     def _tags(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> dict[str, Any]:
+        more: list[tuple[Any, ...]] = []
+        if isinstance(self.about.source, str | os.PathLike):
+            place = geo.place_tags(self.about.source)
+            more = [(tag, place.tagtype[tag], _count(value), value, True) for tag, value in place.items()]
         if len(shape) == 3:
             alpha: dict[str, Any] = {"extrasamples": ["unassalpha"]} if shape[2] == 4 else {}
-            return {"photometric": "rgb", **alpha}
+            return {"photometric": "rgb", "extratags": more, **alpha}
         if self.about.palette is None:
-            return {"photometric": "minisblack"}
+            return {"photometric": "minisblack", "extratags": more}
         entries = np.zeros((3, 1 << 8 * dtype.itemsize), np.uint16)
         entries[:, : len(self.about.palette)] = self.about.palette[:, :3].T.astype(np.uint16) * 257
         clear = self.about.transparent
-        tags = [] if clear is None else [(_GDAL_NODATA, 2, 0, str(clear), True)]
-        return {"photometric": "palette", "colormap": entries, "extratags": tags}
+        if clear is not None:
+            more.append((_GDAL_NODATA, 2, 0, str(clear), True))
+        return {"photometric": "palette", "colormap": entries, "extratags": more}
 
     def _tiles(self, shape: tuple[int, ...]) -> Iterator[npt.NDArray[Any]]:
         left = shape[0]
@@ -152,6 +157,11 @@ class GeoTiffSink(FileSink):
         """As `FileSink.abandon`."""
         if self._writer is not None:
             self._writer.abandon()
+
+
+def _count(value: Any) -> int:
+    """How many values a tag has, as tifffile takes it: 0 for a text."""
+    return 0 if isinstance(value, str) else len(value) if isinstance(value, tuple) else 1
 
 
 def _check_opaque(about: About) -> None:

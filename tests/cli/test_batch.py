@@ -6,6 +6,8 @@ import json
 
 import numpy as np
 import PIL.Image
+import PIL.ImageCms
+import PIL.PngImagePlugin
 import pytest
 
 from clquant import KMeansPalette
@@ -361,3 +363,49 @@ def test_results_of_other_numbers_of_colours_are_no_inputs(folder, rng):
     assert main(["palette", "in", "-k", "7", "-q"]) == 0
     made = [name for name in names(folder / "in") if name.endswith("-7.png")]
     assert made == ["a-2-7.png", "a-3-7.png", "a-6-7.png", "a-7.png"]
+
+
+def with_exif(image, path, **more):
+    exif = PIL.Image.Exif()
+    exif[0x010F] = "A maker"
+    image.save(path, exif=exif, **more)
+
+
+def test_what_a_result_does_not_keep_is_said(folder, rng, capsys):
+    image = PIL.Image.fromarray(rng.integers(0, 256, (9, 14, 3), np.uint8))
+    with_exif(image, "exif.jpg", xmp=b"<x/>")
+    text = PIL.PngImagePlugin.PngInfo()
+    text.add_text("Title", "A picture")
+    image.save("text.png", pnginfo=text)
+    image.save("film.webp", save_all=True, append_images=[image.rotate(180)], exif=PIL.Image.Exif().tobytes(), xmp=b"x")
+    image.save("pages.tif", tiffinfo={700: b"<x/>"})
+    image.save("plain.png", dpi=(300, 300))
+    turned = PIL.Image.Exif()
+    turned[0x0112] = 6
+    image.save("turned.jpg", exif=turned)
+    expected = {
+        "exif.jpg": "exif.jpg: EXIF data, XMP data not kept in out/exif-4.png\n",
+        "text.png": "text.png: texts not kept in out/text-4.png\n",
+        "film.webp": "film.webp: XMP data not kept in out/film-4.webp\n",
+        "pages.tif": "pages.tif: XMP data not kept in out/pages-4.png\n",
+        "plain.png": "",
+        "turned.jpg": "",
+    }
+    for name, said in expected.items():
+        assert main(["palette", name, "-k", "4", "-o", "out/"]) == 0
+        error = capsys.readouterr().err
+        assert "".join(line for line in error.splitlines(True) if "not kept" in line) == said
+    assert main(["halftone", "exif.jpg", "-o", "out/"]) == 0
+    assert "exif.jpg: EXIF data, XMP data not kept in" in capsys.readouterr().err
+    assert main(["palette", "exif.jpg", "-k", "4", "-o", "out/", "-q", "--force"]) == 0
+    assert not capsys.readouterr().err
+
+
+def test_a_profile_that_a_format_cannot_hold_is_said(folder, rng, capsys):
+    image = PIL.Image.fromarray(rng.integers(0, 256, (9, 14, 3), np.uint8))
+    profile = PIL.ImageCms.ImageCmsProfile(PIL.ImageCms.createProfile("sRGB")).tobytes()
+    image.save("profile.png", icc_profile=profile)
+    assert main(["palette", "profile.png", "-k", "4", "--icc", "keep", "-o", "out.gif"]) == 0
+    assert "profile.png: its ICC profile not kept in out.gif\n" in capsys.readouterr().err
+    assert main(["palette", "profile.png", "-k", "4", "--icc", "keep", "-o", "out.png"]) == 0
+    assert "not kept" not in capsys.readouterr().err

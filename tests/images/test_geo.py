@@ -12,6 +12,7 @@ import pytest
 
 import clquant
 from clquant import images
+from clquant.cli import main
 from clquant.images import geo, geo_files, lazy, tiff_sinks
 from clquant.palette.verbs import predict, transform
 
@@ -90,6 +91,46 @@ def test_many_kinds_of_bands(tmp_path: pathlib.Path, picture: Any) -> None:
     assert np.array_equal(read(wide, nodata=0)[..., :3], picture)
     with pytest.raises(clquant.FileError, match="it has 2 bands, not named red, green and blue"):
         read(picture[..., :2])
+
+
+@pytest.mark.parametrize("layout", [{"tiled": True, "blockxsize": 64, "blockysize": 48}, {"BIGTIFF": "YES"}])
+@pytest.mark.parametrize("more", [[], ["--memory", "64MiB"]], ids=str)
+def test_without_rasterio_the_command_keeps_the_place(
+    tmp_path: pathlib.Path, picture: Any, layout: Any, more: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    scene, made = write(tmp_path / "scene.tif", picture, **layout), tmp_path / "made.tif"
+    monkeypatch.setattr(geo, "is_installed", lambda: False)
+    assert main(["palette", str(scene), "-k", "4", *more, "-o", str(made)]) == 0
+    with rasterio.open(made) as result, rasterio.open(scene) as given:
+        assert (result.crs, result.transform) == (given.crs, given.transform)
+        assert result.tags()["AREA_OR_POINT"] == "Point"
+    assert "not kept" not in capsys.readouterr().err
+    assert main(["palette", str(scene), "-k", "4", "-o", str(tmp_path / "made.png")]) == 0
+    assert "scene.tif: its place on the map not kept in" in capsys.readouterr().err
+
+
+def test_without_rasterio_out_keeps_the_place(
+    tmp_path: pathlib.Path, picture: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = write(tmp_path / "scene.tif", picture, tiled=True, blockxsize=64, blockysize=48)
+    monkeypatch.setattr(geo, "is_installed", lambda: False)
+    clquant.KMeansPalette(4).fit(scene).predict(scene, out=tmp_path / "made.tif")
+    with rasterio.open(tmp_path / "made.tif") as result:
+        assert (result.crs, result.transform) == (PLACE["crs"], PLACE["transform"])
+    with pytest.raises(clquant.FileError, match="rasterio is not installed"):
+        clquant.GeoTiff(tmp_path / "made.tif", cog=True)
+    with pytest.warns(UserWarning, match=r"does not keep where .*scene.tif' lies: .tif does"):
+        clquant.KMeansPalette(4).fit(scene).predict(scene, out=tmp_path / "made.zarr")
+
+
+def test_cog_is_refused_before_there_is_work(
+    tmp_path: pathlib.Path, picture: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    scene = write(tmp_path / "scene.tif", picture)
+    monkeypatch.setattr(geo, "is_installed", lambda: False)
+    monkeypatch.setattr(clquant.KMeansPalette, "fit", lambda *_, **__: pytest.fail("it was learned"))
+    assert main(["palette", str(scene), "--cog", "-k", "4", "-o", str(tmp_path / "made.tif")]) == 2
+    assert "rasterio is not installed (pip install clquant[geo])" in capsys.readouterr().err
 
 
 def test_masks_of_the_file_count(tmp_path: pathlib.Path, picture: Any) -> None:
