@@ -97,7 +97,7 @@ def help_texts():
     waiting = [cli.build_parser()]
     while waiting:
         parser = waiting.pop()
-        yield parser.prog, parser.format_help()
+        yield parser.prog, getattr(parser, "format_help_all", parser.format_help)()
         for action in parser._actions:
             if isinstance(action.choices, dict):
                 waiting += action.choices.values()

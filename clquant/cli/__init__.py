@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -38,6 +40,16 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141  # as a shell reports a process that a closed pipe ended
 
+SCREEN_LINES = 30
+"""Longer helps show `EVERYDAY` options alone; ``--help-all`` shows the rest."""
+
+EVERYDAY = (
+    "--output --n-colors --use --dither --color-space --shared --animate --max-bytes --save-palette --device --gray"
+    " --levels --palette --block-size --refine --dpi --threshold --criterion --max-depth --outline --gif --save"
+    " --codebook --codebook-size --block-shape --state-size --tile-size --n-palettes --shared-color --map --panel"
+    " --tone --device-colors --crop --html --help-all"
+)
+
 DESCRIPTION = "Quantize images on any OpenCL device, with the same result on every machine."
 EPILOG = """examples:
   clquant palette photo.jpg -k 64 -o photo-64.png
@@ -61,14 +73,59 @@ class _Parser(argparse.ArgumentParser):
             streams.complain(message)
 
 
+class _HelpAll(argparse.Action):
+    """``--help-all``: print every option, and end."""
+
+    def __call__(self, parser: Any, *_: Any) -> None:
+        parser._print_message(parser.format_help_all(), sys.stdout)
+        parser.exit()
+
+
 class _Command(_Parser):
-    """A command's parser, which names itself in errors about arguments that it does not know."""
+    """A command's parser: its help fits a screen, and errors about arguments that it does not know name it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.add_argument("--help-all", nargs=0, action=_HelpAll, help="show every option and example, and exit")
+
+    def format_help_all(self) -> str:
+        """Every option, in the parser's groups, and every example."""
+        return super().format_help()
+
+    def format_help(self) -> str:
+        """The whole help if it fits a screen, else `EVERYDAY` options under Python's words, and the first examples."""
+        whole = self.format_help_all()
+        if len(whole.splitlines()) <= SCREEN_LINES:
+            return whole
+        places = [action for action in self._actions if not action.option_strings]
+        options = sorted(filter(_is_everyday, self._actions), key=lambda action: isinstance(action, _HelpAll))
+        named = " ".join(f"{action.metavar} ..." for action in places)
+        formatter = self._get_formatter()
+        formatter.add_usage(f"{self.prog} [options] {named}", [], [])
+        formatter.add_text(self.description)
+        formatter.start_section("everyday options")
+        formatter.add_arguments([*places, *map(_short, options)])
+        formatter.end_section()
+        formatter.add_text("\n".join((self.epilog or "").splitlines()[:4]))
+        return formatter.format_help()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return found, unknown
+
+
+def _is_everyday(action: argparse.Action) -> bool:
+    return not set(EVERYDAY.split()).isdisjoint(action.option_strings)
+
+
+def _short(action: argparse.Action) -> argparse.Action:
+    """An option with the last of its long words, which is Python's, and the beginning of its help."""
+    made = copy.copy(action)
+    made.option_strings = [*(word for word in action.option_strings if word[1] != "-"), action.option_strings[-1]]
+    made.help = re.split(r"; | \((?!default)", action.help or "")[0]
+    return made
 
 
 def build_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:

@@ -82,7 +82,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         const=DEFAULT,
         choices=dither_names(),
         metavar="HOW",
-        help=f"of our methods, one of: {', '.join(dither_names())}; Pillow and libimagequant then dither their way",
+        help=f"dither our results; HOW is one of: {', '.join(dither_names())}; Pillow and libimagequant use their own",
     )
     parser.add_argument("--crop", type=int, metavar="SIDE", help="show only the middle SIDE x SIDE pixels of each")
     parser.add_argument(

@@ -108,7 +108,7 @@ def _add_colors(group: argparse._ArgumentGroup) -> None:
         "--color-space",
         choices=spaces.NAMES,
         default="srgb",
-        help="where colours are compared: srgb for the least error in numbers, linear for light, oklab for the eye "
+        help="where colours are compared; srgb for the least error in numbers, linear for light, oklab for the eye "
         "(default: %(default)s)",
     )
     group.add_argument(
@@ -140,8 +140,8 @@ def _add_drawing(group: argparse._ArgumentGroup) -> None:
         const=DEFAULT,
         choices=dither_names(),
         metavar="HOW",
-        help=f"one of: {', '.join(dither_names())}; {DEFAULT} if none is named (default: no dithering; search with "
-        "--method spatial)",
+        help=f"mix pixels of few colours, such as blue-noise; HOW is one of: {', '.join(dither_names())}; {DEFAULT} if "
+        "none is named (default: no dithering; search with --method spatial)",
     )
     group.add_argument(
         "--strength", type=float, metavar="S", help="of ordered dithering and of error filters, 0 to 1 (default: 1)"

@@ -38,7 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_batch(parser, ", {panel} is the panel's name")
     parser.add_argument("--panel", choices=(*PANELS, "list"), required=True, help="which one; list: print them all")
     parser.add_argument("--dither", default="default", metavar="NAME", help="as of clquant palette; none: no dithering")
-    parser.add_argument("--space", choices=spaces.NAMES, default="srgb", help="where colours are compared")
+    parser.add_argument(
+        "--space", "--color-space", choices=spaces.NAMES, default="srgb", help="where colours are compared"
+    )
     parser.add_argument("--tone", type=float, default=1.0, metavar="X", help="tone compression, 0 to 1 (default: 1)")
     parser.add_argument("--gamut", type=float, metavar="X", help="chroma that is kept, 0 to 1 (default: the panel's)")
     parser.add_argument(

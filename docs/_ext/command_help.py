@@ -23,7 +23,8 @@ def section(parser: argparse.ArgumentParser) -> nodes.section:
     """The help of a parser under its name, then that of its own commands."""
     made = nodes.section(ids=[nodes.make_id(parser.prog)], names=[parser.prog])
     made += nodes.title(text=parser.prog)
-    made += nodes.literal_block(parser.format_help(), parser.format_help(), language="text")
+    text = parser.format_help_all()
+    made += nodes.literal_block(text, text, language="text")
     for child in subparsers(parser):
         made += section(child)
     return made
