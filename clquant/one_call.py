@@ -10,7 +10,7 @@ import numpy as np
 from clquant import params
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import MOST_COLORS, as_palette
-from clquant.images import ImageLike, read
+from clquant.images import ImageLike, sent
 from clquant.kmeans import KMeansPalette
 from clquant.palette import engine
 from clquant.runtime import CommandQueue, ProgressCallback, reports_memory
@@ -71,9 +71,11 @@ def quantize(
         given = as_palette(colors, "colors")
         return engine.quantize(image, given, color_space=color_space, dither=dither, queue=queue, progress=progress)
     count = params.integer("colors", colors, 2, MOST_COLORS)
-    picture = read(image, max_bits=16)
     learner = KMeansPalette(count, color_space=color_space, random_state=random_state, queue=queue)
-    return learner.fit(picture, progress=progress).quantize(picture, dither, progress=progress)
+    if dither is None or dither is False:
+        return IndexedImage.of_own(learner.fit_predict(image, progress=progress), learner.palette_)
+    with sent(image, queue) as (_, picture):
+        return learner.fit(picture, progress=progress).quantize(picture, dither, progress=progress)
 
 
 class DominantColor(NamedTuple):
@@ -134,8 +136,7 @@ def dominant_colors(
     learner = KMeansPalette(
         params.integer("count", count, 2, 256), color_space=color_space, random_state=random_state, queue=queue
     )
-    picture = read(image, max_bits=16)
-    indexed = learner.fit(picture).quantize(picture)
+    indexed = IndexedImage.of_own(learner.fit_predict(image), learner.palette_)
     counts, names = indexed.counts(), indexed.palette.hex()
     order = np.argsort(-counts, kind="stable")
     return [DominantColor(names[i], int(counts[i]) / int(counts.sum())) for i in order if counts[i]]

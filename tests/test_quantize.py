@@ -51,3 +51,28 @@ def test_a_device_array_stays_on_the_device(queue: runtime.CommandQueue, picture
 def test_wrong_colours_are_named(picture: Any, colors: Any, words: str) -> None:
     with pytest.raises(clquant.ClquantError, match=words):
         clquant.quantize(picture, colors)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda engine, picture: engine.fit_predict(picture),
+        lambda engine, picture: engine.fit_transform(picture),
+        lambda engine, picture: clquant.quantize(picture, 5, queue=engine.queue),
+        lambda engine, picture: clquant.quantize(picture, 5, dither="leaky", queue=engine.queue),
+    ],
+    ids=["fit_predict", "fit_transform", "quantize", "quantize, dithered"],
+)
+def test_a_picture_is_uploaded_once(
+    queue: runtime.CommandQueue, picture: Any, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Learning alone uploads as much as learning and mapping do."""
+    monkeypatch.setenv("CLQUANT_LIMITS", "is_cpu=0,unified_memory=0")
+    engine = KMeansPalette(5, queue=queue)
+    engine.fit(picture)  # tables that later calls find on the device
+    call(engine, picture)
+    with runtime.profile() as learning:
+        engine.fit(picture)
+    with runtime.profile() as whole:
+        call(engine, picture)
+    assert whole.counts()["upload"] == learning.counts()["upload"]

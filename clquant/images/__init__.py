@@ -1,6 +1,15 @@
 """Pictures as people hand them in: the input rules (`clquant.images.input_rules`), files, uploads."""
 
-from clquant.images.input_rules import detached, is_read_in_parts, materialize, pieces, read, read_many, read_parts
+from clquant.images.input_rules import (
+    detached,
+    is_read_in_parts,
+    materialize,
+    pieces,
+    read,
+    read_many,
+    read_parts,
+    sent,
+)
 from clquant.images.picture import HostImage, ImageLike, Picture, buffer_of, device_arrays, row_bands
 from clquant.images.picture_files import FORMATS, allow_formats
 
@@ -20,4 +29,5 @@ __all__ = [
     "read_many",
     "read_parts",
     "row_bands",
+    "sent",
 ]

@@ -26,6 +26,7 @@ The rules, for every engine:
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import sys
@@ -38,11 +39,11 @@ import PIL.Image
 from clquant.images import decode, foreign, geo, lazy
 from clquant.images.dark_values import warned_once
 from clquant.images.lazy import LazyRows
-from clquant.images.picture import ImageLike, Picture
+from clquant.images.picture import ImageLike, Picture, device_arrays
 from clquant.images.sinks import ArraySink, Sink
 from clquant.images.strided import packed
 from clquant.params import shown
-from clquant.runtime import Array, InvalidArgument, InvalidType, reports_memory
+from clquant.runtime import Array, CommandQueue, InvalidArgument, InvalidType, Session, open_session, reports_memory
 
 
 def read_parts(
@@ -249,6 +250,15 @@ def materialize(source: Any, argument: str = "images") -> Any:
     if not isinstance(source, Iterator) or hasattr(source, "read"):
         return source
     return [detached(one, f"{argument}[{i}]") for i, one in enumerate(source)]
+
+
+@contextlib.contextmanager
+def sent(image: ImageLike, queue: CommandQueue | None) -> Iterator[tuple[Session, Picture]]:
+    """A session and a picture that stays on its device while several jobs share it, where it fits."""
+    picture = read(image, max_bits=16)
+    session = open_session(queue, device_arrays([picture]))
+    with session.scope() as scope:
+        yield session, picture.send(session, scope)
 
 
 def read_many(

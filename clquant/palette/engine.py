@@ -19,7 +19,7 @@ from clquant.mapping import pipeline
 from clquant.mapping.error import mean_squared_error
 from clquant.palette.target_quality import FewestColors, Trial, allowed_error, fitted_anew
 from clquant.palette.verbs import predict, quantize, transform
-from clquant.runtime import CommandQueue, HostResult, ProgressCallback, open_session
+from clquant.runtime import CommandQueue, HostResult, ProgressCallback
 
 __all__ = ["PaletteEngine", "predict", "quantize", "transform"]
 
@@ -227,12 +227,9 @@ class PaletteEngine(Estimator, abc.ABC):
         InvalidArgument, InvalidType, FileError, StoppedError
             As `fit` and `predict`.
         """
-        picture = images.read(image, max_bits=16)
-        session = open_session(self.queue, images.device_arrays([picture]))
-        with session.scope() as scope:
-            source = picture.send(session, scope)
-            shape = (picture.height, picture.width)
-            room = None if picture.on_device else HostResult(session, shape, np.uint8)
+        with images.sent(image, self.queue) as (session, source):
+            shape = (source.height, source.width)
+            room = None if source.on_device else HostResult(session, shape, np.uint8)
             palette, end_fit = self._begin_fit(source, weights_of(y, sample_weight), progress)
             try:
                 space, metric = self.color_space, self.metric
@@ -245,7 +242,7 @@ class PaletteEngine(Estimator, abc.ABC):
     def fit_transform(
         self, image: ImageLike, y: Any = None, sample_weight: Any = None, *, progress: ProgressCallback | None = None
     ) -> Any:
-        """`fit` on one image, then `transform` of it; the image is read once.
+        """`fit` on one image, then `transform` of it; the image is read, and copied to the device, once.
 
         Parameters
         ----------
@@ -264,9 +261,9 @@ class PaletteEngine(Estimator, abc.ABC):
         InvalidArgument, InvalidType, FileError, StoppedError
             As `fit` and `transform`.
         """
-        picture = images.read(image, max_bits=16)
-        self.fit(picture, y, sample_weight, progress=progress)
-        return self.transform(picture, progress=progress)
+        with images.sent(image, self.queue) as (_, picture):
+            self.fit(picture, y, sample_weight, progress=progress)
+            return self.transform(picture, progress=progress)
 
     def score(self, images: Any, y: Any = None) -> float:  # noqa: ARG002
         """How well `palette_` shows images, for scikit-learn's searches: higher is better.
