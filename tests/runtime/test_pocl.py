@@ -1,4 +1,4 @@
-"""PoCL gets a processor name that fits its built-in library."""
+"""Programs for PoCL: its short header, and what is said where it cannot build."""
 
 from __future__ import annotations
 
@@ -12,53 +12,6 @@ import clquant
 from clquant import runtime
 from clquant.palette import engine
 from clquant.runtime.program import pocl, programs
-
-SOURCE = """
-kernel void wide(global float16 *a, global const float16 *b)
-{
-    const size_t i = get_global_id(0);
-    a[i] = max(floor(b[i]), fmin(b[i], (float16)(0.5f))) + fabs(b[i]);
-}
-"""
-
-
-def test_built_ins_of_512_bit_vectors_work_on_every_device() -> None:
-    b = np.linspace(-4, 4, 64, dtype=np.float32)
-    expected = np.maximum(np.floor(b), np.minimum(b, np.float32(0.5))) + np.abs(b)
-    devices = runtime.list_devices()
-    assert devices
-    for device in devices:
-        pocl.name_unknown_processor(device)
-        session = runtime.open_session(runtime.default_queue(device))
-        kernel = cl.Kernel(cl.Program(session.context, SOURCE).build(cache_dir=False), "wide")
-        with session.scope() as scope:
-            source, target = scope.copy_of(b), scope.empty(b.nbytes)
-            kernel(session.queue, (4,), (1,), target, source)
-            np.testing.assert_array_equal(session.download(target, 64, np.float32), expected)
-
-
-def test_each_device_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[int] = []
-    monkeypatch.setattr(pocl, "_outcomes", {})
-    monkeypatch.setattr(pocl, "_replace_name", lambda device: looked.append(device.int_ptr) or "")
-    devices = [device for device in runtime.list_devices() if device.platform.name == pocl.PLATFORM]
-    for _ in range(3):
-        assert not any(pocl.name_unknown_processor(device) for device in devices)
-    assert sorted(looked) == sorted(device.int_ptr for device in devices)
-
-
-def test_naming_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pocl, "_outcomes", {})
-    monkeypatch.setattr(pocl, "_replace_name", lambda _: "haswell")
-    devices = [device for device in runtime.list_devices() if device.platform.name == pocl.PLATFORM]
-    named = f"to compile for haswell ({pocl.CPU_VARIABLE}=off leaves that)"
-    assert all(any(named in remark for remark in runtime.remarks(device)) for device in devices)
-    monkeypatch.setenv(pocl.CPU_VARIABLE, "off")
-    assert not any(pocl.name_unknown_processor(device) for device in devices)
-    assert not any(named in remark for device in devices for remark in runtime.remarks(device))
-    monkeypatch.setenv(pocl.CPU_VARIABLE, "znver9")
-    with pytest.raises(runtime.InvalidArgument, match="CLQUANT_POCL_CPU='znver9'; allowed: 'off', or not set"):
-        pocl.name_unknown_processor(devices[0])
 
 
 def built(source: str) -> int:
@@ -94,6 +47,23 @@ def test_short_header_says_what_the_long_one_says() -> None:
     # A second text, as PoCL's long header is taken for what the short one lacks: exp here.
     long = source.replace("answer[0] =", "answer[0] = (int)exp(0.0f * get_global_size(0)) - 1 +")
     assert built(source) == built(long)
+
+
+def test_512_bit_vectors_are_passed_to_no_library() -> None:
+    """PoCL 3.0 compiles its library for AVX-512, and kernels without it on processors newer than its LLVM."""
+    wide = """
+        const float16 f = max(vload16(0, room) + (float)get_global_size(0), min((float16)(2.5f), vload16(0, room)));
+        const int16 i = clamp(convert_int16(f), (int16)(-1), (int16)(7));
+        vstore16(convert_float16(i), 0, room);
+        answer[0] = (int)room[3] + 10 * any(i > 6) + 100 * (int)abs_diff(i, (int16)(9)).s5;
+    """
+    room = "__private float room[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};"
+    assert built(f"__kernel void answer(__global int *answer) {{ {room} {wide} }}") in {314, -1}
+
+
+def test_a_processor_that_the_compiler_does_not_know_is_told_with_a_way_out(queue: runtime.CommandQueue) -> None:
+    with pytest.raises(runtime.BuildError, match=r"(?s)unknown target CPU 'generic'.*older than the processor"):
+        programs._compile(queue.context, queue.device, "answer.cl", "#error unknown target CPU 'generic'\n")
 
 
 def test_a_program_that_needs_more_gets_the_long_header() -> None:

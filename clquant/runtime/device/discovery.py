@@ -14,7 +14,6 @@ from clquant.runtime.device.fork import check_process
 from clquant.runtime.device.vendors import registered
 from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, NoDeviceError, reports_memory
 from clquant.runtime.memory.headroom import FOR_COMPILING, check_room, check_room_to_start
-from clquant.runtime.program import pocl
 from clquant.runtime.program.caches import avoid_unwritable_caches
 
 DEVICE_VARIABLE = "CLQUANT_DEVICE"
@@ -153,22 +152,13 @@ def describe(device: cl.Device) -> str:
 
 @reports_memory
 def remarks(device: cl.Device) -> list[str]:
-    """What a person should know of a device before using it: what this library changed about it, what it did wrong.
+    """What a person should know of a device before using it.
 
     Parameters
     ----------
     device : pyopencl.Device
     """
-    said = []
-    name = pocl.name_unknown_processor(device)
-    if name:
-        said.append(
-            f"PoCL's compiler does not know this processor; it is told in PoCL's memory to compile for {name} "
-            f"({pocl.CPU_VARIABLE}={pocl.OFF} leaves that)"
-        )
-    if unfit(device):
-        said.append(f"unfit: {unfit(device)} (clquant devices --check)")
-    return said
+    return [f"unfit: {unfit(device)} (clquant devices --check)"] if unfit(device) else []
 
 
 @reports_memory

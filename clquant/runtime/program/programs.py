@@ -190,7 +190,6 @@ def _with_short_header(context: cl.Context, device: cl.Device, source: str) -> c
 
 def _compile(context: cl.Context, device: cl.Device, file: str, source: str) -> cl.Program:
     check_room_to_compile(file)
-    pocl.name_unknown_processor(device)
     path = _cache_path(device, source)
     if path is not None:
         cached = _load_binary(context, device, path)
@@ -204,7 +203,9 @@ def _compile(context: cl.Context, device: cl.Device, file: str, source: str) -> 
         except cl.Error as error:
             if is_out_of_memory(error):
                 raise device_error(error, f"building {file}") from error
-            raise BuildError(f"{file} does not build on {device.name.strip()}:\n{error}") from error
+            raise BuildError(
+                f"{file} does not build on {device.name.strip()}:\n{error}{pocl.build_advice(error)}"
+            ) from error
     if path is not None:
         _store_binary(program, device, path)
     return program
