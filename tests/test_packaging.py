@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -93,3 +94,16 @@ def test_a_wheel_built_from_the_sdist_is_the_same(distributions, tmp_path):
     (again,) = out.glob("*.whl")
     (wheel,) = distributions.glob("*.whl")
     assert set(zipfile.ZipFile(again).namelist()) == set(zipfile.ZipFile(wheel).namelist())
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    found = {
+        file: re.search(pattern, (ROOT / file).read_text(encoding="utf-8"), flags=re.MULTILINE)[1]
+        for file, pattern in {
+            "clquant/__init__.py": r'^__version__ = "(.*)"$',
+            "setup.cfg": r"^version = (.*)$",
+            "CITATION.cff": r"^version: (.*)$",
+            "conda/meta.yaml": r'set version = "(.*)"',
+        }.items()
+    }
+    assert len(set(found.values())) == 1, found

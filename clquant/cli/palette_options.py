@@ -140,7 +140,7 @@ def _add_drawing(group: argparse._ArgumentGroup) -> None:
         const=DEFAULT,
         choices=dither_names(),
         metavar="HOW",
-        help=f"mix pixels of few colours, such as blue-noise; HOW is one of: {', '.join(dither_names())}; {DEFAULT} if "
+        help=f"imitate more colours, such as by blue-noise; HOW is one of: {', '.join(dither_names())}; {DEFAULT} if "
         "none is named (default: no dithering; search with --method spatial)",
     )
     group.add_argument(
