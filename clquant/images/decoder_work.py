@@ -88,7 +88,8 @@ def frame_count(image: PIL.Image.Image, nbytes: int) -> int:
     # Pillow counts those of TIFF by reading the head of each, and looks back at all before it.
     count = _sought_frames(image, most) if image.format == "TIFF" else int(getattr(image, "n_frames", 1))
     if count > most:
-        raise ValueError(f"it has more than {most} frames, which is the most in its {nbytes} bytes")
+        found = f"more than {most}" if image.format == "TIFF" else str(count)
+        raise ValueError(f"it has {found} frames; allowed in its {nbytes} bytes: {most}")
     return count
 
 

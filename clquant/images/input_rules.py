@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -40,10 +41,20 @@ from clquant.images import decode, foreign, geo, lazy
 from clquant.images.dark_values import warned_once
 from clquant.images.lazy import LazyRows
 from clquant.images.picture import ImageLike, Picture, device_arrays
+from clquant.images.picture_files import MAX_FILE_PIXELS
 from clquant.images.sinks import ArraySink, Sink
 from clquant.images.strided import packed
 from clquant.params import shown
-from clquant.runtime import Array, CommandQueue, InvalidArgument, InvalidType, Session, open_session, reports_memory
+from clquant.runtime import (
+    Array,
+    CommandQueue,
+    FileError,
+    InvalidArgument,
+    InvalidType,
+    Session,
+    open_session,
+    reports_memory,
+)
 
 
 def read_parts(
@@ -188,6 +199,9 @@ def _to_array(source: Any, argument: str, max_bits: int) -> decode.Samples:
     if isinstance(source, str | os.PathLike):
         stored: Any = lazy.opened(os.fsdecode(source)) if lazy.is_store(source) or geo.is_geotiff(source) else None
         if stored is not None:
+            if math.prod(stored.shape[:2]) > MAX_FILE_PIXELS:
+                sides = "x".join(str(side) for side in stored.shape[1::-1])
+                raise FileError(f"{argument}: it claims {sides} pixels; allowed at once: {MAX_FILE_PIXELS}")
             return decode.to_samples(lazy.whole(stored, argument), argument, max_bits)
         return decode.from_file(os.fspath(source), argument, max_bits)
     if isinstance(source, PIL.Image.Image):

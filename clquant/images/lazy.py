@@ -38,6 +38,9 @@ _UNITS = {"b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40
 _IN_MEMORY = ("__dlpack__", "__array_interface__", "__cuda_array_interface__", "dims")
 Window = tuple[tuple[int, int], tuple[int, int]]
 _MOST_MEMORY = 1 << 60
+# Each is looked up by its own name; of 256 x 256 pixels, 2^26 of them hold 2^42.
+_MOST_CHUNKS = 1 << 26
+MOST_SIDE = (1 << 31) - 1
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*\Z")
 
 
@@ -90,11 +93,17 @@ class LazyRows:
         With 16, values of uint16 keep their 16 bits.
     dark : DarkRows, optional
         Of the same rows.
+
+    Raises
+    ------
+    InvalidArgument
+        As `check_sizes`.
     """
 
     def __init__(
         self, source: Any, argument: str, memory: int, max_bits: int = 8, dark: DarkRows | None = None
     ) -> None:
+        check_sizes(source, argument, memory)
         self._source = source
         self._dark = dark or DarkRows()
         self._argument = argument
@@ -201,6 +210,29 @@ class LazyRows:
         with no_warnings():
             converted = decode.to_samples(values, self._argument, self.bits)
         return np.ascontiguousarray(converted).reshape(*shape, self.channels)
+
+
+def check_sizes(source: Any, argument: str, memory: int) -> None:
+    """Refuse a picture elsewhere that is too large or in too many chunks, or of which memory holds no row or chunk.
+
+    Raises
+    ------
+    InvalidArgument
+    """
+    shape, item = [int(side) for side in source.shape], np.dtype(source.dtype).itemsize
+    if max(shape) > MOST_SIDE:
+        raise InvalidArgument(f"{argument} has the shape {tuple(shape)}; allowed: sides of up to {MOST_SIDE}")
+    chunks = getattr(source, "chunks", None)
+    sides = [int(side) for side in chunks] if chunks and all(isinstance(side, int) for side in chunks) else []
+    count = math.prod(-(-side // max(chunk, 1)) for side, chunk in zip(shape, sides, strict=False))
+    if count > _MOST_CHUNKS:
+        found = f"the shape {tuple(shape)} in {count} chunks of {tuple(sides)}"
+        raise InvalidArgument(f"{argument} has {found}; allowed: {_MOST_CHUNKS} chunks")
+    row = math.prod(shape[1:]) * item
+    chunk = math.prod([*sides, *shape[len(sides) :]][1:]) * sides[0] * item if len(sides) > 1 else 0
+    for what, nbytes in (("a row", row), ("a chunk", chunk)):
+        if nbytes > memory:
+            raise InvalidArgument(f"{argument}: {what} takes {nbytes} bytes; allowed by memory: {memory}")
 
 
 def rows_of(source: Any, rows: slice, argument: str) -> npt.NDArray[Any]:

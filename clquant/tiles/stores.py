@@ -98,6 +98,8 @@ def opened(source: Any, tms: bool = False) -> Iterator[Tiles]:
         raise FileError(f"cannot read {str(path)!r}: there is no such file or folder")
     try:
         store: Tiles
+        if suffix in (MBTILES, PMTILES) and not path.is_file():
+            raise FileError(f"cannot read {str(path)!r}: it is no file")
         if suffix == MBTILES:
             store = MBTiles(path)
         elif suffix == PMTILES:
@@ -131,12 +133,13 @@ class Folder(Tiles):
                 with os.scandir(path / str(z) / str(x)) as found:
                     for entry in found:
                         stem, suffix = os.path.splitext(entry.name)
-                        if suffix.lower() in SUFFIXES and _is_number(stem) and z <= MOST_ZOOM:
-                            place = Place(z, x, (1 << z) - 1 - int(stem) if tms else int(stem))
+                        if suffix.lower() in SUFFIXES and _is_number(stem) and z <= MOST_ZOOM and entry.is_file():
+                            place = _checked(z, x, int(stem), bottom=tms)
                             self._add(place, entry.path)
         self.metadata = {}
+        about = path / METADATA_FILE
         with contextlib.suppress(OSError, ValueError):
-            found_metadata = json.loads((path / METADATA_FILE).read_text(encoding="utf-8"))
+            found_metadata = json.loads(about.read_text(encoding="utf-8")) if about.is_file() else {}
             self.metadata = found_metadata if isinstance(found_metadata, dict) else {}
 
     def _add(self, place: Place, path: str) -> None:
@@ -220,11 +223,14 @@ class MBTiles(Tiles):
         self._database.close()
 
 
-def _checked(z: Any, x: Any, row: Any) -> Place:
-    """A tile as MBTiles names it, with the row from the bottom."""
+def _checked(z: Any, x: Any, row: Any, bottom: bool = True) -> Place:
+    """A tile of a store, if its zoom has it; rows count from the bottom, as in MBTiles, or from the top."""
+    named = f"it has the tile {shown(z)}/{shown(x)}/{shown(row)}"
     if not all(isinstance(number, int) for number in (z, x, row)) or not 0 <= z <= MOST_ZOOM:
-        raise ValueError(f"it has the tile {shown(z)}/{shown(x)}/{shown(row)}")
-    return Place(z, x, (1 << z) - 1 - row)
+        raise ValueError(f"{named}; allowed: zooms of 0 to {MOST_ZOOM}")
+    if not (0 <= x < 1 << z and 0 <= row < 1 << z):
+        raise ValueError(f"{named}; allowed at zoom {z}: columns and rows of 0 to {(1 << z) - 1}")
+    return Place(z, x, (1 << z) - 1 - row if bottom else row)
 
 
 def pmtiles_module(job: str) -> Any:

@@ -206,3 +206,29 @@ def test_bands_are_read_ahead_if_memory_holds_four(rows: int, read: list[int]) -
     reader.rows(0, rows)
     reader._reader.shutdown()
     assert ends == read
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunks", "message"),
+    [
+        ((10**30, 10**30), (1, 1), r"the shape \(10{30}, 10{30}\); allowed: sides of up to 2147483647"),
+        ((2**40, 1), (1, 1), r"the shape \(1099511627776, 1\); allowed: sides of up to 2147483647"),
+        ((2**20, 2**20), (1, 1), r"in 1099511627776 chunks of \(1, 1\); allowed: 67108864 chunks"),
+        ((1, 2**31, 3), (1, 2**31, 3), "allowed: sides of up to 2147483647"),
+        ((1, 2**30, 3), (1, 2**20, 3), "a row takes 3221225472 bytes; allowed by memory: 67108864"),
+        ((2**15, 2**14), (2**15, 2**14), "a chunk takes 536870912 bytes; allowed by memory: 67108864"),
+    ],
+    ids=str,
+)
+def test_sizes_that_cannot_be_right_are_refused_first(
+    shape: tuple[int, ...], chunks: tuple[int, ...], message: str, tmp_path: pathlib.Path
+) -> None:
+    zarr.create_array(tmp_path / "a.zarr", shape=shape, chunks=chunks, dtype="u1")
+    with pytest.raises(runtime.InvalidArgument, match=message):
+        clquant.KMeansPalette(4).fit(tmp_path / "a.zarr", memory="64 MiB")
+
+
+def test_a_store_is_read_at_once_up_to_a_bound(tmp_path: pathlib.Path) -> None:
+    zarr.create_array(tmp_path / "a.zarr", shape=(2**20, 2**10), chunks=(64, 64), dtype="u1")
+    with pytest.raises(runtime.FileError, match="it claims 1024x1048576 pixels; allowed at once: 536870912"):
+        images.read(tmp_path / "a.zarr")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import os
 import pathlib
 import random
 import sqlite3
@@ -30,6 +31,11 @@ TABLE = "CREATE TABLE tiles(zoom_level, tile_column, tile_row, tile_data);"
         (f"CREATE VIEW tiles AS {NUMBERS} 0 zoom_level, i tile_column, 0 tile_row FROM n WHERE i < 0", "interrupted"),
         (f"CREATE VIEW metadata AS {NUMBERS} i name, i value FROM n WHERE i < 0; {TABLE}", "source has no tiles"),
         (f"{TABLE} INSERT INTO tiles VALUES(1000000000, 0, 0, x'')", "it has the tile 1000000000/0/0"),
+        (
+            f"{TABLE} INSERT INTO tiles VALUES(3, 8, 0, x'')",
+            "it has the tile 3/8/0; allowed at zoom 3: columns",
+        ),
+        (f"{TABLE} INSERT INTO tiles VALUES(0, 0, -1, x'')", "it has the tile 0/0/-1; allowed at zoom 0"),
         (f"{TABLE} INSERT INTO tiles VALUES('a', 0, NULL, x'')", "it has the tile 'a'/0/None"),
         (f"{TABLE} INSERT INTO tiles VALUES(0, 0, 0, 2000000000)", "it has no bytes"),
     ],
@@ -42,6 +48,20 @@ def test_databases_end(script: str, message: str, tmp_path: pathlib.Path, monkey
     database.close()
     with pytest.raises(runtime.FileError, match=message):
         tiles.histogram(tmp_path / "a.mbtiles")
+
+
+def test_only_regular_files_are_tiles(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "0/0").mkdir(parents=True)
+    os.mkfifo(tmp_path / "0/0/0.png")
+    os.mkfifo(tmp_path / "metadata.json")
+    with pytest.raises(runtime.FileError, match="source has no tiles"):
+        tiles.histogram(tmp_path)
+    os.mkfifo(tmp_path / "a.mbtiles")
+    with pytest.raises(runtime.FileError, match="it is no file"):
+        tiles.histogram(tmp_path / "a.mbtiles")
+    (tmp_path / "0/0/1.png").write_bytes(b"")
+    with pytest.raises(runtime.FileError, match="it has the tile 0/0/1; allowed at zoom 0: columns and rows of 0 to 0"):
+        tiles.histogram(tmp_path)
 
 
 def test_directories_name_no_more_than_their_bytes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
