@@ -21,10 +21,10 @@ def built(source: str) -> int:
         if device.platform.name != pocl.PLATFORM:
             continue
         session = runtime.open_session(runtime.default_queue(device))
-        kernel = cl.Kernel(programs._compile(session.context, device, "answer.cl", source), "answer")
+        kernel = programs._compile(session.context, device, "answer.cl", source).kernel("answer")
         with session.scope() as scope:
             target = scope.zeros(4)
-            kernel(session.queue, (1,), (1,), target)
+            session.launch(kernel, 1, 1, target)
             found.add(int(session.download(target, 1, np.int32)[0]))
     assert len(found) <= 1
     return found.pop() if found else -1

@@ -97,6 +97,8 @@ def test_programs_come_back_from_the_disk(
     monkeypatch.setattr("clquant.runtime.session.PROGRAMS", ProgramCache())
     monkeypatch.setattr(cl.Program, "build", _only_from_binary(cl.Program.build))
     assert add(session, 1) == 6
+    kernel = session.program("add.cl", EXTRA=1).kernel("add")
+    assert [kernel.place(name) for name in ("n", "data", "amount")] == [2, 0, 1]
 
 
 def _only_from_binary(build: object) -> object:
@@ -146,13 +148,16 @@ def test_of_several_devices_the_binary_of_the_one_built_for_is_kept(
     tmp_path: pathlib.Path, binaries: list[bytes], kept: list[bytes]
 ) -> None:
     class Built:
-        """A program of a context of two devices."""
+        """A program of a context of two devices, without a kernel."""
 
         def get_info(self, wanted: int) -> list[object]:
             return {cl.program_info.DEVICES: ["first", "second"], cl.program_info.BINARIES: binaries}[wanted]
 
+        def all_kernels(self) -> list[cl.Kernel]:
+            return []
+
     programs._store_binary(Built(), "second", tmp_path / "add.bin")  # type: ignore[arg-type]
-    assert [file.read_bytes()[32:] for file in tmp_path.iterdir()] == kept
+    assert [file.read_bytes()[32:] for file in tmp_path.iterdir()] == [b"{}\n" + binary for binary in kept]
 
 
 def test_platforms_with_a_cache_of_their_own_use_that(

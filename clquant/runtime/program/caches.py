@@ -12,10 +12,12 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable
+from typing import TypeVar
 
 import pyopencl as cl
 
 POCL_VARIABLE = "POCL_CACHE_DIR"
+T = TypeVar("T")
 _ROOM = 1 << 20  # bytes that PoCL's cache needs for a picture
 
 
@@ -54,8 +56,8 @@ def avoid_unwritable_caches() -> None:
         atexit.register(_remove, own, os.getpid())
 
 
-def with_any_cache(make: Callable[[], cl.Kernel]) -> cl.Kernel:
-    """A kernel, made without PyOpenCL's cache where that is damaged, or no file.
+def with_any_cache(make: Callable[[], T]) -> T:
+    """What makes kernels, called without PyOpenCL's cache where that is damaged, or no file.
 
     Parameters
     ----------

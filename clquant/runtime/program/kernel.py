@@ -13,15 +13,22 @@ import pyopencl as cl
 from clquant.runtime.errors import DeviceError, device_errors
 from clquant.runtime.memory.headroom import FOR_RUNNING, check_room, check_room_to_compile
 from clquant.runtime.program.caches import avoid_unwritable_caches, damaged_cache, with_any_cache
-from clquant.runtime.program.signature import argument_places
+
+
+def argument_names(kernel: cl.Kernel) -> list[str]:
+    """The names of a kernel's arguments, in order; its program was built from source with ``-cl-kernel-arg-info``."""
+    with device_errors(f"asking about kernel {kernel.function_name}"):
+        names = [cast(str, kernel.get_arg_info(place, cl.kernel_arg_info.NAME)) for place in range(kernel.num_args)]
+    # PoCL puts this before every word that is also a built-in function, such as `step`.
+    return [name.removeprefix("_cl_") for name in names]
 
 
 class Kernel:
     """A kernel of a built program, safe to use from several threads (each gets its own `cl.Kernel`)."""
 
-    def __init__(self, program: cl.Program, name: str, source: str) -> None:
+    def __init__(self, program: cl.Program, name: str, arguments: Sequence[str] | None = None) -> None:
         self.name = name
-        self._source = source
+        self._arguments = arguments  # their names, where the driver does not tell: of programs that were no source
         self._places: dict[str, int] | None = None
         self._orders: dict[tuple[Any, ...], Callable[[Sequence[Any]], Sequence[Any]]] = {}
         self._program = program
@@ -44,7 +51,8 @@ class Kernel:
             If it has none of that name.
         """
         if self._places is None:
-            self._places = argument_places(self._source, self.name)
+            names = argument_names(self.native()) if self._arguments is None else self._arguments
+            self._places = {name: place for place, name in enumerate(names)}
         if argument not in self._places:
             has = ", ".join(self._places)
             raise DeviceError(f"kernel {self.name} has no argument {argument!r}; it has {has}")

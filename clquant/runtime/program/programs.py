@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import os
 import pathlib
 import re
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import pyopencl as cl
@@ -18,12 +19,12 @@ import pyopencl as cl
 from clquant.runtime.errors import BuildError, DeviceError, device_error, is_out_of_memory
 from clquant.runtime.memory.headroom import check_room_to_compile
 from clquant.runtime.program import build, pocl
-from clquant.runtime.program.caches import read_regular, system_caches
-from clquant.runtime.program.kernel import Kernel
+from clquant.runtime.program.caches import read_regular, system_caches, with_any_cache
+from clquant.runtime.program.kernel import Kernel, argument_names
 
 CACHE_VARIABLE = "CLQUANT_CACHE_DIR"
 # Compilers made of Clang print into the user's terminal how many warnings they have, of loops not unrolled for one.
-OPTIONS = ["-cl-std=CL1.2", "-w"]
+OPTIONS = ["-cl-std=CL1.2", "-w", "-cl-kernel-arg-info"]
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([\w./]+)"[ \t]*$', re.MULTILINE)
 # PoCL keeps a cache of its own, of the kernels in use alone; asking it for a binary compiles every kernel of a file
 # for any work-group size (measured: half of the time of a cold first picture). Oclgrind compiles nothing.
@@ -32,14 +33,15 @@ _CONTEXTS_KEPT = 16
 _MOST_BYTES = 1 << 28  # of a compiled program
 
 Constants = Mapping[str, int | str]
+ArgumentNames = Mapping[str, Sequence[str]]  # by kernel
 
 
 class Program:
     """A built kernel file. `kernel(name)` gives its kernels, one object a name."""
 
-    def __init__(self, native: cl.Program, source: str) -> None:
+    def __init__(self, native: cl.Program, arguments: ArgumentNames | None = None) -> None:
         self._native = native
-        self._source = source
+        self._arguments = arguments or {}
         self._kernels: dict[str, Kernel] = {}
 
     def kernel(self, name: str) -> Kernel:
@@ -55,7 +57,7 @@ class Program:
             If the file has no such kernel.
         """
         if name not in self._kernels:
-            self._kernels[name] = Kernel(self._native, name, self._source)
+            self._kernels[name] = Kernel(self._native, name, self._arguments.get(name))
         return self._kernels[name]
 
 
@@ -124,9 +126,9 @@ def _cache_path(device: cl.Device, source: str) -> pathlib.Path | None:
     return folder / (_sha256("\0".join(parts).encode()).hex() + ".bin")
 
 
-def _seal(path: pathlib.Path, binary: bytes) -> bytes:
+def _seal(path: pathlib.Path, content: bytes) -> bytes:
     """What ties a program to its name, which says what it was compiled from and for: a copy under another is none."""
-    return _sha256(path.stem.encode() + b"\0" + binary)
+    return _sha256(path.stem.encode() + b"\0" + content)
 
 
 def _sha256(data: bytes) -> bytes:
@@ -135,17 +137,18 @@ def _sha256(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
 
 
-def _load_binary(context: cl.Context, device: cl.Device, path: pathlib.Path) -> cl.Program | None:
+def _load_binary(context: cl.Context, device: cl.Device, path: pathlib.Path) -> Program | None:
     """The cached program, or None if there is none that is whole and this user's own; then it is compiled."""
     try:
         content = read_regular(path, _MOST_BYTES, own=True)
     except OSError:
         return None
-    seal, binary = content[:32], content[32:]
-    if _seal(path, binary) != seal:
+    seal, content = content[:32], content[32:]
+    if _seal(path, content) != seal:
         return None
+    names, _, binary = content.partition(b"\n")
     try:
-        return build.build(cl.Program(context, [device], [binary]), device)
+        return Program(build.build(cl.Program(context, [device], [binary]), device), json.loads(names))
     except cl.Error:
         return None
 
@@ -159,18 +162,24 @@ def _binary_of(program: cl.Program, device: cl.Device) -> bytes:
 
 
 def _store_binary(program: cl.Program, device: cl.Device, path: pathlib.Path) -> None:
-    """Write a compiled program whole or not at all; a cache that cannot be written is no error."""
+    """Write a compiled program whole or not at all; a cache that cannot be written is no error.
+
+    The names of its kernels' arguments stand before it, as drivers need not tell them of a binary.
+    """
     try:
         binary = _binary_of(program, device)
         if not binary:
             return
+        kernels = with_any_cache(program.all_kernels)
+        names = {kernel.function_name: argument_names(kernel) for kernel in kernels}
+        content = json.dumps(names).encode() + b"\n" + binary
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    except (OSError, cl.Error):
+    except (OSError, cl.Error, DeviceError):
         return
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(_seal(path, binary) + binary)
+            file.write(_seal(path, content) + content)
         os.replace(temporary, path)
     except OSError:
         with contextlib.suppress(OSError):
@@ -188,7 +197,7 @@ def _with_short_header(context: cl.Context, device: cl.Device, source: str) -> c
         return None
 
 
-def _compile(context: cl.Context, device: cl.Device, file: str, source: str) -> cl.Program:
+def _compile(context: cl.Context, device: cl.Device, file: str, source: str) -> Program:
     check_room_to_compile(file)
     path = _cache_path(device, source)
     if path is not None:
@@ -208,7 +217,7 @@ def _compile(context: cl.Context, device: cl.Device, file: str, source: str) -> 
             ) from error
     if path is not None:
         _store_binary(program, device, path)
-    return program
+    return Program(program)
 
 
 class ProgramCache:
@@ -240,7 +249,7 @@ class ProgramCache:
                 found = programs.get(key)
                 if found is None:
                     source = full_source(file, constants)
-                    found = programs[key] = Program(_compile(context, device, file, source), source)
+                    found = programs[key] = _compile(context, device, file, source)
         return found
 
 
