@@ -189,7 +189,8 @@ def _add_writing(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--memory",
         metavar="SIZE",
-        help=".tif, .zarr: host memory for the pictures, which are read and written in parts (default: 512MiB)",
+        help=".tif, .zarr: host memory for pixels, which are read and written in parts (default: 512MiB); Python, the "
+        "driver, a table of colours and the file formats' libraries take up to 500 MB beside it",
     )
     group.add_argument(
         "--resume", action="store_true", help=".zarr: keep the work of a job that is stopped, and go on with it"
