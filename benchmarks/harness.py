@@ -28,11 +28,10 @@ import numpy.typing as npt
 import PIL.Image
 
 import clquant
+from benchmarks import measure
+from benchmarks.measure import Timing, kernel_ms, time_call
 from clquant import runtime
-from clquant.cli.bench import rates_table
 from clquant.cli.table import Table
-from clquant.runtime import measure
-from clquant.runtime.measure import Timing, kernel_ms, time_call
 
 __all__ = [
     "Method",
@@ -59,6 +58,25 @@ SAMPLE = pathlib.Path(__file__).parent.parent / "docs" / "images" / "red_eyed_tr
 LONGEST_COMPILATION_S = 20  # a first call that takes longer does so by what it computes
 GRAIN = 61  # rows of noise that are repeated, their channels in turn
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}
+
+RATES = {
+    "copy_gbps": ("copy inside the device, read + write", "GB/s"),
+    "float_gfma": ("float multiply-adds", "10^9/s"),
+    "integer_gmad": ("32-bit integer multiply-adds", "10^9/s"),
+    "small_reads_g": ("reads of 4 bytes at random places of 16 KB", "10^9/s"),
+    "large_reads_g": ("the same of 16 MB", "10^9/s"),
+    "local_reads_g": ("the same of 16 KB of local memory", "10^9/s"),
+    "large_adds_g": ("atomic additions at random places of 64 MB", "10^9/s"),
+    "local_adds_g": ("the same of 16 KB of local memory", "10^9/s"),
+    "large_wait_ns": ("a read of 16 MB that the next one waits for", "ns"),
+    "local_wait_ns": ("the same of local memory", "ns"),
+    "upload_gbps": ("host to device, pageable", "GB/s"),
+    "download_gbps": ("device to host, pageable", "GB/s"),
+    "pinned_upload_gbps": ("host to device, pinned", "GB/s"),
+    "pinned_download_gbps": ("device to host, pinned", "GB/s"),
+    "launch_us": ("a launch among dependent ones", "us"),
+    "round_trip_us": ("a launch and waiting for it", "us"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -249,6 +267,16 @@ def batch_of(picture: Picture, count: int, side: int) -> list[Picture]:
     rows = rng.integers(0, source.shape[0] - side + 1, count)
     columns = rng.integers(0, source.shape[1] - side + 1, count)
     return [np.ascontiguousarray(source[r : r + side, c : c + side]) for r, c in zip(rows, columns, strict=True)]
+
+
+def rates_table(rates: measure.DeviceRates) -> Table:
+    """The device's own limits as a table."""
+    table = Table(f"Device limits: {rates.device}", {"what": "limit", "value": "measured", "unit": "unit"})
+    for name, value in dataclasses.asdict(rates).items():
+        if name in RATES:
+            what, unit = RATES[name]
+            table.add(what=what, value=value, unit=unit)
+    return table
 
 
 def device_table(options: Options) -> Table:

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import pyopencl.array
 
-from benchmarks import harness
+from benchmarks import harness, measure
 from benchmarks.harness import Options, Table
+from benchmarks.measure import DeviceRates
 from benchmarks.quadtree import THRESHOLD, reduction
 from benchmarks.vq import codec_of, gray
 from clquant import (
@@ -33,8 +34,6 @@ from clquant import (
 from clquant.histogram.counting import count_colors
 from clquant.palette import engine
 from clquant.quadtree.device_layout import record_dtype
-from clquant.runtime import measure
-from clquant.runtime.measure import DeviceRates
 
 COLUMNS = {
     "kernel": "kernel",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -12,7 +11,6 @@ import pytest
 
 import clquant
 from clquant import Palette
-from clquant.cli import main
 from clquant.runtime import InvalidArgument
 
 
@@ -55,8 +53,3 @@ def test_shells_complete(line, expected, tmp_path):
     }
     subprocess.run([sys.executable, "-m", "clquant"], env=environment, check=True)
     assert expected in answer.read_text()
-
-
-def test_numbers_as_json(capsys):
-    assert main(["tune", "--list", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["results"][0]["rows"]

@@ -20,7 +20,6 @@ import clquant
 from clquant.cli import common, streams
 
 COMMANDS = (
-    "bench",
     "compare",
     "devices",
     "halftone",
@@ -29,7 +28,6 @@ COMMANDS = (
     "quadtree",
     "tiles",
     "tileset",
-    "tune",
     "vq",
 )
 

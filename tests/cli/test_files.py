@@ -11,7 +11,7 @@ import PIL.Image
 import pytest
 
 from clquant import KMeansPalette, VQCodec
-from clquant.cli import bench, main
+from clquant.cli import main
 
 
 @pytest.fixture
@@ -55,8 +55,6 @@ OVER_INPUTS = [
     (["vq", "train", "a.png", "-o", "a.png"], "-o 'a.png' has the suffix '.png'; allowed: .clvq"),
     (["vq", "encode", "a.png", "-o", "out.png"], "-o 'out.png' has the suffix '.png'; allowed: .clvq"),
     (["vq", "encode", "a.png", "--codebook", "book.clvq", "-o", "book.clvq"], "'book.clvq' is the input itself"),
-    (["bench", "a.png", "--json", "a.png"], "'a.png' is the input itself; name another output with --json"),
-    (["bench", "--json", "missing/x.json"], "cannot write 'missing/x.json': there is no folder 'missing'"),
     (["quadtree", "a.png", "--save", "t.png"], "--save 't.png' has the suffix '.png'; allowed: .clqt"),
     (["quadtree", "-", "--save", "-"], "--save is '-'; allowed"),
     # One picture in it today may be two tomorrow.
@@ -70,11 +68,7 @@ OVER_INPUTS = [
 
 
 @pytest.mark.parametrize(("arguments", "message"), OVER_INPUTS, ids=lambda value: " ".join(value)[:60])
-def test_outputs_that_are_refused(folder, arguments, message, capsys, monkeypatch):
-    def measure(queue):
-        raise AssertionError("there was work")
-
-    monkeypatch.setattr(bench.measure, "device_rates", measure)
+def test_outputs_that_are_refused(folder, arguments, message, capsys):
     before = contents(folder)
     assert message in refused(capsys, *arguments)
     assert contents(folder) == before

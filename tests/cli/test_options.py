@@ -41,7 +41,6 @@ IGNORED = [
     (["palette", "a.png", "--device", ""], "device '' is not there; there is 0:"),
     (["palette", "a.png", "-o", ""], "cannot write '': it is a folder"),
     (["palette", ""], "an input is ''; allowed: a file, a folder, or - for standard input"),
-    (["bench", "--json", ""], "cannot write '': it is a folder"),
 ]
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from clquant import runtime
-from clquant.runtime import measure
 from clquant.runtime.program import programs
 from tests.portability.jobs import JOBS
 
@@ -117,10 +116,6 @@ def builds_by_form(folder: pathlib.Path | None = None) -> dict[Build, str]:
         builds = load(file) if file is not None and file.exists() else _jobs_builds(form)
         for build in sorted(builds):
             found.setdefault(build, form)
-    with recorded() as measuring:
-        measure.device_rates(runtime.default_queue(), megabytes=1)
-    for build in sorted(measuring):
-        found.setdefault(build, PORTABLE)
     return found
 
 

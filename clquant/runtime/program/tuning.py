@@ -1,7 +1,7 @@
 """Numbers that a device's owner may tune: work-group sizes, work a launch, thresholds between forms of equal results.
 
-`PARAMETERS` says what there is. A value is taken from the first of: `force_tuning` (tests, `clquant tune`), the user's
-file, which `clquant tune` writes for the devices it measured, and `tuning.json` beside this module, the values shipped
+`PARAMETERS` says what there is. A value is taken from the first of: `force_tuning`, the user's file, which
+`python -m benchmarks.tune` writes for the devices it measured, and `tuning.json` beside this module, the values shipped
 for each family of devices. None of them can change a result: every one only says how the same integers are added up.
 """
 
@@ -44,7 +44,7 @@ class Parameter:
     name : str
         The engine or part, a dot, and what it is.
     allowed : tuple of int
-        Ascending; what `clquant tune` tries and what a file may say.
+        Ascending; what `benchmarks.tune` tries and what a file may say.
     purpose : str
         What it says, for tables and documentation.
     """
@@ -119,7 +119,7 @@ def shipped(name: str) -> dict[str, int]:
 
 
 def user_file() -> pathlib.Path | None:
-    """Where `clquant tune` keeps what it measured: in the folder of compiled programs; None where that is off."""
+    """Where `benchmarks.tune` keeps what it measured: in the folder of compiled programs; None where that is off."""
     folder = cache_folder()
     return None if folder is None else folder / FILE
 
@@ -151,7 +151,7 @@ def parse(content: bytes) -> dict[str, dict[str, int]]:
     Raises
     ------
     FormatError
-        If it is anything else than what `clquant tune` writes.
+        If it is anything else than what `unparse` writes.
     """
     try:
         tables: Any = json.loads(content.decode("utf-8"))
@@ -235,7 +235,7 @@ def _values(device: cl.Device, kind: str, switch: str) -> Values:
         try:
             own = read(path).get(describe(device), {})
         except FormatError as error:
-            message = f"{str(path)!r} is passed over: {error}; clquant tune --reset removes it"
+            message = f"{str(path)!r} is passed over: {error}; remove it"
             warnings.warn(message, RuntimeWarning, stacklevel=2)
     return {**shipped(kind), **own}
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import clquant
+from benchmarks.harness import Picture, synthetic_photo
 from clquant import images, runtime
-from clquant.cli.bench import Picture, made_picture
 from clquant.histogram.counting import count_colors
 from clquant.runtime import DeviceError, Progress
 from clquant.runtime.program import tuning
@@ -169,7 +169,7 @@ def jobs(session: runtime.Session, side: int) -> Iterator[Job]:
     side : int
         Of the largest picture.
     """
-    queue, host = session.queue, made_picture(side)
+    queue, host = session.queue, synthetic_photo(side, side)
     picture, gray = _on_device(session, host), _on_device(session, host[..., 1].copy())
     small = [_on_device(session, host[:n, :n].copy()) for n in (64, 128, 256, 512)]
     names = [f"counting.{what}" for what in ("group", "work_items", "groups_a_unit")]

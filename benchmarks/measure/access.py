@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Callable
 from typing import Any
 
@@ -9,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
+from benchmarks.measure.timing import rate_of_rounds, time_call
 from clquant.runtime.errors import DeviceError
-from clquant.runtime.measure.timing import rate_of_rounds, time_call
 from clquant.runtime.session import Session
 
-FILE = "runtime/measure/access.cl"
+FILE = str(pathlib.Path(__file__).with_name("access.cl"))
 # Words of a table that the fastest cache holds, and of local memory; of one that is a palette's answer for every
 # colour, at a byte each; of one that counts every colour.
 SMALL, LARGE, BINS = 1 << 12, 1 << 22, 1 << 24
@@ -29,7 +30,7 @@ Launch = Callable[..., None]
 
 
 def access_rates(session: Session) -> dict[str, float]:
-    """The fields of `clquant.runtime.measure.DeviceRates` that are about single words.
+    """The fields of `benchmarks.measure.DeviceRates` that are about single words.
 
     Parameters
     ----------

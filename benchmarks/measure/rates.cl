@@ -1,4 +1,4 @@
-/* Kernels that measure what a device can do, for clquant/runtime/measure/rates.py. Their results are checked there. */
+/* Kernels that measure what a device can do, for benchmarks/measure/rates.py. Their results are checked there. */
 
 #pragma OPENCL FP_CONTRACT ON
 

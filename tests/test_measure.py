@@ -9,10 +9,9 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from benchmarks import harness
+from benchmarks import harness, measure
 from clquant import quality, runtime
 from clquant.cli.table import Table
-from clquant.runtime import measure
 
 
 def test_time_call_calls_as_often_as_it_says() -> None:
@@ -38,7 +37,7 @@ def test_device_rates_are_measured_and_checked() -> None:
 def test_kernel_ms_needs_a_profiling_queue() -> None:
     def launch(queue: runtime.CommandQueue) -> None:
         session = runtime.open_session(queue)
-        kernel = session.program("runtime/measure/rates.cl", FLOATN="float2", UINTN="uint2").kernel("measure_launch")
+        kernel = session.program(measure.rates.FILE, FLOATN="float2", UINTN="uint2").kernel("measure_launch")
         with session.scope() as scope:
             session.launch(kernel, 1, 1, scope.zeros(4))
             session.finish()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pathlib
 import statistics
 from collections.abc import Callable
 
@@ -10,15 +11,16 @@ import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
+from benchmarks.measure.access import access_rates, check_values
+from benchmarks.measure.timing import Timing, rate_of_rounds, time_call
 from clquant.runtime.errors import device_errors
-from clquant.runtime.measure.access import access_rates, check_values
-from clquant.runtime.measure.timing import Timing, rate_of_rounds, time_call
 from clquant.runtime.memory.pinned import Block
 from clquant.runtime.profiling import profile
 from clquant.runtime.session import Session
 
 __all__ = ["DeviceRates", "Timing", "device_rates", "kernel_ms", "time_call"]
 
+FILE = str(pathlib.Path(__file__).with_name("rates.cl"))
 _CHAINS = 8
 _TARGET_MS = 20.0
 _ROUNDS = 64, 1 << 24
@@ -151,7 +153,7 @@ def _program_constants(session: Session) -> dict[str, int | str]:
 def _arithmetic_rate(session: Session, name: str, dtype: type[np.float32] | type[np.uint32]) -> float:
     constants = _program_constants(session)
     lanes = int(str(constants["UINTN"])[4:])
-    kernel = session.program("runtime/measure/rates.cl", **constants).kernel(name)
+    kernel = session.program(FILE, **constants).kernel(name)
     group = session.work_group_size(kernel, 256)
     items = session.limits.compute_units * (64 if session.limits.is_cpu else 2048)
     items = -(-items // group) * group
@@ -173,7 +175,7 @@ def _arithmetic_rate(session: Session, name: str, dtype: type[np.float32] | type
 
 
 def _copy_rate(session: Session, nbytes: int) -> float:
-    kernel = session.program("runtime/measure/rates.cl", **_program_constants(session)).kernel("measure_copy")
+    kernel = session.program(FILE, **_program_constants(session)).kernel("measure_copy")
     group = session.work_group_size(kernel, 256)
     with session.scope() as scope:
         source, target = scope.zeros(nbytes), scope.zeros(nbytes)
@@ -217,7 +219,7 @@ def _pinned_rates(session: Session, nbytes: int) -> tuple[float, float]:
 
 
 def _launch_costs(session: Session) -> tuple[float, float]:
-    kernel = session.program("runtime/measure/rates.cl", **_program_constants(session)).kernel("measure_launch")
+    kernel = session.program(FILE, **_program_constants(session)).kernel("measure_launch")
     with session.scope() as scope:
         cell = scope.zeros(4)
 

@@ -1,5 +1,5 @@
 /* Kernels that measure how fast a device reads and adds at places that nobody can foretell, for
- * clquant/runtime/measure/access.py. Their results are checked there.
+ * benchmarks/measure/access.py. Their results are checked there.
  *
  * Places are the high bits of linear congruential sequences, so that finding one costs a multiply-add and a shift.
  *
