@@ -8,12 +8,11 @@ from functools import partial
 import numpy as np
 import PIL.Image
 
-from benchmarks import harness
+from benchmarks import harness, measure
 from benchmarks.harness import Options, Picture, Table
 from clquant import PinwheelHalftoner, WeightTables, floyd_steinberg, quality, runtime
 from clquant.halftone.pinwheel.paths import FLOYD_STEINBERG
 from clquant.halftone.tables import constant_tables, trained_sizes
-from clquant.runtime import measure
 
 Halftone = Callable[[Picture], Picture]
 FLAT_TONES = (3, 12, 32, 48, 64, 85, 96, 112, 127, 128, 144, 170, 200, 223, 240, 252)

@@ -9,7 +9,7 @@ import numpy as np
 import PIL.Image
 import pyopencl.array
 
-from benchmarks import harness
+from benchmarks import harness, measure
 from benchmarks.harness import Options, Picture, Table
 from benchmarks.quadtree_peers import NUMBA, with_numba, with_numpy
 from clquant import QuadtreeBuilder, images, runtime
@@ -17,7 +17,6 @@ from clquant.quadtree import criteria, geometry
 from clquant.quadtree.device_layout import record_dtype
 from clquant.quadtree.region import Region
 from clquant.quadtree.subtree_cache import open_subtree
-from clquant.runtime import measure
 
 THRESHOLD = 13
 

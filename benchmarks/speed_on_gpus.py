@@ -11,12 +11,11 @@ import numpy as np
 import pyopencl.array
 from numpy.typing import NDArray
 
-from benchmarks import harness
+from benchmarks import harness, measure
 from benchmarks.neuquant import NUMBA, baseline
 from benchmarks.quadtree import THRESHOLD, reduction
 from benchmarks.vq import codec_of, gray
 from clquant import KMeansPalette, NeuQuantCL, PinwheelHalftoner, QuadtreeBuilder, empty_pinned, runtime
-from clquant.runtime import measure
 
 if TYPE_CHECKING:
     from benchmarks.figures import Figures
