@@ -130,7 +130,7 @@ def _pixels(image: Any) -> npt.NDArray[np.uint8]:
 
 def _mean(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """The mean colour, (1, 3 or 4), rounded half up; colours count by their alpha."""
-    rows = np.atleast_3d(pixels).reshape(-1, 1 if pixels.ndim == 2 else pixels.shape[2]).astype(np.int64)
+    rows = pixels.reshape(-1, *pixels.shape[2:] or (1,)).astype(np.int64)
     weight = rows[:, 3:] if rows.shape[1] == 4 else np.ones((len(rows), 1), np.int64)
     total = max(int(weight.sum()), 1)
     color = (2 * (rows[:, :3] * weight).sum(axis=0) + total) // (2 * total)
@@ -145,7 +145,9 @@ def _to_palette_of(other: Any, image: PIL.Image.Image, pixels: npt.NDArray[np.ui
         raise InvalidArgument(f"palette is an image of mode {source.mode}; allowed: mode P")
     kind = "RGBA" if _has_alpha(source) else "RGB"
     count = len(source.palette.palette) // len(source.palette.mode)
-    entries = PIL.Image.fromarray(np.arange(max(count, 1), dtype=np.uint8)[None])
+    if count == 0:
+        raise InvalidArgument("palette is an image whose palette is empty; allowed: 1 to 256 entries")
+    entries = PIL.Image.fromarray(np.arange(count, dtype=np.uint8)[None])
     entries.putpalette(source.palette.palette, source.palette.mode)
     if "transparency" in source.info:
         entries.info["transparency"] = source.info["transparency"]

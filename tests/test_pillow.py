@@ -145,6 +145,7 @@ def test_a_palette_with_transparency(kind: str, picture: PIL.Image.Image) -> Non
         ({"dither": 9}, "dither is 9; allowed: an integer from 0 to 3"),
         ({"dither": "none such"}, "dither is 'none such'; allowed: "),
         ({"palette": PIL.Image.new("RGB", (1, 1))}, "palette is an image of mode RGB; allowed: mode P"),
+        ({"palette": PIL.Image.new("P", (1, 1))}, "palette is an image whose palette is empty; allowed: 1 to 256"),
     ],
 )
 def test_what_pillow_refuses_is_a_value_error_too(given: dict[str, Any], words: str, picture: PIL.Image.Image) -> None:
