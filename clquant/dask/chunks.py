@@ -29,7 +29,7 @@ from clquant.images import Picture
 from clquant.images.assembled import assembled, part_on_host
 from clquant.images.foreign import channels_last
 from clquant.params import shown
-from clquant.runtime import HOST_POOL, Array, InvalidArgument, open_session
+from clquant.runtime import Array, InvalidArgument, open_session
 
 # The masks of ordered dithering repeat after this many pixels, or after a divisor of it.
 MASK = 64
@@ -255,7 +255,7 @@ def joined(pieces: list[list[Any]]) -> npt.NDArray[Any]:
         return np.asarray(pieces[0][0])
     first = np.asarray(pieces[0][0])
     height, width = sum(len(row[0]) for row in pieces), sum(piece.shape[1] for piece in pieces[0])
-    whole: npt.NDArray[Any] = HOST_POOL.empty((height, width, *first.shape[2:]), first.dtype)
+    whole: npt.NDArray[Any] = np.empty((height, width, *first.shape[2:]), first.dtype)
     top = 0
     for row in pieces:
         left = 0
@@ -340,6 +340,6 @@ def cropped(result: Any, inner: Inner) -> npt.NDArray[Any]:
     own = np.asarray(result)[inner]
     if own.flags.c_contiguous:
         return own
-    kept: npt.NDArray[Any] = HOST_POOL.empty(own.shape, own.dtype)
+    kept: npt.NDArray[Any] = np.empty(own.shape, own.dtype)
     kept[...] = own
     return kept

@@ -39,7 +39,7 @@ class OwnPixels:
         if picture.array is None:
             self._pixels = picture.on_host(session)
             return
-        self._pixels = runtime.HOST_POOL.empty(picture.array.shape, np.uint8)
+        self._pixels = np.empty(picture.array.shape, np.uint8)
         threads = min(picture.array.nbytes // BYTES_PER_THREAD, MAX_THREADS, os.cpu_count() or 1)
         if threads < 2:
             self._pixels[...] = picture.array

@@ -31,7 +31,6 @@ from clquant.runtime.errors import (
 )
 from clquant.runtime.launch import PreparedLaunch, kernel_for_group
 from clquant.runtime.memory.job_cache import cached_job, release_memory
-from clquant.runtime.memory.pages import HOST_POOL
 from clquant.runtime.memory.pinned import is_page_locked
 from clquant.runtime.memory.scope import Scope
 from clquant.runtime.open_session import open_session
@@ -52,7 +51,6 @@ from clquant.runtime.transfer.readback import Readback
 from clquant.runtime.transfer.rows import Rows, array_over, copy_rows
 
 __all__ = [
-    "HOST_POOL",
     "NVIDIA_FENCE",
     "Array",
     "Buffer",

@@ -109,14 +109,11 @@ def nd_range(
 
     Raises
     ------
-    DeviceMemoryError
-        If there is no memory for a launch.
     DeviceError
         If the work-group is over the device's limit.
     """
     sizes = (global_size,) if isinstance(global_size, int | np.integer) else global_size
     groups = (local_size,) if isinstance(local_size, int | np.integer) else local_size
-    kernel.check_room(groups)
     if groups is None:
         return sizes, None
     if math.prod(groups) > limits.work_group:

@@ -11,8 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant.runtime import HOST_POOL
-
 T = TypeVar("T")
 
 # Entries that a thread looks up at a time: NumPy's 8-byte copies of their indices stay in a core's second cache, and
@@ -62,7 +60,7 @@ def looked_up(table: npt.NDArray[Any], indices: npt.NDArray[np.integer[Any]]) ->
         Of the shape of `indices`, with C more.
     """
     flat = np.ascontiguousarray(indices).reshape(-1)
-    found = HOST_POOL.empty((len(flat), *table.shape[1:]), table.dtype)
+    found = np.empty((len(flat), *table.shape[1:]), table.dtype)
     if table.ndim == 1 and table.dtype == flat.dtype == np.uint8 and len(flat) >= _PAIRS_PAY and len(flat) % 2 == 0:
         _look_up(_of_pairs(table), flat.view(np.uint16), found.view(np.uint16))
     else:

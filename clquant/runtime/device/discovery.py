@@ -13,7 +13,6 @@ from clquant.runtime.device.fitness import unfit, warn_if_unfit
 from clquant.runtime.device.fork import check_process
 from clquant.runtime.device.vendors import registered
 from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, NoDeviceError, reports_memory
-from clquant.runtime.memory.headroom import FOR_COMPILING, check_room, check_room_to_start
 from clquant.runtime.program.caches import avoid_unwritable_caches
 
 DEVICE_VARIABLE = "CLQUANT_DEVICE"
@@ -69,7 +68,6 @@ def list_devices() -> list[cl.Device]:
     """
     check_process()
     avoid_unwritable_caches()
-    check_room_to_start()
     found: list[cl.Device] = []
     try:
         with registered():
@@ -239,7 +237,6 @@ def default_queue(device: cl.Device | str | None = None) -> cl.CommandQueue:
 def _new_queue(device: cl.Device) -> cl.CommandQueue:
     """A further in-order queue on the process's context of a device."""
     key = device.int_ptr
-    check_room(FOR_COMPILING, "making a queue")
     try:
         with _lock:
             if key not in _contexts:

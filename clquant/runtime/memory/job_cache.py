@@ -18,8 +18,6 @@ import pyopencl as cl
 from clquant.runtime.device.fork import check_process
 from clquant.runtime.device.siblings import clear_siblings
 from clquant.runtime.memory.buffer_pool import BUFFER_POOL
-from clquant.runtime.memory.headroom import releases_memory
-from clquant.runtime.memory.pages import HOST_POOL
 from clquant.runtime.memory.pinned import clear_pinned
 from clquant.runtime.memory.scope import Scope
 from clquant.runtime.session import Session
@@ -89,7 +87,6 @@ class JobCache:
 
 
 JOB_CACHE = JobCache()
-releases_memory(JOB_CACHE.clear)
 
 
 @contextlib.contextmanager
@@ -154,4 +151,3 @@ def release_memory() -> None:
     clear_siblings()
     clear_stagings()
     clear_pinned()
-    HOST_POOL.clear()

@@ -17,10 +17,7 @@ from clquant.runtime.driver_calls import driver_call
 from clquant.runtime.errors import DeviceMemoryError, device_errors
 from clquant.runtime.memory.buffer_pool import BUFFER_POOL, MOST_SHARE, MOST_SHARE_OF_HOST, BufferPool
 from clquant.runtime.memory.buffer_pool import SMALLEST as SMALLEST_KEPT
-from clquant.runtime.memory.headroom import FOR_RUNNING, check_room, releases_memory
 from clquant.runtime.transfer.copy import Upload, drop_arrived, marker, order_commands, sent_in_turn
-
-releases_memory(BUFFER_POOL.clear)
 
 # Zero-copy of a host array needs this alignment on the drivers that have it at all (Intel's guide: a page).
 HOST_ALIGNMENT = 64
@@ -35,7 +32,6 @@ FILLED_BYTES = 1 << 16
 
 def allocate(context: cl.Context, flags: int, nbytes: int, hostbuf: Any = None) -> cl.Buffer:
     """The one place where device memory is asked for (tests inject failures here)."""
-    check_room(nbytes + FOR_RUNNING, f"allocating {nbytes} bytes")
     with device_errors(f"allocating {nbytes} bytes"):
         if hostbuf is not None:
             return cl.Buffer(context, flags, hostbuf=hostbuf)

@@ -11,7 +11,6 @@ import numpy as np
 import pyopencl as cl
 
 from clquant.runtime.errors import DeviceError, device_errors
-from clquant.runtime.memory.headroom import FOR_RUNNING, check_room, check_room_to_compile
 from clquant.runtime.program.caches import avoid_unwritable_caches, damaged_cache, with_any_cache
 
 
@@ -35,7 +34,6 @@ class Kernel:
         self._threads = threading.local()
         self._work_group: dict[int, int] = {}
         self._spare: list[cl.Kernel] = []
-        self._launched: set[tuple[int, ...] | None] = set()
         self.native()  # an unknown name fails here, not at the first launch
 
     def place(self, argument: str) -> int:
@@ -129,24 +127,6 @@ class Kernel:
             return with_any_cache(lambda: cl.Kernel(self._program, self.name))
         except cl.Error as error:
             raise DeviceError(f"kernel {self.name!r}: {error}{damaged_cache(self._program, error)}") from error
-
-    def check_room(self, groups: tuple[int, ...] | None) -> None:
-        """Refuse a launch for which there is no memory (see `clquant.runtime.memory.headroom`).
-
-        Parameters
-        ----------
-        groups : tuple of int or None
-            The work-group's size: PoCL compiles a kernel anew for each.
-
-        Raises
-        ------
-        DeviceMemoryError
-        """
-        if groups in self._launched:
-            check_room(FOR_RUNNING, f"kernel {self.name}")
-        else:
-            check_room_to_compile(f"kernel {self.name}")
-            self._launched.add(groups)
 
     def work_group(self, device: cl.Device) -> int:
         """Most work-items in a group that this compiled kernel admits on a device.

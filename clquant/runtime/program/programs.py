@@ -17,7 +17,6 @@ from typing import Any, cast
 import pyopencl as cl
 
 from clquant.runtime.errors import BuildError, DeviceError, device_error, is_out_of_memory
-from clquant.runtime.memory.headroom import check_room_to_compile
 from clquant.runtime.program import build, pocl
 from clquant.runtime.program.caches import read_regular, system_caches, with_any_cache
 from clquant.runtime.program.kernel import Kernel, argument_names
@@ -198,7 +197,6 @@ def _with_short_header(context: cl.Context, device: cl.Device, source: str) -> c
 
 
 def _compile(context: cl.Context, device: cl.Device, file: str, source: str) -> Program:
-    check_room_to_compile(file)
     path = _cache_path(device, source)
     if path is not None:
         cached = _load_binary(context, device, path)

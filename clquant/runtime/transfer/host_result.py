@@ -12,7 +12,6 @@ import pyopencl as cl
 
 from clquant.runtime.device.limits import Limits
 from clquant.runtime.errors import InvalidArgument, device_errors, reports_memory, text_of
-from clquant.runtime.memory.pages import HOST_POOL
 from clquant.runtime.memory.pinned import pinned_pool
 from clquant.runtime.memory.scope import HOST_ALIGNMENT, PAGE, Scope, aligned_empty
 from clquant.runtime.open_session import open_session
@@ -43,7 +42,7 @@ class HostResult:
         self._rooms: list[cl.Buffer] = []
         limits, nbytes = session.limits, math.prod(shape) * np.dtype(dtype).itemsize
         if self.in_place(limits, nbytes):
-            self._array, self._pinned = HOST_POOL.empty(shape, dtype), False
+            self._array, self._pinned = aligned_empty(shape, dtype, HOST_ALIGNMENT), False
         else:
             self._array, self._pinned = new_host_array(session.queue, limits, shape, dtype)
 

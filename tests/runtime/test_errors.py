@@ -1,36 +1,15 @@
-"""Address space that runs out: a right result or one error, and never the end of the process."""
+"""Memory of the host that runs out: one error that says where."""
 
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 
 import clquant
 from clquant import runtime
 from clquant.runtime.errors import reports_memory
-from clquant.runtime.memory import headroom
-from tests.portability import short_memory
-from tests.portability.inputs import photo
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process of its address space")
-
-
-# In MiB beside what the process has, and whether drivers are started and a first job is compiled by then.
-LIMITS = [(1, False), (560, False), *((limit, True) for limit in (1, 12, 60, 240, 1500))]
-
-
-@pytest.mark.parametrize(("limit", "warm"), LIMITS)
-def test_every_engine_ends_in_its_bits_or_in_one_error(limit: int, warm: bool) -> None:
-    names = ["kmeans rgb 8", "neuquant 8", "vq gray 4x4", "halftone bits", "quadtree rgb", "search 12", "serial gray"]
-    told = list(short_memory.outcomes(limit << 20, names, warm))
-    assert [name for name, _ in told] == names
-    short = {"DeviceMemoryError", short_memory.OWN_PICTURE}
-    wanted = {"right"} if limit == 1500 else {"right", *short}
-    assert {outcome for _, outcome in told} <= wanted
 
 
 def _bare_functions(thing: object, name: str) -> Iterator[str]:
@@ -48,32 +27,6 @@ def test_every_public_call_says_where_memory_ran_out() -> None:
     dithers.add("OrderedDither.thresholds")
     bare = {one for name in clquant.__all__ for one in _bare_functions(getattr(clquant, name), name)}
     assert bare == {*dithers, "WeightTables.checked"}  # engines call these
-
-
-def test_what_is_kept_is_given_back_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    left = 10
-    monkeypatch.setattr(headroom, "room", lambda: left)
-
-    def release() -> None:
-        nonlocal left
-        left = 100
-
-    monkeypatch.setattr(headroom, "_release", [release])
-    headroom.check_room(60, "a test")
-    with pytest.raises(runtime.DeviceMemoryError, match=r"in a test: 101 bytes of addresses are needed, .* leaves 100"):
-        headroom.check_room(101, "a test")
-
-
-def test_short_memory_is_seen_before_the_device_is_asked(
-    queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    palette = clquant.KMeansPalette(4, queue=queue).fit(photo(20, 30))
-    before = palette.predict(photo(20, 30))
-    with monkeypatch.context() as patch:
-        patch.setattr(headroom, "room", lambda: 1000)
-        with pytest.raises(runtime.DeviceMemoryError, match="the process ran out of memory in"):
-            palette.predict(photo(20, 30))
-    np.testing.assert_array_equal(palette.predict(photo(20, 30)), before)
 
 
 @pytest.mark.parametrize(
