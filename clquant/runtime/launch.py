@@ -100,8 +100,6 @@ def nd_range(
 
     Parameters
     ----------
-    limits : Limits
-    kernel : Kernel
     global_size : int or tuple of int
         Rounded up to a multiple of `local_size`.
     local_size : int, tuple of int or None
@@ -141,7 +139,6 @@ def kernel_for_group(session: Session, wanted: int, build: Callable[[int], Kerne
 
     Parameters
     ----------
-    session : Session
     wanted : int
         The largest size that pays, in work-items.
     build : callable

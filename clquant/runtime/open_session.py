@@ -20,7 +20,6 @@ def open_session(queue: cl.CommandQueue | None = None, arrays: Sequence[pyopencl
 
     Parameters
     ----------
-    queue : pyopencl.CommandQueue, optional
     arrays : sequence of pyopencl.array.Array
         The job's device inputs. What is pending for them on other queues than the job's is waited for.
 

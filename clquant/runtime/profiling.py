@@ -23,10 +23,8 @@ class Profile:
 
         Parameters
         ----------
-        name : str
         is_kernel : bool
             False for copies between host and device; fills and copies within the device count as kernels.
-        event : pyopencl.Event
         """
         self._events.append((name, is_kernel, event))
 

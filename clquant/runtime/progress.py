@@ -27,12 +27,7 @@ class Progress:
         return self._callback is not None
 
     def part(self, before: int, total: int) -> Progress:
-        """The progress of one part of a job of `total` steps, of which `before` come before the part.
-
-        Parameters
-        ----------
-        before, total : int
-        """
+        """The progress of one part of a job of `total` steps, of which `before` come before the part."""
         callback = self._callback
         return Progress(None if callback is None else lambda done, _: callback(before + done, total))
 

@@ -67,7 +67,6 @@ class Session:
 
         Parameters
         ----------
-        file : str
         **constants : int or str
             Become `#define`s in front of the source.
 
@@ -81,10 +80,6 @@ class Session:
     def choose(self, table: Sequence[variants.Variant]) -> variants.Variant:
         """The form of a kernel that this device takes (see `clquant.runtime.program.variants.choose`).
 
-        Parameters
-        ----------
-        table : sequence of Variant
-
         Raises
         ------
         InvalidArgument
@@ -93,12 +88,7 @@ class Session:
         return variants.choose(table, self.limits)
 
     def tuned(self, name: str) -> int:
-        """A tunable number for this device (see `clquant.runtime.program.tuning`).
-
-        Parameters
-        ----------
-        name : str
-        """
+        """A tunable number for this device (see `clquant.runtime.program.tuning`)."""
         return tuning.value(self.device, self.limits, name)
 
     def scope(self) -> Scope:
@@ -110,8 +100,6 @@ class Session:
 
         Parameters
         ----------
-        kernel : Kernel
-        wanted : int
         local_bytes_per_item : int
             Local memory passed as an argument, per work-item.
 
@@ -139,7 +127,6 @@ class Session:
 
         Parameters
         ----------
-        kernel : Kernel
         global_size : int or tuple of int
             Work-items per dimension; rounded up to a multiple of `local_size`, so kernels guard their work.
         local_size : int, tuple of int or None
@@ -169,13 +156,6 @@ class Session:
     ) -> PreparedLaunch:
         """A launch with its arguments set, to be queued again and again while a scope lasts; else as `launch`.
 
-        Parameters
-        ----------
-        scope : Scope
-        kernel : Kernel
-        global_size, local_size : int or tuple of int
-        *args, **named
-
         Raises
         ------
         DeviceError
@@ -197,7 +177,6 @@ class Session:
 
         Parameters
         ----------
-        target, source : pyopencl.Buffer
         nbytes, source_offset, target_offset : int
             In bytes.
 
@@ -224,7 +203,6 @@ class Session:
 
         Parameters
         ----------
-        buffer : pyopencl.Buffer
         pattern : NumPy scalar or ndarray
             1, 2, 4, 8 or 16 bytes.
         nbytes, offset : int
@@ -246,7 +224,6 @@ class Session:
 
         Parameters
         ----------
-        buffer : pyopencl.Buffer
         array : ndarray
             C-contiguous.
         offset : int
@@ -264,12 +241,7 @@ class Session:
             upload.wait()
 
     def is_pinned(self, array: npt.NDArray[Any]) -> bool:
-        """Whether the device copies from a C-contiguous host array directly (see `clquant.runtime.memory.pinned`).
-
-        Parameters
-        ----------
-        array : ndarray
-        """
+        """Whether the device copies from a C-contiguous host array directly (see `clquant.runtime.memory.pinned`)."""
         return not self.limits.unified_memory and pinned_pool(self.context, self.device).holds(array)
 
     def download(self, buffer: cl.Buffer, shape: Shape, dtype: npt.DTypeLike, offset: int = 0) -> npt.NDArray[Any]:
@@ -277,9 +249,6 @@ class Session:
 
         Parameters
         ----------
-        buffer : pyopencl.Buffer
-        shape : int or tuple of int
-        dtype : dtype_like
         offset : int
             Bytes into the buffer.
 
@@ -298,8 +267,6 @@ class Session:
 
         Parameters
         ----------
-        array : ndarray
-        buffer : pyopencl.Buffer
         offset : int
             Bytes into the buffer.
 
@@ -312,10 +279,6 @@ class Session:
 
     def download_all(self, wanted: Sequence[tuple[cl.Buffer, Shape, npt.DTypeLike]]) -> list[npt.NDArray[Any]]:
         """Several host arrays as by `download`; where host and device share memory, all are waited for at once.
-
-        Parameters
-        ----------
-        wanted : sequence of (pyopencl.Buffer, shape, dtype)
 
         Raises
         ------
@@ -339,7 +302,6 @@ class Session:
             The buffer's; nothing else in it is used after this.
         array : ndarray
             In page-locked memory.
-        buffer : pyopencl.Buffer
         offset : int
             Bytes into the buffer.
 
@@ -378,10 +340,6 @@ class Session:
         """A device array as a result: its event is over when all is that was queued so far.
 
         So PyOpenCL waits for it where the array is used on another queue.
-
-        Parameters
-        ----------
-        array : pyopencl.array.Array
 
         Raises
         ------

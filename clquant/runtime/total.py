@@ -21,7 +21,6 @@ class Total:
 
     Parameters
     ----------
-    session : Session
     scope : Scope
         Of the sums.
     """

@@ -46,23 +46,13 @@ def _read() -> dict[str, str]:
 
 
 def unfit(device: cl.Device) -> str:
-    """What a device did wrong when it was last checked, with the way around; empty if nothing is known.
-
-    Parameters
-    ----------
-    device : pyopencl.Device
-    """
+    """What a device did wrong when it was last checked, with the way around; empty if nothing is known."""
     found = _read()
     return found.get(_key(device), "") if found else ""
 
 
 def warn_if_unfit(device: cl.Device) -> None:
-    """Say once in a process that a device computes wrongly.
-
-    Parameters
-    ----------
-    device : pyopencl.Device
-    """
+    """Say once in a process that a device computes wrongly."""
     what = unfit(device)
     if what and _key(device) not in _warned:
         _warned.add(_key(device))
@@ -74,7 +64,6 @@ def note(device: cl.Device, what: str) -> None:
 
     Parameters
     ----------
-    device : pyopencl.Device
     what : str
         Empty where it is fit.
     """

@@ -26,10 +26,6 @@ _idle: collections.OrderedDict[_Key, list[tuple[cl.Context, cl.CommandQueue]]] =
 class Siblings:
     """Queues on the context and device of another, with its profiling. Any thread may ask for one.
 
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-
     Raises
     ------
     DeviceError

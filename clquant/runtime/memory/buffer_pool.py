@@ -77,8 +77,6 @@ class BufferPool:
 
         Parameters
         ----------
-        queue : pyopencl.CommandQueue
-        nbytes : int
         idle : bool
             Only one whose last use is over, so that another queue may write to it at once.
         zeros : bool
@@ -104,7 +102,6 @@ class BufferPool:
 
         Parameters
         ----------
-        queue : pyopencl.CommandQueue
         buffers : iterable of (pyopencl.Buffer, int, bool)
             Each with its bytes, and whether all of them are 0 once what is queued is done.
         bound : int

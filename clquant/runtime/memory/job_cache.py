@@ -47,10 +47,6 @@ class JobCache:
     def take(self, key: Hashable) -> _Kept | None:
         """The last thing that was kept under a key, for one job alone.
 
-        Parameters
-        ----------
-        key : hashable
-
         Returns
         -------
         _Kept or None
@@ -100,7 +96,6 @@ def cached_job(
 
     Parameters
     ----------
-    session : Session
     key : hashable or None
         All that the thing depends on besides queue and device; None: it lasts as long as the block, and is not kept.
     make : callable

@@ -45,11 +45,6 @@ def host_share() -> int:
 class Block:
     """Page-locked bytes, mapped as long as the block lives.
 
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-    nbytes : int
-
     Raises
     ------
     pyopencl.Error
@@ -98,11 +93,6 @@ class _Owner:
 class PinnedPool:
     """The page-locked memory of one device in one context. All methods may be called from any thread.
 
-    Parameters
-    ----------
-    context : pyopencl.Context
-    device : pyopencl.Device
-
     Attributes
     ----------
     uploads, downloads : pyopencl.CommandQueue
@@ -122,23 +112,11 @@ class PinnedPool:
         self._returned: collections.deque[Block] = collections.deque()
 
     def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any] | None:
-        """A new array in page-locked memory; its content is not defined. None where the driver has none to give.
-
-        Parameters
-        ----------
-        shape : tuple of int
-        dtype : dtype_like
-        """
+        """A new array in page-locked memory; its content is not defined. None where the driver has none to give."""
         return self._array(shape, np.dtype(dtype), bounded=False)
 
     def result(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any] | None:
-        """As `empty`; None as well at the first time that a size is asked for, and beyond what results may have.
-
-        Parameters
-        ----------
-        shape : tuple of int
-        dtype : dtype_like
-        """
+        """As `empty`; None as well at the first time that a size is asked for, and beyond what results may have."""
         rounded = BufferPool.rounded(math.prod(shape) * np.dtype(dtype).itemsize)
         with self._lock:
             if rounded not in self._asked:
@@ -147,12 +125,7 @@ class PinnedPool:
         return self._array(shape, np.dtype(dtype), bounded=True)
 
     def holds(self, array: npt.NDArray[Any]) -> bool:
-        """Whether all of a C-contiguous array lies in this pool's memory.
-
-        Parameters
-        ----------
-        array : ndarray
-        """
+        """Whether all of a C-contiguous array lies in this pool's memory."""
         begin = int(array.ctypes.data)
         with self._lock:
             at = bisect.bisect_right(self._begins, begin) - 1
@@ -226,13 +199,7 @@ _pools: OrderedDict[tuple[int, int], PinnedPool] = OrderedDict()
 
 
 def pinned_pool(context: cl.Context, device: cl.Device) -> PinnedPool:
-    """The pool of a device in a context, made at its first use.
-
-    Parameters
-    ----------
-    context : pyopencl.Context
-    device : pyopencl.Device
-    """
+    """The pool of a device in a context, made at its first use."""
     key = (context.int_ptr, device.int_ptr)
     with _lock:
         if key not in _pools:

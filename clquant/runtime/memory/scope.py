@@ -52,21 +52,11 @@ class Scope:
         self._endings: list[Callable[[], None]] = []
 
     def at_end(self, call: Callable[[], None]) -> None:
-        """Call something when the scope ends.
-
-        Parameters
-        ----------
-        call : callable
-        """
+        """Call something when the scope ends."""
         self._endings.append(call)
 
     def used_until(self, event: cl.Event) -> None:
-        """Let buffers serve again only when a command of another queue is over, which is the last that uses them.
-
-        Parameters
-        ----------
-        event : pyopencl.Event
-        """
+        """Let buffers serve again only when a command of another queue is over, which is the last that uses them."""
         self._elsewhere = event
 
     def __enter__(self) -> Scope:
@@ -139,10 +129,6 @@ class Scope:
     def empty(self, nbytes: int) -> cl.Buffer:
         """An uninitialized buffer of at least `nbytes` bytes (one byte where `nbytes` is 0).
 
-        Parameters
-        ----------
-        nbytes : int
-
         Raises
         ------
         DeviceMemoryError
@@ -152,10 +138,6 @@ class Scope:
 
     def room_for(self, array: npt.NDArray[Any]) -> cl.Buffer:
         """An uninitialized buffer that an array, or parts of it, may be copied to (see `begin_upload`).
-
-        Parameters
-        ----------
-        array : ndarray
 
         Raises
         ------
@@ -192,10 +174,6 @@ class Scope:
     def zeros(self, nbytes: int) -> cl.Buffer:
         """A buffer of zero bytes.
 
-        Parameters
-        ----------
-        nbytes : int
-
         Raises
         ------
         DeviceMemoryError
@@ -210,12 +188,7 @@ class Scope:
         return buffer
 
     def zeros_left(self, nbytes: int) -> cl.Buffer | None:
-        """A buffer of zero bytes without clearing one: such as an earlier job on this queue left, or None.
-
-        Parameters
-        ----------
-        nbytes : int
-        """
+        """A buffer of zero bytes without clearing one: such as an earlier job on this queue left, or None."""
         rounded = BufferPool.rounded(nbytes)
         buffer = BUFFER_POOL.take(self._queue, rounded, zeros=True)
         if buffer is not None:
@@ -226,10 +199,6 @@ class Scope:
         """Say that the commands queued so far leave a buffer of this scope all zeros, and no others will write to it.
 
         It is kept for `zeros_left` unless the scope's job fails, or it is too small to be kept.
-
-        Parameters
-        ----------
-        buffer : pyopencl.Buffer
         """
         self._zeros.add(buffer.int_ptr)
 
@@ -339,14 +308,7 @@ def aligned(array: npt.NDArray[Any], alignment: int = HOST_ALIGNMENT) -> npt.NDA
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike, alignment: int) -> npt.NDArray[Any]:
-    """A new C-contiguous array that begins at a multiple of `alignment` bytes.
-
-    Parameters
-    ----------
-    shape : tuple of int
-    dtype : dtype_like
-    alignment : int
-    """
+    """A new C-contiguous array that begins at a multiple of `alignment` bytes."""
     nbytes = math.prod(shape) * np.dtype(dtype).itemsize
     room = np.empty(nbytes + alignment, np.uint8)
     start = -room.ctypes.data % alignment

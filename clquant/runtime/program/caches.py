@@ -59,10 +59,6 @@ def avoid_unwritable_caches() -> None:
 def with_any_cache(make: Callable[[], T]) -> T:
     """What makes kernels, called without PyOpenCL's cache where that is damaged, or no file.
 
-    Parameters
-    ----------
-    make : callable
-
     Raises
     ------
     pyopencl.Error
@@ -114,7 +110,6 @@ def read_regular(path: pathlib.Path, most: int, own: bool = False) -> bytes:
 
     Parameters
     ----------
-    path : pathlib.Path
     most : int
         Bytes that are read.
     own : bool

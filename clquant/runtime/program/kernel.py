@@ -39,10 +39,6 @@ class Kernel:
     def place(self, argument: str) -> int:
         """Where an argument of that name stands in the kernel's signature.
 
-        Parameters
-        ----------
-        argument : str
-
         Raises
         ------
         DeviceError
@@ -129,23 +125,13 @@ class Kernel:
             raise DeviceError(f"kernel {self.name!r}: {error}{damaged_cache(self._program, error)}") from error
 
     def work_group(self, device: cl.Device) -> int:
-        """Most work-items in a group that this compiled kernel admits on a device.
-
-        Parameters
-        ----------
-        device : pyopencl.Device
-        """
+        """Most work-items in a group that this compiled kernel admits on a device."""
         if device.int_ptr not in self._work_group:
             self._work_group[device.int_ptr] = self._info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device)
         return self._work_group[device.int_ptr]
 
     def local_memory(self, device: cl.Device) -> int:
-        """Bytes of local memory that this kernel declares itself.
-
-        Parameters
-        ----------
-        device : pyopencl.Device
-        """
+        """Bytes of local memory that this kernel declares itself."""
         return self._info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, device)
 
     def _info(self, what: int, device: cl.Device) -> int:

@@ -46,10 +46,6 @@ class Program:
     def kernel(self, name: str) -> Kernel:
         """The kernel of that name.
 
-        Parameters
-        ----------
-        name : str
-
         Raises
         ------
         DeviceError

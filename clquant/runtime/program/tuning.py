@@ -199,7 +199,6 @@ def value(device: cl.Device, limits: Limits, name: str) -> int:
 
     Parameters
     ----------
-    device : pyopencl.Device
     limits : Limits
         Of the device, perhaps lowered.
     name : str

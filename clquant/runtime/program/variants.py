@@ -65,7 +65,6 @@ def choose(variants: Sequence[Variant], limits: Limits) -> Variant:
     ----------
     variants : sequence of Variant
         Best first; the last is named ``"portable"`` and admits every device.
-    limits : Limits
 
     Raises
     ------

@@ -36,8 +36,6 @@ class Upload:
     ----------
     queue : pyopencl.CommandQueue
         The job's own.
-    limits : Limits
-    buffer : pyopencl.Buffer
     array : ndarray
         It must not change before `wait` has returned.
     offset : int

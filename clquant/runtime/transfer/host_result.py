@@ -28,12 +28,6 @@ class HostResult:
 
     Where its memory is page-locked (see `clquant.runtime.memory.pinned`), parts are copied into it without waiting.
     Kernels of CPUs write into it, where they are given a buffer of `room`.
-
-    Parameters
-    ----------
-    session : Session
-    shape : tuple of int
-    dtype : dtype_like
     """
 
     def __init__(self, session: Session, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
@@ -48,13 +42,7 @@ class HostResult:
 
     @staticmethod
     def in_place(limits: Limits, nbytes: int) -> bool:
-        """Whether kernels write a result of so many bytes into the array itself, where `room` is for all of it.
-
-        Parameters
-        ----------
-        limits : Limits
-        nbytes : int
-        """
+        """Whether kernels write a result of so many bytes into the array itself, where `room` is for all of it."""
         return limits.is_cpu and limits.unified_memory and not limits.is_simulator and nbytes >= SMALLEST_WRITTEN
 
     @property
@@ -63,13 +51,7 @@ class HostResult:
         return self._pinned
 
     def fits(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> bool:
-        """Whether the array has this shape and type.
-
-        Parameters
-        ----------
-        shape : tuple of int
-        dtype : dtype_like
-        """
+        """Whether the array has this shape and type."""
         return self._array.shape == shape and self._array.dtype == dtype
 
     def room(self, scope: Scope, begin: int, end: int) -> cl.Buffer:
@@ -102,7 +84,6 @@ class HostResult:
             The buffer's; nothing in it is used after this.
         begin, end : int
             Half-open range of the array's first axis.
-        buffer : pyopencl.Buffer
         offset : int
             Bytes into the buffer.
 
@@ -148,12 +129,6 @@ def _settle(session: Session, buffer: cl.Buffer, nbytes: int) -> None:
 
 def array_to_send(session: Session, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """A new array on the host, to be filled and copied to the device; its content is not defined.
-
-    Parameters
-    ----------
-    session : Session
-    shape : tuple of int
-    dtype : dtype_like
 
     Returns
     -------

@@ -18,7 +18,6 @@ def overlap_bands(
 
     Parameters
     ----------
-    session : Session
     height, row_bytes : int
         Rows, and bytes per row of the largest buffer that a band needs.
     multiple_of : int

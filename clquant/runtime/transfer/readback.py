@@ -20,13 +20,6 @@ class Readback:
 
     Where host and device share memory it is read at once, as waiting costs little there.
 
-    Parameters
-    ----------
-    session : Session
-    buffer : pyopencl.Buffer
-    shape : int or tuple of int
-    dtype : dtype_like
-
     Raises
     ------
     DeviceMemoryError, DeviceError

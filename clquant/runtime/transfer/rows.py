@@ -44,9 +44,6 @@ def copy_rows(session: Session, target: Rows, source: Rows, rows: int, nbytes: i
 
     Parameters
     ----------
-    session : Session
-    target, source : Rows
-    rows : int
     nbytes : int
         Of each.
 
@@ -76,10 +73,7 @@ def array_over(session: Session, buffer: cl.Buffer, shape: Shape, dtype: npt.DTy
 
     Parameters
     ----------
-    session : Session
     buffer : pyopencl.Buffer
         It lives as long as its scope, so that the array is only for what is done in that.
-    shape : int or tuple of int
-    dtype : dtype_like
     """
     return pyopencl.array.Array(session.queue, shape, np.dtype(dtype), data=buffer)

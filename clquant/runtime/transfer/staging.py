@@ -45,8 +45,6 @@ class Lane:
 
     Parameters
     ----------
-    context : pyopencl.Context
-    device : pyopencl.Device
     chunk : ndarray of uint8, one-dimensional
         Page-locked; pieces are no longer.
     """
@@ -63,8 +61,6 @@ class Lane:
 
         Parameters
         ----------
-        buffer : pyopencl.Buffer
-        source : ndarray of uint8
         offset : int
             Bytes into the buffer.
         pieces : deque of (begin, end)
@@ -92,8 +88,6 @@ class Lane:
 
         Parameters
         ----------
-        target : ndarray of uint8
-        buffer : pyopencl.Buffer
         offset : int
             Bytes into the buffer.
         pieces : deque of (begin, end)
@@ -133,11 +127,6 @@ class Staging:
 
     Every lane has a thread that does what it is given in the order that it came in; nothing it does waits for another
     lane, so that copies that were begun end by themselves.
-
-    Parameters
-    ----------
-    context : pyopencl.Context
-    device : pyopencl.Device
     """
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
@@ -153,7 +142,6 @@ class Staging:
 
         Parameters
         ----------
-        buffer : pyopencl.Buffer
         source : ndarray of uint8, shape (bytes,)
             It must not change before the upload's `StagedUpload.wait` or `events` has returned.
         offset : int
@@ -169,8 +157,6 @@ class Staging:
 
         Parameters
         ----------
-        target : ndarray of uint8, shape (bytes,)
-        buffer : pyopencl.Buffer
         offset : int
             Bytes into the buffer.
         after : list of pyopencl.Event
@@ -235,7 +221,6 @@ def pieces_of(nbytes: int, lanes: int, most: int) -> Pieces:
 
     Parameters
     ----------
-    nbytes, lanes : int
     most : int
         Bytes of a piece.
     """
@@ -270,13 +255,7 @@ _stagings: OrderedDict[tuple[int, int], Staging | None] = OrderedDict()
 
 
 def staging(context: cl.Context, device: cl.Device) -> Staging | None:
-    """The staging of a device in a context, made at its first use; None where pinned memory or threads cannot be had.
-
-    Parameters
-    ----------
-    context : pyopencl.Context
-    device : pyopencl.Device
-    """
+    """A device's staging in a context, made at its first use; None where pinned memory or threads cannot be had."""
     if not threads_run():
         return None
     key = (context.int_ptr, device.int_ptr)
@@ -304,10 +283,5 @@ def clear_stagings() -> None:
 
 
 def as_bytes(array: npt.NDArray[Any]) -> Bytes:
-    """A C-contiguous array's memory as a flat array of bytes.
-
-    Parameters
-    ----------
-    array : ndarray
-    """
+    """A C-contiguous array's memory as a flat array of bytes."""
     return array.reshape(-1).view(np.uint8)
