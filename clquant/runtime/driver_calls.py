@@ -74,3 +74,5 @@ def _is_inside(frame: FrameType | None) -> bool:
 
 
 atexit.register(_wait_for_calls)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_under_way.clear)  # the calls of threads that the child does not have

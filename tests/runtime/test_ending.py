@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import signal
 import subprocess
@@ -36,6 +37,7 @@ CALLS = [
 ]
 
 
+PATIENT = "import clquant\nfrom clquant.runtime import driver_calls\ndriver_calls.PATIENCE_SECONDS = 3600\n"
 PIPE = """
 import os, select, threading, time
 
@@ -89,6 +91,23 @@ thread.start()
 begun.wait()
 """
 
+FORKED = """
+import os, threading
+
+def call():
+    with driver_calls.driver_call():
+        begun.set()
+        go.wait()
+
+begun, go = threading.Event(), threading.Event()
+threading.Thread(target=call).start()
+begun.wait()
+child = os.fork()
+if child:
+    print(os.waitpid(child, 0)[1])
+    go.set()
+"""
+
 
 def ended(program: str) -> tuple[int, str, str]:
     done = subprocess.run(
@@ -105,8 +124,12 @@ def test_daemon_threads_in_a_call_do_not_abort_the_process(call: str) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes cannot be looked at")
 @pytest.mark.parametrize("program", [PIPE, CALLBACK], ids=["pipe", "callback"])
 def test_a_daemon_thread_that_waits_for_its_caller_does_not_hold_up_the_end(program: str) -> None:
-    patient = "import clquant\nfrom clquant.runtime import driver_calls\ndriver_calls.PATIENCE_SECONDS = 3600\n"
-    assert ended(patient + program) == (0, "", "")
+    assert ended(PATIENT + program) == (0, "", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_does_not_wait_for_its_parents_calls() -> None:
+    assert ended(PATIENT + FORKED) == (0, "0\n", "")
 
 
 def test_a_daemon_thread_of_others_is_left_alone() -> None:
