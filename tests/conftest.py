@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import gc
+import importlib.util
 import os
 import pathlib
+import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,6 +28,22 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 from clquant import runtime
 
 MOST_BY_PLACE = 9  # of a launch's arguments; more are given by name
+# Of each test on a device the quick suite runs so many cases: each may be a kernel that PoCL compiles for a second.
+QUICK_CASES = 2
+# Packages that tests skip without; the extra `test-all` brings them.
+OPTIONAL = (
+    "argcomplete",
+    "deflate",
+    "h5py",
+    "matplotlib",
+    "numcodecs",
+    "pmtiles",
+    "rasterio",
+    "sklearn",
+    "xarray",
+    "zarr",
+)
+LEFT_OUT = pytest.StashKey[int]()
 SAMPLE = pathlib.Path(__file__).parent.parent / "docs" / "images" / "red_eyed_tree_frog.png"
 
 
@@ -33,16 +52,67 @@ def _is_simulator(device: object) -> bool:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="every case of every test, not the quick suite alone")
+    parser.addoption("--order", type=int, help="run tests in the random order of this seed")
     parser.addoption("--device", default="", help="only tests that take a device, on those whose name contains this")
     parser.addoption("--programs", default="", help="where compiled programs are kept; by default in a new folder")
 
 
+def _is_given_a_device(item: pytest.Item) -> bool:
+    return isinstance(getattr(getattr(item, "callspec", None), "params", {}).get("device"), cl.Device)
+
+
+def _quick(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The tests without the mark `full`; of each that takes a device, few cases: the first and the last among them."""
+    functions = collections.defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("full") is None:
+            functions[item.nodeid.split("[")[0]].append(item)
+    kept = []
+    for cases in functions.values():
+        if _is_given_a_device(cases[0]) and len(cases) > QUICK_CASES:
+            cases = [cases[i * (len(cases) - 1) // (QUICK_CASES - 1)] for i in range(QUICK_CASES)]
+        kept += cases
+    return kept
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    collected = list(items)
     if config.getoption("--device"):
-        parameters = [(item, getattr(getattr(item, "callspec", None), "params", {})) for item in items]
-        others = [item for item, given in parameters if not isinstance(given.get("device"), cl.Device)]
-        items[:] = [item for item, given in parameters if isinstance(given.get("device"), cl.Device)]
-        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if _is_given_a_device(item)]
+    elif not config.getoption("--all"):
+        items[:] = _quick(items)
+        config.stash[LEFT_OUT] = len(collected) - len(items)
+    if config.getoption("--order") is not None:
+        random.Random(config.getoption("--order")).shuffle(items)
+    kept = set(items)
+    config.hook.pytest_deselected(items=[item for item in collected if item not in kept])
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:  # what a process of pytest-xdist tells the one that sums up
+        output["left_out"] = session.config.stash.get(LEFT_OUT, 0)
+
+
+class _LeftOut:
+    """Says at the end what did not run, and how to run it."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_testnodedown(self, node: Any) -> None:
+        self._config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        count = self._config.stash.get(LEFT_OUT, 0)
+        if count:
+            terminalreporter.write_line(
+                f"left out of the quick suite: {count} tests, which `python -m pytest --all` runs"
+            )
+        missing = [name for name in OPTIONAL if importlib.util.find_spec(name) is None]
+        if missing:
+            terminalreporter.write_line(f"not installed, so not tested: {', '.join(missing)} (extra: test-all)")
 
 
 def pytest_collection_finish() -> None:
@@ -53,6 +123,9 @@ def pytest_collection_finish() -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "small: small enough to run on a simulator (Oclgrind) as well")
+    config.addinivalue_line("markers", "full: not part of the quick suite, run by --all")
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_LeftOut(config))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -104,6 +177,13 @@ def _own_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     patch = pytest.MonkeyPatch()
     folder = request.config.getoption("--programs") or tmp_path_factory.mktemp("cache")
     patch.setenv("CLQUANT_CACHE_DIR", str(folder))
+
+
+@pytest.fixture(autouse=True)
+def _no_memory_of_other_tests() -> Iterator[None]:
+    """No test finds tables, jobs or buffers that another left."""
+    yield
+    runtime.release_memory()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -44,6 +44,7 @@ def test_numbers_of_thousands_of_digits_are_out_of_range(value: int) -> None:
         params.real("x", 10**400, 0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [np.uint8, np.int16, np.uint64], ids=lambda kind: kind.__name__)
 def test_numbers_of_numpy_are_numbers(number: type[np.integer[Any]]) -> None:
     """Whatever their width: nothing is computed in it."""
@@ -98,6 +99,7 @@ def _no_text() -> Any:
     return np.zeros(3)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -185,6 +187,7 @@ def test_names_that_are_too_long_are_a_file_error(tmp_path: pathlib.Path, monkey
         assert main(["palette", "a.png", "-o", output]) == 2
 
 
+@pytest.mark.full
 def test_a_short_file_is_read_in_little_memory() -> None:
     program = """
 import pathlib, resource
@@ -241,6 +244,7 @@ def test_fixed_colors_and_the_transparent_entry_may_take_every_place(others: int
     assert fitted.inertia_ == (difference**2).sum()
 
 
+@pytest.mark.full
 def test_arrays_on_the_device_where_the_host_needs_them() -> None:
     picture, other = photo(24, 40), photo(24, 40)[:, ::-1].copy()
     session = runtime.open_session()
@@ -271,6 +275,7 @@ def test_weights_of_a_picture_on_no_queue() -> None:
     assert engine.set_params(queue=picture.queue).fit(detached, np.ones((4, 5))).palette_.colors.tolist() == [[7, 7, 7]]
 
 
+@pytest.mark.full
 def test_iterators_of_pictures(tmp_path: pathlib.Path) -> None:
     pictures = [photo(9, 14), photo(9, 14)[:, ::-1].copy()]
     for number, picture in enumerate(pictures):

@@ -32,6 +32,7 @@ def test_no_measurement_begins_after_the_deadline() -> None:
     assert len(calls) == 6
 
 
+@pytest.mark.full
 def test_growth_runs_at_every_number(monkeypatch: pytest.MonkeyPatch) -> None:
     options = harness.Options(repeat=1, largest=256)
     monkeypatch.setattr(growth, "LEFT_OUT", ("",))  # no method is run, all are made
@@ -39,6 +40,7 @@ def test_growth_runs_at_every_number(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(tables) == 3
 
 
+@pytest.mark.full
 def test_large_pictures_are_measured_in_processes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("zarr", minversion="3")
     monkeypatch.setattr(large, "CHUNK", 32)
@@ -62,6 +64,7 @@ def test_pictures_in_parts_are_compared_by_hash(tmp_path: pathlib.Path, monkeypa
     assert [row["equal"] for row in large_hashes.verbs(harness.Options(), photo, tmp_path).rows] == ["True"]
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore")  # of asyncio, at the end of processes
 def test_dask_is_measured_beside_the_plain_call(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     from benchmarks import dask, plots
@@ -79,6 +82,7 @@ def test_dask_is_measured_beside_the_plain_call(monkeypatch: pytest.MonkeyPatch,
     assert [path.name for path in plots.draw(content, tmp_path, "cpu")] == ["benchmark_cpu_scaling.png"]
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore")
 def test_several_devices_are_measured_beside_one(monkeypatch: pytest.MonkeyPatch) -> None:
     from benchmarks import dask_devices
@@ -157,6 +161,7 @@ def test_array_peers_find_the_nearest(rng: np.random.Generator, monkeypatch: pyt
     assert np.array_equal(expected[np.arange(50), found], expected.min(1))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("job", [methods.palettes, methods.mapping, methods.vq, methods.halftones, methods.quadtrees])
 def test_our_methods_give_pictures(queue: runtime.CommandQueue, job: methods.Job) -> None:
     picture = harness.synthetic_photo(32, 32)
@@ -194,6 +199,7 @@ def test_a_blocked_form_gives_way_to_the_next(device: object) -> None:
     assert choices.chosen == {("lanes", "a.cl"), ("portable", "b.cl")}
 
 
+@pytest.mark.full
 def test_every_room_with_forms_has_calls_that_are_timed(queue: runtime.CommandQueue) -> None:
     names = forms.jobs(queue, harness.synthetic_photo(64, 64))
     for name, file in forms.forms_of(runtime.Limits.of(queue.device)):
@@ -201,6 +207,7 @@ def test_every_room_with_forms_has_calls_that_are_timed(queue: runtime.CommandQu
         assert any(job.startswith(words) for job in names), (name, file)
 
 
+@pytest.mark.full
 def test_jobs_of_the_papers_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(papers, "VQ", {128: papers.VQ[128]})
     monkeypatch.setattr(papers, "PINWHEEL", {2: papers.PINWHEEL[2], 32: None})

@@ -57,6 +57,7 @@ def folder(sample, tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_examples_run(page, folder):
     names = {}

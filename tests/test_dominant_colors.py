@@ -40,6 +40,7 @@ def test_colormaps_need_matplotlib(monkeypatch):
         Palette(["red"]).to_colormap()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("line", "expected"), [("clquant hal", "halftone"), ("clquant palette --dit", "--dither")])
 def test_shells_complete(line, expected, tmp_path):
     answer = tmp_path / "answer"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pathlib
 import runpy
 
-import matplotlib.pyplot as plt
 import pytest
 
+plt = pytest.importorskip("matplotlib.pyplot")
 FOLDER = pathlib.Path(__file__).parent.parent / "examples"
 EXAMPLES = sorted(FOLDER.glob("plot_*.py"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", EXAMPLES, ids=[path.stem for path in EXAMPLES])
 def test_an_example_draws_a_figure(path, monkeypatch):
     monkeypatch.chdir(FOLDER)

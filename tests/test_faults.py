@@ -192,6 +192,7 @@ def test_fit_predict_may_fail_where_it_measures(
     assert model.inertia_ == expected.inertia_
 
 
+@pytest.mark.full
 def test_ctrl_c_ends_a_run_and_leaves_the_library_usable() -> None:
     program = """
 import signal, sys
@@ -238,6 +239,7 @@ def test_an_out_of_order_queue(new_queue: Callable[..., cl.CommandQueue], job: J
     assert works(job, new_queue(properties))
 
 
+@pytest.mark.full
 @each_small_job
 def test_a_device_that_vanishes_from_the_environment(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     none: Any = None
@@ -273,6 +275,7 @@ def _long_calls() -> dict[str, Callable[[Any, Any], Any]]:
     return calls
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", _long_calls())
 def test_a_callback_may_stop_or_raise(queue: runtime.CommandQueue, name: str) -> None:
     call = _long_calls()[name]

@@ -57,6 +57,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path: pathlib.Path) ->
     assert sorted(os.listdir(tmp_path)) == sorted(_writers())
 
 
+@pytest.mark.full
 def test_a_killed_process_leaves_a_whole_file(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "file"
     program = f"""

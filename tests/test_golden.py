@@ -30,6 +30,7 @@ def short_header(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "_with_short_header", checked)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
 def test_the_bits_are_golden(queue: runtime.CommandQueue, job: Job) -> None:
     assert digest(job.run(queue)) == golden()[job.name]
@@ -48,6 +49,7 @@ def test_hostile_limits_change_no_bit(
         assert digest(job.run(queue)) == golden()[job.name]
 
 
+@pytest.mark.full
 @pytest.mark.small
 @pytest.mark.parametrize("limits", ["is_simulator=0", GPU_LIKE], ids=["as a CPU", "as a GPU"])
 @pytest.mark.parametrize("job", [job for job in JOBS if job.name in QUICK], ids=lambda job: job.name)

@@ -27,6 +27,7 @@ def test_time_call_keeps_its_budget_but_times_once() -> None:
     assert len(calls) == 2
 
 
+@pytest.mark.full
 def test_device_rates_are_measured_and_checked() -> None:
     devices = [d for d in runtime.list_devices() if "oclgrind" not in d.platform.name.lower()]
     rates = measure.device_rates(runtime.default_queue(devices[0]), megabytes=4)

@@ -62,6 +62,7 @@ def installed(wheel: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     return target
 
 
+@pytest.mark.full
 def test_the_wheel_quantizes_a_picture_outside_the_checkout(distributions, tmp_path):
     (wheel,) = distributions.glob("*.whl")
     target = installed(wheel, tmp_path)
@@ -69,6 +70,7 @@ def test_the_wheel_quantizes_a_picture_outside_the_checkout(distributions, tmp_p
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.full
 def test_the_wheel_holds_every_module_kernel_and_data_file(distributions):
     (wheel,) = distributions.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
@@ -79,6 +81,7 @@ def test_the_wheel_holds_every_module_kernel_and_data_file(distributions):
     assert not any(name.startswith(("tests/", "benchmarks/")) for name in names)
 
 
+@pytest.mark.full
 def test_a_wheel_built_from_the_sdist_is_the_same(distributions, tmp_path):
     (sdist,) = distributions.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:

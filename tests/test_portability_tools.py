@@ -139,6 +139,7 @@ def test_an_optional_runtime_is_left_out_when_the_time_is_over() -> None:
     assert "left out" in outcome.verdict
 
 
+@pytest.mark.full
 def test_a_process_that_differs_fails_and_a_slow_one_only_where_it_is_required(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -167,6 +168,7 @@ def _parts(*files: str) -> list[suite.Part]:
     return [suite.Part(RUNTIMES[0], {}, file, 3) for file in files]
 
 
+@pytest.mark.full
 def test_tests_that_fail_or_are_late_are_named(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     planned = _parts("tests/test_there_is_none.py", "tests/kmeans/test_box_cut.py")
     found = [*suite.outcomes(planned[:1], tmp_path, 1, time.monotonic() + 600)]

@@ -36,6 +36,7 @@ def test_static_tools_see_the_same_names():
     assert {name for _, name in seen} == {*clquant._HOME_OF, *clquant._MODULES} == set(clquant.__all__)
 
 
+@pytest.mark.full
 def test_importing_the_package_imports_no_engine():
     code = """
 import sys

@@ -53,6 +53,7 @@ def test_wrong_colours_are_named(picture: Any, colors: Any, words: str) -> None:
         clquant.quantize(picture, colors)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "call",
     [

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline
-from sklearn.utils.estimator_checks import check_estimator
-from sklearn.utils.validation import check_is_fitted
 
 import clquant
 from clquant import KMeansPalette, NeuQuantCL, PinwheelHalftoner, QuadtreeBuilder, VQCodec
+
+clone = pytest.importorskip("sklearn.base").clone
+NotFittedError = pytest.importorskip("sklearn.exceptions").NotFittedError
+GridSearchCV = pytest.importorskip("sklearn.model_selection").GridSearchCV
+Pipeline = pytest.importorskip("sklearn.pipeline").Pipeline
+check_estimator = pytest.importorskip("sklearn.utils.estimator_checks").check_estimator
+check_is_fitted = pytest.importorskip("sklearn.utils.validation").check_is_fitted
 
 Images = list[np.ndarray[Any, Any]]
 
@@ -25,6 +26,7 @@ def pictures(rng: np.random.Generator) -> Images:
     return [rng.integers(0, 256, (9 + i, 12, 3), dtype=np.uint8) for i in range(6)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("engine", [KMeansPalette(4), NeuQuantCL(4), VQCodec(4)])
 def test_fitted_or_not_is_known(engine: Any, pictures: Images) -> None:
     with pytest.raises(NotFittedError):

@@ -73,6 +73,7 @@ def test_an_error_of_the_iterable_comes_at_its_turn() -> None:
             next(results)
 
 
+@pytest.mark.full
 def test_engines_that_learn_do_not_share_what_they_learn(rng: np.random.Generator) -> None:
     tiles = [rng.integers(0, 256, (20, 30, 3), dtype=np.uint8) for _ in range(24)]
     model = KMeansPalette(5)
@@ -101,6 +102,7 @@ def test_one_file_may_be_read_by_many(tmp_path: Path, rng: np.random.Generator) 
                 np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.full
 def test_an_iterator_may_fill_one_array_again_and_again() -> None:
     """As readers of videos do."""
     frame = np.zeros((64, 64), np.uint8)

@@ -20,6 +20,7 @@ from tests.portability.jobs import JOBS, digest
 SMALL = [job for job in JOBS if job.small]
 
 
+@pytest.mark.full
 def test_eight_threads_with_mixed_engines(device: object) -> None:
     def work(turn: int) -> list[str]:
         queue = runtime.default_queue(device)

@@ -115,6 +115,7 @@ def test_results_that_differ_are_an_error(own_file: pathlib.Path, monkeypatch: p
         search.tune(session().queue, True, runtime.Progress(None))
 
 
+@pytest.mark.full
 def test_every_parameter_is_decided_by_one_job() -> None:
     decided: list[str] = []
     for job in REAL_JOBS(session(), 576):

@@ -35,6 +35,7 @@ def names(place):
     return sorted(path.name for path in place.iterdir())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", ["palette", "halftone"])
 def test_one_bad_file_does_not_end_a_batch(folder, command, capsys):
     assert main([command, "in", "-o", "out"]) == 1
@@ -82,6 +83,7 @@ def test_failures_of_every_stage():
         batch.run(Args(), sources[:1], read, lambda *_: work(2, sources[0], ""))
 
 
+@pytest.mark.full
 def test_a_folder_twice(folder):
     (folder / "in" / "b.png").unlink()
     for command, made in (("palette", "a-4.png"), ("halftone", "a-halftone.png")):
@@ -156,6 +158,7 @@ def test_reports_for_programs(folder, capsys):
     assert json.loads(capsys.readouterr().out)["results"][0]["levels"] == 2
 
 
+@pytest.mark.full
 def test_leaves_as_features(folder):
     assert main(["quadtree", "in/a.png", "-o", "leaves.geojson", "-q"]) == 0
     features = json.loads((folder / "leaves.geojson").read_text())["features"]
@@ -170,6 +173,7 @@ def test_sixel_files_have_the_colours_that_terminals_show(folder):
     assert np.array_equal(decode((folder / "x.six").read_bytes())[:, :, :3], engine.transform(pixels, palette))
 
 
+@pytest.mark.full
 def test_tables_have_lines(folder, capsys):
     assert main(["compare", "in/a.png", "-o", "c.png"]) == 0
     lines = capsys.readouterr().err.splitlines()
@@ -177,6 +181,7 @@ def test_tables_have_lines(folder, capsys):
     assert any(line.startswith("| k-means ") for line in lines)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", ["quadtree", "compare"])
 def test_other_commands_go_on_and_report(folder, command, capsys):
     assert main([command, "in", "-o", "out", "--json"]) == 1
@@ -195,6 +200,7 @@ def test_colours_with_their_shares(folder, capsys):
     assert "two-2.png" not in names(folder)
 
 
+@pytest.mark.full
 def test_a_number_of_bytes(folder, sample, capsys):
     PIL.Image.fromarray(sample[100:200, 100:220]).save("photo.png")
     sizes = []
@@ -323,6 +329,7 @@ def test_panels_go_on_and_report(folder, capsys):
     assert names(folder / "out") == ["a-spectra6.png", "c-spectra6.png"]
 
 
+@pytest.mark.full
 def test_vector_quantization_goes_on_and_reports(folder, capsys):
     assert main(["vq", "encode", "in", "--codebook-size", "4", "--block-shape", "2x3", "-o", "out", "--json"]) == 1
     report = json.loads(capsys.readouterr().out)

@@ -139,6 +139,7 @@ def test_files_for_small_displays(folder):
     assert "const uint8_t label_pixels[" in (folder / "label.c").read_text()
 
 
+@pytest.mark.full
 def test_tiles(folder, capsys):
     ran("tileset", "a.png", "--palettes", "3", "-k", "4", "--shared-color", "black", "--map", "m.csv", "-q")
     with PIL.Image.open("a-tiles.png") as image:
@@ -208,6 +209,7 @@ def test_show_prints_sixel(folder, capsysbinary):
     assert not (folder / "a-4.png").exists()
 
 
+@pytest.mark.full
 def test_compare_makes_a_sheet_and_a_table(folder, capsys):
     ran("compare", "a.png", "-k", "4", "--crop", "32", "--dither", "bayer4")
     assert min(opened("a-compare.png").size) > 100
@@ -298,6 +300,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("arguments", "message"), WRONG, ids=lambda value: " ".join(value)[:60])
 def test_wrong_calls_say_why_in_one_sentence(folder, arguments, message, capsys):
     (folder / "empty").mkdir()

@@ -42,6 +42,7 @@ def same(folder: pathlib.Path, one: str, other: str) -> bool:
     return filecmp.cmpfiles(folder / one, folder / other, names[0], shallow=False)[0] == names[0]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "command",
     [
@@ -64,6 +65,7 @@ def test_results_are_those_of_one_process(
         assert other["output"] == one["output"].replace("one/", "other/")
 
 
+@pytest.mark.full
 def test_codebooks_are_trained_and_pictures_decoded_by_workers(folder: pathlib.Path, address: str) -> None:
     learn = ("vq", "train", "in", "--gray", "-n", "8", "--refine", "2", "-q", "-o")
     assert cli.main([*learn, "one.clvq"]) == 0
@@ -99,6 +101,7 @@ def _halves(text: str) -> tuple[str, str]:
     return "".join(lines[: len(lines) // 2]), "".join(lines[len(lines) // 2 :])
 
 
+@pytest.mark.full
 def test_what_is_read_in_parts_is_spread(folder: pathlib.Path, address: str) -> None:
     zarr = pytest.importorskip("zarr", minversion="3")
     values = np.random.default_rng(5).integers(0, 256, (70, 90, 3), dtype=np.uint8)
@@ -110,6 +113,7 @@ def test_what_is_read_in_parts_is_spread(folder: pathlib.Path, address: str) -> 
     assert one.attrs["palette"] == other.attrs["palette"]
 
 
+@pytest.mark.full
 def test_halftones_and_codebooks_of_what_is_read_in_parts(
     folder: pathlib.Path, address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -151,6 +155,7 @@ def test_a_bad_file_does_not_end_the_rest(
     assert len(list((folder / "out").rglob("*.png"))) == 3
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -52,6 +52,7 @@ def test_figures_that_are_not_finite_are_dashes():
     assert "<td>-</td>" in made(value=math.inf)
 
 
+@pytest.mark.full
 def test_the_command_writes_it(tmp_path, monkeypatch, queue):
     monkeypatch.chdir(tmp_path)
     for name in ("a", "b"):

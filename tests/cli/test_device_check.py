@@ -33,6 +33,7 @@ def test_every_job_has_its_hash() -> None:
     assert set(check.expected()) == set(check.JOBS)
 
 
+@pytest.mark.full
 def test_the_report(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "report.json"
     assert main(["devices", "--check", "--only", "0", "--json", "--report", str(file)]) == 0

@@ -67,6 +67,7 @@ OVER_INPUTS = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("arguments", "message"), OVER_INPUTS, ids=lambda value: " ".join(value)[:60])
 def test_outputs_that_are_refused(folder, arguments, message, capsys):
     before = contents(folder)
@@ -110,6 +111,7 @@ def test_companions_that_macos_writes_are_no_pictures(folder):
     assert [path.name for path in (folder / "out").iterdir()] == ["p-256.png"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("make", "arguments", "message"),
     [
@@ -193,6 +195,7 @@ def test_icons_have_the_pictures_own_size(rng, tmp_path, capsys):
         assert "ICNS holds no picture of 96x40 pixels" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_names_that_standard_output_lacks_letters_for(tmp_path):
     VQCodec(2, (2, 3)).fit(np.eye(8, dtype=np.uint8)).save(tmp_path / "\u00fcn\u0131.clvq")
     command = [sys.executable, "-m", "clquant", "vq", "info", str(tmp_path / "\u00fcn\u0131.clvq")]

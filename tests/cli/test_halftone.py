@@ -36,6 +36,7 @@ def test_gray_writes_one_bit_a_pixel_beside_the_input(photo):
         assert np.array_equal(np.asarray(image), expected == 255)
 
 
+@pytest.mark.full
 def test_options_reach_the_halftoner(photo, tmp_path):
     out = tmp_path / "out.tif"
     options = ["--levels", "4", "--scan", "serpentine", "--weights", "constant", "--noise", "0.1", "--linear"]
@@ -44,6 +45,7 @@ def test_options_reach_the_halftoner(photo, tmp_path):
     assert np.array_equal(pixels(out), PinwheelHalftoner(**made).transform(pixels(photo)))
 
 
+@pytest.mark.full
 def test_a_palette_gives_an_indexed_picture(photo, tmp_path):
     Palette(COLORS).write(tmp_path / "three.gpl")
     out = tmp_path / "out.png"

@@ -35,6 +35,7 @@ def _told(text: str) -> Any:
     return found
 
 
+@pytest.mark.full
 def test_files_and_messages_are_those_of_one_process(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = []
     for jobs in ("1", "2"):
@@ -69,12 +70,14 @@ def test_without_processes_all_is_done_here(folder: pathlib.Path, monkeypatch: p
     assert sorted(os.listdir("out")) == ["a-5.png", "b-5.png"]
 
 
+@pytest.mark.full
 def test_processes_end_when_nobody_asks_any_more() -> None:
     worker = processes._Worker(dict(os.environ))
     worker.end()
     assert worker._process.returncode == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("given", "text"),
     [

@@ -55,6 +55,7 @@ def folder(tmp_path, rng, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("arguments", "message"), IGNORED, ids=lambda value: " ".join(value)[:60])
 def test_what_would_be_ignored_is_refused(folder, arguments, message, capsys):
     before = sorted(folder.iterdir())

@@ -104,6 +104,7 @@ def test_a_scene_keeps_its_place(folder: pathlib.Path, picture: Any) -> None:
         assert not np.asarray(image.convert("RGBA"))[:20].any()
 
 
+@pytest.mark.full
 def test_a_full_palette_and_pixels_without_data(
     folder: pathlib.Path, picture: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,6 +32,7 @@ def test_picture_outline_tree_and_back(photo, tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("bands", [0, 2, 3, 4])
 def test_animation(bands, rng, tmp_path):
     """Few colours: every frame shows its level as it is, holes too."""

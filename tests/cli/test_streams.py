@@ -166,6 +166,7 @@ def test_a_stream_without_end(monkeypatch):
 NASTY = "a\x1b[31m\x07\u202egnp\x9b1A.png"
 
 
+@pytest.mark.full
 def test_names_of_files_do_not_command_the_terminal(tmp_path, picture, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / NASTY).write_bytes(png(picture))

@@ -7,6 +7,8 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 from clquant.cli import terminal
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -39,6 +41,7 @@ def asked(answer):
     return shown, errors
 
 
+@pytest.mark.full
 def test_a_terminal_is_asked_before_the_work():
     assert asked(b"\x1b[?62;4;6c") == (b"welcome\r\n", b"")
     assert b"InvalidArgument: this terminal does not show sixel pictures" in asked(b"\x1b[?62;6c")[1]

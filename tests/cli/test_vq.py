@@ -30,6 +30,7 @@ def gray(path: pathlib.Path) -> npt.NDArray[np.uint8]:
         return np.asarray(image.convert("L"))
 
 
+@pytest.mark.full
 def test_one_picture_there_and_back(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["vq", "encode", str(folder / "one.png"), "-n", "20", "--state-size", "4", "--gray"]) == 0
     assert main(["vq", "decode", str(folder / "one.clvq"), "-o", str(folder / "again.png"), "-q"]) == 0
@@ -58,6 +59,7 @@ def test_quiet_encoding_does_not_decode(folder: pathlib.Path, monkeypatch: pytes
     assert (folder / "one.clvq").exists()
 
 
+@pytest.mark.full
 def test_a_folder_with_one_codebook(
     folder: pathlib.Path, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

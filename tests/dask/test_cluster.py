@@ -33,6 +33,7 @@ def _dies_once(block: Any, mark: str) -> Any:
     return block
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore")  # of asyncio, at the end of processes that were killed
 def test_workers_have_devices_and_may_die(tmp_path: pathlib.Path) -> None:
     picture = np.random.default_rng(0).integers(0, 256, (120, 90, 3), dtype=np.uint8)
@@ -86,6 +87,7 @@ def _dying(method: Any, calls: int, mark: pathlib.Path, worker: Any) -> Any:
     return dies
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("most_actors", [16, 0])
 def test_workers_may_die_in_training(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, most_actors: int) -> None:
@@ -107,6 +109,7 @@ def test_workers_may_die_in_training(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["_sums", "statistics"]
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore")
 def test_workers_may_be_killed_at_random() -> None:
     done, kills, wrong = random_kills.run(0.5, 1)

@@ -48,6 +48,7 @@ def _learned(codec: clquant.VQCodec) -> tuple[bytes, float, int]:
     return codec.codebook_.tobytes(), codec.mse_, codec.n_iter_
 
 
+@pytest.mark.full
 @given(
     height=st.integers(1, 40),
     width=st.integers(1, 40),
@@ -90,6 +91,7 @@ def test_dead_codewords_find_the_worst_blocks_of_all_parts(monkeypatch: pytest.M
     assert asked
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("alone", [1, 1 << 40])
 @pytest.mark.parametrize("chunk", [(50, 41), (50, 90)])

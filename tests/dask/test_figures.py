@@ -21,6 +21,7 @@ def _in_turn() -> Any:
         yield
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shape", [(50, 37), (23, 60, 3), (11, 11, 4)])
 @pytest.mark.parametrize("chunks", [(20, 13, 2), (1, 60, 3), (45, 2, 1)])
 def test_figures_are_those_of_whole_pictures(shape: Any, chunks: Any) -> None:
@@ -49,6 +50,7 @@ def test_pairs_that_do_not_fit_are_refused() -> None:
         quality.ssim(image, image, 1.0)
 
 
+@pytest.mark.full
 @given(
     height=st.integers(1, 200),
     width=st.integers(1, 200),

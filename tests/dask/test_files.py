@@ -45,6 +45,7 @@ def test_patterns_folders_and_lists(folder: pathlib.Path) -> None:
             Files(wrong)
 
 
+@pytest.mark.full
 def test_the_same_calls_on_files(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "TASKS_PER_WORKER", 4)
     given = Files(folder)
@@ -65,6 +66,7 @@ def test_the_same_calls_on_files(folder: pathlib.Path, monkeypatch: pytest.Monke
         clquant.KMeansPalette(5).fit_many(given, progress=lambda *_: False)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("least", [1, 1 << 30])
 @pytest.mark.parametrize("group", [1, 1 << 28])
 def test_files_of_other_kinds_and_folders_are_counted_like_one_collection(

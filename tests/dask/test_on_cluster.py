@@ -67,6 +67,7 @@ def _starved(_: Any) -> Any:
     raise clquant.DeviceMemoryError("no room for 7 bytes")
 
 
+@pytest.mark.full
 def test_files_are_spread(client: Client, tmp_path: pathlib.Path) -> None:
     for i in range(40):
         values = np.random.default_rng(i).integers(0, 5, (9, 11, 3), np.uint8) * np.uint8(50)
@@ -84,6 +85,7 @@ def test_files_are_spread(client: Client, tmp_path: pathlib.Path) -> None:
     taken.close()  # leaves nothing running
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("most", [1, 9000, 1 << 28])
 def test_palettes_are_learned_where_the_colours_are(client: Client, picture: Any, monkeypatch: Any, most: int) -> None:
     monkeypatch.setattr(learning, "MOST_AT_ONCE", most)
@@ -102,6 +104,7 @@ def test_palettes_are_learned_where_the_colours_are(client: Client, picture: Any
         assert own.palette_ == one.palette_
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("at_once", [2, 8])
 @pytest.mark.parametrize("count", [1, 2, 9, 40])
 def test_sums_are_made_where_values_are(client: Client, monkeypatch: Any, at_once: int, count: int) -> None:
@@ -138,6 +141,7 @@ def _union(given: list[set[int]]) -> set[int]:
     return set().union(*given)
 
 
+@pytest.mark.full
 def test_verbs_take_what_workers_hold(client: Client, picture: Any) -> None:
     given, gray = da.from_array(picture, (40, 33, 3)).persist(), picture[:, :, 1].copy()
     codec = clquant.VQCodec(9, refine=0, max_iter=2).fit(picture)
@@ -160,6 +164,7 @@ def test_serial_scans_are_written_as_they_come(client: Client, picture: Any, mon
     assert np.array_equal(out, predict(picture, PALETTE, dither="floyd-steinberg"))
 
 
+@pytest.mark.full
 def test_verified_results_are_those_of_two_workers(client: Client, picture: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(codebooks, "MOST_ALONE", (1, 1))
     given = da.from_array(picture, (40, 70, 3))
@@ -223,6 +228,7 @@ def test_a_chunk_that_cannot_be_read_is_named_once(client: Client, picture: Any,
         engine.fit([da.from_array(picture, (50, 50, 3)), broken])
 
 
+@pytest.mark.full
 def test_a_client_that_disappears_leaves_nothing(client: Client) -> None:
     script = f"""
         import sys, time
@@ -252,6 +258,7 @@ def test_a_client_that_disappears_leaves_nothing(client: Client) -> None:
     _is_over(client, before)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("chunk", [400, 1200])
 def test_training_stops_where_the_client_says_so(client: Client, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
     monkeypatch.setattr(codebooks, "MOST_ALONE", (1, 1))

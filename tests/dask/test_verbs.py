@@ -33,6 +33,7 @@ def _in_turn() -> Any:
         yield
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "dither", [None, True, "pinwheel", "blue-noise", "bayer4", "leaky", clquant.SearchDither(passes=1)]
 )
@@ -104,6 +105,7 @@ def test_a_graph_holds_no_pixels(picture: Any) -> None:
     assert len(pickle.dumps(dict(made.__dask_graph__()), protocol=5)) < 1 << 18
 
 
+@pytest.mark.full
 @given(
     st.integers(1, 40), st.integers(1, 40), st.integers(1, 17), st.integers(1, 17), st.booleans(), st.integers(0, 99)
 )
@@ -117,6 +119,7 @@ def test_fits_are_those_of_the_whole(h: int, w: int, down: int, across: int, gra
     assert (one.palette_, one.inertia_, one.n_iter_) == (other.palette_, other.inertia_, other.n_iter_)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("alpha", [False, True])
 def test_counts_are_added_on_the_device(picture: Any, alpha: bool, monkeypatch: Any) -> None:
     monkeypatch.setattr("clquant.histogram.device_counts.LEAST_COLORS", 1)
@@ -142,6 +145,7 @@ def test_several_arrays_and_files_are_one_collection(tmp_path: Any, picture: Any
     assert clquant.NeuQuantCL(8).fit(given).palette_ == clquant.NeuQuantCL(8).fit_histogram(counted).palette_
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("block", [(4, 4), (3, 5)])
 def test_encoding_moves_chunks_to_whole_blocks(picture: Any, block: Any) -> None:
     codec = clquant.VQCodec(16, block, refine=0, max_iter=2).fit(picture)
@@ -156,6 +160,7 @@ def test_encoding_moves_chunks_to_whole_blocks(picture: Any, block: Any) -> None
         assert np.array_equal(decoded.compute(), whole)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("channels", [1, 3])
 def test_files_of_lazy_pictures_are_those_of_the_whole(picture: Any, channels: int) -> None:
     whole = picture if channels == 3 else picture[..., 0].copy()
@@ -175,6 +180,7 @@ def test_files_of_lazy_pictures_are_those_of_the_whole(picture: Any, channels: i
         codec.encode(da.zeros((9, 9, 4), dtype=np.uint8))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pixels", [1 << 24, 1])
 def test_side_match_and_decoding_by_bands(picture: Any, tmp_path: Any, monkeypatch: Any, pixels: int) -> None:
     monkeypatch.setattr("clquant.dask.coding.PIXELS_AT_ONCE", pixels)
@@ -222,6 +228,7 @@ def _wrong_below(block: Any, block_info: Any = None) -> Any:
     return block if block_info and block_info[0]["chunk-location"][0] else block * 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "given",
     [
@@ -241,6 +248,7 @@ def test_halftones_of_chunks_are_those_of_the_whole(picture: Any, given: Any, ch
         assert np.array_equal(lazy.compute(), whole)
 
 
+@pytest.mark.full
 def test_bits_are_packed_by_chunks(picture: Any) -> None:
     gray = picture[:, :, 1]
     halftoner = clquant.PinwheelHalftoner(7)
@@ -273,6 +281,7 @@ class _OwnDither:
         return predict(image, palette)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "dither", ["floyd-steinberg", "atkinson", "stucki", clquant.ErrorDiffusion("sierra-lite", 0.8, serpentine=True)]
 )

@@ -30,6 +30,7 @@ def test_every_filter_equals_the_reference(queue, rng, name):
     assert np.array_equal(strips(dither, image, SIX, queue), expected(dither, image, SIX))
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("table")
 @pytest.mark.parametrize(
     ("color_space", "error_space", "channels"),
@@ -63,6 +64,7 @@ def test_rows_after_others_equal_the_whole(queue, rng, name, height):
         assert np.array_equal(np.concatenate([upper, lower]), whole)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("limits", ["max_alloc=60000", "work_group=4"])
 def test_bands_and_work_groups_do_not_show(device, rng, monkeypatch, limits):
     image = picture(3 * ROWS + 5, 70, 3, rng)

@@ -65,6 +65,7 @@ def test_spaces_and_alpha_equal_the_reference(queue, rng, channels, color_space,
         assert (found[3:6, 2:9] == palette.transparent_index).all()
 
 
+@pytest.mark.full
 @settings(max_examples=25, deadline=None)
 @given(
     name=st.sampled_from(sorted(FILTERS)),
@@ -103,6 +104,7 @@ def test_bands_and_work_groups_do_not_show(device, rng, monkeypatch, serpentine,
         assert np.array_equal(dither.dither(image, SIX, queue=runtime.default_queue(device)), whole)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("colors", [2, 300])
 def test_device_arrays_stay_on_the_device(queue, rng, colors):
     image = picture(40, 33, 3, rng)
@@ -179,6 +181,7 @@ def test_wrong_parameters_are_named(options, match):
         ErrorDiffusion(**options).dither(np.zeros((4, 4), np.uint8), SIX)
 
 
+@pytest.mark.full
 def test_holes_need_an_entry_and_progress_may_stop():
     with pytest.raises(runtime.InvalidArgument, match="no entry of alpha 0"):
         LEAKY.dither(np.zeros((4, 4, 4), np.uint8), SIX)
@@ -218,6 +221,7 @@ def test_16_bits_equal_the_reference(queue, rng, channels, color_space, error_sp
     assert np.array_equal(there.get(), found)
 
 
+@pytest.mark.full
 def test_names_of_16_bits(queue, rng):
     image = deep_picture(21, 33, 3, rng)
     for name, dither in [("leaky", LEAKY), ("burkes", ErrorDiffusion("burkes"))]:

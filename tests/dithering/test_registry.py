@@ -11,6 +11,7 @@ from clquant.dithering import registry
 from clquant.runtime import InvalidArgument
 
 
+@pytest.mark.full
 def test_built_in_names_are_those_that_modules_register():
     code = """
 import importlib

@@ -80,6 +80,7 @@ def test_equals_the_reference_at_large_blocks(queue, rng, block):
     assert np.array_equal(engine.transform(image, output="levels"), reference(image, engine))
 
 
+@pytest.mark.full
 def test_parts_of_a_block_equal_the_portable_form(device, rng, monkeypatch):
     monkeypatch.setenv("CLQUANT_LIMITS", "local_memory=32768")
     engine = PinwheelHalftoner(32, queue=runtime.default_queue(device))
@@ -90,6 +91,7 @@ def test_parts_of_a_block_equal_the_portable_form(device, rng, monkeypatch):
         assert np.array_equal(engine.transform(image), expected)
 
 
+@pytest.mark.full
 def test_spread_between_lower_and_upper_threshold_is_used(queue, rng):
     image = gradient(20, 40, rng)
     tables = dataclasses.replace(constant_tables(), spread=np.full((3, 256), 500, np.int16), start=100)
@@ -189,6 +191,7 @@ def test_the_mean_tone_is_kept(tone, seed, block):
     assert abs(float(result.mean()) - tone) <= 0.5
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("block", [2, 3, 8, 16, 32])
 def test_output_levels_alone_stay_as_they_are(queue, rng, block, linear):
@@ -270,6 +273,7 @@ def test_wrong_calls_are_named():
         PinwheelHalftoner(weights=None).transform(np.zeros((4, 4), np.uint8))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("form", "block"), [*(("lanes", n) for n in (5, 8, 16, 32)), *(("rings", n) for n in (8, 16, 36))]
 )
@@ -330,6 +334,7 @@ def test_16_bits_equal_the_reference(queue, rng, block, options):
     assert np.array_equal(there.get(), expected)
 
 
+@pytest.mark.full
 def test_16_bit_colours_and_alpha(queue, rng):
     image = np.dstack([deep_gradient(35, 41, rng) for _ in range(4)])
     engine = PinwheelHalftoner(8, levels=5, queue=queue)

@@ -47,6 +47,7 @@ def test_pinwheel_equals_the_reference_in_every_space(queue, rng, color_space, l
     assert np.array_equal(result, expected)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("block", "linear", "channels"), [(4, False, 1), (5, True, 3), (33, False, 3)])
 def test_pinwheel_by_paths_equals_the_portable_form(device, rng, block, linear, channels):
     queue = runtime.default_queue(device)
@@ -63,6 +64,7 @@ def test_pinwheel_by_paths_equals_the_portable_form(device, rng, block, linear, 
         assert np.array_equal(engine.transform(pyopencl.array.to_device(queue, image)).get(), expected)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("entries", "color_space"), [(300, "srgb"), (40, "oklab")])
 def test_paths_to_any_palette_equal_the_portable_form(device, rng, entries, color_space):
     queue = runtime.default_queue(device)

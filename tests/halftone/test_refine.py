@@ -36,6 +36,7 @@ def test_equals_the_reference(queue, rng, levels, linear):
     assert np.array_equal(values[found], expected)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shape", [(1, 1), (67, 5), (33, 70), (30, 31, 3), (21, 40, 4)])
 def test_forms_device_arrays_and_outputs_are_equal(queue, rng, shape):
     image = rng.integers(0, 256, shape, dtype=np.uint8)

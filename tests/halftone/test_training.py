@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pytest
 
 from clquant import PinwheelHalftoner, WeightTables
 from training import halftone_train
 
 
+@pytest.mark.full
 def test_training_writes_usable_tables(tmp_path, capsys):
     path = tmp_path / "tables.npz"
     options = ["--block", "4", "--stages", "63:2", "--size", "32", "--start", "20"]

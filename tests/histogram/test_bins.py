@@ -18,6 +18,7 @@ def cube_bins(colors):
     return 8 * sum(cubes) + reference.z_order(colors & 1)
 
 
+@pytest.mark.full
 @pytest.mark.small
 @pytest.mark.parametrize("cubes", [0, 1])
 @pytest.mark.parametrize(("group", "room"), [(1, 50), (4, 7), (4, CELL_BINS), (CELL_BINS // 8, 100)])

@@ -34,6 +34,7 @@ def learned(engine):
     return engine.palette_.colors.tolist(), engine.inertia_, engine.n_iter_
 
 
+@pytest.mark.full
 @ANY
 @given(
     seed=st.integers(0, 2**32),
@@ -101,6 +102,7 @@ def test_parts_are_merged_range_by_range(parts, at_a_time):
     assert found == ColorHistogram(together, np.ones(len(together), np.int64))
 
 
+@pytest.mark.full
 def test_merging_on_the_way(queue, rng, monkeypatch):
     pictures = [picture(rng, (9, 9, 4), 20) for _ in range(7)]
     pictures += [picture(rng, (9, 9, 3), 20) for _ in range(3)]

@@ -59,6 +59,7 @@ def test_distinct_colors_and_counts(queue, rng, shape):
     assert_as_reference(queue, [picture(rng, shape, levels=3)])
 
 
+@pytest.mark.full
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(height=st.integers(1, 9), width=st.integers(1, 9), levels=st.integers(1, 256), seed=st.integers(0, 2**32))
 def test_any_rgba_picture(queue, height, width, levels, seed):
@@ -123,6 +124,7 @@ def test_one_color_of_great_weight(queue):
     assert_as_reference(queue, [np.full((1, 3, 3), 9, np.uint8)], weights)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("limits", ["work_group=1", "work_group=2,max_alloc=8388608", "max_alloc=20000000"])
 def test_limits_change_nothing(queue, rng, monkeypatch, limits):
     monkeypatch.setenv("CLQUANT_LIMITS", limits)

@@ -15,6 +15,7 @@ from clquant.histogram.counting import count_colors
 from clquant.histogram.device_counts import DeviceCounts, added, can_add, counted
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_sums_are_those_of_the_whole(
     queue: runtime.CommandQueue, rng: np.random.Generator, channels: int, monkeypatch: pytest.MonkeyPatch

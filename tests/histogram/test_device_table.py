@@ -24,6 +24,7 @@ class Rows:
         return self.values[key]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_parts_in_a_table_of_the_device(
     queue: runtime.CommandQueue, rng: np.random.Generator, channels: int, monkeypatch: pytest.MonkeyPatch

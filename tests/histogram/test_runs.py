@@ -75,6 +75,7 @@ def test_counters_that_do_not_fit_are_refused(queue, rng, monkeypatch):
         assert not runs.RunCounter(session, scope, [picture]).fits
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("loads", [False, True])
 @pytest.mark.parametrize("group", [1, 16])
 def test_many_colours_are_ranked_by_bitmaps(queue, rng, group, loads, monkeypatch):

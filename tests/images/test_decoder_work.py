@@ -60,6 +60,7 @@ def test_a_claim_of_frames_is_named_as_it_is() -> None:
         moving.about(data, "image")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("make", costly_files.FILES)
 def test_time_and_memory_stay_within_their_bounds(make: Callable[[int], bytes]) -> None:
     """Three times that the search for the worst file allows, in time: other processes take the cache's time."""

@@ -48,6 +48,7 @@ def names(folder: pathlib.Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("in_small_parts")
 @pytest.mark.parametrize("dither", [None, "blue-noise", "floyd-steinberg", "pinwheel"])
 def test_files_hold_the_whole_result(tmp_path: pathlib.Path, picture: Any, stored: Any, dither: Any) -> None:
@@ -163,6 +164,7 @@ clquant.KMeansPalette(4).fit(source).predict(
 """
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("in_small_parts")
 @pytest.mark.parametrize("name", ["out.zarr", "out.tif"])
 def test_a_job_that_is_killed_leaves_no_file_of_its_name(
@@ -208,6 +210,7 @@ def nearly(done: int, total: int) -> bool:
     return done < 0.9 * total
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("in_small_parts")
 def test_other_engines_go_on_too(tmp_path: pathlib.Path, picture: Any, stored: pathlib.Path) -> None:
     codec = clquant.VQCodec(9, (2, 3), refine=0).fit(picture)

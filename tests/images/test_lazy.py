@@ -5,7 +5,6 @@ from __future__ import annotations
 import pathlib
 from typing import Any
 
-import h5py
 import hypothesis.strategies as st
 import numpy as np
 import numpy.typing as npt
@@ -82,6 +81,7 @@ def test_halftones_work_in_parts(queue: runtime.CommandQueue, picture: Any, chan
     assert np.array_equal(out, whole)
 
 
+@pytest.mark.full
 @given(st.integers(1, 40), st.integers(1, 30), st.sampled_from([None, 1, 3, 4]), st.integers(1, 7), st.integers(0, 99))
 @settings(max_examples=15, deadline=None)
 def test_any_shape_and_chunk_is_counted_and_fitted(h: int, w: int, channels: Any, chunk: int, seed: int) -> None:
@@ -112,6 +112,7 @@ def test_stores_that_people_have(tmp_path: pathlib.Path, picture: Any) -> None:
     written = zarr.create_array(tmp_path / "o.zarr", shape=whole.shape, chunks=(40, 40), dtype="u1")
     assert predict(stored, SIX, out=written) is written
     assert np.array_equal(written[:], whole)
+    h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "h.h5", "w") as file:
         source, out = file.create_dataset("x", data=picture), file.create_dataset("o", whole.shape, "u2")
         predict(source, SIX, out=out)

@@ -33,6 +33,7 @@ def picture(rng: np.random.Generator) -> npt.NDArray[np.uint8]:
     return (smooth + rng.integers(0, 9, (147, 70, 3))).astype(np.uint8)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("in_small_parts")
 @pytest.mark.parametrize("size", [5, 300])
 def test_the_codec_encodes_and_decodes_in_parts(
@@ -71,6 +72,7 @@ def test_what_the_codec_refuses(tmp_path: pathlib.Path, queue: runtime.CommandQu
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.full
 @given(st.integers(1, 70), st.integers(1, 70), st.sampled_from([None, 1, 3]), st.integers(1, 40), st.integers(0, 99))
 @settings(max_examples=15, deadline=None)
 def test_trees_of_parts_have_the_same_leaves(h: int, w: int, channels: Any, chunk: int, seed: int) -> None:
@@ -112,6 +114,7 @@ def test_trees_of_stores(tmp_path: pathlib.Path, picture: Any, monkeypatch: pyte
     assert np.array_equal(builder.leaves(tmp_path / "g.tif"), builder.leaves(picture))
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("in_small_parts")
 @pytest.mark.parametrize("channels", [None, 3, 4])
 def test_figures_of_parts_are_those_of_the_whole(

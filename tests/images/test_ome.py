@@ -47,6 +47,7 @@ def picture(rng: np.random.Generator) -> npt.NDArray[np.uint8]:
     return rng.integers(0, 256, (90, 71, 3), dtype=np.uint8)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("version", sorted(AXES))
 def test_levels_are_pictures(
     tmp_path: pathlib.Path, picture: Any, version: str, monkeypatch: pytest.MonkeyPatch
@@ -74,6 +75,7 @@ def test_stacks_are_refused(tmp_path: pathlib.Path) -> None:
         images.read(tmp_path / "empty.zarr")
 
 
+@pytest.mark.full
 def test_of_several_frames_of_a_tiff_the_first_is_read(tmp_path: pathlib.Path, picture: Any) -> None:
     frames = np.moveaxis(picture, 2, 0)
     tifffile.imwrite(tmp_path / "t.tif", frames, tile=(32, 32), photometric="minisblack")

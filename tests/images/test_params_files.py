@@ -135,6 +135,7 @@ def test_a_read_only_file_stays(tmp_path: pathlib.Path) -> None:
     assert os.listdir(tmp_path) == ["out.bin"]
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="this system has no files without names")
 def test_a_killed_process_leaves_nothing(tmp_path: pathlib.Path) -> None:
     program = """

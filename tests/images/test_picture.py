@@ -249,6 +249,7 @@ def test_a_file_that_claims_too_many_pixels_is_refused(tmp_path: pathlib.Path) -
     assert before == PIL.Image.MAX_IMAGE_PIXELS
 
 
+@pytest.mark.full
 def test_a_large_file_needs_no_switch(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "wide.png"
     PIL.Image.new("1", (20000, 9500)).save(path)  # 190 Mpx: over twice Pillow's own limit
@@ -277,6 +278,7 @@ def test_a_damaged_size_is_refused_before_it_is_decoded(tmp_path):
         images.read(path)
 
 
+@pytest.mark.full
 def test_large_blank_pictures_are_read(tmp_path):
     blank = PIL.Image.new("1", (6000, 5000))
     for suffix, options in (

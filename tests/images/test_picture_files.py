@@ -137,6 +137,7 @@ def test_damaged_exif_says_nothing_about_the_orientation():
     np.testing.assert_array_equal(decode.from_bytes(stream.getvalue(), "image"), pixels)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", sorted(picture_seeds()))
 def test_damage_is_a_file_error_in_every_format(kind):
     """With all formats allowed: whatever a reader raises, the library says one thing."""

@@ -46,6 +46,7 @@ def test_boxes_equal_the_reference(queue, rule, n, dims, part, seed):
     assert_equal(queue, points, weights, 1 + int(part * (len(points) - 1)), rule)
 
 
+@pytest.mark.full
 @RULES
 @pytest.mark.parametrize("group", [1, 8])
 def test_no_group_size_changes_a_result(queue, rng, rule, group):
@@ -80,6 +81,7 @@ def test_as_many_boxes_as_points_are_the_points(queue, rng, rule):
     np.testing.assert_array_equal(np.unique(found, axis=0), points)
 
 
+@pytest.mark.full
 @RULES
 @pytest.mark.parametrize("dims", [3, 4])
 def test_great_sums_stay_exact(queue, rng, rule, dims):

@@ -88,6 +88,7 @@ def test_a_step_equals_the_reference(
         assert_step(open_session(queue), pixels, weights, space, centers)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("channels", [3, 4])
 @pytest.mark.parametrize("alike", [False, True])
 def test_steps_of_large_cells(
@@ -144,6 +145,7 @@ def test_palettes_are_no_worse_than_those_of_8_bits(queue: CommandQueue, rng: np
         assert errors[0] <= errors[1]
 
 
+@pytest.mark.full
 @ANY
 @given(
     seed=st.integers(0, 2**32),
@@ -236,6 +238,7 @@ def test_progress_stops_it(queue: CommandQueue, rng: np.random.Generator) -> Non
         KMeansPalette(6, queue=queue).fit(pixels, progress=lambda done, total: done < total)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", SPACES)
 @pytest.mark.parametrize("k", [2, 5])
 def test_gray_palettes_are_the_best_there_are(queue: CommandQueue, rng: np.random.Generator, name: str, k: int) -> None:
@@ -266,6 +269,7 @@ def test_large_sums_of_grays() -> None:
     assert np.array_equal(best_grays(levels, weights << np.uint64(34), 3, space), few)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("channels", [3, 4])
 @pytest.mark.parametrize("memory", ["64 MiB", "1 MiB"])
 def test_lazy_pictures(
@@ -298,6 +302,7 @@ def test_gray_colours_of_lazy_pictures(queue: CommandQueue, rng: np.random.Gener
     assert learned(KMeansPalette(6, queue=queue).fit(lazy, memory="1 MiB")) == expected
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("channels", [3, 4])
 def test_devices_with_memory_of_their_own(
     queue: CommandQueue, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, channels: int

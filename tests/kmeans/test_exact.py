@@ -43,6 +43,7 @@ def test_gray_palettes_do_not_depend_on_the_start(queue, rng, init):
     assert (engine.inertia_, engine.n_iter_) == (expected.inertia_, 0)
 
 
+@pytest.mark.full
 def test_gray_pixels_with_holes(queue, rng):
     pixels = np.full((20, 20, 4), 255, np.uint8)
     pixels[..., :3] = rng.integers(0, 256, (20, 20, 1))

@@ -74,6 +74,7 @@ def test_few_colors_stay_exact(queue):
     assert len(tight) == 4
 
 
+@pytest.mark.full
 def test_with_a_transparent_entry_and_with_partial_alpha(queue, rng):
     image = rng.integers(0, 256, (20, 30, 4), dtype=np.uint8)
     image[:, :10, 3] = 0

@@ -220,6 +220,7 @@ def wide_case_of(queue, rng, pixels):
         yield Case(session, scope, counted, made, where, mass)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", ["lanes", "portable"])
 @pytest.mark.parametrize("channels", [3, 4])
 def test_weights_beyond_32_bits(queue, rng, form, channels):

@@ -56,6 +56,7 @@ def words_are_zero(made):
     assert not session.download(sums, held, np.uint64).any()
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("grid", "gate")
 @pytest.mark.parametrize(
     ("channels", "space", "k"),
@@ -72,6 +73,7 @@ def test_a_step_equals_the_reference(queue, rng, k, channels, space):
         words_are_zero(made)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("grid", "units")
 @pytest.mark.parametrize(("channels", "k"), [(3, 50), (4, 50), (4, 250)])
 def test_a_step_on_any_number_of_compute_units(queue, rng, channels, k):
@@ -85,6 +87,7 @@ def test_a_step_on_any_number_of_compute_units(queue, rng, channels, k):
         words_are_zero(made)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("grid")
 @pytest.mark.parametrize(("group", "rows", "channels"), [(32, 1, 4)])
 def test_steps_repair_empty_centers_as_the_reference(queue, rng, group, rows, channels, monkeypatch):
@@ -101,6 +104,7 @@ def test_steps_repair_empty_centers_as_the_reference(queue, rng, group, rows, ch
             centers = moved
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("grid", "gate")
 @pytest.mark.parametrize("tol", [0.0, 1e-4, 1e-2])
 @pytest.mark.parametrize(("max_iter", "at_once"), [(1, 64), (5, 2), (60, 8), (60, 64)])
@@ -197,6 +201,7 @@ def test_more_centers_than_groups_have_room_for(queue, rng, monkeypatch):
             np.testing.assert_array_equal(made.get_centers(), expected)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("grid")
 @pytest.mark.parametrize(
     "given",
@@ -221,6 +226,7 @@ def test_palettes_are_those_of_the_portable_form(queue, rng, given):
         assert palette.n_iter_ == expected.n_iter_
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("file", ["kmeans/lloyd_grid.cl", "kmeans/lloyd_grid_seeding.cl"])
 @pytest.mark.parametrize("dims", [3, 4])
 def test_the_form_builds_at_the_first_try(queue, capfd, file, dims):

@@ -62,6 +62,7 @@ def test_palettes_equal_the_reference(
         assert_equal(run(queue, pictures, k, seed), wanted)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("work_group", [1, 8])
 def test_group_sizes_change_nothing(
     queue: runtime.CommandQueue, work_group: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
@@ -73,6 +74,7 @@ def test_group_sizes_change_nothing(
         assert_equal(run(queue, pictures, 6), usual)
 
 
+@pytest.mark.full
 def test_groups_are_as_small_as_the_compiled_kernels_want(
     queue: runtime.CommandQueue, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,7 @@ def smooth(rng, height, width, channels):
     return image.astype(np.uint8)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "channels", "count"),
     [
@@ -93,6 +94,7 @@ def test_lists_too_long_give_a_coarser_grid(queue, rng, variant, most, many, mon
     assert np.array_equal(found, expected)
 
 
+@pytest.mark.full
 def test_sums_of_absolute_differences(queue, rng, variant):
     image = smooth(rng, 33, 44, 4)
     palette = Palette(rng.integers(0, 256, (90, 4))).with_transparent()

@@ -105,6 +105,7 @@ def test_small(queue: CommandQueue) -> None:
     assert engine.predict(image, palette, metric="l1", queue=queue).tolist() == [[0, 0, 1, 1, 1, 1, 2, 2]]
 
 
+@pytest.mark.full
 @given(st.integers(2, 40), st.sampled_from([1, 3, 4]), st.sampled_from(SPACES), st.integers(0, 2**32))
 @settings(max_examples=30, deadline=None)
 def test_pixels_of_8_bits_in_16(count: int, channels: int, name: str, seed: int) -> None:

@@ -46,6 +46,7 @@ def _pays(monkeypatch):
     monkeypatch.setattr(ordered_table, "ANSWERS_COST", 1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "shape", "count"),
     [
@@ -82,6 +83,7 @@ def test_masks_and_rows_of_any_size(queue, rng, size, width):
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("channels", "size", "strength"), [(3, 4, 1), (3, 8, 0.3), (3, 16, 0.9), (3, 128, 1), (4, 8, 1), (1, 16, 1)]
 )
@@ -98,6 +100,7 @@ def test_tiles_that_are_full(queue, rng, monkeypatch, channels, size, strength):
         )
 
 
+@pytest.mark.full
 def test_sums_of_absolute_differences(queue, rng):
     image, palette = picture(rng, (270, 270, 3)), Palette(rng.integers(0, 256, (5, 3)))
     given = {"metric": "l1", "color_space": "oklab"}
@@ -155,6 +158,7 @@ def test_a_small_device_makes_no_table(queue, rng, monkeypatch):
     assert np.array_equal(by_table(queue, image, palette), portable(queue, image, palette))
 
 
+@pytest.mark.full
 def test_transparent_pixels_need_an_entry(queue, rng):
     image, palette = picture(rng, (270, 270, 4)), Palette(rng.integers(0, 256, (5, 3)))
     for dither in (None, "bayer4"):
@@ -162,6 +166,7 @@ def test_transparent_pixels_need_an_entry(queue, rng):
             by_table(queue, image, palette, dither=dither)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("channels", [3, 4])
 def test_a_palette_that_was_met_before_has_a_table_where_it_pays(queue, rng, channels):
     """Small pictures have none, before a larger one and after it; palettes are kept from one to the next."""

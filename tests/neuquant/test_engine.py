@@ -73,6 +73,7 @@ def test_parallel_equals_its_reference(queue, picture, colors, options):
         assert np.array_equal(palette.colors, expected), form
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("colors", "sample_factor"), [(12, 10), (12, 30), (150, 30)])
 def test_pictures_of_many_colours_are_refined_on_samples(queue, rng, colors, sample_factor):
     picture = rng.integers(0, 256, (150, 130, 3), dtype=np.uint8)
@@ -119,6 +120,7 @@ def test_sequential_equals_its_reference(queue, picture, colors, sample_factor):
     assert np.array_equal(palette.colors, reference.sequential(flat(picture), colors, sample_factor))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("sample_factor", "digest"),
     [
@@ -139,6 +141,7 @@ def test_parallel_gives_the_same_palette_of_the_sample_everywhere(queue, sample)
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("limits", "colors", "refine_steps"),
     [("work_group=1", 40, 1), ("work_group=8,local_memory=16384,max_alloc=4194304", 1024, 0)],
@@ -284,6 +287,7 @@ def test_device_arrays(queue, picture):
     assert isinstance(engine.transform(array), runtime.Array)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("channels", [3, 4])
 def test_l1_maps_to_the_nearest_by_absolute_differences(queue, rng, channels):
     picture = rng.integers(0, 256, (40, 41, channels), dtype=np.uint8)

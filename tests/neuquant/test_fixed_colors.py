@@ -139,6 +139,7 @@ def test_a_picture_of_fixed_colours_alone(queue, mode):
     assert len(trained) == 8
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mode", MODES)
 def test_alpha(queue, rng, mode):
     image = rng.integers(0, 256, (20, 30, 4), dtype=np.uint8)
@@ -185,6 +186,7 @@ def test_the_fewest_colours_for_a_quality(queue, picture):
     assert 3 < len(learner.palette_) < 64
 
 
+@pytest.mark.full
 def test_the_command(tmp_path, picture, monkeypatch):
     monkeypatch.chdir(tmp_path)
     PIL.Image.fromarray(picture).save("a.png")

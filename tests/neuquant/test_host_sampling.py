@@ -43,6 +43,7 @@ def drawings(monkeypatch):
     return begin
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "options",
     [
@@ -125,6 +126,7 @@ def test_no_more_colors_are_promised_than_there_are(rng):
     assert at_least_colors(rng.integers(0, 256, (4 * MAX_DISTINCT, 3), dtype=np.uint8)) > MAX_DISTINCT
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sample_factor", [1, 3, 30])
 def test_more_colors_look_at_no_fewer_samples(sample_factor):
     counts = [tables.schedule(n, sample_factor).most for n in (2, 3, 63, 64, 65, 255, 256, 257, 1023, 1024)]

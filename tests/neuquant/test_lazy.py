@@ -49,6 +49,7 @@ def picture(rng: np.random.Generator, height: int, width: int, channels: int, co
     return image[..., 0] if channels == 1 else image
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("in_small_bands")
 @pytest.mark.parametrize(
     ("channels", "colors", "alpha", "options"),
@@ -74,6 +75,7 @@ def test_the_palette_of_the_whole(
     assert source.read == list(range(190))
 
 
+@pytest.mark.full
 @settings(max_examples=15, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(40, 120), st.integers(40, 120), st.sampled_from([1, 3, 4])), min_size=1, max_size=4),
@@ -104,6 +106,7 @@ def test_memory_mapped_files_and_weights(tmp_path: Any, rng: np.random.Generator
     assert engine.fit(mapped, sample_weight=weights).palette_ == engine.fit(image, sample_weight=weights).palette_
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("in_small_bands")
 @pytest.mark.parametrize(
     ("channels", "alpha", "colors", "options", "passes"),
@@ -133,6 +136,7 @@ def test_the_sequential_walk_of_the_whole(
     assert len(source.read) % 190 == 0
 
 
+@pytest.mark.full
 @settings(max_examples=15, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(40, 90), st.integers(40, 90), st.sampled_from([1, 3, 4])), min_size=1, max_size=3),

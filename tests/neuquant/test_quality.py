@@ -47,6 +47,7 @@ def test_made_pictures(queue, rng, make):
     assert parallel > sequential
 
 
+@pytest.mark.full
 def test_the_sample_gains_what_photographs_gain(queue, sample):
     sequential, parallel = (
         quality.psnr(sample, NeuQuantCL(mode=mode, queue=queue).fit(sample).transform(sample))
@@ -90,6 +91,7 @@ def test_tiny_pictures_to_a_few_colours(queue, rng, k):
     assert max(ratios) < 1.35
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("fixed", "free"), [(15, 1), (30, 2)])
 def test_nearly_all_colours_fixed(queue, sample, rng, fixed, free):
     picture = np.ascontiguousarray(sample[5::40, 7::40])

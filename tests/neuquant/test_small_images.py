@@ -85,6 +85,7 @@ def built_for(options: dict[str, Any], pictures: list[np.ndarray]) -> list[np.nd
     return [picture for picture, has in zip(pictures, with_alpha, strict=True) if has == wanted]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("variant", "k", "options"), CASES)
 def test_each_palette_is_that_of_fit(
     queue: runtime.CommandQueue, variant: str, k: int, options: dict[str, Any], rng: np.random.Generator
@@ -93,6 +94,7 @@ def test_each_palette_is_that_of_fit(
     assert learned(engine, pictures, variant) == [engine.fit(picture).palette_ for picture in pictures]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("variant", ["lanes", "portable"])
 def test_most_colors(queue: runtime.CommandQueue, variant: str, rng: np.random.Generator) -> None:
     engine = NeuQuantCL(small_images.MAX_COLORS, queue=queue, sample_factor=10, refine_steps=2)
@@ -100,6 +102,7 @@ def test_most_colors(queue: runtime.CommandQueue, variant: str, rng: np.random.G
     assert learned(engine, pictures, variant) == [engine.fit(picture).palette_ for picture in pictures]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("options", [{}, {"metric": "l1", "conscience": True}, {"color_space": "oklab"}])
 def test_searches_that_leave_nodes_out(
     queue: runtime.CommandQueue, options: dict[str, Any], rng: np.random.Generator
@@ -114,6 +117,7 @@ def test_searches_that_leave_nodes_out(
     assert found[-4:] == [engine.fit(picture).palette_ for picture in pictures[-4:]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("channels", [3, 4])
 def test_more_nodes_in_all_than_a_palette_may_have(
     queue: runtime.CommandQueue, channels: int, rng: np.random.Generator
@@ -124,6 +128,7 @@ def test_more_nodes_in_all_than_a_palette_may_have(
         assert palette == engine.fit(picture).palette_
 
 
+@pytest.mark.full
 @settings(max_examples=12, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40), st.sampled_from([1, 3, 4])), min_size=2, max_size=5),
@@ -141,6 +146,7 @@ def test_any_sizes_and_colors(sizes: list[tuple[int, int, int]], k: int, most: i
     assert engine.fit_many(pictures) == [engine.fit(picture).palette_ for picture in pictures]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("group", [1, 8])
 def test_group_sizes_change_nothing(queue: runtime.CommandQueue, group: int, rng: np.random.Generator) -> None:
     engine = NeuQuantCL(13, queue=queue, sample_factor=20)
@@ -150,6 +156,7 @@ def test_group_sizes_change_nothing(queue: runtime.CommandQueue, group: int, rng
         assert learned(engine, pictures, "portable") == wanted
 
 
+@pytest.mark.full
 def test_what_takes_part(
     queue: runtime.CommandQueue, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

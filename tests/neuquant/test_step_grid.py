@@ -45,6 +45,7 @@ def launches(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> li
     return launched
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("gate", "k", "options"), CASES)
 def test_palettes_are_those_of_a_launch_a_step(
     queue: runtime.CommandQueue,
@@ -73,6 +74,7 @@ def test_palettes_are_those_of_a_launch_a_step(
         assert found == [engine.fit(picture).palette_ for picture in pictures]
 
 
+@pytest.mark.full
 def test_progress_and_many_colors_take_steps(
     queue: runtime.CommandQueue, launches: list[bool], rng: np.random.Generator
 ) -> None:

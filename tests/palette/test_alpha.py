@@ -21,6 +21,7 @@ def shown(image, count, space, dither):
     return result, colors
 
 
+@pytest.mark.full
 @settings(max_examples=20, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -63,6 +64,7 @@ def test_opaque_stays_opaque(sample, space):
     assert (colors[10:, :, 3] == 255).all()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("space", spaces.NAMES)
 @pytest.mark.parametrize("given", [{}, {"fixed_colors": ["#ff8800", "#00000000"]}, {"init": "random"}], ids=str)
 def test_pixels_of_little_alpha_count_where_they_are_mapped(rng, space, given):

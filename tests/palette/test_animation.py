@@ -53,6 +53,7 @@ def test_holes_stay_holes(rng):
         assert np.array_equal(there[opaque], expected[opaque])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("count", [2, 60, 64, 255, 256])
 @pytest.mark.parametrize("holes", [False, True])
 def test_what_does_not_change_is_not_written_again(count, holes, rng):

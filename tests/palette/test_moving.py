@@ -186,6 +186,7 @@ def _apng(hidden, count, plays):
     return b"".join([*parts, chunk(b"IEND", b"")])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("plays", [0, 1, 3])
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("hidden", [False, True])

@@ -89,6 +89,7 @@ def test_fit_quality_reaches_the_target_with_the_fewest_colors(queue, sample):
     assert len(both.palette_) == count
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "learner",
     [KMeansPalette(64, color_space="oklab"), KMeansPalette(64, color_space="linear"), NeuQuantCL(64, metric="l1")],

@@ -52,6 +52,7 @@ def check(image, threshold, queue, method="bottom-up", **options):
     return tree
 
 
+@pytest.mark.full
 def test_every_square_size(queue, rng):
     for side in range(1, 66):
         image = patches(rng, side, side, 3)
@@ -78,6 +79,7 @@ def test_whole_tiles_of_odd_grids(queue, rng):
     check(patches(rng, 69, 69, 1)[..., 0], 13, queue)
 
 
+@pytest.mark.full
 @pytest.mark.small
 @pytest.mark.parametrize("criterion", ["deviation", "any"])
 def test_tiles_that_the_edge_cuts_in_the_form_for_cpus(queue, rng, criterion, monkeypatch):
@@ -215,6 +217,7 @@ def test_complete_array_in_the_papers_order(queue, rng):
     visit(0, 0, 0, tree.depth)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("criterion", "method"),
     [("deviation", "bottom-up"), ("deviation", "top-down"), ("range", "bottom-up"), ("weighted", "top-down")],
@@ -238,6 +241,7 @@ def test_subtrees_when_memory_is_short(queue, rng, monkeypatch, criterion, metho
     assert builder.leaves(on_device).get().tobytes() == whole.leaves().tobytes()
 
 
+@pytest.mark.full
 def test_narrow_subtrees_when_memory_is_short(queue, rng, monkeypatch):
     image = patches(rng, 1, 4000, 16)
     whole = QuadtreeBuilder(20, queue=queue).leaves(image)
@@ -251,6 +255,7 @@ def test_no_memory_at_all(queue, rng, monkeypatch):
         QuadtreeBuilder(queue=queue).build(patches(rng, 64, 64, 3))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("limits", ["work_group=1,is_cpu=0", "work_group=8,local_memory=4096,is_cpu=0"])
 def test_hostile_limits(queue, rng, monkeypatch, limits):
     image = patches(rng, 70, 90, 4)
@@ -259,6 +264,7 @@ def test_hostile_limits(queue, rng, monkeypatch, limits):
     assert QuadtreeBuilder(queue=queue).build(image) == usual
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("criterion", ["deviation", "range"])
 def test_no_kernel_takes_more_local_memory_than_there_is(queue, rng, monkeypatch, criterion):
     monkeypatch.setenv("CLQUANT_LIMITS", "local_memory=16384,is_cpu=0")
@@ -275,6 +281,7 @@ def test_no_kernel_takes_more_local_memory_than_there_is(queue, rng, monkeypatch
     assert max(taken) <= 16384
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_the_variants_agree(queue, rng, criterion):
     image = patches(rng, 150, 131, 3)
@@ -290,6 +297,7 @@ def test_the_variants_agree(queue, rng, criterion):
     assert listed(chosen.leaves()) == reference_leaves(rules(image, 13, criterion, weights), "top-down")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("channels", [1, 3, 4, 5])
 def test_the_variants_agree_on_extreme_values(queue, rng, channels):
     image = rng.choice(np.array([0, 254, 255], np.uint8), (192, 128, channels))

@@ -53,6 +53,7 @@ def test_small(queue: runtime.CommandQueue, rng: np.random.Generator, shape: tup
     assert listed(QuadtreeBuilder(queue=queue).leaves(image)) == expected(image, 13)
 
 
+@pytest.mark.full
 @ANY
 @given(
     height=st.integers(1, 70),
@@ -132,6 +133,7 @@ def test_differences_below_an_8_bit_level_split(queue: runtime.CommandQueue) -> 
     assert len(QuadtreeBuilder(0.1, queue=queue).leaves(images.read(image).array[..., 0])) == 1
 
 
+@pytest.mark.full
 def test_8_bit_values_in_16_bits_give_the_same(queue: runtime.CommandQueue, rng: np.random.Generator) -> None:
     image = rng.integers(0, 20, (40, 50, 3), np.uint8) * np.uint8(12)
     for criterion in ("deviation", "range", "any"):

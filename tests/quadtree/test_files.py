@@ -32,6 +32,7 @@ def signed(body):
     return bytes(body) + struct.pack("<I", zlib.crc32(bytes(body)))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("channels", "method"), [(1, "bottom-up"), (3, "top-down"), (4, "top-down")])
 def test_round_trip(queue, rng, tmp_path, channels, method):
     image = patches(rng, 33, 47, channels)

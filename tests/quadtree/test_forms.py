@@ -26,6 +26,7 @@ def assert_same_trees(queue, image):
     runtime.release_memory()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("across", [1, 3, 8])
 def test_tiles_side_by_side_and_the_levels_above_them(queue, rng, across, monkeypatch):
     """The form for CPUs, whole tiles and those at the edge, on new buffers and on kept ones."""

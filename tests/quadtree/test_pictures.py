@@ -33,6 +33,7 @@ def frame(tree, depth):
     return picture
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_pictures_of_built_and_loaded_trees(queue, rng, shape, method):
@@ -45,6 +46,7 @@ def test_pictures_of_built_and_loaded_trees(queue, rng, shape, method):
     assert built.squared_error() == ((painted(built).astype(np.int64) - image) ** 2).sum()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_complete_array_of_devices_with_doubles_is_that_of_the_host(queue, rng, shape, method, monkeypatch):
@@ -99,6 +101,7 @@ def test_the_error_of_a_long_list_that_is_made_again(queue, rng, monkeypatch):
     assert profile.counts()["quadtree_leaves"] == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("channels", [1, 2, 4])
 def test_outlines_on_pictures_of_all_channels(queue, rng, channels):
     image = patches(rng, 40, 50, channels)

@@ -205,6 +205,7 @@ def test_a_spectrum_that_no_file_takes(rng, monkeypatch):
         quality.visual_error(*pair(rng, 64, 64, 0))
 
 
+@pytest.mark.full
 def test_vectors_of_cpus_change_nothing(queue, rng, monkeypatch):
     first, second = pair(rng, 23, 19)
     found = []

@@ -38,6 +38,7 @@ def run(environment: dict[str, str]) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.full
 def test_jobs_run_and_leave_nothing_behind(tmp_path: pathlib.Path) -> None:
     environment = {k: v for k, v in os.environ.items() if k != caches.POCL_VARIABLE}
     used = run({**environment, "TMPDIR": str(tmp_path)})
@@ -45,6 +46,7 @@ def test_jobs_run_and_leave_nothing_behind(tmp_path: pathlib.Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.full
 def test_a_folder_that_was_named_is_kept(tmp_path: pathlib.Path) -> None:
     assert run({**os.environ, caches.POCL_VARIABLE: str(tmp_path)}) == str(tmp_path)
     assert tmp_path.is_dir()
@@ -101,6 +103,7 @@ except clquant.ClquantError as error:
 """
 
 
+@pytest.mark.full
 def test_damaged_caches_of_others(tmp_path: pathlib.Path) -> None:
     """PyOpenCL's is gone without; PoCL's is named by the error."""
 

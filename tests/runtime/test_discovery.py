@@ -188,6 +188,7 @@ def _forked(use: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("use", ["list_devices", "default_queue", "an engine", "a caller's queue"])
 def test_a_child_forked_after_use_is_told_to_spawn_and_calls_no_driver(use: str) -> None:
     names = ["list_devices", "default_device", "default_queue", "open_session", "release_memory"]
@@ -195,6 +196,7 @@ def test_a_child_forked_after_use_is_told_to_spawn_and_calls_no_driver(use: str)
     assert _forked(use) == [*(f"{name} spawn" for name in names), "2"]
 
 
+@pytest.mark.full
 def test_a_child_forked_before_any_use_works() -> None:
     assert _forked("nothing") == ["an engine works", "2"]
 

@@ -116,11 +116,13 @@ def ended(program: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call[8:15])
 def test_daemon_threads_in_a_call_do_not_abort_the_process(call: str) -> None:
     assert ended(DAEMON.format(call=call)) == (0, "", "")
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes cannot be looked at")
 @pytest.mark.parametrize("program", [PIPE, CALLBACK], ids=["pipe", "callback"])
 def test_a_daemon_thread_that_waits_for_its_caller_does_not_hold_up_the_end(program: str) -> None:
@@ -132,10 +134,12 @@ def test_a_forked_child_does_not_wait_for_its_parents_calls() -> None:
     assert ended(PATIENT + FORKED) == (0, "0\n", "")
 
 
+@pytest.mark.full
 def test_a_daemon_thread_of_others_is_left_alone() -> None:
     assert ended(OTHERS) == (0, "whole\n", "")
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 @pytest.mark.parametrize("at", range(4))
 def test_ctrl_c_while_the_command_starts(at: int) -> None:

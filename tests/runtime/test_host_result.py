@@ -230,6 +230,7 @@ def last():
 """
 
 
+@pytest.mark.full
 def test_calls_at_pythons_exit_work_and_results_outlive_everything(queue: runtime.CommandQueue) -> None:
     environment = {**os.environ, "CLQUANT_LIMITS": "unified_memory=0", "CLQUANT_DEVICE": runtime.describe(queue.device)}
     root = pathlib.Path(clquant.__file__).parents[1]

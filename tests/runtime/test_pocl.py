@@ -71,6 +71,7 @@ def test_a_program_that_needs_more_gets_the_long_header() -> None:
     assert built(source) in {16, -1}
 
 
+@pytest.mark.full
 def test_kernels_for_gpus_need_no_long_header(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:

@@ -345,6 +345,7 @@ def test_profile_counts_kernels(device: cl.Device, kernels: pathlib.Path) -> Non
     assert "add" in profile.by_name()
 
 
+@pytest.mark.full
 def test_compilers_have_nothing_to_say(tmp_path: pathlib.Path) -> None:
     folders = {name: str(tmp_path / name) for name in ("POCL_CACHE_DIR", "CLQUANT_CACHE_DIR")}
     code = "import clquant, numpy; clquant.QuadtreeBuilder(9.0).leaves(numpy.eye(70, dtype=bool))"

@@ -30,6 +30,7 @@ READERS = {
 BY_NAME = {job.name: job for job in JOBS}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "extreme", "form"),
     [
@@ -48,6 +49,7 @@ def test_extreme_values_change_no_bit(
             assert digest(BY_NAME[job].run(queue)) == golden()[job]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("extreme", [0, -1], ids=["least", "most"])
 def test_all_extremes_together_change_no_bit(queue: runtime.CommandQueue, extreme: int) -> None:
     with runtime.force_tuning({name: parameter.allowed[extreme] for name, parameter in tuning.NAMES.items()}):

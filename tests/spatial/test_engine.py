@@ -102,6 +102,7 @@ def test_less_visual_error_than_a_k_means_palette(queue, sample):
     assert ours.quantize(image, None).palette == ours.palette_
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", spaces.NAMES)
 def test_spaces_fixed_colors_and_holes(queue, sample, name):
     image = np.dstack([sample[:64, :80], np.full((64, 80), 255, np.uint8)])
@@ -127,6 +128,7 @@ def test_few_colors_grays_and_tiny_images(queue, rng):
     assert len(SpatialPalette(2, queue=queue).fit(np.array([[0, 100, 200]], np.uint8)).palette_) == 2
 
 
+@pytest.mark.full
 def test_large_pictures_are_learned_from_tiles(queue, rng, monkeypatch):
     monkeypatch.setattr(atlas, "MOST_PIXELS", 1 << 12)
     monkeypatch.setattr(atlas, "TILE", 16)
@@ -206,6 +208,7 @@ def searched(palette, image, queue):
     return palette.colors[search.SearchDither().dither(image, palette, queue=queue)]
 
 
+@pytest.mark.full
 def test_weights_say_what_is_learned_from(queue, sample):
     image = np.ascontiguousarray(sample[::4, ::4])
     engine = SpatialPalette(6, rounds=2, queue=queue)

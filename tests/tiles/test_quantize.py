@@ -90,6 +90,7 @@ def check(out: pathlib.Path, world: Any, palette: clquant.Palette, dither: Any, 
             assert np.array_equal(indices(found.read(place), palette), whole[place.z][rows, columns])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dither", [None, "blue-noise", "bayer16"])
 @pytest.mark.parametrize("name", ["out", "out.mbtiles", "out.pmtiles"])
 def test_tiles_have_the_bits_of_the_whole_map(
@@ -112,6 +113,7 @@ def test_tiles_have_the_bits_of_the_whole_map(
         assert store.metadata["format"] == "png"
 
 
+@pytest.mark.full
 def test_from_store_to_store(tmp_path: pathlib.Path, world: Any, source: pathlib.Path) -> None:
     pytest.importorskip("pmtiles")
     palette = SIX.with_transparent()
@@ -129,6 +131,7 @@ def test_from_store_to_store(tmp_path: pathlib.Path, world: Any, source: pathlib
     assert sea[0].samefile(sea[1])
 
 
+@pytest.mark.full
 def test_rows_from_the_bottom_and_empty_tiles(tmp_path: pathlib.Path, world: Any) -> None:
     source = make_folder(tmp_path / "tms", world, tms=True)
     tiles.quantize(source, tmp_path / "out", SIX, dither="bayer", tms=True)
@@ -150,6 +153,7 @@ def test_files_of_several_kinds_and_sizes(tmp_path: pathlib.Path, rng: np.random
     assert np.array_equal(indices(read, SIX), predict(large, SIX, dither="bayer4"))
 
 
+@pytest.mark.full
 def test_what_is_refused(tmp_path: pathlib.Path, source: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "bad.mbtiles").write_bytes(b"no database")
@@ -184,6 +188,7 @@ def test_what_is_refused(tmp_path: pathlib.Path, source: pathlib.Path, monkeypat
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*before, "out"])
 
 
+@pytest.mark.full
 def test_the_command(tmp_path: pathlib.Path, world: Any, source: pathlib.Path, capsys: Any) -> None:
     out, palette = str(tmp_path / "out.mbtiles"), str(tmp_path / "p.gpl")
     assert cli.main(["tiles", str(source), "-k", "7", "-o", out, "--dither", "bayer", "--save-palette", palette]) == 0

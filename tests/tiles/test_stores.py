@@ -92,6 +92,7 @@ def test_directories_name_no_more_than_their_bytes(tmp_path: pathlib.Path, monke
         tiles.histogram(written(5, 1 << 20))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("make", [histogram_case, codebook_case, store_case])
 def test_damage_ends_in_an_error(make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", io.StringIO())

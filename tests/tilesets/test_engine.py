@@ -55,6 +55,7 @@ def test_equals_the_reference(queue, sample, space, side):
     assert engine.n_iter_ > 0
 
 
+@pytest.mark.full
 def test_gray_and_transparent_pixels(queue, sample):
     gray = small(sample)[..., 1]
     engine = TilePalettes(2, 3, swap_rounds=2, queue=queue).fit(gray)
@@ -141,6 +142,7 @@ def test_entries_of_displays(queue, sample, name):
     check(engine, image)
 
 
+@pytest.mark.full
 def test_better_than_palettes_of_clustered_tiles(queue, sample):
     """Beside k-means of tiles' means, and k-means of the pixels of each cluster."""
     image = np.ascontiguousarray(sample[: 512 // 8 * 8 : 4, :768:4])[:128, :192]

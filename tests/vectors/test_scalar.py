@@ -50,6 +50,7 @@ def test_entries_are_means_and_repeat_where_values_are_few() -> None:
     assert scalar_codebook(np.zeros(4, np.float16), 2).tolist() == [0, 0]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("local", [1, 7, 64])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_work_groups_of_every_size_and_all_ways_in_give_the_same_bits(

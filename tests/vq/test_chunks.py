@@ -49,6 +49,7 @@ def by_chunks(made: VQCodec, picture: Bytes, side: int) -> Bytes:
     return whole[: picture.shape[0], : picture.shape[1]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("channels", "embed"), [(1, False), (1, True), (3, False), (4, True)])
 def test_a_store_of_format_3_is_written_and_read(tmp_path: pathlib.Path, channels: int, embed: bool) -> None:
     made = codec(channels)

@@ -68,6 +68,7 @@ def test_every_variant_gives_the_same_indices(
     np.testing.assert_array_equal(indices, reference.encode(image, codebook))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("variant", ["portable", "lanes"])
 @pytest.mark.parametrize(("size", "shape"), [(128, (4, 4)), (4096, (2, 2)), (65536, (1, 1))])
 def test_codebook_sizes(queue: Any, rng: np.random.Generator, variant: str, size: int, shape: tuple[int, int]) -> None:
@@ -249,6 +250,7 @@ def test_decode_takes_an_images_whole_shape(queue, rng):
         codec.decode(table, shape=(21, 30, 4))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("block", "channels", "size"),
     [((4, 4), 1, 256), ((4, 4), 3, 7), ((4, 4), 4, 300), ((2, 2), 1, 7), ((4, 8), 3, 300), ((3, 5), 3, 7)],

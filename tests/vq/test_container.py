@@ -44,6 +44,7 @@ def scene(height: int = 45, width: int = 50, channels: int = 1) -> Bytes:
     return bands[0].astype(np.uint8) if channels == 1 else np.stack(bands, -1).astype(np.uint8)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("state_size", "channels"), [(0, 1), (7, 1), (0, 3), (3, 4)])
 @pytest.mark.parametrize("embed", [True, False])
 def test_decompress_gives_the_decoded_picture(state_size: int, channels: int, embed: bool) -> None:
@@ -282,6 +283,7 @@ def joined(parts: list[bytes]) -> bytes:
     return file.getvalue()
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("small_bands")
 def test_sections_with_right_checks_and_wrong_bytes() -> None:
     made = codec()
@@ -335,6 +337,7 @@ def mutants(data: bytes, count: int, rng: np.random.Generator) -> list[bytes]:
     return made
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["plain", "sidematch", "rgb", "shared"])
 def test_mutated_files_raise_or_give_the_same_picture(name: str) -> None:
     made, _ = golden_codec(name)

@@ -47,6 +47,7 @@ def equal(one: VQCodec, other: VQCodec) -> bool:
     return np.array_equal(one.codebook_, other.codebook_) and (one.mse_, one.n_iter_) == (other.mse_, other.n_iter_)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("shape", "options"),
     [
@@ -67,6 +68,7 @@ def test_the_codebook_of_the_whole(
     assert source.most < image.shape[0]
 
 
+@pytest.mark.full
 def test_several_pictures_and_weights(rng: np.random.Generator) -> None:
     images = [smooth(rng, 90, 70), smooth(rng, 41, 33), smooth(rng, 60, 64)]
     sources = [Rows(images[0]), images[1], Rows(images[2])]

@@ -72,6 +72,7 @@ def test_the_device_writes_whole_tables(queue: Any, rng: np.random.Generator) ->
         np.testing.assert_array_equal(found, table[first:end])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("block", [(4, 4), (2, 3), (1, 1)])
 def test_pictures_with_repeats_come_back(

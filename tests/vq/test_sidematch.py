@@ -88,6 +88,7 @@ def test_on_a_simulator_too(queue: Any, rng: np.random.Generator) -> None:
     check(queue, image, rng.integers(60, 180, (5, 4), np.uint8), BlockShape(2, 2, 1), 3, 500, 4)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("state_size", [0, 4])
 def test_files_do_not_depend_on_the_device(
     queue: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, state_size: int

@@ -87,6 +87,7 @@ def test_training_equals_the_reference(
     assert_trained(queue, pictures, 13, init=init, refine=refine, max_iter=30, random_state=refine)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("limits", ["", "local_memory=2000,work_group=4", "max_alloc=5000"])
 @pytest.mark.parametrize("shape", [(2, 2), (4, 6), (3, 3)])
 def test_sums_in_local_memory_give_the_same_codebook(
@@ -103,6 +104,7 @@ def test_sums_in_local_memory_give_the_same_codebook(
     assert (codec.mse_, codec.n_iter_) == (expected.mse_, expected.n_iter_)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("limits", ["", "max_alloc=2000"])
 def test_weighted_training_equals_the_reference(
     queue: Any, rng: np.random.Generator, limits: str, monkeypatch: pytest.MonkeyPatch
@@ -113,6 +115,7 @@ def test_weighted_training_equals_the_reference(
     assert_trained(queue, pictures, 9, weights, refine=4)
 
 
+@pytest.mark.full
 def test_samples_of_many_blocks_train_first(
     queue: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +130,7 @@ def test_samples_of_many_blocks_train_first(
     assert_trained(queue, [gray(rng, 72, 75)], 2, np.array([3.0]), init="splitting", refine=2)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("limits", ["", "max_alloc=900,work_group=4"])
 def test_samples_in_turn_train_where_there_are_many_blocks(
     queue: Any, rng: np.random.Generator, limits: str, monkeypatch: pytest.MonkeyPatch
@@ -149,6 +153,7 @@ def test_few_gray_levels_and_fewer_blocks_than_codewords(queue: Any, rng: np.ran
     assert_trained(queue, [np.zeros((8, 9), np.uint8)], 7, init="splitting", refine=2)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("init", ["k-means++", "splitting"])
 def test_the_same_codebook_on_any_device_limits_and_path(
     queue: Any, rng: np.random.Generator, init: str, monkeypatch: pytest.MonkeyPatch

@@ -106,6 +106,7 @@ def allowed(data: bytes) -> int:
     return work.WORK_PER_BYTE * (len(data) + work.FREE_BYTES)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("block", [(2, 2), (4, 4), (3, 5), (16, 16)])
 @pytest.mark.parametrize(("size", "channels"), [(2, 1), (30, 3), (256, 1), (600, 3), (4096, 1)])
 def test_hostile_files_do_no_more_than_their_bytes_pay_for(
@@ -132,6 +133,7 @@ def test_hostile_files_do_no_more_than_their_bytes_pay_for(
                 assert message in told
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("block", [(1, 1), (2, 2), (4, 4), (5, 3), (16, 16)])
 @pytest.mark.parametrize(("size", "channels"), [(2, 1), (2, 3), (200, 4), (700, 1)])
 @pytest.mark.parametrize("kind", ["blank", "dotted", "matched"])
