@@ -78,6 +78,7 @@ def test_codebooks_are_trained_and_pictures_decoded_by_workers(folder: pathlib.P
     assert same(folder, "one", "other")
 
 
+@pytest.mark.full
 def test_large_files_are_decoded_by_bands(
     folder: pathlib.Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -131,6 +131,7 @@ def shell(line, **more):
     return done.returncode, done.stderr
 
 
+@pytest.mark.full
 def test_full_disks(tmp_path, picture):
     full = "clquant: cannot write to standard output: No space left on device\n"
     (tmp_path / "a.png").write_bytes(png(picture))

@@ -57,6 +57,7 @@ def test_pictures_without_alpha_and_wrong_names(queue):
         alpha_edges(image, "soft")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("alpha", "partial"), [("palette", True), ("binary", False), ("dithered", False)])
 def test_the_command_settles_alpha(tmp_path, alpha, partial):
     PIL.Image.fromarray(soft(30, 40)).save(tmp_path / "soft.png")

@@ -182,6 +182,7 @@ def test_any_work_group_gives_the_same(device, rng, monkeypatch):
         assert np.array_equal(PinwheelHalftoner(8, queue=runtime.default_queue(device)).transform(image), expected)
 
 
+@pytest.mark.full
 @given(tone=st.integers(0, 255), seed=st.integers(0, 2**64 - 1), block=st.sampled_from([16, 32]))
 @settings(max_examples=12, deadline=None)
 def test_the_mean_tone_is_kept(tone, seed, block):

@@ -266,6 +266,7 @@ def test_weights_beyond_32_bits_count_exactly(queue, rng):
         assert counted.total + counted.transparent == int(weights.sum()) + int(weights[:2].sum())
 
 
+@pytest.mark.full
 def test_pixels_beyond_a_counter_are_counted_in_portions(queue, rng, monkeypatch):
     monkeypatch.setattr(counting, "MAX_NARROW", 100)
     monkeypatch.setattr(merging, "MAX_NARROW", 100)

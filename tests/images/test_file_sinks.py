@@ -70,6 +70,7 @@ def test_files_hold_the_whole_result(tmp_path: pathlib.Path, picture: Any, store
     assert names(tmp_path) == ["in.zarr", "out.tif", "out.zarr", "rgb.tiff"]
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("in_small_parts")
 def test_halftones_and_wide_indices(tmp_path: pathlib.Path, picture: Any) -> None:
     clquant.PinwheelHalftoner(8).transform(picture[..., 0], out=tmp_path / "gray.tif")

@@ -92,6 +92,7 @@ def test_great_sums_stay_exact(queue, rng, rule, dims):
     assert_equal(queue, points, weights, 40, rule)
 
 
+@pytest.mark.full
 def test_what_rounding_decides_is_decided_as_in_doubles(queue, rng):
     """Points and weights that are the same from both ends, so that cuts differ by the rounding of doubles alone."""
     for _ in range(60):

@@ -266,6 +266,7 @@ def test_seeding_more_centers_than_points_repeats_the_first(queue):
         np.testing.assert_array_equal(made.get_centers(), reference.sample_centers(case.where, case.weights, 20, 3))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("k", "rounds"), [(2, 3), (5, 0), (12, 6), (60, 5)])
 @pytest.mark.parametrize(("channels", "most_at_once"), [(3, 512), (4, 512), (3, 0)])
 def test_swaps_equal_the_reference(queue, rng, k, rounds, channels, most_at_once, monkeypatch):

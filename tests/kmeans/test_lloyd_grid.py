@@ -136,6 +136,7 @@ def test_tiles_are_as_many_as_warps(queue, rng, n, tile, monkeypatch):
         assert made.grid.tile == tile
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("grid")
 def test_a_run_is_one_launch_unless_steps_are_told(queue, rng):
     told = []
@@ -151,6 +152,7 @@ def test_a_run_is_one_launch_unless_steps_are_told(queue, rng):
     assert len(told) > 1
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("grid", "gate")
 @pytest.mark.parametrize(("k", "rounds"), [(1, 0), (3, 3), (5, 0), (12, 6), (60, 5), (200, 4)])
 @pytest.mark.parametrize("channels", [3, 4])

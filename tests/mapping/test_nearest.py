@@ -74,6 +74,7 @@ def test_equals_the_reference(queue, rng, name, channels, grid, monkeypatch):
         assert np.array_equal(mapped(queue, pixels, palette, space, grid), nearest(pixels, palette, space))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", spaces.NAMES)
 @pytest.mark.parametrize("channels", [3, 4])
 @pytest.mark.parametrize("count", [5, 300, 4000])

@@ -360,6 +360,7 @@ def test_the_caller_may_change_the_picture_afterwards(queue, rng):
     assert np.array_equal(tree.levels[-1].sums, before)
 
 
+@pytest.mark.full
 def test_large_regions_need_more_than_64_bits(queue):
     image = np.zeros((5000, 4300), np.uint8)
     image[:, 2150:] = 255

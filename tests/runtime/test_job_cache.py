@@ -69,6 +69,7 @@ def test_what_was_used_longest_ago_goes_first(session):
     assert sorted(ended) == list(range(job_cache.MOST + 2))
 
 
+@pytest.mark.full
 def test_quadtrees_of_one_shape_after_another(queue, rng):
     runtime.release_memory()
     pictures = [rng.integers(0, top, (90, 100, 3), np.uint8) for top in (256, 20, 40)]

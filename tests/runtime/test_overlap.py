@@ -158,6 +158,7 @@ def photo(rng: np.random.Generator, channels: int = 3) -> np.ndarray:
     return np.clip(rng.normal(120, 30, (90, 70, channels)), 1, 255).astype(np.uint8)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("channels", [3, 4])
 def test_colours_counted_in_parts_are_those_of_the_whole(
     session: runtime.Session, rng: np.random.Generator, channels: int

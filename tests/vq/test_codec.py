@@ -87,6 +87,7 @@ def test_ties_go_to_the_lowest_index(queue: Any) -> None:
     np.testing.assert_array_equal(codec_with(codebook, queue).encode(image), [[0, 4], [1, 1]])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("extreme", [0, 255])
 @pytest.mark.parametrize("shape", [(16, 16), (4, 4)])
 @pytest.mark.parametrize("variant", ["portable", "lanes"])

@@ -95,6 +95,7 @@ def test_pictures_with_repeats_come_back(
     assert seen[-1] == (table.size, table.size)
 
 
+@pytest.mark.full
 def test_a_blank_picture_is_one_block(queue: Any) -> None:
     codec = VQCodec(2, (2, 2), queue=queue)
     codec.codebook_ = np.repeat(np.array([9, 200], np.uint8), 4).reshape(2, 2, 2)
