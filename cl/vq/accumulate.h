@@ -1,12 +1,12 @@
-/* Sums of the blocks of each codeword, in three forms. Included by vq/lloyd.cl, which describes what is shared.
+/* Sums of the blocks of each codeword, in two forms. Included by vq/lloyd.cl, which describes what is shared.
  *
- * Constants: FOR_CPUS, whether there is the kernel for CPUs or those for GPUs; those of vq/lloyd.cl.
+ * Constants: FOR_CPUS, whether there is the kernel for CPUs or the portable one; those of vq/lloyd.cl.
  */
 #define HALVES (1 + WEIGHTED)
 #define COLUMNS (K + 1)
 
 #if FOR_CPUS
-/* The same sums for CPUs:every work-item adds a stretch of the blocks to a table of its own, without atomics.
+/* The same sums for CPUs: every work-item adds a stretch of the blocks to a table of its own, without atomics.
  *
  * NDRange: 1-D, `parts` work-items, any group. share: blocks per work-item. Other buffers as in vq_accumulate.
  */
@@ -67,48 +67,5 @@ __kernel void vq_accumulate(__global const uchar *blocks, __global const ushort 
     if (k == 0)
         atomic_add(&sums[row + K], 1);
 #endif
-}
-
-/* The same sums for GPUs, where K is a multiple of 4 and blocks have no weights: groups add up in local memory first.
- *
- * NDRange: 1-D, whole groups of any size, `slices` of them for each stretch of `share` blocks, each for `words` words of
- * every codeword. size: codewords. Local memory: table, capacity x (4 * words + 1) uint, the last ones for weights.
- */
-__kernel void vq_accumulate_local(__global const uchar *blocks, __global const ushort *indices, const uint count,
-                                  __global uint *sums, const uint share, const uint size, const uint slices,
-                                  const uint words, __local uint *table)
-{
-    const uint lane = get_local_id(0);
-    const uint lanes = get_local_size(0);
-    const uint stretch = get_group_id(0) / slices;
-    const uint first_word = get_group_id(0) % slices * words;
-    const uint width = 4 * words + 1;
-    for (uint i = lane; i < size * width; i += lanes)
-        table[i] = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    const uint begin = min(stretch * share, count);
-    const uint items = (min(begin + share, count) - begin) * words;
-    for (uint i = lane; i < items; i += lanes) {
-        const uint which = begin + i / words;
-        const uint w = first_word + i % words;
-        if (w >= WORDS)
-            continue;
-        const uchar4 value = ((__global const uchar4 *)blocks)[(size_t)which * WORDS + w];
-        __local uint *row = table + indices[which] * width;
-        __local uint *sum = row + 4 * (w - first_word);
-        atomic_add(&sum[0], (uint)value.x);
-        atomic_add(&sum[1], (uint)value.y);
-        atomic_add(&sum[2], (uint)value.z);
-        atomic_add(&sum[3], (uint)value.w);
-        if (w == 0)
-            atomic_add(&row[width - 1], 1u);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint i = lane; i < size * width; i += lanes) {
-        const uint column = i % width < width - 1 ? 4 * first_word + i % width : K;
-        const uint sum = table[i];
-        if (sum > 0)
-            atomic_add(&sums[(size_t)(i / width) * COLUMNS + column], sum);
-    }
 }
 #endif

@@ -12,13 +12,11 @@
  */
 #define FLOATS 0   /* fp32, K <= 258 */
 #define INTEGERS 1 /* 32-bit integers */
-#define DP4A 2     /* NVIDIA's four-way byte product, compute capability 6.1 and up */
 
 #include "vq/block.h"
 
 #define REGISTER_WORDS 16
 
-#if ARITHMETIC == FLOATS || ARITHMETIC == INTEGERS
 #if ARITHMETIC == FLOATS
 typedef float4 word_t;
 typedef float score_t;
@@ -30,8 +28,7 @@ typedef int score_t;
 #define LOWEST INT_MIN
 #define WORD_OF(packed) (2 * convert_int4(as_uchar4(packed)))
 #endif
-#define START(bias) (bias)
-#define FINISH(sum, bias) (sum)
+
 inline score_t add_word(score_t sum, word_t x, word_t c)
 {
     sum = sum + x.x * c.x;
@@ -39,20 +36,6 @@ inline score_t add_word(score_t sum, word_t x, word_t c)
     sum = sum + x.z * c.z;
     return sum + x.w * c.w;
 }
-#else
-typedef uint word_t;
-typedef int score_t;
-#define LOWEST INT_MIN
-#define WORD_OF(packed) (packed)
-#define START(bias) 0
-#define FINISH(sum, bias) (2 * (sum) + (bias))
-inline score_t add_word(score_t sum, word_t x, word_t c)
-{
-    int out;
-    __asm__("dp4a.u32.u32 %0, %1, %2, %3;" : "=r"(out) : "r"(x), "r"(c), "r"(sum));
-    return out;
-}
-#endif
 
 /* The codeword that a block is not to be given, and whether codeword j may be its. */
 inline uint passed_by(__global const INDEX *own, uint which)
@@ -78,8 +61,7 @@ inline bool is_allowed(uint j, uint passed)
 /* Nearest codewords, blocks held in registers.
  *
  * NDRange: 1-D, ceil(count / BLOCKS) work-items rounded up to whole groups of any size.
- * image: height x width x C bytes. columns: blocks in a block row. count: blocks. codebook: padded x WORDS word_t (words
- * of packed bytes, or of four numbers) and bias: padded score_t, -|c|^2, the last ones perhaps zeros with a bias below every
+ * image: height x width x C bytes. columns: blocks in a block row. count: blocks. codebook: padded x WORDS word_t and bias: padded score_t, -|c|^2, the last ones perhaps zeros with a bias below every
  * score (-2^24 in fp32, -2^30 in integers). indices: written from offset to offset + count.
  * own: count INDEX, read only with EXCLUDING.
  * Local memory: tile TILE * WORDS word_t, tile_bias TILE score_t.
@@ -119,7 +101,7 @@ __kernel void vq_encode(__global const uchar *image, const uint height, const ui
             score_t sum[BLOCKS];
 #pragma unroll
             for (uint b = 0; b < BLOCKS; ++b)
-                sum[b] = START(start_score);
+                sum[b] = start_score;
 #pragma unroll
             for (uint w = 0; w < WORDS; ++w) {
                 const word_t codeword = tile[j * WORDS + w];
@@ -129,9 +111,8 @@ __kernel void vq_encode(__global const uchar *image, const uint height, const ui
             }
 #pragma unroll
             for (uint b = 0; b < BLOCKS; ++b) {
-                const score_t score = FINISH(sum[b], start_score);
-                const bool better = score > best[b] && is_allowed(start + j, passed[b]);
-                best[b] = better ? score : best[b];
+                const bool better = sum[b] > best[b] && is_allowed(start + j, passed[b]);
+                best[b] = better ? sum[b] : best[b];
                 index[b] = better ? start + j : index[b];
             }
         }
@@ -176,7 +157,7 @@ __kernel void vq_encode_wide(__global const uchar *image, const uint height, con
         score_t sum[BLOCKS];
 #pragma unroll
         for (uint b = 0; b < BLOCKS; ++b)
-            sum[b] = START(start_score);
+            sum[b] = start_score;
 #pragma unroll 2
         for (uint w = 0; w < WORDS; ++w) {
             const word_t codeword = codebook[(size_t)w * padded + j];
@@ -186,9 +167,8 @@ __kernel void vq_encode_wide(__global const uchar *image, const uint height, con
         }
 #pragma unroll
         for (uint b = 0; b < BLOCKS; ++b) {
-            const score_t score = FINISH(sum[b], start_score);
-            const bool better = score > best[b] && is_allowed(j, passed_by(own, min(first + b, count - 1)));
-            best[b] = better ? score : best[b];
+            const bool better = sum[b] > best[b] && is_allowed(j, passed_by(own, min(first + b, count - 1)));
+            best[b] = better ? sum[b] : best[b];
             index[b] = better ? j : index[b];
         }
     }

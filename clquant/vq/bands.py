@@ -24,8 +24,8 @@ _GROUPS_OF_LANES = "group"
 _PAIRS_KNOWN, _PAIRS_FOUND = 1, 2  # as in cl/vq/band_model.h
 
 VARIANTS = (
-    Variant("serial", "vq/bands.cl", lambda limits: limits.is_cpu, gain=1.9),
-    Variant(_GROUPS_OF_LANES, "vq/bands_group.cl", lambda limits: limits.work_group >= MAX_LANES, gain=11.0),
+    Variant("serial", "vq/bands.cl", lambda limits: limits.is_cpu, gain=1.44),
+    Variant(_GROUPS_OF_LANES, "vq/bands_group.cl", lambda limits: limits.work_group >= MAX_LANES, gain=2.03),
     Variant("portable", "vq/bands.cl"),
 )
 

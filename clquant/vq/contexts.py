@@ -32,7 +32,7 @@ _GROUPS_OF_ITEM = 16  # whose values a work-item of a CPU makes
 
 _LANES = "lanes"
 VARIANTS = (
-    Variant(_LANES, "vq/contexts_lanes.cl", gain=2.0, is_worthwhile=lambda limits: limits.is_cpu),
+    Variant(_LANES, "vq/contexts_lanes.cl", gain=1.81, is_worthwhile=lambda limits: limits.is_cpu),
     Variant("portable", "vq/contexts.cl"),
 )
 

@@ -25,13 +25,14 @@ from clquant.runtime import (
 )
 from clquant.vq.blocks import BlockShape
 
-FLOATS, INTEGERS, DP4A = 0, 1, 2  # ARITHMETIC in cl/vq/encode.cl
+FLOATS, INTEGERS = 0, 1  # ARITHMETIC in cl/vq/encode.cl
 MAX_CODEBOOK = 65536
 MOST_KEPT = 1 << 17  # bytes of a codebook that stays on the device after it was searched, for the next picture
 _SQUARE = 255 * 255
 _FLOAT_COMPONENTS = 258
 _REGISTER_COMPONENTS = 64  # REGISTER_WORDS in cl/vq/encode.cl
 _WIDE_BLOCKS = 8
+_WORD_BYTES = 16  # of four numbers
 _SPAN = 4  # codewords at once on CPUs; codebooks are padded to a multiple
 _LOCAL_BYTES = 32768
 _WARP = 32
@@ -45,15 +46,8 @@ def _tensor_cores(limits: Limits) -> bool:
 
 
 VARIANTS = (
-    Variant("mma", "vq/encode_mma.cl", _tensor_cores, gain=2.0),
-    Variant(
-        "dp4a",
-        "vq/encode.cl",
-        lambda x: x.is_nvidia and x.compute_capability >= 61,
-        {"ARITHMETIC": DP4A},
-        gain=1.4,
-    ),
-    Variant("lanes", "vq/encode_lanes.cl", lambda x: x.is_cpu and sys.byteorder == "little", gain=8.6),
+    Variant("mma", "vq/encode_mma.cl", _tensor_cores, gain=1.03),
+    Variant("lanes", "vq/encode_lanes.cl", lambda x: x.is_cpu and sys.byteorder == "little", gain=12.7),
     Variant("portable", "vq/encode.cl"),
 )
 
@@ -117,9 +111,7 @@ class Search:
         self._excluding = excluding
         self._variant = session.choose(EXCLUDING_VARIANTS if excluding else VARIANTS)
         self._tensor = self._variant.name == "mma"
-        self._arithmetic = int(self._variant.constants.get("ARITHMETIC", FLOATS))
-        if self._arithmetic == FLOATS and shape.components > _FLOAT_COMPONENTS:
-            self._arithmetic = INTEGERS
+        self._arithmetic = INTEGERS if shape.components > _FLOAT_COMPONENTS else FLOATS
         self._check_bounds()
         self._step = 8 if self._tensor else _SPAN
         most = -(-self._capacity // self._step) * self._step
@@ -150,9 +142,8 @@ class Search:
         number: type[np.generic] = np.float32 if self._arithmetic == FLOATS else np.int32
         if self._variant.name == "lanes":
             return _ROWS, components, number
-        packed = self._arithmetic == DP4A
         layout = _WORDWISE if components > _REGISTER_COMPONENTS else _ROWS
-        return layout, 4 * words, np.uint8 if packed else number
+        return layout, 4 * words, number
 
     def prepare_load(self, scope: Scope, codebook: Buffer, kept: Buffer | None = None) -> PreparedLaunch:
         """`load` to be queued many times by `queue_load`.
@@ -294,21 +285,19 @@ class Search:
     def _in_registers(self, count: int, constants: dict[str, Any]) -> _Launch:
         words = self._shape.words
         blocks = 1 if count < 1 << 17 else max(1, min(4, 16 // words))
-        word_bytes = 4 if self._arithmetic == DP4A else 16
-        room = min(self._session.limits.local_memory, _LOCAL_BYTES) // (words * word_bytes + 4)
-        tile = 1 << (max(1, min(room, 1024 if word_bytes == 4 else 128)).bit_length() - 1)
+        room = min(self._session.limits.local_memory, _LOCAL_BYTES) // (words * _WORD_BYTES + 4)
+        tile = 1 << (max(1, min(room, 128)).bit_length() - 1)
         program = self._program(constants, BLOCKS=blocks, TILE=tile)
         kernel = program.kernel("vq_encode")
         group = self._session.work_group_size(kernel, self._session.tuned("vq.group"))
-        local = {"tile": LocalMemory(tile * words * word_bytes), "tile_bias": LocalMemory(tile * 4)}
+        local = {"tile": LocalMemory(tile * words * _WORD_BYTES), "tile_bias": LocalMemory(tile * 4)}
         return kernel, -(-count // blocks), group, local
 
     def _in_groups(self, count: int, constants: dict[str, Any]) -> _Launch:
         words = self._shape.words
-        word_bytes = 4 if self._arithmetic == DP4A else 16
-        room = min(self._session.limits.local_memory, _LOCAL_BYTES) // 2 // (words * word_bytes)
+        room = min(self._session.limits.local_memory, _LOCAL_BYTES) // 2 // (words * _WORD_BYTES)
         blocks = max(1, min(_WIDE_BLOCKS, room))
-        held = blocks * words * word_bytes
+        held = blocks * words * _WORD_BYTES
         kernel = self._program(constants, BLOCKS=blocks, TILE=1).kernel("vq_encode_wide")
         group = self._session.work_group_size(kernel, self._session.tuned("vq.group"))
         local = {"held": LocalMemory(held), "scores": LocalMemory(4 * group), "places": LocalMemory(4 * group)}

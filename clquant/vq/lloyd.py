@@ -19,16 +19,11 @@ from clquant.vq.merging import Merging
 from clquant.vq.selection import Selection
 from clquant.vq.sums import Sums
 
-# How the blocks of each codeword are summed: CPUs give every work-item a table of its own, GPUs every group.
-PARTS = Variant("parts", "vq/lloyd.cl", lambda limits: limits.is_cpu, {"FOR_CPUS": 1}, gain=3.3)
-LOCAL = Variant(
-    "local",
-    "vq/lloyd.cl",
-    constants={"FOR_CPUS": 0},
-    gain=3.6,
-    is_worthwhile=lambda limits: not (limits.is_cpu or limits.is_simulator),
+# How the blocks of each codeword are summed: on CPUs every work-item has a table of its own.
+SUMS = (
+    Variant("parts", "vq/lloyd.cl", lambda limits: limits.is_cpu, {"FOR_CPUS": 1}, gain=4.0),
+    Variant("portable", "vq/lloyd.cl", constants={"FOR_CPUS": 0}),
 )
-SUMS = (PARTS, LOCAL, Variant("portable", "vq/lloyd.cl", constants={"FOR_CPUS": 0}))
 # Blocks times codewords from which on steps take longer than reading whether anything moved; steps between two readings
 _LONG_STEP, _LONG_TURNS = 1 << 24, 2
 _STATE, _DEAD = 3, 2  # ulong of `state` in cl/vq/lloyd.cl, of which the error is the first, and how many are dead
@@ -81,7 +76,7 @@ class Lloyd:
         self._total_weight = self._weight()
         self._mass = self._total_weight * blocks.shape.components
         form = session.choose(SUMS)
-        self._sums = Sums(session, scope, blocks, words.capacity, form.name)
+        self._sums = Sums(session, scope, blocks, words.capacity, form.name == "parts")
         self._program = self._built(form)
         self._squares = self._sum_of_squares(scope)
         capacity, pieces = words.capacity, len(blocks.pieces)
@@ -216,8 +211,7 @@ class Lloyd:
         if size == self._size:
             return
         self._size = size
-        accumulations = self._accumulations if self._sums.takes_size else []
-        for launch in (*accumulations, *self._folds, self._summary, self._giver_keys, self._update, *self._repairs):
+        for launch in (*self._folds, self._summary, self._giver_keys, self._update, *self._repairs):
             launch.set(size=np.uint32(size))
 
     def queue_statistics(self) -> None:

@@ -10,7 +10,7 @@ import pyopencl.array
 import pytest
 
 from clquant import VQCodec, images, runtime
-from clquant.vq import sums, training
+from clquant.vq import training
 from clquant.vq.blocks import BlockShape
 from clquant.vq.blockset import BlockSet
 from clquant.vq.selection import Selection
@@ -85,23 +85,6 @@ def test_training_equals_the_reference(
         monkeypatch.setenv("CLQUANT_VARIANT", variant)
     pictures = [gray(rng, 30, 28), gray(rng, 9, 33)]
     assert_trained(queue, pictures, 13, init=init, refine=refine, max_iter=30, random_state=refine)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("limits", ["", "local_memory=2000,work_group=4", "max_alloc=5000"])
-@pytest.mark.parametrize("shape", [(2, 2), (4, 6), (3, 3)])
-def test_sums_in_local_memory_give_the_same_codebook(
-    queue: Any, rng: np.random.Generator, limits: str, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Tables of all components, of some, of too few; the last slice has fewer words; blocks of nine components."""
-    monkeypatch.setattr(sums, "LOCAL_BLOCKS", 0)
-    picture = gray(rng, 99, 101)
-    expected = VQCodec(19, shape, refine=5, queue=queue).fit(picture)
-    monkeypatch.setenv("CLQUANT_LIMITS", limits)
-    with runtime.force_variant("local"):
-        codec = VQCodec(19, shape, refine=5, queue=queue).fit(picture)
-    np.testing.assert_array_equal(codec.codebook_, expected.codebook_)
-    assert (codec.mse_, codec.n_iter_) == (expected.mse_, expected.n_iter_)
 
 
 @pytest.mark.full
