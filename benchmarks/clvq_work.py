@@ -1,6 +1,6 @@
 """`python -m benchmarks.clvq_work`: processor time of the `.clvq` files that cost most for their bytes.
 
-Allowed are 2 microseconds for each byte (docs/clvq-format.md, "The least length") and a constant part.
+Hostile files may take a microsecond for each byte beside what the pixels that they claim may take, and a constant part.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from benchmarks import harness
 from benchmarks.harness import Options
 from clquant import ClquantError, VQCodec, runtime
 from clquant.cli.table import Table
-from clquant.vq import container, work
+from clquant.vq import container
 from clquant.vq.bands import BandLayout, CodedBand
 from clquant.vq.codebook_coding import encode_codebook
 
-CONSTANT_MS = 2.0  # of a call, beside that of the format
+CONSTANT_MS, BYTE_NS, PIXEL_NS = 100.0, 1000, 500
 BLOCKS = ((1, 1), (2, 2), (3, 5), (4, 4), (16, 16))
 Book = npt.NDArray[np.uint8]
 
@@ -50,7 +50,7 @@ def codec_of(book: Book, queue: runtime.CommandQueue) -> VQCodec:
 
 
 def hostile(codec: VQCodec, side: int, queue: runtime.CommandQueue) -> bytes:
-    """A file whose bands have no words, filled up to the least length."""
+    """A file whose bands have no words."""
     book = codec.codebook_
     channels = book.shape[3] if book.ndim == 4 else 1
     header = container.Header(
@@ -101,15 +101,14 @@ def processor_ms(codec: VQCodec, data: bytes) -> float:
 def run(options: Options) -> Iterator[Table]:
     """One table."""
     columns = {"file": "file", "bytes": "bytes", "ms": "ms", "allowed": "allowed, ms", "share": "share"}
-    note = f"Allowed: 2 us a byte, {2 * work.FREE_BYTES / 1e3:.1f} ms of the format and {CONSTANT_MS} of a call"
-    note += "; 10 us for each codeword of a named codebook."
+    note = f"Allowed: {BYTE_NS} ns a byte, {PIXEL_NS} ns a pixel, and {CONSTANT_MS} ms."
     side = 1024 if options.quick else 4096
     table = Table(f"Processor time of .clvq files, {side} x {side} where nothing else is said", columns, note=note)
     queue = options.queue()
     for name, codec, data in files(queue, side):
         ms = processor_ms(codec, data)
-        free = work.FREE_BYTES + (work.FREE_BYTES_PER_CODEWORD * len(codec.codebook_) if "named" in name else 0)
-        allowed = work.WORK_PER_BYTE * (len(data) + free) / 1e6 + CONSTANT_MS
+        height, width = container.Header.from_bytes(data[: container.HEADER_BYTES]).shape
+        allowed = (BYTE_NS * len(data) + PIXEL_NS * height * width) / 1e6 + CONSTANT_MS
         table.add(file=name, bytes=len(data), ms=ms, allowed=allowed, share=ms / allowed)
     yield table
 

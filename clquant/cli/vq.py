@@ -91,6 +91,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
             metavar="PIXELS",
             help="refuse files that claim more (default: %(default)s)",
         )
+    decode.add_argument(
+        "--max-codebook",
+        type=int,
+        default=container.MAX_CODEBOOK,
+        metavar="BYTES",
+        help="refuse files that claim a larger codebook (default: %(default)s)",
+    )
     for verb in (train, encode, decode, info):
         common.add_json(verb)
         if verb is not info:
@@ -224,7 +231,9 @@ def _encode_one(
     if common.is_reported(args):
         with common.progress_bar(args, f"{source.relative.name}, looking at it") as progress:
             if args.cluster is None or codec.state_size:  # with which blocks need not have their nearest codeword
-                decoded = codec.decompress(data, max_pixels=picture.size, progress=progress)
+                decoded = codec.decompress(
+                    data, max_pixels=picture.size, max_codebook=codec.codebook_.nbytes, progress=progress
+                )
             else:
                 decoded = codec.decode(codec.encode(picture), picture.shape)
         error = float(psnr(picture, decoded, queue=codec.queue))
@@ -262,7 +271,7 @@ def _pixels_of(args: argparse.Namespace, source: Source) -> int:
     """Pixels of a .clvq file's picture; 0 if its head is damaged, which whoever decodes it will say."""
     try:
         with open(source.path, "rb") as file:
-            height, width = container.Reader(file, args.max_pixels).header.shape
+            height, width = container.Reader(file, args.max_pixels, args.max_codebook).header.shape
     except (OSError, FormatError):
         return 0
     return height * width
@@ -280,7 +289,9 @@ def _decode_here(
         with _named(source), common.progress_bar(args, source.relative.name) as progress:
             if args.cluster is None:
                 with inputs.opened(source) as file:
-                    picture = codec.decompress_from(file, max_pixels=args.max_pixels, progress=progress)
+                    picture = codec.decompress_from(
+                        file, max_pixels=args.max_pixels, max_codebook=args.max_codebook, progress=progress
+                    )
             else:
                 picture = cluster.decompressed(source.path, codec, args.max_pixels, progress)
         height, width = picture.shape[:2]

@@ -71,7 +71,7 @@ def read_codebook(path: files.PathLike, queue: CommandQueue | None) -> npt.NDArr
     """
     data = files.read_bytes(path)
     try:
-        reader = container.Reader(io.BytesIO(data), max_pixels=None)
+        reader = container.Reader(io.BytesIO(data), max_pixels=None, max_codebook=None)
         codebook = _stored(reader, queue)
         if codebook is None:
             raise FormatError("this .clvq file names a shared codebook and does not hold it")

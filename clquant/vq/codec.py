@@ -287,6 +287,7 @@ class VQCodec(Estimator):
         data: bytes,
         *,
         max_pixels: int = container.MAX_PIXELS,
+        max_codebook: int = container.MAX_CODEBOOK,
         rows: tuple[int, int] | None = None,
         progress: Report = None,
     ) -> npt.NDArray[np.uint8]:
@@ -297,6 +298,8 @@ class VQCodec(Estimator):
         data : bytes
         max_pixels : int
             Files that claim more pixels are refused; default 2^29.
+        max_codebook : int
+            Files that claim a codebook of more bytes are refused; default 2^24.
         rows : pair of int, optional
             (first, end), the pixel rows to decode, half-open; default all. Only bands with some of them are decoded.
         progress
@@ -309,8 +312,8 @@ class VQCodec(Estimator):
         Raises
         ------
         FormatError
-            If the bytes are damaged, truncated, or no .clvq picture, claim more than `max_pixels`, or do not fit the
-            shared codebook that they name.
+            If the bytes are damaged, truncated, or no .clvq picture, claim more than `max_pixels` or `max_codebook`,
+            or do not fit the shared codebook that they name.
         NotFittedError, InvalidArgument
             If the file names a shared codebook and this codec holds none, or another; if `rows` are not in the picture.
         StoppedError
@@ -319,13 +322,14 @@ class VQCodec(Estimator):
         if not isinstance(data, bytes | bytearray | memoryview):
             raise InvalidType(f"data is {params.shown(data)}; allowed: bytes")
         whole = data if isinstance(data, bytes) else bytes(data)  # of views that are not contiguous too
-        return self.decompress_from(io.BytesIO(whole), max_pixels=max_pixels, rows=rows, progress=progress)
+        return verbs.decompress_from(self, io.BytesIO(whole), max_pixels, max_codebook, rows, progress)
 
     def decompress_from(
         self,
         file: Source,
         *,
         max_pixels: int = container.MAX_PIXELS,
+        max_codebook: int = container.MAX_CODEBOOK,
         rows: tuple[int, int] | None = None,
         progress: Report = None,
     ) -> npt.NDArray[np.uint8]:
@@ -335,7 +339,7 @@ class VQCodec(Estimator):
         ----------
         file : binary file
             Anything with `read`.
-        max_pixels, rows, progress
+        max_pixels, max_codebook, rows, progress
             As for `decompress`.
 
         Returns
@@ -349,7 +353,7 @@ class VQCodec(Estimator):
         InvalidType, FileError
             If `file` gives no bytes, or cannot be read.
         """
-        return verbs.decompress_from(self, file, max_pixels, rows, progress)
+        return verbs.decompress_from(self, file, max_pixels, max_codebook, rows, progress)
 
     def _coder(self) -> BlockCoder:
         self._check_fitted("codebook_")

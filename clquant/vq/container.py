@@ -1,9 +1,9 @@
-"""The .clvq container, as docs/clvq-format.md lays it out: header, repeats, codebook, model, bands, zeros.
+"""The .clvq container, as docs/clvq-format.md lays it out: header, repeats, codebook, model, bands.
 
 Every section's check field is the CRC-32 of the header's check field, the section's number and its bytes, so that
 damage, truncation and sections out of order or of another file are all found, and every band is checked by itself.
-Nothing is believed before its check has passed, and no memory is taken beyond what the checked header allows. A file
-has as many bytes as pay for the work of its decoding (`least_bytes`), and these are read before that work is done.
+Nothing is believed before its check has passed, and no memory is taken beyond what the checked header allows, which
+callers cap.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from clquant.vq.blocks import BlockShape
 from clquant.vq.contexts import BINS, ContextShape
 from clquant.vq.pipes import Sink, Source, read_up_to, write_all
 from clquant.vq.repeats import MOST_BYTES_PER_LINE, Repeats
-from clquant.vq.work import least_bytes
 
 MAGIC = b"\x89CLVQ\r\n\x1a"
-VERSION = 3
+VERSION = 4
+FILLED_VERSION = 3  # whose files may end in zeros
 PICTURE, PICTURE_OF_SHARED, CODEBOOK = 0, 1, 2
 PRESET_CURVES, OWN_CURVES, OWN_CURVES_AND_RARITY = 0, 1, 2
 MAX_PIXELS = 1 << 29  # of a picture that is decoded if nobody says otherwise, as of picture files
+MAX_CODEBOOK = 1 << 24  # bytes of its codebook, likewise
 MAX_SIDE = 1 << 20  # pixels of a picture's height or width
 MAX_STATE_SIZE = 255
 _HEADER = struct.Struct("<8sBBBBBBBBIII16s")
@@ -148,8 +149,9 @@ class Header:
         if zlib.crc32(body) != _CHECK.unpack(data[_HEADER.size :])[0]:
             raise FormatError("the header of a .clvq file is damaged: its check sum does not match")
         _, version, kind, channels, model, p, q, state, repeating, size, height, width, identity = _HEADER.unpack(body)
-        if version != VERSION:
-            raise FormatError(f"a .clvq file has version {version}; this release reads version {VERSION}")
+        if version not in (FILLED_VERSION, VERSION):
+            allowed = f"this release reads versions {FILLED_VERSION} and {VERSION}"
+            raise FormatError(f"a .clvq file has version {version}; {allowed}")
         header = Header(kind, channels, (p, q), size, (height, width), state, identity, model, repeating, version)
         header._check()
         return header
@@ -208,6 +210,18 @@ def section_check(header: Header, number: int, payload: bytes | memoryview) -> i
     return zlib.crc32(payload, zlib.crc32(_NUMBER.pack(header.check, number)))
 
 
+def _check_claims(header: Header, max_pixels: int | None, max_codebook: int | None) -> None:
+    """Refuse a file that claims more than its reader allows."""
+    height, width = header.shape
+    if max_pixels is not None and height * width > max_pixels:
+        claim = f"a .clvq file claims {height} x {width} pixels"
+        raise FormatError(f"{claim}; at most {max_pixels} are allowed, by max_pixels")
+    components = header.block.components
+    if max_codebook is not None and not header.is_shared and header.codebook_size * components > max_codebook:
+        claim = f"a .clvq file claims {header.codebook_size} codewords of {components} bytes"
+        raise FormatError(f"{claim}; at most {max_codebook} bytes are allowed, by max_codebook")
+
+
 class Writer:
     """Writes a .clvq file piece by piece to anything with `write`.
 
@@ -228,42 +242,23 @@ class Writer:
     ) -> None:
         self._sink = sink
         self._header = header
-        self._bands = self._bytes = 0
-        known = repeats if repeats is not None else Repeats.none(header.table_shape)
-        self._count = 0 if header.kind == CODEBOOK else BandLayout(*known.coded_shape).count
-        self._least = least_bytes(header, known if self._count else None)
-        self._write(header.to_bytes())
-        if header.repeating:
-            self._section(_REPEATS_SECTION, known.to_bytes())
+        self._bands = 0
+        write_all(sink, header.to_bytes())
+        if header.repeating and repeats is not None:
+            self._section(_REPEATS_SECTION, repeats.to_bytes())
         if codebook is not None:
             self._section(_CODEBOOK_SECTION, codebook)
         if header.model != PRESET_CURVES:
             self._section(_MODEL_SECTION, model)
-        self._fill()
-
-    def _write(self, data: bytes) -> None:
-        write_all(self._sink, data)
-        self._bytes += len(data)
-
-    def _fill(self) -> None:
-        """After the last section, zeros up to the least length."""
-        while self._bands == self._count and self._bytes < self._least:
-            self._write(bytes(min(_PART, self._least - self._bytes)))
 
     def _section(self, number: int, payload: bytes) -> None:
         check = _CHECK.pack(section_check(self._header, number, payload))
-        self._write(_LENGTH.pack(len(payload)) + payload + check)
+        write_all(self._sink, _LENGTH.pack(len(payload)) + payload + check)
 
     def write(self, band: CodedBand) -> None:
-        """Write the next band.
-
-        Parameters
-        ----------
-        band : CodedBand
-        """
+        """Write the next band."""
         self._section(_FIRST_BAND + self._bands, band.to_bytes())
         self._bands += 1
-        self._fill()
 
 
 class Reader:
@@ -272,8 +267,9 @@ class Reader:
     Parameters
     ----------
     source : Source
-    max_pixels : int or None
-        Larger pictures are refused before anything else of theirs is read; None for readers that decode none.
+    max_pixels, max_codebook : int or None
+        Larger pictures, and codebooks of more bytes, are refused before anything else of theirs is read; None for
+        readers that decode none.
 
     Attributes
     ----------
@@ -290,38 +286,32 @@ class Reader:
     Raises
     ------
     FormatError
-        If the bytes are damaged, truncated, of another format, ask for more than `max_pixels`, or are too few for the
-        work that they ask for.
+        If the bytes are damaged, truncated, of another format, or claim more than is allowed.
     """
 
-    def __init__(self, source: Source, max_pixels: int | None = MAX_PIXELS) -> None:
+    def __init__(
+        self, source: Source, max_pixels: int | None = MAX_PIXELS, max_codebook: int | None = MAX_CODEBOOK
+    ) -> None:
         self._source = source
         self._bytes = 0
         self._to_check: deque[tuple[int, bytes]] = deque()
         self.header = header = Header.from_bytes(self._get(HEADER_BYTES, short=True))
-        height, width = header.shape
-        if max_pixels is not None and height * width > max_pixels:
-            claim = f"a .clvq file claims {height} x {width} pixels"
-            raise FormatError(f"{claim}; at most {max_pixels} are allowed, by max_pixels")
+        _check_claims(header, max_pixels, max_codebook)
         self.repeats = Repeats.none(header.table_shape)
         if header.repeating:
             most = MOST_BYTES_PER_LINE * sum(header.table_shape)
             self.repeats = Repeats.from_bytes(self._section(_REPEATS_SECTION, 2, most), header.table_shape)
-        self._least = least_bytes(header, None if header.kind == CODEBOOK else self.repeats)
         self.layout = BandLayout(*self.repeats.coded_shape)
         self.codebook = None
         if not header.is_shared:
-            most = codebook_coding.longest(header.codebook_size, header.block)
-            self.codebook = self._section(_CODEBOOK_SECTION, 1, most)
+            size, block = header.codebook_size, header.block
+            bounds = codebook_coding.shortest(size, block), codebook_coding.longest(size, block)
+            self.codebook = self._section(_CODEBOOK_SECTION, *bounds)
         self.model = b""
         if header.model != PRESET_CURVES:
             rarity = codebook_coding.longest(header.codebook_size, _RARITY_SHAPE)
             most = BINS + (rarity if header.model == OWN_CURVES_AND_RARITY else 0)
             self.model = self._section(_MODEL_SECTION, BINS, most)
-        self._coming = self._to_the_end()
-        self._ahead: deque[CodedBand] = deque()
-        while self._bytes < self._least and (band := next(self._coming, None)):
-            self._ahead.append(band)
 
     @property
     def nbytes(self) -> int:
@@ -370,11 +360,6 @@ class Reader:
         FormatError
             If the bytes are damaged or truncated, or bytes follow the last band.
         """
-        while self._ahead:
-            yield self._ahead.popleft()
-        yield from self._coming
-
-    def _to_the_end(self) -> Iterator[CodedBand]:
         layout = self.layout
         for band in range(layout.count if self.header.kind != CODEBOOK else 0):
             least = 4 * layout.lanes
@@ -382,11 +367,9 @@ class Reader:
             if len(data) % 2:
                 raise FormatError("a band of a .clvq file has half a word")
             yield CodedBand.from_bytes(data, layout.lanes)
-        while self._bytes < self._least:
-            if any(self._get(min(_PART, self._least - self._bytes))):
-                raise FormatError("a .clvq file does not end in zeros where it is filled up")
-        if read_up_to(self._source, 1):
-            raise FormatError("a .clvq file goes on after its end")
+        while rest := self._get(_PART, short=True):
+            if self.header.version != FILLED_VERSION or any(rest):
+                raise FormatError("a .clvq file goes on after its end")
 
     def check_rest(self) -> None:
         """Go through the bands' check fields to the end of the file, but decode nothing.

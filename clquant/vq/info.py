@@ -112,7 +112,7 @@ def clvq_info(source: bytes | files.PathLike | Source, *, max_pixels: int = cont
 
 
 def _info(file: Source, max_pixels: int) -> ClvqInfo:
-    reader = container.Reader(file, max_pixels)
+    reader = container.Reader(file, max_pixels, max_codebook=None)
     reader.check_rest()
     header = reader.header
     return ClvqInfo(

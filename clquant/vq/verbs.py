@@ -73,13 +73,19 @@ def compress_to(
 
 
 def decompress_from(
-    codec: VQCodec, file: Source, max_pixels: int, rows: tuple[int, int] | None, progress: Report
+    codec: VQCodec,
+    file: Source,
+    max_pixels: int,
+    max_codebook: int,
+    rows: tuple[int, int] | None,
+    progress: Report,
 ) -> npt.NDArray[np.uint8]:
     """As `VQCodec.decompress_from`; the codec may be without a codebook."""
     if not hasattr(file, "read"):
         raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for reading")
     report = Progress(params.callback("progress", progress))
-    reader = container.Reader(file, params.integer("max_pixels", max_pixels, 1))
+    most = params.integer("max_pixels", max_pixels, 1), params.integer("max_codebook", max_codebook, 1)
+    reader = container.Reader(file, *most)
     if reader.header.kind == container.CODEBOOK:
         raise FormatError("this .clvq file holds a codebook and no picture; VQCodec.load reads it")
     wanted = check_rows(rows, reader.header.shape[0])

@@ -10,7 +10,7 @@ import pytest
 from clquant import runtime
 from clquant.runtime import FormatError
 from clquant.vq.blocks import BlockShape
-from clquant.vq.codebook_coding import decode_codebook, encode_codebook, run_length, scale_tables
+from clquant.vq.codebook_coding import decode_codebook, encode_codebook, longest, run_length, scale_tables, shortest
 from tests.reference import clvq as reference
 
 SHAPES = [BlockShape(4, 4, 1), BlockShape(1, 1, 1), BlockShape(3, 1, 4), BlockShape(1, 3, 3), BlockShape(32, 8, 4)]
@@ -54,6 +54,15 @@ def test_codebooks_equal_the_reference_and_come_back(queue: Any, rng: np.random.
 def test_tables_of_scales_equal_the_reference() -> None:
     assert scale_tables().tolist() == reference.scale_tables()
     assert (np.diff(scale_tables().astype(int), axis=1) >= 1).all()
+
+
+@pytest.mark.parametrize("size", [2, 130, 5000])
+@pytest.mark.parametrize("shape", SHAPES[:3], ids=str)
+def test_flat_codebooks_are_no_shorter_than_any_can_be(queue: Any, size: int, shape: BlockShape) -> None:
+    codebook = np.zeros((size, shape.components), np.uint8)
+    data = encode_codebook(runtime.open_session(queue), codebook, shape)
+    assert shortest(size, shape) <= len(data) <= longest(size, shape)
+    assert np.diff(scale_tables().astype(int), axis=1).max() < (1 << 15) * 0.83
 
 
 def test_noise_is_stored_raw(queue: Any, rng: np.random.Generator) -> None:

@@ -28,7 +28,9 @@ from clquant.vq.bands import BandLayout, CodedBand
 
 Bytes = npt.NDArray[np.uint8]
 DATA = pathlib.Path(__file__).parents[1] / "data"
-GOLDEN = {name: DATA / f"vq-v3-{name}.clvq" for name in ("plain", "sidematch", "rgb", "shared", "codebook")}
+NAMES = ("plain", "sidematch", "rgb", "shared", "codebook")
+GOLDEN = {name: DATA / f"vq-v4-{name}.clvq" for name in NAMES}
+GOLDEN_V3 = {name: DATA / f"vq-v3-{name}.clvq" for name in NAMES}
 
 
 def codec(seed: int = 5, size: int = 40, state_size: int = 0, channels: int = 1) -> VQCodec:
@@ -157,16 +159,41 @@ def golden_codec(name: str) -> tuple[VQCodec, Bytes]:
 
 
 @pytest.mark.parametrize("name", ["plain", "sidematch", "rgb", "shared"])
-def test_files_of_version_3_stay_readable(name: str) -> None:
+def test_golden_files_stay_the_same_and_readable(name: str) -> None:
     made, image = golden_codec(name)
     data = GOLDEN[name].read_bytes()
     assert made.compress(image, embed_codebook=name != "shared") == data
+    decoded = made.decompress(data)
     if name != "sidematch":
-        np.testing.assert_array_equal(made.decompress(data), made.decode(made.encode(image), image.shape[:2]))
+        np.testing.assert_array_equal(decoded, made.decode(made.encode(image), image.shape[:2]))
+    np.testing.assert_array_equal(made.decompress(GOLDEN_V3[name].read_bytes()), decoded)
 
 
-def test_the_codebook_file_of_version_3_stays_readable() -> None:
-    np.testing.assert_array_equal(VQCodec.load(GOLDEN["codebook"]).codebook_, codec().codebook_)
+def test_golden_codebook_files_stay_readable() -> None:
+    for path in (GOLDEN["codebook"], GOLDEN_V3["codebook"]):
+        np.testing.assert_array_equal(VQCodec.load(path).codebook_, codec().codebook_)
+
+
+def test_only_files_of_version_3_may_end_in_zeros() -> None:
+    data, image = GOLDEN["plain"].read_bytes(), codec().decompress(GOLDEN["plain"].read_bytes())
+    old = GOLDEN_V3["plain"].read_bytes()
+    np.testing.assert_array_equal(codec().decompress(old + bytes(3000000)), image)
+    for wrong in (data + bytes(1), old + bytes(1000) + b"\x01"):
+        with pytest.raises(FormatError, match="goes on after its end"):
+            codec().decompress(wrong)
+
+
+def test_codebooks_are_capped_and_cost_in_proportion_to_their_bytes() -> None:
+    made = codec()
+    data = made.compress(scene())
+    np.testing.assert_array_equal(made.decompress(data, max_codebook=640), made.decompress(data))
+    with pytest.raises(FormatError, match="claims 40 codewords of 16 bytes; at most 639 bytes are allowed, by max_cod"):
+        made.decompress(data, max_codebook=639)
+    shared = made.compress(scene(), embed_codebook=False)
+    np.testing.assert_array_equal(made.decompress(shared, max_codebook=1), made.decompress(data))
+    header = container.Header(container.PICTURE, 4, (4, 4), 65536, (4, 4), 0, bytes(16))
+    with pytest.raises(FormatError, match="section claims 9 bytes; allowed: 131073 to 4194305"):
+        made.decompress(header.to_bytes() + b"\x09\x00\x00\x00" + bytes(13))
 
 
 def tampered(data: bytes, offset: int, change: bytes) -> bytes:
@@ -181,7 +208,8 @@ def tampered(data: bytes, offset: int, change: bytes) -> bytes:
     ("offset", "change", "message"),
     [
         (0, b"\x88", "do not begin like"),
-        (8, b"\x01", "version 1"),
+        (8, b"\x02", "version 2"),
+        (8, b"\x05", "version 5"),
         (9, b"\x03", "impossible kind"),
         (9, b"\x02", "impossible size"),
         (10, b"\x02", "number of channels"),
