@@ -18,9 +18,9 @@ from benchmarks import harness
 from benchmarks.harness import Options
 from clquant import ClquantError, VQCodec, runtime
 from clquant.cli.table import Table
-from clquant.vq import container
-from clquant.vq.bands import BandLayout, CodedBand
-from clquant.vq.codebook_coding import encode_codebook
+from clquant.vq.coding.bands import BandLayout, CodedBand
+from clquant.vq.coding.codebook_coding import encode_codebook
+from clquant.vq.container import clvq_format
 
 CONSTANT_MS, BYTE_NS, PIXEL_NS = 100.0, 1000, 500
 BLOCKS = ((1, 1), (2, 2), (3, 5), (4, 4), (16, 16))
@@ -53,12 +53,12 @@ def hostile(codec: VQCodec, side: int, queue: runtime.CommandQueue) -> bytes:
     """A file whose bands have no words."""
     book = codec.codebook_
     channels = book.shape[3] if book.ndim == 4 else 1
-    header = container.Header(
-        container.PICTURE, channels, book.shape[1:3], len(book), (side, side), 0, container.codebook_id(book)
+    header = clvq_format.Header(
+        clvq_format.PICTURE, channels, book.shape[1:3], len(book), (side, side), 0, clvq_format.codebook_id(book)
     )
     layout, file = BandLayout(*header.table_shape), io.BytesIO()
     coded = encode_codebook(runtime.open_session(queue), book.reshape(len(book), -1), header.block)
-    writer = container.Writer(file, header, coded)
+    writer = clvq_format.Writer(file, header, coded)
     for _ in range(layout.count):
         writer.write(CodedBand(np.full(layout.lanes, 1 << 16, np.uint32), np.zeros(0, np.uint16)))
     return file.getvalue()
@@ -107,7 +107,7 @@ def run(options: Options) -> Iterator[Table]:
     queue = options.queue()
     for name, codec, data in files(queue, side):
         ms = processor_ms(codec, data)
-        height, width = container.Header.from_bytes(data[: container.HEADER_BYTES]).shape
+        height, width = clvq_format.Header.from_bytes(data[: clvq_format.HEADER_BYTES]).shape
         allowed = (BYTE_NS * len(data) + PIXEL_NS * height * width) / 1e6 + CONSTANT_MS
         table.add(file=name, bytes=len(data), ms=ms, allowed=allowed, share=ms / allowed)
     yield table

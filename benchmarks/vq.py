@@ -17,8 +17,8 @@ import pyopencl.array
 from benchmarks import harness
 from benchmarks.harness import Options, Picture, Table
 from clquant import VQCodec, quality, runtime
-from clquant.vq.blocks import BlockShape
-from clquant.vq.encode import VARIANTS
+from clquant.training.blocks import BlockShape
+from clquant.training.search import VARIANTS
 
 FAISS = harness.peer("faiss")
 SCIPY = harness.peer("scipy.cluster.vq")

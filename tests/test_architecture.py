@@ -16,7 +16,7 @@ ROWS = (
     ("params",),
     ("images",),
     ("streaming",),
-    ("color", "histogram", "estimator"),
+    ("color", "histogram", "estimator", "training"),
     ("quality",),
     ("mapping",),
     ("dithering",),

@@ -202,7 +202,7 @@ def test_forced_forms_are_run_and_compared(monkeypatch: pytest.MonkeyPatch) -> N
     found = forms.run(queue, [job])
     assert set(found) == admitted
     assert found["lanes", "mapping/nearest_lanes.cl"] == [("map 7", True)]
-    assert found["lanes", "vq/encode_lanes.cl"] == []
+    assert found["lanes", "training/search_lanes.cl"] == []
     monkeypatch.setattr(forms, "golden", lambda: {"map 7": "another"})
     assert forms.run(queue, [job])["lanes", "mapping/nearest_lanes.cl"] == [("map 7", False)]
 

@@ -22,7 +22,8 @@ from clquant.cli.outputs import STDOUT, Outputs, picture_bytes, shown
 from clquant.color.formats.names import format_of
 from clquant.quality import psnr
 from clquant.runtime import FileError, FormatError, InvalidArgument, NotFittedError
-from clquant.vq import VQCodec, clvq_info, container
+from clquant.vq import VQCodec, clvq_info
+from clquant.vq.container import clvq_format
 
 HELP = "vector-quantize pictures to .clvq files and back"
 SUFFIX = ".clvq"
@@ -87,14 +88,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         verb.add_argument(
             "--max-pixels",
             type=int,
-            default=container.MAX_PIXELS,
+            default=clvq_format.MAX_PIXELS,
             metavar="PIXELS",
             help="refuse files that claim more (default: %(default)s)",
         )
     decode.add_argument(
         "--max-codebook",
         type=int,
-        default=container.MAX_CODEBOOK,
+        default=clvq_format.MAX_CODEBOOK,
         metavar="BYTES",
         help="refuse files that claim a larger codebook (default: %(default)s)",
     )
@@ -271,7 +272,7 @@ def _pixels_of(args: argparse.Namespace, source: Source) -> int:
     """Pixels of a .clvq file's picture; 0 if its head is damaged, which whoever decodes it will say."""
     try:
         with open(source.path, "rb") as file:
-            height, width = container.Reader(file, args.max_pixels, args.max_codebook).header.shape
+            height, width = clvq_format.Reader(file, args.max_pixels, args.max_codebook).header.shape
     except (OSError, FormatError):
         return 0
     return height * width
@@ -329,10 +330,10 @@ def _check_kind(source: Source) -> None:
         return
     try:
         with open(source.path, "rb") as file:
-            begins = file.read(len(container.MAGIC))
+            begins = file.read(len(clvq_format.MAGIC))
     except OSError as error:
         raise FileError(f"cannot read {source.path!r}: {error.strerror or error}") from error
-    if begins != container.MAGIC:
+    if begins != clvq_format.MAGIC:
         raise FormatError(f"{params.shown(source.path)} is no .clvq file; allowed: files that clquant vq encode writes")
 
 

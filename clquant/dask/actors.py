@@ -11,7 +11,7 @@ from typing import Any
 
 from clquant.dask.work import client, held, named, release
 from clquant.runtime import ClquantError
-from clquant.vq.part import Part
+from clquant.training.part import Part
 
 # Parts that are asked by messages, 0.8 ms each; of more, tasks add sums as a tree, at 2 ms each. Losses of workers in a
 # row before an end.

@@ -20,12 +20,12 @@ from dask import compute, delayed, persist
 from clquant.dask.actors import Actors
 from clquant.dask.work import held, named, release, tree
 from clquant.runtime import Progress, Session
-from clquant.vq import training
-from clquant.vq.blocks import BlockShape
-from clquant.vq.lines import Tile
-from clquant.vq.part import Part, Positions, Rows, Worst
-from clquant.vq.parted import Elsewhere, PartedBlocks, steps_on
-from clquant.vq.spacing import Spacing
+from clquant.training import training
+from clquant.training.blocks import BlockShape
+from clquant.training.lines import Tile
+from clquant.training.part import Part, Positions, Rows, Worst
+from clquant.training.parted import Elsewhere, PartedBlocks, steps_on
+from clquant.training.spacing import Spacing
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Placement:
 def train(
     session: Session, placement: Placement, parts: Sequence[Any], plan: training.Plan, progress: Progress
 ) -> training.Trained:
-    """As `clquant.vq.training.train` of the blocks of all parts.
+    """As `clquant.training.training.train` of the blocks of all parts.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def train(
     placement : Placement
     parts : sequence of Delayed or Future
         Each of a `Part`.
-    plan : clquant.vq.training.Plan
+    plan : clquant.training.training.Plan
     progress : Progress
     """
     products, count = placement.shape.components * plan.size, min(placement.workers, len(parts))

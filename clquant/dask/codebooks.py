@@ -2,7 +2,7 @@
 
 Each worker keeps blocks of its parts on its device between steps. A part that is lost with its worker is made anew from
 the arrays' or files' graph, and so is the training if that worker led it. Nothing of a codebook depends on how blocks
-are shared out (see `clquant.vq.parted`). With a queue, or without a cluster, this process leads.
+are shared out (see `clquant.training.parted`). With a queue, or without a cluster, this process leads.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from clquant.dask.verify import verified_share
 from clquant.dask.work import client, held, located, named, release, workers
 from clquant.images.collections import is_lazy
 from clquant.runtime import InvalidArgument, Progress, Session, open_session
-from clquant.vq import training
-from clquant.vq.blocks import BlockShape
-from clquant.vq.lines import Lines, Tile
-from clquant.vq.part import Part
+from clquant.training import training
+from clquant.training.blocks import BlockShape
+from clquant.training.lines import Lines, Tile
+from clquant.training.part import Part
 
 # About how many bytes of pixels a part has; up to how many are brought together if steps are no work for several.
 MOST_PART, MOST_BROUGHT = 1 << 30, 1 << 26
@@ -45,12 +45,12 @@ def fit(codec: Any, given: Sequence[Any], sample_weight: Any, plan: training.Pla
         For its ``block_shape`` and ``queue``.
     given : sequence of dask.array.Array, or of images that workers read
     sample_weight : None or sequence
-    plan : clquant.vq.training.Plan
+    plan : clquant.training.training.Plan
     progress : Progress
 
     Returns
     -------
-    (clquant.vq.training.Trained, clquant.vq.blocks.BlockShape)
+    (clquant.training.training.Trained, clquant.training.blocks.BlockShape)
     """
     images = expanded(given)
     with located(images), contextlib.closing(_Parts(images, tuple(codec.block_shape), sample_weight, plan)) as parts:
@@ -69,7 +69,7 @@ class _Parts:
     block : pair of int
     sample_weight : None or sequence
         As `VQCodec.fit` takes it.
-    plan : clquant.vq.training.Plan
+    plan : clquant.training.training.Plan
     """
 
     def __init__(self, given: Sequence[Any], block: tuple[int, int], sample_weight: Any, plan: training.Plan) -> None:

@@ -22,13 +22,14 @@ from clquant.dask.work import named, results, told
 from clquant.images import Picture, files
 from clquant.images.file_sinks import About
 from clquant.runtime import FileError, FormatError, InvalidArgument, InvalidType, NotFittedError, Progress
-from clquant.vq import VQCodec, container
-from clquant.vq.bands import BandLayout
-from clquant.vq.blocks import BlockShape
-from clquant.vq.clvq import BandPlace, Compressor
-from clquant.vq.codebook_files import codebook_of
+from clquant.training.blocks import BlockShape
+from clquant.vq import VQCodec
 from clquant.vq.coder import BlockCoder, check_size
-from clquant.vq.contexts import Model
+from clquant.vq.coding.bands import BandLayout
+from clquant.vq.coding.contexts import Model
+from clquant.vq.container import clvq_format
+from clquant.vq.container.codebook_files import codebook_of
+from clquant.vq.container.writing import BandPlace, Compressor
 
 # Chunks whose pixels stand alone.
 PIXELS = Tiling(0, 1)
@@ -189,7 +190,7 @@ def _encoded(part: Picture, inner: Inner, codec: Any) -> npt.NDArray[Any]:
 
 
 def decompressed(
-    path: str | os.PathLike[str], codec: VQCodec | None = None, *, max_pixels: int = container.MAX_PIXELS
+    path: str | os.PathLike[str], codec: VQCodec | None = None, *, max_pixels: int = clvq_format.MAX_PIXELS
 ) -> Any:
     """The picture in a .clvq file as a Dask array of rows that workers decode.
 
@@ -242,9 +243,9 @@ def _of_file(path: str, read: Callable[[Any], Any]) -> Any:
         raise
 
 
-def _head(file: Any, codec: VQCodec, max_pixels: int) -> container.Header:
-    reader = container.Reader(file, max_pixels)
-    if reader.header.kind == container.CODEBOOK:
+def _head(file: Any, codec: VQCodec, max_pixels: int) -> clvq_format.Header:
+    reader = clvq_format.Reader(file, max_pixels)
+    if reader.header.kind == clvq_format.CODEBOOK:
         raise FormatError("this .clvq file holds a codebook and no picture; allowed: files of pictures")
     codebook_of(reader, codec)
     return reader.header

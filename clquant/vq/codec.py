@@ -13,11 +13,12 @@ from clquant import params
 from clquant.estimator import Estimator
 from clquant.images import HostImage, ImageLike, files
 from clquant.runtime import Array, CommandQueue, InvalidType
-from clquant.vq import container, verbs
-from clquant.vq.codebook_files import read_codebook, write_codebook
+from clquant.vq import verbs
 from clquant.vq.coder import BlockCoder, HostTable, Image, Pixels, Report, Size, Table
+from clquant.vq.container import clvq_format
+from clquant.vq.container.codebook_files import read_codebook, write_codebook
+from clquant.vq.container.pipes import Sink, Source
 from clquant.vq.fit import fit
-from clquant.vq.pipes import Sink, Source
 
 
 class VQCodec(Estimator):
@@ -286,8 +287,8 @@ class VQCodec(Estimator):
         self,
         data: bytes,
         *,
-        max_pixels: int = container.MAX_PIXELS,
-        max_codebook: int = container.MAX_CODEBOOK,
+        max_pixels: int = clvq_format.MAX_PIXELS,
+        max_codebook: int = clvq_format.MAX_CODEBOOK,
         rows: tuple[int, int] | None = None,
         progress: Report = None,
     ) -> npt.NDArray[np.uint8]:
@@ -328,8 +329,8 @@ class VQCodec(Estimator):
         self,
         file: Source,
         *,
-        max_pixels: int = container.MAX_PIXELS,
-        max_codebook: int = container.MAX_CODEBOOK,
+        max_pixels: int = clvq_format.MAX_PIXELS,
+        max_codebook: int = clvq_format.MAX_CODEBOOK,
         rows: tuple[int, int] | None = None,
         progress: Report = None,
     ) -> npt.NDArray[np.uint8]:

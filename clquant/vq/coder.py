@@ -28,9 +28,9 @@ from clquant.runtime import (
     Session,
     open_session,
 )
-from clquant.vq.blocks import BlockShape, check_block_shape
+from clquant.training.blocks import BlockShape, check_block_shape
+from clquant.training.search import MAX_CODEBOOK, index_dtype, open_search
 from clquant.vq.decode import Decoder
-from clquant.vq.encode import MAX_CODEBOOK, index_dtype, open_search
 
 CHECKED_ON_HOST = 1 << 16
 """Indices that the host has looked at sooner than a device with memory of its own has told what it found."""

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.runtime import Buffer, Scope, Session
-from clquant.vq.blocks import BlockShape
-from clquant.vq.encode import index_type
+from clquant.training.blocks import BlockShape
+from clquant.training.search import index_type
 
 MOST_BYTES = 256
 """Of the pixels that a work-item writes, which it holds in registers."""

@@ -9,10 +9,10 @@ from clquant import params
 from clquant.images import Picture, device_arrays, is_read_in_parts, lazy, materialize, read_many, read_parts
 from clquant.images.collections import verbs_of
 from clquant.runtime import InvalidArgument, Progress, ProgressCallback, open_session
-from clquant.vq import training
-from clquant.vq.blocks import BlockShape, check_block_shape
-from clquant.vq.encode import MAX_CODEBOOK
-from clquant.vq.lazy_blocks import COPIES_IN_MEMORY, LazyBlocks
+from clquant.training import training
+from clquant.training.blocks import BlockShape, check_block_shape
+from clquant.training.lazy_blocks import COPIES_IN_MEMORY, LazyBlocks
+from clquant.training.search import MAX_CODEBOOK
 
 if TYPE_CHECKING:
     from clquant.vq.codec import VQCodec

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from numcodecs.abc import Codec
 
 from clquant.runtime import FormatError, InvalidArgument
-from clquant.vq.chunks import CODEC_NAME, ChunkCoder, register_codebook
 from clquant.vq.codec import VQCodec
+from clquant.vq.container.chunks import CODEC_NAME, ChunkCoder, register_codebook
 
 
 class ClvqNumcodec(Codec):

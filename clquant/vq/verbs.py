@@ -12,12 +12,12 @@ from clquant.images import ImageLike, lazy
 from clquant.images.collections import verbs_of
 from clquant.images.result_files import writing
 from clquant.runtime import FormatError, InvalidType, Progress
-from clquant.vq import container
-from clquant.vq.clvq import Compressor
-from clquant.vq.clvq_reading import check_rows, read_picture
-from clquant.vq.codebook_files import codebook_of
 from clquant.vq.coder import BlockCoder, HostTable, Pixels, Report, Size, Table, opened_table
-from clquant.vq.pipes import Sink, Source
+from clquant.vq.container import clvq_format
+from clquant.vq.container.codebook_files import codebook_of
+from clquant.vq.container.pipes import Sink, Source
+from clquant.vq.container.reading import check_rows, read_picture
+from clquant.vq.container.writing import Compressor
 
 if TYPE_CHECKING:
     from clquant.vq.codec import VQCodec
@@ -85,8 +85,8 @@ def decompress_from(
         raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for reading")
     report = Progress(params.callback("progress", progress))
     most = params.integer("max_pixels", max_pixels, 1), params.integer("max_codebook", max_codebook, 1)
-    reader = container.Reader(file, *most)
-    if reader.header.kind == container.CODEBOOK:
+    reader = clvq_format.Reader(file, *most)
+    if reader.header.kind == clvq_format.CODEBOOK:
         raise FormatError("this .clvq file holds a codebook and no picture; VQCodec.load reads it")
     wanted = check_rows(rows, reader.header.shape[0])
     codebook = codebook_of(reader, codec)

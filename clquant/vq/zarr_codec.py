@@ -10,8 +10,8 @@ import numpy as np
 from zarr.abc.codec import ArrayBytesCodec
 
 from clquant.runtime import InvalidArgument
-from clquant.vq.chunks import CODEC_NAME, ChunkCoder, register_codebook
 from clquant.vq.codec import VQCodec
+from clquant.vq.container.chunks import CODEC_NAME, ChunkCoder, register_codebook
 
 
 class ClvqCodec(ArrayBytesCodec):

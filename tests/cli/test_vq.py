@@ -13,7 +13,7 @@ import pytest
 
 from clquant import VQCodec, clvq_info
 from clquant.cli import main
-from clquant.vq import container
+from clquant.vq.container import clvq_format
 
 
 @pytest.fixture
@@ -120,8 +120,8 @@ def test_wrong_calls_end_with_2_and_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(folder)
-    (folder / "begun.clvq").write_bytes(container.MAGIC)
-    header = container.Header(container.PICTURE, 1, (4, 4), 16, (8, 8), 0, bytes(16))
+    (folder / "begun.clvq").write_bytes(clvq_format.MAGIC)
+    header = clvq_format.Header(clvq_format.PICTURE, 1, (4, 4), 16, (8, 8), 0, bytes(16))
     (folder / "one.clvq").write_bytes(header.to_bytes())
     before = sorted(folder.iterdir())
     try:

@@ -17,7 +17,7 @@ from clquant import runtime
 from clquant.dask import LocalOpenCLCluster, actors, asking, codebooks, preload
 from clquant.palette.engine import predict
 from clquant.runtime.transfer import staging
-from clquant.vq import part, training
+from clquant.training import part, training
 from tests.dask import random_kills
 
 

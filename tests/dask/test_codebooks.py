@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 
 import clquant
 from clquant.dask import asking, codebooks
-from clquant.vq import blockset, training
-from clquant.vq.blockset import BlockSet
-from clquant.vq.lines import Lines, Tile
-from clquant.vq.part import Part
+from clquant.training import blockset, training
+from clquant.training.blockset import BlockSet
+from clquant.training.lines import Lines, Tile
+from clquant.training.part import Part
 
 SMALL = {
     "FIRST_SAMPLE": 2,

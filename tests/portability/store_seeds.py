@@ -22,7 +22,7 @@ import PIL.Image
 
 import clquant
 from clquant import images, tiles
-from clquant.vq import container
+from clquant.vq.container import clvq_format
 from tests.portability.inputs import photo
 
 Damage = Callable[[random.Random, bytes], bytes]
@@ -94,24 +94,24 @@ def codebook_case(damaged: Damage) -> Case:
 
 def _checked(rng: random.Random, data: bytes) -> bytes:
     """Mostly with the checks of a `.clvq` file made right."""
-    size = container.HEADER_BYTES
+    size = clvq_format.HEADER_BYTES
     if rng.random() < 0.2 or len(data) < size:
         return data
     made = bytearray(data[: size - 4] + struct.pack("<I", zlib.crc32(data[: size - 4])))
     try:
-        header = container.Header.from_bytes(bytes(made))
+        header = clvq_format.Header.from_bytes(bytes(made))
     except clquant.ClquantError:
         return bytes(made) + data[size:]
-    numbers = [container._REPEATS_SECTION] * header.repeating
-    numbers += [container._CODEBOOK_SECTION] * (header.kind != container.PICTURE_OF_SHARED)
-    numbers += [container._MODEL_SECTION] * (header.model != container.PRESET_CURVES)
+    numbers = [clvq_format._REPEATS_SECTION] * header.repeating
+    numbers += [clvq_format._CODEBOOK_SECTION] * (header.kind != clvq_format.PICTURE_OF_SHARED)
+    numbers += [clvq_format._MODEL_SECTION] * (header.model != clvq_format.PRESET_CURVES)
     at = size
-    for number in itertools.chain(numbers, itertools.count(container._FIRST_BAND)):
+    for number in itertools.chain(numbers, itertools.count(clvq_format._FIRST_BAND)):
         if at + 8 > len(data) or not any(data[at:]):
             break
         (length,) = struct.unpack_from("<I", data, at)
         payload = data[at + 4 : at + 4 + length]
-        made += data[at : at + 4] + payload + struct.pack("<I", container.section_check(header, number, payload))
+        made += data[at : at + 4] + payload + struct.pack("<I", clvq_format.section_check(header, number, payload))
         at += 8 + length
     return bytes(made) + data[at:]
 

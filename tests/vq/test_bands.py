@@ -10,10 +10,10 @@ import pytest
 
 from clquant import runtime
 from clquant.runtime import FormatError
-from clquant.vq.bands import BandCoder, BandLayout, CodedBand
-from clquant.vq.blocks import BlockShape
-from clquant.vq.contexts import PRESET, Contexts, Model
-from clquant.vq.encode import index_dtype
+from clquant.training.blocks import BlockShape
+from clquant.training.search import index_dtype
+from clquant.vq.coding.bands import BandCoder, BandLayout, CodedBand
+from clquant.vq.coding.contexts import PRESET, Contexts, Model
 from tests.reference import clvq as reference
 
 FORMS = ["portable", "group", "lanes"]
@@ -74,7 +74,7 @@ def test_bands_equal_the_reference(
     lanes: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("clquant.vq.contexts._FREE_ENTRIES", 1 << 13)
+    monkeypatch.setattr("clquant.vq.coding.contexts._FREE_ENTRIES", 1 << 13)
     monkeypatch.setattr(reference, "room", lambda n: (1 << 13) + 64 * n)
     codebook = rng.integers(0, 256, (size, block.components), np.uint8)
     codebook[size // 2 :] //= 4

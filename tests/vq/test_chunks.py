@@ -13,7 +13,8 @@ import pytest
 
 from clquant import VQCodec
 from clquant.runtime import FormatError, InvalidArgument, InvalidType, NotFittedError
-from clquant.vq import chunks, clvq_info, register_codebook
+from clquant.vq import clvq_info, register_codebook
+from clquant.vq.container import chunks
 
 zarr = pytest.importorskip("zarr", minversion="3", reason="zarr 3 needs Python 3.11")
 numcodecs = pytest.importorskip("numcodecs")

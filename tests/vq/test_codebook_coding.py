@@ -9,8 +9,15 @@ import pytest
 
 from clquant import runtime
 from clquant.runtime import FormatError
-from clquant.vq.blocks import BlockShape
-from clquant.vq.codebook_coding import decode_codebook, encode_codebook, longest, run_length, scale_tables, shortest
+from clquant.training.blocks import BlockShape
+from clquant.vq.coding.codebook_coding import (
+    decode_codebook,
+    encode_codebook,
+    longest,
+    run_length,
+    scale_tables,
+    shortest,
+)
 from tests.reference import clvq as reference
 
 SHAPES = [BlockShape(4, 4, 1), BlockShape(1, 1, 1), BlockShape(3, 1, 4), BlockShape(1, 3, 3), BlockShape(32, 8, 4)]

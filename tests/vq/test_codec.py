@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from clquant import VQCodec, runtime
 from clquant.runtime import InvalidArgument, InvalidType, NotFittedError
-from clquant.vq.encode import VARIANTS
+from clquant.training.search import VARIANTS
 from tests.reference import vq as reference
 
 Bytes = npt.NDArray[np.uint8]

@@ -23,8 +23,9 @@ from clquant.runtime import (
     NotFittedError,
     StoppedError,
 )
-from clquant.vq import clvq_info, container
-from clquant.vq.bands import BandLayout, CodedBand
+from clquant.vq import clvq_info
+from clquant.vq.coding.bands import BandLayout, CodedBand
+from clquant.vq.container import clvq_format
 
 Bytes = npt.NDArray[np.uint8]
 DATA = pathlib.Path(__file__).parents[1] / "data"
@@ -64,10 +65,10 @@ def test_decompress_gives_the_decoded_picture(state_size: int, channels: int, em
 @pytest.fixture
 def small_bands(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bands of few rows, coded one at a time."""
-    monkeypatch.setattr("clquant.vq.bands._BAND_BLOCKS", 60)
-    monkeypatch.setattr("clquant.vq.bands._LEAST_ROWS", 4)
-    monkeypatch.setattr("clquant.vq.clvq._REPORTED_BLOCKS", 1)
-    monkeypatch.setattr("clquant.vq.clvq._SMALL_PICTURE", 0)
+    monkeypatch.setattr("clquant.vq.coding.bands._BAND_BLOCKS", 60)
+    monkeypatch.setattr("clquant.vq.coding.bands._LEAST_ROWS", 4)
+    monkeypatch.setattr("clquant.vq.container.writing._REPORTED_BLOCKS", 1)
+    monkeypatch.setattr("clquant.vq.container.writing._SMALL_PICTURE", 0)
 
 
 @pytest.mark.usefixtures("small_bands")
@@ -82,7 +83,7 @@ def test_many_bands_through_a_pipe() -> None:
             return pipe.read(min(size, 7))
 
     made.compress_to(pipe, image)
-    assert len(list(container.Reader(io.BytesIO(pipe.getvalue())).bands())) == 3
+    assert len(list(clvq_format.Reader(io.BytesIO(pipe.getvalue())).bands())) == 3
     pipe.seek(0)
     np.testing.assert_array_equal(made.decompress_from(Slow()), made.decode(made.encode(image), image.shape))
 
@@ -191,17 +192,17 @@ def test_codebooks_are_capped_and_cost_in_proportion_to_their_bytes() -> None:
         made.decompress(data, max_codebook=639)
     shared = made.compress(scene(), embed_codebook=False)
     np.testing.assert_array_equal(made.decompress(shared, max_codebook=1), made.decompress(data))
-    header = container.Header(container.PICTURE, 4, (4, 4), 65536, (4, 4), 0, bytes(16))
+    header = clvq_format.Header(clvq_format.PICTURE, 4, (4, 4), 65536, (4, 4), 0, bytes(16))
     with pytest.raises(FormatError, match="section claims 9 bytes; allowed: 131073 to 4194305"):
         made.decompress(header.to_bytes() + b"\x09\x00\x00\x00" + bytes(13))
 
 
 def tampered(data: bytes, offset: int, change: bytes) -> bytes:
     """A file whose header says something else, with a check sum that fits."""
-    header = bytearray(data[: container.HEADER_BYTES])
+    header = bytearray(data[: clvq_format.HEADER_BYTES])
     header[offset : offset + len(change)] = change
     header[-4:] = struct.pack("<I", zlib.crc32(bytes(header[:-4])))
-    return bytes(header) + data[container.HEADER_BYTES :]
+    return bytes(header) + data[clvq_format.HEADER_BYTES :]
 
 
 @pytest.mark.parametrize(
@@ -232,7 +233,7 @@ def test_headers_that_say_something_impossible(offset: int, change: bytes, messa
 
 
 def test_a_huge_claim_is_refused_before_memory_is_taken() -> None:
-    header = container.Header(container.PICTURE, 1, (1, 1), 2, (1 << 20, 1 << 20), 0, bytes(16))
+    header = clvq_format.Header(clvq_format.PICTURE, 1, (1, 1), 2, (1 << 20, 1 << 20), 0, bytes(16))
     with pytest.raises(FormatError, match="at most 536870912 are allowed, by max_pixels"):
         codec().decompress(header.to_bytes())
     with pytest.raises(FormatError, match="at most 100 are allowed"):
@@ -242,9 +243,9 @@ def test_a_huge_claim_is_refused_before_memory_is_taken() -> None:
 def test_pictures_beyond_the_bound_can_be_read(tmp_path: pathlib.Path) -> None:
     book = np.repeat(np.arange(2, dtype=np.uint8), 256).reshape(2, 16, 16)
     shape = 16640, 32768
-    header = container.Header(container.PICTURE, 1, (16, 16), 2, shape, 0, container.codebook_id(book))
+    header = clvq_format.Header(clvq_format.PICTURE, 1, (16, 16), 2, shape, 0, clvq_format.codebook_id(book))
     file = io.BytesIO()
-    writer = container.Writer(file, header, b"\x00" + book.tobytes())
+    writer = clvq_format.Writer(file, header, b"\x00" + book.tobytes())
     layout = BandLayout(*header.table_shape)
     for _ in range(layout.count):
         writer.write(CodedBand(np.full(layout.lanes, 1 << 16, np.uint32), np.zeros(0, np.uint16)))
@@ -293,7 +294,7 @@ def test_a_header_that_does_not_fit_the_codebook_it_names(changes: list[tuple[in
 
 def sections(data: bytes) -> list[bytes]:
     """The header of a file, and its sections' bytes without lengths and check fields."""
-    parts, at = [data[: container.HEADER_BYTES]], container.HEADER_BYTES
+    parts, at = [data[: clvq_format.HEADER_BYTES]], clvq_format.HEADER_BYTES
     while at < len(data):
         (length,) = struct.unpack_from("<I", data, at)
         parts.append(data[at + 4 : at + 4 + length])
@@ -303,9 +304,9 @@ def sections(data: bytes) -> list[bytes]:
 
 def joined(parts: list[bytes]) -> bytes:
     """A picture with its codebook and model of these sections, whose check fields fit."""
-    header = container.Header.from_bytes(parts[0])
+    header = clvq_format.Header.from_bytes(parts[0])
     file = io.BytesIO()
-    writer = container.Writer(file, header, parts[1], parts[2])
+    writer = clvq_format.Writer(file, header, parts[1], parts[2])
     for band in parts[3:]:
         writer.write(CodedBand.from_bytes(band, BandLayout(*header.table_shape).lanes))
     return file.getvalue()
@@ -318,7 +319,7 @@ def test_sections_with_right_checks_and_wrong_bytes() -> None:
     image = np.random.default_rng(3).integers(0, 256, (160, 170)).astype(np.uint8)
     data = made.compress(image)
     parts = sections(data)
-    assert container.Header.from_bytes(parts[0]).model
+    assert clvq_format.Header.from_bytes(parts[0]).model
     assert joined(parts) == data
     rng, outcomes = np.random.default_rng(1), set()
     for _ in range(180):

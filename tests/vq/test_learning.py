@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clquant import VQCodec, runtime
-from clquant.vq.blocks import BlockShape
-from clquant.vq.container import PICTURE, Header
-from clquant.vq.contexts import (
+from clquant.training.blocks import BlockShape
+from clquant.vq.coding.contexts import (
     PRESET,
     Contexts,
     ContextShape,
@@ -24,8 +23,9 @@ from clquant.vq.contexts import (
     rounded_curves,
     unpack_curves,
 )
-from clquant.vq.learning import _logs, learn, sample_pairs
-from clquant.vq.model_coding import decode_model, encode_model
+from clquant.vq.coding.learning import _logs, learn, sample_pairs
+from clquant.vq.coding.model_coding import decode_model, encode_model
+from clquant.vq.container.clvq_format import PICTURE, Header
 from tests.reference import clvq as reference
 
 

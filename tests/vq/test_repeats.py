@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from clquant import VQCodec, clvq_info, runtime
 from clquant.runtime import FormatError
-from clquant.vq.encode import index_dtype
-from clquant.vq.repeats import Repeater, Repeats
+from clquant.training.search import index_dtype
+from clquant.vq.coding.repeats import Repeater, Repeats
 
 
 def repeated(rng: np.random.Generator, rows: int, columns: int, most: int, size: int = 40) -> npt.NDArray[Any]:
@@ -43,7 +43,7 @@ def test_bytes_that_tell_no_repeats(data: bytes) -> None:
 
 
 def test_what_repeats_is_found(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clquant.vq.repeats._COMPARED", 100)
+    monkeypatch.setattr("clquant.vq.coding.repeats._COMPARED", 100)
     for _ in range(20):
         table = repeated(rng, int(rng.integers(1, 6)), int(rng.integers(1, 40)), 30)
         found = Repeats.of(table)
@@ -78,7 +78,7 @@ def test_the_device_writes_whole_tables(queue: Any, rng: np.random.Generator) ->
 def test_pictures_with_repeats_come_back(
     queue: Any, rng: np.random.Generator, block: tuple[int, int], channels: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clquant.vq.clvq_reading._CHUNK_BLOCKS", 500)
+    monkeypatch.setattr("clquant.vq.container.reading._CHUNK_BLOCKS", 500)
     codec = VQCodec(40, block, queue=queue)
     codec.codebook_ = rng.integers(0, 256, (40, *block) + ((channels,) if channels > 1 else ()), np.uint8)
     table = repeated(rng, 9, 11, 12)
@@ -86,7 +86,7 @@ def test_pictures_with_repeats_come_back(
     expected = codec.decode(codec.encode(image), image.shape)
     data = codec.compress(image)
     np.testing.assert_array_equal(codec.decompress(data), expected)
-    monkeypatch.setattr("clquant.vq.repeats._LEAST_SAVED", 1 << 40)
+    monkeypatch.setattr("clquant.vq.coding.repeats._LEAST_SAVED", 1 << 40)
     assert len(codec.compress(image)) > len(data)
     for rows in ((0, 1), (5, 6), (image.shape[0] // 2, image.shape[0]), (3, image.shape[0] - 1)):
         np.testing.assert_array_equal(codec.decompress(data, rows=rows), expected[slice(*rows)])

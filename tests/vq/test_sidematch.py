@@ -11,9 +11,9 @@ import pytest
 
 from clquant import VQCodec, clvq_info, runtime
 from clquant.runtime import InvalidArgument
-from clquant.vq.blocks import BlockShape
-from clquant.vq.contexts import PRESET, Contexts, Model
-from clquant.vq.sidematch import SideMatch
+from clquant.training.blocks import BlockShape
+from clquant.vq.coding.contexts import PRESET, Contexts, Model
+from clquant.vq.coding.sidematch import SideMatch
 from tests.reference import clvq as clvq_reference
 from tests.reference import vq as reference
 
@@ -93,8 +93,8 @@ def test_on_a_simulator_too(queue: Any, rng: np.random.Generator) -> None:
 def test_files_do_not_depend_on_the_device(
     queue: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, state_size: int
 ) -> None:
-    monkeypatch.setattr("clquant.vq.bands._BAND_BLOCKS", 65)
-    monkeypatch.setattr("clquant.vq.bands._LEAST_ROWS", 6)
+    monkeypatch.setattr("clquant.vq.coding.bands._BAND_BLOCKS", 65)
+    monkeypatch.setattr("clquant.vq.coding.bands._LEAST_ROWS", 6)
     image = smooth(rng, 142, 39, 1)
     codec = VQCodec(8, queue=queue, state_size=state_size, tolerance=600.0)
     codec.codebook_ = rng.integers(40, 210, (8, 4, 4), np.uint8)

@@ -1,0 +1,60 @@
+/* What the forms of the VQ encoder read of a codebook: its codewords as their numbers in their order, and their biases.
+ *
+ * Squared norms are at most 65025 K < 2^26 for K <= 1024, and below 2^24 where NUMBER is float (K <= 258), so exact.
+ * Constants: P, Q, C, ALIGNED (training/block.h); NUMBER (uchar, int or float), BIAS (int or float); LAYOUT (below); WIDTH
+ * (components of a codeword with its padding); LOSES (the bias of codewords that are there as padding); KEEPS (whether
+ * the codewords are copied as well); and for FRAGMENTS, TILE and LOG_SCALE of training/search_mma.cl.
+ */
+#include "training/block.h"
+
+#define ROWS 0 /* codewords one after the other: padded x WIDTH */
+#define WORDWISE 1 /* WIDTH / 4 x padded x 4 */
+#define FRAGMENTS 2 /* as a warp reads them: padded / 8 x WIDTH / 16 x 8 x 16 */
+
+inline size_t operand_place(uint n, uint k, uint padded)
+{
+#if LAYOUT == ROWS
+    return (size_t)n * WIDTH + k;
+#elif LAYOUT == WORDWISE
+    return ((size_t)(k / 4) * padded + n) * 4 + k % 4;
+#else
+    return (((size_t)(n / 8) * (WIDTH / 16) + k / 16) * 8 + n % 8) * 16 + k % 16;
+#endif
+}
+
+inline BIAS bias_of(uint n, uint norm)
+{
+#if LAYOUT == FRAGMENTS
+    const uint scale = 1u << LOG_SCALE;
+    return as_int(scale - 1 - n % TILE - norm * scale);
+#else
+    return -(BIAS)norm;
+#endif
+}
+
+/* Operands and biases of codewords, padded with zeros that never win.
+ *
+ * NDRange: 1-D, padded work-items rounded up to whole groups of any size. codebook: bytes, K a codeword, read from
+ * codeword `first` on. size: codewords; padded: with padding. operands: padded * WIDTH NUMBER. biases: padded BIAS.
+ * kept (only with KEEPS): size x K bytes, the codewords again.
+ */
+__kernel void vq_operands(__global const uchar *codebook, const uint first, const uint size, const uint padded,
+                          __global NUMBER *operands, __global BIAS *biases, __global uchar *kept)
+{
+    const uint n = get_global_id(0);
+    if (n >= padded)
+        return;
+    uint norm = 0;
+    for (uint k = 0; k < WIDTH; ++k) {
+        uint value = 0;
+        if (n < size && k < K) {
+            value = codebook[(size_t)(first + n) * K + k];
+#if KEEPS
+            kept[(size_t)n * K + k] = (uchar)value;
+#endif
+        }
+        norm += value * value;
+        operands[operand_place(n, k, padded)] = (NUMBER)value;
+    }
+    biases[n] = n < size ? bias_of(n, norm) : (BIAS)LOSES;
+}

@@ -1,0 +1,365 @@
+"""The training blocks of many pictures on the device, in pieces that respect its limits, and samples of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.images import Picture
+from clquant.runtime import Buffer, InvalidArgument, Program, Scope, Session, philox4x32, seed_key
+from clquant.training.blocks import BlockShape
+from clquant.training.spacing import Spacing
+
+MAX_WEIGHT = 4095
+MAX_PIECE = 1 << 22  # blocks; keeps 32-bit sums of cl/training/lloyd.cl exact
+_SQUARE = 255 * 255
+_SAMPLING = 3  # purpose of random numbers
+
+
+def check_bound(shape: BlockShape, count: int, weights: npt.NDArray[np.uint16] | None) -> None:
+    """Errors, and the sums of squares they are made from, are unsigned 64-bit numbers on the device.
+
+    Parameters
+    ----------
+    shape : BlockShape
+    count : int
+    weights : ndarray of uint16 or None
+
+    Raises
+    ------
+    InvalidArgument
+        If there are so many blocks that these do not fit.
+    """
+    largest = 1 if weights is None else MAX_WEIGHT
+    most = (1 << 63) // (_SQUARE * shape.components * largest)
+    if count > most:
+        raise InvalidArgument(f"images have {count} blocks; allowed: at most {most} of this shape")
+
+
+def sample_places(
+    count: int, weights: npt.NDArray[np.uint16] | None, size: int, stage: int, seed: int
+) -> npt.NDArray[np.int64] | None:
+    """The increasing numbers of the blocks of a sample; None if no more blocks than `size` have weight.
+
+    Parameters
+    ----------
+    count : int
+        Of all blocks.
+    weights : ndarray of uint16, shape (count,), or None
+    size, stage, seed
+        As `BlockSet.sample` takes them.
+    """
+    able = None if weights is None else np.flatnonzero(weights)
+    number = count if able is None else len(able)
+    if number <= size:
+        return None
+    ends = np.arange(size + 1, dtype=np.int64) * number // size
+    counters = np.zeros((-(-size // 4), 4), np.uint32)
+    counters[:, 0], counters[:, 2], counters[:, 3] = np.arange(len(counters)), stage, _SAMPLING
+    words = philox4x32(counters, seed_key(seed)).ravel()[:size]
+    places = ends[:-1] + words.astype(np.int64) % np.diff(ends)
+    return places if able is None else able[places]
+
+
+def _program(session: Session, shape: BlockShape, width: int) -> Program:
+    return session.program("training/blockset.cl", **shape.constants(width))
+
+
+def block_rows(session: Session, scope: Scope, image: Buffer, height: int, width: int, shape: BlockShape) -> Buffer:
+    """A picture's blocks as rows of K bytes, in raster order.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Holds the result.
+    image : pyopencl.Buffer
+        height x width x C bytes.
+    height, width : int
+    shape : BlockShape
+
+    Returns
+    -------
+    pyopencl.Buffer
+    """
+    rows, columns = shape.table_shape(height, width)
+    kernel = _program(session, shape, width).kernel("vq_blocks")
+    blocks = scope.empty(rows * columns * shape.components)
+    sizes = np.uint32(height), np.uint32(width), np.uint32(columns), np.uint32(rows * columns)
+    group = session.work_group_size(kernel, session.tuned("vq.train_group"))
+    session.launch(kernel, rows * columns * shape.words, group, image, *sizes, blocks)
+    return blocks
+
+
+@dataclass
+class Piece:
+    """Up to `MAX_PIECE` blocks.
+
+    Attributes
+    ----------
+    blocks : pyopencl.Buffer
+        Rows of K bytes.
+    weights : pyopencl.Buffer
+        A uint16 per block; unused if blocks have none.
+    indices : pyopencl.Buffer
+        A uint16 per block, the codeword that a search gives it.
+    capacity, count : int
+        Blocks there is room for, and that are there.
+    """
+
+    blocks: Buffer
+    weights: Buffer
+    indices: Buffer
+    capacity: int
+    count: int = 0
+
+
+class BlockSet:
+    """Blocks on the device, numbered through all pieces.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Holds the blocks.
+    shape : BlockShape
+    count : int
+        How many blocks will be appended.
+    weights : ndarray of uint16, shape (count,), or None
+        0..4095 each, or None for equal weights.
+
+    Raises
+    ------
+    InvalidArgument
+        If there are so many blocks that sums of squared errors do not fit 63 bits.
+    """
+
+    def __init__(
+        self, session: Session, scope: Scope, shape: BlockShape, count: int, weights: npt.NDArray[np.uint16] | None
+    ) -> None:
+        self._session = session
+        self.shape = shape
+        self.count = count
+        self.weights = weights
+        check_bound(shape, count, weights)
+        self._most = max(1, min(MAX_PIECE, session.limits.max_alloc // max(shape.components, 2)))
+        self.pieces: list[Piece] = []
+        for first in range(0, count, self._most):
+            capacity = min(self._most, count - first)
+            own = scope.empty(2 * capacity if weights is not None else 2)
+            if weights is not None:
+                session.write(own, weights[first : first + capacity])
+            blocks, indices = scope.empty(capacity * shape.components), scope.empty(2 * capacity)
+            self.pieces.append(Piece(blocks, own, indices, capacity))
+
+    @classmethod
+    def of_pictures(
+        cls,
+        session: Session,
+        scope: Scope,
+        pictures: Sequence[Picture],
+        weights: list[npt.NDArray[np.uint16]] | None,
+        shape: BlockShape,
+    ) -> BlockSet:
+        """All blocks of some pictures, in raster order.
+
+        Parameters
+        ----------
+        session, scope, shape
+            As the constructor takes them.
+        pictures : sequence of Picture
+        weights : list of ndarray of uint16 or None
+            One array (block rows, block columns) per picture.
+        """
+        count = sum(int(np.prod(shape.table_shape(p.height, p.width))) for p in pictures)
+        flat = None if weights is None else np.concatenate([w.ravel() for w in weights])
+        blocks = cls(session, scope, shape, count, flat)
+        for picture in pictures:
+            blocks._add(picture)
+        return blocks
+
+    @classmethod
+    def of_rows(
+        cls,
+        session: Session,
+        scope: Scope,
+        shape: BlockShape,
+        rows: npt.NDArray[np.uint8],
+        weights: npt.NDArray[np.uint16] | None,
+    ) -> BlockSet:
+        """Blocks of the host.
+
+        Parameters
+        ----------
+        session, scope, shape, weights
+            As the constructor takes them.
+        rows : ndarray of uint8, shape (count, K)
+            C-contiguous.
+        """
+        blocks = cls(session, scope, shape, len(rows), weights)
+        first = 0
+        for piece in blocks.pieces:
+            session.write(piece.blocks, rows[first : first + piece.capacity])
+            piece.count = piece.capacity
+            first += piece.count
+        return blocks
+
+    @property
+    def total_weight(self) -> int:
+        """The sum of the weights; the number of blocks if they have none."""
+        return self.count if self.weights is None else int(self.weights.sum(dtype=np.int64))
+
+    def read(self, number: int) -> npt.NDArray[np.uint8]:
+        """All blocks, and the first one again until they are as many as asked for; waits for them.
+
+        Parameters
+        ----------
+        number : int
+            At least as many as blocks.
+
+        Returns
+        -------
+        ndarray of uint8, shape (number, K)
+        """
+        components = self.shape.components
+        rows = [self._session.download(piece.blocks, (piece.count, components), np.uint8) for piece in self.pieces]
+        if len(rows) == 1 and number == self.count:
+            return rows[0]
+        return np.concatenate([*rows, np.repeat(rows[0][:1], number - self.count, axis=0)])
+
+    def _add(self, picture: Picture) -> None:
+        """Append a picture's blocks, in bands of block rows."""
+        session, shape = self._session, self.shape
+        columns = shape.table_shape(picture.height, picture.width)[1]
+        padded_bytes = -(-columns * shape.columns * shape.channels // picture.width)
+        for row0, row1 in picture.bands(session, padded_bytes, shape.rows):
+            with session.scope() as scope:
+                band = picture.upload(session, scope, row0, row1)
+                rows = block_rows(session, scope, band, row1 - row0, picture.width, shape)
+                self._append(rows, shape.table_shape(row1 - row0, picture.width)[0] * columns)
+
+    def _append(self, rows: Buffer, count: int) -> None:
+        components = self.shape.components
+        taken = 0
+        for piece in self.pieces:
+            share = min(count - taken, piece.capacity - piece.count)
+            if share:
+                places = taken * components, piece.count * components
+                self._session.copy(piece.blocks, rows, share * components, *places)
+                piece.count += share
+                taken += share
+
+    def sample(self, scope: Scope, size: int, stage: int, seed: int) -> BlockSet:
+        """About evenly spread blocks, each drawn from a run of its own of the blocks that have weight.
+
+        Parameters
+        ----------
+        scope : Scope
+            Holds them.
+        size : int
+        stage : int
+            Makes the draws of several samples differ.
+        seed : int
+
+        Returns
+        -------
+        BlockSet
+            This one, if no more blocks than `size` have weight.
+        """
+        places = sample_places(self.count, self.weights, size, stage, seed)
+        return self if places is None else self.at(scope, places)
+
+    def every(self, scope: Scope, size: int, turn: int) -> BlockSet:
+        """Blocks at regular distances among those that have weight.
+
+        Parameters
+        ----------
+        scope : Scope
+            Holds them.
+        size : int
+            At most as many as blocks that have weight.
+        turn : int
+            Which of the blocks between.
+        """
+        if self.weights is None:
+            return self.spaced(scope, Spacing(self.count // size, turn), range(size))
+        places = np.flatnonzero(self.weights)
+        return self.at(scope, places[Spacing(len(places) // size, turn).numbers(np.arange(size))])
+
+    def spaced(self, scope: Scope, spacing: Spacing, which: range, begin: int = 0) -> BlockSet:
+        """Blocks without weights whose numbers are a spacing's.
+
+        Parameters
+        ----------
+        scope : Scope
+            Holds them.
+        spacing : Spacing
+        which : range
+            Indices of the spacing's numbers.
+        begin : int
+            The number of this set's first block.
+        """
+        session, most = self._session, self._most
+        chosen = BlockSet(session, scope, self.shape, len(which), None)
+        kernel = _program(session, self.shape, self.shape.columns).kernel("vq_gather_every")
+        group = session.work_group_size(kernel, session.tuned("vq.train_group"))
+        numbers, done = (np.uint32(spacing.distance), np.uint32(spacing.turn)), which.start
+        for target in chosen.pieces:
+            while target.count < target.capacity:
+                source = (spacing.numbers(done) - begin) // most
+                end = min(spacing.first_at(begin + (source + 1) * most), which.stop)
+                share = min(end - done, target.capacity - target.count)
+                place = np.uint64(begin + source * most), np.uint64(done), *numbers
+                given = self.pieces[source].blocks, *place, np.uint32(share), target.blocks, np.uint32(target.count)
+                session.launch(kernel, share * self.shape.components, group, *given)
+                target.count += share
+                done += share
+        return chosen
+
+    def in_turn(self, scope: Scope, size: int, turns: int) -> list[BlockSet]:
+        """As many sets as turns, each as `every` gives it.
+
+        Parameters
+        ----------
+        scope, size
+            As for `every`.
+        turns : int
+        """
+        return [self.every(scope, size, turn) for turn in range(turns)]
+
+    def at(self, scope: Scope, places: npt.NDArray[np.int64]) -> BlockSet:
+        """Some blocks, with their weights.
+
+        Parameters
+        ----------
+        scope : Scope
+            Holds them.
+        places : ndarray of int64
+            Their numbers, increasing.
+        """
+        weights = None if self.weights is None else self.weights[places]
+        chosen = BlockSet(self._session, scope, self.shape, len(places), weights)
+        self._gather(chosen, places)
+        return chosen
+
+    def _gather(self, sampled: BlockSet, places: npt.NDArray[np.int64]) -> None:
+        """Copy blocks, given by their increasing numbers, to an empty set."""
+        session = self._session
+        kernel = _program(session, self.shape, self.shape.columns).kernel("vq_gather")
+        group = session.work_group_size(kernel, session.tuned("vq.train_group"))
+        done = 0
+        for target in sampled.pieces:
+            while target.count < target.capacity:
+                source = int(places[done]) // self._most
+                end = int(np.searchsorted(places, (source + 1) * self._most))
+                share = min(end - done, target.capacity - target.count)
+                with session.scope() as scope:
+                    rows = scope.copy_of((places[done : done + share] - source * self._most).astype(np.uint32))
+                    arguments = self.pieces[source].blocks, rows, np.uint32(share), target.blocks
+                    size = share * self.shape.components
+                    session.launch(kernel, size, group, *arguments, np.uint32(target.count))
+                target.count += share
+                done += share

@@ -1,0 +1,64 @@
+"""A codebook that moves, on the device."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import Scope, Session
+from clquant.training.blocks import BlockShape
+from clquant.training.search import Search
+
+MOST_CHANGES = 16  # steps that are told of between two readings
+
+
+class Codewords:
+    """A codebook that moves, on the device.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Holds it.
+    shape : BlockShape
+    capacity : int
+        Most codewords.
+
+    Attributes
+    ----------
+    size : int
+        Codewords there are.
+    codebook : pyopencl.Buffer
+        They, as rows of K bytes.
+    moved : pyopencl.Buffer
+        Where a step puts them; `commit` makes them the codebook.
+    changes : pyopencl.Buffer
+        A uint32 for each of the last steps: whether it moved anything.
+    search : Search
+        Over the codebook.
+    """
+
+    def __init__(self, session: Session, scope: Scope, shape: BlockShape, capacity: int) -> None:
+        self._session = session
+        self._shape = shape
+        self.capacity = capacity
+        self.size = 1
+        self.codebook = scope.zeros(capacity * shape.components)
+        self.moved = scope.empty(capacity * shape.components)
+        self.changes = scope.zeros(4 * MOST_CHANGES)
+        self.search = Search(session, scope, capacity, shape)
+        self._load = self.search.prepare_load(scope, self.moved, self.codebook)
+
+    def commit(self, size: int) -> None:
+        """Make the first of the moved codewords the codebook.
+
+        Parameters
+        ----------
+        size : int
+        """
+        self.size = size
+        self.search.queue_load(self._load, size)
+
+    def read(self) -> npt.NDArray[np.uint8]:
+        """The codebook, (size, K); waits for it."""
+        return self._session.download(self.codebook, (self.size, self._shape.components), np.uint8)

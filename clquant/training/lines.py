@@ -1,0 +1,126 @@
+"""Where the blocks of a part of pictures are among those of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.training.spacing import Spacing
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A rectangle of a picture's blocks.
+
+    Attributes
+    ----------
+    first : int
+        The number of its first block among those of all pictures.
+    stride : int
+        Blocks in a row of the whole picture.
+    rows, columns : int
+        Of blocks.
+    """
+
+    first: int
+    stride: int
+    rows: int
+    columns: int
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Runs of blocks that are neighbours both in a part and among all.
+
+    Attributes
+    ----------
+    first : ndarray of int64, shape (lines,)
+        The number of each line's first block among all.
+    lengths : ndarray of int64, shape (lines,)
+    ranks : ndarray of int64, shape (lines,), or None
+        How many blocks before each line, of all, have weight; None if none has a weight of its own.
+    """
+
+    first: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+    ranks: npt.NDArray[np.int64] | None = None
+
+    @classmethod
+    def of_tiles(cls, tiles: Sequence[Tile], ranks: npt.NDArray[np.int64] | None) -> Lines:
+        """The rows of some tiles, one tile after another; those that are neighbours are one line.
+
+        Parameters
+        ----------
+        tiles : sequence of Tile
+        ranks : ndarray of int64 or None
+            How many blocks before each block, of all, have weight.
+        """
+        first = np.concatenate([tile.first + tile.stride * np.arange(tile.rows) for tile in tiles])
+        lengths = np.repeat([tile.columns for tile in tiles], [tile.rows for tile in tiles])
+        begin = np.flatnonzero(np.diff(first, prepend=-1) != np.append(0, lengths[:-1]))
+        first, lengths = first[begin], np.add.reduceat(lengths, begin)
+        return cls(first, lengths, None if ranks is None else ranks[first])
+
+    @cached_property
+    def _starts(self) -> npt.NDArray[np.int64]:
+        """Places within the part at which lines begin, and its end."""
+        return np.concatenate([[0], np.cumsum(self.lengths)])
+
+    def numbers(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Numbers among all.
+
+        Parameters
+        ----------
+        places : ndarray of int64
+            Within the part.
+        """
+        line = np.searchsorted(self._starts, places, side="right") - 1
+        return self.first[line] + (places - self._starts[line])
+
+    def every(
+        self, spacing: Spacing, size: int, weights: npt.NDArray[np.uint16] | None
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The part's blocks among those that a spacing takes of all that have weight.
+
+        Parameters
+        ----------
+        spacing : Spacing
+        size : int
+            How many it takes.
+        weights : ndarray of uint16 or None
+            Of the part's blocks.
+
+        Returns
+        -------
+        (ndarray, ndarray) of int64
+            Their increasing places within the part, and which ones of all that are taken they are.
+        """
+        with_weight = None if weights is None else np.flatnonzero(weights)
+        starts = self._starts if with_weight is None else np.searchsorted(with_weight, self._starts)
+        begin, counts = self.first if self.ranks is None else self.ranks, np.diff(starts)
+        low = np.minimum(begin // spacing.distance, size)
+        high = np.minimum(-(-(begin + counts) // spacing.distance), size)
+        line = np.repeat(np.arange(len(low)), high - low)
+        which = np.arange(len(line)) + np.repeat(high - np.cumsum(high - low), high - low)
+        within = spacing.numbers(which) - begin[line]
+        mine = (within >= 0) & (within < counts[line])
+        chosen: npt.NDArray[np.int64] = (starts[line] + within)[mine]
+        return chosen if with_weight is None else with_weight[chosen], which[mine]
+
+    def run(self, spacing: Spacing, size: int) -> range | None:
+        """Which ones of all that a spacing takes are the part's, if that is one line, and all blocks weigh the same.
+
+        Parameters
+        ----------
+        spacing, size
+            As for `every`.
+        """
+        if len(self.first) != 1 or self.ranks is not None:
+            return None
+        ends = self.first[0], self.first[0] + self.lengths[0]
+        low, high = (min(spacing.first_at(int(end)), size) for end in ends)
+        return range(low, high)

@@ -1,0 +1,185 @@
+"""Training on blocks that lie in parts elsewhere: steps here, sums and worst blocks there.
+
+A step needs of the blocks no more than sums of integers per codeword, and for dead codewords the worst block of each.
+So parts may be anywhere, in any number, and made anew at any time: the codebook is the same bits. Samples are brought
+here, and steps on these ask nobody, unless they are so large that steps elsewhere are worth asking for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import DeviceError, InvalidArgument, Scope, Session
+from clquant.training.blocks import BlockShape
+from clquant.training.blockset import BlockSet, check_bound, sample_places
+from clquant.training.codewords import Codewords
+from clquant.training.lloyd import PLACE_BITS, PLACE_MASK, Lloyd
+from clquant.training.part import Rows, Worst
+from clquant.training.spacing import Spacing
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """What asks the parts.
+
+    Attributes
+    ----------
+    sums : callable
+        From a codebook (size, K) and the most codewords to the sum of `Part.statistics` over all parts.
+    worst : callable
+        From the same to the `Worst` over all parts.
+    squares : callable
+        From the most codewords to the sum of `Part.squares`.
+    rows : callable
+        From increasing numbers of blocks among all to these, (count, K).
+    in_turn : callable
+        From some spacings and how many each takes of all blocks that have weight to these samples: all of a sample, or
+        what asks parts of it if steps on it are better made there. None: they are asked for by number.
+    """
+
+    sums: Callable[[Rows, int], npt.NDArray[np.uint64]]
+    worst: Callable[[Rows, int], Worst]
+    squares: Callable[[int], int]
+    rows: Callable[[npt.NDArray[np.int64]], Rows]
+    in_turn: Callable[[Sequence[Spacing], int], Sequence[Rows | Elsewhere] | None]
+
+
+class PartedBlocks:
+    """What a training wants to know of blocks that are elsewhere, as `BlockSet` has it.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Holds samples.
+    shape : BlockShape
+    count : int
+    weights : ndarray of uint16, shape (count,), or None
+    elsewhere : Elsewhere
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        scope: Scope,
+        shape: BlockShape,
+        count: int,
+        weights: npt.NDArray[np.uint16] | None,
+        elsewhere: Elsewhere,
+    ) -> None:
+        check_bound(shape, count, weights)
+        self._session = session
+        self._scope = scope
+        self.shape = shape
+        self.count = count
+        self.weights = weights
+        self.elsewhere = elsewhere
+
+    @property
+    def total_weight(self) -> int:
+        """The sum of the weights; the number of blocks if they have none."""
+        return self.count if self.weights is None else int(self.weights.sum(dtype=np.int64))
+
+    def read(self, number: int) -> Rows:
+        """As `BlockSet.read`."""
+        rows = self.elsewhere.rows(np.arange(self.count))
+        return np.concatenate([rows, np.repeat(rows[:1], number - self.count, axis=0)])
+
+    def sample(self, scope: Scope, size: int, stage: int, seed: int) -> BlockSet:
+        """As `BlockSet.sample`; if no more blocks than `size` have weight, a set of all these."""
+        places = sample_places(self.count, self.weights, size, stage, seed)
+        return self._here(scope, self._able() if places is None else places)
+
+    def in_turn(self, scope: Scope, size: int, turns: int) -> list[BlockSet | PartedBlocks]:
+        """As `BlockSet.in_turn`; the blocks may stay elsewhere."""
+        able = None if self.weights is None else np.flatnonzero(self.weights)
+        count = self.count if able is None else len(able)
+        spacings = [Spacing(count // size, turn) for turn in range(turns)]
+        found = self.elsewhere.in_turn(spacings, size)
+        if found is None or able is not None:
+            places = [spacing.numbers(np.arange(size)) for spacing in spacings]
+            places = places if able is None else [able[each] for each in places]
+        samples = [self.elsewhere.rows(each) for each in places] if found is None else found
+        made: list[BlockSet | PartedBlocks] = []
+        for turn, sample in enumerate(samples):
+            weights = None if self.weights is None else self.weights[places[turn]]
+            if isinstance(sample, Elsewhere):
+                made.append(PartedBlocks(self._session, scope, self.shape, size, weights, sample))
+            else:
+                made.append(BlockSet.of_rows(self._session, scope, self.shape, sample, weights))
+        return made
+
+    def _able(self) -> npt.NDArray[np.int64]:
+        return np.arange(self.count) if self.weights is None else np.flatnonzero(self.weights)
+
+    def _here(self, scope: Scope, places: npt.NDArray[np.int64]) -> BlockSet:
+        weights = None if self.weights is None else self.weights[places]
+        return BlockSet.of_rows(self._session, scope, self.shape, self.elsewhere.rows(places), weights)
+
+
+class PartedLloyd(Lloyd):
+    """Steps that fit codewords to `PartedBlocks`.
+
+    The set of blocks that the kernels here see has the worst block of each codeword at the codeword's index.
+
+    Parameters
+    ----------
+    session, scope, words, key
+        As `Lloyd` takes them.
+    blocks : PartedBlocks
+    """
+
+    def __init__(
+        self, session: Session, scope: Scope, blocks: PartedBlocks, words: Codewords, key: npt.NDArray[np.uint32]
+    ) -> None:
+        empty = np.zeros((words.capacity, blocks.shape.components), np.uint8)
+        self._worst_rows = BlockSet.of_rows(session, scope, blocks.shape, empty, None)
+        if len(self._worst_rows.pieces) != 1:
+            raise DeviceError(f"the device holds no {words.capacity} codewords of {blocks.shape.components} bytes")
+        self._total = blocks.total_weight
+        self._elsewhere = blocks.elsewhere
+        self._answer: tuple[bytes, npt.NDArray[np.uint64]] | None = None
+        self._worst_of: bytes | None = None
+        super().__init__(session, scope, self._worst_rows, words, key)
+        self._session.write(self._squares, np.array([self._elsewhere.squares(words.capacity)], np.uint64))
+
+    def _weight(self) -> int:
+        return self._total
+
+    def _queue_sums(self) -> None:
+        codebook = self._words.read()
+        if self._answer is None or self._answer[0] != codebook.tobytes():
+            self._answer = codebook.tobytes(), self._elsewhere.sums(codebook, self._words.capacity)
+        totals = self._answer[1]
+        words = codebook.astype(np.uint64)
+        # |c|^2 n - 2 c.S, which may wrap below 0, as in vq_fold.
+        errors = (words * words).sum(1, dtype=np.uint64) * totals[:, -1]
+        errors -= np.uint64(2) * (words * totals[:, :-1]).sum(1, dtype=np.uint64)
+        self._session.write(self.totals, np.ascontiguousarray(totals))
+        self._session.write(self._errors, errors)
+
+    def _queue_worst(self) -> None:
+        """Ask the parts for the worst blocks, if any codeword is dead."""
+        if self._answer is None or bool((self._answer[1][:, -1] > 0).all()):
+            return
+        codebook = self._words.read()
+        if self._worst_of == codebook.tobytes():
+            return
+        self._worst_of = codebook.tobytes()
+        found = self._elsewhere.worst(codebook, self._words.capacity)
+        if found.levels.max() >> (32 - PLACE_BITS):
+            raise InvalidArgument("levels of errors do not fit 10 bits")
+        packed = found.levels << PLACE_BITS | (PLACE_MASK - np.arange(len(codebook), dtype=np.uint32))
+        self._session.write(self._worst, packed.astype(np.uint32))
+        self._session.write(self._worst_rows.pieces[0].blocks, np.ascontiguousarray(found.rows))
+
+
+def steps_on(session: Session, scope: Scope, blocks: Any, words: Codewords, key: npt.NDArray[np.uint32]) -> Lloyd:
+    """The steps for blocks that are elsewhere, and for samples of them, as `training.train_on` takes them."""
+    kind = PartedLloyd if isinstance(blocks, PartedBlocks) else Lloyd
+    return kind(session, scope, blocks, words, key)

@@ -1,0 +1,336 @@
+"""Nearest codewords on the device: the forms of the encoder kernel, their operands and their launches."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import (
+    Buffer,
+    InvalidArgument,
+    Kernel,
+    Limits,
+    LocalMemory,
+    PreparedLaunch,
+    Program,
+    Scope,
+    Session,
+    Variant,
+    cached_job,
+)
+from clquant.training.blocks import BlockShape
+
+FLOATS, INTEGERS = 0, 1  # ARITHMETIC in cl/training/search.cl
+MAX_CODEBOOK = 65536
+MOST_KEPT = 1 << 17  # bytes of a codebook that stays on the device after it was searched, for the next picture
+_SQUARE = 255 * 255
+_FLOAT_COMPONENTS = 258
+_REGISTER_COMPONENTS = 64  # REGISTER_WORDS in cl/training/search.cl
+_WIDE_BLOCKS = 8
+_WORD_BYTES = 16  # of four numbers
+_SPAN = 4  # codewords at once on CPUs; codebooks are padded to a multiple
+_LOCAL_BYTES = 32768
+_WARP = 32
+_LANES = 16  # LANES in cl/training/search_lanes.cl
+_ROWS, _WORDWISE, _FRAGMENTS = 0, 1, 2  # LAYOUT in cl/training/search_operands.cl
+_Launch = tuple[Kernel, int, int, dict[str, LocalMemory]]  # a kernel, work-items, those of a group, local memory
+
+
+def _tensor_cores(limits: Limits) -> bool:
+    return limits.is_nvidia and limits.compute_capability >= 80 and limits.work_group >= 128
+
+
+VARIANTS = (
+    Variant("mma", "training/search_mma.cl", _tensor_cores, gain=1.03),
+    Variant("lanes", "training/search_lanes.cl", lambda x: x.is_cpu and sys.byteorder == "little", gain=12.7),
+    Variant("portable", "training/search.cl"),
+)
+
+EXCLUDING_VARIANTS = tuple(variant for variant in VARIANTS if variant.name != "mma")
+
+
+def index_dtype(size: int) -> np.dtype[Any]:
+    """uint8 for codebooks of up to 256 codewords, else uint16."""
+    return np.dtype(np.uint8 if size <= 256 else np.uint16)
+
+
+def index_type(size: int) -> str:
+    """The OpenCL C name of `index_dtype`."""
+    return "uchar" if size <= 256 else "ushort"
+
+
+@contextlib.contextmanager
+def open_search(session: Session, codebook: npt.NDArray[np.uint8], shape: BlockShape) -> Iterator[Search]:
+    """A `Search` whose buffers last as long as the block: that of an earlier job with the codebook, if it is small.
+
+    Parameters
+    ----------
+    session, codebook, shape
+        As `Search` takes them.
+    """
+    key = None
+    if codebook.nbytes <= MOST_KEPT:
+        key = "search", codebook.tobytes(), shape, session.choose(VARIANTS).name
+    with cached_job(session, key, lambda scope: Search(session, scope, codebook, shape)) as search:
+        yield search
+
+
+class Search:
+    """A codebook on the device, ready to be searched.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Holds the codebook's buffers.
+    codebook : ndarray of uint8, shape (N, K), or int
+        Or how many codewords there will be at most; `load` gives them.
+    shape : BlockShape
+    excluding : bool
+        Whether `run` passes over a codeword of each block's own.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        scope: Scope,
+        codebook: npt.NDArray[np.uint8] | int,
+        shape: BlockShape,
+        *,
+        excluding: bool = False,
+    ) -> None:
+        self._session = session
+        self._scope = scope
+        self._shape = shape
+        self._capacity = codebook if isinstance(codebook, int) else len(codebook)
+        self._excluding = excluding
+        self._variant = session.choose(EXCLUDING_VARIANTS if excluding else VARIANTS)
+        self._tensor = self._variant.name == "mma"
+        self._arithmetic = INTEGERS if shape.components > _FLOAT_COMPONENTS else FLOATS
+        self._check_bounds()
+        self._step = 8 if self._tensor else _SPAN
+        most = -(-self._capacity // self._step) * self._step
+        if self._tensor:
+            self._set_tile(most)
+        self._layout, self._width, number = self._operand_layout()
+        self._operands = scope.empty(most * self._width * np.dtype(number).itemsize)
+        self._biases = scope.empty(4 * most)
+        self._number = {np.uint8: "uchar", np.int32: "int", np.float32: "float"}[number]
+        self._padded = most
+        if not isinstance(codebook, int):
+            self._codebook = scope.copy_of(codebook)
+            self.load(self._codebook, len(codebook))
+
+    def _check_bounds(self) -> None:
+        """The bounds that cl/training/search.cl proves exactness from."""
+        largest = _SQUARE * self._shape.components
+        if largest >= (1 << 24 if self._arithmetic == FLOATS else 1 << 30):
+            raise InvalidArgument(f"blocks have {self._shape.components} components; allowed: at most 1024")
+        if not 1 <= self._capacity <= MAX_CODEBOOK:
+            raise InvalidArgument(f"the codebook has {self._capacity} codewords; allowed: at most {MAX_CODEBOOK}")
+
+    def _operand_layout(self) -> tuple[int, int, type[np.generic]]:
+        """The order of the operands, components of a codeword in it, and what they are."""
+        words, components = self._shape.words, self._shape.components
+        if self._tensor:
+            return _FRAGMENTS, -(-components // 16) * 16, np.uint8
+        number: type[np.generic] = np.float32 if self._arithmetic == FLOATS else np.int32
+        if self._variant.name == "lanes":
+            return _ROWS, components, number
+        layout = _WORDWISE if components > _REGISTER_COMPONENTS else _ROWS
+        return layout, 4 * words, number
+
+    def prepare_load(self, scope: Scope, codebook: Buffer, kept: Buffer | None = None) -> PreparedLaunch:
+        """`load` to be queued many times by `queue_load`.
+
+        Parameters
+        ----------
+        scope : Scope
+        codebook : pyopencl.Buffer
+        kept : pyopencl.Buffer, optional
+            Is given a copy of the codewords.
+        """
+        return self._session.prepare(scope, *self._loading(codebook, self._capacity, 0, kept))
+
+    def queue_load(self, load: PreparedLaunch, size: int) -> None:
+        """Queue a `prepare_load`.
+
+        Parameters
+        ----------
+        load : PreparedLaunch
+        size : int
+            Codewords, at most the capacity.
+        """
+        self._padded = -(-size // self._step) * self._step
+        load.set(size=np.uint32(size), padded=np.uint32(self._padded))
+        load.queue()
+
+    def queue_search(self, search: PreparedLaunch) -> None:
+        """Queue a `prepare`, over the codewords that were loaded last.
+
+        Parameters
+        ----------
+        search : PreparedLaunch
+        """
+        search.set(padded=np.uint32(self._padded))
+        search.queue()
+
+    def load(self, codebook: Buffer, size: int, first: int = 0) -> None:
+        """Queue taking over a codebook, which is searched from then on.
+
+        Parameters
+        ----------
+        codebook : pyopencl.Buffer
+            Codewords of K bytes.
+        size : int
+            How many, at most the capacity.
+        first : int
+            The first one.
+        """
+        self._padded = -(-size // self._step) * self._step
+        self._session.launch(*self._loading(codebook, size, first, None))
+
+    def _loading(self, codebook: Buffer, size: int, first: int, kept: Buffer | None) -> tuple[Any, ...]:
+        """The kernel that makes operands, its sizes, and its arguments."""
+        exact = self._arithmetic == FLOATS and not self._tensor
+        loses = 1 - (1 << 31) if self._tensor else -(1 << 24 if exact else 1 << 30)
+        shape = self._shape
+        constants: dict[str, Any] = {"P": shape.rows, "Q": shape.columns, "C": shape.channels, "ALIGNED": 0}
+        constants |= {"NUMBER": self._number, "BIAS": "float" if exact else "int", "LAYOUT": self._layout}
+        constants |= {"WIDTH": self._width, "LOSES": f"({loses})", "KEEPS": int(kept is not None)}
+        if self._tensor:
+            constants |= {"TILE": self._tile, "LOG_SCALE": self._log_scale}
+        kernel = self._session.program("training/search_operands.cl", **constants).kernel("vq_operands")
+        group = self._session.work_group_size(kernel, self._session.tuned("vq.train_group"))
+        sizes = np.uint32(first), np.uint32(size), np.uint32(self._padded)
+        return kernel, self._padded, group, codebook, *sizes, self._operands, self._biases, kept or codebook
+
+    def run(
+        self,
+        image: Buffer,
+        height: int,
+        width: int,
+        indices: Buffer,
+        offset: int = 0,
+        own: Buffer | None = None,
+    ) -> None:
+        """Queue the search for every block of a picture.
+
+        Parameters
+        ----------
+        image : pyopencl.Buffer
+            height x width x C bytes.
+        height, width : int
+        indices : pyopencl.Buffer
+            Of `index_dtype`; written from element `offset` in raster order.
+        offset : int
+        own : pyopencl.Buffer, optional
+            When `excluding`: per block, the index that is passed over.
+        """
+        kind = index_type(self._capacity)
+        sizes, arguments = self._searching(image, height, width, indices, offset, own, kind)
+        self._session.launch(*sizes, **arguments)
+
+    def prepare(
+        self, scope: Scope, image: Buffer, height: int, width: int, indices: Buffer, own: Buffer | None = None
+    ) -> PreparedLaunch:
+        """`run` to be queued many times by `queue_search`; indices are uint16 whatever the codebook's size.
+
+        Parameters
+        ----------
+        scope : Scope
+        image, height, width, indices, own
+            As `run` takes them.
+        """
+        sizes, arguments = self._searching(image, height, width, indices, 0, own, "ushort")
+        return self._session.prepare(scope, *sizes, **arguments)
+
+    def _searching(
+        self, image: Buffer, height: int, width: int, indices: Buffer, offset: int, own: Buffer | None, index: str
+    ) -> tuple[tuple[Kernel, int, int], dict[str, Any]]:
+        """The searching kernel and its sizes; its arguments by name."""
+        rows, columns = self._shape.table_shape(height, width)
+        count = rows * columns
+        arguments: dict[str, Any] = {
+            "image": image,
+            "height": np.uint32(height),
+            "width": np.uint32(width),
+            "columns": np.uint32(columns),
+            "count": np.uint32(count),
+            "codebook": self._operands,
+            "bias": self._biases,
+            "padded": np.uint32(self._padded),
+            "indices": indices,
+            "offset": np.uint32(offset),
+        }
+        constants: dict[str, Any] = {**self._shape.constants(width), "INDEX": index}
+        if not self._tensor:
+            arguments["own"] = own or indices
+            constants["EXCLUDING"] = int(self._excluding)
+        if self._tensor:
+            kernel, size, group, local = self._in_tensors(count, constants)
+        elif self._variant.name == "lanes":
+            kernel, size, group, local = self._in_lanes(count, constants)
+        elif self._shape.components > _REGISTER_COMPONENTS:
+            kernel, size, group, local = self._in_groups(count, constants)
+        else:
+            kernel, size, group, local = self._in_registers(count, constants)
+        return (kernel, size, group), {**arguments, **local}
+
+    def _in_registers(self, count: int, constants: dict[str, Any]) -> _Launch:
+        words = self._shape.words
+        blocks = 1 if count < 1 << 17 else max(1, min(4, 16 // words))
+        room = min(self._session.limits.local_memory, _LOCAL_BYTES) // (words * _WORD_BYTES + 4)
+        tile = 1 << (max(1, min(room, 128)).bit_length() - 1)
+        program = self._program(constants, BLOCKS=blocks, TILE=tile)
+        kernel = program.kernel("vq_encode")
+        group = self._session.work_group_size(kernel, self._session.tuned("vq.group"))
+        local = {"tile": LocalMemory(tile * words * _WORD_BYTES), "tile_bias": LocalMemory(tile * 4)}
+        return kernel, -(-count // blocks), group, local
+
+    def _in_groups(self, count: int, constants: dict[str, Any]) -> _Launch:
+        words = self._shape.words
+        room = min(self._session.limits.local_memory, _LOCAL_BYTES) // 2 // (words * _WORD_BYTES)
+        blocks = max(1, min(_WIDE_BLOCKS, room))
+        held = blocks * words * _WORD_BYTES
+        kernel = self._program(constants, BLOCKS=blocks, TILE=1).kernel("vq_encode_wide")
+        group = self._session.work_group_size(kernel, self._session.tuned("vq.group"))
+        local = {"held": LocalMemory(held), "scores": LocalMemory(4 * group), "places": LocalMemory(4 * group)}
+        return kernel, -(-count // blocks) * group, group, local
+
+    def _in_lanes(self, count: int, constants: dict[str, Any]) -> _Launch:
+        components = self._shape.components
+        vectors = 4 if components <= 16 else 2 if components <= _REGISTER_COMPONENTS else 1
+        kernel = self._program(constants, VECTORS=vectors, SPAN=_SPAN).kernel("vq_encode_lanes")
+        return kernel, -(-count // (_LANES * vectors)), 1, {}
+
+    def _program(self, constants: dict[str, Any], **more: int) -> Program:
+        every = {**constants, **more, "ARITHMETIC": self._arithmetic}
+        return self._session.program(self._variant.file, **every)
+
+    def _set_tile(self, most: int) -> None:
+        """How many codewords are in local memory at a time, and the scale of the keys, by which these are exact."""
+        components = self._shape.components
+        self._log_scale = ((2**31 - 1) // (_SQUARE * components + 1)).bit_length() - 1
+        scale = 1 << self._log_scale
+        if (_SQUARE * components + 1) * scale >= 1 << 31:
+            raise InvalidArgument(f"blocks have {components} components; allowed: at most 1024")
+        room = min(self._session.limits.local_memory, _LOCAL_BYTES) // (16 * -(-components // 16) + 4) // 8 * 8
+        self._tile = min(scale, most, room)
+
+    def _in_tensors(self, count: int, constants: dict[str, Any]) -> _Launch:
+        chunks = self._width // 16
+        tiles = 1 << (max(1, min(8, 16 // chunks, count >> 17)).bit_length() - 1)
+        program = self._session.program(
+            self._variant.file, **constants, TILES=tiles, TILE=self._tile, LOG_SCALE=self._log_scale
+        )
+        kernel = program.kernel("vq_encode_mma")
+        group = max(_WARP, self._session.work_group_size(kernel, 256 if tiles == 1 else 128))
+        groups = -(-count // (group // 2 * tiles))
+        local = {"tile": LocalMemory(self._tile * chunks * 16), "tile_bias": LocalMemory(self._tile * 4)}
+        return kernel, groups * group, group, local

@@ -1,0 +1,161 @@
+"""Starts of the training of codebooks: k-means++ and splitting.
+
+D. Arthur, S. Vassilvitskii, "k-means++: The Advantages of Careful Seeding", SODA 2007; Y. Linde, A. Buzo, R. M. Gray,
+"An Algorithm for Vector Quantizer Design", 1980. The kernels are in `cl/training/seeding.cl`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import Buffer, LocalMemory, Program, Session
+from clquant.training.blockset import BlockSet
+from clquant.training.codewords import Codewords
+from clquant.training.lloyd import Lloyd
+
+RUN = 16  # blocks whose distances are added before the sums are searched
+LEVEL_STEPS = 10  # Lloyd steps between two splittings
+_EQUAL, _ANEW, _LOWER = 0, 1, 2  # modes of vq_seed_distances
+_SHARE = 4  # a pass draws at most a quarter of the codewords there are
+_SCAN_GROUP = 256
+
+
+def _program(session: Session, blocks: BlockSet) -> Program:
+    shape = blocks.shape
+    constants = {"P": shape.rows, "Q": shape.columns, "C": shape.channels, "ALIGNED": 0, "RUN": RUN}
+    return session.program("training/seeding.cl", **constants, WEIGHTED=int(blocks.weights is not None))
+
+
+def sample_codewords(
+    session: Session, blocks: BlockSet, words: Codewords, size: int, key: npt.NDArray[np.uint32]
+) -> None:
+    """Queue k-means++: codewords are blocks drawn with a chance in proportion to their squared distance to the others.
+
+    Parameters
+    ----------
+    session : Session
+    blocks : BlockSet
+    words : Codewords
+        Are given the codewords.
+    size : int
+        How many. If blocks are fewer than that, the first codeword is repeated.
+    key : ndarray of uint32, shape (2,)
+        Of the random numbers.
+    """
+    with session.scope() as scope:
+        passes = _Passes(session, blocks, words, key)
+        nearest = [scope.empty(4 * piece.count) for piece in blocks.pieces]
+        totals = scope.empty(8 * passes.runs)
+        shape = blocks.shape
+        searches = [
+            words.search.prepare(scope, piece.blocks, piece.count * shape.rows, shape.columns, piece.indices)
+            for piece in blocks.pieces
+        ]
+        passes.queue_distances(nearest, totals, _EQUAL, 0)
+        passes.queue_draws(nearest, totals, 0, 1)
+        made, last = 1, 1
+        while made < size:
+            words.search.load(words.codebook, last, made - last)
+            for search in searches:
+                words.search.queue_search(search)
+            passes.queue_distances(nearest, totals, _ANEW if made == 1 else _LOWER, made - last)
+            last = min(max(1, made // _SHARE), size - made)
+            passes.queue_draws(nearest, totals, made, last)
+            made += last
+        words.size = size
+        words.search.load(words.codebook, size)
+
+
+class _Passes:
+    """The launches of D^2 sampling."""
+
+    def __init__(self, session: Session, blocks: BlockSet, words: Codewords, key: npt.NDArray[np.uint32]) -> None:
+        self._session = session
+        self._blocks = blocks
+        self._words = words
+        self._key = key
+        self._program = _program(session, blocks)
+        runs = [-(-piece.count // RUN) for piece in blocks.pieces]
+        self._starts = np.concatenate([[0], np.cumsum(runs)])
+        self.runs = int(self._starts[-1])
+
+    def queue_distances(self, nearest: list[Buffer], totals: Buffer, mode: int, first: int) -> None:
+        """Distances of all blocks to the codewords so far, of which those from `first` on are new."""
+        session = self._session
+        kernel = self._program.kernel("vq_seed_distances")
+        group = session.work_group_size(kernel, session.tuned("vq.train_group"))
+        for piece, distances, run0 in zip(self._blocks.pieces, nearest, self._starts[:-1], strict=True):
+            session.launch(
+                *(kernel, -(-piece.count // RUN), group),
+                blocks=piece.blocks,
+                count=np.uint32(piece.count),
+                weights=piece.weights,
+                codebook=self._words.codebook,
+                first=np.uint32(first),
+                indices=piece.indices,
+                mode=np.uint32(mode),
+                nearest=distances,
+                totals=totals,
+                run0=np.uint32(run0),
+            )
+        scan = self._program.kernel("vq_seed_scan")
+        lanes = session.work_group_size(scan, _SCAN_GROUP, 8)
+        session.launch(scan, lanes, lanes, totals, np.uint32(self.runs), LocalMemory(8 * lanes))
+
+    def queue_draws(self, nearest: list[Buffer], totals: Buffer, made: int, number: int) -> None:
+        """New codewords behind the `made` ones."""
+        session = self._session
+        kernel = self._program.kernel("vq_seed_draw")
+        group = session.work_group_size(kernel, session.tuned("vq.train_group"))
+        for i, (piece, distances) in enumerate(zip(self._blocks.pieces, nearest, strict=True)):
+            session.launch(
+                *(kernel, number, group),
+                blocks=piece.blocks,
+                count=np.uint32(piece.count),
+                weights=piece.weights,
+                nearest=distances,
+                totals=totals,
+                run0=np.uint32(self._starts[i]),
+                run1=np.uint32(self._starts[i + 1]),
+                runs=np.uint32(self.runs),
+                key=self._key,
+                made=np.uint32(made),
+                number=np.uint32(number),
+                codebook=self._words.codebook,
+            )
+
+
+def split_codewords(session: Session, blocks: BlockSet, words: Codewords, lloyd: Lloyd, size: int) -> int:
+    """LBG's splitting: from the mean of all blocks, codewords are doubled and told apart by Lloyd steps.
+
+    Parameters
+    ----------
+    session : Session
+    blocks : BlockSet
+    words : Codewords
+        Are given the codewords.
+    lloyd : Lloyd
+        Of the blocks.
+    size : int
+        How many codewords.
+
+    Returns
+    -------
+    int
+        Lloyd steps that were run.
+    """
+    kernel = _program(session, blocks).kernel("vq_split")
+    group = session.work_group_size(kernel, session.tuned("vq.train_group"))
+    steps = 0
+    words.size = 1
+    words.search.load(words.codebook, 1)
+    lloyd.queue_step()
+    while words.size < size:
+        lloyd.queue_statistics()
+        added = min(words.size, size - words.size)
+        sizes = np.uint32(words.size), np.uint32(added)
+        session.launch(kernel, words.size, group, words.codebook, lloyd.totals, *sizes, words.moved)
+        words.commit(words.size + added)
+        steps += lloyd.run(LEVEL_STEPS)
+    return steps

@@ -1,0 +1,79 @@
+"""Choosing the smallest of keys on the device, in time that grows with their number alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clquant.runtime import Buffer, LocalMemory, PreparedLaunch, Scope, Session
+
+_GROUP = 256
+_DIGITS = 256
+
+
+class Selection:
+    """A choice among keys that is queued many times.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Holds what it needs.
+    keys : pyopencl.Buffer
+        uint64 below 256^digits.
+    capacity : int
+        Most keys.
+    digits : int
+        1..8.
+    number : (pyopencl.Buffer, int), optional
+        Where the device says how many are chosen: an element of a uint64 buffer.
+
+    Attributes
+    ----------
+    places : pyopencl.Buffer
+        A uint32 per key: 2^32 - 1 if it is chosen, else how many of those before it are not.
+    chosen : pyopencl.Buffer
+        uint32, the indices of the chosen, increasing.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        scope: Scope,
+        keys: Buffer,
+        capacity: int,
+        digits: int,
+        number: tuple[Buffer, int] | None = None,
+    ) -> None:
+        kernel = session.program("training/selection.cl").kernel("vq_select")
+        lanes = session.work_group_size(kernel, _GROUP, 8)
+        self.places, self.chosen = scope.empty(4 * capacity), scope.empty(4 * capacity)
+        state, place = number or (keys, 0)
+        zero = np.uint32(0)
+        self._launch: PreparedLaunch = session.prepare(
+            *(scope, kernel, lanes, lanes),
+            keys=keys,
+            size=zero,
+            number=zero,
+            digits=np.uint32(digits),
+            from_state=np.uint32(number is not None),
+            state=state,
+            place=np.uint32(place),
+            places=self.places,
+            chosen=self.chosen,
+            counts=LocalMemory(4 * _DIGITS),
+            found=LocalMemory(8),
+            before=LocalMemory(8 * lanes),
+        )
+
+    def queue(self, size: int, number: int = 0) -> None:
+        """Queue the choice.
+
+        Parameters
+        ----------
+        size : int
+            How many keys there are.
+        number : int
+            How many are chosen, at most `size`, if the device does not say that.
+        """
+        self._launch.set(size=np.uint32(size), number=np.uint32(number))
+        self._launch.queue()

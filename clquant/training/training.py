@@ -1,0 +1,282 @@
+"""Training of VQ codebooks: a start, rounds of annealed Lloyd steps in which surplus codewords merge, plain steps.
+
+Linde, Buzo and Gray 1980 (Lloyd steps); Zeger, Vaisey and Gersho 1992 (noise on codewords that fades away); Equitz 1989
+(merging nearest neighbours). Nothing waits for the host but the end of the plain steps and `progress`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import params
+from clquant.images import Picture
+from clquant.runtime import InvalidArgument, InvalidType, Progress, Scope, Session, seed_key
+from clquant.training.blocks import BlockShape
+from clquant.training.blockset import MAX_WEIGHT, BlockSet
+from clquant.training.codewords import Codewords
+from clquant.training.lloyd import Lloyd, Motion
+from clquant.training.search import MAX_CODEBOOK
+from clquant.training.seeding import sample_codewords, split_codewords
+
+Codebook = npt.NDArray[np.uint8]
+# Annealed Lloyd steps per round of refinement, and where all blocks are fewer than the second sample.
+ROUND_STEPS, FEW_STEPS = 5, 4
+# Those of late rounds on all blocks, with blocks for less than two second samples, and for more: of few codewords, and
+# of many.
+MANY_CODEWORDS = 512
+WHOLE_STEPS, MANY_WHOLE_STEPS = (24, 32), (16, 64)
+# Those on samples in turn, of few codewords, of many, and of many on many samples; those on all blocks after them.
+MANY_IN_TURN, MANY_TURNS = 256, 8
+TURN_STEPS, LAST_STEPS = (60, 120, 240), 10
+# Blocks per codeword of the samples: for the first half of the rounds, for those up to 3 in 5, and of each in turn.
+# A sample of few codewords is not smaller than that of a hundred and some.
+FIRST_SAMPLE, SECOND_SAMPLE, TURN_SAMPLE = 64, 256, 1024
+LEAST_FIRST, LEAST_SECOND, LEAST_TURN = 8192, 32768, 131072
+TURNS, MOST_TURNS = 4, 16  # samples in turn, more if blocks are; at least twice as many blocks as one has are wanted
+_MOST_TURN_BYTES = 1 << 26  # of a sample in turn, and of all if they are more than the fewest
+# The start has a quarter more codewords than wanted, an eighth where samples are taken in turn; the surplus merges.
+SURPLUS, TURN_SURPLUS = 4, 8
+_AMPLITUDE = 443  # of noise as large as the root mean squared error (see `Motion`)
+_QUARTERS = 7  # of the way to the mean that annealed steps go
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to train: see `VQCodec` for each."""
+
+    size: int
+    init: str
+    max_iter: int
+    refine: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A codebook (N, K) uint8, its mean squared error per component, and the Lloyd steps it took."""
+
+    codebook: Codebook
+    mse: float
+    n_iter: int
+
+
+def check_weights(sample_weight: Any, tables: Sequence[tuple[int, int]]) -> list[npt.NDArray[np.uint16]] | None:
+    """Weights as a person gave them, as whole numbers 0..4095 per block.
+
+    Parameters
+    ----------
+    sample_weight : None, or a sequence with a number or an array of block weights per picture
+    tables : sequence of (int, int)
+        Block rows and columns of each picture.
+
+    Returns
+    -------
+    list of ndarray of uint16, or None
+
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        If there are too few or too many, of wrong shapes, negative, not finite, or all zero.
+    """
+    if sample_weight is None:
+        return None
+    several = isinstance(sample_weight, list | tuple) or (isinstance(sample_weight, np.ndarray) and sample_weight.ndim)
+    if not several or len(sample_weight) != len(tables):
+        raise InvalidType(
+            f"sample_weight is {params.shown(sample_weight)}; allowed: one entry per picture ({len(tables)})"
+        )
+    weights = []
+    for i, (entry, table) in enumerate(zip(sample_weight, tables, strict=True)):
+        name = f"sample_weight[{i}]"
+        values = params.array(name, entry, "a number or an array of numbers", "buif").astype(np.float64)
+        if values.shape not in ((), table):
+            raise InvalidArgument(f"{name} has the shape {values.shape}; allowed: a number, or blocks as {table}")
+        if not bool(np.isfinite(values).all()) or bool((values < 0).any()):
+            raise InvalidArgument(f"{name} holds negative or infinite weights; allowed: finite numbers of at least 0")
+        weights.append(np.broadcast_to(values, table))
+    largest = max(float(w.max()) for w in weights)
+    if largest == 0:
+        raise InvalidArgument("sample_weight is zero everywhere; allowed: at least one positive weight")
+    return [np.floor(w / largest * MAX_WEIGHT + 0.5).astype(np.uint16) for w in weights]
+
+
+def train(
+    session: Session,
+    pictures: Sequence[Picture],
+    weights: list[npt.NDArray[np.uint16]] | None,
+    shape: BlockShape,
+    plan: Plan,
+    progress: Progress,
+) -> Trained:
+    """Train a codebook on every block of some pictures.
+
+    Parameters
+    ----------
+    session : Session
+    pictures : sequence of Picture
+    weights : list of ndarray or None
+        From `check_weights`.
+    shape : BlockShape
+    plan : Plan
+    progress : Progress
+        Told of 2 + `plan.refine` stages: the start, the rounds, the last steps.
+
+    Returns
+    -------
+    Trained
+        Codewords in increasing order of their sums, then of their components.
+
+    Raises
+    ------
+    InvalidArgument
+        If there are more blocks than sums of squared errors admit.
+    StoppedError
+        If the progress callback returned False.
+    """
+    with session.scope() as scope:
+        blocks = BlockSet.of_pictures(session, scope, pictures, weights, shape)
+        return train_on(session, scope, blocks, plan, progress, Lloyd)
+
+
+def train_on(
+    session: Session, scope: Scope, blocks: Any, plan: Plan, progress: Progress, steps: Callable[..., Lloyd]
+) -> Trained:
+    """Train a codebook on blocks that are there already.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Holds what the training needs.
+    blocks : BlockSet
+        Or what has its ``count``, ``shape``, ``total_weight``, ``read``, ``sample`` and ``in_turn``.
+    plan : Plan
+    progress : Progress
+    steps : callable
+        As `Lloyd` is constructed, for `blocks` and for samples of them.
+
+    Returns
+    -------
+    Trained
+
+    Raises
+    ------
+    StoppedError
+        If the progress callback returned False.
+    """
+    stages = 2 + plan.refine
+    progress.report(0, stages)
+    if blocks.count <= plan.size:
+        progress.report(stages, stages)
+        return Trained(_in_order(blocks.read(plan.size)), 0.0, 0)
+    training = _Training(session, scope, blocks, plan, steps)
+    training.start()
+    training.report(progress, 1)
+    for turn in range(plan.refine):
+        training.round(turn)
+        training.report(progress, 2 + turn)
+    training.finish()
+    codebook = _in_order(training.words.read())
+    error = training.whole().error()
+    progress.report(stages, stages)
+    return Trained(codebook, error / (blocks.total_weight * blocks.shape.components), training.steps)
+
+
+def _in_order(codebook: Codebook) -> Codebook:
+    """By the sums of codewords, then by their components."""
+    return codebook[np.lexsort((*codebook.T[::-1], codebook.sum(1, dtype=np.int64)))]
+
+
+def _late_steps(size: int, seconds: float) -> int:
+    """Steps of a late round on all blocks, which are enough for so many second samples."""
+    if seconds < 1:
+        return FEW_STEPS
+    return (MANY_WHOLE_STEPS if size >= MANY_CODEWORDS else WHOLE_STEPS)[seconds >= 2]
+
+
+class _Training:
+    """The stages of one training."""
+
+    def __init__(self, session: Session, scope: Scope, blocks: Any, plan: Plan, steps: Callable[..., Lloyd]) -> None:
+        self._session = session
+        self._steps = steps
+        self._scope = scope
+        self._plan = plan
+        self._key = seed_key(plan.seed)
+        self._blocks = blocks
+        second, turn = max(LEAST_SECOND, SECOND_SAMPLE * plan.size), max(LEAST_TURN, TURN_SAMPLE * plan.size)
+        able = blocks.count if blocks.weights is None else int(np.count_nonzero(blocks.weights))
+        self._early_steps = ROUND_STEPS if able >= second else FEW_STEPS
+        self._late_steps = _late_steps(plan.size, able / second)
+        turn_bytes = turn * blocks.shape.components
+        in_turn = plan.refine > 0 and able >= 2 * turn and turn_bytes <= _MOST_TURN_BYTES
+        turns = max(TURNS, min(MOST_TURNS, able // turn, _MOST_TURN_BYTES // turn_bytes))
+        self._turn_steps = TURN_STEPS[1 + (turns >= MANY_TURNS) if plan.size >= MANY_IN_TURN else 0]
+        surplus = plan.size // (TURN_SURPLUS if in_turn else SURPLUS) if plan.refine else 0
+        self._largest = min(plan.size + surplus, MAX_CODEBOOK)
+        self.words = Codewords(session, scope, blocks.shape, self._largest)
+        self.steps = 0
+        self._annealed = 0
+        self._first = blocks.sample(scope, max(LEAST_FIRST, FIRST_SAMPLE * self._largest), 0, plan.seed)
+        self._in_turn = blocks.in_turn(scope, turn, turns) if in_turn else []
+        self._second = blocks
+        if plan.refine and not in_turn:
+            self._second = blocks.sample(scope, second, 1, plan.seed)
+        self._lloyds: dict[int, Lloyd] = {}
+
+    def whole(self) -> Lloyd:
+        """Steps on all blocks."""
+        return self._on(self._blocks)
+
+    def _on(self, blocks: Any) -> Lloyd:
+        """Steps on a set of blocks, the same ones each time."""
+        known = self._lloyds.get(id(blocks))
+        if known is None:
+            known = self._lloyds[id(blocks)] = self._steps(self._session, self._scope, blocks, self.words, self._key)
+        return known
+
+    def report(self, progress: Progress, done: int) -> None:
+        """Tell how many stages are over, if anybody wants to know; what is queued is waited for."""
+        if progress.wanted:
+            self._session.finish()
+            progress.report(done, 2 + self._plan.refine)
+
+    def start(self) -> None:
+        """Find more codewords than wanted, which the rounds merge; without rounds, as many."""
+        if self._plan.init == "k-means++":
+            sample_codewords(self._session, self._first, self.words, self._largest, self._key)
+        else:
+            self.steps += split_codewords(self._session, self._first, self.words, self._on(self._first), self._largest)
+
+    def round(self, turn: int) -> None:
+        """Queue annealed steps. After the first one dead codewords are repaired, in the last one surplus ones merge."""
+        refine, size = self._plan.refine, self._plan.size
+        sets, count = self._sets(turn)
+        part = min(max(10 * (turn + 1) - 2 * refine, 0), 5 * refine)
+        left = self._largest - (self._largest - size) * part // (5 * refine)
+        for step in range(count):
+            every, fading = refine * count, (refine - turn) * count - step
+            amplitude = _AMPLITUDE * fading * (5 * fading + every) // (10 * every**2)
+            removed = self.words.size - left if step == count - 1 else 0
+            motion = Motion(_QUARTERS, amplitude, self._annealed)
+            self._on(sets[step % len(sets)]).queue_annealed_step(motion, repairs=step == 0, removed=removed)
+            self._annealed += 1
+        self.steps += count
+
+    def _sets(self, turn: int) -> tuple[list[Any], int]:
+        """The sets of blocks that the steps of a round look at in turn, and how many steps there are."""
+        tenths = 10 * turn // self._plan.refine
+        if self._in_turn and tenths >= 6:
+            return (self._in_turn, self._turn_steps) if tenths < 9 else ([self._blocks], LAST_STEPS)
+        if tenths >= 6:
+            return [self._blocks], self._late_steps
+        return [self._first if tenths < 5 or self._in_turn else self._second], self._early_steps
+
+    def finish(self) -> None:
+        """Plain steps on all blocks until nothing moves."""
+        self.steps += self.whole().run(self._plan.max_iter)

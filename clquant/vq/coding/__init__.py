@@ -1,0 +1,1 @@
+"""Index tables and codebooks as words of rANS, by the contexts of their neighbours."""

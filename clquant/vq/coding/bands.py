@@ -1,0 +1,220 @@
+"""Bands of index tables to words of rANS streams and back (docs/clvq-format.md, "Bands")."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import Buffer, Program, Scope, Session, Variant
+from clquant.training.search import index_dtype, index_type
+from clquant.vq.coding.contexts import ContextTables
+from clquant.vq.coding.streams import SentStreams, Words, join_streams
+
+MAX_LANES = 32
+_LEAST_ROWS = 32  # of a band, whose first row has no neighbours above
+_BAND_BLOCKS = 1 << 15  # of bands of narrow pictures
+_MOST_BLOCKS = 1 << 20
+_LANE_BLOCKS = 1 << 11  # a lane costs about three bytes
+_GROUPS_OF_LANES = "group"
+_PAIRS_KNOWN, _PAIRS_FOUND = 1, 2  # as in cl/vq/coding/band_model.h
+
+VARIANTS = (
+    Variant("serial", "vq/coding/bands.cl", lambda limits: limits.is_cpu, gain=1.44),
+    Variant(_GROUPS_OF_LANES, "vq/coding/bands_group.cl", lambda limits: limits.work_group >= MAX_LANES, gain=2.03),
+    Variant("portable", "vq/coding/bands.cl"),
+)
+
+
+@dataclass(frozen=True)
+class BandLayout:
+    """How a table of indices is cut into bands, and how many rANS states share a band.
+
+    Attributes
+    ----------
+    table_rows, columns : int
+        Of the table.
+    """
+
+    table_rows: int
+    columns: int
+
+    @functools.cached_property
+    def rows(self) -> int:
+        """Of every band but the last, which may have fewer."""
+        wanted = max(_LEAST_ROWS, -(-_BAND_BLOCKS // self.columns))
+        most = min(wanted, max(1, _MOST_BLOCKS // self.columns), self.table_rows)
+        count = -(-self.table_rows // most)
+        return -(-self.table_rows // count)
+
+    @functools.cached_property
+    def lanes(self) -> int:
+        """States of a band: a power of two up to 32 and up to its rows."""
+        most = min(MAX_LANES, self.rows, max(1, self.rows * self.columns // _LANE_BLOCKS))
+        return int(1 << (most.bit_length() - 1))
+
+    @functools.cached_property
+    def count(self) -> int:
+        """Bands."""
+        return -(-self.table_rows // self.rows)
+
+    def rows_of(self, band: int) -> int:
+        """Rows of one band.
+
+        Parameters
+        ----------
+        band : int
+        """
+        return min(self.rows, self.table_rows - band * self.rows)
+
+
+@dataclass(frozen=True)
+class CodedBand:
+    """What a file holds of a band.
+
+    Attributes
+    ----------
+    states : ndarray of uint32, shape (lanes,)
+    words : ndarray of uint16
+    """
+
+    states: npt.NDArray[np.uint32]
+    words: Words
+
+    def to_bytes(self) -> bytes:
+        """States, then words, little-endian."""
+        return self.states.astype("<u4").tobytes() + self.words.astype("<u2").tobytes()
+
+    @staticmethod
+    def from_bytes(data: bytes, lanes: int) -> CodedBand:
+        """The band of the bytes that `to_bytes` made.
+
+        Parameters
+        ----------
+        data : bytes
+            4 a lane, and an even number more.
+        lanes : int
+        """
+        states = np.frombuffer(data, "<u4", lanes).astype(np.uint32, copy=False)
+        return CodedBand(states, np.frombuffer(data, "<u2", offset=4 * lanes).astype(np.uint16, copy=False))
+
+
+class BandCoder:
+    """Codes bands by tables of contexts.
+
+    Parameters
+    ----------
+    session : Session
+    tables : ContextTables
+    layout : BandLayout
+    """
+
+    def __init__(self, session: Session, tables: ContextTables, layout: BandLayout) -> None:
+        self._session = session
+        self._tables = tables
+        self._layout = layout
+        self._variant = session.choose(VARIANTS)
+
+    def encode(
+        self, table: npt.NDArray[np.integer[Any]], ranks: npt.NDArray[np.uint16] | None = None
+    ) -> list[CodedBand]:
+        """Code some rows of the table of a picture.
+
+        Parameters
+        ----------
+        table : ndarray of int, shape (rows, columns)
+            Whole bands, or those to the end.
+        ranks : ndarray of uint16, shape (N,), optional
+            Each codeword's place in the coding order; default: its index.
+        """
+        session, layout = self._session, self._layout
+        rows, columns = table.shape
+        bands = -(-rows // layout.rows)
+        capacity = 2 * layout.rows * columns
+        dtype = index_dtype(self._tables.shape.size)
+        with session.scope() as scope:
+            indices = scope.copy_of(np.ascontiguousarray(table, dtype))
+            if ranks is not None:
+                kernel = self._program().kernel("vq_rank_indices")
+                places = indices, np.uint32(rows * columns), scope.copy_of(ranks)
+                session.launch(kernel, rows * columns, session.work_group_size(kernel, 64), *places)
+            ranges = scope.empty(8 * rows * columns)
+            kernel = self._program().kernel("vq_block_ranges")
+            group = session.work_group_size(kernel, 64)
+            place = {"rows": np.uint32(rows), "columns": np.uint32(columns), "band_rows": np.uint32(layout.rows)}
+            given = {"indices": indices, **self._model(), **place, "ranges": ranges}
+            session.launch(kernel, rows * columns, group, **given)
+            words, states = scope.empty(2 * bands * capacity), scope.empty(4 * bands * layout.lanes)
+            counts = scope.empty(4 * bands)
+            made = {"words": words, "states": states, "counts": counts}
+            self._launch("vq_bands_encode", bands, ranges=ranges, **place, **made)
+            count = session.download(counts, bands, np.uint32)
+            of_lanes = session.download(states, (bands, layout.lanes), np.uint32)
+            streams = join_streams(session, scope, words, count, capacity)
+        return [CodedBand(*both) for both in zip(of_lanes, streams, strict=True)]
+
+    def decode(self, scope: Scope, coded: Sequence[CodedBand], rows: int, indices: Buffer, wrong: Buffer) -> None:
+        """Queue the decoding of some bands.
+
+        Parameters
+        ----------
+        scope : Scope
+            Holds what they are decoded from.
+        coded : sequence of CodedBand
+        rows : int
+            Of all these bands together.
+        indices : pyopencl.Buffer
+            Receives rows x columns of `index_dtype`.
+        wrong : pyopencl.Buffer
+            4 bytes; set to 1 if the bands do not decode, then the indices are meaningless but in range.
+
+        Raises
+        ------
+        FormatError
+            If a state is impossible.
+        """
+        sent = SentStreams(scope, [band.words for band in coded], np.stack([band.states for band in coded]))
+        place = {"rows": rows, "columns": self._layout.columns, "band_rows": self._layout.rows}
+        self._launch(
+            *("vq_bands_decode", len(coded)),
+            words=sent.words,
+            begins=sent.begins,
+            states=sent.states,
+            **self._model(),
+            **{name: np.uint32(number) for name, number in place.items()},
+            indices=indices,
+            wrong=wrong,
+        )
+
+    def _model(self) -> dict[str, np.uint32 | Buffer]:
+        """What kernels take as `MODEL_PARAMETERS` of `cl/vq/coding/band_model.h`, by name."""
+        tables, shape = self._tables, self._tables.shape
+        return {
+            "size": np.uint32(shape.size),
+            "groups": np.uint32(shape.groups),
+            "shift": np.uint32(shape.shift),
+            "above": tables.above,
+            "left": tables.left,
+            "pairs": tables.pairs,
+            "above_buckets": tables.above_buckets,
+            "left_buckets": tables.left_buckets,
+        }
+
+    def _program(self) -> Program:
+        shape = self._tables.shape
+        constants: dict[str, int | str] = {
+            "BUCKET": shape.bucket,
+            "MOST_BUCKETS": shape.most_buckets,
+            "PAIRS": 0 if not shape.by_pairs else _PAIRS_KNOWN if self._tables.has_pairs else _PAIRS_FOUND,
+        }
+        return self._session.program(self._variant.file, INDEX=index_type(shape.size), **constants)
+
+    def _launch(self, name: str, bands: int, /, **named: object) -> None:
+        """A group of as many work-items as lanes for each band, or a work-item."""
+        kernel, lanes = self._program().kernel(name), self._layout.lanes
+        group = lanes if self._variant.name == _GROUPS_OF_LANES else 1
+        self._session.launch(kernel, bands * group, group, **named, lanes=np.uint32(lanes), bands=np.uint32(bands))

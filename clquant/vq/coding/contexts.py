@@ -1,0 +1,371 @@
+"""Contexts of indices: how well codewords continue their neighbours (docs/clvq-format.md, "Contexts")."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import Buffer, FormatError, Program, Scope, Session, Variant, cached_job
+from clquant.training.blocks import BlockShape
+from clquant.training.search import MOST_KEPT
+from clquant.vq.coding.coding_order import coding_order
+
+BINS = 32  # of the distance between two sides, as in cl/vq/coding/contexts.cl
+HIGHEST = 211  # of a curve: two of them give a weight of the highest logarithm
+_MOST_ENTRIES = 1 << 24  # of a table of groups x codewords
+_MOST_PAIR_WORK = 1 << 25  # pairs of groups times codewords
+_FREE_ENTRIES, _ENTRIES_PER_PIXEL = 1 << 18, 64
+_MOST_KEPT_ENTRIES = 1 << 20  # of tables that stay on the device after their job, from a file's own codebook
+_MOST_SIDE = 128
+_FALLS = (-12, -7, -4, -2, -1, 0, 1, 2, 3, 4, 6, 9, 13, 20, 32, 56)  # of a curve from bin to bin
+RARITY_UNIT = 4  # eighths of a bit
+
+_SIDE_BY_SIDE = 16  # codewords, as in cl/vq/coding/contexts_lanes.cl
+_MOST_BY_COMPONENTS = 32  # of a side; more are added up faster one codeword after another
+_GROUPS_OF_ITEM = 16  # whose values a work-item of a CPU makes
+
+_LANES = "lanes"
+VARIANTS = (
+    Variant(_LANES, "vq/coding/contexts_lanes.cl", gain=1.81, is_worthwhile=lambda limits: limits.is_cpu),
+    Variant("portable", "vq/coding/contexts.cl"),
+)
+
+Curves = npt.NDArray[np.uint8]
+
+_PRESET = (
+    *(211, 211, 210, 209, 207, 205, 203, 201, 199, 197, 195, 193, 190, 187, 183, 179),
+    *(174, 169, 163, 156, 149, 141, 132, 123, 113, 103, 92, 81, 70, 59, 48, 37),
+)
+PRESET: Curves = np.array([_PRESET, _PRESET], np.uint8)
+"""Curves of a photograph: what small pictures are coded by, and where learning begins."""
+
+
+@dataclass(frozen=True)
+class ContextShape:
+    """How a codebook is cut into buckets and into groups that share contexts.
+
+    Attributes
+    ----------
+    size : int
+        Codewords, 2..65536.
+    pixels : int
+        Of the picture: tables grow with it, so that work is in proportion to the picture.
+    """
+
+    size: int
+    pixels: int
+
+    @property
+    def bucket(self) -> int:
+        """Codewords of a bucket: a power of two, about the square root of `size`."""
+        return int(1 << ((self.size - 1).bit_length() + 1) // 2)
+
+    @property
+    def buckets(self) -> int:
+        """Buckets; the last may have fewer codewords."""
+        return -(-self.size // self.bucket)
+
+    @property
+    def most_buckets(self) -> int:
+        """Those of the largest codebook of as many bits, which kernels are built for."""
+        return int(1 << (self.size - 1).bit_length() // 2)
+
+    @property
+    def stride(self) -> int:
+        """Bytes of a table's row."""
+        return self.most_buckets * self.bucket
+
+    @functools.cached_property
+    def shift(self) -> int:
+        """log2 of the codewords of a group."""
+        room = min(_MOST_ENTRIES, self._room)
+        return next(s for s in range(17) if -(-self.size >> s) * self.size <= room)
+
+    @functools.cached_property
+    def by_pairs(self) -> bool:
+        """Whether the ranges of buckets are computed from all codewords, for every pair of neighbours."""
+        return (self.groups + 1) ** 2 * self.size <= min(_MOST_PAIR_WORK, self._room)
+
+    @property
+    def _room(self) -> int:
+        return _FREE_ENTRIES + _ENTRIES_PER_PIXEL * self.pixels
+
+    @property
+    def smallest_part(self) -> int:
+        """Codewords of the parts that the coding order is made of, if not `by_pairs`."""
+        return min(self.bucket, 1 << self.shift) if self.shift else self.bucket
+
+    @property
+    def levels(self) -> int:
+        """How often the coding order is halved, if not `by_pairs`."""
+        return (-(-self.size // self.smallest_part) - 1).bit_length()
+
+    @functools.cached_property
+    def groups(self) -> int:
+        """Groups of neighbours; the last may have fewer codewords."""
+        return -(-self.size >> self.shift)
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a file says of its indices.
+
+    Attributes
+    ----------
+    curves : ndarray of uint8, shape (2, 32)
+        Values of the bins above and to the left; each at most 211.
+    rarity : ndarray of uint8, shape (N,)
+        How much rarer each codeword is than its sides tell, in half bits, 0..63.
+    """
+
+    curves: Curves
+    rarity: npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class ContextTables:
+    """Values of codewords and buckets by the groups above and to the left, on the device (`vq_side_values`).
+
+    `pairs` holds the ranges of buckets (`vq_pair_buckets`) where `has_pairs`; else it is not to be read.
+    """
+
+    shape: ContextShape
+    above: Buffer
+    left: Buffer
+    pairs: Buffer
+    above_buckets: Buffer
+    left_buckets: Buffer
+    has_pairs: bool
+
+
+@contextlib.contextmanager
+def open_contexts(
+    session: Session, codebook: npt.NDArray[np.uint8], block: BlockShape, pixels: int, own: bool
+) -> Iterator[Contexts]:
+    """`Contexts` that last as long as the block: those of an earlier job with the codebook, if it is small.
+
+    Parameters
+    ----------
+    session, codebook, block, pixels
+        As `Contexts` takes them.
+    own : bool
+        Whether the codebook is the caller's, so that large tables are worth keeping.
+    """
+    shape, key = ContextShape(len(codebook), pixels), None
+    if codebook.nbytes <= MOST_KEPT and (own or shape.groups * shape.stride <= _MOST_KEPT_ENTRIES):
+        key = "contexts", codebook.tobytes(), block, shape
+    with cached_job(session, key, lambda scope: Contexts(session, scope, codebook, block, pixels)) as contexts:
+        yield contexts
+
+
+class Contexts:
+    """The distances between the sides of codewords, on the device.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Holds them.
+    codebook : ndarray of uint8, shape (N, K)
+    block : BlockShape
+    pixels : int
+        Of the picture.
+
+    Attributes
+    ----------
+    shape : ContextShape
+    order : ndarray of int, shape (N,)
+        The codewords' indices in the order of `coding_order`, which all tables have.
+    ranks : ndarray of uint16, shape (N,), or None
+        Each codeword's place in it; None if the order is the codebook's.
+    program : Program
+        Of cl/vq/coding/contexts.cl.
+    above_bins, left_bins : pyopencl.Buffer
+        Groups x stride bytes.
+    """
+
+    def __init__(
+        self, session: Session, scope: Scope, codebook: npt.NDArray[np.uint8], block: BlockShape, pixels: int
+    ) -> None:
+        self._session = session
+        self._scope = scope
+        self.shape = ContextShape(len(codebook), pixels)
+        wide = self.shape.bucket >= _SIDE_BY_SIDE
+        self._variant = session.choose(VARIANTS) if wide else VARIANTS[-1]
+        self.program = self._program("vq/coding/contexts.cl")
+        self.order = coding_order(codebook, block, self.shape)
+        self.ranks = None if self.shape.by_pairs else np.argsort(self.order).astype(np.uint16)
+        book = codebook[self.order].reshape(len(codebook), block.rows, block.columns, block.channels)
+        self.above_bins = self._bins(book[:, 0], book[:, -1])
+        self.left_bins = self._bins(book[:, :, 0], book[:, :, -1])
+
+    def _program(self, file: str) -> Program:
+        return self._session.program(file, BUCKET=self.shape.bucket, MOST_BUCKETS=self.shape.most_buckets)
+
+    def _bins(self, own: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8]) -> Buffer:
+        """Bins of the distances between the sides of codewords and the meeting sides of their neighbours."""
+        session, shape = self._session, self.shape
+        sides = np.ascontiguousarray(own).reshape(shape.size, -1)
+        neighbours = group_means(np.ascontiguousarray(others).reshape(shape.size, -1), shape.shift)
+        side = sides.shape[1]
+        if side > _MOST_SIDE:
+            raise AssertionError(f"a block's side has {side} components; distances are exact for {_MOST_SIDE}")
+        bins = self._scope.empty(shape.groups * shape.stride)
+        if self._variant.name == _LANES and side <= _MOST_BY_COMPONENTS:
+            self._bins_side_by_side(sides, neighbours, bins)
+            return bins
+        bounds = np.array(distance_bounds(side), np.uint32)
+        kernel = self.program.kernel("vq_side_bins")
+        group = session.work_group_size(kernel, 64)
+        copies = [self._scope.copy_of(array) for array in (sides, neighbours, bounds)]
+        sizes = np.uint32(shape.size), np.uint32(shape.groups)
+        arguments = copies[0], copies[1], np.uint32(side), copies[2], *sizes, bins
+        session.launch(kernel, (shape.size, shape.groups), (group, 1), *arguments)
+        return bins
+
+    def _bins_side_by_side(self, sides: npt.NDArray[np.uint8], neighbours: npt.NDArray[np.uint8], bins: Buffer) -> None:
+        session, shape = self._session, self.shape
+        planes = np.zeros((sides.shape[1], shape.stride), np.uint8)
+        planes[:, : shape.size] = sides.T
+        copies = self._scope.copy_of(planes), self._scope.copy_of(neighbours)
+        kernel = self._program(self._variant.file).kernel("vq_side_bins_lanes")
+        sizes = np.uint32(shape.groups), np.uint32(_GROUPS_OF_ITEM)
+        arguments = *copies, np.uint32(sides.shape[1]), np.array(bin_thresholds(sides.shape[1]), np.int32), *sizes, bins
+        session.launch(
+            kernel, (-(-shape.size // _SIDE_BY_SIDE), -(-shape.groups // _GROUPS_OF_ITEM)), (1, 1), *arguments
+        )
+
+    def tables(self, scope: Scope, model: Model, with_pairs: bool = True) -> ContextTables:
+        """The tables that a model gives.
+
+        Parameters
+        ----------
+        scope : Scope
+            Holds them.
+        model : Model
+        with_pairs : bool
+            Whether the ranges of buckets for pairs of neighbours are needed beforehand.
+        """
+        session, shape = self._session, self.shape
+        lanes = self._variant.name == _LANES
+        kernel = self._program(self._variant.file).kernel("vq_side_values_lanes" if lanes else "vq_side_values")
+        group, part = (1, _GROUPS_OF_ITEM) if lanes else (session.work_group_size(kernel, 64), 1)
+        made = []
+        rarity = scope.copy_of(model.rarity * np.uint8(RARITY_UNIT))
+        for i, bins in enumerate((self.above_bins, self.left_bins)):
+            values = scope.empty((shape.groups + 1) * shape.stride)
+            buckets = scope.empty((shape.groups + 1) * (-(-shape.most_buckets // 16) * 16))
+            given = bins, scope.copy_of(np.ascontiguousarray(model.curves[i])), rarity
+            sizes = np.uint32(shape.size), np.uint32(shape.groups), np.uint32(i == 0)
+            launched = (shape.buckets, shape.groups // part + 1), (1, group)
+            of_item = (np.uint32(part),) if lanes else ()
+            session.launch(kernel, *launched, *given, *sizes, *of_item, values, buckets)
+            made.append((values, buckets))
+        above, left = made[0][0], made[1][0]
+        has_pairs = with_pairs and shape.by_pairs
+        pairs = self._pairs(scope, above, left) if has_pairs else above
+        return ContextTables(shape, above, left, pairs, made[0][1], made[1][1], has_pairs)
+
+    def _pairs(self, scope: Scope, above: Buffer, left: Buffer) -> Buffer:
+        """Where buckets' ranges begin, for every pair of neighbours."""
+        session, shape = self._session, self.shape
+        begins = scope.empty(2 * (shape.groups + 1) ** 2 * (-(-shape.most_buckets // 8) * 8))
+        kernel = self.program.kernel("vq_pair_buckets")
+        group = session.work_group_size(kernel, 64)
+        sizes = np.uint32(shape.size), np.uint32(shape.groups)
+        session.launch(kernel, (shape.groups + 1, shape.groups + 1), (group, 1), above, left, *sizes, begins)
+        return begins
+
+
+def distance_bounds(side: int) -> list[int]:
+    """The least squared distance of each bin from 1 on: of b, what is n (2^(b/2) - 1) or more for n components."""
+    return [math.isqrt((side * side << b) - 1) + 1 - side for b in range(1, BINS)]
+
+
+def bin_thresholds(side: int) -> tuple[int, int, int, int]:
+    """What vq/coding/contexts_lanes.cl finds the bin of a distance of this many components by: (mantissas..., bin)."""
+    exponent = side.bit_length() - 1
+    mantissa = side << (23 - exponent)
+    lower = math.isqrt(-(-mantissa * mantissa // 2) - 1) + 1
+    upper = math.isqrt(2 * mantissa * mantissa - 1) + 1
+    implied, bias = 1 << 23, 127
+    return lower - implied, mantissa - implied, upper - implied, -2 * (exponent + bias) - 2
+
+
+def group_means(sides: npt.NDArray[np.uint8], shift: int) -> npt.NDArray[np.uint8]:
+    """The mean side of each group of 2^shift codewords, halves rounded up."""
+    if not shift:
+        return sides
+    starts = np.arange(0, len(sides), 1 << shift)
+    sums = np.add.reduceat(sides.astype(np.int64), starts, axis=0)
+    counts = np.minimum(len(sides) - starts, 1 << shift)[:, None]
+    means: npt.NDArray[np.uint8] = ((2 * sums + counts) // (2 * counts)).astype(np.uint8)
+    return means
+
+
+def pack_curves(curves: Curves) -> bytes:
+    """Curves as 32 bytes: a nibble a bin, the low one first, for how far it is below the one before.
+
+    Parameters
+    ----------
+    curves : ndarray of uint8, shape (2, 32)
+        Of `rounded_curves`.
+    """
+    falls = -np.diff(curves.astype(np.int64), axis=1, prepend=HIGHEST)
+    nibbles = np.searchsorted(_FALLS, falls).astype(np.uint8).ravel()
+    return (nibbles[0::2] | nibbles[1::2] << 4).tobytes()
+
+
+def unpack_curves(data: bytes) -> Curves:
+    """The curves of `pack_curves`.
+
+    Parameters
+    ----------
+    data : bytes
+        32 of them.
+
+    Raises
+    ------
+    FormatError
+        If a value is out of range.
+    """
+    packed = np.frombuffer(data, np.uint8)
+    nibbles = np.stack([packed & 15, packed >> 4], -1).reshape(2, BINS)
+    values = HIGHEST - np.cumsum(np.array(_FALLS)[nibbles], axis=1)
+    if int(values.min()) < 0 or int(values.max()) > HIGHEST:
+        raise FormatError("the curves of a .clvq file are out of range")
+    curves: Curves = values.astype(np.uint8)
+    return curves
+
+
+def rounded_curves(curves: npt.NDArray[np.int64]) -> Curves:
+    """Curves near to these that 32 bytes hold.
+
+    Parameters
+    ----------
+    curves : ndarray of int, shape (2, 32)
+        Each at most 211.
+    """
+    nearest, values = _nearest_values(), np.empty_like(curves, np.uint8)
+    for row, curve in zip(values, np.maximum(curves, 0).tolist(), strict=True):
+        last = HIGHEST
+        for b, value in enumerate(curve):
+            row[b] = last = nearest[last][value]
+    return values
+
+
+@functools.lru_cache(maxsize=1)
+def _nearest_values() -> list[list[int]]:
+    """By the value before and the one wanted, the one that a fall leads to: the first of the nearest."""
+    wanted = np.arange(HIGHEST + 1)
+    found = []
+    for last in range(HIGHEST + 1):
+        allowed = np.array([last - fall for fall in _FALLS if 0 <= last - fall <= HIGHEST])
+        found.append(allowed[np.abs(allowed[:, None] - wanted).argmin(0)].tolist())
+    return found

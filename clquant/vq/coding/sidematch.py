@@ -1,0 +1,116 @@
+"""Side-match vector quantization: likelier codewords for blocks where these cost little."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import Buffer, LocalMemory, Scope, Session
+from clquant.training.blocks import BlockShape
+from clquant.training.search import index_dtype, index_type
+from clquant.vq.coding.contexts import ContextTables
+
+_GROUP = 64
+_LARGEST_ERROR = 255 * 255
+
+Table = npt.NDArray[np.integer[Any]]
+
+
+class SideMatch:
+    """A codebook on the device with the contexts of its codewords.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Holds the codebook.
+    codebook : ndarray of uint8, shape (N, K)
+    shape : BlockShape
+    tables : ContextTables
+    state_size : int
+        Codewords of a state codebook, 1..255.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        scope: Scope,
+        codebook: npt.NDArray[np.uint8],
+        shape: BlockShape,
+        tables: ContextTables,
+        state_size: int,
+    ) -> None:
+        self._session = session
+        self._shape = shape
+        self._tables = tables
+        self._state_size = state_size
+        self._codebook = scope.copy_of(codebook)
+
+    def choose(self, image: Buffer, size: tuple[int, int], nearest: Table, band_rows: int, tolerance: int) -> Table:
+        """The codewords by which blocks are coded.
+
+        Parameters
+        ----------
+        image : pyopencl.Buffer
+            Height x width x C bytes: the pixels of whole bands, or to the picture's end.
+        size : tuple of int
+            Height and width in pixels.
+        nearest : ndarray of int, shape (rows, columns)
+            Index of each block's nearest codeword.
+        band_rows : int
+            Block rows of a band: the first of each has no neighbours above.
+        tolerance : int
+            A block's squared error, summed over its components, grows by less than this.
+
+        Returns
+        -------
+        ndarray of int, shape (rows, columns)
+        """
+        session, shape, contexts = self._session, self._shape, self._tables.shape
+        rows, columns = nearest.shape
+        kernel = session.program(
+            "vq/coding/sidematch.cl",
+            **shape.constants(size[1]),
+            BUCKET=contexts.bucket,
+            MOST_BUCKETS=contexts.most_buckets,
+            PAIRS=0,
+            INDEX=index_type(contexts.size),
+            STATE=self._state_size,
+        ).kernel("vq_side_choose")
+        group = 1 if session.limits.is_cpu else session.work_group_size(kernel, _GROUP, 12)
+        dtype = index_dtype(contexts.size)
+        bound = np.uint32(min(tolerance, _LARGEST_ERROR * shape.components + 1))
+        with session.scope() as scope:
+            chosen = scope.copy_of(np.ascontiguousarray(nearest, dtype))
+            tall, bands = min(band_rows, rows), -(-rows // band_rows)
+            widest, zero = min(tall, columns), np.uint32(0)
+            launch = session.prepare(
+                *(scope, kernel, bands * widest * group, group),
+                codebook=self._codebook,
+                image=image,
+                height=np.uint32(size[0]),
+                width=np.uint32(size[1]),
+                size=np.uint32(contexts.size),
+                groups=np.uint32(contexts.groups),
+                shift=np.uint32(contexts.shift),
+                above=self._tables.above,
+                left=self._tables.left,
+                rows=np.uint32(rows),
+                columns=np.uint32(columns),
+                band_rows=np.uint32(band_rows),
+                across=zero,
+                first_row=zero,
+                diagonal=zero,
+                tolerance=bound,
+                chosen=chosen,
+                block=LocalMemory(shape.components),
+                **{name: LocalMemory(4 * group) for name in ("values", "errors", "places")},
+            )
+            for diagonal in range(tall + columns - 1):
+                first, last = max(0, diagonal - columns + 1), min(tall - 1, diagonal)
+                across = last - first + 1
+                launch.set(across=np.uint32(across), first_row=np.uint32(first), diagonal=np.uint32(diagonal))
+                launch.queue(bands * across)
+            return session.download(chosen, (rows, columns), dtype)

@@ -1,0 +1,95 @@
+"""Words of rANS streams between device and file."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import Buffer, FormatError, Scope, Session
+
+TOTAL = 1 << 15  # what frequencies add up to, as in cl/vq/coding/rans.h
+LOW = 1 << 16  # the least state
+
+Words = npt.NDArray[np.uint16]
+States = npt.NDArray[np.uint32]
+
+
+def spread(weights: Sequence[int]) -> list[int]:
+    """Cumulative frequencies, from 0 to 2^15, of symbols with these weights (`spread_of` in cl/vq/coding/rans.h).
+
+    Parameters
+    ----------
+    weights : sequence of int
+        Fewer than 2^15, each at least 1, their sum below 2^29.
+    """
+    sums = np.cumsum([0, *weights])
+    top = int(sums[-1]).bit_length() - 1
+
+    def scaled(value: int) -> int:
+        return value >> (top - 15) if top >= 15 else value << (15 - top)
+
+    ratio = ((TOTAL - len(weights)) << 16) // scaled(int(sums[-1]))
+    return [(scaled(int(c)) * ratio >> 16) + i for i, c in enumerate(sums[:-1])] + [TOTAL]
+
+
+def join_streams(
+    session: Session, scope: Scope, words: Buffer, counts: npt.NDArray[np.uint32], capacity: int
+) -> list[Words]:
+    """The words of every stream on the host.
+
+    Parameters
+    ----------
+    session : Session
+    scope : Scope
+        Holds what is needed on the way.
+    words : pyopencl.Buffer
+        Streams x capacity ushort; each stream's words end its part.
+    counts : ndarray of uint32, shape (streams,)
+        Words of each.
+    capacity : int
+    """
+    begins = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    if not begins[-1]:
+        return [np.zeros(0, np.uint16)] * len(counts)
+    joined = scope.empty(2 * int(begins[-1]))
+    kernel = session.program("vq/coding/streams.cl").kernel("vq_join_streams")
+    group = session.work_group_size(kernel, 64)
+    arguments = words, np.uint32(capacity), scope.copy_of(begins.astype(np.uint32)), np.uint32(len(counts)), joined
+    session.launch(kernel, (int(counts.max()), len(counts)), (group, 1), *arguments)
+    whole = session.download(joined, int(begins[-1]), np.uint16)
+    return [whole[a:b] for a, b in itertools.pairwise(begins)]
+
+
+class SentStreams:
+    """Words and states of streams on their way to a decoder.
+
+    Parameters
+    ----------
+    scope : Scope
+        Holds them on the device.
+    words : sequence of ndarray of uint16
+    states : ndarray of uint32
+        One or more a stream.
+
+    Attributes
+    ----------
+    words, begins, states : pyopencl.Buffer
+        All streams' words, where each stream's begin and where the last ends, and the states.
+
+    Raises
+    ------
+    FormatError
+        If a state is less than an encoder leaves.
+    """
+
+    def __init__(self, scope: Scope, words: Sequence[Words], states: States) -> None:
+        if states.size and int(states.min()) < LOW:
+            raise FormatError("a .clvq section holds an impossible state")
+        begins = np.cumsum([0, *(part.size for part in words)]).astype(np.uint32)
+        joined = np.concatenate([*words, np.zeros(1, np.uint16)])  # buffers are never empty
+        self.words = scope.copy_of(joined)
+        self.begins = scope.copy_of(begins)
+        self.states = scope.copy_of(np.ascontiguousarray(states, np.uint32))

@@ -1,0 +1,383 @@
+"""The .clvq container, as docs/clvq-format.md lays it out: header, repeats, codebook, model, bands.
+
+Every section's check field is the CRC-32 of the header's check field, the section's number and its bytes, so that
+damage, truncation and sections out of order or of another file are all found, and every band is checked by itself.
+Nothing is believed before its check has passed, and no memory is taken beyond what the checked header allows, which
+callers cap.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import struct
+import zlib
+from collections import deque
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import FormatError
+from clquant.training.blocks import BlockShape
+from clquant.vq.coding import codebook_coding
+from clquant.vq.coding.bands import BandLayout, CodedBand
+from clquant.vq.coding.contexts import BINS, ContextShape
+from clquant.vq.coding.repeats import MOST_BYTES_PER_LINE, Repeats
+from clquant.vq.container.pipes import Sink, Source, read_up_to, write_all
+
+MAGIC = b"\x89CLVQ\r\n\x1a"
+VERSION = 4
+FILLED_VERSION = 3  # whose files may end in zeros
+PICTURE, PICTURE_OF_SHARED, CODEBOOK = 0, 1, 2
+PRESET_CURVES, OWN_CURVES, OWN_CURVES_AND_RARITY = 0, 1, 2
+MAX_PIXELS = 1 << 29  # of a picture that is decoded if nobody says otherwise, as of picture files
+MAX_CODEBOOK = 1 << 24  # bytes of its codebook, likewise
+MAX_SIDE = 1 << 20  # pixels of a picture's height or width
+MAX_STATE_SIZE = 255
+_HEADER = struct.Struct("<8sBBBBBBBBIII16s")
+_LENGTH = struct.Struct("<I")
+_CHECK = struct.Struct("<I")
+_NUMBER = struct.Struct("<II")
+_CODEBOOK_SECTION, _MODEL_SECTION, _REPEATS_SECTION, _FIRST_BAND = 0, 1, 2, 3
+_PART = 1 << 20
+_RARITY_SHAPE = BlockShape(1, 1, 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Header:
+    """What a .clvq file says of itself before its first section.
+
+    Attributes
+    ----------
+    kind : int
+        PICTURE (carries its codebook), PICTURE_OF_SHARED (names it) or CODEBOOK (no picture).
+    channels : int
+        1, 3 or 4.
+    block_shape : tuple of int
+        (rows, columns) of a block, 1..32 each and 256 pixels at most.
+    codebook_size : int
+        2..65536.
+    shape : tuple of int
+        (height, width) in pixels, true size; (0, 0) for a codebook.
+    state_size : int
+        Codewords in the state codebooks that the encoder chose from, 1..255; 0 if it did not choose, and for a
+        codebook. Decoders do not need it.
+    codebook_id : bytes
+        16 bytes, `codebook_id(codebook)`.
+    model : int
+        PRESET_CURVES, OWN_CURVES or OWN_CURVES_AND_RARITY.
+    repeating : int
+        1 if rows or columns of blocks that repeat the one before are left out, else 0.
+    version : int
+    """
+
+    kind: int
+    channels: int
+    block_shape: tuple[int, int]
+    codebook_size: int
+    shape: tuple[int, int]
+    state_size: int
+    codebook_id: bytes
+    model: int = PRESET_CURVES
+    repeating: int = 0
+    version: int = VERSION
+
+    @property
+    def table_shape(self) -> tuple[int, int]:
+        """(rows, columns) of the index table."""
+        return tuple(-(-side // block) for side, block in zip(self.shape, self.block_shape, strict=True))  # type: ignore[return-value]
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the file names a codebook that it does not hold."""
+        return self.kind == PICTURE_OF_SHARED
+
+    @property
+    def block(self) -> BlockShape:
+        """Shape of blocks with their channels."""
+        return BlockShape(*self.block_shape, self.channels)
+
+    def contexts(self, repeats: Repeats) -> ContextShape:
+        """How the codebook is cut for the contexts of its indices.
+
+        Parameters
+        ----------
+        repeats : Repeats
+        """
+        blocks = repeats.coded_shape[0] * repeats.coded_shape[1]
+        pixels = min(self.shape[0] * self.shape[1], blocks * self.block_shape[0] * self.block_shape[1])
+        return ContextShape(self.codebook_size, pixels)
+
+    @functools.cached_property
+    def check(self) -> int:
+        """The check field."""
+        return int(_CHECK.unpack(self.to_bytes()[_HEADER.size :])[0])
+
+    def to_bytes(self) -> bytes:
+        """The 48 bytes of the header with its check field."""
+        body = _HEADER.pack(
+            MAGIC, self.version, self.kind, self.channels, self.model, *self.block_shape, self.state_size,
+            self.repeating, self.codebook_size, *self.shape, self.codebook_id,
+        )  # fmt: skip
+        return body + _CHECK.pack(zlib.crc32(body))
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Header:
+        """Read and check a header.
+
+        Parameters
+        ----------
+        data : bytes
+            The 48 bytes that `to_bytes` makes.
+
+        Returns
+        -------
+        Header
+
+        Raises
+        ------
+        FormatError
+            If they are damaged, of a later version, or say something impossible.
+        """
+        if data[:8] != MAGIC:
+            raise FormatError("these bytes do not begin like a .clvq file")
+        if len(data) < HEADER_BYTES:
+            raise FormatError("a .clvq file ends in the middle of its header")
+        body = data[: _HEADER.size]
+        if zlib.crc32(body) != _CHECK.unpack(data[_HEADER.size :])[0]:
+            raise FormatError("the header of a .clvq file is damaged: its check sum does not match")
+        _, version, kind, channels, model, p, q, state, repeating, size, height, width, identity = _HEADER.unpack(body)
+        if version not in (FILLED_VERSION, VERSION):
+            allowed = f"this release reads versions {FILLED_VERSION} and {VERSION}"
+            raise FormatError(f"a .clvq file has version {version}; {allowed}")
+        header = Header(kind, channels, (p, q), size, (height, width), state, identity, model, repeating, version)
+        header._check()
+        return header
+
+    def _check(self) -> None:
+        p, q = self.block_shape
+        height, width = self.shape
+        empty = self.kind == CODEBOOK
+        good = {
+            "kind": self.kind in (PICTURE, PICTURE_OF_SHARED, CODEBOOK),
+            "number of channels": self.channels in (1, 3, 4),
+            "block shape": 1 <= p <= 32 and 1 <= q <= 32 and p * q <= 256,
+            "codebook size": 2 <= self.codebook_size <= 65536,
+            "size": (height == 0 and width == 0) if empty else (0 < height <= MAX_SIDE and 0 < width <= MAX_SIDE),
+            "state codebook": self.state_size <= (0 if empty else min(MAX_STATE_SIZE, self.codebook_size)),
+            "model": self.model <= (PRESET_CURVES if empty else OWN_CURVES_AND_RARITY),
+            "mark of repeats": self.repeating <= (0 if empty else 1),
+        }
+        for what, fine in good.items():
+            if not fine:
+                raise FormatError(f"the header of a .clvq file has an impossible {what}")
+
+
+HEADER_BYTES = _HEADER.size + _CHECK.size
+SECTION_BYTES = _LENGTH.size + _CHECK.size  # beside a section's payload
+
+
+def codebook_id(codebook: npt.NDArray[np.uint8]) -> bytes:
+    """The identity of a codebook: 16 bytes of the SHA-256 of its shape and its values.
+
+    Parameters
+    ----------
+    codebook : ndarray of uint8, shape (N, p, q) or (N, p, q, C)
+
+    Returns
+    -------
+    bytes
+        16 of them.
+    """
+    size, p, q = codebook.shape[:3]
+    channels = codebook.shape[3] if codebook.ndim == 4 else 1
+    shape = struct.pack("<IHHB", size, p, q, channels)
+    return hashlib.sha256(shape + np.ascontiguousarray(codebook).tobytes()).digest()[:16]
+
+
+def section_check(header: Header, number: int, payload: bytes | memoryview) -> int:
+    """The check field of a section.
+
+    Parameters
+    ----------
+    header : Header
+    number : int
+        0 for the codebook, 1 for the model, 2 for the repeats, from 3 on for the bands.
+    payload : bytes-like
+    """
+    return zlib.crc32(payload, zlib.crc32(_NUMBER.pack(header.check, number)))
+
+
+def _check_claims(header: Header, max_pixels: int | None, max_codebook: int | None) -> None:
+    """Refuse a file that claims more than its reader allows."""
+    height, width = header.shape
+    if max_pixels is not None and height * width > max_pixels:
+        claim = f"a .clvq file claims {height} x {width} pixels"
+        raise FormatError(f"{claim}; at most {max_pixels} are allowed, by max_pixels")
+    components = header.block.components
+    if max_codebook is not None and not header.is_shared and header.codebook_size * components > max_codebook:
+        claim = f"a .clvq file claims {header.codebook_size} codewords of {components} bytes"
+        raise FormatError(f"{claim}; at most {max_codebook} bytes are allowed, by max_codebook")
+
+
+class Writer:
+    """Writes a .clvq file piece by piece to anything with `write`.
+
+    Parameters
+    ----------
+    sink : Sink
+    header : Header
+    codebook : bytes or None
+        As `encode_codebook` makes them; None if the header's kind is PICTURE_OF_SHARED.
+    model : bytes
+        Of as many bytes as the header's `model` tells; none for PRESET_CURVES.
+    repeats : Repeats, optional
+        What the header's `repeating` tells of.
+    """
+
+    def __init__(
+        self, sink: Sink, header: Header, codebook: bytes | None, model: bytes = b"", repeats: Repeats | None = None
+    ) -> None:
+        self._sink = sink
+        self._header = header
+        self._bands = 0
+        write_all(sink, header.to_bytes())
+        if header.repeating and repeats is not None:
+            self._section(_REPEATS_SECTION, repeats.to_bytes())
+        if codebook is not None:
+            self._section(_CODEBOOK_SECTION, codebook)
+        if header.model != PRESET_CURVES:
+            self._section(_MODEL_SECTION, model)
+
+    def _section(self, number: int, payload: bytes) -> None:
+        check = _CHECK.pack(section_check(self._header, number, payload))
+        write_all(self._sink, _LENGTH.pack(len(payload)) + payload + check)
+
+    def write(self, band: CodedBand) -> None:
+        """Write the next band."""
+        self._section(_FIRST_BAND + self._bands, band.to_bytes())
+        self._bands += 1
+
+
+class Reader:
+    """Reads a .clvq file piece by piece from anything with `read`.
+
+    Parameters
+    ----------
+    source : Source
+    max_pixels, max_codebook : int or None
+        Larger pictures, and codebooks of more bytes, are refused before anything else of theirs is read; None for
+        readers that decode none.
+
+    Attributes
+    ----------
+    header : Header
+    repeats : Repeats
+        Empty for a codebook.
+    layout : BandLayout
+        How the coded blocks are cut into bands; not for a codebook.
+    codebook : bytes or None
+        For `decode_codebook`; None if the file names a shared codebook.
+    model : bytes
+        What the file says of its indices; none for PRESET_CURVES.
+
+    Raises
+    ------
+    FormatError
+        If the bytes are damaged, truncated, of another format, or claim more than is allowed.
+    """
+
+    def __init__(
+        self, source: Source, max_pixels: int | None = MAX_PIXELS, max_codebook: int | None = MAX_CODEBOOK
+    ) -> None:
+        self._source = source
+        self._bytes = 0
+        self._to_check: deque[tuple[int, bytes]] = deque()
+        self.header = header = Header.from_bytes(self._get(HEADER_BYTES, short=True))
+        _check_claims(header, max_pixels, max_codebook)
+        self.repeats = Repeats.none(header.table_shape)
+        if header.repeating:
+            most = MOST_BYTES_PER_LINE * sum(header.table_shape)
+            self.repeats = Repeats.from_bytes(self._section(_REPEATS_SECTION, 2, most), header.table_shape)
+        self.layout = BandLayout(*self.repeats.coded_shape)
+        self.codebook = None
+        if not header.is_shared:
+            size, block = header.codebook_size, header.block
+            bounds = codebook_coding.shortest(size, block), codebook_coding.longest(size, block)
+            self.codebook = self._section(_CODEBOOK_SECTION, *bounds)
+        self.model = b""
+        if header.model != PRESET_CURVES:
+            rarity = codebook_coding.longest(header.codebook_size, _RARITY_SHAPE)
+            most = BINS + (rarity if header.model == OWN_CURVES_AND_RARITY else 0)
+            self.model = self._section(_MODEL_SECTION, BINS, most)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that were read so far."""
+        return self._bytes
+
+    def _get(self, size: int, short: bool = False) -> bytes:
+        data = read_up_to(self._source, size)
+        if len(data) != size and not short:
+            raise FormatError("a .clvq file ends too early")
+        self._bytes += len(data)
+        return data
+
+    def _unchecked(self, number: int, least: int, most: int) -> bytes:
+        (length,) = _LENGTH.unpack(self._get(_LENGTH.size))
+        if not least <= length <= most:
+            raise FormatError(f"a .clvq section claims {length} bytes; allowed: {least} to {most}")
+        both = self._get(length + _CHECK.size)
+        self._to_check.append((number, both))
+        return both[:length]
+
+    def _section(self, number: int, least: int, most: int) -> bytes:
+        payload = self._unchecked(number, least, most)
+        self.check()
+        return payload
+
+    def check(self) -> None:
+        """Check the sections that were read.
+
+        Raises
+        ------
+        FormatError
+            If one is damaged.
+        """
+        while self._to_check:
+            number, both = self._to_check.popleft()
+            payload = memoryview(both)[: -_CHECK.size]
+            if _CHECK.unpack(both[-_CHECK.size :])[0] != section_check(self.header, number, payload):
+                raise FormatError("a .clvq section is damaged: its check sum does not match")
+
+    def bands(self) -> Iterator[CodedBand]:
+        """The picture's bands, top to bottom; whoever takes them calls `check` before giving anything of them away.
+
+        Raises
+        ------
+        FormatError
+            If the bytes are damaged or truncated, or bytes follow the last band.
+        """
+        layout = self.layout
+        for band in range(layout.count if self.header.kind != CODEBOOK else 0):
+            least = 4 * layout.lanes
+            data = self._unchecked(_FIRST_BAND + band, least, least + 4 * layout.rows_of(band) * layout.columns)
+            if len(data) % 2:
+                raise FormatError("a band of a .clvq file has half a word")
+            yield CodedBand.from_bytes(data, layout.lanes)
+        while rest := self._get(_PART, short=True):
+            if self.header.version != FILLED_VERSION or any(rest):
+                raise FormatError("a .clvq file goes on after its end")
+
+    def check_rest(self) -> None:
+        """Go through the bands' check fields to the end of the file, but decode nothing.
+
+        Raises
+        ------
+        FormatError
+            If the bytes are damaged or truncated, or bytes follow the last band.
+        """
+        for _ in self.bands():
+            self.check()

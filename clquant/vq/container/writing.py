@@ -1,0 +1,354 @@
+"""Whole pictures to .clvq files, a chunk of bands at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import images, params
+from clquant.runtime import (
+    InvalidArgument,
+    Progress,
+    Session,
+    open_session,
+)
+from clquant.training.blocks import BlockShape
+from clquant.vq.coder import BlockCoder
+from clquant.vq.coding.bands import BandCoder, BandLayout, CodedBand
+from clquant.vq.coding.codebook_coding import encode_codebook
+from clquant.vq.coding.contexts import PRESET, Contexts, Model, open_contexts
+from clquant.vq.coding.learning import learn
+from clquant.vq.coding.model_coding import encode_model
+from clquant.vq.coding.repeats import Repeats
+from clquant.vq.coding.sidematch import SideMatch
+from clquant.vq.container import clvq_format
+from clquant.vq.container.pipes import Sink
+
+_CHUNK_BLOCKS = 1 << 22  # that are coded at once
+_REPORTED_BLOCKS = 1 << 19  # likewise, if somebody listens or the device is a CPU
+_CHUNK_BYTES = 8  # a block, of the largest buffer beside its pixels
+_SMALL_PICTURE = 1 << 12  # up to this many blocks, the preset model is tried too
+_TRIED_PICTURE = 1 << 20  # up to this many blocks, repeats are tried against coding all
+
+Table = npt.NDArray[np.integer[Any]]
+# From a model and a table of indices to the table with likelier codewords.
+Match = Callable[[Model, Table], Table]
+
+
+@dataclasses.dataclass(frozen=True)
+class BandPlace:
+    """Some bands of a table.
+
+    Attributes
+    ----------
+    layout : BandLayout
+        Of the whole table.
+    first, end : int
+        Half-open.
+    """
+
+    layout: BandLayout
+    first: int
+    end: int
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...]) -> BandPlace:
+        """All bands of a table.
+
+        Parameters
+        ----------
+        shape : (int, int)
+            Its rows and columns.
+        """
+        layout = BandLayout(shape[0], shape[1])
+        return cls(layout, 0, layout.count)
+
+
+@dataclasses.dataclass(frozen=True)
+class Compressor:
+    """Writes pictures by one codebook.
+
+    Attributes
+    ----------
+    coder : BlockCoder
+        Of the codebook.
+    state_size : int
+        Codewords of a state codebook, 0..255; 0 leaves every block its nearest codeword.
+    tolerance : int
+        How much a block's squared error, summed over its components, may grow for a shorter code.
+    """
+
+    coder: BlockCoder
+    state_size: int
+    tolerance: int
+
+    @classmethod
+    def of(cls, coder: BlockCoder, state_size: Any, tolerance: Any) -> Compressor:
+        """One with the parameters of a codec.
+
+        Parameters
+        ----------
+        coder : BlockCoder
+        state_size, tolerance
+            As `VQCodec` takes them.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            Naming the parameter that is not allowed.
+        """
+        states = params.integer("state_size", state_size, 0, min(clvq_format.MAX_STATE_SIZE, len(coder.rows)))
+        allowed = params.real("tolerance", tolerance, 0, 65025)
+        return cls(coder, states, int(allowed * coder.shape.components))
+
+    def write(self, file: Sink, picture: images.Picture, embed: bool, progress: Progress) -> None:
+        """Write a picture to a binary file.
+
+        Parameters
+        ----------
+        file : Sink
+        picture : Picture
+        embed : bool
+            Whether the codebook goes along.
+        progress : Progress
+            Told of blocks: half of them when all are searched, all when they are coded.
+
+        Raises
+        ------
+        InvalidArgument
+            If the picture is larger than files hold.
+        """
+        header = self._header(picture.height, picture.width, embed)
+        session = open_session(self.coder.queue, images.device_arrays([picture]))
+        halves = Progress((lambda n, total: progress.report(n // 2, total)) if progress.wanted else None)
+        table = self.coder.encode_to_host(picture, halves)
+        if self.is_matching:
+            all_bands = BandPlace.of(table.shape)
+            table = self._by_model(
+                session,
+                table,
+                picture.pixels,
+                lambda contexts, model, places: self._matched(session, contexts, model, picture, places, all_bands),
+            )
+        self._write_table(file, header, session, table, progress)
+
+    def _by_model(
+        self,
+        session: Session,
+        table: Table,
+        pixels: int,
+        match: Callable[[Contexts, Model, Table], Table],
+    ) -> Table:
+        """The table with likelier codewords, as a function of the contexts, the model and the ranked table gives it."""
+        with open_contexts(session, self.coder.rows, self.coder.shape, pixels, True) as contexts:
+            places = table if contexts.ranks is None else contexts.ranks[table]
+            matched: Table = contexts.order[match(contexts, learn(session, contexts, table), places)]
+            return matched
+
+    @property
+    def is_matching(self) -> bool:
+        """Whether blocks may get other codewords than their nearest."""
+        return self.state_size > 0 and self.tolerance > 0
+
+    def write_encoded(
+        self, file: Sink, table: Table, size: tuple[int, int], embed: bool, progress: Progress, match: Match
+    ) -> None:
+        """Write a picture that is encoded already, as `write` does.
+
+        Parameters
+        ----------
+        file : Sink
+        table : ndarray of int
+            (block rows, block columns) of codewords.
+        size : (int, int)
+            The picture's height and width.
+        embed, progress
+            As for `write`.
+        match : callable
+            What `matched` gives for all bands, by the same model and table.
+
+        Raises
+        ------
+        InvalidArgument
+            If the picture is larger than files hold.
+        """
+        header = self._header(*size, embed)
+        session = open_session(self.coder.queue)
+        if self.is_matching:
+            table = self._by_model(session, table, size[0] * size[1], lambda _, model, places: match(model, places))
+        self._write_table(file, header, session, table, progress)
+
+    def matched(self, model: Model, picture: images.Picture, table: Table, place: BandPlace, pixels: int) -> Table:
+        """Some bands of a table with blocks by likelier codewords, where the tolerance allows.
+
+        Parameters
+        ----------
+        model : Model
+            Learned from the whole table.
+        picture : Picture
+            The bands' pixels.
+        table : ndarray of int
+            The bands, in the coding order.
+        place : BandPlace
+            Which bands they are.
+        pixels : int
+            Of the whole picture.
+        """
+        session = open_session(self.coder.queue)
+        with open_contexts(session, self.coder.rows, self.coder.shape, pixels, True) as contexts:
+            return self._matched(session, contexts, model, picture, table, place)
+
+    def _header(self, height: int, width: int, embed: bool) -> clvq_format.Header:
+        shape = self.coder.shape
+        if max(height, width) > clvq_format.MAX_SIDE:
+            raise InvalidArgument(f"image is {height} x {width} pixels; allowed: {clvq_format.MAX_SIDE} per side")
+        return clvq_format.Header(
+            kind=clvq_format.PICTURE if embed else clvq_format.PICTURE_OF_SHARED,
+            channels=shape.channels,
+            block_shape=(shape.rows, shape.columns),
+            codebook_size=len(self.coder.rows),
+            shape=(height, width),
+            state_size=self.state_size,
+            codebook_id=clvq_format.codebook_id(self.coder.codebook),
+        )
+
+    def _matched(
+        self,
+        session: Session,
+        contexts: Contexts,
+        model: Model,
+        picture: images.Picture,
+        table: Table,
+        place: BandPlace,
+    ) -> Table:
+        """What `matched` gives."""
+        layout, shape, matched = place.layout, self.coder.shape, np.empty_like(table)
+        top = place.first * layout.rows
+        with session.scope() as scope:
+            tables = contexts.tables(scope, model, with_pairs=False)
+            matcher = SideMatch(session, scope, self.coder.rows[contexts.order], shape, tables, self.state_size)
+            for first, end in chunks(session, layout, shape, False, place.first, place.end):
+                part = slice(first * layout.rows - top, min(end * layout.rows - top, len(table)))
+                rows = part.start * shape.rows, min(part.stop * shape.rows, picture.height)
+                with session.scope() as inner:
+                    pixels = picture.upload(session, inner, *rows)
+                    size = rows[1] - rows[0], picture.width
+                    matched[part] = matcher.choose(pixels, size, table[part], layout.rows, self.tolerance)
+        return matched
+
+    def _write_table(
+        self, file: Sink, header: clvq_format.Header, session: Session, whole: Table, progress: Progress
+    ) -> None:
+        repeats = Repeats.of(whole)
+        few = whole.size - math.prod(repeats.coded_shape) < whole.size // 2
+        if repeats.any and (few or whole.size <= _TRIED_PICTURE):
+            tried = [self._coded(header, session, each, whole) for each in (repeats, Repeats.none(repeats.table_shape))]
+            self._write_coded(file, min(tried, key=len), session)
+            progress.report(whole.size, whole.size)
+        elif math.prod(repeats.coded_shape) <= _SMALL_PICTURE:
+            self._write_coded(file, self._coded(header, session, repeats, whole), session)
+            progress.report(whole.size, whole.size)
+        else:
+            self._write_parts(file, header, session, repeats, whole, progress)
+
+    def _coded(self, header: clvq_format.Header, session: Session, repeats: Repeats, whole: Table) -> _Coded:
+        """The picture coded with these repeats, by the better model if it is small."""
+        table, header = repeats.coded(whole), dataclasses.replace(header, repeating=int(repeats.any))
+        tried = []
+        with self._contexts(session, header, repeats) as contexts:
+            models = [learn(session, contexts, table)]
+            if table.size <= _SMALL_PICTURE:
+                models.append(Model(PRESET, np.zeros_like(models[0].rarity)))
+            for model in models:
+                mode, data = encode_model(session, model)
+                with session.scope() as scope:
+                    coder = BandCoder(session, contexts.tables(scope, model), BandLayout(*table.shape))
+                    bands = coder.encode(table, contexts.ranks)
+                tried.append(_Coded(dataclasses.replace(header, model=mode), data, repeats, bands))
+        return min(tried, key=len)
+
+    def _write_coded(self, file: Sink, coded: _Coded, session: Session) -> None:
+        writer = self._open(file, coded.header, session, coded.model, coded.repeats)
+        for band in coded.bands:
+            writer.write(band)
+
+    def _write_parts(
+        self,
+        file: Sink,
+        header: clvq_format.Header,
+        session: Session,
+        repeats: Repeats,
+        whole: Table,
+        progress: Progress,
+    ) -> None:
+        table, header = repeats.coded(whole), dataclasses.replace(header, repeating=int(repeats.any))
+        layout = BandLayout(*table.shape)
+        with self._contexts(session, header, repeats) as contexts, session.scope() as scope:
+            model = learn(session, contexts, table)
+            mode, data = encode_model(session, model)
+            writer = self._open(file, dataclasses.replace(header, model=mode), session, data, repeats)
+            coder = BandCoder(session, contexts.tables(scope, model), layout)
+            for first, end in chunks(session, layout, self.coder.shape, progress.wanted):
+                for band in coder.encode(table[first * layout.rows : end * layout.rows], contexts.ranks):
+                    writer.write(band)
+                done = repeats.end_of(min(end * layout.rows, layout.table_rows)) * repeats.table_shape[1]
+                progress.report((whole.size + done) // 2, whole.size)
+
+    def _contexts(
+        self, session: Session, header: clvq_format.Header, repeats: Repeats
+    ) -> contextlib.AbstractContextManager[Contexts]:
+        return open_contexts(session, self.coder.rows, self.coder.shape, header.contexts(repeats).pixels, True)
+
+    def _open(
+        self, file: Sink, header: clvq_format.Header, session: Session, model: bytes, repeats: Repeats
+    ) -> clvq_format.Writer:
+        embed = header.kind == clvq_format.PICTURE
+        codebook = encode_codebook(session, self.coder.rows, self.coder.shape) if embed else None
+        return clvq_format.Writer(file, header, codebook, model, repeats)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Coded:
+    """A picture coded by one model, with or without repeats; its length is that of what may differ."""
+
+    header: clvq_format.Header
+    model: bytes
+    repeats: Repeats
+    bands: Sequence[CodedBand]
+
+    def __len__(self) -> int:
+        sections = [band.to_bytes() for band in self.bands]
+        sections += [self.model] * (self.header.model != clvq_format.PRESET_CURVES)
+        sections += [self.repeats.to_bytes()] * self.header.repeating
+        return sum(clvq_format.SECTION_BYTES + len(section) for section in sections)
+
+
+def chunks(
+    session: Session, layout: BandLayout, block: BlockShape, reported: bool, first: int = 0, end: int | None = None
+) -> Iterator[tuple[int, int]]:
+    """Half-open ranges of bands that are coded at once.
+
+    Parameters
+    ----------
+    session : Session
+    layout : BandLayout
+    block : BlockShape
+    reported : bool
+        Whether somebody wants to know how far a job is.
+    first, end : int
+        Bands of interest; default all.
+    """
+    stop, limits = layout.count if end is None else end, session.limits
+    own = layout.rows * layout.columns
+    wanted = _REPORTED_BLOCKS if reported or limits.is_cpu else _CHUNK_BLOCKS
+    if limits.is_cpu and not reported:  # whose cores each take a band at a time
+        wanted = min(max(wanted, 2 * limits.compute_units * own), _CHUNK_BLOCKS)
+    count = max(1, min(wanted, limits.max_alloc // max(_CHUNK_BYTES, block.components)) // own)
+    for begin in range(first, stop, count):
+        yield begin, min(begin + count, stop)

@@ -1,0 +1,255 @@
+"""Training of VQ codebooks: steps against the reference, determinism, repair, weights, progress."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyopencl.array
+import pytest
+
+from clquant import VQCodec, images, runtime
+from clquant.training import training
+from clquant.training.blocks import BlockShape
+from clquant.training.blockset import BlockSet
+from clquant.training.selection import Selection
+from tests.reference import vq as reference
+from tests.reference import vq_training as training_reference
+
+Bytes = npt.NDArray[np.uint8]
+
+
+def gray(rng: np.random.Generator, height: int, width: int) -> Bytes:
+    y, x = np.mgrid[:height, :width]
+    return ((4 * x + 3 * y + rng.integers(0, 40, (height, width))) % 256).astype(np.uint8)
+
+
+def block_set(queue: Any, scope: Any, pictures: list[Bytes], shape: BlockShape, weights: Any = None) -> BlockSet:
+    session = runtime.open_session(queue)
+    return BlockSet.of_pictures(session, scope, [images.read(p) for p in pictures], weights, shape)
+
+
+@pytest.mark.parametrize("limits", ["", "max_alloc=1600,work_group=4"])
+def test_blocks_and_their_samples(
+    queue: Any, rng: np.random.Generator, limits: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLQUANT_LIMITS", limits)
+    pictures = [gray(rng, 42, 38), gray(rng, 9, 133)]
+    shape = BlockShape(4, 4, 1)
+    rows = np.concatenate([reference.blocks(p, 4, 4) for p in pictures])
+    weights = [rng.integers(0, 2, shape.table_shape(*p.shape)).astype(np.uint16) for p in pictures]
+    flat = np.concatenate([w.ravel() for w in weights]).astype(np.int64)
+    with runtime.open_session(queue).scope() as scope:
+        for given, known in ((None, np.ones_like(flat)), (weights, flat)):
+            blocks = block_set(queue, scope, pictures, shape, given)
+            np.testing.assert_array_equal(blocks.read(blocks.count), rows)
+            assert blocks.sample(scope, len(rows), 0, 5) is blocks
+            sampled = blocks.sample(scope, 60, 1, 5)
+            expected = training_reference.sample(training_reference.Blocks(rows, known), 60, 1, 5)
+            np.testing.assert_array_equal(sampled.read(sampled.count), expected.rows)
+            assert sampled.total_weight == expected.total
+
+
+def assert_trained(queue: Any, pictures: list[Bytes], size: int, weights: Any = None, **parameters: Any) -> None:
+    """`fit` is the reference, bit for bit."""
+    codec = VQCodec(size, (2, 3), queue=queue, **parameters).fit(pictures, weights)
+    rows = np.concatenate([reference.blocks(p, 2, 3) for p in pictures])
+    shape = BlockShape(2, 3, pictures[0].shape[2] if pictures[0].ndim == 3 else 1)
+    tables = [shape.table_shape(*p.shape[:2]) for p in pictures]
+    checked = training.check_weights(weights, tables)
+    flat = np.ones(len(rows), np.int64) if checked is None else np.concatenate([w.ravel() for w in checked])
+    seed = parameters.pop("random_state", 0)
+    expected = training_reference.train(rows, flat.astype(np.int64), size, seed=seed, **parameters)
+    np.testing.assert_array_equal(codec.codebook_.reshape(size, -1), expected[0])
+    assert (codec.mse_, codec.n_iter_) == expected[1:]
+
+
+@pytest.mark.parametrize("init", ["k-means++", "splitting"])
+@pytest.mark.parametrize("refine", [0, 1, 4])
+@pytest.mark.parametrize(
+    ("limits", "variant"),
+    [("", None), ("max_alloc=900,work_group=4", None), ("", "portable"), ("max_alloc=900,work_group=1", "portable")],
+)
+def test_training_equals_the_reference(
+    queue: Any,
+    rng: np.random.Generator,
+    init: str,
+    refine: int,
+    limits: str,
+    variant: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CLQUANT_LIMITS", limits)
+    if variant:
+        monkeypatch.setenv("CLQUANT_VARIANT", variant)
+    pictures = [gray(rng, 30, 28), gray(rng, 9, 33)]
+    assert_trained(queue, pictures, 13, init=init, refine=refine, max_iter=30, random_state=refine)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("limits", ["", "max_alloc=2000"])
+def test_weighted_training_equals_the_reference(
+    queue: Any, rng: np.random.Generator, limits: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLQUANT_LIMITS", limits)
+    pictures = [np.stack([gray(rng, 20, 21)] * 3, 2), rng.integers(0, 256, (12, 9, 3), np.uint8)]
+    weights = [rng.integers(0, 3, (10, 7)), 1.7]
+    assert_trained(queue, pictures, 9, weights, refine=4)
+
+
+@pytest.mark.full
+def test_samples_of_many_blocks_train_first(
+    queue: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (training, training_reference):
+        monkeypatch.setattr(module, "LEAST_FIRST", 0)
+        monkeypatch.setattr(module, "LEAST_SECOND", 0)
+        monkeypatch.setattr(module, "MANY_CODEWORDS", 3)
+        monkeypatch.setattr(module, "SECOND_SAMPLE", 128)
+    assert_trained(queue, [gray(rng, 72, 75)], 2, refine=10)
+    assert_trained(queue, [gray(rng, 72, 75)], 3, refine=10)
+    assert_trained(queue, [gray(rng, 72, 75)], 5, refine=10)
+    assert_trained(queue, [gray(rng, 72, 75)], 2, np.array([3.0]), init="splitting", refine=2)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("limits", ["", "max_alloc=900,work_group=4"])
+def test_samples_in_turn_train_where_there_are_many_blocks(
+    queue: Any, rng: np.random.Generator, limits: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLQUANT_LIMITS", limits)
+    for module in (training, training_reference):
+        for name, value in (("LEAST_FIRST", 0), ("LEAST_TURN", 0), ("FIRST_SAMPLE", 4), ("TURN_SAMPLE", 20)):
+            monkeypatch.setattr(module, name, value)
+        for name, value in (("TURN_STEPS", (7, 9, 11)), ("MANY_IN_TURN", 8), ("MANY_TURNS", 5)):
+            monkeypatch.setattr(module, name, value)
+    assert_trained(queue, [gray(rng, 40, 43)], 4, refine=10)
+    assert_trained(queue, [gray(rng, 40, 43)], 3, np.array([3.0]), refine=7)
+    assert_trained(queue, [gray(rng, 68, 73)], 9, refine=10)
+    assert_trained(queue, [gray(rng, 80, 91)], 8, refine=10)
+
+
+def test_few_gray_levels_and_fewer_blocks_than_codewords(queue: Any, rng: np.random.Generator) -> None:
+    assert_trained(queue, [gray(rng, 24, 24) // 64 * 85], 16, refine=4)
+    assert_trained(queue, [gray(rng, 5, 7)], 20, refine=2)
+    assert_trained(queue, [np.zeros((8, 9), np.uint8)], 7, init="splitting", refine=2)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("init", ["k-means++", "splitting"])
+def test_the_same_codebook_on_any_device_limits_and_path(
+    queue: Any, rng: np.random.Generator, init: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pictures = [gray(rng, 60, 56), gray(rng, 21, 30)]
+    first = VQCodec(12, init=init, queue=queue).fit(pictures)
+    on_device = VQCodec(12, init=init).fit([pyopencl.array.to_device(queue, p) for p in pictures])
+    np.testing.assert_array_equal(first.codebook_, on_device.codebook_)
+    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=2500,work_group=4")
+    with runtime.force_variant("portable"):
+        again = VQCodec(12, init=init, queue=queue).fit(pictures)
+    np.testing.assert_array_equal(first.codebook_, again.codebook_)
+    assert (first.mse_, first.n_iter_) == (again.mse_, again.n_iter_)
+
+
+def test_mse_is_that_of_the_decoded_pictures(queue: Any, rng: np.random.Generator) -> None:
+    picture = gray(rng, 32, 40)
+    codec = VQCodec(10, queue=queue).fit(picture)
+    decoded = codec.decode(codec.encode(picture))
+    assert codec.mse_ == reference.error(picture, decoded) / picture.size
+
+
+def test_refinement_never_loses_and_a_seed_matters(queue: Any, rng: np.random.Generator) -> None:
+    picture = gray(rng, 64, 64)
+    plain = VQCodec(20, refine=0, queue=queue).fit(picture)
+    refined = VQCodec(20, queue=queue).fit(picture)
+    other = VQCodec(20, random_state=1, queue=queue).fit(picture)
+    assert refined.mse_ <= plain.mse_
+    assert not np.array_equal(refined.codebook_, other.codebook_)
+
+
+@pytest.mark.parametrize("init", ["k-means++", "splitting"])
+def test_few_distinct_blocks_are_kept_exactly(queue: Any, init: str) -> None:
+    picture = np.kron(np.array([[0, 255], [7, 9]], np.uint8), np.ones((4, 4), np.uint8))
+    codec = VQCodec(8, init=init, queue=queue).fit(picture)
+    assert codec.mse_ == 0.0
+    np.testing.assert_array_equal(codec.decode(codec.encode(picture)), picture)
+
+
+def test_dead_codewords_are_repaired(queue: Any, rng: np.random.Generator) -> None:
+    """From a start where all codewords but one are far from every block, all get blocks."""
+    picture = gray(rng, 48, 48)
+    codec = VQCodec(30, init="splitting", refine=0, queue=queue).fit(picture)
+    assert len(np.unique(codec.encode(picture))) == 30
+
+
+def test_weights_draw_codewords(queue: Any, rng: np.random.Generator) -> None:
+    dark, bright = gray(rng, 24, 24) // 4, 192 + gray(rng, 24, 24) // 4
+    even = VQCodec(8, queue=queue).fit([dark, bright], [1, 1])
+    same = VQCodec(8, queue=queue).fit([dark, bright], [0.5, 0.5])
+    only = VQCodec(8, queue=queue).fit([dark, bright], [1, 0])
+    alone = VQCodec(8, queue=queue).fit([dark])
+    per_block = VQCodec(8, queue=queue).fit([dark, bright], [np.ones((6, 6)), np.zeros((6, 6))])
+    np.testing.assert_array_equal(even.codebook_, same.codebook_)
+    np.testing.assert_array_equal(only.codebook_, per_block.codebook_)
+    assert int(only.codebook_.max()) < 128 < int(even.codebook_.max())
+    assert only.mse_ <= 2 * alone.mse_
+
+
+def test_progress_counts_up_and_stops(queue: Any, rng: np.random.Generator) -> None:
+    picture = gray(rng, 32, 32)
+    seen: list[tuple[int, int]] = []
+    VQCodec(6, refine=4, queue=queue).fit(picture, progress=lambda done, total: seen.append((done, total)))
+    assert seen[0] == (0, 6)
+    assert seen[-1] == (6, 6)
+    assert seen == sorted(set(seen))
+    codec = VQCodec(6, queue=queue)
+    with pytest.raises(runtime.StoppedError):
+        codec.fit(picture, progress=lambda done, _: done < 1)
+    assert not hasattr(codec, "codebook_")
+
+
+def test_blocks_beyond_what_sums_of_squares_hold_are_refused(queue: Any) -> None:
+    session = runtime.open_session(queue)
+    with session.scope() as scope, pytest.raises(runtime.InvalidArgument, match=r"images have \d+ blocks; allowed"):
+        BlockSet(session, scope, BlockShape(16, 16, 4), 1 << 40, None)
+
+
+def test_operands_for_tensor_cores(queue: Any, rng: np.random.Generator) -> None:
+    """What cl/training/search_mma.cl is given, which no device of the tests runs."""
+    session, size, components, tile, log_scale = runtime.open_session(queue), 21, 27, 16, 9
+    padded, chunks = 24, 2
+    codebook = rng.integers(0, 256, (size, components), np.uint8)
+    constants = {"P": 3, "Q": 3, "C": 3, "ALIGNED": 0, "NUMBER": "uchar", "BIAS": "int", "LAYOUT": 2, "KEEPS": 0}
+    tiles = {"WIDTH": 16 * chunks, "LOSES": "(-2147483647)", "TILE": tile, "LOG_SCALE": log_scale}
+    kernel = session.program("training/search_operands.cl", **constants, **tiles).kernel("vq_operands")
+    with session.scope() as scope:
+        source, operands, biases = scope.copy_of(codebook), scope.empty(padded * 16 * chunks), scope.empty(4 * padded)
+        sizes = np.uint32(0), np.uint32(size), np.uint32(padded)
+        session.launch(kernel, padded, 1, source, *sizes, operands, biases, source)
+        made = session.download(operands, (padded // 8, chunks, 8, 16), np.uint8)
+        keys = session.download(biases, padded, np.int32)
+    rows = np.zeros((padded, 16 * chunks), np.uint8)
+    rows[:size, :components] = codebook
+    np.testing.assert_array_equal(made, rows.reshape(padded // 8, 8, chunks, 16).transpose(0, 2, 1, 3))
+    norms = (codebook.astype(np.int64) ** 2).sum(1)
+    expected = np.full(padded, -(2**31) + 1)
+    expected[:size] = -norms * 2**log_scale + 2**log_scale - 1 - np.arange(size) % tile
+    np.testing.assert_array_equal(keys, expected)
+
+
+@pytest.mark.parametrize("digits", [2, 8])
+def test_selection(queue: Any, rng: np.random.Generator, digits: int) -> None:
+    session, size = runtime.open_session(queue), 700
+    keys = rng.integers(0, [60, 2**62][digits == 8], size, np.uint64)
+    keys[::3] = keys[1]
+    with session.scope() as scope:
+        selection = Selection(session, scope, scope.copy_of(keys), size + 5, digits)
+        for number in (1, 200, 300, size):
+            selection.queue(size, number)
+            expected = np.sort(np.argsort(keys, kind="stable")[:number])
+            np.testing.assert_array_equal(session.download(selection.chosen, number, np.uint32), expected)
+            stays = np.ones(size, bool)
+            stays[expected] = False
+            places = session.download(selection.places, size, np.uint32)
+            np.testing.assert_array_equal(places, np.where(stays, np.cumsum(stays) - 1, 2**32 - 1))
