@@ -12,6 +12,7 @@ from clquant.images.input_rules import (
 )
 from clquant.images.picture import HostImage, ImageLike, Picture, buffer_of, device_arrays, row_bands
 from clquant.images.picture_files import FORMATS, allow_formats
+from clquant.images.rows import refuse_rows
 
 __all__ = [
     "FORMATS",
@@ -28,6 +29,7 @@ __all__ = [
     "read",
     "read_many",
     "read_parts",
+    "refuse_rows",
     "row_bands",
     "sent",
 ]

@@ -42,6 +42,7 @@ from clquant.images.dark_values import warned_once
 from clquant.images.lazy import LazyRows
 from clquant.images.picture import ImageLike, Picture, device_arrays
 from clquant.images.picture_files import MAX_FILE_PIXELS
+from clquant.images.rows import refuse_rows
 from clquant.images.sinks import ArraySink, Sink
 from clquant.images.strided import packed
 from clquant.params import shown
@@ -269,6 +270,7 @@ def materialize(source: Any, argument: str = "images") -> Any:
 @contextlib.contextmanager
 def sent(image: ImageLike, queue: CommandQueue | None) -> Iterator[tuple[Session, Picture]]:
     """A session and a picture that stays on its device while several jobs share it, where it fits."""
+    refuse_rows(image)
     picture = read(image, max_bits=16)
     session = open_session(queue, device_arrays([picture]))
     with session.scope() as scope:

@@ -13,7 +13,17 @@ from clquant.color.palette import Palette
 from clquant.estimator import weights_of
 from clquant.histogram.counting import count_colors
 from clquant.histogram.weights import checked_weights
-from clquant.images import ImageLike, Picture, device_arrays, is_read_in_parts, materialize, read, read_many, read_parts
+from clquant.images import (
+    ImageLike,
+    Picture,
+    device_arrays,
+    is_read_in_parts,
+    materialize,
+    read,
+    read_many,
+    read_parts,
+    refuse_rows,
+)
 from clquant.images.batches import listed, read_in_groups, session_of
 from clquant.images.collections import verbs_of
 from clquant.kmeans.fit import Fit, Fitted
@@ -173,6 +183,7 @@ class KMeansPalette(PaletteEngine):
             If `progress` returned False; what was learned before stands.
         """
         weights, sources = weights_of(y, sample_weight), materialize(images)
+        refuse_rows(sources, "images")
         given = sources if isinstance(sources, list | tuple) else [sources]
         collections = [verbs_of(source) for source in given]
         if not any(collections) and not any(is_read_in_parts(source) for source in given):

@@ -10,7 +10,16 @@ from clquant.color.palette import Palette
 from clquant.estimator import weights_of
 from clquant.histogram.color_histogram import ColorHistogram, counts_of
 from clquant.histogram.weights import checked_weights, resampled, spread_out
-from clquant.images import ImageLike, Picture, device_arrays, is_read_in_parts, materialize, read_many, read_parts
+from clquant.images import (
+    ImageLike,
+    Picture,
+    device_arrays,
+    is_read_in_parts,
+    materialize,
+    read_many,
+    read_parts,
+    refuse_rows,
+)
 from clquant.images.batches import listed, session_of
 from clquant.images.collections import verbs_of
 from clquant.images.lazy import memory_bytes
@@ -162,6 +171,7 @@ class NeuQuantCL(PaletteEngine):
             If `progress` returned False; `palette_` stays as it was.
         """
         images = materialize(images)
+        refuse_rows(images, "images")
         for verbs in filter(None, map(verbs_of, images if isinstance(images, list | tuple) else [images])):
             if weights_of(y, sample_weight) is not None:
                 raise InvalidArgument("sample_weight is given with a Dask array; allowed: with images in memory")

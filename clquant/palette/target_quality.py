@@ -58,6 +58,7 @@ class FewestColors:
             )
         self.least = max(len(checked_fixed(given.get("fixed_colors"), self.most)) + 1, 2)
         sources = images.materialize(sources)
+        images.refuse_rows(sources, "images")
         self.pictures = images.read_many(sources)
         self.weight = weight if isinstance(sources, list | tuple) else [weight] if weight is not None else None
         self.limit = limit

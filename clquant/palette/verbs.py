@@ -11,7 +11,7 @@ from clquant.color import spaces
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
 from clquant.dithering.registry import Ditherer, find_dither
-from clquant.images import ImageLike, read_parts
+from clquant.images import ImageLike, read_parts, refuse_rows
 from clquant.images.collections import verbs_of
 from clquant.images.file_sinks import About
 from clquant.images.result_files import writing
@@ -107,6 +107,7 @@ def predict(
         If `progress` returned False.
     """
     checked, ditherer = _checked(palette, color_space, metric, dither, progress)
+    refuse_rows(image)
     collection = verbs_of(image)
     params.boolean("resume", resume)
     settings = {} if out is None else _settings(checked, color_space, metric, dither)
@@ -143,6 +144,7 @@ def transform(
         (H, W, 3) uint8, or (H, W, 4) where the palette has alpha; on the device for a device array.
     """
     checked, ditherer = _checked(palette, color_space, metric, dither, progress)
+    refuse_rows(image)
     collection = verbs_of(image)
     settings = {} if out is None else {"verb": "transform", **_settings(checked, color_space, metric, dither)}
     if collection is not None:

@@ -10,7 +10,7 @@ from clquant import params
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.estimator import weights_of
-from clquant.images import ImageLike, materialize, read
+from clquant.images import ImageLike, materialize, read, refuse_rows
 from clquant.images.batches import listed
 from clquant.palette.engine import PaletteEngine
 from clquant.runtime import CommandQueue, Progress, ProgressCallback
@@ -117,7 +117,9 @@ class SpatialPalette(PaletteEngine):
         StoppedError
             If `progress` returned False; what was learned before stands.
         """
-        self.palette_ = SpatialFit(self, materialize(images), weights_of(y, sample_weight), progress).run()
+        sources = materialize(images)
+        refuse_rows(sources, "images")
+        self.palette_ = SpatialFit(self, sources, weights_of(y, sample_weight), progress).run()
         return self
 
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:

@@ -13,7 +13,7 @@ from clquant.color.palette import Palette
 from clquant.dithering.ordered import OrderedDither
 from clquant.dithering.registry import find_dither
 from clquant.estimator import Estimator
-from clquant.images import ImageLike, Picture, buffer_of, device_arrays, materialize, read_many
+from clquant.images import ImageLike, Picture, buffer_of, device_arrays, materialize, read_many, refuse_rows
 from clquant.mapping.lookup import applied
 from clquant.palette import engine
 from clquant.runtime import (
@@ -146,7 +146,9 @@ class TilePalettes(Estimator):
             If `progress` returned False; what was learned before stands.
         """
         given, report = TileParams.of(self), Progress(params.callback("progress", progress))
-        pictures = read_many(materialize(images))
+        sources = materialize(images)
+        refuse_rows(sources, "images")
+        pictures = read_many(sources)
         session = open_session(self.queue, device_arrays(pictures))
         reserved = given.reserves or any(_has_holes(session, picture) for picture in pictures)
         steps = TileSteps(session, given.space, given.side, given.n_colors, int(reserved))
