@@ -7,7 +7,7 @@
  *
  * Constants: SEARCH, how entries are found: IN_CELLS by mapping/nearest.h; IN_LANES, candidates in the lanes of a vector,
  * for CPUs; IN_TABLE, where errors are plain, the nearest entries of all opaque colours in a table
- * (mapping/full_table_plain.cl), for GPUs. DIVISOR; PLAIN_ERRORS; mapping/nearest.h's. Scans have ARRIVING besides, an
+ * (mapping/plain_table.cl), for GPUs. DIVISOR; PLAIN_ERRORS; mapping/nearest.h's. Scans have ARRIVING besides, an
  * expression: s by weights and error_at(reach, columns ahead, rows below), the error of the pixel which gives that share.
  */
 #define IN_CELLS 0

@@ -1,15 +1,11 @@
 /* Bins of a histogram, one a 24-bit colour: emptied, and the occupied ones collected in Z-order.
  *
- * Constants: CELL_BINS bins of a cell; CUBES 1 where bins are as histogram/bins.h says, all 2^24 of them, 0 where they
- * are in Z-order.
+ * Constants: CELL_BINS bins of a cell.
  */
 #include "common/z_order.h"
 
 #ifndef CELL_BINS
 #define CELL_BINS 4096
-#endif
-#ifndef CUBES
-#define CUBES 0
 #endif
 
 /* Empties bins. NDRange: 1-D, a work-item four bins, guarded by fours. bins (4 fours) uint. */
@@ -22,9 +18,6 @@ __kernel void clear_bins(__global uint4 *bins, uint fours)
 /* Where the bins of eight consecutive codes are, from 8 * eight on, counted in fours. */
 size_t bins_of_eight(uint eight)
 {
-#if CUBES
-    eight = gather_by_3(eight >> 2) | gather_by_3(eight >> 1) << 7 | gather_by_3(eight) << 14;
-#endif
     return 2 * (size_t)eight;
 }
 

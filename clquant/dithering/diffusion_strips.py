@@ -7,7 +7,7 @@ import numpy as np
 from clquant import runtime
 from clquant.dithering.diffusion_job import BandRows, DiffusionParams
 from clquant.images import Picture
-from clquant.mapping import full_table
+from clquant.mapping import plain_table
 from clquant.mapping.palette_on_device import PaletteOnDevice
 
 FILE = "dithering/diffusion_strips.cl"
@@ -62,8 +62,8 @@ class StripScan:
         form: runtime.Variant,
     ) -> None:
         self._session, self._on_device, self._given, self._width = session, on_device, given, picture.width
-        by_table = given.plain_errors and full_table.is_worthwhile(on_device, 3, on_device.index_bytes)
-        self._table = {"nearest": full_table.plain_table(on_device)} if by_table else {}
+        by_table = given.plain_errors and plain_table.is_worthwhile(on_device, picture.pixels)
+        self._table = {"nearest": plain_table.plain_table(on_device)} if by_table else {}
         self._lag = given.filter.lag
         constants = {**on_device.constants(picture.channels), **given.constants(), **form.constants}
         constants["SEARCH"] = "IN_TABLE" if by_table else "IN_CELLS"

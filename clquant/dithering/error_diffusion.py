@@ -34,7 +34,7 @@ FORMS = (
         diffusion_strips.admits,
         {"ROWS": diffusion_strips.ROWS, "CLOCKS": diffusion_strips.CLOCKS},
         launchers=(StripScan,),
-        gain=2.2,
+        gain=2.27,
         is_worthwhile=lambda limits: not limits.is_cpu,
     ),
     _PORTABLE,

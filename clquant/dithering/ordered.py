@@ -6,8 +6,7 @@ from typing import Any
 
 from clquant import params
 from clquant.color.palette import Palette, as_palette
-from clquant.dithering import ordered_table, threshold_maps
-from clquant.dithering.ordered_table import TableOrdered
+from clquant.dithering import threshold_maps
 from clquant.dithering.registry import register_dither
 from clquant.dithering.threshold_maps import MaskOnDevice
 from clquant.images import ImageLike
@@ -171,10 +170,9 @@ class SmallOrdered(SmallPalette):
         self.launch(SMALL_FILE, "dither_ordered", batch, packed=self.packed(), **own)
 
 
-_TABLE = Variant("table", ordered_table.FILE, launchers=(TableOrdered, PixelOrdered), gain=2.8)
 _PORTABLE = Variant("portable", FILE, launchers=(PixelOrdered,))
-VARIANTS = (Variant("lanes", LANE_FILE, is_cpu, launchers=(SmallOrdered, LaneOrdered), gain=2.0), _TABLE, _PORTABLE)
-LARGE_MASKS = (Variant("lanes", LANE_FILE, is_cpu, launchers=(LaneOrdered,), gain=2.0), _TABLE, _PORTABLE)
+VARIANTS = (Variant("lanes", LANE_FILE, is_cpu, launchers=(SmallOrdered, LaneOrdered), gain=8.6), _PORTABLE)
+LARGE_MASKS = (Variant("lanes", LANE_FILE, is_cpu, launchers=(LaneOrdered,), gain=8.6), _PORTABLE)
 """Forms of the dithering, by any mask up to `MAX_SMALL_MASK` numbers, and by larger ones."""
 
 register_dither("blue-noise", OrderedDither("blue-noise").dither)

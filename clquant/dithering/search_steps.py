@@ -32,7 +32,7 @@ NEVER = 2.0**30
 GROUP = (64, 1)
 
 IN_LANES = Variant(
-    "lanes", "dithering/search_steps_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator, gain=5.9
+    "lanes", "dithering/search_steps_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator, gain=6.65
 )
 PORTABLE = Variant("portable", "dithering/search_steps.cl")
 VARIANTS = (IN_LANES, PORTABLE)

@@ -38,20 +38,12 @@ AROUND = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
 # A neighbour's errors are looked at a pixel farther, still within a plane's margins.
 MOST_REACH = 7
 GROUP = 64
-# Rows of cells that a work-item of the form for GPUs decides: of 1, 2, 4 and 8 the fastest on an NVIDIA H200.
-ROWS = 4
 
 IN_LANES = Variant(
     "lanes", "halftone/refine_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator, gain=2.3
 )
-IN_ROWS = Variant(
-    "rows",
-    "halftone/refine_rows.cl",
-    is_worthwhile=lambda limits: not limits.is_cpu and not limits.is_simulator,
-    gain=1.4,
-)
 PORTABLE = Variant("portable", "halftone/refine.cl")
-VARIANTS = (IN_LANES, IN_ROWS, PORTABLE)
+VARIANTS = (IN_LANES, PORTABLE)
 
 
 def refinement_kernel(
@@ -251,8 +243,7 @@ class _Channel:
         session.fill(self._errors, np.float32(0), 4 * cells)
         session.fill(self._state, np.int32(-1), 4 * cells)
         program = session.program(PORTABLE.file)
-        constants = {"ROWS": ROWS, "TAPS": int(self._n_taps)} if self._form is IN_ROWS else {}
-        self._decide = session.program(self._form.file, **constants).kernel("decide_phase")
+        self._decide = session.program(self._form.file).kernel("decide_phase")
         self._apply, self._store = program.kernel("apply_phase"), program.kernel("store_levels")
         begin = program.kernel("begin_refinement")
         session.launch(
@@ -295,11 +286,7 @@ class _Channel:
             np.stack([places.taps(phase, apart)[:, 0], difference.ravel()], axis=1) for phase in range(PHASES)
         ]
         self._n_taps = np.uint32(len(weights))
-        if self._form is IN_ROWS:
-            offsets = np.ascontiguousarray(taps.view(np.int32)[:, :, len(AROUND)])
-            self._taps = {"offsets": scope.copy_of(offsets), "weights": scope.copy_of(weights.astype(np.float32))}
-        else:
-            self._taps = {"taps": scope.copy_of(taps), "n": self._n_taps}
+        self._taps = {"taps": scope.copy_of(taps), "n": self._n_taps}
         self._neighbours = scope.copy_of(np.concatenate(neighbours).astype(np.int32))
 
     def improve(self) -> None:
@@ -315,11 +302,7 @@ class _Channel:
             "rows": np.uint32(down),
             "actions": self._actions,
         }
-        items = (across, down)
-        if self._form is IN_ROWS:
-            items = (across, -(-down // ROWS))
-        elif self._form is IN_LANES:
-            items = (-(-across // LANES), down)
+        items = (-(-across // LANES) if self._form is IN_LANES else across, down)
         for phase in ORDER:
             self._session.launch(
                 self._decide,

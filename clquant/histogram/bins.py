@@ -5,20 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Buffer, LocalMemory, Scope, Session, Variant
+from clquant.runtime import Buffer, LocalMemory, Scope, Session
 
 CODES = 1 << 24
 CELLS = 1 << 12
 CELL_BINS = CODES // CELLS
 
-# The tiles' table in local memory; COLUMNS of `cl/histogram/bins_tiles.cl`; most rows of a tile; tiles that a compute
-# unit should have at least; work-items that share one; and how wide thin pictures are taken to be.
-TILE_BYTES = 1 << 15
-TILE_COLUMNS = 128
-MOST_TILE_ROWS = 64
-TILES_PER_UNIT = 4
-TILE_GROUP = 512
-ANY_WIDTH = 4096
 # Work-items that add up how many bins of each cell are occupied; most colours of a cell that wait in local memory until
 # they are written side by side, and the bytes of one.
 PLACE_GROUP = 256
@@ -28,9 +20,6 @@ COLLECTED_BYTES = 6
 # Words that the kernels note, and bytes of their buffer: the least that is kept for the next job.
 NOTES = 3
 KEPT_BYTES = 1 << 16
-
-# The form of counting for GPUs: in local memory first. It takes no weights, and wants all bins in one buffer.
-TILES = Variant("tiles", "histogram/bins_tiles.cl", lambda limits: limits.local_memory >= TILE_BYTES, gain=8.2)
 
 Uint32 = npt.NDArray[np.uint32]
 
@@ -46,16 +35,14 @@ class Bins:
     scope : Scope
     cells : int
         How many, a power of two.
-    cubes : bool
-        Whether bins are as `cl/histogram/bins.h` says, which is for all cells; else in Z-order.
     """
 
-    def __init__(self, session: Session, scope: Scope, cells: int, cubes: bool) -> None:
+    def __init__(self, session: Session, scope: Scope, cells: int) -> None:
         self._session = session
         self._scope = scope
         self._cells = cells
         self.size = cells * CELL_BINS
-        self._program = session.program("histogram/bins.cl", CELL_BINS=CELL_BINS, CUBES=int(cubes))
+        self._program = session.program("histogram/bins.cl", CELL_BINS=CELL_BINS)
         notes = scope.zeros_left(KEPT_BYTES)
         self.notes: Buffer = scope.zeros(KEPT_BYTES) if notes is None else notes
         left = scope.zeros_left(4 * self.size)
@@ -133,44 +120,3 @@ class Bins:
             room=np.uint32(room),
         )
         return colors, counts
-
-
-def count_tiles(session: Session, pixels: Buffer, channels: int, width: int, height: int, bins: Bins) -> None:
-    """Queue the counting of a picture's pixels into bins of the form `TILES`.
-
-    Parameters
-    ----------
-    session : Session
-    pixels : pyopencl.Buffer
-        (height, width, channels) uint8.
-    channels, width, height : int
-    bins : Bins
-        Of all cells, in cubes: added to, as are their notes.
-    """
-    wide, rows, tiles = tiled(width, height, session.limits.compute_units)
-    aligned = int(wide % 4 == 0 and width * height % 4 == 0)
-    kernel = session.program(TILES.file, CHANNELS=channels, ALIGNED=aligned).kernel("count_tiles")
-    group = session.work_group_size(kernel, TILE_GROUP)
-    sizes = np.uint32(width * height), np.uint32(wide), np.uint32(rows)
-    session.launch(kernel, tiles * group, group, pixels, *sizes, bins.buffer, bins.notes)
-
-
-def tiled(width: int, height: int, units: int) -> tuple[int, int, int]:
-    """How pixels are cut into tiles.
-
-    Parameters
-    ----------
-    width, height : int
-    units : int
-        Compute units.
-
-    Returns
-    -------
-    tuple of int
-        The length of a row, which is not the picture's if tiles of a thin picture would not be full (sums do not depend
-        on it, and every tile has a table to empty); rows of a tile; number of tiles.
-    """
-    pixels = width * height
-    rows = max(1, min(MOST_TILE_ROWS, pixels // (TILE_COLUMNS * TILES_PER_UNIT * units)))
-    wide = width if width >= TILE_COLUMNS and height >= rows else ANY_WIDTH
-    return wide, rows, -(-wide // TILE_COLUMNS) * -(-pixels // (wide * rows))

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from clquant.histogram.bins import CELL_BINS, CELLS, CODES, NOTES, TILES, Bins, count_tiles
+from clquant.histogram.bins import CELL_BINS, CELLS, CODES, NOTES, Bins
 from clquant.histogram.counts import CLEAR, PARTIAL, ColorCounts
 from clquant.histogram.merging import MAX_NARROW, HostCounts, checked_total, merged
 from clquant.histogram.portions import Portion, portions
@@ -49,11 +49,11 @@ PARTITION = Variant(
     "partition",
     "histogram/counting_partition.cl",
     lambda limits: limits.is_cpu and not limits.is_simulator,
-    gain=2.8,
+    gain=1.6,
 )
 PORTABLE = Variant("portable", "histogram/counting.cl")
 # Forms of counting opaque colours; `PARTITION` is shaped for CPUs and takes no weights.
-VARIANTS = (PARTITION, TILES, PORTABLE)
+VARIANTS = (PARTITION, PORTABLE)
 
 
 def has_atomic_loads(limits: Limits) -> bool:
@@ -160,15 +160,6 @@ class _Counter:
         constants = {"CHANNELS": channels, "WEIGHTED": weighted, "LOADS": int(has_atomic_loads(limits))}
         return self._session.program("histogram/counting.cl", **constants)
 
-    def _launch_over_tiles(self, bins: Bins) -> None:
-        """Count all pixels, tile by tile."""
-        session = self._session
-        for picture in self._pictures:
-            for row0, row1 in picture.parts(session):
-                with session.scope() as band:
-                    pixels = picture.upload(session, band, row0, row1)
-                    count_tiles(session, pixels, picture.channels, picture.width, row1 - row0, bins)
-
     def _noted(self) -> list[int]:
         return [int(v) for v in self._session.download(self._notes, NOTES, np.uint32)]
 
@@ -234,17 +225,13 @@ class _Counter:
         session = self._session
         slices = max(1, -(-4 * CODES // session.limits.max_alloc))
         cells = CELLS >> (slices - 1).bit_length()
-        tiles = session.choose(VARIANTS) is TILES and self._weights is None and cells == CELLS
-        bins = Bins(session, inner, cells, tiles)
+        bins = Bins(session, inner, cells)
         parts: list[tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]] = []
         transparent = alphas = 0
         for first_cell in range(0, CELLS, cells):
             first = first_cell * CELL_BINS
-            if tiles:
-                self._launch_over_tiles(bins)
-            else:
-                given = np.uint32(first), np.uint32(bins.size), bins.buffer
-                self._launch_over_pixels("count_opaque", bins.notes, *given)
+            given = np.uint32(first), np.uint32(bins.size), bins.buffer
+            self._launch_over_pixels("count_opaque", bins.notes, *given)
             where, starts, notes = bins.starts(inner)
             transparent, alphas, _ = (int(v) for v in notes)
             if alphas & PARTIAL:

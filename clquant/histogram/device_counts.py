@@ -125,7 +125,7 @@ def added(session: Session, scope: Scope, parts: Sequence[DeviceCounts]) -> Colo
         If the device has no room.
     """
     with session.scope() as inner:
-        bins = Bins(session, inner, CELLS, False)
+        bins = Bins(session, inner, CELLS)
         for part in parts:
             n = len(part.colors)
             with session.scope() as own:

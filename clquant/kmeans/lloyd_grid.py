@@ -43,7 +43,7 @@ GRID = Variant(
     "kmeans/lloyd_grid.cl",
     _admits,
     {"DEVICE_FENCE": NVIDIA_FENCE, "WARP": 32, "SHORTLIST": SHORTLIST},
-    gain=2.8,
+    gain=1.59,
 )
 # With more centers than this, by dimensions, other forms are taken: local memory leaves room for few work-items.
 MAX_CENTERS = {3: 512, 4: 256}

@@ -31,7 +31,7 @@ VARIANTS = (
         "kmeans/small_images.cl",
         admits=lambda limits: limits.is_cpu and not limits.is_simulator,
         constants={"LANES": 16, "SEGMENTS": 8},
-        gain=6.0,
+        gain=4.4,
     ),
     Variant("portable", "kmeans/small_images.cl", constants={"LANES": 1, "SEGMENTS": 64}),
 )

@@ -53,7 +53,4 @@ def _key(
     searches = expected_pixels * len(palette)
     form = session.choose(VARIANTS).name
     how = (metric, searches >= session.tuned("mapping.grid_pays"), is_finer(space, searches, session.limits))
-    forms = (form, session.tuned("mapping.group"), session.tuned("mapping.table_pays"))
-    # Whether a table is worthwhile is decided later, by the pixels and the channels of what is mapped.
-    pixels = expected_pixels if form == "table" else 0
-    return ("palette", palette.colors.shape, palette.colors.tobytes(), space, how, forms, pixels)
+    return ("palette", palette.colors.shape, palette.colors.tobytes(), space, how, form, session.tuned("mapping.group"))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clquant.mapping import full_table, nearest
-from clquant.mapping.full_table import FullTable
+from clquant.mapping import nearest
 from clquant.mapping.nearest import LaneSearch, PixelSearch
 from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.mapping.small_palette import SmallPalette
@@ -23,11 +22,10 @@ def is_cpu(limits: Limits) -> bool:
 
 
 VARIANTS = (
-    Variant("lanes", nearest.LANE_FILE, is_cpu, launchers=(SmallPalette, LaneSearch), gain=2.1),
-    Variant("table", full_table.FILE, launchers=(FullTable, PixelSearch), gain=2.5),
+    Variant("lanes", nearest.LANE_FILE, is_cpu, launchers=(SmallPalette, LaneSearch), gain=9.6),
     Variant("portable", nearest.PIXEL_FILE, launchers=(PixelSearch,)),
 )
-"""Forms of the mapping. Tables are portable, but CPUs have a better form."""
+"""Forms of the mapping."""
 
 
 def search_of(palette: PaletteOnDevice, channels: int, table: tuple[Variant, ...] = VARIANTS) -> Any:

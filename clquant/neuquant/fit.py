@@ -18,7 +18,6 @@ from clquant.histogram.distinct import MAX_DISTINCT, DistinctColors, distinct_co
 from clquant.images import ImageLike, Picture
 from clquant.images.batches import read_in_groups
 from clquant.neuquant import schedule as schedules
-from clquant.neuquant.host_sampling import begun_pixels, drawn_pixels, is_copied_alone
 from clquant.neuquant.lazy_sampling import streamed_pixels
 from clquant.neuquant.lazy_walk import walked_pixels
 from clquant.neuquant.minibatch import MiniBatchSOM, refinement_steps, starts_of
@@ -28,7 +27,6 @@ from clquant.neuquant.sequential import train_sequential
 from clquant.neuquant.small_images import is_small, is_worthwhile, learn_many
 from clquant.runtime import DeviceMemoryError, Progress, Scope, Session
 
-MANY_COLORS = DistinctColors(None, None, transparent=False, partial=False)
 # From this many pixels on, a device with memory of its own waits for the picture; the map is prepared meanwhile.
 PREPARED_PIXELS = 1 << 20
 
@@ -158,61 +156,36 @@ class NeuQuantFit:
         return [palettes[index] for index in range(len(jobs))]
 
     def _inspect_colors(
-        self, scope: Scope, job: Job, prepare: Callable[[Pixels | None], None] | None
+        self, scope: Scope, job: Job, prepare: Callable[[], None] | None
     ) -> tuple[Pixels, DistinctColors]:
         """The pixels of a job as its map takes them, and what is to be known of their colours.
 
-        `prepare` is called while a large picture is drawn from or on its way.
+        `prepare` is called while a large picture is on its way.
         """
         session, params = self.session, self.params
-        most, ahead = params.n_colors, None
+        most = params.n_colors
+        is_lazy = any(picture.lazy is not None for picture in job)
         if params.parallel:
             most, samples = MAX_DISTINCT, schedules.schedule(params.n_colors, params.sample_factor).most
-            if any(picture.lazy is not None for picture in job):
+            if is_lazy:
                 return streamed_pixels(session, scope, job, params.start, samples)
-            meanwhile = None if prepare is None else partial(prepare, None)
-            drawn = drawn_pixels(session, scope, job, params.start, samples, meanwhile)
-            if drawn is not None:
-                return drawn, MANY_COLORS
-            if prepare is not None and meanwhile is not None and is_copied_alone(session, job):
-                on_its_way, picture = job[0].sent is not None, job[0].send(session, scope)
-                job = [picture]
-                pixels = begun_pixels(session, scope, picture, params.start, samples, on_its_way, meanwhile)
-                if pixels is not None:
-                    prepare(pixels)
-                    return pixels, self._colors_of_begun(scope, picture, pixels)
-        if any(picture.lazy is not None for picture in job):
+        elif is_lazy:
             return walked_pixels(session, scope, job, params.sample_factor, most)
         pixels = Pixels.of(session, scope, job)
-        if prepare is not None and pixels.total >= PREPARED_PIXELS:
-            ahead = partial(prepare, None)
+        ahead = prepare if pixels.total >= PREPARED_PIXELS else None
         with session.scope() as inner:
             return pixels, distinct_colors(session, inner, pixels.triples(), most, ahead)
 
-    def _colors_of_begun(self, scope: Scope, picture: Picture, pixels: Pixels) -> DistinctColors:
-        """What is to be known of a picture's colours: by its first rows, if they have more than are counted."""
-        session, band = self.session, pixels.bands[-1]
-        with session.scope() as inner:
-            few = distinct_colors(session, inner, [(band.pixels, band.channels, band.count)], MAX_DISTINCT)
-            if few.colors is None or band.count == pixels.total:
-                return few
-            return distinct_colors(session, inner, Pixels.of(session, scope, [picture]).triples(), MAX_DISTINCT)
-
-    def _prepare(self, scope: Scope, likely: Likely, pixels: Pixels | None) -> None:
-        """Add the map of opaque pixels of many colours, ready to train.
-
-        With pixels that seem to be such, its training is queued as well, unless somebody wants to be told of its steps.
-        """
+    def _prepare(self, scope: Scope, likely: Likely) -> None:
+        """Add the map of opaque pixels of many colours, ready to train."""
         params = self.params
         key = params.n_colors - len(params.fixed), params.blended
         if not key[0]:
             return
         # A picture of few colours needs no map, and must not fail for want of memory for one.
         with contextlib.suppress(DeviceMemoryError):
-            made = likely.pop(key, None) or self._map(scope, spaces.space(params.color_space, key[1]), key[0])
+            made = self._map(scope, spaces.space(params.color_space, key[1]), key[0])
             made.prepare(params.steps_with_map)
-            if pixels is not None and not self.progress.wanted:
-                made.queue(pixels, MANY_COLORS, params.start, params.steps_with_map, self.progress)
             likely[key] = made
 
     def _train(
@@ -227,7 +200,7 @@ class NeuQuantFit:
         for done, (pixels, few) in enumerate(group):
             steps = self.progress if len(group) == 1 else Progress(None)
             with session.scope() as scope:
-                trainer = ready if ready and ready.suits(few) else self._map(scope, space, n_colors)
+                trainer = ready or self._map(scope, space, n_colors)
                 results.append(self._train_map(scope, trainer, pixels, few, space, steps))
             if len(group) > 1:
                 self.progress.report(done + 1, len(group))

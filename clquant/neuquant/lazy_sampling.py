@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from clquant.histogram.distinct import MAX_DISTINCT, DistinctColors, distinct_colors
 from clquant.images import Picture, pieces
-from clquant.neuquant.host_sampling import spread_places
-from clquant.neuquant.sampling import Band, Pixels, checked_total
+from clquant.neuquant.sampling import Band, Pixels, checked_total, spread_places
 from clquant.runtime import Scope, Session
 
 

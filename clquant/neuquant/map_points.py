@@ -71,26 +71,15 @@ class MapPoints:
         """
         return points.count == self._schedule.most
 
-    def sample_all(self, pixels: Pixels, points: Points, start: int) -> None:
-        """Queue the sampling of all that a map learns from, unordered.
-
-        Parameters
-        ----------
-        pixels : Pixels
-        points : Points
-            That `holds_all`.
-        start : int
-            Shifts which pixels are sampled; 0 to 2^32 - 1.
-        """
-        self._sampler.points(pixels, SPREAD, start, (0, points.count), points.buffer, 0)
-
     def of_steps(self, pixels: Pixels, points: Points, start: int) -> Iterator[tuple[schedules.Step, int]]:
         """Each step of the map and where its samples begin in `points`, which are sampled anew when they are used up.
 
         Parameters
         ----------
-        pixels, points, start
-            As for `sample_all`; `points` may have less room.
+        points : Points
+            Made by `room`.
+        start : int
+            Shifts which pixels are sampled; 0 to 2^32 - 1.
         """
         low = high = 0
         for step in self._schedule.steps:

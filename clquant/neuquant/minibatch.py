@@ -25,7 +25,6 @@ from clquant.neuquant.point_order import Points
 from clquant.neuquant.refine import refine_form, scatter
 from clquant.neuquant.sampling import Pixels
 from clquant.neuquant.step import SLAB_WORDS, StepForm, StepForms
-from clquant.neuquant.step_grid import Grid, Row
 from clquant.runtime import Buffer, PreparedLaunch, Progress, Scope, Session
 
 FEW_COLORS_STEPS = 4
@@ -55,14 +54,11 @@ class Refinement(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """What training begins with: room for samples, slabs for all steps, the map's step, and what refines on samples.
-
-    If all steps are one launch, the last two are missing.
-    """
+    """What training begins with: room for samples, slabs for all steps, the map's step, and what refines on samples."""
 
     samples: Points
     slabs: Buffer
-    step: Assignment | None
+    step: Assignment
     refinement: Refinement | None
 
 
@@ -121,16 +117,12 @@ class MiniBatchSOM:
         self._points = MapPoints(session, scope, space, n_colors, sample_factor, fixed)
         bits = {"SEARCH_SHIFT": search_shift(space), "COORDINATE_BITS": coordinate_bits(space)}
         self._forms = StepForms(session, n_colors, {"DIMS": space.dims, **bits})
-        self._grid: Grid | None = None
-        if not conscience and Grid.admits(session, n_colors):
-            self._grid = Grid(session, scope, space, n_colors, pinned, self._forms.constants)
         self._schedule = schedules.schedule(n_colors, sample_factor)
         self._pulls = scope.copy_of(self._schedule.pulls)
         self._decay = scope.copy_of(schedules.decay())
         self._begin_with(gray_axis(space, n_colors, NODE_BITS))
         self._prepared: Prepared | None = None
         self._prepared_steps = 0
-        self._queued: DistinctColors | None = None
         # What the refinement ends with from each start: a network, the slabs, and which of them is the last step's.
         self._results: list[tuple[Buffer, Buffer, int]] = []
 
@@ -149,70 +141,31 @@ class MiniBatchSOM:
             slabs = self._new_slabs(len(self._schedule.steps) + refine_steps + 1)
             known_few = few is not None and few.colors is not None
             again = refine_steps > 0 and not known_few and self._points.holds_all(samples)
-            self._prepared = Prepared(samples, slabs, None, None)
-            if self._grid is None:
-                self._prepared = self._with_steps(self._prepared, again)
+            step = self._assignment(self._forms.map_step(self._city_block, self._conscience), samples, slabs)
+            self._prepared = Prepared(samples, slabs, step, self._refinement(samples, slabs) if again else None)
             self._prepared_steps = refine_steps
         return self._prepared
-
-    def _with_steps(self, prepared: Prepared, again: bool) -> Prepared:
-        """What one launch per step begin with; `again`: the refinement looks at samples."""
-        samples, slabs = prepared.samples, prepared.slabs
-        step = self._assignment(self._forms.map_step(self._city_block, self._conscience), samples, slabs)
-        return Prepared(samples, slabs, step, self._refinement(samples, slabs) if again else None)
 
     def train(
         self, pixels: Pixels, few: DistinctColors, start: int, refine_steps: int, progress: Progress
     ) -> npt.NDArray[np.int64]:
-        """Train and refine, once; what was queued ahead is waited for.
+        """Train and refine, once.
 
         Parameters
         ----------
-        pixels, few, start, refine_steps, progress
-            As `queue` takes them, and took them if it was called before.
+        few : DistinctColors
+            Of these pixels: if their colours are few, these are refined on, in `FEW_COLORS_STEPS` times as many steps.
+        start : int
+            Shifts which pixels are sampled; 0 to 2^32 - 1.
 
         Returns
         -------
         ndarray
             (n_colors, dims): the nodes rounded to whole coordinates.
         """
-        if self._queued is None:
-            self.queue(pixels, few, start, refine_steps, progress)
-        return self._whole_nodes()
-
-    def suits(self, few: DistinctColors) -> bool:
-        """Whether pixels of such colours can be trained on, or are what was queued.
-
-        Parameters
-        ----------
-        few : DistinctColors
-        """
-        return self._queued is None or (self._queued.colors is None and few.colors is None)
-
-    def queue(self, pixels: Pixels, few: DistinctColors, start: int, refine_steps: int, progress: Progress) -> None:
-        """Queue all steps of training and refining; `train` gives their result.
-
-        Parameters
-        ----------
-        pixels : Pixels
-        few : DistinctColors
-            Of these pixels: if their colours are few, these are refined on, in `FEW_COLORS_STEPS` times as many steps.
-        start : int
-            Shifts which pixels are sampled; 0 to 2^32 - 1.
-        refine_steps : int
-        progress : Progress
-            Told of steps.
-        """
-        self._queued = few
         steps = self._schedule.steps
         refine_steps, starts = refinement_steps(few, refine_steps), starts_of(few, self.n_colors)
         prepared = self.prepare(refine_steps * starts, few)
-        if self._grid is not None and self._points.holds_all(prepared.samples) and not progress.wanted:
-            self._queue_in_one(self._grid, prepared, pixels, few, start, refine_steps)
-            return
-        if prepared.step is None:
-            prepared = self._with_steps(prepared, False)
-        assert prepared.step is not None
         total = len(steps) + refine_steps * starts
         refined = self._points.of_refinement(pixels, few, start, prepared.samples) if refine_steps else prepared.samples
         before = NO_BATCH
@@ -225,40 +178,7 @@ class MiniBatchSOM:
         else:
             kernels = prepared.refinement if refined.buffer is prepared.samples.buffer else None
             self._refine(refined, prepared.slabs, (len(steps), refine_steps, starts), before, kernels, progress)
-
-    def _queue_in_one(
-        self, grid: Grid, prepared: Prepared, pixels: Pixels, few: DistinctColors, start: int, refine_steps: int
-    ) -> None:
-        """As `queue`: all steps of the map in one launch, all of the refinement from a start in another."""
-        samples = prepared.samples
-        self._points.sample_all(pixels, samples, start)
-        rows: list[Row] = []
-        before = NO_BATCH
-        for t, step in enumerate(self._schedule.steps):
-            rows.append((step.first, step.batch, t, *before, self.n_colors, 0))
-            before = step.batch, step.offset, step.reach
-        first = len(rows)
-        # What the last batch won moves the network in a step without points; it leaves its slab to the refinement.
-        rows.append((0, 0, first, *before, self.n_colors, 0))
-        tables_of_all = prepared.slabs, self._pulls, self._decay
-        kind = {"CITY_BLOCK": int(self._city_block), "WEIGHTED": 0}
-        grid.queue(False, kind, rows, self._networks, samples.buffer, self._decay, *tables_of_all)
-        self._present = 1
-        if not refine_steps:
-            return
-        refined = self._points.of_refinement(pixels, few, start, samples)
-        weights = self._decay if refined.weights is None else refined.weights
-        kind = {"CITY_BLOCK": 0, "WEIGHTED": int(refined.weights is not None)}
-        for number in range(starts_of(few, self.n_colors)):
-            if number > 0:
-                self._begin_with(self._start(number))
-            again: list[Row] = [
-                (0, refined.count, t, *NO_BATCH, self.n_colors, 0) for t in range(first, first + refine_steps)
-            ]
-            here, there = self._networks[self._present], self._networks[1 - self._present]
-            grid.queue(True, kind, again, (here, there), refined.buffer, weights, *tables_of_all)
-            first += refine_steps
-            self._results.append((there, prepared.slabs, first - 1))
+        return self._whole_nodes()
 
     def refine(
         self,

@@ -15,6 +15,7 @@ from clquant.runtime import Buffer, InvalidArgument, Scope, Session
 
 LINEAR, SPREAD, WALK, LISTED = range(4)
 MAX_PIXELS = 2**31 - 1
+GOLDEN = 2654435769
 POINT_BYTES = 8
 
 
@@ -110,6 +111,13 @@ def checked_total(pictures: Sequence[Picture]) -> int:
     if total > MAX_PIXELS:
         raise InvalidArgument(f"images have {total} pixels together; allowed: up to {MAX_PIXELS}")
     return total
+
+
+def spread_places(total: int, start: int, count: int) -> npt.NDArray[np.intp]:
+    """Which of `total` pixels the first `count` samples of order `SPREAD` are, as in `cl/neuquant/sampling.cl`."""
+    turned = (np.arange(count, dtype=np.uint64) * np.uint64(GOLDEN) + np.uint64(start)) & np.uint64(2**32 - 1)
+    places: npt.NDArray[np.intp] = (turned * np.uint64(total) >> np.uint64(32)).astype(np.intp)
+    return places
 
 
 def walk_step(total: int) -> int:

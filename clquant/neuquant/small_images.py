@@ -47,7 +47,7 @@ VARIANTS = (
         "lanes",
         "neuquant/small_images_lanes.cl",
         admits=lambda limits: limits.is_cpu and not limits.is_simulator,
-        gain=15.0,
+        gain=18.7,
     ),
     Variant("portable", "neuquant/small_images.cl", constants={"TILE": 4}),
 )

@@ -18,7 +18,7 @@ REFINE_SHAPE_OF_MANY = (2, 2, 2)
 
 STEP_VARIANTS = (
     Variant(
-        "lanes", "neuquant/step_lanes.cl", lambda limits: limits.is_cpu and limits.local_memory >= 1 << 17, gain=11.0
+        "lanes", "neuquant/step_lanes.cl", lambda limits: limits.is_cpu and limits.local_memory >= 1 << 17, gain=10.9
     ),
     Variant("portable", "neuquant/step.cl"),
 )

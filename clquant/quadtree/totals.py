@@ -14,7 +14,7 @@ GROUP = 128  # most work-items of the portable form
 NO_CRITERION: dict[str, int | str] = {"CRITERION": 0, "WEIGHT_LIST": "0"}
 
 VARIANTS = (
-    runtime.Variant("lanes", "quadtree/totals.cl", is_vector_cpu, {"LANES": 1, "ALIGNED": 0}, gain=1.8),
+    runtime.Variant("lanes", "quadtree/totals.cl", is_vector_cpu, {"LANES": 1, "ALIGNED": 0}, gain=2.1),
     runtime.Variant("portable", "quadtree/totals.cl", constants={"LANES": 0}),
 )
 

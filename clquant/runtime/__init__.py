@@ -44,8 +44,7 @@ from clquant.runtime.progress import Progress, ProgressCallback
 from clquant.runtime.session import LocalMemory, Session
 from clquant.runtime.total import Total
 from clquant.runtime.transfer.copy import Upload
-from clquant.runtime.transfer.gather import gather_ahead
-from clquant.runtime.transfer.host_result import HostResult, array_to_send, empty_pinned
+from clquant.runtime.transfer.host_result import HostResult, empty_pinned
 from clquant.runtime.transfer.overlap import overlap_bands
 from clquant.runtime.transfer.readback import Readback
 from clquant.runtime.transfer.rows import Rows, array_over, copy_rows
@@ -85,7 +84,6 @@ __all__ = [
     "Upload",
     "Variant",
     "array_over",
-    "array_to_send",
     "cached_job",
     "copy_rows",
     "default_device",
@@ -96,7 +94,6 @@ __all__ = [
     "force_tuning",
     "force_variant",
     "full_source",
-    "gather_ahead",
     "is_page_locked",
     "kernel_for_group",
     "list_devices",

@@ -8,14 +8,14 @@ import pytest
 from clquant import ErrorDiffusion, Palette, runtime
 from clquant.dithering.diffusion_strips import ROWS
 from clquant.dithering.error_filters import FILTERS
-from clquant.mapping import full_table
+from clquant.mapping import plain_table
 from tests.dithering.test_error_diffusion import SIX, expected, picture
 
 
 @pytest.fixture
 def table(monkeypatch):
     """A table of all colours, which small pictures are not worth."""
-    monkeypatch.setattr(full_table, "is_worthwhile", lambda *_: True)
+    monkeypatch.setattr(plain_table, "is_worthwhile", lambda *_: True)
 
 
 def strips(dither, image, palette, queue, color_space="srgb"):

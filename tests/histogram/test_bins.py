@@ -12,31 +12,22 @@ CELLS, CELL_BINS, FIRST = 3, 256, 5 << 12
 COUNTS = np.array([1, 2, 255, 256, 1 << 31, (1 << 32) - 1], np.uint32)
 
 
-def cube_bins(colors):
-    """Bins of (n, 3) colours as `cl/histogram/bins.h` says."""
-    cubes = [c.astype(np.int64) >> 1 << 7 * i for i, c in enumerate(colors.T)]
-    return 8 * sum(cubes) + reference.z_order(colors & 1)
-
-
 @pytest.mark.full
 @pytest.mark.small
-@pytest.mark.parametrize("cubes", [0, 1])
 @pytest.mark.parametrize(("group", "room"), [(1, 50), (4, 7), (4, CELL_BINS), (CELL_BINS // 8, 100)])
-def test_occupied_bins_are_counted_and_collected(queue, rng, cubes, group, room):
+def test_occupied_bins_are_counted_and_collected(queue, rng, group, room):
     colors = rng.integers(0, 32, (20000, 3), dtype=np.uint8)
     colors = colors[np.unique(reference.z_order(colors), return_index=True)[1]]
-    first = 0 if cubes else FIRST
-    codes = reference.z_order(colors) - first
+    codes = reference.z_order(colors) - FIRST
     kept = (codes >= 0) & (codes < CELLS * CELL_BINS) & (codes // CELL_BINS != 1) & (rng.random(len(codes)) < 0.7)
     colors, codes = colors[kept], codes[kept]
     counts = COUNTS[np.arange(len(codes)) % len(COUNTS)]
-    places = cube_bins(colors) if cubes else codes
-    bins = np.zeros(1 << 20 if cubes else CELLS * CELL_BINS, np.uint32)
-    bins[places] = counts
+    bins = np.zeros(CELLS * CELL_BINS, np.uint32)
+    bins[codes] = counts
     starts = np.searchsorted(codes, CELL_BINS * np.arange(CELLS + 1)).astype(np.uint32)
 
     session = runtime.open_session(queue)
-    program = session.program("histogram/bins.cl", CELL_BINS=CELL_BINS, CUBES=cubes)
+    program = session.program("histogram/bins.cl", CELL_BINS=CELL_BINS)
     count, collect = (program.kernel(f"{verb}_occupied") for verb in ("count", "collect"))
     group = min(session.work_group_size(count, group), session.work_group_size(collect, group))
     with session.scope() as scope:
@@ -47,7 +38,7 @@ def test_occupied_bins_are_counted_and_collected(queue, rng, cubes, group, room)
 
         out = [scope.empty(4 * len(codes)) for _ in range(2)]
         waiting = local, runtime.LocalMemory(2 * room), runtime.LocalMemory(4 * room), np.uint32(room)
-        given = held, np.uint32(first), scope.copy_of(starts), *out, *waiting
+        given = held, np.uint32(FIRST), scope.copy_of(starts), *out, *waiting
         session.launch(collect, CELLS * group, group, *given)
         collected, sums = (session.download(buffer, len(codes), np.uint32) for buffer in out)
         assert not session.download(held, len(bins), np.uint32).any()

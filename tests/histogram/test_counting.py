@@ -15,15 +15,15 @@ from clquant.histogram.weights import fixed_point_weights
 from tests.reference import counting as reference
 
 
-@pytest.fixture(params=["as chosen", "histogram", "histogram by tiles", "hash table"], autouse=True)
+@pytest.fixture(params=["as chosen", "histogram", "hash table"], autouse=True)
 def _way(request):
     """Every test in every way of counting: as the device chooses, as large pictures go, and as small ones go."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param != "as chosen":
-            patch.setenv("CLQUANT_VARIANT", "tiles" if request.param == "histogram by tiles" else "portable")
+            patch.setenv("CLQUANT_VARIANT", "portable")
         if "histogram" in request.param:
             patch.setattr(counting, "FEW_WITH_ALPHA", 0)
-        most = {"histogram": 0, "histogram by tiles": 0, "hash table": 1 << 18}
+        most = {"histogram": 0, "hash table": 1 << 18}
         tuning = {"counting.table_pixels": most[request.param]} if request.param in most else {}
         with runtime.force_tuning(tuning):
             yield

@@ -62,7 +62,7 @@ def some_pixels(rng, colors, count, channels):
 @pytest.mark.parametrize("name", spaces.NAMES)
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_equals_the_reference(queue, rng, name, channels, grid, monkeypatch):
-    # Few and large cells, and no table of all colours: a simulator walks every one of them.
+    # Few and large cells: a simulator walks every one of them.
     coarse = {key: (first + 2, second + 1) for key, (first, second) in candidates.FINE_SHIFT.items()}
     monkeypatch.setattr(candidates, "FINE_SHIFT", coarse)
     colors = rng.integers(0, 256, (9, 4), dtype=np.uint8)
@@ -70,8 +70,7 @@ def test_equals_the_reference(queue, rng, name, channels, grid, monkeypatch):
     pixels = some_pixels(rng, colors, 60, channels)
     space = spaces.space(name, channels == 4)
     palette = Palette(colors if channels == 4 else colors[:, :3])
-    with force_tuning({"mapping.table_pays": 1 << 32}):
-        assert np.array_equal(mapped(queue, pixels, palette, space, grid), nearest(pixels, palette, space))
+    assert np.array_equal(mapped(queue, pixels, palette, space, grid), nearest(pixels, palette, space))
 
 
 @pytest.mark.full

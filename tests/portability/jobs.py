@@ -145,17 +145,8 @@ JOBS = (
     Job("map by cells of many", runs.mapped(600, 3, side=700), False),
     Job("map by cells rgba", runs.mapped(256, 4, side=700), False),
     Job("map by cells oklab", runs.mapped(256, 3, "oklab", side=700), False),
-    Job("map by table", runs.tuned({"mapping.table_pays": 1 << 16}, runs.mapped(200, 3, side=260)), False),
-    Job(
-        "blue noise by table",
-        runs.tuned({"mapping.table_pays": 1 << 16}, runs.mapped(100, 4, "oklab", side=720, dither="blue-noise")),
-        False,
-    ),
-    Job(
-        "blue noise by pairs",
-        runs.tuned({"mapping.table_pays": 1 << 16}, runs.mapped(200, 3, side=400, dither="blue-noise")),
-        False,
-    ),
+    Job("blue noise oklab rgba", runs.mapped(100, 4, "oklab", side=720, dither="blue-noise"), False),
+    Job("blue noise 200", runs.mapped(200, 3, side=400, dither="blue-noise"), False),
     Job("map linear", runs.mapped(100, 3, "linear"), False),
     Job("map oklab", runs.mapped(100, 3, "oklab"), False),
     Job("blue noise 16", runs.mapped(16, 3, dither="blue-noise"), True),
@@ -165,7 +156,7 @@ JOBS = (
     Job("stucki rgba oklab", runs.mapped(60, 4, "oklab", dither="stucki"), True),
     Job("count rgb", runs.counting(runs.ODD), True),
     Job("count rgba", runs.counting(runs.RGBA), True),
-    Job("count by tiles", runs.tuned({"counting.table_pixels": 0}, runs.counting(photo(150, 263))), False),
+    Job("count by bins", runs.tuned({"counting.table_pixels": 0}, runs.counting(photo(150, 263))), False),
     Job(
         "kmeans boxes",
         runs.palette_engine("KMeansPalette", runs.ODD, n_colors=24, init="wu", color_space="linear"),

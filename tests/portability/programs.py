@@ -31,7 +31,6 @@ NOT_BUILT = {
     "halftone/serial/warps.cl": "inline PTX, for NVIDIA alone; its hashes are checked on an H200",
     "kmeans/lloyd_grid_seeding.cl": "a grid barrier by inline PTX, for NVIDIA alone; its hashes are checked on an H200",
     "kmeans/lloyd_grid.cl": "a grid barrier by inline PTX, for NVIDIA alone; its hashes are checked on an H200",
-    "neuquant/step_grid.cl": "its fence is inline PTX, for NVIDIA alone; its hashes are checked on an H200",
     "training/search_mma.cl": "inline PTX, for NVIDIA alone; its hashes are checked on an H200",
 }
 

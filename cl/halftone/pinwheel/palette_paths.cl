@@ -138,7 +138,7 @@ __kernel void scatter_paths(__global const INDEX *entries, __global INDEX *outpu
  * entries        INDEX, as `paths`: the entries.
  * order          uint [N * N + 2], where PTX: the place of the pixel k of the scan, and from bit 16 on that of one to
  *                ask for when k - 1 is due.
- * nearest        INDEX [2^24]: of the colour R | G << 8 | B << 16 (mapping/full_table_plain.cl).
+ * nearest        INDEX [2^24]: of the colour R | G << 8 | B << 16 (mapping/plain_table.cl).
  * colors         uint [entries of the palette]: R | G << 8 | B << 16.
  * worths         uint2 [entries]: what `worth_of` makes of their values, less than none: the low halves of -R and, from bit
  *                16 on, of -G; -B.

@@ -27,7 +27,7 @@ from clquant.mapping.palette_on_device import PaletteOnDevice
 FILE = "halftone/pinwheel/palette.cl"
 FORMS = (
     runtime.Variant(
-        "paths", palette_paths.FILE, palette_paths.admits, is_worthwhile=lambda limits: not limits.is_cpu, gain=2.6
+        "paths", palette_paths.FILE, palette_paths.admits, is_worthwhile=lambda limits: not limits.is_cpu, gain=1.64
     ),
     runtime.Variant("portable", FILE),
 )

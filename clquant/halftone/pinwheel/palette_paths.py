@@ -24,8 +24,8 @@ from clquant.halftone.pinwheel.layout import error_shares, pack_path
 from clquant.halftone.pinwheel.paths import INWARD, NO_ANGLE, OUTWARD, make_path
 from clquant.halftone.tables import constant_tables, rows
 from clquant.images import Picture
-from clquant.mapping import full_table
 from clquant.mapping.palette_on_device import PaletteOnDevice
+from clquant.mapping.plain_table import plain_table
 
 FILE = "halftone/pinwheel/palette_paths.cl"
 COLORS = 1 << 24
@@ -216,7 +216,7 @@ class PathScan:
     ) -> None:
         self._session, self._picture, self._block, self._common = session, picture, block_size, common
         self._entry_bytes = palette.index_dtype.itemsize
-        nearest = full_table.plain_table(on_device)
+        nearest = plain_table(on_device)
         few, index = palette.index_dtype == np.uint8, "uchar" if palette.index_dtype == np.uint8 else "ushort"
         colors = np.zeros((256 if few else len(palette), 4), np.uint8)
         colors[: len(palette)] = palette.rgba()

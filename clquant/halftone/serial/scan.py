@@ -79,14 +79,14 @@ def _gray_tiles(session: runtime.Session, picture: Picture) -> Iterator[_Scan]:
 
 
 GRAY_FORMS = (
-    runtime.Variant("lanes", serial_lanes.GRAY.file, lambda limits: limits.is_cpu, launchers=(_gray_lanes,), gain=5.3),
-    runtime.Variant("warps", warps.FILE, warps.admits, launchers=(_gray_warps,), gain=1.6),
+    runtime.Variant("lanes", serial_lanes.GRAY.file, lambda limits: limits.is_cpu, launchers=(_gray_lanes,), gain=8.1),
+    runtime.Variant("warps", warps.FILE, warps.admits, launchers=(_gray_warps,), gain=1.47),
     runtime.Variant(
         "rows",
         serial_rows.FILE,
         lambda limits: limits.work_group >= serial_rows.ROWS,
         launchers=(_gray_rows,),
-        gain=3.4,
+        gain=3.3,
     ),
     runtime.Variant("portable", tiles.FILE, launchers=(_gray_tiles,)),
 )

@@ -83,7 +83,7 @@ PARAMETERS = (
     ),
     Parameter("mapping.group", _powers(0, 8), "work-group size of the nearest-colour mapping"),
     Parameter("mapping.groups_a_unit", _powers(0, 5), "runs of pixels per compute unit in the mapping (CPUs)"),
-    Parameter("mapping.table_pays", _powers(16, 32, 2), "pixels from which the answers for all colours are made first"),
+    Parameter("mapping.table_pays", _powers(16, 32, 2), "pixels from which scans make a table of all colours"),
     Parameter("neuquant.group", _powers(0, 8), "work-group size of a step of the parallel map"),
     Parameter("quadtree.leaf_group", _powers(0, 7), "work-group size that gathers leaves"),
     Parameter("quadtree.tile_group", _powers(0, 7), "work-group size that reduces a tile"),

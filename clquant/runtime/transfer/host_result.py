@@ -127,17 +127,6 @@ def _settle(session: Session, buffer: cl.Buffer, nbytes: int) -> None:
         order_commands(session.queue)
 
 
-def array_to_send(session: Session, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """A new array on the host, to be filled and copied to the device; its content is not defined.
-
-    Returns
-    -------
-    ndarray
-        Page-locked from the second time on that its size is asked for, so that the device copies it by itself.
-    """
-    return new_host_array(session.queue, session.limits, shape, dtype, smallest=0)[0]
-
-
 @reports_memory
 def empty_pinned(
     shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.uint8, *, queue: cl.CommandQueue | None = None

@@ -1,33 +1,21 @@
-/* mapping/full_table.cl's table of all colours' nearest entries, the same, where points are colours and the palette has
- * at most 256: without lists, as a work-group finds the candidates of its colours itself.
+/* mapping/plain_table.cl's table, the same, where points are colours and the palette has at most 256: without lists, as
+ * a work-group finds the candidates of its colours itself.
  *
- * Constants: those of mapping/nearest.h, CHANNELS 3 or 4 among them; WIDE, HIGH and DEEP, the sides of a group's box of
- * colours, powers of two and multiples of 4; PLAIN (1: the table is by R | G << 8 | B << 16 instead).
+ * Constants: those of mapping/nearest.h; WIDE, HIGH and DEEP, the sides of a group's box of colours, powers of two, the
+ * first a multiple of 4.
  */
 #include "mapping/nearest.h"
-#define COLUMNS 256
-#include "mapping/full_table.h"
 
 /* The i-th four colours of a box, whose first is `low`. */
 uint quad_of_box(uint i, uint4 low)
 {
-#if PLAIN
     const uint4 at = low + (uint4)(i % (WIDE / 4) * 4, i / (WIDE / 4) % HIGH, i / (WIDE / 4 * HIGH), 0);
     return at.z << 14 | at.y << 6 | at.x >> 2;
-#else
-    const uint b = i / 16;
-    const uint4 brick = low / 4 + (uint4)(b % (WIDE / 4), b / (WIDE / 4) % (HIGH / 4), b / (WIDE / 4 * (HIGH / 4)), 0);
-    return (brick.z << 12 | brick.y << 6 | brick.x) << 4 | (i & 15u);
-#endif
 }
 
 int4 first_color(uint quad)
 {
-#if PLAIN
     return (int4)((int)(quad << 2 & 255u), (int)(quad >> 6 & 255u), (int)(quad >> 14), 255);
-#else
-    return table_color(4 * quad);
-#endif
 }
 
 /* The nearest entries of all colours.
