@@ -39,6 +39,8 @@ class Panel:
         errors that diffusion carries around.
     source : str
         Where the measured colours and the codes are from.
+    size : (int, int), optional
+        Width and height in pixels of the panel that was measured; others of its kind have other sizes.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Panel:
     bits: int
     gamut: float
     source: str
+    size: tuple[int, int] | None = None
 
     def prepare(self, image: ImageLike, *, tone: float = 1.0, gamut: float | None = None) -> npt.NDArray[np.uint8]:
         """A picture with the tones and the chroma that the panel can show.
@@ -72,7 +75,7 @@ class Panel:
         """
         share = params.real("tone", tone, 0.0, 1.0)
         kept = round(256 * params.real("gamut", self.gamut if gamut is None else gamut, 0.0, 1.0))
-        rgb, table = _over_white(image), self._tones(share)
+        rgb, table = over_white(image), self._tones(share)
         ready = np.empty_like(rgb)
         rows = max(BAND_PIXELS // max(rgb.shape[1], 1), 1)
 
@@ -126,7 +129,7 @@ class Panel:
         InvalidArgument, InvalidType, FileError, StoppedError
             If an argument is not allowed, the image cannot be read, or `progress` returned False.
         """
-        original = _over_white(image)
+        original = over_white(image)
         ready = self.prepare(original, tone=tone, gamut=gamut)
         made = engine.quantize(
             ready, self.palette, dither=dither, color_space=color_space, queue=queue, progress=progress
@@ -201,7 +204,7 @@ class Panel:
         return np.floor(255 * _encoded(scaled) + 0.5).astype(np.uint8)
 
 
-def _over_white(image: ImageLike) -> npt.NDArray[np.uint8]:
+def over_white(image: ImageLike) -> npt.NDArray[np.uint8]:
     """(H, W, 3) of a picture, laid over white if it has alpha."""
     picture = read(image)
     array = picture.array

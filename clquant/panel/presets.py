@@ -20,6 +20,7 @@ _ALL = (
         bits=1,
         gamut=0.0,
         source=f"estimate of {_OPEN_DISPLAY} for a 4.26-inch panel; 1 bit, 1 is white",
+        size=(800, 480),
     ),
     Panel(
         "bwr",
@@ -41,6 +42,7 @@ _ALL = (
         bits=2,
         gamut=0.6,
         source=f"measured by {_OPEN_DISPLAY} on a 3.97-inch panel (EP397YR); codes of 2 bits in this order",
+        size=(800, 480),
     ),
     Panel(
         "spectra6",
@@ -52,6 +54,7 @@ _ALL = (
         bits=4,
         gamut=0.9,
         source=f"E Ink Spectra 6, measured by {_OPEN_DISPLAY} on a 7.3-inch panel; codes of 4 bits as Waveshare's",
+        size=(800, 480),
     ),
     Panel(
         "acep7",
@@ -62,6 +65,7 @@ _ALL = (
         bits=4,
         gamut=0.9,
         source="E Ink Gallery (ACeP), 7 colours, calibrated by epdoptimize; codes of 4 bits as Waveshare's",
+        size=(800, 480),
     ),
 )
 

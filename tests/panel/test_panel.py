@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import pickle
+import re
 from typing import Any
 
 import hypothesis.strategies as st
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 import clquant
 from clquant import Palette, runtime
 from clquant.cli import main
-from clquant.panel import PANELS, Panel, pack_codes, pack_planes, panel
+from clquant.panel import PANELS, Panel, fitted, pack_codes, pack_planes, panel
 
 
 @given(st.integers(1, 9), st.integers(1, 19), st.sampled_from([1, 2, 4, 8]), st.integers(0, 2**32))
@@ -117,7 +118,7 @@ def test_the_command_writes_pictures_and_frames(
     picture = np.random.default_rng(3).integers(0, 256, (10, 13, 3), dtype=np.uint8)
     PIL.Image.fromarray(picture).save("a.png")
     assert main(["panel", "a.png", "--panel", "bwr", "-q"]) == 0
-    assert main(["panel", "a.png", "--panel", "bwr", "-o", "a.bin", "-q"]) == 0
+    assert main(["panel", "a.png", "--panel", "bwr", "--size", "13x10", "-o", "a.bin", "-q"]) == 0
     assert main(["panel", "a.png", "--panel", "bwr", "--device-colors", "-o", "d.png", "-q"]) == 0
     made = panel("bwr").quantize(picture)
     assert np.array_equal(np.asarray(PIL.Image.open("a-bwr.png").convert("RGB")), made.to_array())
@@ -129,6 +130,49 @@ def test_the_command_writes_pictures_and_frames(
     assert "measured by" in capsys.readouterr().out
     assert main(["panel", "a.png", "--panel", "bwr", "--tone", "3"]) == 2
     assert "tone is 3" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["spectra6", "bwr"])
+@pytest.mark.parametrize("suffix", [".c", ".h"])
+def test_a_c_source_has_the_bytes_of_the_frame(tmp_path: pathlib.Path, name: str, suffix: str) -> None:
+    path = tmp_path / "my.png"
+    PIL.Image.fromarray(np.random.default_rng(3).integers(0, 256, (10, 13, 3), dtype=np.uint8)).save(path)
+    for out in (f"my{suffix}", "my.bin"):
+        given = ["panel", str(path), "--panel", name, "--size", "13x10", "-o", str(tmp_path / out), "-q"]
+        assert main(given) == 0
+    text = (tmp_path / f"my{suffix}").read_text("ascii")
+    assert bytes(int(value, 16) for value in re.findall(r"0x(\w\w),", text)) == (tmp_path / "my.bin").read_bytes()
+    assert "#define MY_WIDTH 13\n" in text
+    assert text.startswith("#ifndef MY_H") == (suffix == ".h")
+
+
+def test_a_frame_is_of_the_panels_size(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, frame = tmp_path / "a.png", tmp_path / "a.bin"
+    PIL.Image.new("RGB", (40, 20), "red").save(path)
+    given = ["panel", str(path), "-o", str(frame), "-q", "--panel"]
+    assert main([*given, "spectra6"]) == 2
+    assert "is 40x20, the panel 800x480; allowed: a picture of that size, --fit" in capsys.readouterr().err
+    assert main([*given, "bwr"]) == 2
+    assert "name yours with --size WxH" in capsys.readouterr().err
+    assert main([*given, "spectra6", "--device-colors", "--size", "40x20"]) == 2
+    assert "--device-colors goes with pictures" in capsys.readouterr().err
+    assert not frame.exists()
+    assert main([*given, "spectra6", "--size", "20x20", "--fit", "contain"]) == 0
+    white, red = b"\x11" * 10, b"\x33" * 10
+    assert frame.read_bytes() == white * 5 + red * 10 + white * 5
+    assert main([*given, "spectra6", "--size", "20x20", "--fit", "cover"]) == 0
+    assert frame.read_bytes() == red * 20
+
+
+def test_pictures_are_brought_to_a_size() -> None:
+    picture = np.zeros((2, 4, 3), np.uint8)
+    picture[:, 2:] = 255
+    assert fitted(picture, (8, 5), "stretch").shape == (5, 8, 3)
+    assert np.array_equal(fitted(picture, (4, 2), "stretch"), picture)
+    assert np.array_equal(fitted(picture, (2, 2), "cover"), picture[:, 1:3])
+    assert (fitted(picture, (4, 6), "contain")[[0, 1, 4, 5]] == 255).all()
+    with pytest.raises(runtime.InvalidArgument, match="way is 'crop'"):
+        fitted(picture, (4, 6), "crop")
 
 
 def test_only_pictures_of_the_panel_are_packed() -> None:

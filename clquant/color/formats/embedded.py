@@ -154,6 +154,38 @@ def c_source(
     else:
         picture.check_lvgl(params.choice("lvgl", lvgl, LVGL_VERSIONS))
         text = _lvgl(picture, name, header, lvgl)
+    return _file(text, name, header)
+
+
+def c_frame(data: bytes, shape: tuple[int, int], bits: int, *, header: bool = False, name: str = "frame") -> bytes:
+    """A panel's packed frame as a C source file, whose array has the very bytes that the controller takes.
+
+    Parameters
+    ----------
+    data : bytes
+    shape : (int, int)
+        Height and width in pixels.
+    bits : int
+        Of a pixel; 0 for two planes of 1 bit, one after the other.
+    header, name
+        As `c_source` takes them.
+
+    Returns
+    -------
+    bytes
+    """
+    rows = f"{bits} bits per pixel, the first one in a byte's highest bits" if bits else "two planes of 1 bit per pixel"
+    sides = {"HEIGHT": shape[0], "WIDTH": shape[1], "BITS": bits}
+    defined = "".join(f"#define {name.upper()}_{key} {value}\n" for key, value in sides.items())
+    text = (
+        f"/* The frame as the panel's controller takes it: {shape[1]}x{shape[0]}, {rows}. */\n#include <stdint.h>\n\n"
+        f"{defined}\n{'static ' if header else ''}const uint8_t {name}_frame[{len(data)}] = {{\n"
+        f"{_lines(np.frombuffer(data, np.uint8))}}};\n"
+    )
+    return _file(text, name, header)
+
+
+def _file(text: str, name: str, header: bool) -> bytes:
     if header:
         guard = f"{name.upper()}_H"
         text = f"#ifndef {guard}\n#define {guard}\n\n{text}\n#endif\n"

@@ -1,0 +1,49 @@
+"""Pictures brought to a panel's size."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+import PIL.ImageOps
+
+from clquant import params
+from clquant.images import ImageLike
+from clquant.panel.panel import over_white
+
+WAYS = ("contain", "cover", "stretch")
+
+
+def fitted(image: ImageLike, size: tuple[int, int], way: str = "contain") -> npt.NDArray[np.uint8]:
+    """A picture in another size, by Pillow's bicubic filter.
+
+    Parameters
+    ----------
+    image : image
+        Gray, RGB, or RGBA, which is laid over white.
+    size : (int, int)
+        Width and height in pixels, 1 to 65535 each.
+    way : str
+        ``"contain"`` shows all of it, with white beside it; ``"cover"`` fills the panel and cuts what is left over on
+        two sides alike; ``"stretch"`` changes its proportions.
+
+    Returns
+    -------
+    ndarray
+        (height, width, 3) uint8.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType, FileError
+        If an argument is not allowed or the image cannot be read.
+    """
+    width, height = (params.integer("size", side, 1, 65535) for side in size)
+    params.choice("way", way, WAYS)
+    picture, filter_ = PIL.Image.fromarray(over_white(image)), PIL.Image.Resampling.BICUBIC
+    if way == "contain":
+        made = PIL.ImageOps.pad(picture, (width, height), filter_, color="white")
+    elif way == "cover":
+        made = PIL.ImageOps.fit(picture, (width, height), filter_)
+    else:
+        made = picture.resize((width, height), filter_)
+    return np.array(made)
