@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     )
     from clquant.spatial import SpatialPalette
     from clquant.tilesets import TilePalettes
-    from clquant.vectors import scalar_codebook
+    from clquant.vectors import VectorQuantizer, scalar_codebook
     from clquant.video import animate
     from clquant.vq import ClvqInfo, VQCodec, clvq_info, register_codebook
 
@@ -88,7 +88,7 @@ _HOMES = {
     ),
     "clquant.spatial": ("SpatialPalette",),
     "clquant.tilesets": ("TilePalettes",),
-    "clquant.vectors": ("scalar_codebook",),
+    "clquant.vectors": ("VectorQuantizer", "scalar_codebook"),
     "clquant.video": ("animate",),
     "clquant.vq": (
         "ClvqInfo",
@@ -131,6 +131,7 @@ __all__ = [
     "StoppedError",
     "TilePalettes",
     "VQCodec",
+    "VectorQuantizer",
     "WeightTables",
     "alpha_edges",
     "animate",

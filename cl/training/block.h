@@ -1,37 +1,62 @@
 /* Blocks of an image as words of four packed components.
  *
- * Component k of block (row, column) is byte k % (Q*C) of the block's pixel row k / (Q*C); pixels beyond the image
+ * Component k of block (row, column) is component k % (Q*C) of the block's pixel row k / (Q*C); pixels beyond the image
  * repeat its last row and column. A block has K = P*Q*C components, padded with zeros to WORDS = ceil(K / 4) words,
- * each in the order of memory (component 4w is the first byte).
+ * each in the order of memory (component 4w is the first one).
  * ALIGNED promises that Q*C and width*C are multiples of 4 and width is a multiple of Q, so that words can be read
- * whole.
+ * whole. DEEP: components have 16 bits, else 8.
  */
-#define ROW_BYTES (Q * C)
+#if DEEP
+typedef ushort value_t;
+typedef ushort4 values_t;
+typedef ulong packed_t;  /* four components */
+typedef ulong squares_t; /* sums of squares: below 2^32 K */
+#define PACKED(values) as_ulong(values)
+#define UNPACKED(packed) as_ushort4(packed)
+#else
+typedef uchar value_t;
+typedef uchar4 values_t;
+typedef uint packed_t;
+typedef uint squares_t; /* at most 65025 K < 2^27 for K <= 2048 */
+#define PACKED(values) as_uint(values)
+#define UNPACKED(packed) as_uchar4(packed)
+#endif
+
+#define ROW_VALUES (Q * C)
 #define K (P * Q * C)
 #define WORDS ((K + 3) / 4)
 
-inline uchar block_component(__global const uchar *image, uint height, uint width, uint row, uint column, uint k)
+inline value_t block_component(__global const value_t *image, uint height, uint width, uint row, uint column, uint k)
 {
-    const uint y = min(row * P + k / ROW_BYTES, height - 1);
-    const uint x = min(column * Q + k % ROW_BYTES / C, width - 1);
+    const uint y = min(row * P + k / ROW_VALUES, height - 1);
+    const uint x = min(column * Q + k % ROW_VALUES / C, width - 1);
     return image[((size_t)y * width + x) * C + k % C];
 }
 
-inline uint block_word(__global const uchar *image, uint height, uint width, uint row, uint column, uint w)
+inline packed_t block_word(__global const value_t *image, uint height, uint width, uint row, uint column, uint w)
 {
 #if ALIGNED
-    const uint y = min(row * P + 4 * w / ROW_BYTES, height - 1);
-    const size_t byte = (size_t)y * width * C + column * ROW_BYTES + 4 * w % ROW_BYTES;
-    return ((__global const uint *)image)[byte / 4];
+    const uint y = min(row * P + 4 * w / ROW_VALUES, height - 1);
+    const size_t place = (size_t)y * width * C + column * ROW_VALUES + 4 * w % ROW_VALUES;
+    return ((__global const packed_t *)image)[place / 4];
 #else
-    uchar4 bytes = (uchar4)(0);
-    bytes.x = block_component(image, height, width, row, column, 4 * w);
+    values_t values = (values_t)(0);
+    values.x = block_component(image, height, width, row, column, 4 * w);
     if (4 * w + 1 < K)
-        bytes.y = block_component(image, height, width, row, column, 4 * w + 1);
+        values.y = block_component(image, height, width, row, column, 4 * w + 1);
     if (4 * w + 2 < K)
-        bytes.z = block_component(image, height, width, row, column, 4 * w + 2);
+        values.z = block_component(image, height, width, row, column, 4 * w + 2);
     if (4 * w + 3 < K)
-        bytes.w = block_component(image, height, width, row, column, 4 * w + 3);
-    return as_uint(bytes);
+        values.w = block_component(image, height, width, row, column, 4 * w + 3);
+    return PACKED(values);
+#endif
+}
+
+inline squares_t square_of(int difference)
+{
+#if DEEP
+    return (ulong)((long)difference * difference);
+#else
+    return (uint)(difference * difference);
 #endif
 }

@@ -1,16 +1,16 @@
-/* The blocks of training pictures as rows of bytes.
+/* The blocks of training pictures as rows of components.
  *
- * Constants: P, Q, C, ALIGNED (training/block.h).
+ * Constants: P, Q, C, ALIGNED, DEEP (training/block.h).
  */
 #include "training/block.h"
 
 /* Blocks of a picture as rows.
  *
  * NDRange: 1-D, count * WORDS work-items rounded up to whole groups of any size. image: height x width x C bytes.
- * columns: blocks in a block row. blocks: count x K bytes, written.
+ * columns: blocks in a block row. blocks: count x K, written.
  */
-__kernel void vq_blocks(__global const uchar *image, const uint height, const uint width, const uint columns,
-                        const uint count, __global uchar *blocks)
+__kernel void vq_blocks(__global const value_t *image, const uint height, const uint width, const uint columns,
+                        const uint count, __global value_t *blocks)
 {
     const size_t item = get_global_id(0);
     const uint which = (uint)(item / WORDS);
@@ -24,10 +24,10 @@ __kernel void vq_blocks(__global const uchar *image, const uint height, const ui
 /* Some of the rows.
  *
  * NDRange: 1-D, count * K work-items rounded up to whole groups of any size. places: count uint, the rows' numbers.
- * chosen: bytes, written from row `offset` on.
+ * chosen: written from row `offset` on.
  */
-__kernel void vq_gather(__global const uchar *blocks, __global const uint *places, const uint count,
-                        __global uchar *chosen, const uint offset)
+__kernel void vq_gather(__global const value_t *blocks, __global const uint *places, const uint count,
+                        __global value_t *chosen, const uint offset)
 {
     const size_t item = get_global_id(0);
     const uint which = (uint)(item / K);
@@ -38,10 +38,10 @@ __kernel void vq_gather(__global const uchar *blocks, __global const uint *place
 /* Rows at regular distances: number i is row i * distance + (i + turn) % distance.
  *
  * NDRange: 1-D, count * K work-items rounded up to whole groups of any size. blocks: a piece that begins with row
- * `base`. first: the first number. chosen: bytes, written from row `offset` on.
+ * `base`. first: the first number. chosen: written from row `offset` on.
  */
-__kernel void vq_gather_every(__global const uchar *blocks, const ulong base, const ulong first, const uint distance,
-                              const uint turn, const uint count, __global uchar *chosen, const uint offset)
+__kernel void vq_gather_every(__global const value_t *blocks, const ulong base, const ulong first, const uint distance,
+                              const uint turn, const uint count, __global value_t *chosen, const uint offset)
 {
     const size_t item = get_global_id(0);
     const uint which = (uint)(item / K);

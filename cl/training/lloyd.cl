@@ -2,12 +2,13 @@
  * codewords, with the noise of stochastic relaxation (Zeger, Vaisey and Gersho, "Globally optimal vector quantizer
  * design by stochastic relaxation", 1992). No step needs the host: what it finds stays on the device.
  *
- * Blocks are rows of K bytes in pieces of at most 2^22. Weights W of all blocks and squared errors are bounded by the
- * host: 65025 K W < 2^63. So sums of weighted components times 256, and the errors, are exact in 64 bits.
+ * Blocks are rows of K components of at most LARGEST in pieces of at most 2^22, or 2^18 with DEEP. Weights W of all
+ * blocks and squared errors are bounded by the host: LARGEST^2 K W < 2^63. So sums of weighted components times 256, and the errors, are exact in 64 bits.
  *
- * Constants: P, Q, C, ALIGNED (training/block.h); WEIGHTED (whether blocks carry weights of 0..4095).
+ * Constants: P, Q, C, ALIGNED, DEEP (training/block.h); WEIGHTED (whether blocks carry weights of 0..4095),
+ * LARGEST (of components).
  * Sizes that all kernels share: `capacity`, codewords there is room for; `parts`, tables of sums; `pieces`, of the set.
- * Layouts: codebooks capacity x K bytes. sums: parts x HALVES x capacity x (K + 1) uint, the last column for weights.
+ * Layouts: codebooks capacity x K. sums: parts x HALVES x capacity x (K + 1) uint, the last column for weights.
  * totals: capacity x (K + 1) ulong, likewise. worst: pieces x capacity uint. state: 3 ulong (ERROR, RMS, DEAD).
  */
 #include "training/block.h"
@@ -31,19 +32,19 @@ inline ulong take_sum(__global uint *sums, size_t place, uint capacity, uint par
         __global uint *sum = sums + part * high * HALVES + place;
         total += sum[0];
         sum[0] = 0;
-#if WEIGHTED
-        total += (ulong)sum[high] << 10;
+#if HALVES == 2
+        total += (ulong)sum[high] << LOW_BITS;
         sum[high] = 0;
 #endif
     }
     return total;
 }
 
-inline ulong squared_length(__global const uchar *codeword)
+inline ulong squared_length(__global const value_t *codeword)
 {
-    uint sum = 0; /* at most 65025 K < 2^26 */
+    squares_t sum = 0;
     for (uint k = 0; k < K; ++k)
-        sum += (uint)codeword[k] * codeword[k];
+        sum += square_of(codeword[k]);
     return sum;
 }
 
@@ -53,7 +54,7 @@ inline ulong squared_length(__global const uchar *codeword)
  * codeword, its blocks' squared error less their squared lengths (|c|^2 n - 2 c.S; may wrap below 0). worst: emptied.
  * Local memory: error, one ulong per work-item.
  */
-__kernel void vq_fold(__global uint *sums, const uint size, const uint piece, __global const uchar *codebook,
+__kernel void vq_fold(__global uint *sums, const uint size, const uint piece, __global const value_t *codebook,
                       __global ulong *totals, __global ulong *errors, __global uint *worst, const uint capacity,
                       const uint parts, __local ulong *error)
 {
@@ -82,11 +83,11 @@ __kernel void vq_fold(__global uint *sums, const uint size, const uint piece, __
     worst[piece * capacity + j] = 0;
 }
 
-/* The whole root of a number. */
-inline uint root_of(uint square)
+/* The whole root of a number below 2^32, or 2^48 with DEEP. */
+inline squares_t root_of(squares_t square)
 {
-    uint root = 0;
-    for (uint bit = 1u << 15; bit > 0; bit >>= 1)
+    squares_t root = 0;
+    for (squares_t bit = 1u << (DEEP ? 23 : 15); bit > 0; bit >>= 1)
         root = (root + bit) * (root + bit) <= square ? root + bit : root;
     return root;
 }
@@ -127,7 +128,7 @@ __kernel void vq_state(__global const ulong *errors, __global const ulong *total
     if (lane == 0) {
         const ulong whole = squares[0] + error[0];
         state[ERROR] = whole;
-        state[RMS] = root_of((uint)((whole / mass << 16) + (whole % mass << 16) / mass));
+        state[RMS] = root_of((squares_t)((whole / mass << 16) + (whole % mass << 16) / mass));
         state[DEAD] = number;
         uint before = 0;
         for (uint i = 0; i < lanes && number > 0; ++i) {
@@ -143,7 +144,7 @@ __kernel void vq_state(__global const ulong *errors, __global const ulong *total
             dead[place++] = j;
 }
 
-/* Errors in steps of a sixteenth of their power of two, 0 for none: 10 bits for those below 2^39. */
+/* Errors in steps of a sixteenth of their power of two, 0 for none: 10 bits for those below 2^63. */
 inline uint level_of(ulong error)
 {
     if (error == 0)
@@ -156,21 +157,19 @@ inline uint level_of(ulong error)
  *
  * NDRange: 1-D, count work-items rounded up to whole groups of any size. worst: level << 22 | 2^22 - 1 - block.
  */
-__kernel void vq_worst(__global const uchar *blocks, __global const ushort *indices, const uint count,
-                       __global const ushort *weights, const uint piece, __global const uchar *codebook,
+__kernel void vq_worst(__global const value_t *blocks, __global const ushort *indices, const uint count,
+                       __global const ushort *weights, const uint piece, __global const value_t *codebook,
                        __global const ulong *state, __global uint *worst, const uint capacity)
 {
     const uint which = get_global_id(0);
     if (which >= count || state[DEAD] == 0)
         return;
-    __global const uchar *block = blocks + (size_t)which * K;
+    __global const value_t *block = blocks + (size_t)which * K;
     const uint j = indices[which];
-    __global const uchar *codeword = codebook + (size_t)j * K;
-    uint sum = 0; /* at most 65025 K < 2^26 */
-    for (uint k = 0; k < K; ++k) {
-        const int difference = (int)block[k] - (int)codeword[k];
-        sum += (uint)(difference * difference);
-    }
+    __global const value_t *codeword = codebook + (size_t)j * K;
+    squares_t sum = 0;
+    for (uint k = 0; k < K; ++k)
+        sum += square_of((int)block[k] - (int)codeword[k]);
 #if WEIGHTED
     const uint level = level_of((ulong)sum * weights[which]);
 #else
@@ -207,10 +206,10 @@ __kernel void vq_giver_keys(__global const uint *worst, const uint size, __globa
  * the noise, 2^16 / 147.8 for the root mean squared error (147.8 is the standard deviation of a sum of four random
  * bytes). step: which one, for the random numbers. moved: the new codebook. changes: one uint, 1 if anything moved.
  */
-__kernel void vq_update(__global const uchar *codebook, __global const ulong *totals, const uint size,
+__kernel void vq_update(__global const value_t *codebook, __global const ulong *totals, const uint size,
                         __global const ulong *state, __global const uint *places, const uint merging,
                         const uint quarters, const uint amplitude, const uint step, const uint2 key,
-                        __global uchar *moved, __global uint *changes, const uint turn)
+                        __global value_t *moved, __global uint *changes, const uint turn)
 {
     const uint item = get_global_id(0);
     const uint j = item / WORDS;
@@ -227,10 +226,10 @@ __kernel void vq_update(__global const uchar *codebook, __global const ulong *to
         vstore4(philox4x32((uint4)(j, first / 4, step, NOISE), key), 0, words);
     uint change = 0;
     for (uint k = first; k < min(first + 4, (uint)K); ++k) {
-        const uchar old = codebook[(size_t)j * K + k];
-        uchar now = old;
+        const value_t old = codebook[(size_t)j * K + k];
+        value_t now = old;
         if (weight > 0 && quarters == 4 && amplitude == 0) {
-            now = (uchar)((2 * total[k] + weight) / (2 * weight));
+            now = (value_t)((2 * total[k] + weight) / (2 * weight));
         } else if (weight > 0) {
             const long goal = (long)((256 * total[k] + weight / 2) / weight);
             long value = 256 * (long)old + ((goal - 256 * (long)old) * (long)quarters >> 2);
@@ -239,7 +238,7 @@ __kernel void vq_update(__global const uchar *codebook, __global const ulong *to
                 const long noise = (long)bytes.x + bytes.y + bytes.z + bytes.w - 510;
                 value += (long)amplitude * (long)state[RMS] * noise >> 16;
             }
-            now = (uchar)clamp((value + 128) >> 8, 0L, 255L);
+            now = (value_t)clamp((value + 128) >> 8, 0L, (long)LARGEST);
         }
         moved[(size_t)place * K + k] = now;
         change |= now != old;
@@ -252,10 +251,10 @@ __kernel void vq_update(__global const uchar *codebook, __global const ulong *to
  *
  * NDRange: 1-D, size work-items rounded up to whole groups of any size. blocks: of that piece.
  */
-__kernel void vq_repair(__global const uchar *blocks, const uint piece, __global const uint *worst, const uint size,
+__kernel void vq_repair(__global const value_t *blocks, const uint piece, __global const uint *worst, const uint size,
                         __global const ulong *state, __global const uint *dead, __global const uint *order,
-                        __global const uchar *codebook, __global uchar *moved, __global uint *changes, const uint turn,
-                        const uint capacity, const uint pieces)
+                        __global const value_t *codebook, __global value_t *moved, __global uint *changes,
+                        const uint turn, const uint capacity, const uint pieces)
 {
     const uint rank = get_global_id(0);
     if (rank >= size || rank >= state[DEAD])
@@ -271,7 +270,7 @@ __kernel void vq_repair(__global const uchar *blocks, const uint piece, __global
     const uint which = PLACE_MASK - (worst[piece * capacity + giver] & PLACE_MASK);
     uint change = 0;
     for (uint k = 0; k < K; ++k) {
-        const uchar now = blocks[(size_t)which * K + k];
+        const value_t now = blocks[(size_t)which * K + k];
         change |= now != codebook[(size_t)j * K + k];
         moved[(size_t)j * K + k] = now;
     }
@@ -284,16 +283,14 @@ __kernel void vq_repair(__global const uchar *blocks, const uint piece, __global
  * NDRange: 1-D, any number of work-items, n of them, each for every n-th block. squares: a ulong per work-item of all
  * pieces, written from `first` on.
  */
-__kernel void vq_squares(__global const uchar *blocks, const uint count, __global const ushort *weights,
+__kernel void vq_squares(__global const value_t *blocks, const uint count, __global const ushort *weights,
                          __global ulong *squares, const uint first)
 {
     ulong total = 0;
     for (uint which = get_global_id(0); which < count; which += get_global_size(0)) {
-        uint sum = 0; /* at most 65025 K < 2^26 */
-        for (uint k = 0; k < K; ++k) {
-            const uint value = blocks[(size_t)which * K + k];
-            sum += value * value;
-        }
+        squares_t sum = 0;
+        for (uint k = 0; k < K; ++k)
+            sum += square_of(blocks[(size_t)which * K + k]);
 #if WEIGHTED
         total += (ulong)sum * weights[which];
 #else

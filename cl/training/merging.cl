@@ -1,7 +1,7 @@
 /* Merging codewords with their nearest neighbours (Equitz, "A new vector quantization clustering algorithm", 1989), many
  * at a time: a codeword may go if that costs less error than if its neighbour went, so that of each pair one stays.
  *
- * Constants: P, Q, C, ALIGNED (training/block.h).
+ * Constants: P, Q, C, ALIGNED, DEEP (training/block.h), DISTANCE_SHIFT.
  */
 #include "training/block.h"
 
@@ -9,26 +9,30 @@
 #define BEHIND (1UL << 63)
 
 /* What each codeword's merge costs: d^2 n m / (n + m) for weights n and m in units of 2^shift, below 2^27, times 256.
- * So products are below 2^62, quotients below 2^34, and costs below 2^60.
+ * So products are below 2^62, quotients below 2^34, and costs below 2^61. With DEEP, where distances are below
+ * 2^(26 + DISTANCE_SHIFT), costs are divided by 2^DISTANCE_SHIFT.
  *
  * NDRange: 1-D, size work-items rounded up to whole groups of any size. neighbours: size ushort, the nearest other
  * codeword. totals: size x (K + 1) ulong, the last column weights. costs: size ulong.
  */
-__kernel void vq_merge_costs(__global const uchar *codebook, __global const ushort *neighbours,
+__kernel void vq_merge_costs(__global const value_t *codebook, __global const ushort *neighbours,
                              __global const ulong *totals, const uint size, const uint shift, __global ulong *costs)
 {
     const uint j = get_global_id(0);
     if (j >= size)
         return;
     const uint i = neighbours[j];
-    uint distance = 0;
-    for (uint k = 0; k < K; ++k) {
-        const int difference = (int)codebook[(size_t)j * K + k] - (int)codebook[(size_t)i * K + k];
-        distance += (uint)(difference * difference);
-    }
+    squares_t distance = 0;
+    for (uint k = 0; k < K; ++k)
+        distance += square_of((int)codebook[(size_t)j * K + k] - (int)codebook[(size_t)i * K + k]);
     const ulong own = totals[(size_t)j * COLUMNS + K] >> shift;
     const ulong other = totals[(size_t)i * COLUMNS + K] >> shift;
-    costs[j] = 256 * own * other / max(own + other, 1UL) * distance;
+    const ulong share = 256 * own * other / max(own + other, 1UL);
+#if DEEP
+    costs[j] = mul_hi(share << 30, distance << (34 - DISTANCE_SHIFT));
+#else
+    costs[j] = share * distance;
+#endif
 }
 
 /* Keys by which codewords go: their costs, behind all others if their neighbour should go before them.

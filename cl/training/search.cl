@@ -4,7 +4,7 @@
  * |x - c|^2 = |x|^2 - (2 x.c - |c|^2), so the nearest codeword has the largest score 2 x.c - |c|^2. The sum starts at
  * -|c|^2 >= -65025 K, every term 2 x_k c_k is non-negative, and it ends at |x|^2 - |x - c|^2 <= 65025 K. All partial
  * sums are therefore integers of magnitude at most 65025 K: exact in fp32 for K <= 258 (below 2^24), and in 32-bit
- * integers for every K allowed here (K <= 1024). The host asserts both.
+ * integers for every K allowed here (K <= 2048). The host asserts both. Components of 16 bits stay below 2^45.
  *
  * Constants: P, Q, C (block rows, block columns, channels), ALIGNED (training/block.h), INDEX (uchar or ushort), BLOCKS
  * (blocks a work-item, or in vq_encode_wide a group), TILE (codewords in local memory), EXCLUDING (1: a codeword of the
@@ -12,6 +12,7 @@
  */
 #define FLOATS 0   /* fp32, K <= 258 */
 #define INTEGERS 1 /* 32-bit integers */
+#define LONGS 2    /* 64-bit sums of 32-bit integers, for components of 16 bits */
 
 #include "training/block.h"
 
@@ -21,20 +22,28 @@
 typedef float4 word_t;
 typedef float score_t;
 #define LOWEST (-3.0e7f)
-#define WORD_OF(packed) (2.0f * convert_float4(as_uchar4(packed)))
+#define WORD_OF(packed) (2.0f * convert_float4(UNPACKED(packed)))
+#define FACTOR(component) (component)
 #else
 typedef int4 word_t;
+#define WORD_OF(packed) (2 * convert_int4(UNPACKED(packed)))
+#if ARITHMETIC == LONGS
+typedef long score_t;
+#define LOWEST LONG_MIN
+#define FACTOR(component) ((long)(component))
+#else
 typedef int score_t;
 #define LOWEST INT_MIN
-#define WORD_OF(packed) (2 * convert_int4(as_uchar4(packed)))
+#define FACTOR(component) (component)
+#endif
 #endif
 
 inline score_t add_word(score_t sum, word_t x, word_t c)
 {
-    sum = sum + x.x * c.x;
-    sum = sum + x.y * c.y;
-    sum = sum + x.z * c.z;
-    return sum + x.w * c.w;
+    sum = sum + FACTOR(x.x) * c.x;
+    sum = sum + FACTOR(x.y) * c.y;
+    sum = sum + FACTOR(x.z) * c.z;
+    return sum + FACTOR(x.w) * c.w;
 }
 
 /* The codeword that a block is not to be given, and whether codeword j may be its. */
@@ -61,12 +70,12 @@ inline bool is_allowed(uint j, uint passed)
 /* Nearest codewords, blocks held in registers.
  *
  * NDRange: 1-D, ceil(count / BLOCKS) work-items rounded up to whole groups of any size.
- * image: height x width x C bytes. columns: blocks in a block row. count: blocks. codebook: padded x WORDS word_t and bias: padded score_t, -|c|^2, the last ones perhaps zeros with a bias below every
- * score (-2^24 in fp32, -2^30 in integers). indices: written from offset to offset + count.
+ * image: height x width x C components. columns: blocks in a block row. count: blocks. codebook: padded x WORDS word_t and bias: padded score_t, -|c|^2, the last ones perhaps zeros with a bias below every
+ * score (-2^24 in fp32, -2^30 in integers, -2^62 in 64 bits). indices: written from offset to offset + count.
  * own: count INDEX, read only with EXCLUDING.
  * Local memory: tile TILE * WORDS word_t, tile_bias TILE score_t.
  */
-__kernel void vq_encode(__global const uchar *image, const uint height, const uint width, const uint columns,
+__kernel void vq_encode(__global const value_t *image, const uint height, const uint width, const uint columns,
                         const uint count, __global const word_t *codebook, __global const score_t *bias,
                         const uint padded, __global INDEX *indices, const uint offset, __global const INDEX *own,
                         __local word_t *tile, __local score_t *tile_bias)
@@ -132,7 +141,7 @@ __kernel void vq_encode(__global const uchar *image, const uint height, const ui
  * word_t.
  * Local memory: held BLOCKS * WORDS word_t; scores and places, one score_t and uint per work-item.
  */
-__kernel void vq_encode_wide(__global const uchar *image, const uint height, const uint width, const uint columns,
+__kernel void vq_encode_wide(__global const value_t *image, const uint height, const uint width, const uint columns,
                              const uint count, __global const word_t *codebook, __global const score_t *bias,
                              const uint padded, __global INDEX *indices, const uint offset, __global const INDEX *own,
                              __local word_t *held, __local score_t *scores, __local uint *places)

@@ -7,7 +7,7 @@
  * (training/search.cl), keys stay within 32 bits when (65025 K + 1) * SCALE < 2^31, which the host asserts; sums modulo 2^32
  * on the way are harmless.
  *
- * Constants: P, Q, C, ALIGNED (training/block.h), INDEX, TILES (16-block tiles a warp), TILE (codewords in local memory, a
+ * Constants: P, Q, C, ALIGNED, DEEP (training/block.h, 0), INDEX, TILES (16-block tiles a warp), TILE (codewords in local memory, a
  * multiple of 8 and at most SCALE), LOG_SCALE (SCALE = 1 << LOG_SCALE).
  */
 #include "training/block.h"

@@ -1,7 +1,7 @@
 /* What the forms of the VQ encoder read of a codebook: its codewords as their numbers in their order, and their biases.
  *
- * Squared norms are at most 65025 K < 2^26 for K <= 1024, and below 2^24 where NUMBER is float (K <= 258), so exact.
- * Constants: P, Q, C, ALIGNED (training/block.h); NUMBER (uchar, int or float), BIAS (int or float); LAYOUT (below); WIDTH
+ * Squared norms are below 2^27 for bytes, below 2^24 where NUMBER is float (K <= 258), and below 2^43 with DEEP: exact.
+ * Constants: P, Q, C, ALIGNED, DEEP (training/block.h); NUMBER (uchar, int or float), BIAS (int, long or float); LAYOUT (below); WIDTH
  * (components of a codeword with its padding); LOSES (the bias of codewords that are there as padding); KEEPS (whether
  * the codewords are copied as well); and for FRAGMENTS, TILE and LOG_SCALE of training/search_mma.cl.
  */
@@ -22,11 +22,11 @@ inline size_t operand_place(uint n, uint k, uint padded)
 #endif
 }
 
-inline BIAS bias_of(uint n, uint norm)
+inline BIAS bias_of(uint n, squares_t norm)
 {
 #if LAYOUT == FRAGMENTS
     const uint scale = 1u << LOG_SCALE;
-    return as_int(scale - 1 - n % TILE - norm * scale);
+    return as_int(scale - 1 - n % TILE - (uint)norm * scale);
 #else
     return -(BIAS)norm;
 #endif
@@ -34,26 +34,26 @@ inline BIAS bias_of(uint n, uint norm)
 
 /* Operands and biases of codewords, padded with zeros that never win.
  *
- * NDRange: 1-D, padded work-items rounded up to whole groups of any size. codebook: bytes, K a codeword, read from
+ * NDRange: 1-D, padded work-items rounded up to whole groups of any size. codebook: K components a codeword, read from
  * codeword `first` on. size: codewords; padded: with padding. operands: padded * WIDTH NUMBER. biases: padded BIAS.
- * kept (only with KEEPS): size x K bytes, the codewords again.
+ * kept (only with KEEPS): size x K, the codewords again.
  */
-__kernel void vq_operands(__global const uchar *codebook, const uint first, const uint size, const uint padded,
-                          __global NUMBER *operands, __global BIAS *biases, __global uchar *kept)
+__kernel void vq_operands(__global const value_t *codebook, const uint first, const uint size, const uint padded,
+                          __global NUMBER *operands, __global BIAS *biases, __global value_t *kept)
 {
     const uint n = get_global_id(0);
     if (n >= padded)
         return;
-    uint norm = 0;
+    squares_t norm = 0;
     for (uint k = 0; k < WIDTH; ++k) {
-        uint value = 0;
+        int value = 0;
         if (n < size && k < K) {
             value = codebook[(size_t)(first + n) * K + k];
 #if KEEPS
-            kept[(size_t)n * K + k] = (uchar)value;
+            kept[(size_t)n * K + k] = (value_t)value;
 #endif
         }
-        norm += value * value;
+        norm += square_of(value);
         operands[operand_place(n, k, padded)] = (NUMBER)value;
     }
     biases[n] = n < size ? bias_of(n, norm) : (BIAS)LOSES;

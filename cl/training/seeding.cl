@@ -1,8 +1,8 @@
 /* Starts of the LBG algorithm: D^2 sampling (Arthur and Vassilvitskii, "k-means++", 2007) and splitting (Linde, Buzo and
  * Gray, 1980).
  *
- * Constants: P, Q, C, ALIGNED (training/block.h); WEIGHTED (whether blocks carry weights of 0..4095); RUN: blocks per total.
- * Squared distances are at most 65025 K < 2^26; the host bounds weighted sums of them by 2^63.
+ * Constants: P, Q, C, ALIGNED, DEEP (training/block.h); WEIGHTED (whether blocks carry weights of 0..4095); RUN: blocks per total.
+ * LARGEST: of components. The host bounds weighted sums of squared distances by 2^63.
  */
 #include "training/block.h"
 #include "common/philox.h"
@@ -15,28 +15,26 @@
 
 /* Squared distances to the nearest codeword so far, and their weighted sums over runs of RUN blocks.
  *
- * NDRange: 1-D, ceil(count / RUN) work-items rounded up to whole groups of any size. codebook: bytes, K a codeword.
+ * NDRange: 1-D, ceil(count / RUN) work-items rounded up to whole groups of any size. codebook: K a codeword.
  * indices: count ushort, each block's nearest of the newest codewords, which are those from `first` on. mode: EQUAL
- * (all distances are 1), ANEW or LOWER. nearest: count uint. totals: ulong, written from `run0` on.
+ * (all distances are 1), ANEW or LOWER. nearest: count squares_t. totals: ulong, written from `run0` on.
  */
-__kernel void vq_seed_distances(__global const uchar *blocks, const uint count, __global const ushort *weights,
-                                __global const uchar *codebook, const uint first, __global const ushort *indices,
-                                const uint mode, __global uint *nearest, __global ulong *totals, const uint run0)
+__kernel void vq_seed_distances(__global const value_t *blocks, const uint count, __global const ushort *weights,
+                                __global const value_t *codebook, const uint first, __global const ushort *indices,
+                                const uint mode, __global squares_t *nearest, __global ulong *totals, const uint run0)
 {
     const uint run = get_global_id(0);
     if (run * RUN >= count)
         return;
     ulong total = 0;
     for (uint which = run * RUN; which < min((run + 1) * RUN, count); ++which) {
-        uint best = 1;
+        squares_t best = 1;
         if (mode != EQUAL) {
-            __global const uchar *block = blocks + (size_t)which * K;
-            __global const uchar *codeword = codebook + (size_t)(first + indices[which]) * K;
+            __global const value_t *block = blocks + (size_t)which * K;
+            __global const value_t *codeword = codebook + (size_t)(first + indices[which]) * K;
             best = 0;
-            for (uint k = 0; k < K; ++k) {
-                const int difference = (int)block[k] - (int)codeword[k];
-                best += (uint)(difference * difference);
-            }
+            for (uint k = 0; k < K; ++k)
+                best += square_of((int)block[k] - (int)codeword[k]);
             if (mode == LOWER)
                 best = min(best, nearest[which]);
         }
@@ -80,10 +78,10 @@ __kernel void vq_seed_scan(__global ulong *totals, const uint runs, __local ulon
  * the piece from run0 to run1. codebook: `made` codewords are there, `number` are drawn; where all distances are 0, the
  * first codeword again.
  */
-__kernel void vq_seed_draw(__global const uchar *blocks, const uint count, __global const ushort *weights,
-                           __global const uint *nearest, __global const ulong *totals, const uint run0, const uint run1,
-                           const uint runs, const uint2 key, const uint made, const uint number,
-                           __global uchar *codebook)
+__kernel void vq_seed_draw(__global const value_t *blocks, const uint count, __global const ushort *weights,
+                           __global const squares_t *nearest, __global const ulong *totals, const uint run0,
+                           const uint run1, const uint runs, const uint2 key, const uint made, const uint number,
+                           __global value_t *codebook)
 {
     const uint draw = get_global_id(0);
     if (draw >= number)
@@ -91,7 +89,7 @@ __kernel void vq_seed_draw(__global const uchar *blocks, const uint count, __glo
     const uint4 words = philox4x32((uint4)(made + draw, 0, 0, DRAWING), key);
     const ulong all = totals[runs - 1];
     ulong rest = mul_hi((ulong)words.x | (ulong)words.y << 32, all);
-    __global uchar *codeword = codebook + (size_t)(made + draw) * K;
+    __global value_t *codeword = codebook + (size_t)(made + draw) * K;
     if (all == 0) {
         for (uint k = 0; k < K; ++k)
             codeword[k] = codebook[k];
@@ -129,10 +127,10 @@ __kernel void vq_seed_draw(__global const uchar *blocks, const uint count, __glo
  * by one.
  *
  * NDRange: 1-D, size work-items rounded up to whole groups of any size. totals: size x (K + 1) ulong, the last column
- * weights. doubled: size + added codewords of K bytes.
+ * weights. doubled: size + added codewords of K components.
  */
-__kernel void vq_split(__global const uchar *codebook, __global const ulong *totals, const uint size, const uint added,
-                       __global uchar *doubled)
+__kernel void vq_split(__global const value_t *codebook, __global const ulong *totals, const uint size,
+                       const uint added, __global value_t *doubled)
 {
     const uint j = get_global_id(0);
     if (j >= size)
@@ -144,8 +142,8 @@ __kernel void vq_split(__global const uchar *codebook, __global const ulong *tot
         rank += other > own || (other == own && i < j);
     }
     for (uint k = 0; k < K; ++k) {
-        const uchar value = codebook[(size_t)j * K + k];
-        const uchar kept = rank < added ? min(value, (uchar)254) : value;
+        const value_t value = codebook[(size_t)j * K + k];
+        const value_t kept = rank < added ? min(value, (value_t)(LARGEST - 1)) : value;
         doubled[(size_t)j * K + k] = kept;
         if (rank < added)
             doubled[(size_t)(size + rank) * K + k] = kept + 1;

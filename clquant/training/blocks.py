@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from clquant.params import integer, shown
 from clquant.runtime import InvalidArgument, InvalidType
@@ -13,23 +16,19 @@ MAX_PIXELS = 256
 
 @dataclass(frozen=True)
 class BlockShape:
-    """Blocks of `rows` x `columns` pixels of `channels` bytes.
+    """Blocks of `rows` x `columns` pixels of `channels` components of `bits`: 8, or more in 16-bit numbers.
 
-    Attributes
-    ----------
-    rows, columns : int
-        1..32 each, 256 pixels at most.
-    channels : int
-        1, 3 or 4.
+    A row of d numbers is a block of one row, d columns and one channel.
     """
 
     rows: int
     columns: int
     channels: int
+    bits: int = 8
 
     @property
     def components(self) -> int:
-        """Bytes of a block, K: at most 1024."""
+        """Numbers of a block, K: at most 2048."""
         return self.rows * self.columns * self.channels
 
     @property
@@ -37,27 +36,41 @@ class BlockShape:
         """Words of four components that hold a block."""
         return -(-self.components // 4)
 
-    def table_shape(self, height: int, width: int) -> tuple[int, int]:
-        """(rows, columns) of blocks that cover a picture; edge blocks repeat its last row and column.
+    @property
+    def is_deep(self) -> bool:
+        """Whether components take two bytes."""
+        return self.bits > 8
 
-        Parameters
-        ----------
-        height, width : int
-            In pixels.
-        """
+    @property
+    def largest(self) -> int:
+        """The largest component."""
+        return (1 << self.bits) - 1
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of components."""
+        return np.dtype(np.uint16 if self.is_deep else np.uint8)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a block."""
+        return self.components * self.dtype.itemsize
+
+    def table_shape(self, height: int, width: int) -> tuple[int, int]:
+        """(rows, columns) of blocks that cover a picture; edge blocks repeat its last row and column."""
         return -(-height // self.rows), -(-width // self.columns)
 
-    def constants(self, width: int) -> dict[str, int]:
-        """What cl/training/block.h wants to know.
-
-        Parameters
-        ----------
-        width : int
-            Of the picture in pixels.
-        """
+    def constants(self, width: int | None = None) -> dict[str, int]:
+        """What cl/training/block.h wants to know, for pictures of a width; by default nothing of alignment."""
         line = self.columns * self.channels
-        aligned = line % 4 == 0 and width * self.channels % 4 == 0 and width % self.columns == 0
-        return {"P": self.rows, "Q": self.columns, "C": self.channels, "ALIGNED": int(aligned)}
+        aligned = width is not None and line % 4 == 0 and width * self.channels % 4 == 0 and width % self.columns == 0
+        return {
+            "P": self.rows,
+            "Q": self.columns,
+            "C": self.channels,
+            "ALIGNED": int(aligned),
+            "DEEP": int(self.is_deep),
+        }
 
     def codeword_shape(self) -> tuple[int, ...]:
         """The shape in which people see a block: (p, q) for one channel, else (p, q, C)."""

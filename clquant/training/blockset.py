@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +15,7 @@ from clquant.training.blocks import BlockShape
 from clquant.training.spacing import Spacing
 
 MAX_WEIGHT = 4095
-MAX_PIECE = 1 << 22  # blocks; keeps 32-bit sums of cl/training/lloyd.cl exact
-_SQUARE = 255 * 255
+MAX_PIECE, MAX_DEEP_PIECE = 1 << 22, 1 << 18  # blocks; keep 32-bit sums of cl/training/accumulate.h exact
 _SAMPLING = 3  # purpose of random numbers
 
 
@@ -34,9 +34,9 @@ def check_bound(shape: BlockShape, count: int, weights: npt.NDArray[np.uint16] |
         If there are so many blocks that these do not fit.
     """
     largest = 1 if weights is None else MAX_WEIGHT
-    most = (1 << 63) // (_SQUARE * shape.components * largest)
+    most = (1 << 63) // (shape.largest**2 * shape.components * largest)
     if count > most:
-        raise InvalidArgument(f"images have {count} blocks; allowed: at most {most} of this shape")
+        raise InvalidArgument(f"there are {count} blocks or rows; allowed: at most {most} of this shape")
 
 
 def sample_places(
@@ -145,14 +145,15 @@ class BlockSet:
         self.count = count
         self.weights = weights
         check_bound(shape, count, weights)
-        self._most = max(1, min(MAX_PIECE, session.limits.max_alloc // max(shape.components, 2)))
+        most = MAX_DEEP_PIECE if shape.is_deep else MAX_PIECE
+        self._most = max(1, min(most, session.limits.max_alloc // max(shape.nbytes, 2)))
         self.pieces: list[Piece] = []
         for first in range(0, count, self._most):
             capacity = min(self._most, count - first)
             own = scope.empty(2 * capacity if weights is not None else 2)
             if weights is not None:
                 session.write(own, weights[first : first + capacity])
-            blocks, indices = scope.empty(capacity * shape.components), scope.empty(2 * capacity)
+            blocks, indices = scope.empty(capacity * shape.nbytes), scope.empty(2 * capacity)
             self.pieces.append(Piece(blocks, own, indices, capacity))
 
     @classmethod
@@ -187,7 +188,7 @@ class BlockSet:
         session: Session,
         scope: Scope,
         shape: BlockShape,
-        rows: npt.NDArray[np.uint8],
+        rows: npt.NDArray[np.integer[Any]],
         weights: npt.NDArray[np.uint16] | None,
     ) -> BlockSet:
         """Blocks of the host.
@@ -196,7 +197,7 @@ class BlockSet:
         ----------
         session, scope, shape, weights
             As the constructor takes them.
-        rows : ndarray of uint8, shape (count, K)
+        rows : ndarray of `shape.dtype`, shape (count, K)
             C-contiguous.
         """
         blocks = cls(session, scope, shape, len(rows), weights)
@@ -212,7 +213,7 @@ class BlockSet:
         """The sum of the weights; the number of blocks if they have none."""
         return self.count if self.weights is None else int(self.weights.sum(dtype=np.int64))
 
-    def read(self, number: int) -> npt.NDArray[np.uint8]:
+    def read(self, number: int) -> npt.NDArray[np.integer[Any]]:
         """All blocks, and the first one again until they are as many as asked for; waits for them.
 
         Parameters
@@ -222,10 +223,10 @@ class BlockSet:
 
         Returns
         -------
-        ndarray of uint8, shape (number, K)
+        ndarray of `shape.dtype`, shape (number, K)
         """
-        components = self.shape.components
-        rows = [self._session.download(piece.blocks, (piece.count, components), np.uint8) for piece in self.pieces]
+        size, dtype = self.shape.components, self.shape.dtype
+        rows = [self._session.download(piece.blocks, (piece.count, size), dtype) for piece in self.pieces]
         if len(rows) == 1 and number == self.count:
             return rows[0]
         return np.concatenate([*rows, np.repeat(rows[0][:1], number - self.count, axis=0)])
@@ -242,13 +243,13 @@ class BlockSet:
                 self._append(rows, shape.table_shape(row1 - row0, picture.width)[0] * columns)
 
     def _append(self, rows: Buffer, count: int) -> None:
-        components = self.shape.components
+        size = self.shape.nbytes
         taken = 0
         for piece in self.pieces:
             share = min(count - taken, piece.capacity - piece.count)
             if share:
-                places = taken * components, piece.count * components
-                self._session.copy(piece.blocks, rows, share * components, *places)
+                places = taken * size, piece.count * size
+                self._session.copy(piece.blocks, rows, share * size, *places)
                 piece.count += share
                 taken += share
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -43,8 +45,8 @@ class Codewords:
         self._shape = shape
         self.capacity = capacity
         self.size = 1
-        self.codebook = scope.zeros(capacity * shape.components)
-        self.moved = scope.empty(capacity * shape.components)
+        self.codebook = scope.zeros(capacity * shape.nbytes)
+        self.moved = scope.empty(capacity * shape.nbytes)
         self.changes = scope.zeros(4 * MOST_CHANGES)
         self.search = Search(session, scope, capacity, shape)
         self._load = self.search.prepare_load(scope, self.moved, self.codebook)
@@ -59,6 +61,6 @@ class Codewords:
         self.size = size
         self.search.queue_load(self._load, size)
 
-    def read(self) -> npt.NDArray[np.uint8]:
+    def read(self) -> npt.NDArray[np.integer[Any]]:
         """The codebook, (size, K); waits for it."""
-        return self._session.download(self.codebook, (self.size, self._shape.components), np.uint8)
+        return self._session.download(self.codebook, (self.size, self._shape.components), self._shape.dtype)

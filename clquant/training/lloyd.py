@@ -107,10 +107,8 @@ class Lloyd:
         shape, blocks = self._blocks.shape, self._blocks
         return self._session.program(
             form.file,
-            P=shape.rows,
-            Q=shape.columns,
-            C=shape.channels,
-            ALIGNED=0,
+            **shape.constants(),
+            LARGEST=shape.largest,
             WEIGHTED=int(blocks.weights is not None),
             **form.constants,
         )

@@ -16,6 +16,7 @@ from clquant.training.search import Search
 from clquant.training.selection import Selection
 
 _WEIGHT_BITS = 27  # of the weights that costs are computed from
+_DISTANCE_BITS = 26  # of squared distances of 16-bit components, in cl/training/merging.cl
 _KEY_DIGITS = 8
 
 
@@ -60,8 +61,11 @@ class Merging:
     @functools.cached_property
     def _launches(self) -> dict[str, PreparedLaunch]:
         """What a choice takes, in order, for as many codewords as there can be."""
+        largest = self._shape.largest**2 * self._shape.components
         scope, session, shape, capacity = self._scope, self._session, self._shape, self._capacity
-        program = session.program("training/merging.cl", P=shape.rows, Q=shape.columns, C=shape.channels, ALIGNED=0)
+        program = session.program(
+            "training/merging.cl", **shape.constants(), DISTANCE_SHIFT=max(0, largest.bit_length() - _DISTANCE_BITS)
+        )
         zero, codebook = np.uint32(0), self._codebook
         neighbours, costs = scope.empty(2 * capacity), scope.empty(8 * capacity)
         own = scope.copy_of(np.arange(capacity, dtype=np.uint16))

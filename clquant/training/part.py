@@ -24,7 +24,7 @@ from clquant.training.lines import Lines
 from clquant.training.lloyd import Lloyd
 from clquant.training.spacing import Spacing
 
-Rows = npt.NDArray[np.uint8]
+Rows = npt.NDArray[np.integer[Any]]
 # Of some blocks among others.
 Positions = slice | npt.NDArray[np.int64]
 
@@ -181,7 +181,7 @@ class Part:
         if not len(places):
             flat, places = np.zeros(1, np.uint16), np.zeros(1, np.int64)
         weights = None if flat is None else [flat[places][:, None]]
-        stacked = self.sample(places).reshape(len(places) * p, q, self.shape.channels)
+        stacked = self.sample(places).reshape(len(places) * p, q, self.shape.channels).astype(np.uint8, copy=False)
         lines = Lines(self.lines.numbers(places), np.ones(len(places), np.int64))
         return Part([stacked], weights, (p, q), lines, self.session)
 

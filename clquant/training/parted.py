@@ -137,7 +137,7 @@ class PartedLloyd(Lloyd):
     def __init__(
         self, session: Session, scope: Scope, blocks: PartedBlocks, words: Codewords, key: npt.NDArray[np.uint32]
     ) -> None:
-        empty = np.zeros((words.capacity, blocks.shape.components), np.uint8)
+        empty = np.zeros((words.capacity, blocks.shape.components), blocks.shape.dtype)
         self._worst_rows = BlockSet.of_rows(session, scope, blocks.shape, empty, None)
         if len(self._worst_rows.pieces) != 1:
             raise DeviceError(f"the device holds no {words.capacity} codewords of {blocks.shape.components} bytes")

@@ -25,7 +25,7 @@ from clquant.runtime import (
 )
 from clquant.training.blocks import BlockShape
 
-FLOATS, INTEGERS = 0, 1  # ARITHMETIC in cl/training/search.cl
+FLOATS, INTEGERS, LONGS = 0, 1, 2  # ARITHMETIC in cl/training/search.cl
 MAX_CODEBOOK = 65536
 MOST_KEPT = 1 << 17  # bytes of a codebook that stays on the device after it was searched, for the next picture
 _SQUARE = 255 * 255
@@ -51,7 +51,7 @@ VARIANTS = (
     Variant("portable", "training/search.cl"),
 )
 
-EXCLUDING_VARIANTS = tuple(variant for variant in VARIANTS if variant.name != "mma")
+PLAIN_VARIANTS = tuple(variant for variant in VARIANTS if variant.name != "mma")
 
 
 def index_dtype(size: int) -> np.dtype[Any]:
@@ -65,7 +65,7 @@ def index_type(size: int) -> str:
 
 
 @contextlib.contextmanager
-def open_search(session: Session, codebook: npt.NDArray[np.uint8], shape: BlockShape) -> Iterator[Search]:
+def open_search(session: Session, codebook: npt.NDArray[np.integer[Any]], shape: BlockShape) -> Iterator[Search]:
     """A `Search` whose buffers last as long as the block: that of an earlier job with the codebook, if it is small.
 
     Parameters
@@ -75,7 +75,7 @@ def open_search(session: Session, codebook: npt.NDArray[np.uint8], shape: BlockS
     """
     key = None
     if codebook.nbytes <= MOST_KEPT:
-        key = "search", codebook.tobytes(), shape, session.choose(VARIANTS).name
+        key = "search", codebook.tobytes(), shape, session.choose(PLAIN_VARIANTS if shape.is_deep else VARIANTS).name
     with cached_job(session, key, lambda scope: Search(session, scope, codebook, shape)) as search:
         yield search
 
@@ -99,7 +99,7 @@ class Search:
         self,
         session: Session,
         scope: Scope,
-        codebook: npt.NDArray[np.uint8] | int,
+        codebook: npt.NDArray[np.integer[Any]] | int,
         shape: BlockShape,
         *,
         excluding: bool = False,
@@ -109,9 +109,12 @@ class Search:
         self._shape = shape
         self._capacity = codebook if isinstance(codebook, int) else len(codebook)
         self._excluding = excluding
-        self._variant = session.choose(EXCLUDING_VARIANTS if excluding else VARIANTS)
+        self._variant = session.choose(PLAIN_VARIANTS if excluding or shape.is_deep else VARIANTS)
         self._tensor = self._variant.name == "mma"
         self._arithmetic = INTEGERS if shape.components > _FLOAT_COMPONENTS else FLOATS
+        if shape.is_deep:
+            self._arithmetic = LONGS
+        self._score_bytes = 8 if shape.is_deep else 4
         self._check_bounds()
         self._step = 8 if self._tensor else _SPAN
         most = -(-self._capacity // self._step) * self._step
@@ -119,7 +122,7 @@ class Search:
             self._set_tile(most)
         self._layout, self._width, number = self._operand_layout()
         self._operands = scope.empty(most * self._width * np.dtype(number).itemsize)
-        self._biases = scope.empty(4 * most)
+        self._biases = scope.empty(self._score_bytes * most)
         self._number = {np.uint8: "uchar", np.int32: "int", np.float32: "float"}[number]
         self._padded = most
         if not isinstance(codebook, int):
@@ -128,9 +131,9 @@ class Search:
 
     def _check_bounds(self) -> None:
         """The bounds that cl/training/search.cl proves exactness from."""
-        largest = _SQUARE * self._shape.components
-        if largest >= (1 << 24 if self._arithmetic == FLOATS else 1 << 30):
-            raise InvalidArgument(f"blocks have {self._shape.components} components; allowed: at most 1024")
+        largest = self._shape.largest**2 * self._shape.components
+        if largest >= {FLOATS: 1 << 24, INTEGERS: 1 << 30, LONGS: 1 << 62}[self._arithmetic]:
+            raise InvalidArgument(f"blocks have {self._shape.components} components; allowed: at most 2048")
         if not 1 <= self._capacity <= MAX_CODEBOOK:
             raise InvalidArgument(f"the codebook has {self._capacity} codewords; allowed: at most {MAX_CODEBOOK}")
 
@@ -197,12 +200,13 @@ class Search:
 
     def _loading(self, codebook: Buffer, size: int, first: int, kept: Buffer | None) -> tuple[Any, ...]:
         """The kernel that makes operands, its sizes, and its arguments."""
-        exact = self._arithmetic == FLOATS and not self._tensor
-        loses = 1 - (1 << 31) if self._tensor else -(1 << 24 if exact else 1 << 30)
-        shape = self._shape
-        constants: dict[str, Any] = {"P": shape.rows, "Q": shape.columns, "C": shape.channels, "ALIGNED": 0}
-        constants |= {"NUMBER": self._number, "BIAS": "float" if exact else "int", "LAYOUT": self._layout}
-        constants |= {"WIDTH": self._width, "LOSES": f"({loses})", "KEEPS": int(kept is not None)}
+        bias, least = {FLOATS: ("float", 24), INTEGERS: ("int", 30), LONGS: ("long", 62)}[
+            INTEGERS if self._tensor else self._arithmetic
+        ]
+        loses = 1 - (1 << 31) if self._tensor else -(1 << least)
+        constants: dict[str, Any] = self._shape.constants()
+        constants |= {"NUMBER": self._number, "BIAS": bias, "LAYOUT": self._layout}
+        constants |= {"WIDTH": self._width, "LOSES": f"({loses}L)", "KEEPS": int(kept is not None)}
         if self._tensor:
             constants |= {"TILE": self._tile, "LOG_SCALE": self._log_scale}
         kernel = self._session.program("training/search_operands.cl", **constants).kernel("vq_operands")
@@ -285,12 +289,12 @@ class Search:
     def _in_registers(self, count: int, constants: dict[str, Any]) -> _Launch:
         words = self._shape.words
         blocks = 1 if count < 1 << 17 else max(1, min(4, 16 // words))
-        room = min(self._session.limits.local_memory, _LOCAL_BYTES) // (words * _WORD_BYTES + 4)
+        room = min(self._session.limits.local_memory, _LOCAL_BYTES) // (words * _WORD_BYTES + self._score_bytes)
         tile = 1 << (max(1, min(room, 128)).bit_length() - 1)
         program = self._program(constants, BLOCKS=blocks, TILE=tile)
         kernel = program.kernel("vq_encode")
         group = self._session.work_group_size(kernel, self._session.tuned("vq.group"))
-        local = {"tile": LocalMemory(tile * words * _WORD_BYTES), "tile_bias": LocalMemory(tile * 4)}
+        local = {"tile": LocalMemory(tile * words * _WORD_BYTES), "tile_bias": LocalMemory(tile * self._score_bytes)}
         return kernel, -(-count // blocks), group, local
 
     def _in_groups(self, count: int, constants: dict[str, Any]) -> _Launch:
@@ -300,7 +304,8 @@ class Search:
         held = blocks * words * _WORD_BYTES
         kernel = self._program(constants, BLOCKS=blocks, TILE=1).kernel("vq_encode_wide")
         group = self._session.work_group_size(kernel, self._session.tuned("vq.group"))
-        local = {"held": LocalMemory(held), "scores": LocalMemory(4 * group), "places": LocalMemory(4 * group)}
+        scores = LocalMemory(self._score_bytes * group)
+        local = {"held": LocalMemory(held), "scores": scores, "places": LocalMemory(4 * group)}
         return kernel, -(-count // blocks) * group, group, local
 
     def _in_lanes(self, count: int, constants: dict[str, Any]) -> _Launch:
@@ -319,7 +324,7 @@ class Search:
         self._log_scale = ((2**31 - 1) // (_SQUARE * components + 1)).bit_length() - 1
         scale = 1 << self._log_scale
         if (_SQUARE * components + 1) * scale >= 1 << 31:
-            raise InvalidArgument(f"blocks have {components} components; allowed: at most 1024")
+            raise InvalidArgument(f"blocks have {components} components; allowed: at most 2048")
         room = min(self._session.limits.local_memory, _LOCAL_BYTES) // (16 * -(-components // 16) + 4) // 8 * 8
         self._tile = min(scale, most, room)
 

@@ -23,7 +23,7 @@ _SCAN_GROUP = 256
 
 def _program(session: Session, blocks: BlockSet) -> Program:
     shape = blocks.shape
-    constants = {"P": shape.rows, "Q": shape.columns, "C": shape.channels, "ALIGNED": 0, "RUN": RUN}
+    constants = {**shape.constants(), "LARGEST": shape.largest, "RUN": RUN}
     return session.program("training/seeding.cl", **constants, WEIGHTED=int(blocks.weights is not None))
 
 
@@ -45,7 +45,7 @@ def sample_codewords(
     """
     with session.scope() as scope:
         passes = _Passes(session, blocks, words, key)
-        nearest = [scope.empty(4 * piece.count) for piece in blocks.pieces]
+        nearest = [scope.empty((8 if blocks.shape.is_deep else 4) * piece.count) for piece in blocks.pieces]
         totals = scope.empty(8 * passes.runs)
         shape = blocks.shape
         searches = [

@@ -19,7 +19,7 @@ class Sums:
         self._blocks = blocks
         self._capacity = capacity
         self._in_parts = in_parts
-        halves = 1 if blocks.weights is None else 2
+        halves = 2 if blocks.weights is not None or blocks.shape.is_deep else 1
         each = 4 * halves * capacity * (blocks.shape.components + 1)
         self.parts = 1
         if in_parts:

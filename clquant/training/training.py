@@ -23,7 +23,7 @@ from clquant.training.lloyd import Lloyd, Motion
 from clquant.training.search import MAX_CODEBOOK
 from clquant.training.seeding import sample_codewords, split_codewords
 
-Codebook = npt.NDArray[np.uint8]
+Codebook = npt.NDArray[np.integer[Any]]
 # Annealed Lloyd steps per round of refinement, and where all blocks are fewer than the second sample.
 ROUND_STEPS, FEW_STEPS = 5, 4
 # Those of late rounds on all blocks, with blocks for less than two second samples, and for more: of few codewords, and
@@ -47,10 +47,10 @@ _QUARTERS = 7  # of the way to the mean that annealed steps go
 
 @dataclass(frozen=True)
 class Plan:
-    """What to train: see `VQCodec` for each."""
+    """What to train: see `VQCodec` for each. A start that is given, (size, K), takes no rounds."""
 
     size: int
-    init: str
+    init: str | Codebook
     max_iter: int
     refine: int
     seed: int
@@ -58,7 +58,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Trained:
-    """A codebook (N, K) uint8, its mean squared error per component, and the Lloyd steps it took."""
+    """A codebook (N, K), its mean squared error per component, and the Lloyd steps it took."""
 
     codebook: Codebook
     mse: float
@@ -248,7 +248,10 @@ class _Training:
 
     def start(self) -> None:
         """Find more codewords than wanted, which the rounds merge; without rounds, as many."""
-        if self._plan.init == "k-means++":
+        if isinstance(self._plan.init, np.ndarray):
+            self._session.write(self.words.moved, self._plan.init)
+            self.words.commit(self._plan.size)
+        elif self._plan.init == "k-means++":
             sample_codewords(self._session, self._first, self.words, self._largest, self._key)
         else:
             self.steps += split_codewords(self._session, self._first, self.words, self._on(self._first), self._largest)

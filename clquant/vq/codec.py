@@ -138,7 +138,8 @@ class VQCodec(Estimator):
         are trained on samples, of 64, 256 and 1024 blocks per codeword. The codebook is sorted by brightness.
         """
         trained, shape = fit(self, images, sample_weight, progress, memory)
-        self.codebook_ = trained.codebook.reshape(len(trained.codebook), *shape.codeword_shape())
+        codebook = trained.codebook.astype(np.uint8, copy=False)
+        self.codebook_ = codebook.reshape(len(codebook), *shape.codeword_shape())
         self.mse_, self.n_iter_ = trained.mse, trained.n_iter
         return self
 

@@ -196,6 +196,20 @@ def side_match(picture: Any, tolerance: float, **arguments: Any) -> Callable[...
     return run
 
 
+def vectors(queue: runtime.CommandQueue) -> Result:
+    """Rows of bytes and of floats, with weights, by annealed and by plain steps, in batches, normalized."""
+    bytes_ = photo(24, 40, 3).reshape(-1, 12)
+    floats = (bytes_.astype(np.float32) - 100) * np.float32(0.37)
+    annealed = clquant.VectorQuantizer(9, refine=4, queue=queue).fit(bytes_)
+    weighted = clquant.VectorQuantizer(9, refine=4, queue=queue).fit(floats, sample_weight=np.arange(len(floats)))
+    plain = clquant.VectorQuantizer(9, refine=0, metric="cosine", init="splitting", queue=queue).fit(floats)
+    batches = clquant.VectorQuantizer(5, refine=0, queue=queue).partial_fit(floats[:90]).partial_fit(floats[90:])
+    models = {"annealed": annealed, "weighted": weighted, "plain": plain, "batches": batches}
+    found = {f"{name} codebook": model.codebook_ for name, model in models.items()}
+    found |= {f"{name} labels": model.labels_ for name, model in models.items()}
+    return {**found, "distances": weighted.transform(floats[:20])}
+
+
 def scalar_codebooks(queue: runtime.CommandQueue) -> Result:
     rng = np.random.default_rng(1)
     values = rng.normal(size=(3, 150)).astype(np.float16)

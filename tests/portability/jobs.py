@@ -206,5 +206,6 @@ JOBS = (
     Job("neuquant sequential oklab", runs.palette_engine("NeuQuantCL", runs.RGBA, **runs.SEQUENTIAL_OKLAB), False),
     Job("kmeans rgba linear", runs.palette_engine("KMeansPalette", runs.RGBA, n_colors=9, color_space="linear"), False),
     Job("scalar", runs.scalar_codebooks, True),
+    Job("vectors", runs.vectors, False),
     Job("kmeans lossless gray", runs.palette_engine("KMeansPalette", runs.GRAY // 32, n_colors=16), False),
 )

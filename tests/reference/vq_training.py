@@ -120,7 +120,9 @@ def means(codebook: Rows, found: Statistics) -> Rows:
     return np.where(found.counts[:, None] > 0, (2 * found.sums + weight) // (2 * weight), codebook)
 
 
-def annealed(codebook: Rows, found: Statistics, total: int, amplitude: int, step: int, seed: int) -> Rows:
+def annealed(
+    codebook: Rows, found: Statistics, total: int, amplitude: int, step: int, seed: int, largest: int = 255
+) -> Rows:
     """Seven quarters of the way to the means, and noise in proportion to the root of the mean squared error; in
     1/256. The noise is a sum of four random bytes."""
     rms = math.isqrt((found.error << 16) // (total * codebook.shape[1]))
@@ -132,7 +134,7 @@ def annealed(codebook: Rows, found: Statistics, total: int, amplitude: int, step
             word = int(philox4x32([j, k // 4, step, NOISE], seed_key(seed))[k % 4])
             noise = sum(word >> shift & 255 for shift in (0, 8, 16, 24)) - 510
             moved[j, k] += amplitude * rms * noise >> 16
-    return np.where(found.counts[:, None] > 0, np.clip((moved + 128) >> 8, 0, 255), codebook)
+    return np.where(found.counts[:, None] > 0, np.clip((moved + 128) >> 8, 0, largest), codebook)
 
 
 def repaired(moved: Rows, codebook: Rows, blocks: Blocks, found: Statistics) -> Rows:
@@ -149,7 +151,7 @@ def repaired(moved: Rows, codebook: Rows, blocks: Blocks, found: Statistics) -> 
     return moved
 
 
-def survivors(codebook: Rows, counts: Rows, total: int, number: int) -> npt.NDArray[np.bool_]:
+def survivors(codebook: Rows, counts: Rows, total: int, number: int, largest: int = 255) -> npt.NDArray[np.bool_]:
     """All but `number` codewords: first those for which a merge with the nearest other one costs least error, less than
     that one's own."""
     squares = np.stack([((codebook - c) ** 2).sum(1) for c in codebook], 1)
@@ -157,7 +159,10 @@ def survivors(codebook: Rows, counts: Rows, total: int, number: int) -> npt.NDAr
     nearest = squares.argmin(1)
     light = counts >> max(0, total.bit_length() - 27)
     both = light + light[nearest]
-    cost = 256 * light * light[nearest] // np.maximum(both, 1) * squares[np.arange(len(codebook)), nearest]
+    shares = 256 * light * light[nearest] // np.maximum(both, 1)
+    distances = squares[np.arange(len(codebook)), nearest]
+    shift = max(0, (largest**2 * codebook.shape[1]).bit_length() - 26) if largest > 255 else 0
+    cost = np.array([int(a) * int(b) >> shift for a, b in zip(shares, distances, strict=True)])
     j = np.arange(len(codebook))
     behind = ~((cost < cost[nearest]) | ((cost == cost[nearest]) & (j < nearest)))
     stays = np.ones(len(codebook), bool)
@@ -176,14 +181,14 @@ def lloyd(blocks: Blocks, codebook: Rows, most: int) -> tuple[Rows, int]:
     return codebook, most
 
 
-def split(blocks: Blocks, size: int) -> tuple[Rows, int]:
+def split(blocks: Blocks, size: int, largest: int = 255) -> tuple[Rows, int]:
     """From the mean of all, codewords are doubled, at last only the heaviest; and the steps."""
     codebook, steps = np.zeros((1, blocks.rows.shape[1]), np.int64), 0
     codebook = means(codebook, blocks.statistics(codebook))
     while len(codebook) < size:
         counts = blocks.statistics(codebook).counts
         chosen = np.argsort(-counts, kind="stable")[: size - len(codebook)]
-        codebook[chosen] = np.minimum(codebook[chosen], 254)
+        codebook[chosen] = np.minimum(codebook[chosen], largest - 1)
         codebook, more = lloyd(blocks, np.concatenate([codebook, codebook[chosen] + 1]), LEVEL_STEPS)
         steps += more
     return codebook, steps
@@ -198,8 +203,9 @@ def train(
     max_iter: int = 100,
     refine: int = 20,
     seed: int = 0,
+    largest: int = 255,
 ) -> tuple[Rows, float, int]:
-    """The codebook in order of brightness, its mean squared error, and the steps."""
+    """The codebook in order of brightness, its mean squared error, and the steps; components go up to `largest`."""
     whole = Blocks(rows, weights)
     if len(rows) <= size:
         codebook = np.concatenate([rows, np.repeat(rows[:1], size - len(rows), axis=0)])
@@ -228,7 +234,7 @@ def train(
             rounds.append((in_turn, turn_steps) if tenths < 9 else ([whole], LAST_STEPS))
         else:
             rounds.append(([whole], late))
-    codebook, steps = (seeded(first, large, seed), 0) if init == "k-means++" else split(first, large)
+    codebook, steps = (seeded(first, large, seed), 0) if init == "k-means++" else split(first, large, largest)
     places = [(turn, place) for turn, (_, count) in enumerate(rounds) for place in range(count)]
     for step, (turn, place) in enumerate(places):
         sets, count = rounds[turn]
@@ -236,13 +242,13 @@ def train(
         found = blocks.statistics(codebook)
         start, left = refine * count, (refine - turn) * count - place
         amplitude = 443 * left * (5 * left + start) // (10 * start**2)
-        moved = annealed(codebook, found, blocks.total, amplitude, step, seed)
+        moved = annealed(codebook, found, blocks.total, amplitude, step, seed, largest)
         if place == 0:
             moved = repaired(moved, codebook, blocks, found)
         part = min(max(10 * (turn + 1) - 2 * refine, 0), 5 * refine)
         gone = len(codebook) - (large - (large - size) * part // (5 * refine))
         if place == count - 1 and gone:
-            moved = moved[survivors(codebook, found.counts, blocks.total, gone)]
+            moved = moved[survivors(codebook, found.counts, blocks.total, gone, largest)]
         codebook, steps = moved, steps + 1
     codebook, more = lloyd(whole, codebook, max_iter)
     codebook = codebook[np.lexsort((*codebook.T[::-1], codebook.sum(1)))]

@@ -1,0 +1,109 @@
+"""Numbers as whole numbers of 8 or up to 16 bits, by a power of two: what rows are searched and trained as."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import InvalidArgument
+from clquant.training.blocks import BlockShape
+from clquant.vectors.rows import RowSource
+
+_EXACT = {np.dtype(np.uint8): 0, np.dtype(np.int8): 128}  # offsets
+_INTEGERS = (np.dtype(np.uint16), np.dtype(np.int16))
+_MOST_BITS, _LEAST_BITS = 16, 8
+_ERROR_BITS = 63  # of the sum of all squared errors
+_MAX_WEIGHT = 4095
+_LEAST_EXPONENT = -500  # below which squares of scales vanish
+_UNIT_BITS = 15  # of normalized rows' own fixed point
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """x is the whole number round(x / scale) + offset, halves to even, cut to 0 .. 2^bits - 1; scale a power of two."""
+
+    dtype: np.dtype[Any]
+    bits: int
+    offset: int
+    scale: float
+    is_normalized: bool
+
+    def shape(self, components: int) -> BlockShape:
+        """Of rows."""
+        return BlockShape(1, components, 1, self.bits)
+
+    def encode(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.integer[Any]]:
+        """Rows as whole numbers, C-contiguous."""
+        number = np.uint8 if self.bits == 8 else np.uint16
+        if rows.dtype == np.uint8 and self.bits == 8 and self.offset == 0 and self.scale == 1:
+            return np.ascontiguousarray(rows)
+        real = normalized(rows) if self.is_normalized else rows.astype(np.float64)
+        whole = np.rint(real / self.scale) + self.offset
+        return np.ascontiguousarray(np.clip(whole, 0, (1 << self.bits) - 1).astype(number))
+
+    def decode(self, words: npt.NDArray[np.integer[Any]]) -> npt.NDArray[Any]:
+        """Rows of whole numbers as numbers of `dtype`."""
+        real = (words.astype(np.float64) - self.offset) * self.scale
+        if self.dtype.kind in "ui":
+            ends = np.iinfo(self.dtype)
+            return np.clip(np.rint(real), ends.min, ends.max).astype(self.dtype)
+        return real.astype(self.dtype)
+
+
+def normalized(rows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Rows of length 1, by integer sums of squares, so that the bits are the same everywhere."""
+    real = rows.astype(np.float64)
+    exponents = np.frexp(np.abs(real).max(1))[1]
+    whole = np.rint(np.ldexp(real, (_UNIT_BITS - exponents)[:, None]))
+    squares = (whole.astype(np.int64) ** 2).sum(1)
+    if not bool(squares.all()):
+        row = int(np.flatnonzero(squares == 0)[0])
+        raise InvalidArgument(f"X has only zeros in row {row} of a portion; allowed for metric='cosine': other rows")
+    made: npt.NDArray[np.float64] = whole / np.sqrt(squares.astype(np.float64))[:, None]
+    return made
+
+
+def fixed_point(source: RowSource, weighted: bool, is_normalized: bool, scale: float | None) -> FixedPoint:
+    """The fixed point of rows, by their largest magnitude and the bits that sums of squared errors leave."""
+    dtype = source.dtype
+    if dtype in _EXACT and not is_normalized:
+        return FixedPoint(dtype, 8, _EXACT[dtype], 1.0, False)
+    total = source.count * (_MAX_WEIGHT if weighted else 1) * source.components
+    bits = min(_MOST_BITS, (_ERROR_BITS - total.bit_length()) // 2)
+    if bits <= _LEAST_BITS:
+        raise InvalidArgument(f"X has {source.count} rows of {source.components}; allowed: fewer of this dtype")
+    is_unsigned = dtype == np.uint16 and not is_normalized
+    low, high = (0, (1 << bits) - 1) if is_unsigned else (-(1 << bits - 1), (1 << bits - 1) - 1)
+    least, largest = (-1.0, 1.0) if is_normalized else _ends(source)
+    unit = _scale(largest, high, least, low) if scale is None else scale
+    if dtype in _INTEGERS and not is_normalized and scale is None:
+        unit = max(unit, 1.0)
+    return FixedPoint(_decoded(dtype, is_normalized), bits, -low, unit, is_normalized)
+
+
+def _decoded(dtype: np.dtype[Any], is_normalized: bool) -> np.dtype[Any]:
+    """The dtype of codewords: that of the rows, float32 for float16, and float64 for integers of 32 and 64 bits."""
+    if dtype in _INTEGERS and not is_normalized:
+        return dtype
+    return np.dtype(np.float32 if dtype in (np.float16, np.float32) else np.float64)
+
+
+def _ends(source: RowSource) -> tuple[float, float]:
+    """The least and the largest number."""
+    found = [(float(rows.min()), float(rows.max())) for _, rows in source.portions()]
+    return min(low for low, _ in found), max(high for _, high in found)
+
+
+def _scale(largest: float, high: int, least: float, low: int) -> float:
+    """The least power of two by which numbers between the ends lie between whole ones."""
+    ends = [(abs(real), abs(whole)) for real, whole in ((largest, high), (least, low)) if real * whole > 0]
+    if not ends:
+        return 1.0
+    exponent = max(math.frexp(real)[1] - whole.bit_length() for real, whole in ends)
+    while any(real > math.ldexp(whole, exponent) for real, whole in ends):
+        exponent += 1
+    return math.ldexp(1.0, max(exponent, _LEAST_EXPONENT))

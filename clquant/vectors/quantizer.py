@@ -1,0 +1,426 @@
+"""Vector quantization of rows: k-means with exact search, the same bits on every device."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import params
+from clquant.estimator import Estimator
+from clquant.images.lazy import memory_bytes
+from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback, open_session
+from clquant.training.search import MAX_CODEBOOK
+from clquant.training.training import Plan
+from clquant.vectors.distances import all_distances, nearest, squared_errors
+from clquant.vectors.fit import Fitted, batch_totals, train_rows
+from clquant.vectors.fixed_point import FixedPoint, fixed_point
+from clquant.vectors.rows import RowSource, read_rows, row_weights
+
+INITS, METRICS = ("k-means++", "splitting"), ("sqeuclidean", "cosine")
+_TRANSFORMED_BYTES = 1 << 26  # of distances at once
+
+
+class VectorQuantizer(Estimator):
+    """Codewords for rows of numbers: k-means whose search and sums are exact in integers.
+
+    Rows become whole numbers by a power of two (`scale_`), uint8 and int8 by none. Everything after that is integer
+    arithmetic, so codewords and labels are the same bits on every device, for every way to cut rows into portions.
+
+    Parameters
+    ----------
+    n_codewords : int
+        k, 1..65536.
+    init : {"k-means++", "splitting"} or array_like, shape (k, d)
+        The start: D^2 sampling (Arthur and Vassilvitskii 2007), splitting (Linde, Buzo and Gray 1980), or codewords,
+        from which plain steps go on.
+    n_init : int
+        Trainings with seeds `random_state`, `random_state` + 1, ..., of which the one of least error is kept.
+    max_iter : int
+        Most Lloyd steps after the rounds, at least 1.
+    refine : int
+        Rounds of annealed steps, as `VQCodec` has them; 0 is plain k-means. 0 to 1000.
+    metric : {"sqeuclidean", "cosine"}
+        With "cosine", rows are normalized first; codewords are means of normalized rows.
+    scale : float, optional
+        A power of two, of which numbers become multiples. Default: the least one for which the numbers of `fit` fit
+        their bits. Not for uint8 and int8.
+    random_state : int
+        Seed, 0..2^64 - 1.
+    queue : pyopencl.CommandQueue, optional
+        Default: the best device.
+
+    Attributes
+    ----------
+    cluster_centers_, codebook_ : ndarray, shape (k, d)
+        The codewords, in increasing order of their sums; of X's dtype, float32 for float16, float64 for integers of 32
+        and 64 bits. With "cosine" of a float's dtype.
+    labels_ : ndarray of int32, shape (n,)
+        The codeword of each row of `fit`.
+    inertia_ : float
+        The sum of squared distances of the rows of `fit` to their codewords, weighted.
+    n_iter_ : int
+        Lloyd steps that were run.
+    n_features_in_ : int
+        d.
+    scale_ : float
+
+    Notes
+    -----
+    Numbers have 16 bits, or as many that n d (2^bits)^2 is below 2^63, with weights 4095 times as much. Rounding
+    changes a number by `scale_` / 2 at most, which is 2^-16 of the largest magnitude at 16 bits. Rows that are
+    searched later are brought to the same numbers; what lies beyond these is taken as the nearest of them. Weights are
+    rounded to 1/4095 of the largest.
+    """
+
+    stream_method = "predict"
+    cluster_centers_: npt.NDArray[Any]
+    codebook_: npt.NDArray[Any]
+    labels_: npt.NDArray[np.int32]
+    inertia_: float
+    n_iter_: int
+    n_features_in_: int
+    scale_: float
+    _fixed: FixedPoint
+    _words: npt.NDArray[np.integer[Any]]
+    _totals: npt.NDArray[np.uint64]
+
+    def __init__(
+        self,
+        n_codewords: int = 256,
+        *,
+        init: str | npt.ArrayLike = "k-means++",
+        n_init: int = 1,
+        max_iter: int = 100,
+        refine: int = 20,
+        metric: str = "sqeuclidean",
+        scale: float | None = None,
+        random_state: int = 0,
+        queue: CommandQueue | None = None,
+    ) -> None:
+        self.n_codewords = n_codewords
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.refine = refine
+        self.metric = metric
+        self.scale = scale
+        self.random_state = random_state
+        self.queue = queue
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        progress: ProgressCallback | None = None,
+        memory: Any = None,
+    ) -> VectorQuantizer:
+        """Train the codewords.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d), or path
+            Integers or floats; d at most 2048. Device arrays, whatever has DLPack, `numpy.memmap`, zarr and h5py
+            arrays, and the paths of .npy, .fvecs and .bvecs files. What is lazy and does not fit `memory` is read in
+            portions in each step.
+        y : ignored
+            Taken for scikit-learn's sake.
+        sample_weight : array_like, shape (n,), optional
+            Numbers of at least 0.
+        progress : callable, optional
+            Called with (done, total); returning False stops the training and leaves the quantizer as it was.
+        memory : int or str, optional
+            Host memory for lazy rows, such as ``"1 GiB"``; default 512 MiB.
+
+        Returns
+        -------
+        VectorQuantizer
+            Itself.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType, FileError, FormatError
+            If a parameter, `X` or `sample_weight` is not allowed or cannot be read.
+        StoppedError
+            If `progress` returned False.
+        """
+        reporter = Progress(params.callback("progress", progress))
+        source, most = read_rows(X), memory_bytes(memory)
+        fitted = self._train(source, sample_weight, reporter, most)
+        self._learn(fitted, source)
+        self.labels_ = fitted.labels
+        self.inertia_, self.n_iter_ = fitted.inertia, fitted.n_iter
+        return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> VectorQuantizer:
+        """Learn from another batch of rows.
+
+        The first batch trains as `fit` does, and says what `scale_` is. Of each later one the rows are given to their
+        nearest codewords, which then move to the rounded means of all rows that they were ever given.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d)
+            The first batch has at least `n_codewords` rows.
+        y : ignored
+        sample_weight : array_like, shape (n,), optional
+            In proportion to the largest of the batch.
+
+        Returns
+        -------
+        VectorQuantizer
+            Itself; `labels_` and `inertia_` are those of the batch.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            As `fit`.
+        """
+        if not hasattr(self, "_totals"):
+            self.fit(X, sample_weight=sample_weight)
+            words, steps = self._words, self.n_iter_
+        else:
+            words, steps = self._words, self.n_iter_ + 1
+        source = self._given(X)
+        weights = row_weights(sample_weight, source.count)
+        session = open_session(self.queue)
+        totals = batch_totals(session, self._fixed, source, weights, words)
+        self._totals = totals + getattr(self, "_totals", np.uint64(0))
+        counts = self._totals[:, -1:]
+        means = (2 * self._totals[:, :-1] + counts) // np.maximum(2 * counts, 1)
+        self._words = np.where(counts > 0, means, words).astype(words.dtype)
+        self.codebook_ = self.cluster_centers_ = self._fixed.decode(self._words)
+        self.labels_ = self.predict(X)
+        self.inertia_, self.n_iter_ = -self.score(X, sample_weight=sample_weight), steps
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[np.int32]:
+        """The index of the nearest codeword of each row, the lowest on ties.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d), or path
+            As `fit` takes it.
+
+        Returns
+        -------
+        ndarray of int32, shape (n,)
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InvalidArgument, InvalidType, FileError, FormatError
+            If `X` is not allowed or cannot be read.
+        """
+        source = self._given(X)
+        session = open_session(self.queue)
+        shape = self._fixed.shape(source.components)
+        found = [nearest(session, self._words, self._fixed.encode(rows), shape) for _, rows in source.portions()]
+        return np.concatenate(found)
+
+    def fit_predict(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> npt.NDArray[np.int32]:
+        """`fit`, then `labels_`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As `fit` takes them.
+
+        Returns
+        -------
+        ndarray of int32, shape (n,)
+
+        Raises
+        ------
+        InvalidArgument, InvalidType, FileError, FormatError
+            As `fit`.
+        """
+        return self.fit(X, y, sample_weight).labels_
+
+    def transform(self, X: Any) -> npt.NDArray[np.float64]:
+        """Squared distances of each row to all codewords.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d), or path
+
+        Returns
+        -------
+        ndarray of float64, shape (n, k)
+
+        Raises
+        ------
+        NotFittedError, InvalidArgument, InvalidType, FileError, FormatError
+            As `predict`.
+        """
+        source = self._given(X)
+        session, unit = open_session(self.queue), self._fixed.scale**2
+        shape, step = self._fixed.shape(source.components), max(1, _TRANSFORMED_BYTES // (8 * len(self._words)))
+        made = np.empty((source.count, len(self._words)))
+        for first, rows in source.portions(min(step, source.portion_rows())):
+            squares = all_distances(session, self._words, self._fixed.encode(rows), shape)
+            made[first : first + len(rows)] = squares * unit
+        return made
+
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> npt.NDArray[np.float64]:
+        """`fit`, then `transform` of the same rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As `fit` takes them.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, k)
+
+        Raises
+        ------
+        InvalidArgument, InvalidType, FileError, FormatError
+            As `fit`.
+        """
+        return self.fit(X, y, sample_weight).transform(X)
+
+    def inverse_transform(self, labels: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The codewords of some labels.
+
+        Parameters
+        ----------
+        labels : array_like of int, shape (n,)
+
+        Returns
+        -------
+        ndarray, shape (n, d)
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InvalidArgument, InvalidType
+            If a label names no codeword.
+        """
+        self._check_fitted("codebook_")
+        indices = np.asarray(labels)
+        if indices.dtype.kind not in "ui" or indices.ndim != 1:
+            raise InvalidType(f"labels is {params.shown(labels)}; allowed: integers, (n,)")
+        if indices.size and not 0 <= indices.min() <= indices.max() < len(self.codebook_):
+            raise InvalidArgument(
+                f"labels go from {indices.min()} to {indices.max()}; allowed: 0 to {len(self._words) - 1}"
+            )
+        rows: npt.NDArray[Any] = self.codebook_[indices]
+        return rows
+
+    def score(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
+        """Minus the sum of squared distances to the nearest codewords.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d), or path
+        y : ignored
+        sample_weight : array_like, shape (n,), optional
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        NotFittedError, InvalidArgument, InvalidType, FileError, FormatError
+            As `predict`.
+        """
+        source = self._given(X)
+        session, shape = open_session(self.queue), self._fixed.shape(source.components)
+        row_weights(sample_weight, source.count)  # refuses wrong ones
+        weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        total = 0.0
+        for first, rows in source.portions():
+            whole = self._fixed.encode(rows)
+            errors = squared_errors(self._words, whole, nearest(session, self._words, whole, shape))
+            own = errors if weights is None else errors * weights[first : first + len(rows)]
+            total += math.fsum(own.tolist())
+        return -total * self._fixed.scale**2
+
+    def _train(self, source: RowSource, sample_weight: Any, progress: Progress, memory: int) -> Fitted:
+        """The codewords for some rows, by parameters that are checked here."""
+        size = params.integer("n_codewords", self.n_codewords, 1, MAX_CODEBOOK)
+        if source.count < size:
+            raise InvalidArgument(f"X has n_samples={source.count} rows; allowed: at least n_codewords={size}")
+        runs, seed = params.integer("n_init", self.n_init, 1), params.seed(self.random_state)
+        weights = row_weights(sample_weight, source.count)
+        metric = params.choice("metric", self.metric, METRICS)
+        fixed = fixed_point(source, weights is not None, metric == "cosine", self._checked_scale())
+        given = None if isinstance(self.init, str) else self._start(fixed, size, source.components)
+        rounds = params.integer("refine", self.refine, 0, 1000) if given is None else 0
+        kind = params.choice("init", self.init, INITS) if given is None else given
+        steps = params.integer("max_iter", self.max_iter, 1)
+        plans = [Plan(size, kind, steps, rounds, (seed + run) % 2**64) for run in range(runs if given is None else 1)]
+        fitted = train_rows(open_session(self.queue), source, fixed, weights, plans, progress, memory)
+        largest = 1.0 if sample_weight is None else float(np.max(np.asarray(sample_weight, np.float64)))
+        return fitted.weighing(largest if weights is None else largest / 4095)
+
+    def _start(self, fixed: FixedPoint, size: int, components: int) -> npt.NDArray[np.integer[Any]]:
+        """The codewords that `init` gives, as whole numbers."""
+        start = read_rows(self.init)
+        if (start.count, start.components) != (size, components):
+            shape = start.count, start.components
+            raise InvalidArgument(f"init has the shape {shape}; allowed: {(size, components)}, (n_codewords, d)")
+        return fixed.encode(start.read(0, size))
+
+    def _checked_scale(self) -> float | None:
+        if self.scale is None:
+            return None
+        scale = params.real("scale", self.scale, 2.0**-500, 2.0**500)
+        if math.frexp(scale)[0] != 0.5:
+            raise InvalidArgument(f"scale is {scale}; allowed: a power of two")
+        return scale
+
+    def _learn(self, fitted: Fitted, source: RowSource) -> None:
+        self._fixed, self._words = fitted.fixed, fitted.words
+        self.__dict__.pop("_totals", None)
+        self.codebook_ = self.cluster_centers_ = fitted.fixed.decode(fitted.words)
+        self.n_features_in_, self.scale_ = source.components, fitted.fixed.scale
+
+    def _given(self, rows: Any) -> RowSource:
+        """Rows to be looked at by the codewords."""
+        self._check_fitted("codebook_")
+        source = read_rows(rows)
+        if source.components != self.n_features_in_:
+            expecting = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
+            raise InvalidArgument(f"X has {source.components} features, but {expecting}")
+        return source
+
+    def __sklearn_tags__(self) -> Any:
+        """For scikit-learn: a clusterer of tables."""
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags  # only scikit-learn asks for this
+
+        return Tags(
+            estimator_type="clusterer",
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(preserves_dtype=[]),
+            input_tags=InputTags(one_d_array=False, two_d_array=True),
+        )

@@ -1,0 +1,160 @@
+"""Rows of numbers as people hand them in: arrays, memory maps, stores that are read in portions, files."""
+
+from __future__ import annotations
+
+import math
+import os
+import pathlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.params import shown
+from clquant.runtime import Array, FileError, FormatError, InvalidArgument, InvalidType
+
+MAX_COMPONENTS = 2048
+PORTION_BYTES = 1 << 26  # of rows that are looked at or searched at once
+_KINDS = "buif"
+_FILE_DTYPES = {".fvecs": "<f4", ".bvecs": "u1"}
+
+
+@dataclass(frozen=True)
+class RowSource:
+    """Rows that can be read in portions; `source` has `shape`, `dtype` and `__getitem__` of slices of rows."""
+
+    source: Any
+    is_lazy: bool
+
+    @property
+    def count(self) -> int:
+        """Rows, n."""
+        return int(self.source.shape[0])
+
+    @property
+    def components(self) -> int:
+        """Numbers of a row, d."""
+        return int(self.source.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the numbers."""
+        dtype: np.dtype[Any] = np.dtype(self.source.dtype)
+        return dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Of all rows."""
+        return self.count * self.components * self.dtype.itemsize
+
+    def portion_rows(self, nbytes: int = PORTION_BYTES) -> int:
+        """Rows of which float64 copies take so many bytes."""
+        return max(1, nbytes // (8 * self.components))
+
+    def read(self, first: int, end: int) -> npt.NDArray[Any]:
+        """Some rows; of floats only finite ones."""
+        rows = np.asarray(self.source[first:end])
+        if rows.dtype != self.dtype or rows.shape != (min(end, self.count) - first, self.components):
+            raise InvalidType(f"X gives rows {rows.shape} of {rows.dtype}; allowed: those of its own shape and dtype")
+        if rows.dtype.kind == "f" and not bool(np.isfinite(rows).all()):
+            raise InvalidArgument("X holds NaN or infinity; allowed: finite numbers")
+        return rows
+
+    def portions(self, rows: int | None = None) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """All rows in order, with the number of each portion's first one."""
+        step = self.portion_rows() if rows is None else rows
+        for first in range(0, self.count, step):
+            yield first, self.read(first, first + step)
+
+
+def read_rows(given: Any) -> RowSource:
+    """The rows of an argument `X`, checked but for their values."""
+    if type(given).__module__.startswith("scipy.sparse"):
+        raise InvalidType(f"X is a sparse {type(given).__name__}; sparse rows are not supported: give a dense array")
+    if isinstance(given, str | os.PathLike):
+        source, is_lazy = _mapped(pathlib.Path(given)), True
+    elif isinstance(given, np.memmap) or _is_store(given):
+        source, is_lazy = given, True
+    else:
+        source, is_lazy = _in_memory(given), False
+    shape, kind = tuple(source.shape), np.dtype(source.dtype).kind
+    if kind == "c":
+        raise InvalidArgument(f"Complex data not supported: X has the dtype {source.dtype}; allowed: real numbers")
+    if kind not in _KINDS:
+        raise InvalidType(f"X has the dtype {source.dtype}; allowed: integers and floats")
+    if len(shape) != 2:
+        raise InvalidArgument(f"X has the shape {shape}; allowed: rows, (n, d). Reshape your data")
+    if not 1 <= shape[1] <= MAX_COMPONENTS:
+        raise InvalidArgument(
+            f"X has {shape[1]} feature(s) (shape={shape}) while a minimum of 1 is required; at most {MAX_COMPONENTS}"
+        )
+    if shape[0] == 0:
+        raise InvalidArgument(f"X has 0 sample(s) (shape={shape}) while a minimum of 1 is required")
+    return RowSource(source, is_lazy)
+
+
+def _is_store(given: Any) -> bool:
+    """Whether an object is read by slices and is no array in memory: zarr, h5py."""
+    known = isinstance(given, np.ndarray | np.generic | Array) or hasattr(given, "__array_interface__")
+    named = all(hasattr(given, name) for name in ("shape", "dtype", "__getitem__"))
+    return named and not known and not hasattr(given, "__dlpack__") and not hasattr(given, "iloc")
+
+
+def _in_memory(given: Any) -> npt.NDArray[Any]:
+    if isinstance(given, Array):
+        return np.asarray(given.get())
+    try:
+        dense = hasattr(given, "__dlpack__") and not isinstance(given, np.ndarray)
+        rows = np.from_dlpack(given) if dense else np.asarray(given)
+        return rows.astype(np.float64) if rows.dtype == object else rows
+    except (TypeError, ValueError, BufferError, RuntimeError) as error:
+        raise InvalidType(f"X is {shown(given)}; allowed: rows of numbers, (n, d): {error}") from error
+
+
+def _mapped(path: pathlib.Path) -> Any:
+    """The rows of a file, mapped: .npy, .fvecs or .bvecs."""
+    suffix = path.suffix.lower()
+    if suffix not in (".npy", *_FILE_DTYPES):
+        raise InvalidArgument(f"X is the path {shown(os.fspath(path))}; allowed: a .npy, .fvecs or .bvecs file")
+    try:
+        if suffix == ".npy":
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        return _vectors(path, np.dtype(_FILE_DTYPES[suffix]))
+    except OSError as error:
+        raise FileError(f"cannot read {shown(os.fspath(path))}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise FormatError(f"{shown(os.fspath(path))} is no file of rows: {error}") from error
+
+
+def _vectors(path: pathlib.Path, dtype: np.dtype[Any]) -> Any:
+    """The rows of a .fvecs or .bvecs file: each a 32-bit count and as many numbers."""
+    size = path.stat().st_size
+    head = np.fromfile(path, "<i4", 1)
+    components = int(head[0]) if len(head) else 0
+    stride = 4 + components * dtype.itemsize
+    if components < 1 or size % stride:
+        raise ValueError("its rows are not of one length")
+    table = np.memmap(path, np.dtype([("count", "<i4"), ("row", dtype, (components,))]), mode="r")
+    return table["row"]
+
+
+def row_weights(given: Any, count: int) -> npt.NDArray[np.uint16] | None:
+    """Weights as whole numbers 0..4095 in proportion to the largest; None if all are equal."""
+    if given is None:
+        return None
+    try:
+        values = np.asarray(given, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidType(f"sample_weight is {shown(given)}; allowed: a number for each row") from error
+    if values.shape != (count,):
+        raise InvalidArgument(f"sample_weight has the shape {values.shape}; allowed: ({count},), a number for each row")
+    if not bool(np.isfinite(values).all()) or bool((values < 0).any()):
+        raise InvalidArgument("sample_weight holds negative or infinite weights; allowed: finite numbers of at least 0")
+    largest = float(values.max())
+    if largest == 0 or not math.isfinite(largest):
+        raise InvalidArgument("sample_weight is zero everywhere; allowed: at least one positive weight")
+    if bool((values == largest).all()):
+        return None
+    return np.floor(values / largest * 4095 + 0.5).astype(np.uint16)

@@ -1,0 +1,247 @@
+"""`VectorQuantizer`: equal to the reference, the same bits for every dtype's way in, portion and form, bad input."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from clquant import ClquantError, VectorQuantizer, runtime
+from clquant.vectors import fit, rows
+from tests.reference import vectors as reference
+from tests.reference import vq_training
+
+Rows = npt.NDArray[Any]
+
+
+def table(rng: np.random.Generator, count: int, components: int) -> npt.NDArray[np.uint8]:
+    """Rows about a few centers."""
+    centers = rng.integers(30, 226, (7, components))
+    return (centers[rng.integers(0, 7, count)] + rng.integers(-30, 30, (count, components))).astype(np.uint8)
+
+
+def assert_reference(
+    model: VectorQuantizer, given: Rows, whole: npt.NDArray[np.int64], weights: Any, bits: int
+) -> None:
+    """Codewords, labels, error and steps are those of the reference on whole numbers."""
+    heavy = np.ones(len(whole), np.int64) if weights is None else weights.astype(np.int64)
+    codebook, mse, steps = vq_training.train(
+        whole, heavy, model.n_codewords, refine=model.refine, init=model.init, largest=(1 << bits) - 1,
+        max_iter=model.max_iter, seed=model.random_state,
+    )  # fmt: skip
+    np.testing.assert_array_equal(model._words, codebook)
+    labels = reference.squares(whole, codebook).argmin(1)
+    np.testing.assert_array_equal(model.labels_, labels)
+    np.testing.assert_array_equal(model.predict(given), labels)
+    assert model.n_iter_ == steps
+    assert model.inertia_ == pytest.approx(mse * heavy.sum() * whole.shape[1] * model.scale_**2, rel=1e-12)
+
+
+@pytest.mark.parametrize("components", [5, *(pytest.param(d, marks=pytest.mark.full) for d in (1, 70))])
+def test_bytes_equal_the_reference(queue: Any, rng: np.random.Generator, components: int) -> None:
+    given = table(rng, 90, components)
+    model = VectorQuantizer(6, refine=3, queue=queue).fit(given)
+    assert_reference(model, given, given.astype(np.int64), None, 8)
+    assert (model.scale_, model.codebook_.dtype, model.n_features_in_) == (1.0, np.uint8, components)
+    signed = VectorQuantizer(6, refine=3, queue=queue).fit((given.astype(np.int16) - 128).astype(np.int8))
+    np.testing.assert_array_equal(signed.codebook_, model.codebook_.astype(np.int16) - 128)
+
+
+@pytest.mark.parametrize("components", [5, *(pytest.param(d, marks=pytest.mark.full) for d in (1, 70))])
+@pytest.mark.parametrize("init", ["k-means++", pytest.param("splitting", marks=pytest.mark.full)])
+def test_floats_equal_the_reference(queue: Any, rng: np.random.Generator, components: int, init: str) -> None:
+    given = rng.normal(0, 3, (80, components)).astype(np.float32)
+    model = VectorQuantizer(6, refine=2, init=init, random_state=4, queue=queue).fit(given)
+    assert model.scale_ == reference.scale_of(given, 16)
+    assert_reference(model, given, reference.encode(given, model.scale_, 16), None, 16)
+    assert model.cluster_centers_.dtype == np.float32
+    np.testing.assert_array_equal(model.cluster_centers_, (model._words.astype(float) - 32768) * model.scale_)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("form", ["portable", "lanes"])
+@pytest.mark.parametrize("components", [3, 260, 2048])
+def test_weights_and_forms_equal_the_reference(
+    queue: Any, rng: np.random.Generator, form: str, components: int
+) -> None:
+    given = rng.normal(0, 3, (60, components))
+    weights = np.append(rng.integers(0, 4095, 59), 4095).astype(float)
+    bits = min(16, reference.bits_of(60, components, True))
+    with runtime.force_variant(form if form == "portable" or runtime.open_session(queue).limits.is_cpu else "portable"):
+        model = VectorQuantizer(5, refine=2, queue=queue).fit(given, sample_weight=weights)
+    assert_reference(model, given, reference.encode(given, model.scale_, bits), weights, bits)
+
+
+def test_all_dtypes_of_the_same_numbers_give_the_same_labels(queue: Any, rng: np.random.Generator) -> None:
+    given = table(rng, 200, 6) // 2
+    plain = VectorQuantizer(9, refine=0, queue=queue)
+    expected = plain.fit_predict(given.astype(np.float32))
+    for dtype in (np.float16, np.float64, np.int32, np.int64):
+        np.testing.assert_array_equal(plain.fit_predict(given.astype(dtype)), expected)
+    for dtype in (np.uint16, np.int16):
+        model = VectorQuantizer(9, refine=0, queue=queue).fit(given.astype(dtype))
+        assert (model.scale_, model.codebook_.dtype) == (1.0, dtype)
+        np.testing.assert_array_equal(model.predict(given.astype(np.float64)), model.labels_)
+
+
+def test_distances_score_and_the_way_back(queue: Any, rng: np.random.Generator) -> None:
+    given = rng.normal(0, 100, (70, 9))
+    model = VectorQuantizer(5, queue=queue).fit(given)
+    rounded = np.rint(given / model.scale_) * model.scale_
+    expected = ((rounded[:, None] - model.cluster_centers_) ** 2).sum(2)
+    np.testing.assert_allclose(model.transform(given), expected, rtol=1e-12)
+    np.testing.assert_array_equal(model.transform(given).argmin(1), model.labels_)
+    assert model.score(given) == pytest.approx(-expected.min(1).sum(), rel=1e-12)
+    assert model.inertia_ == pytest.approx(-model.score(given), rel=1e-12)
+    np.testing.assert_array_equal(model.inverse_transform(model.labels_), model.cluster_centers_[model.labels_])
+
+
+def test_ties_go_to_the_lowest_index_and_no_codeword_is_dead(queue: Any, rng: np.random.Generator) -> None:
+    start = np.array([[0], [10], [10], [20]], np.uint8)
+    model = VectorQuantizer(4, init=start, queue=queue).fit(np.repeat(np.arange(0, 40, 3), 4).astype(np.uint8)[:, None])
+    assert len(np.unique(model.labels_)) == 4
+    model = VectorQuantizer(2, init=[[0], [10]], max_iter=1, queue=queue).fit(np.array([[0], [10]], np.uint8))
+    np.testing.assert_array_equal(model.predict(np.array([[5], [6]], np.uint8)), [0, 1])
+    given = table(rng, 300, 4)
+    assert len(np.unique(VectorQuantizer(64, queue=queue).fit(given).labels_)) == 64
+
+
+def test_the_best_of_several_seeds_is_kept(queue: Any, rng: np.random.Generator) -> None:
+    given = table(rng, 150, 3)
+    each = [VectorQuantizer(9, refine=0, random_state=s, queue=queue).fit(given) for s in (3, 4, 5)]
+    best = VectorQuantizer(9, refine=0, random_state=3, n_init=3, queue=queue).fit(given)
+    assert best.inertia_ == min(model.inertia_ for model in each)
+    assert best.inertia_ < max(model.inertia_ for model in each)
+
+
+@pytest.mark.parametrize("weighted", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_portions_give_the_same_bits(
+    queue: Any, rng: np.random.Generator, weighted: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    given = rng.normal(0, 1, (257, 6)).astype(np.float32)
+    weights = rng.random(257) if weighted else None
+    model = VectorQuantizer(11, refine=3, queue=queue)
+    expected = model.fit(given, sample_weight=weights).codebook_
+    labels, inertia = model.labels_, model.inertia_
+    np.save(tmp_path / "rows.npy", given)
+    monkeypatch.setattr(rows, "PORTION_BYTES", 8 * 6 * 50)
+    monkeypatch.setattr(rows.RowSource.portion_rows, "__defaults__", (8 * 6 * 50,))
+    monkeypatch.setattr(fit, "_DEVICE_SHARE", 1 << 60)
+    for source in (given, tmp_path / "rows.npy", np.load(tmp_path / "rows.npy", mmap_mode="r")):
+        model.fit(source, sample_weight=weights)
+        np.testing.assert_array_equal(model.codebook_, expected)
+        np.testing.assert_array_equal(model.labels_, labels)
+        assert model.inertia_ == inertia
+
+
+def test_files_of_vectors(queue: Any, rng: np.random.Generator, tmp_path: pathlib.Path) -> None:
+    given = table(rng, 40, 12)
+    for suffix, dtype in ((".bvecs", np.uint8), (".fvecs", np.float32)):
+        counted = [np.int32(12).tobytes() + row.astype(dtype).tobytes() for row in given]
+        (tmp_path / f"x{suffix}").write_bytes(b"".join(counted))
+        model = VectorQuantizer(4, queue=queue).fit(tmp_path / f"x{suffix}")
+        np.testing.assert_array_equal(
+            model.codebook_, VectorQuantizer(4, queue=queue).fit(given.astype(dtype)).codebook_
+        )
+    (tmp_path / "y.fvecs").write_bytes(b"\x0c\x00\x00\x00abc")
+    for path, message in (("y.fvecs", "no file of rows"), ("z.npy", "cannot read"), ("z.txt", "allowed: a .npy")):
+        with pytest.raises(ClquantError, match=message):
+            VectorQuantizer(4, queue=queue).fit(tmp_path / path)
+
+
+def test_cosine_is_of_normalized_rows(queue: Any, rng: np.random.Generator) -> None:
+    given = rng.normal(0, 1, (120, 8))
+    long = given * np.exp2(rng.integers(-9, 9, (120, 1)))
+    model = VectorQuantizer(6, metric="cosine", queue=queue).fit(given)
+    other = VectorQuantizer(6, metric="cosine", queue=queue).fit(long)
+    np.testing.assert_array_equal(model.codebook_, other.codebook_)
+    np.testing.assert_array_equal(model.predict(long), model.labels_)
+    unit = given / np.linalg.norm(given, axis=1, keepdims=True)
+    np.testing.assert_array_equal(((unit[:, None] - model.codebook_) ** 2).sum(2).argmin(1), model.labels_)
+    with pytest.raises(ClquantError, match="only zeros in row 1"):
+        VectorQuantizer(1, metric="cosine", queue=queue).fit(np.array([[1.0], [0.0]]))
+
+
+def test_batches_equal_the_reference(queue: Any, rng: np.random.Generator) -> None:
+    batches = [table(rng, 50, 5) for _ in range(4)]
+    first = VectorQuantizer(6, queue=queue).fit(batches[0])
+    model = VectorQuantizer(6, queue=queue)
+    for batch in batches:
+        model.partial_fit(batch)
+    whole = [batch.astype(np.int64) for batch in batches]
+    np.testing.assert_array_equal(model.codebook_, reference.batches(whole, first.codebook_.astype(np.int64)))
+    assert len(model.labels_) == 50
+    again = VectorQuantizer(6, queue=queue).fit(batches[0])
+    np.testing.assert_array_equal(again.codebook_, first.codebook_)
+
+
+def test_progress_counts_stages_of_all_seeds_and_stops(queue: Any, rng: np.random.Generator) -> None:
+    seen: list[tuple[int, int]] = []
+    given = table(rng, 60, 3)
+    VectorQuantizer(4, refine=2, n_init=2, queue=queue).fit(given, progress=lambda *done: seen.append(done))
+    assert seen[-1] == (8, 8)
+    assert seen == sorted(seen)
+    model = VectorQuantizer(4, queue=queue)
+    with pytest.raises(ClquantError):
+        model.fit(given, progress=lambda *_: False)
+    assert not hasattr(model, "codebook_")
+
+
+GOOD = np.arange(40.0).reshape(20, 2)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "given", "message"),
+    [
+        ({}, GOOD[:3], "n_samples=3 rows; allowed: at least n_codewords=4"),
+        ({}, GOOD[:, :0], "0 feature"),
+        ({}, np.zeros((5, 2049)), "at most 2048"),
+        ({}, GOOD[0], "shape"),
+        ({}, np.where(GOOD == 7, np.nan, GOOD), "NaN or infinity"),
+        ({}, np.where(GOOD == 7, np.inf, GOOD), "NaN or infinity"),
+        ({}, GOOD.astype(complex), "Complex data not supported"),
+        ({}, [["a"]], "dtype"),
+        ({"n_codewords": 0}, GOOD, "n_codewords is 0;"),
+        ({"n_codewords": 65537}, np.zeros((1, 1)), "n_codewords is 65537;"),
+        ({"init": "random"}, GOOD, "init is 'random';"),
+        ({"init": GOOD[:3]}, GOOD, "init has the shape"),
+        ({"metric": "l1"}, GOOD, "metric is 'l1';"),
+        ({"n_init": 0}, GOOD, "n_init is 0;"),
+        ({"refine": -1}, GOOD, "refine is -1;"),
+        ({"max_iter": 0}, GOOD, "max_iter is 0;"),
+        ({"scale": 0.3}, GOOD, "a power of two"),
+    ],
+)
+def test_bad_input_is_one_clear_error(parameters: dict[str, Any], given: Any, message: str) -> None:
+    with pytest.raises(ClquantError, match=message):
+        VectorQuantizer(**{"n_codewords": 4, **parameters}).fit(given)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1, 2], "has the shape"),
+        (np.zeros(20), "zero everywhere"),
+        (np.full(20, -1.0), "negative"),
+        (np.full(20, np.nan), "infinite"),
+        ("abc", "a number for each row"),
+    ],
+)
+def test_bad_weights_are_one_clear_error(weights: Any, message: str) -> None:
+    with pytest.raises(ClquantError, match=message):
+        VectorQuantizer(4).fit(GOOD, sample_weight=weights)
+
+
+def test_bad_input_after_fit(queue: Any) -> None:
+    model = VectorQuantizer(4, queue=queue)
+    with pytest.raises(ClquantError, match="call fit first"):
+        model.predict(GOOD)
+    model.fit(GOOD)
+    with pytest.raises(ClquantError, match="X has 1 features, but VectorQuantizer is expecting 2"):
+        model.predict(GOOD[:, :1])
+    for labels in ([4], [-1], [0.5]):
+        with pytest.raises(ClquantError, match="labels"):
+            model.inverse_transform(labels)
