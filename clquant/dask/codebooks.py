@@ -21,7 +21,7 @@ from clquant.dask.asking import Placement, train
 from clquant.dask.chunks import checked, joined, on_grid
 from clquant.dask.files import Later, expanded
 from clquant.dask.leading import Teller, called
-from clquant.dask.verify import verified_share
+from clquant.dask.verify import connect, verified_share
 from clquant.dask.work import client, held, located, named, release, workers
 from clquant.images.collections import is_lazy
 from clquant.runtime import InvalidArgument, Progress, Session, open_session
@@ -191,6 +191,7 @@ def _led(teller: Teller, keys: list[Any], placement: Placement, plan: training.P
     from distributed import Future, worker_client
 
     progress = teller.progress()
+    connect()
     with worker_client() as there:
         parts = [Future(key, there) for key in keys]
         return train(open_session(None), placement, parts, plan, progress)

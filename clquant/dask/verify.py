@@ -17,6 +17,7 @@ from clquant.runtime import DeviceError
 
 _CHOICE = random.SystemRandom()  # which tasks are verified changes no result
 _OPTION = "clquant.verify"
+CONNECTION_ATTEMPTS = 5
 
 
 class MismatchError(DeviceError):
@@ -128,6 +129,7 @@ def _elsewhere(
         own = get_worker().address
     except (ImportError, ValueError):
         return _again(here, (work, args, options))
+    connect()
     # An actor's thread is none of the pool of tasks, so it need not leave that while it waits.
     with worker_client(separate_thread=not getattr(thread_state, "actor", False)) as client:
         others = [address for address in client.nthreads() if address != own]
@@ -138,6 +140,23 @@ def _elsewhere(
         again = client.submit(_again, here, given, workers=chosen, allow_other_workers=True, pure=False)
         found: tuple[str, str] = again.result()
         return found
+
+
+def connect() -> None:
+    """Connect this worker to its scheduler as a client, if it is not yet.
+
+    What a scheduler tells all clients (such as cancelled keys) may come together with its welcome. `distributed`
+    asserts that the welcome comes alone, and leaves a client that never works but counts as the worker's own.
+    """
+    from distributed import default_client, get_client
+
+    for _ in range(CONNECTION_ATTEMPTS - 1):
+        try:
+            get_client()
+            return
+        except AssertionError:
+            default_client().close()
+    get_client()
 
 
 def _again(here: Callable[[], str], given: tuple[Any, ...]) -> tuple[str, str]:

@@ -18,7 +18,7 @@ import dask.array as da
 import numpy as np
 import PIL.Image
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster, SchedulerPlugin, worker_client
 
 import clquant
 from clquant import runtime
@@ -35,7 +35,7 @@ from clquant.dask import (
     verify,
     work,
 )
-from clquant.dask.verify import digest
+from clquant.dask.verify import connect, digest
 from clquant.palette.engine import predict
 
 PALETTE = clquant.Palette([(0, 0, 0), (255, 255, 255), (200, 30, 30)])
@@ -212,6 +212,32 @@ def test_palettes_of_files_are_verified(client: Client) -> None:
     assert len(files.fit_many(_Unlike(), Files(paths), runtime.Progress(None))) == 3
     with pytest.raises(MismatchError, match="_Call differ"), verify(1.0):
         files.fit_many(_Unlike(), Files(paths), runtime.Progress(None))
+
+
+class _Broadcast(SchedulerPlugin):
+    """Tells all clients something in the same moment as a new one gets its welcome."""
+
+    idempotent = True
+
+    def __init__(self) -> None:
+        self.left = 2
+
+    def add_client(self, scheduler: Any, client: str) -> None:  # noqa: ARG002
+        if self.left:
+            self.left -= 1
+            scheduler.loop.add_callback(scheduler.report, {"op": "cancelled-keys", "keys": [], "reason": "", "msg": ""})
+
+
+def test_a_worker_connects_amid_broadcasts() -> None:
+    with LocalCluster(n_workers=1, dashboard_address=None, silence_logs=50) as cluster, Client(cluster) as own:
+        own.register_plugin(_Broadcast())
+        assert own.submit(_connected).result() == 1
+
+
+def _connected() -> int:
+    connect()
+    with worker_client() as there:
+        return len(there.nthreads())
 
 
 @pytest.mark.parametrize("engine", [clquant.KMeansPalette(4), clquant.VQCodec(4, refine=0)])
