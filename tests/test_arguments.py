@@ -76,6 +76,7 @@ def test_numbers_of_numpy_are_numbers(number: type[np.integer[Any]]) -> None:
         np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.full
 def test_a_shape_of_thousands_of_digits_is_out_of_range() -> None:
     codec = clquant.VQCodec(2, (4, 4)).fit(photo(8, 8))
     with pytest.raises(InvalidArgument, match=r"shape\[1\] is a int; allowed: an integer from 1 to 2147483647"):

@@ -38,6 +38,7 @@ def _writers() -> dict[str, Callable[[pathlib.Path], None]]:
     }
 
 
+@pytest.mark.full
 def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path: pathlib.Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -19,7 +19,7 @@ from clquant.color.formats import png
 from clquant.color.formats.embedded import identifier
 from clquant.color.formats.names import LOSSLESS, SMALL_DISPLAYS, SOURCES, format_of, own_options
 from clquant.images import files, lazy
-from clquant.runtime import ClquantError, FileError, InvalidArgument
+from clquant.runtime import FileError, InvalidArgument
 
 STDOUT = "-"
 # Formats that Pillow writes with loss, always or by default.
@@ -328,8 +328,8 @@ def picture_bytes(image: PIL.Image.Image, kind: str, target: str, **options: Any
     kind = "PPM" if kind == "PBM" else kind
     data = io.BytesIO()
     try:
-        image.save(data, kind, **{**own_options(image, kind), **options})
-    except (MemoryError, ClquantError):
+        image.save(data, kind, **{**own_options(image, kind, options), **options})
+    except MemoryError:
         raise
     except Exception as error:  # Pillow's encoders raise many kinds
         raise InvalidArgument(

@@ -196,7 +196,9 @@ class IndexedImage:
         image, more = self._for_pillow(name, options)
         out = io.BytesIO()
         try:
-            image.save(out, "PPM" if name == "PBM" else name, **{**own_options(image, name), **more, **options})
+            image.save(
+                out, "PPM" if name == "PBM" else name, **{**own_options(image, name, options), **more, **options}
+            )
         except ClquantError:
             raise
         except Exception as error:  # Pillow's encoders raise many kinds on options that they do not like

@@ -171,9 +171,9 @@ def tells_of_memory(error: BaseException) -> bool:
 
 
 def text_of(value: object) -> str:
-    """A value's `repr`, cut where it is long, or its type where it has none."""
+    """A value's `repr`, or its type where it has none; a long one loses its middle, as a path's end is its name."""
     try:
         text = repr(value)
     except Exception:  # an integer of over 4300 digits, or an object of the caller's that cannot say what it is
         text = f"a {type(value).__name__}"
-    return text if len(text) <= 80 else text[:77] + "..."
+    return text if len(text) <= 80 else f"{text[:30]}...{text[-47:]}"

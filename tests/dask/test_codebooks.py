@@ -132,6 +132,7 @@ def _counted(method: Any, calls: list[int]) -> Any:
     return counted
 
 
+@pytest.mark.full
 def test_several_arrays_and_files_are_one_collection(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     first, second, third = (

@@ -157,6 +157,7 @@ def test_verbs_take_what_workers_hold(client: Client, picture: Any) -> None:
         assert np.array_equal(made.compute(), expected)
 
 
+@pytest.mark.full
 def test_serial_scans_are_written_as_they_come(client: Client, picture: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(chains, "PIXELS", 500)
     out = np.empty(picture.shape[:2], np.uint8)

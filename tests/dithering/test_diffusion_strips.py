@@ -48,6 +48,7 @@ def test_spaces_and_alpha_equal_the_portable_form(queue, rng, error_space, chann
     assert np.array_equal(strips(dither, image, palette, queue, color_space), portable)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("height", [1, 2, ROWS - 1, ROWS, ROWS + 1, 2 * ROWS + 2])
 @pytest.mark.parametrize("name", ["floyd-steinberg", "stucki"])
 def test_rows_after_others_equal_the_whole(queue, rng, name, height):

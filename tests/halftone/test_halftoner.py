@@ -73,6 +73,7 @@ def test_equals_the_reference_for_every_option(queue, rng, options):
     assert np.array_equal(engine.transform(image, output="levels"), reference(image, engine))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("block", [32, 64])
 def test_equals_the_reference_at_large_blocks(queue, rng, block):
     image = gradient(70, 90, rng)
@@ -347,6 +348,7 @@ def test_16_bit_colours_and_alpha(queue, rng):
     assert np.array_equal(engine.transform(image[..., :3]), found[..., :3])
 
 
+@pytest.mark.full
 def test_8_bit_values_in_16_bits_give_the_same(queue, rng):
     image = gradient(40, 50, rng)
     for levels in (2, 9):
@@ -361,6 +363,7 @@ def test_shades_below_an_8_bit_level_keep_their_mean(queue):
         assert found.mean() == pytest.approx(shade / 257, abs=0.003)
 
 
+@pytest.mark.full
 def test_palettes_and_refining_take_the_nearest_8_bits(queue, rng):
     image = deep_gradient(20, 30, rng)
     for engine, options in [

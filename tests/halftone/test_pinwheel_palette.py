@@ -174,6 +174,7 @@ def test_serial_gray_equals_pillow(queue, rng, shape):
     assert np.array_equal(floyd_steinberg(image, queue=queue), expected * np.uint8(255))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shape", [(1, 1), (3, 700), (300, 70), (513, 9)])
 def test_serial_gray_by_rows_equals_the_portable_form(device, rng, monkeypatch, shape):
     queue = runtime.default_queue(device)
@@ -208,6 +209,7 @@ def test_serial_gray_by_warps_equals_the_portable_form(device, rng, monkeypatch,
         assert np.array_equal(floyd_steinberg(image, queue=queue), expected)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("limits", ["compute_units=1", "compute_units=64", "max_alloc=80000"])
 @pytest.mark.parametrize("shape", [(1, 1), (40, 1), (17, 2), (9, 15), (129, 31), (200, 300)])
 def test_serial_forms_are_equal(device, rng, monkeypatch, shape, limits):
@@ -294,6 +296,7 @@ def test_a_flat_area_of_a_palette_colour_stays_flat(queue):
     assert (PinwheelHalftoner(8, palette=EPAPER, queue=queue).transform(image) == 4).all()
 
 
+@pytest.mark.full
 def test_a_palette_may_have_more_than_256_colours(queue, rng):
     palette = Palette(rng.integers(0, 256, (300, 3)))
     image = picture(16, 16, 3, rng)

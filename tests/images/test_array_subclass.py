@@ -67,6 +67,7 @@ def test_the_result_is_of_the_inputs_kind(queue: runtime.CommandQueue, name: str
     assert np.array_equal(on_host(given), host)
 
 
+@pytest.mark.full
 def test_strides_and_16_bits(queue: runtime.CommandQueue, rng: np.random.Generator) -> None:
     host = rng.integers(0, 65536, (16, 24, 3), np.uint16)
     plain = pyopencl.array.to_device(queue, host)[::2, 1:]

@@ -54,6 +54,7 @@ def test_of_large_files_one_is_in_memory(
     assert found == [learner.fit(path).palette_ for path in paths]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("engine", "options"), [*((e, {}) for e in ENGINES), (NeuQuantCL, {"mode": "sequential"})])
 def test_what_waits_together_is_bounded(
     queue: runtime.CommandQueue,

@@ -175,6 +175,7 @@ def test_bands_and_few_sums(queue: CommandQueue, rng: np.random.Generator, monke
     assert learned(KMeansPalette(7, queue=queue).fit(pixels)) == whole
 
 
+@pytest.mark.full
 def test_weights(queue: CommandQueue, rng: np.random.Generator) -> None:
     """A pixel of weight w counts as w pixels; sums beyond 32 bits too."""
     pixels = smooth(rng)
@@ -187,6 +188,7 @@ def test_weights(queue: CommandQueue, rng: np.random.Generator) -> None:
     assert (colors, inertia, steps) == (expected[0], expected[1] * 2**26, expected[2])
 
 
+@pytest.mark.full
 def test_fixed_colours_stay(queue: CommandQueue, rng: np.random.Generator) -> None:
     pixels = smooth(rng, (20, 30, 4))
     fixed = ["#102030", "#405060"]
@@ -207,6 +209,7 @@ def test_few_colours_and_no_pixels_to_show(queue: CommandQueue) -> None:
     assert engine.predict(image)[1].tolist() == [0, 0, 0, 0]
 
 
+@pytest.mark.full
 def test_files_lazy_pictures_and_verbs(queue: CommandQueue, rng: np.random.Generator, tmp_path: pathlib.Path) -> None:
     pixels = smooth(rng, (20, 30, 1))[:, :, 0]
     PIL.Image.fromarray(pixels).save(tmp_path / "a.png")

@@ -84,6 +84,7 @@ def test_a_fit_equals_the_reference(queue, rng, k, seed):
     assert (engine.inertia_, engine.n_iter_) == (inertia, steps)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("small_sketches")
 def test_a_fit_over_two_sketches_equals_the_reference(queue, rng):
     pixels = photo(rng, 160, 200)

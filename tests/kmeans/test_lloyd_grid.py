@@ -169,6 +169,7 @@ def test_swaps_equal_the_reference(queue, rng, k, rounds, channels):
         words_are_zero(made)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("grid", "gate")
 @pytest.mark.parametrize(("k", "seed"), [(1, 1), (2, 2), (9, 3), (70, 2**64 - 1), (250, 5)])
 @pytest.mark.parametrize("channels", [3, 4])

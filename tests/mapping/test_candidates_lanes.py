@@ -102,6 +102,7 @@ def test_sums_of_absolute_differences(queue, rng, variant):
     assert np.array_equal(found, expected)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pays", [1, 1 << 32])
 @pytest.mark.parametrize("count", [1, 20, 256])
 @pytest.mark.parametrize("channels", [1, 3])

@@ -87,6 +87,7 @@ def test_grid_equals_the_reference_for_many_colors(queue, rng, name, channels, c
     assert np.array_equal(mapped(queue, pixels, palette, space, True), nearest(pixels, palette, space))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", spaces.NAMES)
 @pytest.mark.parametrize("limits", ["is_cpu=0", "is_cpu=0,work_group=2", "is_cpu=0,local_memory=8192"])
 @pytest.mark.parametrize("count", [400, 900])
@@ -99,6 +100,7 @@ def test_lists_made_by_groups_equal_the_reference(queue, rng, name, limits, coun
     assert np.array_equal(mapped(queue, pixels, palette, space, True), nearest(pixels, palette, space))
 
 
+@pytest.mark.full
 @settings(max_examples=15, deadline=None)
 @given(
     colors=st.lists(st.tuples(*[st.integers(0, 255)] * 4), min_size=1, max_size=40),

@@ -212,6 +212,7 @@ def test_one_colour_too_many_is_trained(queue, rng):
     assert len(engine.palette_) == 256
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mode", ["parallel", "sequential"])
 def test_gray_pictures_give_gray_palettes(queue, picture, mode):
     gray = np.ascontiguousarray(picture[..., 0])

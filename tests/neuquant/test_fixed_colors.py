@@ -160,6 +160,7 @@ def test_alpha(queue, rng, mode):
     assert only.colors.tolist() == [*([*color, 255] for color in FIXED), [0, 0, 0, 0]]
 
 
+@pytest.mark.full
 def test_parallel_with_alpha_equals_its_reference(queue, picture, rng):
     alpha = rng.integers(0, 256, (60, 70, 1), dtype=np.uint8)
     image = np.concatenate([picture, alpha], axis=2)

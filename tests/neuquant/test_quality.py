@@ -37,6 +37,7 @@ def noise(rng):
     return rng.integers(0, 256, (150, 150, 3), dtype=np.uint8)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("make", [flat_colours, red_ramp, dots_on_a_page, gray_noise, noise])
 def test_made_pictures(queue, rng, make):
     picture = make(rng)
@@ -74,6 +75,7 @@ def least_error(colors, counts, k, fixed=None, tried=None):
     return best
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_tiny_pictures_to_a_few_colours(queue, rng, k):
     """Learned from the gray axis alone, such palettes had up to 3.6 times the least error."""

@@ -70,6 +70,7 @@ def test_the_complete_array_in_place_by_one_copy_and_in_bands(queue, rng, monkey
     assert set(made) == {paper_layout.complete_array(tree.levels, 3).tobytes()}
 
 
+@pytest.mark.full
 def test_deviations_of_large_nodes_are_exact(queue, rng, monkeypatch):
     monkeypatch.setattr(paper_layout, "EXACT_LEVELS", 7)
     for tree in (QuadtreeBuilder(queue=queue, method=method).build(patches(rng, 150, 200, 3)) for method in METHODS):

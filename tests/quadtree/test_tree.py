@@ -230,6 +230,7 @@ def test_wrong_builds(arguments, image, message):
         QuadtreeBuilder(**arguments).build(good() if image is None else image)
 
 
+@pytest.mark.full
 def test_weights_may_be_an_array(queue):
     trees = [
         QuadtreeBuilder(criterion="weighted", weights=weights, queue=queue).build(good())

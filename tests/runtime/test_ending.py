@@ -111,7 +111,12 @@ if child:
 
 def ended(program: str) -> tuple[int, str, str]:
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     return done.returncode, done.stdout, done.stderr
 

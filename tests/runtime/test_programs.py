@@ -173,6 +173,7 @@ def test_an_empty_variable_turns_the_cache_off(monkeypatch: pytest.MonkeyPatch) 
     assert programs.cache_folder() is None
 
 
+@pytest.mark.full
 def test_two_processes_fill_one_cache(tmp_path: pathlib.Path) -> None:
     script = textwrap.dedent("""
         import numpy as np

@@ -71,6 +71,7 @@ def test_gray_and_transparent_pixels(queue, sample):
         TilePalettes(2, 3, swap_rounds=0, queue=queue).fit(gray).predict(image)
 
 
+@pytest.mark.full
 def test_an_entry_is_kept_for_transparent_pixels_that_may_come(queue, sample):
     image = small(sample)
     for color, values in (("transparent", [0, 0, 0, 0]), ("#f0f0", [255, 0, 255, 0])):
@@ -98,6 +99,7 @@ def test_on_the_device(queue, sample):
     assert np.array_equal(there.predict(device, "bayer4").get(), host.predict(image, "bayer4"))
 
 
+@pytest.mark.full
 def test_tiles_that_fit_are_kept(queue, rng):
     palettes = rng.integers(0, 256, (4, 6, 3), dtype=np.uint8)
     palettes[:, 0] = palettes[0, 0]

@@ -58,6 +58,7 @@ def test_parts_find_the_blocks_at_regular_distances(
     assert np.array_equal(np.sort(np.concatenate(found)), expected)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_sample_of_a_part_has_its_blocks_and_weights(weighted: bool) -> None:
     rng = np.random.default_rng(1)
@@ -75,6 +76,7 @@ def test_a_sample_of_a_part_has_its_blocks_and_weights(weighted: bool) -> None:
     assert sample.statistics(codebook, 2)[:, -1].sum() == (weights.ravel()[places].sum() if weighted else 4)
 
 
+@pytest.mark.full
 def test_a_sample_without_blocks_adds_nothing() -> None:
     values = np.random.default_rng(2).integers(0, 256, (4, 4, 1), dtype=np.uint8)
     part = Part([values], None, (4, 4), Lines(np.array([7]), np.array([1])))

@@ -130,6 +130,7 @@ def test_samples_in_turn_train_where_there_are_many_blocks(
     assert_trained(queue, [gray(rng, 80, 91)], 8, refine=10)
 
 
+@pytest.mark.full
 def test_few_gray_levels_and_fewer_blocks_than_codewords(queue: Any, rng: np.random.Generator) -> None:
     assert_trained(queue, [gray(rng, 24, 24) // 64 * 85], 16, refine=4)
     assert_trained(queue, [gray(rng, 5, 7)], 20, refine=2)
@@ -183,6 +184,7 @@ def test_dead_codewords_are_repaired(queue: Any, rng: np.random.Generator) -> No
     assert len(np.unique(codec.encode(picture))) == 30
 
 
+@pytest.mark.full
 def test_weights_draw_codewords(queue: Any, rng: np.random.Generator) -> None:
     dark, bright = gray(rng, 24, 24) // 4, 192 + gray(rng, 24, 24) // 4
     even = VQCodec(8, queue=queue).fit([dark, bright], [1, 1])

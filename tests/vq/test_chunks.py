@@ -75,6 +75,7 @@ def test_a_store_of_format_3_is_written_and_read(tmp_path: pathlib.Path, channel
     assert clvq_info(stored).kind == ("picture" if embed else "picture of a shared codebook")
 
 
+@pytest.mark.full
 def test_threads_write_and_read_one_store(tmp_path: pathlib.Path) -> None:
     made, picture = codec(), scene(256, 256)
     array = zarr.create_array(

@@ -156,6 +156,7 @@ def test_pictures_larger_than_an_allocation_are_done_in_bands(
     np.testing.assert_array_equal(codec.decode(indices, (50, 32)), reference.decode(expected, codebook, 50, 32))
 
 
+@pytest.mark.full
 @pytest.mark.small
 @pytest.mark.parametrize("shape", [(4, 4), (9, 8)])
 @pytest.mark.parametrize("limits", ["work_group=1", "work_group=2,local_memory=4096"])

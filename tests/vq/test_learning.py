@@ -70,6 +70,7 @@ def skewed(rng: np.random.Generator) -> tuple[npt.NDArray[np.uint8], npt.NDArray
     return codebook.reshape(32, 16), np.minimum(rng.geometric(0.5, (60, 60)) - 1, 31).astype(np.uint8)
 
 
+@pytest.mark.full
 def test_rarities_are_learned_where_codewords_are_of_unequal_use(queue: Any, rng: np.random.Generator) -> None:
     codebook, table = skewed(rng)
     session = runtime.open_session(queue)
@@ -88,6 +89,7 @@ def test_rarities_are_learned_where_codewords_are_of_unequal_use(queue: Any, rng
         np.testing.assert_array_equal(found.rarity, each.rarity)
 
 
+@pytest.mark.full
 def test_files_come_near_the_entropy(queue: Any, rng: np.random.Generator) -> None:
     codebook, table = skewed(rng)
     codec = VQCodec(32, queue=queue)

@@ -49,6 +49,7 @@ class Silent:
         self.taken += data
 
 
+@pytest.mark.full
 def test_a_sink_that_takes_a_part_is_given_the_rest(codec: VQCodec) -> None:
     raw, silent = Raw(100), Silent()
     codec.compress_to(raw, IMAGE)

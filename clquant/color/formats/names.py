@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import PIL.Image
@@ -33,6 +34,7 @@ _COMMON_SUFFIXES = {
     ".h": "H",
     ".bin": "LVGL",
 }
+FAX_COMPRESSIONS = frozenset({"group3", "group4", "tiff_ccitt"})
 # Formats of our own.
 OWN = frozenset({"SIXEL", "C", "H", "LVGL"})
 # Own formats whose text has a name in it.
@@ -45,8 +47,10 @@ LOSSLESS: dict[str, dict[str, Any]] = {
 }
 
 
-def own_options(image: PIL.Image.Image, name: str) -> dict[str, Any]:
+def own_options(image: PIL.Image.Image, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """What Pillow must be told to write a picture as it is, and not in sizes that icons commonly have.
+
+    Fax compressions are refused here for all but mode 1: some releases of libtiff crash on them.
 
     Raises
     ------
@@ -58,6 +62,9 @@ def own_options(image: PIL.Image.Image, name: str) -> dict[str, Any]:
             f"{name} holds no picture of {image.width}x{image.height} pixels; allowed: "
             f"ICO up to {MOST_ICO_SIDE}x{MOST_ICO_SIDE}, PNG and other formats"
         )
+    compression = options.get("compression")
+    if name == "TIFF" and compression in FAX_COMPRESSIONS and image.mode != "1":
+        raise InvalidArgument(f"compression {compression!r} holds black and white alone")
     return {"sizes": [image.size]} if name == "ICO" else {}
 
 
