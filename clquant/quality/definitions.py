@@ -1,4 +1,4 @@
-"""The measures in float64 on the host, for samples of any kind; of 8-bit levels the device has them within a bound."""
+"""The measures in float64 on the host, for samples of any kind; a device has some of 8-bit levels within a bound."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ Float = npt.NDArray[np.float64]
 LUMA = (299, 587, 114)  # Rec. 601, thousandths
 WINDOW = 11
 _BLOCK = 1 << 22  # samples; bounds the float64 copies of large pictures
+_SPECTRUM_SAMPLES = 1 << 18  # of a thread's rows or columns
 # Windows of a thread's band in `similarity`, few enough for caches, and the band's least rows: two bands share ten.
 _SSIM_SAMPLES, _SSIM_ROWS = 1 << 14, 16
 
@@ -66,13 +67,47 @@ def _similarity_sum(a: Float, b: Float, peak: float) -> float:
     return float(np.sum(top / ((mean_a**2 + mean_b**2 + c1) * (var_a + var_b + c2))))
 
 
-def visual_error(first: Numbers, second: Numbers, falloff: float) -> float:
-    """Mean squared difference of the lumas behind a low-pass ``exp(-falloff * f)``, f in cycles per pixel."""
-    difference = luma(second) - luma(first)
-    fy = np.fft.fftfreq(difference.shape[0])[:, None]
-    fx = np.fft.rfftfreq(difference.shape[1])[None, :]
-    seen = np.fft.irfft2(np.fft.rfft2(difference) * np.exp(-falloff * np.hypot(fy, fx)), s=difference.shape)
-    return float(np.mean(seen**2))
+class RowSpectrum:
+    """Spectra of the rows of two pictures' difference in luma, added from top to bottom: 8 bytes per pixel."""
+
+    def __init__(self, height: int, width: int) -> None:
+        self._height, self._width, self._rows = height, width, 0
+        self._spectra = np.empty((height, width // 2 + 1), np.complex128)
+
+    def add(self, first: Numbers, second: Numbers) -> None:
+        """Add the next rows of both pictures."""
+        begin, step = self._rows, max(1, _SPECTRUM_SAMPLES // self._width)
+
+        def of_band(number: int) -> None:
+            band = slice(number * step, min((number + 1) * step, len(first)))
+            difference = luma(second[band]) - luma(first[band])
+            self._spectra[begin + band.start : begin + band.stop] = np.fft.rfft(difference, axis=1)
+
+        parallel.in_threads(of_band, -(-len(first) // step))
+        self._rows += len(first)
+
+    def visible_energy(self, falloff: float) -> float:
+        """Mean square behind a low-pass ``exp(-falloff * f)``, f in cycles per pixel, by Parseval's theorem."""
+        columns, step = self._spectra.shape[1], max(1, _SPECTRUM_SAMPLES // self._height)
+        twins = np.full(columns, 2.0)
+        twins[0] = 1.0
+        if self._width % 2 == 0:
+            twins[-1] = 1.0
+        down = np.fft.fftfreq(self._height)[:, None]
+
+        def of_columns(number: int) -> float:
+            block = slice(number * step, min((number + 1) * step, columns))
+            seen = np.fft.fft(self._spectra[:, block], axis=0)
+            gain = np.exp(-2 * falloff * np.hypot(down, np.arange(block.start, block.stop) / self._width))
+            return float(np.sum((seen.real**2 + seen.imag**2) * gain * twins[block]))
+
+        energy = math.fsum(parallel.in_threads(of_columns, -(-columns // step)))
+        return energy / (self._height * self._width) ** 2
+
+
+def rounded(figure: float) -> float:
+    """A figure rounded to ten digits, which processors agree on."""
+    return float(f"{figure:.10g}")
 
 
 def luma(picture: Numbers) -> Float:

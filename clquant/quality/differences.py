@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-import functools
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from clquant import images, params
+from clquant.color.formats import parallel
 from clquant.color.space_tables import linear_table
-from clquant.images import ImageLike, Picture, lazy
-from clquant.quality.pair import Pair, Rows, bands, pieces
-from clquant.quality.similarity import band_bytes, half_window
-from clquant.runtime import (
-    Buffer,
-    CommandQueue,
-    InvalidArgument,
-    Kernel,
-    Program,
-    Scope,
-    Session,
-    Total,
-    reports_memory,
-)
+from clquant.images import ImageLike, lazy
+from clquant.quality.definitions import Float, Numbers, gaussian, rounded
+from clquant.quality.pair import Pair, pieces
+from clquant.runtime import CommandQueue, InvalidArgument, reports_memory
 
 FORMULAS = ("ciede2000", "oklab")
-STEPS_PER_UNIT = 1 << 20  # of the integers that are summed
-ROTATION_STEPS = 4096
-CPU_LANES = 8
-BYTES_PER_COLOR = 16
-MAX_BAND = 1 << 30  # bytes: fewer pixels per work-item than llvmpipe's loops have turns
 WINDOW_SIGMAS = 10 / 3  # radius of the blur's window: 5 pixels for the default
+BAND_PIXELS = 1 << 15  # of a thread's band, few enough for caches
+LIGHT_SCALE = 1 << 30
+DECIMALS = 9  # of coordinates, so that grays have no hue
+
+TO_XYZ = np.array(
+    [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+)
+TO_LMS = np.array(
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+)
+TO_OKLAB = np.array(
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+)
 
 
 @reports_memory
@@ -53,15 +59,14 @@ def color_difference(
     formula : str
         ``"ciede2000"``, with all weights 1, or ``"oklab"``: 100 times the Euclidean distance in OKLab.
     queue : pyopencl.CommandQueue, optional
+        Of pictures on a device.
     memory : int or str, optional
         Host memory for parts of lazy pictures (see `clquant.images.lazy`), such as ``"1 GiB"``; default 512 MiB.
 
     Returns
     -------
     float
-        0 for equal pictures; 100 from black to white. Computed in single precision by operations that every device
-        rounds alike, and summed as integers: the result is the same on every device, and within 1e-3 of that of double
-        precision.
+        0 for equal pictures; 100 from black to white. In double precision on the host, rounded to ten digits.
 
     Raises
     ------
@@ -75,23 +80,7 @@ def color_difference(
     G. Sharma, W. Wu, E. N. Dalal, "The CIEDE2000 color-difference formula", Color Research and Application 30 (2005);
     white is D65. B. Ottosson, "A perceptual color space for image processing" (2020).
     """
-    pair = _read(original, result, memory)
-    return sum(_differences(piece, formula, queue) for piece in pieces(pair)) / (STEPS_PER_UNIT * pair.first.pixels)
-
-
-def _differences(pair: Pair, formula: str, queue: CommandQueue | None) -> int:
-    """The sum of the differences, in steps."""
-    session = pair.open(queue)
-    kernel = _program(session, formula).kernel("differences")
-    with session.scope() as scope:
-        tables = {"light": _light(scope), "rotation": _rotation(scope)}
-        sent, total = pair.send(session, scope), Total(session, scope)
-        for row0, row1 in bands(sent, session, pair.width * pair.channels, MAX_BAND):
-            n = (row1 - row0) * pair.width
-            first, second = sent.rows(session, scope, row0, row1)
-            pixels = {**_pixels("first", pair.first, first), **_pixels("second", pair.second, second)}
-            total.launch(kernel, -(-n // _lanes(session)), **tables, **pixels, n=np.uint64(n))
-        return total.value()
+    return _mean_difference(_read(original, result, memory), formula, np.ones(1), queue)
 
 
 @reports_memory
@@ -131,56 +120,34 @@ def blurred_color_difference(
     """
     sigma = params.real("sigma", sigma, 0.3, 30.0)
     pair = _read(original, result, memory)
-    session = pair.open(queue)
-    radius = math.ceil(WINDOW_SIGMAS * sigma)
-    program = _program(session, formula, radius)
-    blur = _Blur(session, program, pair, half_window(sigma, radius))
-    kernel = program.kernel("blurred_differences")
-    with session.scope() as scope:
-        blur.upload(scope)
-        rotation = _rotation(scope)
-        sent, total = pair.send(session, scope), Total(session, scope)
-        for row0, row1 in bands(sent, session, BYTES_PER_COLOR * pair.width, band_bytes(session), reach=blur.radius):
-            with session.scope() as band:
-                blurred = blur.columns(sent, scope, band, row0, row1)
-                n = (row1 - row0) * pair.width
-                given = (rotation, *blurred, np.uint32(pair.width), np.uint32(row1 - row0), blur.weights)
-                total.launch(kernel, -(-n // _lanes(session)), *given)
-        return total.value() / (STEPS_PER_UNIT * pair.first.pixels)
+    return _mean_difference(pair, formula, gaussian(sigma, math.ceil(WINDOW_SIGMAS * sigma)), queue)
 
 
-class _Blur:
-    """The blur along columns of both pictures of a pair."""
+def _mean_difference(pair: Pair, formula: str, window: Float, queue: CommandQueue | None) -> float:
+    """Mean difference of a pair of pictures behind a blur with a window of odd length."""
+    params.choice("formula", formula, FORMULAS)
+    reach, end = len(window) // 2, 0
+    sums = []
+    for piece in pieces(pair, 2 * reach):
+        pictures = piece.on_host(queue)
+        begin = max(end - 2 * reach, 0)
+        end = begin + piece.height
+        low = reach if begin else 0
+        high = piece.height - (reach if end < pair.height else 0)
+        step = max(1, BAND_PIXELS // pair.width)
+        bands = [slice(row, min(row + step, high)) for row in range(low, high, step)]
+        sums += parallel.in_threads(partial(_sum_of_band, pictures, bands, window, formula), len(bands))
+    return rounded(math.fsum(sums) / pair.first.pixels)
 
-    def __init__(self, session: Session, program: Program, pair: Pair, window: npt.NDArray[np.uint32]) -> None:
-        self._session = session
-        self._colors, self._columns = program.kernel("linear_colors"), program.kernel("blur_columns")
-        self._height, self._width = pair.height, pair.width
-        self._window, self.radius = window, len(window) - 1
 
-    def upload(self, scope: Scope) -> None:
-        """Send the tables."""
-        self._light = _light(scope)
-        self.weights = scope.upload(self._window)
-
-    def columns(self, pair: Pair, scope: Scope, band: Scope, row0: int, row1: int) -> list[Buffer]:
-        """Rows ``row0..row1`` of both pictures, blurred."""
-        there, end = max(row0 - self.radius, 0), min(row1 + self.radius, self._height)
-        sizes = [np.uint32(v) for v in (self._width, self._height, there, row0, row1 - row0)]
-        made = []
-        pictures = pair.first, pair.second
-        for picture, rows in zip(pictures, pair.rows(self._session, scope, there, end), strict=True):
-            before, n = (end - there) * self._width, (row1 - row0) * self._width
-            colors, blurred = (band.empty(BYTES_PER_COLOR * size) for size in (before, n))
-            given = {"light": self._light, **_pixels("pixels", picture, rows), "n": np.uint32(before)}
-            self._launch(self._colors, before, **given, colors=colors)
-            self._launch(self._columns, (self._width, row1 - row0), colors, *sizes, self.weights, blurred)
-            made.append(blurred)
-        return made
-
-    def _launch(self, kernel: Kernel, items: int | tuple[int, int], *args: Any, **named: Any) -> None:
-        group = self._session.work_group_size(kernel, 64)
-        self._session.launch(kernel, items, group if isinstance(items, int) else (group, 1), *args, **named)
+def _sum_of_band(
+    pictures: tuple[Numbers, Numbers], bands: list[slice], window: Float, formula: str, number: int
+) -> float:
+    first, second = (_blurred(_light(picture, bands[number], len(window) // 2), window) for picture in pictures)
+    if formula == "oklab":
+        apart = _oklab(first) - _oklab(second)
+        return float(100 * np.sqrt((apart * apart).sum(axis=0)).sum())
+    return float(ciede2000(_lab(first), _lab(second)).sum())
 
 
 def _read(original: ImageLike, result: ImageLike, memory: Any) -> Pair:
@@ -193,36 +160,76 @@ def _read(original: ImageLike, result: ImageLike, memory: Any) -> Pair:
     return Pair(first, second, first.shape)
 
 
-def _pixels(name: str, picture: Picture, rows: Rows) -> dict[str, Any]:
-    """What kernels take of a picture's rows: the buffer, the place of the first, and the bytes per pixel."""
-    return {**rows.named(name), f"{name}_channels": np.uint32(picture.channels)}
+def _light(picture: Numbers, rows: slice, reach: int) -> Float:
+    """Linear light (3, rows, W) of some rows and `reach` around them, edges repeated; gray where channels are fewer."""
+    around = np.clip(np.arange(rows.start - reach, rows.stop + reach), 0, len(picture) - 1)
+    channels = (0, 1, 2) if picture.shape[2] >= 3 else (0, 0, 0)
+    table = linear_table(LIGHT_SCALE) / LIGHT_SCALE
+    return np.stack([table[picture[around, :, channel]] for channel in channels])
 
 
-def _lanes(session: Session) -> int:
-    """Pixels that a work-item takes at a time: CPUs compute on vectors of that many."""
-    return CPU_LANES if session.limits.is_cpu else 1
+def _blurred(light: Float, window: Float) -> Float:
+    """(3, H - 2 reach, W) of (3, H, W) light, blurred along columns and rows."""
+    reach = len(window) // 2
+    if not reach:
+        return light
+    height, width = light.shape[1] - 2 * reach, light.shape[2]
+    down = sum(weight * light[:, i : i + height] for i, weight in enumerate(window))
+    wide = np.pad(down, ((0, 0), (0, 0), (reach, reach)), mode="edge")
+    made: Float = sum(weight * wide[:, :, i : i + width] for i, weight in enumerate(window))
+    return made
 
 
-def _program(session: Session, formula: str, radius: int = 0) -> Program:
-    oklab = params.choice("formula", formula, FORMULAS) == "oklab"
-    constants = {"LANES": _lanes(session), "OKLAB": int(oklab), "ROTATION_STEPS": ROTATION_STEPS, "RADIUS": radius}
-    return session.program("quality/differences.cl", **constants)
+def _times(matrix: Float, planes: Float) -> Float:
+    return np.stack([row[0] * planes[0] + row[1] * planes[1] + row[2] * planes[2] for row in matrix])
 
 
-def _light(scope: Scope) -> Buffer:
-    return scope.upload(linear_table(1 << 30))
+def _oklab(light: Float) -> Float:
+    return _times(TO_OKLAB, np.cbrt(_times(TO_LMS, light)))
 
 
-def _rotation(scope: Scope) -> Buffer:
-    return scope.upload(rotation_table())
+def _lab(light: Float) -> Float:
+    """CIE L*a*b* of linear sRGB, white D65."""
+    xyz = _times(TO_XYZ / TO_XYZ.sum(axis=1, keepdims=True), light)
+    x, y, z = np.where(xyz > (6 / 29) ** 3, np.cbrt(xyz), xyz * (29 / 6) ** 2 / 3 + 4 / 29)
+    return np.round(np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)]), DECIMALS)
 
 
-@functools.cache
-def rotation_table() -> npt.NDArray[np.float32]:
-    """(ROTATION_STEPS + 2,) float32: of CIEDE2000's rotation term, sin(60 degrees * exp(-(angle / 25 degrees)^2)) by
-    the sine of the angle; one entry more than is asked for, as an entry is read with the next.
-    """
-    sines = np.minimum(np.arange(ROTATION_STEPS + 2) / ROTATION_STEPS, 1.0)
-    turn = np.exp(-((np.degrees(np.arcsin(sines)) / 25) ** 2))
-    made: npt.NDArray[np.float32] = np.sin(np.radians(60 * turn)).astype(np.float32)
+def ciede2000(first: Float, second: Float) -> Float:
+    """CIEDE2000 differences of colours (3, ...) in CIE L*a*b*."""
+    lightness1, a1, b1 = first
+    lightness2, a2, b2 = second
+    stretch = 1.5 - 0.5 * _of_seventh((np.hypot(a1, b1) + np.hypot(a2, b2)) / 2)
+    chroma1, chroma2 = np.hypot(stretch * a1, b1), np.hypot(stretch * a2, b2)
+    hue1, hue2 = (np.degrees(np.arctan2(b, stretch * a)) % 360 for a, b in ((a1, b1), (a2, b2)))
+    turn = hue2 - hue1
+    turn = np.where(np.abs(turn) > 180, turn - 360 * np.sign(turn), turn)
+    chroma, hue = (chroma1 + chroma2) / 2, hue1 + turn / 2
+    middle = ((lightness1 + lightness2) / 2 - 50) ** 2
+    weight = (
+        1
+        - 0.17 * _cosine(hue - 30)
+        + 0.24 * _cosine(2 * hue)
+        + 0.32 * _cosine(3 * hue + 6)
+        - 0.20 * _cosine(4 * hue - 63)
+    )
+    lightness = (lightness2 - lightness1) / (1 + 0.015 * middle / np.sqrt(20 + middle))
+    colorful = (chroma2 - chroma1) / (1 + 0.045 * chroma)
+    apart = 2 * np.sqrt(chroma1 * chroma2) * np.sin(np.radians(turn / 2)) / (1 + 0.015 * chroma * weight)
+    angle = 60 * np.exp(-(((hue % 360 - 275) / 25) ** 2))
+    rotated = 2 * _of_seventh(chroma) * np.sin(np.radians(angle))
+    total = lightness**2 + colorful**2 + apart**2 - rotated * colorful * apart
+    made: Float = np.sqrt(np.maximum(total, 0))
+    return made
+
+
+def _of_seventh(chroma: Float) -> Float:
+    """sqrt(c^7 / (c^7 + 25^7)) of a chroma."""
+    seventh = chroma**7
+    made: Float = np.sqrt(seventh / (seventh + 25.0**7))
+    return made
+
+
+def _cosine(degrees: Float) -> Float:
+    made: Float = np.cos(np.radians(degrees))
     return made

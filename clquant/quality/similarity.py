@@ -127,13 +127,13 @@ def dissimilarity(pair: Pair, peak: float, queue: CommandQueue | None) -> int:
 
 
 def band_bytes(session: Session) -> int:
-    """Bytes of means, or colours, that are worked on at a time."""
+    """Bytes of means that are worked on at a time."""
     return CPU_BAND_BYTES if session.limits.is_cpu else BAND_BYTES
 
 
 @functools.cache
-def half_window(sigma: float = 1.5, radius: int = WINDOW // 2) -> npt.NDArray[np.uint32]:
-    """(radius + 1,) uint32: weights of a Gaussian window from its edge to its middle; all 2 radius + 1 sum to 2^32."""
-    weights = np.rint(gaussian(sigma, radius)[: radius + 1] * 2**32).astype(np.int64)
+def half_window() -> npt.NDArray[np.uint32]:
+    """(6,) uint32: weights of the Gaussian window from its edge to its middle; all 11 sum to 2^32."""
+    weights = np.rint(gaussian(1.5, WINDOW // 2)[: WINDOW // 2 + 1] * 2**32).astype(np.int64)
     weights[-1] = 2**32 - 2 * int(weights[:-1].sum())
     return weights.astype(np.uint32)
