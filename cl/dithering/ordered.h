@@ -1,13 +1,19 @@
 /* Ordered dithering: what its forms share. After mapping/nearest.h, whose constants it takes.
  *
- * With c the pixel's point, a the nearest entry, and b the nearest to c + r (c - a), clamped to the space, for the
- * first r of 2, 8, 32, 128 for which it is not a: the share of b in a mix of both that is nearest to c is
- * f = (c - a).(b - a) / |b - a|^2. Of the two, the lighter one stands where the mask's threshold is below its share, so
- * that pixels in which a and b change roles use the mask alike.
+ * With c the pixel's point, a the nearest entry and b one of a's nearest neighbours in the palette: lengths and angles
+ * with G are those of I + LUMA (l l' + w w'), l the weights of lightness and w the axis of alpha
+ * (clquant/dithering/mixes.py). The share of b in the mix of both that is nearest to c is f = (c - a).G(b - a) /
+ * |b - a|_G^2, at most 1. Of the neighbours with f > 0 the one is taken for which the square of what the mix leaves,
+ * |c - a - f (b - a)|_G^2, plus f (1 - f) |b - a|^2 / SPREAD, which is a part of the variance of its pixels, is least;
+ * of equals the nearer one. Shares up to `least`, whose few pixels would be seen as specks, are not drawn, and others
+ * are (f - least) / (1 - least); least is a tenth where b is half of the space's range or more from a, less in
+ * proportion where it is nearer, and 0 in palettes of few colours.
  *
- * The thresholds are (t + 1/2) / n for mask values t = 0..n - 1. All in integers: dot products stay below 2^24 in
- * magnitude (both vectors are shorter than 2^12), times 2 n <= 2^17 and strength <= 2^8: within 64 bits. Of 16-bit values
- * vectors are shorter than 2^18, so that these products stay below 2^61.
+ * Of the two, the lighter one stands where the mask's threshold is below its share, so that pixels in which a and b
+ * change roles use the mask alike. The thresholds are (t + 1/2) / n for mask values t = 0..n - 1.
+ *
+ * All in integers. Errors are below 2^19 and weights at most 3 * 2^24, so f in 1/2^24 stays below 2^47; squares
+ * below 2^40 times 2^17 are within 64 bits, as their product with f > 1 is, |c - a| |b - a| 2^18.
  */
 
 /* Axes' weights in lightness, to order two entries; alpha counts so that transparent and opaque have an order too. */
@@ -19,90 +25,54 @@
 #define LIGHTNESS ((int4)(77, 150, 29, 64))
 #endif
 
-Squared dot4(int4 a, int4 b)
-{
-    const Squared4 each = convert_squared4(a) * convert_squared4(b);
-    return each.x + each.y + each.z + each.w;
-}
+/* A neighbour: (b - a) times G over |b - a|_G^2, in 1/2^24; |b - a|_G^2; |b - a|^2 / SPREAD; its index, or -1;
+ * the share, in 1/2^16, up to which it is not drawn. */
+typedef struct {
+    int4 weights;
+    long square;
+    long spread;
+    int entry;
+    int least;
+} Mix;
+#define NEIGHBOURS (SPACE_ALPHA ? 12 : 6)
 
-/* The nearest entry of any point of the space; ties go to the lowest index. */
-int nearest_to_point(int4 point, __global const int4 *points, __global const uint *starts, __global const ushort *list,
-                     int4 grid, int shift)
-{
-    const int cell = cell_of(point, grid, shift);
-    const uint begin = starts[cell];
-    const uint end = starts[cell + 1];
-    int index = list[begin];
-    if (end - begin == 1)
-        return index;
-    Squared least = squared(point - points[index]);
-    for (uint j = begin + 1; j < end; j++) {
-        const Squared distance = squared(point - points[list[j]]);
-        index = distance < least ? (int)list[j] : index;
-        least = min(least, distance);
-    }
-    return index;
-}
+/* The entry b, and for how many numbers t = 0, 1, ... of a mask of `values` it stands. */
+typedef struct {
+    int entry;
+    int often;
+} Second;
 
-/* The entry b of a point and its nearest entry, a itself where there is none. */
-int other_side(int4 point, int first, int4 extent, __global const int4 *points, __global const uint *starts,
-               __global const ushort *list, int4 grid, int shift)
+/* What a pixel's nearest entry is mixed with: of it, once, the neighbour that costs least. */
+Second second_of(int4 point, int first, __global const int4 *points, __global const Mix *mixes, int values,
+                 int strength)
 {
     const int4 error = point - points[first];
-    int second = first;
-    if (squared(error) > 0)
-        for (int reach = 2; reach <= 128 && second == first; reach *= 4)
-            second = nearest_to_point(clamp(point + reach * error, (int4)(0), extent), points, PALETTE_CELLS);
+    long least = LONG_MAX, share = 0;
+    Second second = {first, 0};
+    mixes += NEIGHBOURS * first;
+    for (int i = 0; i < NEIGHBOURS; i++) {
+        const Mix mix = mixes[i];
+        const long f = ((long)error.x * mix.weights.x + (long)error.y * mix.weights.y + (long)error.z * mix.weights.z +
+                        (long)error.w * mix.weights.w) /
+                       256;
+        if (f <= 0)
+            continue;
+        const long h = f / 256;
+        const long cost =
+            f < 65536 ? 256 * h * mix.spread - h * h * (mix.square + mix.spread) : (65536 - 512 * h) * mix.square;
+        if (cost < least) {
+            least = cost;
+            second.entry = mix.entry;
+            share = max(min(f, 65536L) - mix.least, 0L) * 65536 / (65536 - mix.least);
+        }
+    }
+    second.often = (int)((share * strength * values + (1 << 23) - 1) >> 24);
     return second;
 }
 
-/* Which of two entries stands at the number t of a mask of `values` numbers. */
-int mixed(int4 point, int first, int second, __global const int4 *points, int t, int values, int strength)
+/* Whether an entry is darker than another. */
+int is_darker(int entry, int other, __global const int4 *points)
 {
-    const int4 step = points[second] - points[first];
-    if (dot4(step, LIGHTNESS) < 0)
-        t = values - 1 - t;
-    const long share = (long)dot4(point - points[first], step) * strength * (2 * (long)values);
-    const long threshold = (long)squared(step) * 256 * (2 * (long)t + 1);
-    return share > threshold ? second : first;
-}
-
-/* A colour's whole answer, as the second entry stands for those thresholds that are below its share: one of two entries
- * stands at the numbers of the mask below `from`, the other from it on. */
-typedef struct {
-    ushort from;
-    INDEX below;
-    INDEX above;
-} Answer;
-
-/* How many of the numbers t = 0, 1, ... satisfy share > step (2 t + 1), at most `values`. */
-int thresholds_below(long share, long step, int values)
-{
-    return share <= step ? 0 : (int)min((share + step - 1) / (2 * step), (long)values);
-}
-
-/* The answer for a point between two entries. */
-Answer answer_of(int4 point, uint first, uint second, __global const int4 *points, int values, int strength)
-{
-    const int4 step = points[second] - points[first];
-    const Squared dot = dot4(point - points[first], step);
-    int often;
-#if SPACE == 0 && !SPACE_ALPHA && BITS == 8
-    /* Here dot products are below 2^18 in magnitude: with both sides over 256, masks of 2^7 to 2^12 numbers fit 32
-     * bits, in which a division takes a fraction of the time. */
-    if (values >= 128 && values <= 4096) {
-        const int share = dot * strength * (values / 128);
-        const int unit = squared(step);
-        often = share <= unit ? 0 : min((int)(((uint)share + (uint)unit - 1) / (2 * (uint)unit)), values);
-    } else
-#endif
-        often = thresholds_below((long)dot * strength * (2 * (long)values), (long)squared(step) * 256, values);
-    Answer answer = {0, (INDEX)first, (INDEX)(often ? second : first)};
-    if (often > 0 && often < values) {
-        const int darker = dot4(step, LIGHTNESS) < 0;
-        answer.from = (ushort)(darker ? values - often : often);
-        answer.below = (INDEX)(darker ? first : second);
-        answer.above = (INDEX)(darker ? second : first);
-    }
-    return answer;
+    const int4 step = (points[entry] - points[other]) * LIGHTNESS;
+    return step.x + step.y + step.z + step.w < 0;
 }

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from clquant import params
 from clquant.color.palette import Palette, as_palette
-from clquant.dithering import threshold_maps
+from clquant.dithering import mixes, threshold_maps
 from clquant.dithering.registry import register_dither
 from clquant.dithering.threshold_maps import MaskOnDevice
 from clquant.images import ImageLike
@@ -16,16 +18,12 @@ from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.mapping.pipeline import Band
 from clquant.mapping.pixel_batch import PixelBatch
 from clquant.mapping.search import is_cpu, search_of
-from clquant.mapping.small_palette import SmallPalette
 from clquant.runtime import Buffer, CommandQueue, ProgressCallback, Variant
 
 MASKS = ("blue-noise", "bayer")
 FULL_STRENGTH = 256
 FILE = "dithering/ordered.cl"
 LANE_FILE = "dithering/ordered_lanes.cl"
-SMALL_FILE = "dithering/ordered_small.cl"
-MAX_SMALL_MASK = 4096
-"""Most numbers of a mask whose products `cl/dithering/ordered_small.cl` keeps in 32 bits."""
 MEMO_ENTRY_BYTES = {1: 8, 2: 12}
 """By the bytes of an index."""
 
@@ -33,9 +31,11 @@ MEMO_ENTRY_BYTES = {1: 8, 2: 12}
 class OrderedDither:
     """Dithers with a mask: each pixel takes one of two palette entries that mix to its colour.
 
-    The first is the nearest entry; the second the nearest to the pixel's colour moved away from the first by twice its
-    error, or farther where there is none, clamped to the colour space. Of the two the lighter one stands where the mask
-    is below its share of the mix (`cl/dithering/ordered.cl` has the equations). Pixels do not depend on each other, so
+    The first is the nearest entry; the second is one of the six palette entries nearest to the first, so that no pixel
+    is farther from its colour than the local spacing of the palette asks for: the one whose mix with the first is
+    nearest to the colour, luma counting most, and differs least from pixel to pixel. Of the two the lighter one stands
+    where the mask is below its share of the mix (`cl/dithering/ordered.h` has the equations). Shares below a tenth,
+    which are seen as specks, are not drawn by palettes of more than six colours. Pixels do not depend on each other, so
     a picture that does not change from frame to frame does not flicker, and flat areas of a palette colour stay flat.
     All in integers: the same on every device.
 
@@ -118,7 +118,7 @@ class OrderedDither:
 
         def write(band: Band, out: Buffer) -> None:
             numbers = MaskOnDevice(band.scope.copy_of(mask), len(mask), strength)
-            form = search_of(band.palette, band.channels, LARGE_MASKS if mask.size > MAX_SMALL_MASK else VARIANTS)
+            form = search_of(band.palette, band.channels, VARIANTS)
             form.dither(band.batch(out), band.width, band.row0, numbers)
 
         return pipeline.indices(image, checked, color_space, queue, progress, write)
@@ -146,7 +146,7 @@ class PixelOrdered:
         mask : MaskOnDevice
         """
         palette, items = self._palette, (width, -(-batch.count // width))
-        own = {**batch.arguments, **mask.arguments(palette, width, first_row)}
+        own = {**batch.arguments, "mixes": _mixes(palette), **mask.arguments(width, first_row)}
         palette.launch(FILE, "dither_ordered", batch.channels, items, palette.session.tuned("mapping.group"), own)
 
 
@@ -156,24 +156,21 @@ class LaneOrdered(PixelOrdered):
     def dither(self, batch: PixelBatch, width: int, first_row: int, mask: MaskOnDevice) -> None:
         """As `PixelOrdered.dither`."""
         palette = self._palette
-        own = {"points": palette.points, **mask.arguments(palette, width, first_row)}
+        own = {"points": palette.points, "mixes": _mixes(palette), **mask.arguments(width, first_row)}
         launch_lanes(palette, LANE_FILE, "dither_ordered", batch, MEMO_ENTRY_BYTES[palette.index_bytes], **own)
 
 
-class SmallOrdered(SmallPalette):
-    """Every entry of a small palette, pixels in the lanes of a vector: the form for CPUs."""
-
-    def dither(self, batch: PixelBatch, width: int, first_row: int, mask: MaskOnDevice) -> None:
-        """As `PixelOrdered.dither`, with masks of at most `MAX_SMALL_MASK` numbers."""
-        own = mask.arguments(self._palette, width, first_row)
-        del own["extent"]
-        self.launch(SMALL_FILE, "dither_ordered", batch, packed=self.packed(), **own)
+def _mixes(palette: PaletteOnDevice) -> Buffer:
+    """What each entry is mixed with, on the device."""
+    return palette.cached(
+        "mixes", lambda: palette.scope.copy_of(mixes.mixes(palette.palette, palette.space).view(np.int32))
+    )
 
 
-_PORTABLE = Variant("portable", FILE, launchers=(PixelOrdered,))
-VARIANTS = (Variant("lanes", LANE_FILE, is_cpu, launchers=(SmallOrdered, LaneOrdered), gain=8.6), _PORTABLE)
-LARGE_MASKS = (Variant("lanes", LANE_FILE, is_cpu, launchers=(LaneOrdered,), gain=8.6), _PORTABLE)
-"""Forms of the dithering, by any mask up to `MAX_SMALL_MASK` numbers, and by larger ones."""
+VARIANTS = (
+    Variant("lanes", LANE_FILE, is_cpu, launchers=(LaneOrdered,), gain=3.2),
+    Variant("portable", FILE, launchers=(PixelOrdered,)),
+)
 
 register_dither("blue-noise", OrderedDither("blue-noise").dither)
 register_dither("bayer", OrderedDither("bayer").dither)

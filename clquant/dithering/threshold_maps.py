@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant.mapping.candidates_lanes import int4
-from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.runtime import Buffer
 
 Mask = npt.NDArray[np.int32]
@@ -43,12 +41,11 @@ class MaskOnDevice:
     side: int
     strength: int
 
-    def arguments(self, palette: PaletteOnDevice, width: int, first_row: int) -> dict[str, Any]:
+    def arguments(self, width: int, first_row: int) -> dict[str, Any]:
         """The arguments of `cl/dithering/ordered.cl` from `width` on, by name.
 
         Parameters
         ----------
-        palette : PaletteOnDevice
         width, first_row : int
             Pixels of a row; the first one's place in the picture.
         """
@@ -57,7 +54,6 @@ class MaskOnDevice:
             "first_row": np.uint32(first_row),
             "mask": self.numbers,
             "side": np.uint32(self.side),
-            "extent": int4(palette.space.extent),
             "strength": np.int32(self.strength),
         }
 

@@ -71,11 +71,3 @@ class SmallPalette:
         kernel = session.program(file, CHANNELS=batch.channels).kernel(kernel_name)
         given = {"entries": self._entries, "colors": np.uint32(self._count), **batch.arguments}
         session.launch(kernel, batch.runs(session), 1, **given, **own)
-
-    def packed(self) -> Buffer:
-        """(MAX_COLORS) uint32: R | G << 8 | B << 16 of each entry."""
-
-        def make() -> Buffer:
-            return self._palette.scope.copy_of((self._colors << np.array((0, 8, 16))).sum(axis=1).astype(np.uint32))
-
-        return self._palette.cached("packed", make)

@@ -80,6 +80,20 @@ def test_less_visual_error_than_without(queue, sample):
         assert visual_error(sample, engine.transform(sample, colors, dither=name, queue=queue)) < plain / 4
 
 
+@pytest.mark.parametrize("name", ["blue-noise", "bayer8"])
+def test_a_gradient_has_no_specks(queue, name):
+    """A ramp between the entries of a soft palette never shows the bright outliers around it."""
+    steps = np.arange(0, 256, 16)
+    soft = np.stack([60 + steps // 4, 90 + steps // 4, 130 + steps // 3], axis=1)
+    outliers = [[255, 120, 0], [120, 255, 0], [130, 0, 0], [255, 255, 0], [255, 0, 255], [0, 255, 255]]
+    colors = np.concatenate([soft, outliers])
+    ramp = np.arange(0, 240)[None].repeat(64, axis=0)
+    image = np.stack([62 + ramp // 4, 88 + ramp // 4, 131 + ramp // 3], axis=2).astype(np.uint8)
+    shown = engine.transform(image, colors, dither=name, queue=queue).astype(int)
+    assert np.abs(shown - image).max() <= 26  # six entries of the ramp are that far apart
+    assert len(np.unique(shown.reshape(-1, 3), axis=0)) == len(soft)
+
+
 def test_bayer_masks():
     assert threshold_maps.bayer(1).tolist() == [[0, 2], [3, 1]]
     for order in range(5):

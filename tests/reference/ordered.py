@@ -1,6 +1,8 @@
-"""Ordered dithering to a palette, written from the equations at the head of cl/palette_ordered.cl."""
+"""Ordered dithering to a palette, written from the equations at the head of cl/dithering/ordered.h."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import numpy.typing as npt
@@ -25,22 +27,48 @@ def dither(
     colors = space.coordinates(palette.rgba()).astype(np.int64)
     point = space.coordinates(with_alpha(pixels)).astype(np.int64)
     first = nearest(pixels, palette, space)
-    error = point - colors[first]
-    second = first
-    for reach in (2, 8, 32, 128):
-        away = np.clip(point + reach * error, 0, np.array(space.extent))
-        found = ((away[:, None] - colors[None]) ** 2).sum(axis=2).argmin(axis=1)
-        second = np.where((second == first) & error.any(axis=1), found, second)
-
-    step = colors[second] - colors[first]
+    light = np.array(LIGHTNESS[space.name])[: space.dims]
+    neighbours = [nearest_entries(colors, entry)[: 12 if space.alpha else 6] for entry in range(len(colors))]
     side = len(mask)
-    rows, columns = np.divmod(np.arange(height * width), width)
-    t = mask[rows % side, columns % side].astype(np.int64)
-    darker = step @ np.array(LIGHTNESS[space.name][: space.dims]) < 0
-    t = np.where(darker, side * side - 1 - t, t)
-    share = (error * step).sum(axis=1) * strength * 2 * side * side
-    threshold = (step**2).sum(axis=1) * 256 * (2 * t + 1)
-    chosen = np.where(share > threshold, second, first)
+    chosen = first.copy()
+    for i, a in enumerate(first):
+        weights = np.array([*light[:3], 0][: space.dims])
+        second, share = mixed(point[i] - colors[a], colors - colors[a], neighbours[a], weights, space.extent[0])
+        t = int(mask[i // width % side, i % width % side])
+        if (colors[second] - colors[a]) @ light < 0:
+            t = side * side - 1 - t
+        if share * strength * 2 * side * side > 2**24 * (2 * t + 1):
+            chosen[i] = second
     if channels == 4 and palette.transparent_index is not None:
         chosen[pixels[:, 3] == 0] = palette.transparent_index
     return chosen.reshape(height, width)
+
+
+def nearest_entries(colors, entry):
+    """The other points in the order of their distances."""
+    far = [int(((color - colors[entry]) ** 2).sum()) for color in colors]
+    return [i for i in sorted(range(len(colors)), key=lambda i: (far[i], i)) if far[i] > 0]
+
+
+def mixed(error, steps, neighbours, light, extent):
+    """The neighbour that costs least, and its share in 1/65536."""
+    least, share = None, 0
+    second = int(np.flatnonzero((steps == 0).all(axis=1))[0])
+    error = [int(e) for e in error]
+    for entry in neighbours:
+        step = [int(s) for s in steps[entry]]
+        luma = sum(s * int(w) for s, w in zip(step, light, strict=True))
+        seen = [65536 * s + 2 * luma * int(w) for s, w in zip(step, light, strict=True)]
+        if len(step) == 4:
+            seen[3] += 2 * 65536 * step[3]
+        square = sum(s * g for s, g in zip(step, seen, strict=True))
+        f = sum(e * ((2**25 * g + square) // (2 * square)) for e, g in zip(error, seen, strict=True)) // 256
+        if f <= 0:
+            continue
+        length = sum(s * s for s in step)
+        weight, spread, h = square // 65536, length // (3 if len(step) == 4 else 2), f // 256
+        cost = 256 * h * spread - h * h * (weight + spread) if f < 65536 else (65536 - 512 * h) * weight
+        if least is None or cost < least:
+            lost = int(min(2 * math.sqrt(length) / extent, 1) * 6554) if len(steps) > 6 else 0
+            least, second, share = cost, entry, max(min(f, 65536) - lost, 0) * 65536 // (65536 - lost)
+    return second, share
