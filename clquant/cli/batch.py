@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from clquant.cli import common, streams
 from clquant.cli.inputs import Source
-from clquant.runtime import ClquantError, DeviceMemoryError, FileError, FormatError
+from clquant.runtime import ClquantError, DeviceMemoryError, FileError, FormatError, PictureError
 
 T = TypeVar("T")
 
@@ -125,7 +125,9 @@ def is_about(source: Source, error: ClquantError) -> bool:
     source : Source
     error : ClquantError
     """
-    return isinstance(error, FileError | FormatError | DeviceMemoryError) or str(error).startswith(source.shown)
+    return isinstance(error, FileError | FormatError | PictureError | DeviceMemoryError) or str(error).startswith(
+        source.shown
+    )
 
 
 class _Stages:

@@ -14,6 +14,7 @@ from typing import Any
 
 from clquant import runtime
 from clquant.cli import streams
+from clquant.cli.inputs import Source
 from clquant.runtime import InvalidArgument
 
 _COMPRESSIONS = {"none": "raw", "packbits": "packbits", "deflate": "tiff_adobe_deflate", "g4": "group4"}
@@ -165,6 +166,30 @@ def note(args: argparse.Namespace, text: str, keep: str = "") -> None:
         args.told.append((text, False, {}))
     elif not args.quiet:
         streams.complain(streams.printable(text, keep) + "\n")
+
+
+def sizes(nbytes: int | None, input_bytes: int | None) -> str:
+    """The end of a line about a result: its bytes and its input's, as far as they are known."""
+    before = "" if input_bytes is None else f" of {input_bytes}"
+    return "" if nbytes is None else f", {nbytes}{before} bytes"
+
+
+def skip(args: argparse.Namespace, source: Source, nbytes: int, input_bytes: int | None) -> None:
+    """Say that a result is not written, as it is larger than its input."""
+    say(
+        args,
+        f"{source.relative}: left out, as the result would be larger{sizes(nbytes, input_bytes)}",
+        input=source.path,
+        output=None,
+        skipped="larger",
+        bytes=nbytes,
+        input_bytes=input_bytes,
+    )
+
+
+def is_larger(args: argparse.Namespace, nbytes: int, input_bytes: int | None) -> bool:
+    """Whether ``--skip-if-larger`` leaves a result out."""
+    return bool(args.skip_if_larger) and input_bytes is not None and nbytes > input_bytes
 
 
 def wants_json(args: argparse.Namespace) -> bool:

@@ -68,6 +68,12 @@ class Loaded:
         """Bytes of its pixels."""
         return int(self.pixels.nbytes)
 
+    def file_bytes(self, source: Source) -> int | None:
+        """Bytes of the input's file, or of what came through a pipe; None of a folder such as a zarr."""
+        if self.data is not None:
+            return len(self.data)
+        return os.path.getsize(source.path) if os.path.isfile(source.path) else None
+
     def options(self, kind: str) -> dict[str, Any]:
         """What a file of some format keeps of it, as options of `IndexedImage.to_bytes`."""
         kept: dict[str, Any] = {}

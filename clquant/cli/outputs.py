@@ -17,7 +17,7 @@ from clquant.cli import common, streams
 from clquant.cli.inputs import Inputs, Naming, Source
 from clquant.color.formats import png
 from clquant.color.formats.embedded import identifier
-from clquant.color.formats.names import LOSSLESS, SMALL_DISPLAYS, SOURCES, format_of, own_options
+from clquant.color.formats.names import LOSSLESS, SMALL_DISPLAYS, SOURCES, format_of, format_of_suffix, own_options
 from clquant.images import files, lazy
 from clquant.runtime import FileError, InvalidArgument
 
@@ -222,6 +222,11 @@ def named(template: str | None, default: Naming, **fields: Any) -> Naming:
         if not made or made in (".", "..") or pathlib.PurePath(made).name != made:
             raise InvalidArgument(
                 f"--name is {template!r}, which makes {made!r}; allowed: names of files without folders"
+            )
+        if template.endswith("{suffix}") and format_of_suffix(suffix) in LOSSY:
+            raise InvalidArgument(
+                f"--name is {template!r}, which makes {made!r}, whose format has losses; allowed: {{stem}}.png, or "
+                f"{{stem}}{suffix} where they are wanted"
             )
         return made
 

@@ -244,15 +244,20 @@ def _one(
             palette_report.stats_table(f"{streams.printable(str(source.relative))}, {width}x{height}", result) + "\n"
         )
 
+    input_bytes = loaded.file_bytes(source)
+
     def finish() -> batch.Report:
         written = data
         if kind is not None and target is not None:
             made = written or options.encoded(result, kind, kept)
             written = _smaller(args, source, loaded, result, kind, made)
+            if common.is_larger(args, len(written), input_bytes):
+                return partial(common.skip, args, source, len(written), input_bytes)
             places.write(target, written)
             if written is made:
                 note_lost(args, source, target, loaded.lost(kind))
-        return partial(_report, args, source, target, result, error, len(written), time.perf_counter() - begin)
+        seconds = time.perf_counter() - begin
+        return partial(_report, args, source, target, result, error, (len(written), input_bytes), seconds)
 
     return finish
 
@@ -283,7 +288,7 @@ def _report(
     target: str | None,
     result: IndexedImage,
     error: float,
-    nbytes: int,
+    sizes: tuple[int, int | None],
     seconds: float,
 ) -> None:
     height, width = result.shape
@@ -292,9 +297,12 @@ def _report(
     losses = " with this format's losses" if target is not None and kind_of(target) in LOSSY else ""
     if target is None and args.stats and not args.show:
         where = "statistics"
+    input_bytes = sizes[1]
+    nbytes = sizes[0] if target is not None and target != STDOUT else None
     common.say(
         args,
-        f"{source.relative} -> {where}: {width}x{height}, {count}, PSNR {error:.2f} dB{losses}, {seconds:.2f} s",
+        f"{source.relative} -> {where}: {width}x{height}, {count}, PSNR {error:.2f} dB{losses}"
+        f"{common.sizes(nbytes, input_bytes)}, {seconds:.2f} s",
         input=source.path,
         output=target,
         width=width,
@@ -302,6 +310,7 @@ def _report(
         n_colors=len(result.palette),
         colors=palette_report.shares(result) if args.stats and common.wants_json(args) else result.palette.hex(),
         psnr=error,
-        bytes=nbytes if target is not None and target != STDOUT else None,
+        bytes=nbytes,
+        input_bytes=input_bytes,
         seconds=seconds,
     )

@@ -101,11 +101,15 @@ def film(
         made.frames[0].palette.write(args.save_palette)
 
     def finish() -> batch.Report:
-        data = made.to_bytes(str(kind))
+        data, input_bytes = made.to_bytes(str(kind)), loaded.file_bytes(source)
+        if common.is_larger(args, len(data), input_bytes):
+            return partial(common.skip, args, source, len(data), input_bytes)
         places.write(target, data)
         note_lost(args, source, target, loaded.unkept)
         seconds = time.perf_counter() - begin
-        return partial(_report, args, f"{source.relative}", source.path, target, made, len(data), seconds)
+        return partial(
+            _report, args, f"{source.relative}", source.path, target, made, (len(data), input_bytes), seconds
+        )
 
     return finish
 
@@ -159,7 +163,7 @@ def animate(options: Options, sources: Inputs, places: Outputs) -> int:
         made.frames[0].palette.write(args.save_palette)
     data = made.to_bytes("GIF" if args.output == STDOUT else animation.animated_format_of(args.output))
     places.write(args.output, data)
-    _report(args, "", None, args.output, made, len(data), time.perf_counter() - begin)
+    _report(args, "", None, args.output, made, (len(data), None), time.perf_counter() - begin)
     return 0
 
 
@@ -169,7 +173,7 @@ def _report(
     path: str | None,
     target: str,
     made: animation.Animation,
-    nbytes: int,
+    sizes: tuple[int, int | None],
     seconds: float,
 ) -> None:
     height, width = made.frames[0].shape
@@ -178,13 +182,14 @@ def _report(
     what = f"{name} -> {shown(target)}: {count} of {width}x{height}" if name else f"{count} -> {shown(target)}"
     common.say(
         args,
-        f"{what}: {palette_report.count_of(colors)}, {nbytes} bytes, {seconds:.2f} s",
+        f"{what}: {palette_report.count_of(colors)}{common.sizes(*sizes)}, {seconds:.2f} s",
         input=path,
         output=target,
         frames=len(made),
         width=width,
         height=height,
         n_colors=colors,
-        bytes=nbytes,
+        bytes=sizes[0],
+        input_bytes=sizes[1],
         seconds=seconds,
     )

@@ -21,7 +21,7 @@ from clquant.color.palette import Palette, TransparencyError
 from clquant.images import geo, lazy, tiff_head
 from clquant.images.geo_files import GeoTiff
 from clquant.palette import engine
-from clquant.runtime import FileError, InvalidArgument
+from clquant.runtime import FileError, InvalidArgument, PictureError
 
 ZARR = ".zarr"
 # TIFFs of more pixels are worked on in parts.
@@ -35,6 +35,7 @@ _WHOLE = {
     "mse": None,
     "psnr": None,
     "show": False,
+    "skip_if_larger": False,
     "stats": False,
     "weights": None,
 }
@@ -204,7 +205,7 @@ def _transparency(args: argparse.Namespace) -> Iterator[None]:
     except TransparencyError as error:
         if args.use is None:
             raise
-        raise InvalidArgument(
+        raise PictureError(
             f"--use {args.use!r} has {MOST_COLORS} opaque colours, but there are pixels of alpha 0 or without data; "
             f"allowed: {MOST_COLORS - 1} opaque ones, or one of alpha 0 among them"
         ) from error
@@ -226,14 +227,18 @@ def _report(
     seconds: float,
 ) -> None:
     height, width = shape
+    nbytes, input_bytes = (os.path.getsize(path) if os.path.isfile(path) else None for path in (target, source.path))
     common.say(
         args,
-        f"{source.relative} -> {target}: {width}x{height}, {palette_report.count_of(len(palette))}, {seconds:.2f} s",
+        f"{source.relative} -> {target}: {width}x{height}, {palette_report.count_of(len(palette))}"
+        f"{common.sizes(nbytes, input_bytes)}, {seconds:.2f} s",
         input=source.path,
         output=target,
         width=width,
         height=height,
         n_colors=len(palette),
         colors=palette.hex(),
+        bytes=nbytes,
+        input_bytes=input_bytes,
         seconds=seconds,
     )

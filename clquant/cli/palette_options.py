@@ -18,7 +18,7 @@ from clquant.dithering.error_filters import FILTERS
 from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.images import geo_files
 from clquant.palette.animation import DELAYS_MS
-from clquant.runtime import CommandQueue, InvalidArgument
+from clquant.runtime import CommandQueue, InvalidArgument, PictureError
 
 ALPHA_CHOICES = ("palette", "binary", "dithered")
 MOST_COLORS = 256  # without -k
@@ -173,6 +173,9 @@ def _add_writing(group: argparse._ArgumentGroup) -> None:
         help="the most colours, up to K, whose file has at most N bytes; 60k or 2M: thousands or millions of them",
     )
     group.add_argument(
+        "--skip-if-larger", action="store_true", help="write no result that is larger than its input's file"
+    )
+    group.add_argument(
         "--effort",
         choices=tuple(EFFORTS),
         default="medium",
@@ -249,6 +252,8 @@ def check(args: argparse.Namespace) -> None:
         params.integer("--animate", args.animate, *DELAYS_MS)
         if args.show:
             raise InvalidArgument("--show and --animate are given; allowed: one of them")
+        if args.skip_if_larger:
+            raise InvalidArgument("--skip-if-larger and --animate are given; allowed: one of them")
         if args.save_palette and not (args.shared or args.use is not None):
             raise InvalidArgument("--save-palette with --animate needs --shared: each frame would have its own palette")
 
@@ -327,7 +332,5 @@ def weights(args: argparse.Namespace, pictures: list[Any]) -> list[Any] | None:
     for picture in pictures:
         if picture.shape[:2] != gray.shape[:2]:
             height, width = gray.shape[:2]
-            raise InvalidArgument(
-                f"--weights is {width}x{height}, but a picture is {picture.shape[1]}x{picture.shape[0]}"
-            )
+            raise PictureError(f"--weights is {width}x{height}, but a picture is {picture.shape[1]}x{picture.shape[0]}")
     return [gray[:, :, 0]] * len(pictures)

@@ -13,7 +13,7 @@ from clquant.color.palette import Palette
 from clquant.images.decode import narrowed
 from clquant.palette import engine
 from clquant.palette.sixel import shown_palette
-from clquant.runtime import CommandQueue, InvalidArgument
+from clquant.runtime import CommandQueue, PictureError
 
 FEWEST_COLORS = 2
 
@@ -149,7 +149,7 @@ class Options:
 
         Raises
         ------
-        InvalidArgument
+        PictureError
             If two colours take more.
         """
         low, high = FEWEST_COLORS, palette_options.colors(self.args)
@@ -164,7 +164,7 @@ class Options:
                 high = min(count, len(result.palette)) - 1
             count = (low + high + 1) // 2
         if best is None:
-            raise InvalidArgument(
+            raise PictureError(
                 f"--max-bytes is {self.args.max_bytes}; allowed for this picture: {len(data)}, which it takes in "
                 f"{FEWEST_COLORS} colours, or more"
             )

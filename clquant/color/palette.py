@@ -17,7 +17,7 @@ from clquant.color.css import css_colors
 from clquant.color.formats import registry
 from clquant.color.values import MOST_COLORS as MOST_COLORS
 from clquant.color.values import as_array, as_rgba, hex_texts, transparent_index
-from clquant.runtime import InvalidArgument, InvalidType, reports_memory
+from clquant.runtime import InvalidArgument, InvalidType, PictureError, reports_memory
 
 
 def checked_colors(colors: Any, argument: str = "colors") -> npt.NDArray[np.uint8]:
@@ -84,7 +84,7 @@ def without(colors: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8]) -> npt
     return colors[~np.isin(packed, taken)]
 
 
-class TransparencyError(InvalidArgument):
+class TransparencyError(PictureError):
     """Pixels of alpha 0 met a palette without an entry for them."""
 
     def __init__(

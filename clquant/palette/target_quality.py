@@ -12,7 +12,7 @@ from clquant import images, params
 from clquant.color.palette import MOST_COLORS, checked_fixed
 from clquant.images import Picture
 from clquant.mapping.error import mean_squared_error
-from clquant.runtime import InvalidArgument, Progress, ProgressCallback
+from clquant.runtime import InvalidArgument, PictureError, Progress, ProgressCallback
 
 if TYPE_CHECKING:
     from clquant.palette.engine import PaletteEngine
@@ -77,7 +77,7 @@ class FewestColors:
             count = fewest_colors(lambda n: self._error(trial, n), self.limit, self.most, self.least)
         if count is None:
             error = self.found[self.most][1]
-            raise InvalidArgument(
+            raise PictureError(
                 f"n_colors is {self.most}, which gives a mean squared error of {error:.4g} ({_decibels(error)}); "
                 f"the target of {self.limit:.4g} ({_decibels(self.limit)}) needs more colours"
             )

@@ -26,6 +26,7 @@ from clquant.runtime.errors import (
     InvalidType,
     NoDeviceError,
     NotFittedError,
+    PictureError,
     StoppedError,
     reports_memory,
 )
@@ -69,6 +70,7 @@ __all__ = [
     "LocalMemory",
     "NoDeviceError",
     "NotFittedError",
+    "PictureError",
     "PreparedLaunch",
     "Profile",
     "Program",

@@ -23,6 +23,10 @@ class InvalidArgument(ClquantError, ValueError):  # noqa: N818 - the name says w
     """An argument has a value that is not allowed; the message names it and what is allowed."""
 
 
+class PictureError(InvalidArgument):
+    """A picture does not allow what is asked of it, though others may."""
+
+
 class InvalidType(ClquantError, TypeError):  # noqa: N818
     """An argument is of a type or dtype that is not allowed."""
 

@@ -53,6 +53,53 @@ def test_wrong_arguments_end_a_batch_at_once(folder, capsys):
     assert not (folder / "out").exists()
 
 
+@pytest.mark.parametrize("option", [["--psnr", "60"], ["--max-bytes", "100"]])
+def test_a_picture_that_misses_its_target_does_not_end_a_batch(folder, capsys, rng, option):
+    (folder / "in" / "b.png").unlink()
+    PIL.Image.new("RGB", (8, 8), "teal").save("in/z.png")
+    assert main(["palette", "in", "-k", "8", "-o", "out", *option]) == 1
+    assert names(folder / "out") == ["z-8.png"]
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if line.startswith("clquant: 'in/a.png': ")] == lines[:1]
+    assert lines[-1] == "clquant: 2 of 3 inputs failed: 'in/a.png', 'in/c.png'"
+    PIL.Image.new("L", (8, 8), 7).save("weights.png")
+    assert main(["palette", "in", "-k", "8", "-o", "new", "--weights", "weights.png", "-q"]) == 1
+    assert names(folder / "new") == ["z-8.png"]
+
+
+def test_sizes_are_told_and_larger_results_may_be_left_out(folder, capsys, rng):
+    noise = rng.integers(0, 256, (64, 64, 3), np.uint8)
+    PIL.Image.fromarray(noise).save("photo.jpg", quality=5)
+    size = (folder / "photo.jpg").stat().st_size
+    PIL.Image.fromarray(noise).save("noise.png")
+    given = ["palette", "photo.jpg", "-k", "256", "-o", "photo.png"]
+    assert main([*given, "--json"]) == 0
+    (record,) = json.loads(capsys.readouterr().out)["results"]
+    made = (folder / "photo.png").stat().st_size
+    assert (record["bytes"], record["input_bytes"]) == (made, size)
+    assert made > size
+    (folder / "photo.png").unlink()
+    assert main(given) == 0
+    assert f", {made} of {size} bytes, " in capsys.readouterr().err
+    (folder / "photo.png").unlink()
+    assert main([*given, "--skip-if-larger", "--json"]) == 0
+    (record,) = json.loads(capsys.readouterr().out)["results"]
+    assert (record["skipped"], record["bytes"], record["input_bytes"]) == ("larger", made, size)
+    assert not (folder / "photo.png").exists()
+    assert main(["palette", "noise.png", "-k", "8", "-o", "less.png", "--skip-if-larger", "-q"]) == 0
+    assert (folder / "less.png").stat().st_size < (folder / "noise.png").stat().st_size
+
+
+def test_a_suffix_taken_from_the_input_makes_no_lossy_file(folder, capsys, rng):
+    PIL.Image.fromarray(rng.integers(0, 256, (9, 17, 3), np.uint8)).save("photo.jpg")
+    before = (folder / "photo.jpg").read_bytes()
+    assert main(["palette", "photo.jpg", "-k", "4", "--force", "--name", "{stem}{suffix}"]) == 2
+    assert "makes 'photo.jpg', whose format has losses; allowed: {stem}.png" in capsys.readouterr().err
+    assert (folder / "photo.jpg").read_bytes() == before
+    assert main(["palette", "photo.jpg", "-k", "4", "--force", "--name", "{stem}.jpg", "-q"]) == 0
+    assert (folder / "photo.jpg").read_bytes() != before
+
+
 def test_failures_of_every_stage():
     """Results are finished in any order, failures are collected, what is left is left."""
     sources = expand([__file__, batch.__file__, __file__, batch.__file__]).sources

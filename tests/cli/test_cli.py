@@ -135,8 +135,8 @@ def test_files_for_small_displays(folder):
     assert list(Palette.read("p.hex")) == [(255, 136, 17), (0, 119, 255)]
     ran("halftone", "gray.png", "-o", "dots.h", "-q")
     assert "#define DOTS_BITS 1\n" in (folder / "dots.h").read_text()
-    ran("panel", "a.png", "--panel", "bwr", "-o", "label.c", "-q")
-    assert "const uint8_t label_pixels[" in (folder / "label.c").read_text()
+    ran("panel", "a.png", "--panel", "bwr", "--size", "64x48", "-o", "label.c", "-q")
+    assert "const uint8_t label_frame[768]" in (folder / "label.c").read_text()
 
 
 @pytest.mark.full

@@ -82,7 +82,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
         If no format has that suffix, or it is no path.
     """
     named = files.path_of(path)
-    name = _format_of_suffix(named.suffix)
+    name = format_of_suffix(named.suffix)
     if name is None:
         raise InvalidArgument(f"{str(named)!r}: no picture format has the suffix {named.suffix!r}; try .png or .gif")
     return name
@@ -94,7 +94,7 @@ def format_named(format: str) -> str:
     if name in OWN or name in ("PNG", "GIF", "PBM"):
         return name
     PIL.Image.init()
-    known = name if name in PIL.Image.SAVE else _format_of_suffix("." + format.removeprefix("."))
+    known = name if name in PIL.Image.SAVE else format_of_suffix("." + format.removeprefix("."))
     if known is None:
         raise InvalidArgument(
             f"format is {params.shown(format)}; allowed: 'PNG', 'GIF', 'SIXEL', or the name or suffix of a format that "
@@ -103,7 +103,7 @@ def format_named(format: str) -> str:
     return known
 
 
-def _format_of_suffix(suffix: str) -> str | None:
+def format_of_suffix(suffix: str) -> str | None:
     """The format of a suffix with its dot; None where Pillow writes none."""
     lower = suffix.lower()
     if lower in _COMMON_SUFFIXES:
