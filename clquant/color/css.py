@@ -35,19 +35,7 @@ def css_color(text: str) -> tuple[int, ...] | None:
 
 
 def css_colors(texts: Sequence[Any], argument: str) -> list[tuple[int, ...]]:
-    """The values of colours as CSS writes them, all with alpha if one has it.
-
-    Parameters
-    ----------
-    texts : sequence
-    argument : str
-        What errors call it.
-
-    Raises
-    ------
-    InvalidArgument
-        If one is no such text.
-    """
+    """The values of colours as CSS writes them, all with alpha if one has it."""
     colors = []
     for number, text in enumerate(texts):
         color = css_color(text) if isinstance(text, str) else None

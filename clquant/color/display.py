@@ -26,7 +26,6 @@ class DisplayFormat:
 
     Attributes
     ----------
-    name : str
     bits : tuple of int
         1 to 8 each.
     """
@@ -35,12 +34,7 @@ class DisplayFormat:
     bits: tuple[int, int, int]
 
     def levels(self, channel: int) -> npt.NDArray[np.int64]:
-        """(2^b,) int64: the 8-bit values of a channel, 0 (red) to 2, ascending.
-
-        Parameters
-        ----------
-        channel : int
-        """
+        """(2^b,) int64: the 8-bit values of a channel, 0 (red) to 2, ascending."""
         bits = self.bits[channel]
         values = np.arange(1 << bits, dtype=np.int64)
         repeated = sum(values << bits * number for number in range(-(-8 // bits)))
@@ -78,11 +72,6 @@ class DisplayFormat:
         ----------
         colors : ndarray
             (n, 3) or (n, 4) uint8.
-
-        Returns
-        -------
-        ndarray
-            Of the same shape.
         """
         return np.concatenate([self.colors_at(self.places(colors)), colors[:, 3:]], axis=1)
 
@@ -112,19 +101,7 @@ DISPLAY_FORMATS = {
 
 
 def checked_format(name: str | None, argument: str = "color_format") -> DisplayFormat | None:
-    """The format of a name; None for None.
-
-    Parameters
-    ----------
-    name : str or None
-    argument : str
-        What errors call it.
-
-    Raises
-    ------
-    InvalidArgument
-        If there is no such format.
-    """
+    """The format of a name; None for None."""
     return None if name is None else DISPLAY_FORMATS[params.choice(argument, name, DISPLAY_FORMATS)]
 
 
@@ -137,11 +114,8 @@ def nearest_displayable(display: DisplayFormat, space: Space, means: Int, unit: 
 
     Parameters
     ----------
-    display : DisplayFormat
-    space : Space
     means : ndarray
         (n, dims) int64, in 1 / `unit` of the space's coordinates; `unit` times an extent is below 2^30.
-    unit : int
 
     Returns
     -------

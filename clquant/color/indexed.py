@@ -251,13 +251,7 @@ class IndexedImage:
         return len(self.palette) <= 2 and bool(np.isin(self.palette.rgba().view(np.uint32), _BLACK_AND_WHITE).all())
 
     def _bilevel(self, name: str) -> PIL.Image.Image:
-        """The picture of mode 1.
-
-        Raises
-        ------
-        InvalidArgument
-            If its colours are not black and white.
-        """
+        """The picture of mode 1."""
         if not self._is_bilevel:
             what = "PBM" if name == "PBM" else "TIFF of group 4"
             shown = " ".join(self.palette.hex(limit=3)) + (" ..." if len(self.palette) > 3 else "")

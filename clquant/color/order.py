@@ -36,11 +36,6 @@ def permutation(
     -------
     ndarray
         (n,) int64. Entries of alpha 0 come first (after none for ``"fitted"``); ties keep their order.
-
-    Raises
-    ------
-    InvalidArgument
-        If there is no such order, or `counts` are missing.
     """
     params.choice("order", order, ORDERS)
     if order == "fitted":

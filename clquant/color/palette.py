@@ -28,19 +28,6 @@ def checked_colors(colors: Any, argument: str = "colors") -> npt.NDArray[np.uint
     colors : Palette or array_like
         A palette; n colours of 3 or 4 integers from 0 to 255; or a list or tuple of n CSS colours as
         text, such as ``"#ff8800"`` or ``"black"``.
-    argument : str
-        What errors call it.
-
-    Returns
-    -------
-    ndarray
-
-    Raises
-    ------
-    InvalidType
-        If the values are no integers.
-    InvalidArgument
-        If the shape is another, there are none or over 65536, a value is outside 0 to 255, or a text is no colour.
     """
     if isinstance(colors, Palette):
         return colors.colors
@@ -63,13 +50,7 @@ def checked_colors(colors: Any, argument: str = "colors") -> npt.NDArray[np.uint
 
 
 def checked_fixed(fixed: Any, n_colors: int) -> npt.NDArray[np.uint8]:
-    """The colours that a learned palette is to have, (f, 4) uint8 with f below `n_colors`; none for None and ``[]``.
-
-    Raises
-    ------
-    InvalidType, InvalidArgument
-        As `checked_colors`, and if there are too many.
-    """
+    """The colours that a learned palette is to have, (f, 4) uint8 with f below `n_colors`; none for None and ``[]``."""
     if fixed is None or (isinstance(fixed, list | tuple) and not fixed):
         return np.zeros((0, 4), np.uint8)
     colors = Palette(checked_colors(fixed, "fixed_colors")).rgba()
@@ -382,11 +363,5 @@ class Palette:
 
 
 def as_palette(palette: Any, argument: str = "palette") -> Palette:
-    """A palette from what a person gave: a `Palette`, or colours as its constructor takes them.
-
-    Raises
-    ------
-    InvalidType, InvalidArgument
-        As `Palette`, naming `argument`.
-    """
+    """A palette from what a person gave: a `Palette`, or colours as its constructor takes them."""
     return palette if isinstance(palette, Palette) else Palette(checked_colors(palette, argument))

@@ -280,15 +280,6 @@ def space(name: str, alpha: bool, bits: int = 8) -> Space:
         Whether colours have alpha.
     bits : int
         8 or 16, of the values.
-
-    Returns
-    -------
-    Space
-
-    Raises
-    ------
-    InvalidArgument
-        If there is no such space.
     """
     params.choice("color_space", name, NAMES)
     if bits == 16:

@@ -18,16 +18,7 @@ from clquant.runtime import Buffer, Session, Variant
 
 
 def forms(file: str, gain: float, *launchers: Callable[..., Any]) -> tuple[Variant, Variant]:
-    """The forms of a scan: candidates in the lanes of a vector for CPUs, and the portable one, also of 16-bit values.
-
-    Parameters
-    ----------
-    file : str
-    gain : float
-        Of the lanes.
-    *launchers : callable
-        Of both.
-    """
+    """The forms of a scan: candidates in the lanes of a vector for CPUs, and the portable one, of 16-bit values too."""
     lanes = Variant("lanes", file, is_cpu, {"SEARCH": "IN_LANES"}, launchers, gain)
     return lanes, Variant("portable", file, constants={"SEARCH": "IN_CELLS"}, launchers=launchers)
 
@@ -55,8 +46,6 @@ class Above:
 
     Attributes
     ----------
-    rows : int
-        How many are above.
     errors : ndarray of uint8
         Those that they pass on, as bytes of a device's buffer; empty if there are none.
     """
@@ -71,15 +60,12 @@ class DiffusionParams:
 
     Attributes
     ----------
-    filter : ErrorFilter
     strength : int
         In 1/256.
-    serpentine : bool
     space : Space
         Where colours are compared.
     plain_errors : bool
         Whether errors are of the 8-bit or 16-bit values, else of the space's coordinates.
-    tile_size : int or None
     """
 
     filter: ErrorFilter
@@ -95,14 +81,7 @@ class DiffusionParams:
         return self.space.bits
 
     def form(self, session: Session, variants: tuple[Variant, ...]) -> Variant:
-        """The form of a scan that a device takes.
-
-        Parameters
-        ----------
-        session : Session
-        variants : tuple of Variant
-            Of `forms`.
-        """
+        """The form of a scan that a device takes."""
         return session.choose(variants) if self.space.bits == 8 else variants[-1]
 
     def constants(self) -> dict[str, int | str]:
@@ -112,26 +91,13 @@ class DiffusionParams:
         return {"ARRIVING": f"({arriving})", "DIVISOR": self.filter.divisor, "PLAIN_ERRORS": int(self.plain_errors)}
 
     def arguments(self, on_device: PaletteOnDevice, form: Variant, image: Buffer, output: Buffer) -> dict[str, Any]:
-        """What kernels take as `DIFFUSION_PARAMETERS` of `cl/dithering/error_diffusion.h`, by name.
-
-        Parameters
-        ----------
-        on_device : PaletteOnDevice
-        form : Variant
-            Of `forms`.
-        image, output : pyopencl.Buffer
-        """
+        """What kernels take as `DIFFUSION_PARAMETERS` of `cl/dithering/error_diffusion.h`, by name."""
         search = on_device.arguments()
         if form.constants["SEARCH"] == "IN_LANES":
             search = {**on_device.lane_arguments(), "points": on_device.points, "colors": on_device.colors}
         return {**search, **self.values(image, output)}
 
     def values(self, image: Buffer, output: Buffer) -> dict[str, Any]:
-        """What of `arguments` follows the palette's.
-
-        Parameters
-        ----------
-        image, output : pyopencl.Buffer
-        """
+        """What of `arguments` follows the palette's."""
         extent = (self.space.white,) * 4 if self.plain_errors else self.space.extent
         return {"image": image, "output": output, "extent": int4(extent), "strength": np.int32(self.strength)}

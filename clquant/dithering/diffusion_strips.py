@@ -23,12 +23,7 @@ DEPTH, MARGIN = 2, 2
 
 
 def admits(limits: runtime.Limits) -> bool:
-    """Whether a strip fits a device's local memory.
-
-    Parameters
-    ----------
-    limits : runtime.Limits
-    """
+    """Whether a strip fits a device's local memory."""
     return limits.local_memory >= LOCAL_MEMORY
 
 
@@ -40,13 +35,8 @@ class StripScan:
 
     Parameters
     ----------
-    session : runtime.Session
-    scope : runtime.Scope
-    on_device : PaletteOnDevice
     picture : Picture
         Of 8 bits.
-    given : DiffusionParams
-    form : runtime.Variant
     """
 
     rows = ROWS
@@ -91,10 +81,8 @@ class StripScan:
 
         Parameters
         ----------
-        scope : runtime.Scope
         image, output : runtime.Buffer
             The pixels from row `band.origin` on, where the entries from row `band.row0` on go.
-        band : BandRows
         """
         session, count, nbytes = self._session, band.row1 - band.row0, self._passed_bytes
         strips, slabs = -(-count // ROWS), -(-(self._width + self._lag * (ROWS - 1)) // CLOCKS)

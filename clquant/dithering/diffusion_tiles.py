@@ -28,10 +28,6 @@ class TileScan:
 
     Parameters
     ----------
-    session : runtime.Session
-    scope : runtime.Scope
-    on_device : PaletteOnDevice
-    picture : Picture
     given : DiffusionParams
         Without `tile_size` the picture is one tile.
     first : int
@@ -86,10 +82,8 @@ class TileScan:
 
         Parameters
         ----------
-        scope : runtime.Scope
         image, output : runtime.Buffer
             The pixels from row `band.origin` on, where the entries from row `band.row0` on go.
-        band : BandRows
         """
         if self._state is None:
             tiles = self._across * -(-(band.row1 - band.row0) // self._side)

@@ -18,17 +18,7 @@ MARGIN = 2
 
 
 class WaveScan:
-    """The scan's launches for the bands of one picture, top to bottom; device memory belongs to a scope.
-
-    Parameters
-    ----------
-    session : runtime.Session
-    scope : runtime.Scope
-    on_device : PaletteOnDevice
-    picture : Picture
-    given : DiffusionParams
-    form : runtime.Variant
-    """
+    """The scan's launches for the bands of one picture, top to bottom; device memory belongs to a scope."""
 
     rows = ROWS
     overlap = 0
@@ -72,10 +62,8 @@ class WaveScan:
 
         Parameters
         ----------
-        scope : runtime.Scope
         image, output : runtime.Buffer
             The pixels from row `band.origin` on, where the entries from row `band.row0` on go.
-        band : BandRows
         """
         session, count, above = self._session, band.row1 - band.row0, MARGIN * self._error_row
         errors = scope.zeros(above + count * self._error_row)

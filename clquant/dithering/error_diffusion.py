@@ -277,12 +277,7 @@ def _in_bands(
 
 
 def named_error_space(name: str) -> str | None:
-    """`error_space` of the dither that has a filter's name: 8-bit values for the classic one.
-
-    Parameters
-    ----------
-    name : str
-    """
+    """`error_space` of the dither that has a filter's name: 8-bit values for the classic one."""
     return "srgb" if name == CLASSIC else None
 
 

@@ -69,15 +69,5 @@ MAX_WEIGHT = 48
 
 
 def error_filter(name: str) -> ErrorFilter:
-    """The filter of a name.
-
-    Parameters
-    ----------
-    name : str
-
-    Raises
-    ------
-    InvalidArgument
-        If there is none.
-    """
+    """The filter of a name."""
     return FILTERS[params.choice("filter", name, tuple(FILTERS))]

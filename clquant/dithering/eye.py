@@ -40,8 +40,6 @@ def eye_kernel(reach: int, width: float, sharpness: float, most_error: int) -> n
     ----------
     reach : int
         Farthest row or column that is looked at, from 1.
-    width : float
-        a in pixels.
     sharpness : float
         How much more an error counts that is seen as such, beside one that neighbours make up for; from 0.
     most_error : int
@@ -52,11 +50,6 @@ def eye_kernel(reach: int, width: float, sharpness: float, most_error: int) -> n
     ndarray
         (2 reach + 1, 2 reach + 1) int32, symmetric. The one in the middle is a power of two. The sum of all times
         `most_error` is below 2^24, so that sums of weighted errors are exact in fp32 in any order.
-
-    Raises
-    ------
-    InvalidArgument
-        If the kernel is so wide that no such weights exist.
     """
     offsets = np.arange(-reach, reach + 1)
     squared = offsets[:, None] ** 2 + offsets[None, :] ** 2

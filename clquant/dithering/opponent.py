@@ -58,7 +58,6 @@ def points(space: Space, colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]
 
     Parameters
     ----------
-    space : Space
     colors : ndarray
         (n, 3) or (n, 4) uint8.
     """
@@ -75,10 +74,8 @@ def colors(space: Space, coordinates: npt.NDArray[np.int64], unit: int = 1) -> n
 
     Parameters
     ----------
-    space : Space
     coordinates : ndarray
         (n, dims) int64, in 1 / unit steps of the search's coordinates; what lies outside the colour space is clipped.
-    unit : int
     """
     factors = matrix(space).astype(object)
     shifted = coordinates.astype(object) * _UNIT

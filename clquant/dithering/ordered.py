@@ -125,12 +125,7 @@ class OrderedDither:
 
 
 class PixelOrdered:
-    """A work-item per pixel: the portable form.
-
-    Parameters
-    ----------
-    palette : PaletteOnDevice
-    """
+    """A work-item per pixel: the portable form."""
 
     def __init__(self, palette: PaletteOnDevice) -> None:
         self._palette = palette
@@ -140,10 +135,8 @@ class PixelOrdered:
 
         Parameters
         ----------
-        batch : PixelBatch
         width, first_row : int
             Pixels of a row; the first one's place in the picture.
-        mask : MaskOnDevice
         """
         palette, items = self._palette, (width, -(-batch.count // width))
         own = {**batch.arguments, "mixes": _mixes(palette), **mask.arguments(width, first_row)}

@@ -83,16 +83,10 @@ def skewed_rows(rows: int, steps: int, chunk: int, skew: int) -> Iterator[tuple[
 
     Parameters
     ----------
-    rows, steps : int
     chunk : int
         Rows of a step in a chunk, from 1.
     skew : int
         Rows from a step to the next.
-
-    Yields
-    ------
-    (step, first, end)
-        Half-open rows.
     """
     if chunk >= rows:
         yield from ((step, 0, rows) for step in range(steps))
@@ -109,10 +103,6 @@ class PhaseSteps:
 
     Deciding a phase writes to the plane that is free and frees the one that was read, so a phase is in another plane
     after each pass.
-
-    Parameters
-    ----------
-    layout : PhasePlanes
     """
 
     def __init__(self, layout: PhasePlanes) -> None:
@@ -125,7 +115,6 @@ class PhaseSteps:
 
         Parameters
         ----------
-        phase : int
         kernel : ndarray
             (2 reach + 1, 2 reach + 1) int32, reach at most `MOST_REACH`.
         """

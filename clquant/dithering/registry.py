@@ -32,11 +32,8 @@ class Ditherer(Protocol):
         ----------
         image : object
             Whatever `clquant.images.read` takes.
-        palette : Palette
         color_space : str
             The space in which colours are compared.
-        queue : pyopencl.CommandQueue or None
-        progress : callable or None
         """
 
 
@@ -54,14 +51,7 @@ DEFAULT = "leaky"
 
 
 def register_dither(name: str, ditherer: Ditherer) -> None:
-    """Make a ditherer available as ``dither=name``; a later one of the same name takes its place.
-
-    Parameters
-    ----------
-    name : str
-    ditherer : callable
-        See `Ditherer`.
-    """
+    """Make a ditherer available as ``dither=name``; a later one of the same name takes its place."""
     _DITHERERS[name] = ditherer
 
 
@@ -84,17 +74,6 @@ def find_dither(dither: Any) -> Ditherer | None:
     dither : None, bool, str or object
         None or False (nearest colour), True (`DEFAULT`), a registered name, or an object with a method ``dither`` of
         `Ditherer`'s form.
-
-    Returns
-    -------
-    callable or None
-
-    Raises
-    ------
-    InvalidArgument
-        If no ditherer has that name.
-    InvalidType
-        If it is neither.
     """
     allowed = f"allowed: None, a bool, {', '.join(map(repr, dither_names()))}, or an object with a method dither()"
     if dither is None or isinstance(dither, bool):

@@ -130,14 +130,10 @@ def search_entries(
 
     Parameters
     ----------
-    session : Session
-    picture : Picture
-    palette : Palette
     space : Space
         With alpha where pixels or palette have it.
     kernel : ndarray
         Of `clquant.dithering.eye.eye_kernel`.
-    passes : int
     progress : Progress
         Told (done, total) passes.
     start : ndarray or device array, optional
@@ -147,13 +143,6 @@ def search_entries(
     -------
     ndarray or pyopencl.array.Array
         (H, W) of the palette's index dtype; on the device for a device array.
-
-    Raises
-    ------
-    InvalidArgument
-        If the picture has pixels of alpha 0 and the palette no such entry.
-    StoppedError
-        If the callback returned False.
     """
     with session.scope() as scope:
         searched = SearchPalette(session, scope, palette, space)

@@ -44,15 +44,7 @@ def bytes_per_row_of_cells(columns: int, dims: int) -> int:
 
 
 class SearchPalette:
-    """A palette as the search takes it; device memory belongs to a scope.
-
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-    palette : Palette
-    space : Space
-    """
+    """A palette as the search takes it; device memory belongs to a scope."""
 
     def __init__(self, session: Session, scope: Scope, palette: Palette, space: Space) -> None:
         self.session = session
@@ -77,24 +69,12 @@ class SearchPalette:
 
     @staticmethod
     def proved(points: npt.NDArray[np.int64], norms: npt.NDArray[np.int64]) -> None:
-        """Refuse entries whose scores fp32 might not hold: |P|^2 - 2 P.t with no coordinate of t beyond FARTHEST.
-
-        Raises
-        ------
-        InvalidArgument
-            Which no palette of a colour space of `clquant.color.spaces` can cause.
-        """
+        """Refuse entries whose scores fp32 might not hold: |P|^2 - 2 P.t with no coordinate of t beyond FARTHEST."""
         if int((norms + 2 * FARTHEST * np.abs(points).sum(axis=1)).max()) >= EXACT:
             raise InvalidArgument("palette has colours too far from each other for exact sums")
 
     def check_transparency(self) -> None:
-        """Wait, and refuse pixels of alpha 0 where the palette has no entry for them.
-
-        Raises
-        ------
-        TransparencyError
-            Saying how to add one.
-        """
+        """Wait, and refuse pixels of alpha 0 where the palette has no entry for them."""
         if self.transparent < 0 and self.session.download(self.missing, 1, np.int32)[0]:
             raise TransparencyError
 
@@ -106,16 +86,8 @@ class ToggleSearch:
     ----------
     scope : Scope
         Owns the device memory.
-    palette : SearchPalette
-    layout : PhasePlanes
     kernel : ndarray
         Of `clquant.dithering.eye.eye_kernel`.
-
-    Attributes
-    ----------
-    errors, state : pyopencl.Buffer
-        As `cl/dithering/search_steps.h` says.
-    layout : PhasePlanes
     """
 
     def __init__(
@@ -243,12 +215,7 @@ class ToggleSearch:
             )
 
     def error_taps(self, phase: int) -> npt.NDArray[np.int32]:
-        """As `PhaseSteps.taps` of the search's kernel: where the errors around a phase's cells lie now.
-
-        Parameters
-        ----------
-        phase : int
-        """
+        """As `PhaseSteps.taps` of the search's kernel: where the errors around a phase's cells lie now."""
         return self._steps.taps(phase, self._kernel)
 
     def store(self, out: Buffer, first_row: int, rows: int, offset: int = 0) -> None:
@@ -258,8 +225,6 @@ class ToggleSearch:
         ----------
         out : pyopencl.Buffer
             Gets (rows, columns) of the palette's index dtype.
-        first_row, rows : int
-            Of the band.
         offset : int
             Of the first index in `out`.
         """

@@ -32,7 +32,6 @@ class MaskOnDevice:
     ----------
     numbers : pyopencl.Buffer
         (side, side) int32.
-    side : int
     strength : int
         In 1/256.
     """

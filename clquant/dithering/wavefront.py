@@ -10,23 +10,15 @@ def tiles_of(height: int, width: int, rows: int, columns: int, lag: int) -> tupl
 
     Parameters
     ----------
-    height, width : int
-        Of the picture.
     rows, columns : int
         Of a tile, each of whose rows begins `lag` pixels left of the one above, so that the last row of a tile ends
         lag (rows - 1) pixels left of its first.
-    lag : int
     """
     return -(-height // rows), -(-(width + lag * (rows - 1)) // columns)
 
 
 def waves(height: int, width: int, rows: int, columns: int, lag: int) -> Iterator[tuple[int, int, int]]:
     """The tiles that run at once, one wave after another: tile (i, j) is of wave j + 2 i.
-
-    Parameters
-    ----------
-    height, width, rows, columns, lag : int
-        As for `tiles_of`.
 
     Yields
     ------

@@ -55,14 +55,6 @@ def refinement_kernel(
     ----------
     dpi, inches : float
         Pixels per inch, and the distance from which they are seen.
-    sharpness : float
-    most_error : int
-        As `clquant.dithering.eye.eye_kernel` takes them.
-
-    Raises
-    ------
-    InvalidArgument
-        If they are too small, and the distance too great, for exact sums.
     """
     width = kernel_width(params.real("dpi", dpi, 1, 1e6), params.real("inches", inches, 0.01, 1e6))
     reach = min(max(round(4.5 * width), 2), MOST_REACH)
@@ -83,27 +75,12 @@ def refined_entries(
 
     Parameters
     ----------
-    session : Session
-    picture : Picture
     start : ndarray or device array
         (H, W) indices, where the picture is.
-    palette : Palette
-    color_space : str
-    passes : int
     seen : (float, float)
         `dpi` and `inches` of `refinement_kernel`.
     progress : Progress
         Told (done, total) passes.
-
-    Returns
-    -------
-    ndarray or device array
-        As `start`.
-
-    Raises
-    ------
-    InvalidArgument, StoppedError
-        As `clquant.dithering.search.search_entries`.
     """
     space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
     kernel = refinement_kernel(*seen, SearchDither().sharpness, opponent.most_error(space))
@@ -150,10 +127,8 @@ def refined(
 
     Parameters
     ----------
-    session : Session
     picture, start : Picture
         What is shown; and its halftone as level numbers, of equal shape.
-    how : Refinement
     progress : Progress
         Told (done, total) passes.
 
@@ -161,11 +136,6 @@ def refined(
     -------
     ndarray or device array
         Of the picture's shape; a device array where it is one.
-
-    Raises
-    ------
-    StoppedError
-        If the callback returned False.
     """
     result: Array | HostResult
     if picture.on_device:

@@ -139,11 +139,6 @@ def provenance() -> dict[str, Any]:
 def rows(path: Path, tables: WeightTables) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int16]]:
     """The rows that a path's pixels read.
 
-    Parameters
-    ----------
-    path : Path
-    tables : WeightTables
-
     Returns
     -------
     row : (N * N,) int32

@@ -37,17 +37,7 @@ class Accumulator:
         self._table: Counts | None = None
 
     def add(self, part: HostCounts) -> None:
-        """Take some counts.
-
-        Parameters
-        ----------
-        part : HostCounts
-
-        Raises
-        ------
-        InvalidArgument
-            If there are more 16-bit colours than are allowed.
-        """
+        """Take some counts."""
         self._waiting.append(part)
         most = MOST_WAITING if self._most_deep is None else min(MOST_WAITING, self._most_deep)
         if sum(len(waiting.codes) for waiting in self._waiting) <= most:

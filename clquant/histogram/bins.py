@@ -31,8 +31,6 @@ class Bins:
 
     Parameters
     ----------
-    session : Session
-    scope : Scope
     cells : int
         How many, a power of two.
     """
@@ -67,7 +65,6 @@ class Bins:
 
         Returns
         -------
-        starts : pyopencl.Buffer
         starts : ndarray
             The same, (cells + 1,) uint32.
         notes : ndarray
@@ -89,8 +86,6 @@ class Bins:
 
         Parameters
         ----------
-        owner : Scope
-            Of the two buffers.
         first : int
             Z-order code of the first bin.
         starts : pyopencl.Buffer

@@ -222,13 +222,7 @@ class ColorHistogram:
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __sub__(self, other: object) -> ColorHistogram:
-        """The pixels of this one without those of another.
-
-        Raises
-        ------
-        InvalidArgument
-            If the other one has more pixels of some colour.
-        """
+        """The pixels of this one without those of another."""
         if not isinstance(other, ColorHistogram):
             return NotImplemented
         mine, theirs = self._with_bits_of(other), other._with_bits_of(self)
@@ -306,41 +300,18 @@ class ColorHistogram:
 
 
 def together(histograms: Sequence[ColorHistogram]) -> ColorHistogram:
-    """The pixels of several: their sum, merged at once.
-
-    Parameters
-    ----------
-    histograms : sequence of ColorHistogram
-        At least one.
-
-    Raises
-    ------
-    InvalidArgument
-        If they have over 2^39 pixels together.
-    """
+    """The pixels of several: their sum, merged at once."""
     checked_total(sum(histogram.total for histogram in histograms))
     return ColorHistogram._from(merged([histogram._counted for histogram in histograms]))
 
 
 def histogram_of(counted: HostCounts) -> ColorHistogram:
-    """The histogram of what was counted.
-
-    Raises
-    ------
-    InvalidArgument
-        If it is over 2^39 pixels.
-    """
+    """The histogram of what was counted."""
     return ColorHistogram._from(counted)
 
 
 def counts_of(histogram: object, max_bits: int = 8) -> HostCounts:
-    """What a histogram counted, of at least one pixel, with `max_bits` a value at most.
-
-    Raises
-    ------
-    InvalidType, InvalidArgument
-        If it is none, or empty.
-    """
+    """What a histogram counted, of at least one pixel, with `max_bits` a value at most."""
     if not isinstance(histogram, ColorHistogram):
         raise InvalidType(f"histogram is {params.shown(histogram)}; allowed: a ColorHistogram")
     if not histogram.total:

@@ -71,24 +71,12 @@ def count_colors(
 
     Parameters
     ----------
-    session : Session
     scope : Scope
         Owns the result's buffers.
     pictures : sequence of Picture
         Of 1, 3 or 4 channels; gray v counts as (v, v, v).
     weights : sequence of ndarray, optional
         One (H, W) uint32 or uint64 array a picture, see `clquant.histogram.weights.fixed_point_weights`.
-
-    Returns
-    -------
-    ColorCounts
-
-    Raises
-    ------
-    InvalidArgument
-        If the pixels or their weights add up to more than 2^39.
-    DeviceMemoryError
-        If the distinct colours do not fit the device.
     """
     parts = list(portions(session, pictures, weights, MAX_NARROW))
     if len(parts) == 1:

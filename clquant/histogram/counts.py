@@ -53,10 +53,6 @@ class ColorCounts:
     def to_host(self, session: Session) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.unsignedinteger]]:
         """Copies on the host.
 
-        Parameters
-        ----------
-        session : Session
-
         Returns
         -------
         colors : ndarray

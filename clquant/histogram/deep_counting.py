@@ -34,23 +34,13 @@ def count_deep(
 
     Parameters
     ----------
-    session : Session
     pictures : sequence of Picture
         Of 8 or 16 bits, and of 1, 3 or 4 channels; gray v counts as (v, v, v), and v of 8 bits as 257 v.
-    weights : sequence of ndarray, optional
-        As `clquant.histogram.counting.count_colors` takes them.
 
     Returns
     -------
     HostCounts
         Of 16 bits a value.
-
-    Raises
-    ------
-    InvalidArgument
-        If the pixels or their weights add up to more than 2^39.
-    DeviceMemoryError
-        If a band's table does not fit the device.
     """
     return merged(list(deep_parts(session, pictures, weights)))
 

@@ -32,8 +32,6 @@ class DeviceCounts:
         (n,) uint32, R | G << 8 | B << 16, in Z-order.
     counts : ndarray
         (n,) of the smallest unsigned type that holds them.
-    total : int
-        Sum of `counts`.
     transparent : int
         Pixels of alpha 0.
     clear : bool
@@ -52,7 +50,6 @@ class DeviceCounts:
 
         Parameters
         ----------
-        session : Session
         counted : ColorCounts
             Not `wide`, and without partly transparent colours.
         """
@@ -63,12 +60,7 @@ class DeviceCounts:
 
     @classmethod
     def of_host(cls, counted: HostCounts) -> DeviceCounts | None:
-        """The same counts; None if they are not of opaque colours of 8 bits, or too many.
-
-        Parameters
-        ----------
-        counted : HostCounts
-        """
+        """The same counts; None if they are not of opaque colours of 8 bits, or too many."""
         if counted.bits != 8 or counted.partial or counted.total > MAX_NARROW:
             return None
         colors = colors_of(counted.codes).view(np.uint32).ravel() & np.uint32(0xFFFFFF)
@@ -83,26 +75,14 @@ class DeviceCounts:
 
 
 def counted(session: Session, pictures: Sequence[Picture]) -> DeviceCounts | HostCounts:
-    """The colours of pictures of 8 bits a value, as they are best added to others.
-
-    Parameters
-    ----------
-    session : Session
-    pictures : sequence of Picture
-    """
+    """The colours of pictures of 8 bits a value, as they are best added to others."""
     with session.scope() as scope:
         found = count_colors(session, scope, pictures)
         return HostCounts.of(session, found) if found.partial or found.wide else DeviceCounts.of(session, found)
 
 
 def can_add(session: Session, parts: Sequence[DeviceCounts]) -> bool:
-    """Whether a device adds up some counts, and sooner than the host.
-
-    Parameters
-    ----------
-    session : Session
-    parts : sequence of DeviceCounts
-    """
+    """Whether a device adds up some counts, and sooner than the host."""
     limits = session.limits
     has_room = min(limits.max_alloc, limits.global_memory // 8) >= 4 * CODES
     is_large = sum(len(part.colors) for part in parts) >= LEAST_COLORS
@@ -114,15 +94,8 @@ def added(session: Session, scope: Scope, parts: Sequence[DeviceCounts]) -> Colo
 
     Parameters
     ----------
-    session : Session
     scope : Scope
         Owns the result's buffers.
-    parts : sequence of DeviceCounts
-
-    Raises
-    ------
-    DeviceMemoryError
-        If the device has no room.
     """
     with session.scope() as inner:
         bins = Bins(session, inner, CELLS)

@@ -21,7 +21,6 @@ class DeviceTable:
 
     Parameters
     ----------
-    session : Session
     scope : Scope
         Owns the table, of 128 MiB.
     """
@@ -32,38 +31,20 @@ class DeviceTable:
 
     @classmethod
     def of(cls, session: Session, held: contextlib.ExitStack) -> DeviceTable | None:
-        """A table that lives as long as `held`; None if the device has no room for one.
-
-        Parameters
-        ----------
-        session : Session
-        held : ExitStack
-        """
+        """A table that lives as long as `held`; None if the device has no room for one."""
         with contextlib.suppress(DeviceMemoryError):
             return cls(session, held.enter_context(session.scope()))
         return None
 
     @staticmethod
     def takes(session: Session, part: ColorCounts) -> bool:
-        """Whether a part's counts are sooner added up here than on the host.
-
-        Parameters
-        ----------
-        session : Session
-        part : ColorCounts
-        """
+        """Whether a part's counts are sooner added up here than on the host."""
         limits = session.limits
         has_room = min(limits.max_alloc, limits.global_memory // 16) >= 8 * COLORS
         return has_room and not part.partial and not part.wide and part.n_colors >= _LEAST_COLORS
 
     def add(self, part: ColorCounts) -> None:
-        """Queue the addition of some counts.
-
-        Parameters
-        ----------
-        part : ColorCounts
-            Of opaque colours.
-        """
+        """Queue the addition of some counts."""
         add_counts(self._session, (part.colors, part.counts, part.n_colors, "uint"), (self._table, "ulong"))
 
     def counted(self) -> HostCounts:
@@ -76,7 +57,6 @@ def add_counts(session: Session, part: tuple[Buffer, Buffer, int, str], table: t
 
     Parameters
     ----------
-    session : Session
     part : (pyopencl.Buffer, pyopencl.Buffer, int, str)
         Distinct opaque colours, their counts, how many there are, and the type of the counts.
     table : (pyopencl.Buffer, str)

@@ -54,8 +54,6 @@ def distinct_colors(
 
     Parameters
     ----------
-    session : Session
-    scope : Scope
     bands : iterable of (Buffer, int, int)
         Pixels (count, channels) uint8, channels (1, 3 or 4; gray v is (v, v, v)) and count, together below 2^32.
     most : int

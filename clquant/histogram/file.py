@@ -58,14 +58,8 @@ def from_bytes(data: bytes, max_colors: int = MAX_COLORS) -> tuple[Codes, npt.ND
 
     Parameters
     ----------
-    data : bytes
     max_colors : int
         Files that claim more are refused.
-
-    Raises
-    ------
-    FormatError
-        If the bytes are no such file, or damaged, or claim too much.
     """
     if len(data) < _HEADER.size + _CHECK.size or not data.startswith(MAGIC):
         raise FormatError("the file is no colour histogram")

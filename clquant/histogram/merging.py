@@ -133,25 +133,14 @@ class HostCounts:
 
     @classmethod
     def of(cls, session: Session, counted: ColorCounts) -> HostCounts:
-        """What a device counted.
-
-        Parameters
-        ----------
-        session : Session
-        counted : ColorCounts
-        """
+        """What a device counted."""
         colors, counts = counted.to_host(session)
         given = counts.astype(np.uint64), counted.transparent, counted.partial, counted.clear
         return cls(codes_of(colors), *given)
 
     @classmethod
     def without_opaque(cls, counted: ColorCounts) -> HostCounts:
-        """Of what a device counted, without partly transparent colours, the pixels of alpha 0.
-
-        Parameters
-        ----------
-        counted : ColorCounts
-        """
+        """Of what a device counted, without partly transparent colours, the pixels of alpha 0."""
         none = np.zeros(0, np.uint32), np.zeros(0, np.uint64)
         return cls(*none, counted.transparent, counted.partial, counted.clear)
 
@@ -189,13 +178,6 @@ class HostCounts:
         ----------
         scope : Scope
             Owns the result's buffers.
-
-        Raises
-        ------
-        InvalidArgument
-            If they add up to more than `MAX_TOTAL`.
-        DeviceMemoryError
-            If they do not fit the device.
         """
         if self.bits == 16:
             return self.narrowed().upload(scope)
@@ -224,13 +206,7 @@ class HostCounts:
 
 
 def checked_total(total: int) -> int:
-    """A sum of counts that is small enough.
-
-    Raises
-    ------
-    InvalidArgument
-        If it is above `MAX_TOTAL`.
-    """
+    """A sum of counts that is small enough."""
     if total > MAX_TOTAL:
         raise InvalidArgument(f"the pixels or their weights add up to {total}; allowed: at most 2^39 = {MAX_TOTAL}")
     return total

@@ -21,7 +21,6 @@ class Portion:
 
     Attributes
     ----------
-    pictures : list of Picture
     weights : list of ndarray of uint32, or None
     shift : int
         The weights are digits of the given ones: what they count is to be multiplied by 2^shift.
@@ -39,8 +38,6 @@ def portions(
 
     Parameters
     ----------
-    session : Session
-    pictures : sequence of Picture
     weights : sequence of ndarray, optional
         (H, W) uint32 or uint64 a picture.
     most : int

@@ -24,7 +24,6 @@ class RunCounter:
 
     Parameters
     ----------
-    session : Session
     scope : Scope
         Owns the result's buffers.
     pictures : sequence of Picture

@@ -39,11 +39,6 @@ def fixed_point_weights(
     list of ndarray of uint32 or uint64
     float
         How many units of these integers make 1 of the given weights.
-
-    Raises
-    ------
-    InvalidArgument
-        If a weight is negative or not finite; if floats add up to less than 1e-280, integers to 0 or over 2^39.
     """
     if not all(np.isfinite(w).all() and (w >= 0).all() for w in weights):
         raise InvalidArgument("sample_weight has negative or non-finite values; allowed: finite numbers from 0 up")
@@ -87,7 +82,6 @@ def checked_weights(
     ----------
     sample_weight : array_like or device array, gray picture or its path, a list of them, or None
         (H, W) an image.
-    pictures : sequence of Picture
     sources : image or list of images
         What the pictures were read from.
 
@@ -97,13 +91,6 @@ def checked_weights(
         None if none are given.
     float
         See `fixed_point_weights`.
-
-    Raises
-    ------
-    InvalidType, InvalidArgument
-        If they do not fit the pictures.
-    FileError
-        If a file cannot be read.
     """
     if sample_weight is None:
         return None, 1.0
@@ -133,16 +120,10 @@ def resampled(
 
     Parameters
     ----------
-    pictures : sequence of Picture
     weights : sequence of ndarray of uint32 or uint64
         (H, W) each, together 1 to 2^39.
     queue : pyopencl.CommandQueue, optional
         For pictures on the device; default: their own.
-
-    Raises
-    ------
-    InvalidArgument, InvalidType
-        If a picture on the device is on no queue, or `queue` is none.
 
     Returns
     -------
@@ -192,11 +173,6 @@ def systematic_places(count: int, total: int) -> npt.NDArray[np.uint64]:
     ----------
     count, total : int
         N, at most 2^31, and W, at most 2^39.
-
-    Raises
-    ------
-    InvalidArgument
-        If the pixels are more.
     """
     if count > MAX_SAMPLES:
         raise InvalidArgument(f"the images have {count} pixels together; allowed with weights: at most {MAX_SAMPLES}")

@@ -99,13 +99,8 @@ class _Cutter:
 
     Parameters
     ----------
-    session : Session
-    scope : Scope
-        Owns the buffers.
-    points : Points
     wanted : int
         Of the most urgent boxes so many are cut, and some more.
-    rule : str
     """
 
     def __init__(self, session: Session, scope: Scope, points: Points, wanted: int, rule: str) -> None:
@@ -179,9 +174,6 @@ def box_centers(session: Session, points: Points, k: int, rule: str) -> Int:
 
     Parameters
     ----------
-    session : Session
-    points : Points
-        At least k.
     k : int
         From 1 up.
     rule : str

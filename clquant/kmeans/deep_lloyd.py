@@ -76,10 +76,8 @@ class DeepLloyd:
 
     Parameters
     ----------
-    session : Session
     scope : Scope
         Owns the colours' points, if these fit the device.
-    colors : DeepColors
     space : Space
         Of 16-bit values; with alpha if some colours have it.
     """
@@ -120,11 +118,6 @@ class DeepLloyd:
         ----------
         centers : ndarray
             (k, dims) int64, 0 to the space's extent; k from 1 to 65536.
-
-        Raises
-        ------
-        DeviceMemoryError, DeviceError
-            If the device refuses or fails.
         """
         session, k, dims = self._session, len(centers), self._space.dims
         sum_bytes = 8 * (1 + dims) * k

@@ -53,13 +53,7 @@ class Chunk:
         return (self.row1 - self.row0) * self.picture.width
 
     def upload(self, session: Session, scope: Scope) -> Buffer:
-        """The rows, 16 bits a value; v of 8 bits becomes 257 v.
-
-        Parameters
-        ----------
-        session : Session
-        scope : Scope
-        """
+        """The rows, 16 bits a value; v of 8 bits becomes 257 v."""
         picture = self.picture
         if picture.bits == 16:
             return picture.upload(session, scope, self.row0, self.row1)
@@ -92,15 +86,7 @@ class DeepColors:
     def of_pictures(
         cls, session: Session, pictures: Sequence[Picture], weights: Sequence[Weights] | None = None
     ) -> DeepColors:
-        """The pixels of pictures of 8 or 16 bits, lazy ones too; v of 8 bits counts as 257 v.
-
-        Parameters
-        ----------
-        session : Session
-        pictures : sequence of Picture
-        weights : sequence of ndarray, optional
-            As `clquant.histogram.counting.count_colors` takes them.
-        """
+        """The pixels of pictures of 8 or 16 bits, lazy ones too; v of 8 bits counts as 257 v."""
         chunks: list[Chunk] = []
         most = _most_points(session)
         for i, picture in enumerate(pictures):
@@ -114,13 +100,7 @@ class DeepColors:
 
     @classmethod
     def of_counts(cls, session: Session, counted: HostCounts) -> DeepColors:
-        """Counted colours, with their counts as weights.
-
-        Parameters
-        ----------
-        session : Session
-        counted : HostCounts
-        """
+        """Counted colours, with their counts as weights."""
         deep, most = counted.widened(), _most_points(session)
         dtype = np.uint64 if deep.total > MAX_NARROW else np.uint32
         chunks = []
@@ -131,12 +111,7 @@ class DeepColors:
         return cls(chunks)
 
     def are_partial(self, session: Session) -> bool:
-        """Whether some alpha is neither 0 nor 65535, whatever it weighs.
-
-        Parameters
-        ----------
-        session : Session
-        """
+        """Whether some alpha is neither 0 nor 65535, whatever it weighs."""
         with session.scope() as scope:
             notes = scope.zeros(4)
             kernel = session.program(FILE, BITS=16, SPACE=0, SPACE_ALPHA=0, CHANNELS=4).kernel("note_alphas")
@@ -150,12 +125,7 @@ class DeepColors:
             return bool(session.download(notes, 1, np.uint32)[0] & PARTIAL)
 
     def fit(self, session: Session) -> bool:
-        """Whether all points may stay on the device: half of it, and of lazy pictures what their jobs may take.
-
-        Parameters
-        ----------
-        session : Session
-        """
+        """Whether all points may stay on the device: half of it, and of lazy pictures what their jobs may take."""
         most = session.limits.global_memory // 2
         if session.limits.unified_memory:
             most = min([most, *(chunk.picture.lazy.memory for chunk in self.chunks if chunk.picture.lazy is not None)])
@@ -163,12 +133,7 @@ class DeepColors:
         return sum(chunk.pixels for chunk in self.chunks) * (POINT_BYTES + weight_bytes) <= most
 
     def parts(self, session: Session) -> Iterator[list[Chunk]]:
-        """The chunks in lists whose points fit one buffer; those of lazy pictures one at a time.
-
-        Parameters
-        ----------
-        session : Session
-        """
+        """The chunks in lists whose points fit one buffer; those of lazy pictures one at a time."""
         waiting: list[Chunk] = []
         room = most = _most_points(session)
         for chunk in self.chunks:
@@ -190,13 +155,7 @@ class CellGrid:
 
     @classmethod
     def of(cls, space: Space, points: int, most_bytes: int) -> CellGrid:
-        """The finest that is worthwhile for so many points, whose counters fit a buffer.
-
-        Parameters
-        ----------
-        space : Space
-        points, most_bytes : int
-        """
+        """The finest that is worthwhile for so many points, whose counters fit a buffer."""
         most = min(MAX_CELLS, max(MIN_CELLS, points // POINTS_PER_CELL), max(1, most_bytes // 4))
         extent = (*space.extent, 0)[:4]
         for shift in range(_MIN_SHIFT, _MAX_SHIFT + 1):
@@ -217,14 +176,10 @@ class DeepPoints:
 
     Attributes
     ----------
-    grid : CellGrid
     segments : Buffer
         (n_segments) uint4: cell, first point, end.
-    n_segments : int
-    n_points : int
     points : Buffer
         uint64.
-    weights : Buffer or None
     sums : Buffer
         (n_segments, 1 + dims) uint64.
     squares : int
@@ -246,13 +201,8 @@ class PointSorter:
 
     Parameters
     ----------
-    session : Session
-    scope : Scope
-        Owns the points.
     space : Space
         Of 16-bit values; with alpha if some colours have it.
-    tables : Buffer
-        Those of the space.
     """
 
     def __init__(self, session: Session, scope: Scope, space: Space, tables: Buffer) -> None:
@@ -267,7 +217,6 @@ class PointSorter:
 
         Parameters
         ----------
-        chunks : sequence of Chunk
         wide : bool
             Whether weights are 64-bit numbers.
         """

@@ -106,7 +106,6 @@ def merged_pair(colors: Colors, weights: npt.NDArray[np.unsignedinteger], space:
         (n, 4) uint8, distinct, n from 2 to `MAX_MERGE_COLORS`.
     weights : ndarray
         (n,) integers above 0, adding up to at most 2^39.
-    space : Space
 
     Returns
     -------

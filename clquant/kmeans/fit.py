@@ -62,26 +62,14 @@ class PendingInertia:
         return PendingInertia(self._measure, held)
 
     def queue(self) -> Callable[[], float]:
-        """Queue the measurement, unless that was done, and release its memory: what waits for it.
-
-        Raises
-        ------
-        DeviceMemoryError, DeviceError
-            If the device refuses.
-        """
+        """Queue the measurement, unless that was done, and release its memory: what waits for it."""
         if self._wait is None:
             with self._held:
                 self._wait = self._measure()
         return self._wait
 
     def result(self) -> float:
-        """The inertia.
-
-        Raises
-        ------
-        DeviceMemoryError, DeviceError
-            If the device fails.
-        """
+        """The inertia."""
         return self.queue()()
 
 
@@ -91,10 +79,8 @@ class Fitted:
 
     Attributes
     ----------
-    palette : Palette
     inertia : PendingInertia
         Its result is to be asked for, since until then device memory is held.
-    steps : int
     """
 
     palette: Palette
@@ -107,9 +93,6 @@ class Fit:
 
     Parameters
     ----------
-    params : KMeansParams
-    session : Session
-    progress : Progress
     weight_unit : float
         How many units of the counts make 1 of the weights that were given.
     """
@@ -166,10 +149,8 @@ class Fit:
 
         Parameters
         ----------
-        scope : Scope
         last : ExitStack
             Holds the memory that the last start needed: releasing it takes longer than what is left to do.
-        counts : ColorCounts
         k : int
             Those that are pinned among them.
 
@@ -177,9 +158,6 @@ class Fit:
         -------
         colors : ndarray
             (k, 4) uint8, the pinned ones first.
-        inertia : PendingInertia
-        steps : int
-            Of that start.
         """
         pinned = self._pinned
         space = spaces.space(self.params.color_space, counts.partial or bool((pinned[:, 3] < 255).any()))

@@ -45,10 +45,6 @@ class Lloyd:
 
     Parameters
     ----------
-    session : Session
-    scope : Scope
-        Owns the buffers.
-    points : Points
     k : int
         How many centers, 1 to 65536.
     pinned : int
@@ -184,13 +180,7 @@ class Lloyd:
                 launch.queue()
 
     def prepare(self, tol: float) -> None:
-        """Make what `run` needs, while the device has something else to do.
-
-        Parameters
-        ----------
-        tol : float
-            As `run` takes it.
-        """
+        """Make what `run` needs, while the device has something else to do."""
         if self.grid is not None:
             self.grid.prepare()
         else:
@@ -265,21 +255,13 @@ class Lloyd:
 
         Parameters
         ----------
-        max_iter : int
-            Most steps.
         tol : float
             0 <= tol < 1: done where a step's inertia is no more than this part below the step's before; with 0
             where no center moves.
         progress : Progress, optional
             Told of the steps, from `position[0]` on out of `position[1]`.
-        position : tuple of int
         meanwhile : callable, optional
             Called when the first steps are queued, before the device is waited for.
-
-        Returns
-        -------
-        int
-            The steps done.
         """
         self.restart()
         queued = steps = 0
@@ -323,15 +305,7 @@ class Lloyd:
 
 
 class LloydSets:
-    """Sets of centers of the same points, made when they are asked for first; they share the tiles.
-
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        Owns their buffers.
-    points : Points
-    """
+    """Sets of centers of the same points, made when they are asked for first; they share the tiles."""
 
     def __init__(self, session: Session, scope: Scope, points: Points) -> None:
         self.points = points
@@ -340,12 +314,7 @@ class LloydSets:
         self._made: dict[tuple[int, int], Lloyd] = {}
 
     def lloyd(self, k: int, pinned: int = 0) -> Lloyd:
-        """The set of k centers, of which the first `pinned` never move.
-
-        Parameters
-        ----------
-        k, pinned : int
-        """
+        """The set of k centers, of which the first `pinned` never move."""
         if (k, pinned) not in self._made:
             tiles = next((lloyd.tiles for lloyd in self._made.values()), None)
             self._made[k, pinned] = Lloyd(self._session, self._scope, self.points, k, pinned, tiles)

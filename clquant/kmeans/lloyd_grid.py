@@ -54,10 +54,6 @@ class LloydGrid:
 
     Parameters
     ----------
-    session : Session
-    scope : Scope
-        Owns what they need.
-    lloyd : Lloyd
     variant : Variant
         `GRID`, or one like it.
     """
@@ -154,10 +150,6 @@ class LloydGrid:
 
         Parameters
         ----------
-        most : int
-            Most steps.
-        by_axis : bool
-        tolerance : int
         pinned : int
             Centers that stay where they are.
         """
@@ -179,8 +171,6 @@ class LloydGrid:
         ----------
         a_round : int
             Centers drawn at a time after the first.
-        key : ndarray
-            The seed's words.
         """
         session, lloyd, points = self._session, self._lloyd, self._lloyd.points
         constants = {"DIMS": self._dims, "GROUP": self._group, **self._variant.constants}

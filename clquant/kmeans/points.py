@@ -34,7 +34,6 @@ class Points:
 
     Attributes
     ----------
-    space : Space
     scale : int
         Units of a coordinate of the space.
     n, stride : int
@@ -43,7 +42,6 @@ class Points:
         (dims, stride) float32 planes of integers, 0 to `extent`.
     weights : pyopencl.Buffer
         (n,) uint32, or uint64 if `wide`; they add up to at most 2^39.
-    wide : bool
     cells : ndarray
         (cells + 1,) uint32: where the points of each occupied cell of the coarse colour grid begin.
     blocks : ndarray
@@ -83,10 +81,6 @@ class Points:
     def to_host(self, session: Session) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Copies on the host.
 
-        Parameters
-        ----------
-        session : Session
-
         Returns
         -------
         coordinates : ndarray
@@ -105,7 +99,6 @@ class Tiles:
 
     Attributes
     ----------
-    n : int
     starts : pyopencl.Buffer
         (n + 1,) uint32: where their points begin.
     boxes : pyopencl.Buffer
@@ -127,7 +120,6 @@ def points_of(session: Session, scope: Scope, counts: ColorCounts, space: Space)
 
     Parameters
     ----------
-    session : Session
     scope : Scope
         Owns the result's buffers; `counts` must live as long.
     counts : ColorCounts
@@ -159,13 +151,10 @@ def pick_points(
 
     Parameters
     ----------
-    session : Session
-    points : Points
     chosen : ndarray
         (k,) int64, 0 to n - 1.
     centers : pyopencl.Buffer
         (dims, k_stride) float32.
-    k_stride : int
     """
     kernel = _program(session, points.space, points.wide).kernel("pick_points")
     with session.scope() as scope:
@@ -183,12 +172,8 @@ class Sketcher:
 
     Parameters
     ----------
-    session : Session
     scope : Scope
         Owns what all sketches need.
-    counts : ColorCounts
-    points : Points
-        Of `counts`.
     """
 
     def __init__(self, session: Session, scope: Scope, counts: ColorCounts, points: Points) -> None:
@@ -228,7 +213,6 @@ class Sketcher:
         ----------
         scope : Scope
             Owns the result's buffers.
-        level : int
         occupied : ndarray
             (cells,) uint32: that level's row of `occupied`.
         """
@@ -274,10 +258,8 @@ def tiles_of(session: Session, scope: Scope, points: Points, largest: int = TILE
 
     Parameters
     ----------
-    session : Session
     scope : Scope
         Owns the result's buffers.
-    points : Points
     largest : int
         Most points of a tile.
     """

@@ -55,10 +55,6 @@ def cells_of(display: DisplayFormat, space: Space, scale: int, colors: Colors, w
 
     Parameters
     ----------
-    display : DisplayFormat
-    space : Space
-    scale : int
-        Of the points.
     colors : ndarray
         (n, 4) uint8.
     weights : ndarray
@@ -87,9 +83,6 @@ class RestrictedLloyd:
         Where the centers begin; they are changed.
     pinned : ndarray
         (f, 4) uint8: the first entries, which stay.
-    display : DisplayFormat
-    cells : Cells
-        Of all points.
     """
 
     def __init__(self, lloyd: Lloyd, pinned: Colors, display: DisplayFormat, cells: Cells) -> None:
@@ -102,10 +95,6 @@ class RestrictedLloyd:
 
     def run(self, max_iter: int) -> Colors:
         """Steps and swaps, at most `max_iter` steps in all, from 1 up.
-
-        Parameters
-        ----------
-        max_iter : int
 
         Returns
         -------

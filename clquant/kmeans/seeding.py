@@ -52,9 +52,6 @@ def sample_centers(session: Session, lloyd: Lloyd, seed: int) -> None:
 
     Parameters
     ----------
-    session : Session
-    lloyd : Lloyd
-        Its centers are set.
     seed : int
         0 to 2^64 - 1.
     """

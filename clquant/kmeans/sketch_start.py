@@ -45,10 +45,8 @@ def sampled_start(
 
     Parameters
     ----------
-    session : Session
     scope : Scope
         Owns what queued work needs.
-    counts : ColorCounts
     sets : LloydSets
         Of the points of `counts`.
     k : int
@@ -57,8 +55,6 @@ def sampled_start(
         0 to 2^64 - 1.
     rounds : int
         Of swaps; above 0 for at most `clquant.kmeans.swaps.MAX_SWAPPED` centers.
-    tol : float
-        As for `Lloyd.run`.
 
     Returns
     -------
@@ -97,13 +93,6 @@ def _seed(session: Session, scope: Scope, rough: Lloyd, seed: int, rounds: int, 
 
 def sketch_levels(sketcher: Sketcher, points: Points, k: int) -> list[tuple[int, npt.NDArray[np.uint32]]]:
     """The coarsest sketch with enough points for k centers, and the finest with clearly fewer than all points.
-
-    Parameters
-    ----------
-    sketcher : Sketcher
-        Of these points.
-    points : Points
-    k : int
 
     Returns
     -------

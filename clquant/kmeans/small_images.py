@@ -54,14 +54,10 @@ def batch_palettes(
 
     Parameters
     ----------
-    session : Session
     pictures : sequence of Picture
         Each as `fits` demands.
     n_colors : int
         2..256.
-    seed : int
-    progress : Progress
-        Told pictures done.
 
     Returns
     -------

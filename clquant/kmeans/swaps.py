@@ -24,7 +24,6 @@ def swap_centers(session: Session, scope: Scope, lloyd: Lloyd, rounds: int, step
 
     Parameters
     ----------
-    session : Session
     scope : Scope
         Owns the buffers that queued work needs.
     lloyd : Lloyd

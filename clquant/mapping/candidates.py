@@ -45,24 +45,15 @@ def is_finer(space: Space, searches: int, limits: Limits) -> bool:
 
     Parameters
     ----------
-    space : Space
     searches : int
         Pixels times entries.
-    limits : Limits
     """
     deep_on_cpu = space.bits == 16 and limits.is_cpu and not limits.is_simulator
     return searches >= (min(FINER_PAYS, DEEP_FINER_PAYS_ON_CPUS) if deep_on_cpu else FINER_PAYS)
 
 
 def fine_shift(space: Space, finer: bool) -> int:
-    """log2 of a cell's side.
-
-    Parameters
-    ----------
-    space : Space
-    finer : bool
-        See `is_finer`.
-    """
+    """log2 of a cell's side."""
     scale_bits = space.scale.bit_length() - 1
     return FINE_SHIFT[space.name][int(space.alpha)] - int(finer) + scale_bits
 
@@ -102,8 +93,6 @@ class CandidateLister:
 
     Parameters
     ----------
-    session : Session
-    scope : Scope
     extent : sequence of int
         The largest coordinate of each axis, 3 or 4; the least is 0.
     bits : int
@@ -111,7 +100,6 @@ class CandidateLister:
     points : pyopencl.Buffer
         (count, 4) int32: the palette's coordinates, 1 to 65536 of them; those of entries that are not `listed` are
         farther than all of the space.
-    count : int
     listed : (n,) ndarray
         Ascending indices of the entries that differ.
     """
@@ -149,10 +137,6 @@ class CandidateLister:
         ----------
         shift : int
             log2 of a cell's side.
-
-        Returns
-        -------
-        CandidateGrid
         """
         coarse = self._lists(shift + PARENT_STEP, None)
         if coarse is None:

@@ -40,10 +40,6 @@ class LaneGrid:
 
     Parameters
     ----------
-    session : Session
-    scope : Scope
-    palette : Palette
-    space : Space
     whole : bool
         All entries in one cell, instead of a grid.
 
@@ -113,12 +109,7 @@ class LaneGrid:
 
 
 def distinct_entries(palette: Palette) -> npt.NDArray[np.int64]:
-    """Ascending indices of the entries that equal none before them: of equal ones the first is always the nearest.
-
-    Parameters
-    ----------
-    palette : Palette
-    """
+    """Ascending indices of the entries that equal none before them: of equal ones the first is always the nearest."""
     packed = np.ascontiguousarray(palette.rgba()).view(np.uint32)[:, 0]
     return np.sort(np.unique(packed, return_index=True)[1])
 

@@ -35,13 +35,10 @@ def mean_squared_error(
 
     Parameters
     ----------
-    image : image
-    palette : Palette or array_like
     color_space, metric : str
         Where and how colours are compared, as `clquant.palette.engine.predict` takes them.
     error_space : str, optional
         Where the error is taken; default `color_space`.
-    queue : pyopencl.CommandQueue, optional
 
     Returns
     -------

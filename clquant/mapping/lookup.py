@@ -18,15 +18,7 @@ FEWEST_SENT = 1 << 15
 
 
 class ColorLookup:
-    """A palette's colours on the device.
-
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        Owns its memory.
-    palette : Palette
-    """
+    """A palette's colours on the device."""
 
     def __init__(self, session: Session, scope: Scope, palette: Palette) -> None:
         self._session = session
@@ -45,7 +37,6 @@ class ColorLookup:
         ----------
         indices : pyopencl.Buffer
             (count) of the palette's index dtype, each below the palette's length.
-        count : int
         out : pyopencl.Buffer
             Gets (count, 4) uint8 where the palette has alpha, else (count, 3).
         """
@@ -61,8 +52,6 @@ def applied(chosen: Any, palette: Palette, queue: CommandQueue | None) -> Any:
     ----------
     chosen : ndarray or pyopencl.array.Array
         Of the palette's index dtype.
-    palette : Palette
-    queue : pyopencl.CommandQueue, optional
     """
     channels = palette.colors.shape[1]
     if isinstance(chosen, Array):

@@ -22,23 +22,13 @@ MEMO_ENTRY_BYTES = 8
 
 
 class PixelSearch:
-    """A work-item per pixel, which searches the pixel's cell: the portable form.
-
-    Parameters
-    ----------
-    palette : PaletteOnDevice
-    """
+    """A work-item per pixel, which searches the pixel's cell: the portable form."""
 
     def __init__(self, palette: PaletteOnDevice) -> None:
         self._palette = palette
 
     def map(self, batch: PixelBatch) -> None:
-        """Queue the mapping of pixels to their nearest entries.
-
-        Parameters
-        ----------
-        batch : PixelBatch
-        """
+        """Queue the mapping of pixels to their nearest entries."""
         group = self._palette.session.tuned("mapping.group")
         self._palette.launch(PIXEL_FILE, "map_pixels", batch.channels, batch.count, group, batch.arguments)
 
@@ -58,9 +48,6 @@ def launch_lanes(
 
     Parameters
     ----------
-    palette : PaletteOnDevice
-    file, kernel_name : str
-    batch : PixelBatch
     entry_bytes : int
         What the kernel remembers of a colour.
     **own

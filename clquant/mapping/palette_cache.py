@@ -29,13 +29,7 @@ MEMORY_PER_PALETTE = 256
 def open_palette(
     session: runtime.Session, palette: Palette, space: Space, expected_pixels: int, metric: str = "l2"
 ) -> Iterator[PaletteOnDevice]:
-    """A palette whose device memory lasts as long as the block.
-
-    Parameters
-    ----------
-    session, palette, space, expected_pixels, metric
-        As `PaletteOnDevice.of` takes them.
-    """
+    """A palette whose device memory lasts as long as the block."""
 
     def make(scope: runtime.Scope) -> PaletteOnDevice:
         return PaletteOnDevice.of(session, scope, palette, space, expected_pixels, metric)

@@ -27,15 +27,10 @@ class PaletteOnDevice:
 
     Attributes
     ----------
-    session : Session
-    scope : Scope
-    palette : Palette
     space : Space
         With alpha where pixels or palette have it; of 16-bit values for pixels of 16 bits.
     expected_pixels : int
         How many pixels will come in all; decides whether a candidate grid or a table is worthwhile.
-    metric : str
-        One of `METRICS`.
     points : pyopencl.Buffer
         (k, 4) int32: the palette's coordinates in the space.
     """
@@ -86,14 +81,7 @@ class PaletteOnDevice:
         )
 
     def cached(self, key: object, make: Callable[[], Made]) -> Made:
-        """What `make` gave when this key was asked for first, and belongs to the scope.
-
-        Parameters
-        ----------
-        key : object
-            Hashable.
-        make : callable
-        """
+        """What `make` gave when this key was asked for first, and belongs to the scope."""
         if key not in self._made:
             self._made[key] = make()
         found: Made = self._made[key]
@@ -106,10 +94,6 @@ class PaletteOnDevice:
         ----------
         channels : int
             Of the pixels: 1, 3 or 4.
-
-        Returns
-        -------
-        dict of str to int or str
         """
         return {
             "CHANNELS": channels,
@@ -206,7 +190,6 @@ class PaletteOnDevice:
 
         Parameters
         ----------
-        file, kernel_name : str
         channels : int
             Of the pixels: 1, 3 or 4.
         items : int or tuple of int
@@ -215,8 +198,6 @@ class PaletteOnDevice:
             Most work-items of a group.
         own : mapping
             The kernel's own arguments by name.
-        fine, searches : bool
-            As for `arguments`.
         **constants : int
             The kernel's own, besides those of `constants`.
         """
@@ -226,13 +207,7 @@ class PaletteOnDevice:
         self.session.launch(kernel, items, sizes, **self.arguments(fine, searches), **own)
 
     def check_transparency(self) -> None:
-        """Wait, and refuse what was mapped if pixels of alpha 0 met a palette without an entry of alpha 0.
-
-        Raises
-        ------
-        TransparencyError
-            Saying how to add one.
-        """
+        """Wait, and refuse what was mapped if pixels of alpha 0 met a palette without an entry of alpha 0."""
         if self.palette.transparent_index is None and self.session.download(self._missing, 1, np.int32)[0]:
             raise TransparencyError
 
@@ -243,7 +218,6 @@ class PaletteOnDevice:
         ----------
         indices : pyopencl.Buffer
             (count) of the palette's index dtype, each below the palette's length.
-        count : int
         out : pyopencl.Buffer
             Gets (count, 4) uint8 where the palette has alpha, else (count, 3).
         """

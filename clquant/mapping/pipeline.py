@@ -37,10 +37,6 @@ class Band:
 
     Attributes
     ----------
-    session : Session
-    scope : Scope
-        Ends with the band.
-    palette : PaletteOnDevice
     pixels : pyopencl.Buffer
         (rows, width, channels) uint8, or uint16 if the palette's space is of 16-bit values.
     channels, row0, row1, width : int
@@ -96,13 +92,6 @@ def indices(
     """Palette indices (H, W) of an image, as `write` chooses them; on the device for a device array, else in
     `room` if it fits. `meanwhile` is called when all is queued, before the device is waited for. `write` gets values of
     `max_bits` at most.
-
-    Raises
-    ------
-    InvalidArgument
-        If the image has pixels of alpha 0 and the palette no entry of alpha 0.
-    StoppedError
-        If `progress` returned False.
     """
     return _run(image, palette, color_space, queue, progress, write, metric, False, room, meanwhile, max_bits)
 

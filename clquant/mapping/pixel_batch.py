@@ -23,7 +23,6 @@ class PixelBatch:
         (count, channels) uint8 or uint16.
     channels : int
         1, 3 or 4.
-    count : int
     out : pyopencl.Buffer
         (count) of the palette's index dtype.
     width : int or None
@@ -42,11 +41,6 @@ class PixelBatch:
         return {"pixels": self.pixels, "out": self.out, "n": np.uint64(self.count)}
 
     def runs(self, session: Session) -> int:
-        """Work-items that share the pixels on CPUs, at least one.
-
-        Parameters
-        ----------
-        session : Session
-        """
+        """Work-items that share the pixels on CPUs, at least one."""
         items = session.tuned("mapping.groups_a_unit") * session.limits.compute_units
         return max(1, min(items, self.count // MIN_PIXELS_PER_ITEM))

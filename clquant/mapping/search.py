@@ -12,12 +12,7 @@ from clquant.runtime import Limits, Variant
 
 
 def is_cpu(limits: Limits) -> bool:
-    """Whether the forms for CPUs run well: not on a simulator of devices.
-
-    Parameters
-    ----------
-    limits : Limits
-    """
+    """Whether the forms for CPUs run well: not on a simulator of devices."""
     return limits.is_cpu and not limits.is_simulator
 
 
@@ -33,7 +28,6 @@ def search_of(palette: PaletteOnDevice, channels: int, table: tuple[Variant, ...
 
     Parameters
     ----------
-    palette : PaletteOnDevice
     channels : int
         Of the pixels: 1, 3 or 4.
     table : tuple of Variant

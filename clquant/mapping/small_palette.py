@@ -20,12 +20,7 @@ MAX_COLORS = 32
 
 
 class SmallPalette:
-    """A palette of at most `MAX_COLORS` colours of plain RGB.
-
-    Parameters
-    ----------
-    palette : PaletteOnDevice
-    """
+    """A palette of at most `MAX_COLORS` colours of plain RGB."""
 
     def __init__(self, palette: PaletteOnDevice) -> None:
         self._palette = palette
@@ -40,21 +35,11 @@ class SmallPalette:
 
     @staticmethod
     def suits(palette: PaletteOnDevice, _channels: int) -> bool:
-        """Whether the palette is small, and compared in plain RGB.
-
-        Parameters
-        ----------
-        palette : PaletteOnDevice
-        """
+        """Whether the palette is small, and compared in plain RGB."""
         return len(palette.palette) <= MAX_COLORS and palette.points_are_colors
 
     def map(self, batch: PixelBatch) -> None:
-        """Queue the mapping of pixels to their nearest entries.
-
-        Parameters
-        ----------
-        batch : PixelBatch
-        """
+        """Queue the mapping of pixels to their nearest entries."""
         self.launch(FILE, "map_pixels", batch)
 
     def launch(self, file: str, kernel_name: str, batch: PixelBatch, **own: Any) -> None:
@@ -62,8 +47,6 @@ class SmallPalette:
 
         Parameters
         ----------
-        file, kernel_name : str
-        batch : PixelBatch
         **own
             The kernel's own arguments.
         """

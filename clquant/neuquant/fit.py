@@ -37,14 +37,7 @@ Likely = dict[tuple[int, bool], MiniBatchSOM]
 
 @dataclass(frozen=True)
 class NeuQuantFit:
-    """One call that learns.
-
-    Attributes
-    ----------
-    session : Session
-    params : NeuQuantParams
-    progress : Progress
-    """
+    """One call that learns."""
 
     session: Session
     params: NeuQuantParams
@@ -55,24 +48,13 @@ class NeuQuantFit:
 
         Parameters
         ----------
-        job : list of Picture
         clear : bool
             Whether it has an entry of alpha 0 in any case.
         """
         return self._at_once([job], clear)[0]
 
     def each(self, sources: Sequence[ImageLike]) -> list[Palette]:
-        """The palettes of images, which are read when their turn comes.
-
-        Parameters
-        ----------
-        sources : list or tuple of images
-
-        Raises
-        ------
-        InvalidType, InvalidArgument, FileError
-            As `clquant.images.read`, naming ``images[i]``.
-        """
+        """The palettes of images, which are read when their turn comes."""
         found: dict[int, Palette] = {}
         total = len(sources)
         quiet = dataclasses.replace(self, progress=Progress(None))

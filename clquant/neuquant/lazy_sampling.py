@@ -24,26 +24,12 @@ def streamed_pixels(
 
     Parameters
     ----------
-    session : Session
-    scope : Scope
-        Owns the samples.
     pictures : sequence of Picture
         Those that are trained on together; at least one is lazy.
     start : int
         Of the order `SPREAD`: 0 to 2^32 - 1.
     count : int
         The most samples that are needed. Pictures of no more pixels are read whole.
-
-    Returns
-    -------
-    Pixels, DistinctColors
-
-    Raises
-    ------
-    InvalidArgument
-        If there are 2^31 pixels or more.
-    FileError, InvalidType
-        If rows cannot be read.
     """
     total = checked_total(pictures)
     if total <= count:
@@ -76,7 +62,6 @@ class StreamedColors:
 
     Parameters
     ----------
-    session : Session
     most : int
         How many are few, up to `MAX_DISTINCT`.
     """
@@ -92,7 +77,6 @@ class StreamedColors:
 
         Parameters
         ----------
-        piece : Picture
         values : ndarray
             (pixels, channels), its own.
         """

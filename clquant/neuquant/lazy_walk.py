@@ -22,12 +22,7 @@ from clquant.runtime import Scope, Session
 
 @dataclass(frozen=True)
 class WalkedPixels(Pixels):
-    """Pixels elsewhere, of which some samples of order `WALK` are on the device.
-
-    Attributes
-    ----------
-    window : Window
-    """
+    """Pixels elsewhere, of which some samples of order `WALK` are on the device."""
 
     window: Window
 
@@ -43,7 +38,6 @@ def walked_pixels(
 
     Parameters
     ----------
-    session : Session
     scope : Scope
         While it is open, pixels may be asked for.
     pictures : sequence of Picture
@@ -52,13 +46,6 @@ def walked_pixels(
         The walk has a sample for so many pixels.
     most : int
         How many colours are few.
-
-    Raises
-    ------
-    InvalidArgument
-        If there are 2^31 pixels or more.
-    FileError, InvalidType
-        If rows cannot be read.
     """
     window, colors = Window(session, pictures, sample_factor), StreamedColors(session, most)
     scope.at_end(window.close)
@@ -67,14 +54,7 @@ def walked_pixels(
 
 
 class Window:
-    """Samples that follow one another.
-
-    Parameters
-    ----------
-    session : Session
-    pictures : sequence of Picture
-    sample_factor : int
-    """
+    """Samples that follow one another."""
 
     def __init__(self, session: Session, pictures: Sequence[Picture], sample_factor: int) -> None:
         self._session, self._pictures = session, pictures
@@ -99,7 +79,6 @@ class Window:
 
         Parameters
         ----------
-        first : int
         inspect : callable, optional
             Called with each part of the pictures, and its values (pixels, channels).
         """

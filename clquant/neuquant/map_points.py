@@ -29,12 +29,6 @@ class MapPoints:
 
     Parameters
     ----------
-    session : Session
-    scope : Scope
-        Owns the points.
-    space : Space
-    n_colors, sample_factor : int
-        Of the map.
     fixed : ndarray
         (f, 4) uint8: pixels of these colours are not sampled.
     """
@@ -62,13 +56,7 @@ class MapPoints:
         return Points(self._scope.empty(count * POINT_BYTES), count, None)
 
     def holds_all(self, points: Points) -> bool:
-        """Whether there is room for all samples at once.
-
-        Parameters
-        ----------
-        points : Points
-            Made by `room`.
-        """
+        """Whether there is room for all samples at once."""
         return points.count == self._schedule.most
 
     def of_steps(self, pixels: Pixels, points: Points, start: int) -> Iterator[tuple[schedules.Step, int]]:
@@ -76,8 +64,6 @@ class MapPoints:
 
         Parameters
         ----------
-        points : Points
-            Made by `room`.
         start : int
             Shifts which pixels are sampled; 0 to 2^32 - 1.
         """
@@ -95,10 +81,6 @@ class MapPoints:
 
         Parameters
         ----------
-        pixels : Pixels
-        few : DistinctColors
-            Of these pixels.
-        start : int
         trained : Points or None
             What the map learned from; if all its samples are there, the first ones serve again.
         """

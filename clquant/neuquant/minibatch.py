@@ -77,22 +77,12 @@ class MiniBatchSOM:
 
     Parameters
     ----------
-    session : Session
-    scope : Scope
-    space : Space
-    n_colors : int
-    sample_factor : int
     metric : str
         ``"l2"`` or ``"l1"``.
-    conscience : bool
     fixed : ndarray
         (f, 4) uint8: pixels of these colours are not sampled; if there are as many `pinned` nodes, these are they.
     pinned : int
         The first nodes, which `refine` leaves where they are.
-
-    Attributes
-    ----------
-    n_colors : int
     """
 
     def __init__(
@@ -195,8 +185,6 @@ class MiniBatchSOM:
         ----------
         nodes : ndarray
             (n_colors, dims) whole coordinates.
-        pixels, few, start, refine_steps, progress
-            As `train`; `refine_steps` at least 1.
 
         Returns
         -------

@@ -48,8 +48,6 @@ def gray_axis(space: Space, n_colors: int, bits: int) -> npt.NDArray[np.int32]:
 
     Parameters
     ----------
-    space : Space
-    n_colors : int
     bits : int
         Fraction bits of the coordinates.
 
@@ -75,7 +73,6 @@ def other_starts(space: Space, n_colors: int) -> npt.NDArray[np.int32]:
 
     Parameters
     ----------
-    space : Space
     n_colors : int
         1 to 256.
 

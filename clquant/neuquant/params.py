@@ -30,8 +30,6 @@ class NeuQuantParams:
     ----------
     fixed : ndarray
         (f, 4) uint8: the fixed colours.
-    seed : int
-        `random_state`.
     """
 
     n_colors: int
@@ -47,13 +45,7 @@ class NeuQuantParams:
 
     @classmethod
     def of(cls, engine: NeuQuantCL) -> NeuQuantParams:
-        """The parameters of an engine.
-
-        Raises
-        ------
-        InvalidArgument, InvalidType
-            Naming the parameter that is not allowed.
-        """
+        """The parameters of an engine."""
         n_colors = params.integer("n_colors", engine.n_colors, MIN_COLORS, MAX_COLORS)
         given = cls(
             n_colors=n_colors,

@@ -27,7 +27,6 @@ class Points:
     ----------
     buffer : pyopencl.Buffer
         (count, 4) uint16 coordinates; the first is 65535 if a point is passed over.
-    count : int
     weights : pyopencl.Buffer or None
         (count,) uint32, how often each counts.
     """
@@ -44,9 +43,6 @@ def order_points(session: Session, points: Points, n_colors: int, dims: int, cut
 
     Parameters
     ----------
-    session : Session
-    points : Points
-    n_colors, dims : int
     cuts : iterable of int
         Points that none before them changes places with.
     """

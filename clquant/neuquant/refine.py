@@ -28,10 +28,8 @@ def refine_form(session: Session, scope: Scope, n_colors: int, map_constants: di
 
     Parameters
     ----------
-    session : Session
     scope : Scope
         Owns the scratch memory if local memory does not hold it.
-    n_colors : int
     map_constants : dict
         Those of `cl/neuquant/map.h` but ``STAGED``.
     """

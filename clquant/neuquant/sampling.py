@@ -27,7 +27,6 @@ class Band:
     ----------
     pixels : pyopencl.Buffer
         (count, channels) uint8.
-    channels, count : int
     first : int
         The first pixel's number among those of all pictures that are trained on together.
     drawn : int or None
@@ -46,37 +45,14 @@ class Band:
 
 @dataclass(frozen=True)
 class Pixels:
-    """The pixels that one palette is learned from, picture after picture.
-
-    Attributes
-    ----------
-    bands : tuple of Band
-    total : int
-    """
+    """The pixels that one palette is learned from, picture after picture."""
 
     bands: tuple[Band, ...]
     total: int
 
     @classmethod
     def of(cls, session: Session, scope: Scope, pictures: Sequence[Picture]) -> Pixels:
-        """Upload pictures, in bands that the device can hold.
-
-        Parameters
-        ----------
-        session : Session
-        scope : Scope
-            Owns the bands.
-        pictures : sequence of Picture
-
-        Returns
-        -------
-        Pixels
-
-        Raises
-        ------
-        InvalidArgument
-            If there are 2^31 pixels or more.
-        """
+        """Upload pictures, in bands that the device can hold."""
         total, bands, first = checked_total(pictures), [], 0
         for picture in pictures:
             for row0, row1 in picture.bands(session):
@@ -86,12 +62,7 @@ class Pixels:
         return cls(tuple(bands), total)
 
     def walked(self, first: int) -> tuple[Pixels, int]:  # noqa: ARG002
-        """What has the samples of order `WALK` from one on, and the sample at which it ends.
-
-        Parameters
-        ----------
-        first : int
-        """
+        """What has the samples of order `WALK` from one on, and the sample at which it ends."""
         return self, self.total
 
     def triples(self) -> Iterator[tuple[Buffer, int, int]]:
@@ -100,13 +71,7 @@ class Pixels:
 
 
 def checked_total(pictures: Sequence[Picture]) -> int:
-    """The pixels of pictures together.
-
-    Raises
-    ------
-    InvalidArgument
-        If there are 2^31 pixels or more.
-    """
+    """The pixels of pictures together."""
     total = sum(picture.pixels for picture in pictures)
     if total > MAX_PIXELS:
         raise InvalidArgument(f"images have {total} pixels together; allowed: up to {MAX_PIXELS}")
@@ -130,9 +95,6 @@ class Sampler:
 
     Parameters
     ----------
-    session : Session
-    scope : Scope
-    space : Space
     fixed : ndarray
         (f, 4) uint8: pixels of these colours are passed over.
     """
@@ -148,7 +110,6 @@ class Sampler:
 
         Parameters
         ----------
-        pixels : Pixels
         order : int
             Which pixel a sample is: `LINEAR` its own number; `SPREAD` along the golden ratio; `WALK` Dekker's steps.
         start : int

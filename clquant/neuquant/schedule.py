@@ -28,10 +28,6 @@ class Step:
 
     Attributes
     ----------
-    first : int
-        Its first sample.
-    batch : int
-        Its samples.
     reach : int
         Distances from a winner, in nodes, that are below this are pulled; 1: the winner alone.
     offset : int
@@ -50,7 +46,6 @@ class Schedule:
 
     Attributes
     ----------
-    steps : tuple of Step
     samples : int
         Of all steps together.
     refined : int

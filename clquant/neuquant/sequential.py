@@ -32,15 +32,8 @@ def train_sequential(
 
     Parameters
     ----------
-    session : Session
-    pictures : sequence of Pixels
-    space : Space
-    n_colors : int
-    sample_factor : int
     fixed : ndarray
         (f, 4) uint8: pixels of these colours are passed over.
-    progress : Progress
-        Told of cycles.
 
     Returns
     -------

@@ -105,13 +105,10 @@ def learn_many(
 
     Parameters
     ----------
-    session : Session
     pictures : sequence of Picture
         Each as `is_small` demands, and as many as `is_worthwhile` allows.
     params : NeuQuantParams
         Without fixed colours.
-    progress : Progress
-        Told pictures done.
 
     Returns
     -------

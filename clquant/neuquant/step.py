@@ -30,12 +30,8 @@ class StepForm:
 
     Attributes
     ----------
-    kernel : Kernel
-    local : int
-        Work-group size.
     at_once : int
         Points that a group searches for at once.
-    most_groups : int
     memory : dict
         Its local memory by name.
     """
@@ -53,8 +49,6 @@ class StepForms:
 
     Attributes
     ----------
-    session : Session
-    n_colors : int
     constants : dict
         Those of `cl/neuquant/map.h` but ``STAGED``.
     """
@@ -70,7 +64,6 @@ class StepForms:
         ----------
         city_block : bool
             Whether winners have the least sum of absolute differences.
-        conscience : bool
         """
         return self._step(MAP_SHAPE, CITY_BLOCK=int(city_block), CONSCIENCE=int(conscience), SQUARES=0, WEIGHTED=0)
 

@@ -93,18 +93,6 @@ def animation_bytes(
         How long each frame stands, 10 to 655350 ms; one for all, or as many as frames.
     plays : int
         How often they are shown, 0 to 65535; 0 for ever.
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    InvalidArgument
-        If there is no frame, or their sizes differ, or the format cannot hold them, or there are not as many delays as
-        frames.
-    InvalidType
-        If a frame is no `IndexedImage`.
     """
     name = params.choice("format", format.upper() if isinstance(format, str) else format, ANIMATED)
     params.integer("plays", plays, 0, gif.MAX_PLAYS)
@@ -129,13 +117,7 @@ def animation_bytes(
 
 
 def animated_format_of(path: str | os.PathLike[str]) -> str:
-    """The name, for `animation_bytes`, of the format that a path's suffix stands for.
-
-    Raises
-    ------
-    InvalidArgument, InvalidType
-        If none of them has that suffix, or it is no path.
-    """
+    """The name, for `animation_bytes`, of the format that a path's suffix stands for."""
     suffix = files.path_of(path).suffix.lower()
     if suffix not in _SUFFIXES:
         allowed = ", ".join(_SUFFIXES)
@@ -196,17 +178,6 @@ def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int | Sequence[int] =
         rounded to that, half up.
     loop : bool
         Whether it runs for ever, or once.
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    InvalidArgument
-        If there is no frame, or their sizes differ, or a palette or a frame is too large, or there are not as many
-        delays as frames, or a frame of 256 opaque colours, all in use, comes before one with holes in it,
-        or is the first of frames of which any has holes.
     """
     return animation_bytes(frames, "GIF", delay_ms=delay_ms, plays=0 if params.boolean("loop", loop) else 1)
 

@@ -28,7 +28,6 @@ def sample_of(counts: npt.NDArray[np.unsignedinteger], seed: int) -> tuple[npt.N
     ----------
     counts : ndarray
         (n,) unsigned integers, adding up to at most 2^39: how often each colour occurs.
-    seed : int
     """
     total = int(counts.sum(dtype=np.uint64))
     if len(counts) <= SAMPLE:
@@ -52,7 +51,6 @@ def centers_of(points: Points, weights: npt.NDArray[np.int64], fixed: Points, k:
         (f, dims) int64.
     k : int
         From 1.
-    seed : int
 
     Returns
     -------
@@ -105,7 +103,6 @@ def stretches(total: int, words: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64
 
     Parameters
     ----------
-    total : int
     words : ndarray
         (n,) uint32, random.
     """

@@ -12,10 +12,6 @@ def shown_palette(palette: Palette) -> Palette:
     Map pictures through this palette before `IndexedImage.to_sixel`, so that each pixel takes its nearest among what
     is really shown.
 
-    Parameters
-    ----------
-    palette : Palette
-
     Returns
     -------
     Palette

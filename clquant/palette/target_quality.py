@@ -32,17 +32,8 @@ class FewestColors:
 
     Parameters
     ----------
-    engine : PaletteEngine
-        It is left as it is.
-    sources, weight, progress
-        As the engine's `fit` takes them.
     limit : float
         The largest mean squared error, of 8-bit sRGB values.
-
-    Raises
-    ------
-    InvalidArgument, InvalidType, FileError
-        If a parameter, an image or a callback is not allowed, or `init` is an array.
     """
 
     def __init__(
@@ -66,13 +57,7 @@ class FewestColors:
         self.found: dict[int, tuple[dict[str, Any], float]] = {}
 
     def run(self) -> dict[str, Any]:
-        """What the engine learned with the fewest colours, by the attributes' names.
-
-        Raises
-        ------
-        InvalidArgument
-            If not even `n_colors` reach the limit.
-        """
+        """What the engine learned with the fewest colours, by the attributes' names."""
         with self.engine._trials(self.pictures, self.weight) as trial:
             count = fewest_colors(lambda n: self._error(trial, n), self.limit, self.most, self.least)
         if count is None:
@@ -97,9 +82,6 @@ def fitted_anew(engine: PaletteEngine, pictures: Sequence[Picture], weight: Any)
     ----------
     engine : PaletteEngine
         Its parameters and what it learned are changed.
-    pictures : sequence of Picture
-    weight : list of array_like, or None
-        As the engine's `fit` takes it.
     """
 
     def trial(count: int) -> tuple[dict[str, Any], float]:
@@ -112,14 +94,7 @@ def fitted_anew(engine: PaletteEngine, pictures: Sequence[Picture], weight: Any)
 
 
 def shown_error(engine: PaletteEngine, pictures: Sequence[Picture]) -> float:
-    """The mean squared error in sRGB of pictures that are mapped as the engine maps them.
-
-    Parameters
-    ----------
-    engine : PaletteEngine
-        Fitted.
-    pictures : sequence of Picture
-    """
+    """The mean squared error in sRGB of pictures that are mapped as the engine maps them."""
     how = {"color_space": engine.color_space, "metric": engine.metric}
     errors = [
         mean_squared_error(picture, engine.palette_, **how, error_space="srgb", queue=engine.queue)
@@ -138,8 +113,6 @@ def fewest_colors(error: Callable[[int], float], limit: float, most: int, least:
         Of a number of colours. Taken to fall with it, but for the numbers next below the one that is found.
     limit : float
         The largest error allowed.
-    most : int
-        At least `least`.
     least : int
         At least 2.
 
@@ -193,17 +166,6 @@ def allowed_error(target_psnr: float | None, max_mse: float | None) -> float:
     ----------
     target_psnr : float or None
         In dB, 0 to 100, of 8-bit values.
-    max_mse : float or None
-        The error itself.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    InvalidArgument, InvalidType
-        If not exactly one of the two is given, or it is out of range.
     """
     if (target_psnr is None) == (max_mse is None):
         raise InvalidArgument(

@@ -22,13 +22,7 @@ _SSIM_SAMPLES, _SSIM_ROWS = 1 << 14, 16
 
 
 def picture_shape(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Height and width of samples (H, W) or (H, W, C).
-
-    Raises
-    ------
-    InvalidArgument
-        If there is another number of axes.
-    """
+    """Height and width of samples (H, W) or (H, W, C)."""
     if len(shape) not in (2, 3):
         raise InvalidArgument(f"a picture is (H, W) or (H, W, C), got shape {shape}")
     return shape[0], shape[1]

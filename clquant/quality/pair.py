@@ -26,7 +26,6 @@ class Rows:
 
     Attributes
     ----------
-    buffer : pyopencl.Buffer
     begin : int
         Byte of the first of them in the buffer.
     """
@@ -53,8 +52,6 @@ class Pair:
     ----------
     first, second : Picture
         (H, W, C); samples of another number of axes are rows of single samples.
-    shape : tuple of int
-        As given.
     """
 
     first: Picture
@@ -124,10 +121,8 @@ def bands(
     pair : Pair
         After `Pair.send`; no band waits for more parts of pictures on their way than its last row needs. Of lazy
         pictures a band has no more rows than their bound on memory allows.
-    session : Session
     row_bytes : int
         Of a row in the job's largest buffer besides the pictures.
-    room : int
     rows : int, optional
         Rows of the result; default: the pictures' height.
     reach : int
@@ -158,14 +153,8 @@ def pieces(pair: Pair, overlap: int = 0) -> Iterator[Pair]:
 
     Parameters
     ----------
-    pair : Pair
     overlap : int
         Rows that a piece has in common with the next one. A piece has more rows than these, as the pair must have.
-
-    Raises
-    ------
-    FileError
-        If rows cannot be read.
     """
     readers = [one.lazy for one in (pair.first, pair.second) if one.lazy is not None]
     if not readers:
@@ -211,13 +200,6 @@ def as_pair(original: Samples, result: Samples, memory: Any = None) -> tuple[Num
     """What two pictures hold: a `Pair` of 8-bit samples (H, W, C), which a device compares, else arrays on the host.
 
     Lazy pictures of 8-bit samples stay where they are, for `pieces`.
-
-    Raises
-    ------
-    InvalidType
-        If one makes no array of numbers.
-    InvalidArgument
-        If the shapes differ or there is nothing to compare.
     """
     bound = lazy.memory_bytes(memory)
     given = [_samples(name, one) for name, one in zip(_NAMES, (original, result), strict=True)]

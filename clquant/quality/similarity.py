@@ -80,12 +80,7 @@ def ssim(
 
 
 def mean_similarity(total: int, windows: int) -> float:
-    """The mean SSIM of so many windows from their `dissimilarity`.
-
-    Parameters
-    ----------
-    total, windows : int
-    """
+    """The mean SSIM of so many windows from their `dissimilarity`."""
     return 1.0 - total / (2**31 * windows)
 
 
@@ -98,7 +93,6 @@ def dissimilarity(pair: Pair, peak: float, queue: CommandQueue | None) -> int:
         Of at least 11 x 11 pixels.
     peak : float
         `MIN_PEAK` to `MAX_PEAK`.
-    queue : pyopencl.CommandQueue, optional
     """
     session = pair.open(queue)
     by_rows = int(session.limits.is_cpu)

@@ -93,12 +93,7 @@ def psnr(
 
 
 def decibels(error: float, peak: float) -> float:
-    """The PSNR of a mean squared error.
-
-    Parameters
-    ----------
-    error, peak : float
-    """
+    """The PSNR of a mean squared error."""
     return float("inf") if error == 0 else float(10 * np.log10(peak * peak / error))
 
 

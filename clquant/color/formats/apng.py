@@ -32,10 +32,6 @@ def encoded(frames: Sequence[Indexed], delays_ms: Sequence[int], plays: int) -> 
         How long each stands.
     plays : int
         How often they are shown; 0 for ever.
-
-    Returns
-    -------
-    bytes
     """
     height, width = frames[0][0].shape
     rgba = frames[0][1]

@@ -46,7 +46,6 @@ class _Packed:
     Attributes
     ----------
     rows : ndarray of uint8, shape (H, stride)
-    width, bits : int
     rgba : ndarray of uint8, shape (n, 4)
     """
 
@@ -89,12 +88,7 @@ class _Packed:
 
 
 def identifier(text: str) -> str:
-    """A name for C, of a file's stem: other characters become underscores.
-
-    Parameters
-    ----------
-    text : str
-    """
+    """A name for C, of a file's stem: other characters become underscores."""
     name = re.sub(r"[^0-9A-Za-z_]", "_", text) or "picture"
     return name if _NAME.fullmatch(name) else f"_{name}"
 
@@ -125,15 +119,6 @@ def c_source(
         numbers, alpha, red, green and blue from the highest bits. Not with `lvgl`, whose palettes are 32-bit.
     lvgl : int, optional
         8 or 9: an image of this version of LVGL, instead of plain arrays.
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    InvalidArgument
-        If there are too many colours, the picture is too large for LVGL, or an argument is not allowed.
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidArgument(f"name is {params.shown(name)}; allowed: an identifier of C")
@@ -162,17 +147,10 @@ def c_frame(data: bytes, shape: tuple[int, int], bits: int, *, header: bool = Fa
 
     Parameters
     ----------
-    data : bytes
     shape : (int, int)
         Height and width in pixels.
     bits : int
         Of a pixel; 0 for two planes of 1 bit, one after the other.
-    header, name
-        As `c_source` takes them.
-
-    Returns
-    -------
-    bytes
     """
     rows = f"{bits} bits per pixel, the first one in a byte's highest bits" if bits else "two planes of 1 bit per pixel"
     sides = {"HEIGHT": shape[0], "WIDTH": shape[1], "BITS": bits}
@@ -197,19 +175,8 @@ def lvgl_binary(indices: Bytes, rgba: Bytes, *, lvgl: int = 9) -> bytes:
 
     Parameters
     ----------
-    indices, rgba
-        As `c_source` takes them.
     lvgl : int
         8 or 9.
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    InvalidArgument
-        As `c_source`.
     """
     version = params.choice("lvgl", lvgl, LVGL_VERSIONS)
     picture = _Packed.of(indices, rgba, "an LVGL image")

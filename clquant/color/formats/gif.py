@@ -90,11 +90,6 @@ def with_one_hole(
     -------
     tuple
         (H, W) uint8, and the index or None.
-
-    Raises
-    ------
-    InvalidArgument
-        If there are more than 256 colours, or 65535 pixels in a row or column.
     """
     if len(rgba) > MAX_COLORS:
         raise InvalidArgument(f"a GIF holds at most {MAX_COLORS} colours; this palette has {len(rgba)}")
@@ -124,10 +119,6 @@ def encoded(width: int, height: int, frames: Iterable[Frame], delays: Sequence[i
         Hundredths of a second that each frame stands, up to `MAX_DELAY`.
     plays : int
         How often it is shown, up to `MAX_PLAYS`; 0 for ever.
-
-    Returns
-    -------
-    bytes
     """
     out = io.BytesIO()
     shared: tuple[int, bytes] | None = None

@@ -39,12 +39,6 @@ def drawn(frames: Sequence[Indexed], loop: bool) -> Iterator[Frame]:
     ------
     Frame
         One for each. The first covers all; one that changes nothing is a pixel drawn again.
-
-    Raises
-    ------
-    InvalidArgument
-        If a GIF cannot hold a frame, or one of 256 opaque colours, all in use, comes before one with holes in it; or is
-        the first, and any has holes.
     """
     holes = any((rgba[:, 3] < OPAQUE_ALPHA).any() for _, rgba in frames)
     alike = all(np.array_equal(rgba, frames[0][1]) for _, rgba in frames)

@@ -51,11 +51,6 @@ def own_options(image: PIL.Image.Image, name: str, options: Mapping[str, Any]) -
     """What Pillow must be told to write a picture as it is, and not in sizes that icons commonly have.
 
     Fax compressions are refused here for all but mode 1: some releases of libtiff crash on them.
-
-    Raises
-    ------
-    InvalidArgument
-        If the format holds no such picture.
     """
     if name == "ICNS" or (name == "ICO" and max(image.size) > MOST_ICO_SIDE):
         raise InvalidArgument(
@@ -75,11 +70,6 @@ def format_of(path: str | os.PathLike[str]) -> str:
     -------
     str
         Such as ``"PNG"``; ``"SIXEL"`` for .six and .sixel.
-
-    Raises
-    ------
-    InvalidArgument, InvalidType
-        If no format has that suffix, or it is no path.
     """
     named = files.path_of(path)
     name = format_of_suffix(named.suffix)

@@ -28,17 +28,7 @@ def cores() -> int:
 
 
 def in_threads(work: Callable[[int], T], count: int) -> list[T]:
-    """``work(0)`` to ``work(count - 1)``, on as many threads as there are cores for this process.
-
-    Parameters
-    ----------
-    work : callable
-    count : int
-
-    Returns
-    -------
-    list
-    """
+    """``work(0)`` to ``work(count - 1)``, on as many threads as there are cores for this process."""
     if count == 1:
         return [work(0)]
     with ThreadPoolExecutor(min(count, cores()), thread_name_prefix="clquant-files") as pool:
@@ -51,8 +41,6 @@ def looked_up(table: npt.NDArray[Any], indices: npt.NDArray[np.integer[Any]]) ->
     Parameters
     ----------
     table : ndarray, shape (n,) or (n, C)
-    indices : ndarray of unsigned integers
-        Each below n.
 
     Returns
     -------
@@ -91,18 +79,7 @@ def _look_up(table: npt.NDArray[Any], flat: npt.NDArray[np.integer[Any]], found:
 
 
 def counted(indices: npt.NDArray[np.integer[Any]], count: int) -> npt.NDArray[np.int64]:
-    """(count,) int64: how often each index from 0 to ``count - 1`` is there.
-
-    Parameters
-    ----------
-    indices : ndarray of unsigned integers
-        Each below `count`.
-    count : int
-
-    Returns
-    -------
-    ndarray
-    """
+    """(count,) int64: how often each index from 0 to ``count - 1`` is there."""
     flat = np.ascontiguousarray(indices).reshape(-1)
 
     def of_part(number: int) -> npt.NDArray[np.int64]:

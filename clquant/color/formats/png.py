@@ -164,18 +164,6 @@ def indexed(
         ``"fast"``, ``"medium"``, ``"normal"`` or ``"small"``: how long to search for repetitions.
     dpi : (float, float), optional
         Pixels per inch, across and down.
-    icc_profile : bytes, optional
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    InvalidArgument
-        If there are too many colours or pixels in a row or column, no such effort, or a resolution is out of range.
-    InvalidType
-        If `dpi` are no two numbers, or `icc_profile` is not bytes.
     """
     if len(rgba) > MAX_COLORS:
         raise InvalidArgument(f"an indexed PNG holds at most {MAX_COLORS} colours; this palette has {len(rgba)}")
@@ -202,12 +190,6 @@ def compressed(pixels: Bytes, depth: int, effort: str = "normal") -> bytes:
     pixels : ndarray of uint8, shape (H, W) or (H, W, C)
     depth : int
         Bits per value: 1, 2, 4 or 8.
-    effort : str
-        As `indexed` takes it.
-
-    Returns
-    -------
-    bytes
     """
     return _encoded(pixels, depth, True, _effort(effort))[1]
 
@@ -219,24 +201,7 @@ def picture(
     dpi: tuple[float, float] | None = None,
     icc_profile: bytes | None = None,
 ) -> bytes:
-    """A picture of 8 bits per channel.
-
-    Parameters
-    ----------
-    pixels : ndarray of uint8, shape (H, W), (H, W, 3) or (H, W, 4)
-        Gray, RGB or RGBA.
-    effort, dpi, icc_profile
-        As `indexed` takes them.
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    InvalidArgument, InvalidType
-        As `indexed`.
-    """
+    """A picture of 8 bits per channel."""
     kind = GRAY if pixels.ndim == 2 else RGB if pixels.shape[2] == 3 else RGBA
     return _file(pixels, 8, kind, [], True, _effort(effort), _about(dpi, icc_profile))
 

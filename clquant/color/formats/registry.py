@@ -33,7 +33,6 @@ class Format:
 
     Attributes
     ----------
-    name : str
     suffix : str
         Of files that are written in it.
     read : callable
@@ -52,13 +51,7 @@ class Format:
 
 
 def read_swatches(data: bytes) -> Colors:
-    """The palette of an indexed picture, in its order; of any other picture its distinct colours in reading order.
-
-    Raises
-    ------
-    FormatError
-        If it is no picture, has more than 2^24 pixels or 65536 colours.
-    """
+    """The palette of an indexed picture, in its order; of any other picture its distinct colours in reading order."""
     try:
         with picture_files.opened(data, _SWATCHES) as (image, _):
             if image.width * image.height > MOST_PIXELS:
@@ -122,7 +115,6 @@ def from_bytes(data: bytes, format: str | None = None, suffix: str = "") -> Colo
 
     Parameters
     ----------
-    data : bytes
     format : str, optional
         One of `NAMES`; by default what the bytes begin with decides, then `suffix`, then whether it is a picture.
     suffix : str
@@ -131,13 +123,6 @@ def from_bytes(data: bytes, format: str | None = None, suffix: str = "") -> Colo
     Returns
     -------
     ndarray of uint8, shape (n, 3) or (n, 4)
-
-    Raises
-    ------
-    FormatError
-        If the bytes are damaged or of no known format.
-    InvalidArgument
-        If there is no such format.
     """
     if format is not None:
         return _named(format).read(data)
@@ -156,17 +141,6 @@ def to_bytes(colors: Colors, format: str) -> bytes:
     Parameters
     ----------
     colors : ndarray of uint8, shape (n, 3) or (n, 4)
-    format : str
-        One of `NAMES`.
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    InvalidArgument
-        If there is no such format, or it cannot hold the palette.
     """
     return _named(format).write(colors)
 
@@ -176,18 +150,12 @@ def read(path: str | os.PathLike[str], format: str | None = None) -> Colors:
 
     Parameters
     ----------
-    path : path_like
     format : str, optional
         See `from_bytes`, which gets the file's suffix too.
 
     Returns
     -------
     ndarray of uint8, shape (n, 3) or (n, 4)
-
-    Raises
-    ------
-    FileError
-        If the file cannot be read, is over 16 MiB, or is no palette.
     """
     data = files.read_bytes(path, MOST_BYTES)
     try:
@@ -202,28 +170,14 @@ def write(colors: Colors, path: str | os.PathLike[str], format: str | None = Non
     Parameters
     ----------
     colors : ndarray of uint8, shape (n, 3) or (n, 4)
-    path : path_like
     format : str, optional
         One of `NAMES`; by default that of the path's suffix (``.pal`` is JASC's).
-
-    Raises
-    ------
-    InvalidArgument
-        If no format has the suffix, or the format cannot hold the palette.
-    FileError
-        If the file cannot be written.
     """
     files.write_bytes(path, to_bytes(colors, format_of(path) if format is None else format))
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """The name of the format that a path's suffix stands for.
-
-    Raises
-    ------
-    InvalidArgument
-        If there is none.
-    """
+    """The name of the format that a path's suffix stands for."""
     suffix = files.path_of(path).suffix.lower()
     for known in FORMATS:
         if known.suffix == suffix:

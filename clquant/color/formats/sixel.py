@@ -67,11 +67,6 @@ def encode(indices: npt.NDArray[np.unsignedinteger[Any]], rgba: npt.NDArray[np.u
     -------
     bytes
         From the introducer (ESC P) to the terminator.
-
-    Raises
-    ------
-    InvalidArgument
-        If there are more colours.
     """
     if len(rgba) > MAX_REGISTERS:
         raise InvalidArgument(f"sixel holds at most {MAX_REGISTERS} colours; this palette has {len(rgba)}")
@@ -149,8 +144,6 @@ def _written(lines: Integers, columns: Integers, lengths: Integers, characters: 
         Of each run 256 times its band plus its colour, ascending.
     columns, lengths, characters : ndarray
         Where it begins, how long it is, and of what.
-    count : int
-        Bands.
     """
     begins = _changes(lines)
     bands, colors = lines >> 8, lines & 255

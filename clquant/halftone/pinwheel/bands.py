@@ -17,18 +17,7 @@ Band = tuple[int, int, int, int]
 
 
 def read_picture(image: images.ImageLike, out: Any = None, memory: Any = None, max_bits: int = 8) -> Picture:
-    """`clquant.images.read_parts`, of pictures that error diffusion takes.
-
-    Parameters
-    ----------
-    image, out, memory, max_bits
-        As `clquant.images.read_parts` takes them.
-
-    Raises
-    ------
-    InvalidArgument
-        If a side is above `MAX_SIDE`; else as `clquant.images.read_parts`.
-    """
+    """`clquant.images.read_parts`, of pictures that error diffusion takes."""
     picture = images.read_parts(image, out=out, memory=memory, max_bits=max_bits)
     if max(picture.height, picture.width) > MAX_SIDE:
         raise runtime.InvalidArgument(
@@ -47,16 +36,10 @@ def rows_that_fill(session: runtime.Session, groups: int, block: int, groups_per
 
     Parameters
     ----------
-    session : runtime.Session
     groups : int
         Work-groups of a row of blocks.
-    block : int
     groups_per_unit : int
         Work-groups that a compute unit should have.
-
-    Returns
-    -------
-    int
     """
     return -(-groups_per_unit * session.limits.compute_units // groups) * block
 
@@ -68,13 +51,10 @@ def block_bands(
 
     Parameters
     ----------
-    picture : Picture
     row_bytes : int
         Of the job's largest buffer besides `edges`.
     edge_bytes : int
         Of an error that one block leaves to another, all channels together.
-    block : int
-    session : runtime.Session
     least : int
         Rows that a band but the last should have where memory allows; of `rows_that_fill`.
 
@@ -107,7 +87,6 @@ class BandBlocks:
         Height, width and channels of the whole picture; the row of the band's first pixel.
     ranges : ((first, end), (first, end))
         By phase: rows of blocks to halftone. Those of the inward phase come out right.
-    block : int
     half : int
         Blocks of one phase in a row of blocks, at most.
     corner : (2,) uint32
@@ -126,20 +105,10 @@ class BandBlocks:
 
         Parameters
         ----------
-        picture : Picture
         band : Band
             One of `block_bands`.
         block : int
             Pixels of a block's side.
-
-        Returns
-        -------
-        BandBlocks
-
-        Raises
-        ------
-        InvalidArgument
-            If the picture is cut out at no block of the outward phase.
         """
         (row, row_rest), (column, column_rest) = (divmod(place, block) for place in picture.origin)
         if row_rest or column_rest or (row + column) % 2:
@@ -171,11 +140,6 @@ class BandBlocks:
         ----------
         one : int
             Bytes of an error that one block leaves to another, all channels together.
-
-        Returns
-        -------
-        int
-            Bytes.
         """
         return 4 * self.block * self.rows * self.half * one
 

@@ -70,8 +70,6 @@ def error_limit(
 
     Parameters
     ----------
-    block_size : int
-    scan : str
     row, record : pairs of arrays
         Of both phases, from `clquant.halftone.pinwheel.tones.records`.
 
@@ -107,8 +105,6 @@ def error_shares(fade: int, block_size: int, scan: str, phase: int) -> npt.NDArr
     ----------
     fade : int
         What counts where an equal error arrives as a whole, in 1/256, 0 to 256.
-    block_size, scan, phase
-        As `clquant.halftone.pinwheel.paths.make_path` takes them.
 
     Returns
     -------
@@ -206,8 +202,6 @@ def ring_quads(path: Path, rings: int, lanes: int) -> npt.NDArray[np.uint16]:
         Of the spiral, N a multiple of 4.
     rings : int
         Turns of the spiral in a part, a multiple of 4.
-    lanes : int
-        Blocks of a group.
 
     Returns
     -------

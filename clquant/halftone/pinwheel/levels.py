@@ -132,9 +132,6 @@ class BlockHalftone:
 
     Parameters
     ----------
-    session : runtime.Session
-    scope : runtime.Scope
-    settings : Settings
     shown : (L,) uint8 ndarray
         The byte to write for each output level.
     bits : int
@@ -211,7 +208,6 @@ class BlockHalftone:
 
         Parameters
         ----------
-        scope : runtime.Scope
         image, output : Buffer
             uchar [rows[1] - rows[0]][width][picture.channels], the image's ushort if it has 16 bits per value.
         picture : Picture
@@ -273,12 +269,7 @@ class BlockHalftone:
         }
 
     def least_rows(self, width: int, channels: int) -> int:
-        """Rows that a band of a picture should have.
-
-        Parameters
-        ----------
-        width, channels : int
-        """
+        """Rows that a band of a picture should have."""
         block = self._settings.block_size
         blocks = GROUP if self._variant.name == VARIANTS[-1].name else self._form(OUTWARD, True).blocks
         groups = -(-half_blocks(width, block) // blocks) * channels
@@ -321,9 +312,6 @@ def halftone(
 
     Parameters
     ----------
-    session : runtime.Session
-    picture : Picture
-    settings : Settings
     shown : (L,) uint8 ndarray
     report : runtime.Progress
         Told the rows done after each band.

@@ -16,7 +16,6 @@ def pack_bits(
 
     Parameters
     ----------
-    session : runtime.Session
     levels : uint8 ndarray or device array of H * W numbers
     picture : Picture
         For height and width.

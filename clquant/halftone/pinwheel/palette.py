@@ -44,13 +44,10 @@ class VectorSettings:
 
     Attributes
     ----------
-    block_size, scan, linear
-        As `PinwheelHalftoner` takes them.
     color_space : str
         Where colours are compared.
     error_limit : int
         Clamp of an error's components, in 1/16 gray.
-    seed : int
     """
 
     block_size: int
@@ -80,13 +77,7 @@ def pinwheel_palette(
     settings: VectorSettings,
     report: runtime.Progress,
 ) -> npt.NDArray[Any] | runtime.Array:
-    """Palette indices (H, W) by the pinwheel's scan; on the device as the picture is.
-
-    Raises
-    ------
-    InvalidArgument
-        If the picture has pixels of alpha 0 and the palette no entry of alpha 0.
-    """
+    """Palette indices (H, W) by the pinwheel's scan; on the device as the picture is."""
     size = palette.index_dtype.itemsize
     shape = (picture.height, picture.width)
     result: Any = None if picture.on_device else picture.result(session, shape, palette.index_dtype)

@@ -82,10 +82,6 @@ def fade_of(palette: Palette) -> int:
     But a tone nearer to an entry than a quarter of that entry's distance to the next then shows no dots: that is seen
     if entries are far apart, so that all of the error counts there.
 
-    Parameters
-    ----------
-    palette : Palette
-
     Returns
     -------
     int
@@ -190,19 +186,7 @@ def _taken_off(colors: npt.NDArray[np.uint8], common: Common) -> npt.NDArray[np.
 
 
 class PathScan:
-    """The launches of a band, with their tables on the device.
-
-    Parameters
-    ----------
-    session : runtime.Session
-    scope : runtime.Scope
-    on_device : PaletteOnDevice
-        Of the palette.
-    picture : Picture
-    palette : Palette
-    block_size : int
-    common : Common
-    """
+    """The launches of a band, with their tables on the device."""
 
     def __init__(
         self,
@@ -253,8 +237,6 @@ class PathScan:
 
         Parameters
         ----------
-        scope : runtime.Scope
-            For what this needs.
         image : pyopencl.Buffer
             (rows, width, channels) uint8: rows band[0] to band[1] - 1 of the picture.
         output : pyopencl.Buffer

@@ -21,10 +21,6 @@ class Settings:
 
     Attributes
     ----------
-    block_size, scan, levels, linear, noise
-        As `PinwheelHalftoner` takes them.
-    tables : WeightTables
-    seed : int
     error_limit : int
         Clamp of an error, in 1/16 gray.
     """
@@ -45,7 +41,6 @@ class PhasePlan:
 
     Attributes
     ----------
-    path : Path
     row : (N * N,) int32
         The records' row of each pixel.
     portable : dict of str to ndarray

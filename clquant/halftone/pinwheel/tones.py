@@ -88,12 +88,6 @@ def make_tones(levels: int, linear: bool) -> Tones:
 def records(path: Path, tables: WeightTables, tones: Tones) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int16]]:
     """What a pixel of each row and input level reads.
 
-    Parameters
-    ----------
-    path : Path
-    tables : WeightTables
-    tones : Tones
-
     Returns
     -------
     row : (N * N,) int32

@@ -25,10 +25,6 @@ class LaneForm:
     ----------
     file, name : str
         Its kernel file and its name.
-    lanes : int
-        Rows of a strip.
-    components : int
-        Errors of a pixel.
     launch : int
         Pixels that take a compute unit about as long as a launch: some 10 microseconds.
     """
@@ -49,15 +45,10 @@ class SerialLanes:
 
     Parameters
     ----------
-    session : runtime.Session
-    scope : runtime.Scope
-    form : LaneForm
     constants : dict
         Of the form's kernel.
     arguments : dict
         The kernel's before the image.
-    height, width : int
-        Of the picture.
     """
 
     def __init__(
@@ -112,10 +103,8 @@ class SerialLanes:
 
         Parameters
         ----------
-        scope : runtime.Scope
         image, output : runtime.Buffer
             The rows' pixels, and where their results go.
-        count : int
         """
         if count == self._height:
             self._whole = self._whole or self._prepared(self._scope, count)

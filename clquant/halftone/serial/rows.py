@@ -18,13 +18,7 @@ NO_ERROR = 126
 
 
 def fits(session: runtime.Session, width: int) -> bool:
-    """Whether a strip of pictures of this width is within the device's largest allocation.
-
-    Parameters
-    ----------
-    session : runtime.Session
-    width : int
-    """
+    """Whether a strip of pictures of this width is within the device's largest allocation."""
     return ROWS * _row_bytes(width) <= session.limits.max_alloc
 
 
@@ -34,15 +28,7 @@ def _row_bytes(width: int) -> int:
 
 
 class SerialRows:
-    """The scan's launches for the bands of one picture, top to bottom; device memory belongs to a scope.
-
-    Parameters
-    ----------
-    session : runtime.Session
-    scope : runtime.Scope
-    width : int
-        Of the picture.
-    """
+    """The scan's launches for the bands of one picture, top to bottom; device memory belongs to a scope."""
 
     rows = ROWS
 
@@ -63,10 +49,8 @@ class SerialRows:
 
         Parameters
         ----------
-        scope : runtime.Scope
         image, output : runtime.Buffer
             The rows' pixels, and where their results go.
-        count : int
         """
         session, quads = self._session, self._quads
         kernel = self._program.kernel("halftone_rows")

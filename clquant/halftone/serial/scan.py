@@ -98,14 +98,7 @@ PALETTE_FORMS = (
 
 
 def in_lanes(session: runtime.Session, picture: Picture, palette: Palette) -> bool:
-    """Whether `palette_in_lanes` is the form to take: it knows no alpha.
-
-    Parameters
-    ----------
-    session : runtime.Session
-    picture : Picture
-    palette : Palette
-    """
+    """Whether `palette_in_lanes` is the form to take: it knows no alpha."""
     return session.choose(PALETTE_FORMS).name == "lanes" and not palette.has_alpha and picture.channels != 4
 
 

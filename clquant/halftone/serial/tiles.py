@@ -15,15 +15,7 @@ LAG = 2
 
 
 class SerialTiles:
-    """The scan's launches for the bands of one picture, top to bottom; device memory belongs to a scope.
-
-    Parameters
-    ----------
-    session : runtime.Session
-    scope : runtime.Scope
-    width : int
-        Of the picture.
-    """
+    """The scan's launches for the bands of one picture, top to bottom; device memory belongs to a scope."""
 
     rows = ROWS
 
@@ -49,10 +41,8 @@ class SerialTiles:
 
         Parameters
         ----------
-        scope : runtime.Scope
         image, output : runtime.Buffer
             The rows' pixels, and where their results go.
-        count : int
         """
         session, lanes = self._session, self._lanes
         errors = scope.empty((count + 1) * self._errors_bytes)

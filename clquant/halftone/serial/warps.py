@@ -18,25 +18,12 @@ ABSENT = np.int32(-0x7FFFFFFF)
 
 
 def admits(limits: runtime.Limits) -> bool:
-    """Whether a device's work-items hand values to each other as this form does.
-
-    Parameters
-    ----------
-    limits : runtime.Limits
-    """
+    """Whether a device's work-items hand values to each other as this form does."""
     return limits.is_nvidia and limits.compute_capability >= 70 and limits.work_group >= ITEMS
 
 
 class SerialWarps:
-    """The scan's launches for the bands of one picture, top to bottom; device memory belongs to a scope.
-
-    Parameters
-    ----------
-    session : runtime.Session
-    scope : runtime.Scope
-    width : int
-        Of the picture.
-    """
+    """The scan's launches for the bands of one picture, top to bottom; device memory belongs to a scope."""
 
     rows = ROWS
 
@@ -62,10 +49,8 @@ class SerialWarps:
 
         Parameters
         ----------
-        scope : runtime.Scope
         image, output : runtime.Buffer
             The rows' pixels, and where their results go.
-        count : int
         """
         session, nbytes, strips = self._session, self._passed_bytes, -(-count // ROWS)
         passed, ticket = scope.empty(nbytes * (strips + 1)), scope.zeros(4)
