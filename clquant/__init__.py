@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         empty_pinned,
     )
     from clquant.spatial import SpatialPalette
-    from clquant.tilesets import TilePalettes
+    from clquant.targets.tilesets import TilePalettes
     from clquant.vectors import VectorQuantizer, scalar_codebook
     from clquant.video import animate
     from clquant.vq import ClvqInfo, VQCodec, clvq_info, register_codebook
@@ -87,7 +87,7 @@ _HOMES = {
         "empty_pinned",
     ),
     "clquant.spatial": ("SpatialPalette",),
-    "clquant.tilesets": ("TilePalettes",),
+    "clquant.targets.tilesets": ("TilePalettes",),
     "clquant.vectors": ("VectorQuantizer", "scalar_codebook"),
     "clquant.video": ("animate",),
     "clquant.vq": (

@@ -21,8 +21,10 @@ ROWS = (
     ("mapping",),
     ("dithering",),
     ("palette",),
-    ("kmeans", "neuquant", "halftone", "vq", "quadtree", "spatial", "tilesets", "vectors"),
-    ("one_call", "panel", "pillow", "tiles", "video"),
+    ("kmeans", "neuquant", "halftone", "vq", "quadtree", "spatial", "vectors"),
+    ("one_call", "pillow", "video"),
+    ("targets",),
+    ("panel", "tiles"),
     ("__init__",),
     ("dask", "check"),
     ("cli",),
@@ -87,6 +89,11 @@ def test_rooms_import_only_what_is_below_them() -> None:
             if other != room and RANK[other] >= RANK[room]:
                 wrong.append(f"{path.relative_to(PACKAGE).as_posix()}: {room} imports {other}")
     assert sorted(wrong) == sorted(UPWARD)
+
+
+def test_targets_are_imported_by_the_command_and_by_public_names_alone() -> None:
+    rooms = {room_of(path) for path in modules() if any(name.startswith("clquant.targets") for name in imported(path))}
+    assert rooms == {"targets", "cli", "__init__", "panel", "tiles"}
 
 
 def test_only_the_runtime_imports_pyopencl() -> None:

@@ -17,8 +17,8 @@ from clquant.color import spaces
 from clquant.color.formats.embedded import c_frame
 from clquant.color.formats.names import SOURCES, format_of
 from clquant.color.indexed import IndexedImage
-from clquant.panel import PANELS, Panel, fitting, panel
 from clquant.runtime import FileError, InvalidArgument
+from clquant.targets.panel import PANELS, Panel, fitting, panel
 
 FRAMES = SOURCES | {"BIN"}
 

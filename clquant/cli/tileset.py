@@ -20,7 +20,7 @@ from clquant.color import spaces
 from clquant.color.display import DISPLAY_FORMATS
 from clquant.color.indexed import IndexedImage
 from clquant.runtime import InvalidArgument
-from clquant.tilesets.engine import ORDERED
+from clquant.targets.tilesets.engine import ORDERED
 
 HELP = "reduce pictures to tiles with a few small palettes, for consoles"
 LEARNED = "learned"

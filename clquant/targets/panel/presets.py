@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from clquant import params
 from clquant.color.palette import Palette
-from clquant.panel.panel import Panel
+from clquant.targets.panel.panel import Panel
 
 _OPEN_DISPLAY = "OpenDisplay's epaper-dithering"
 _BLACK, _WHITE, _RED, _YELLOW = "#000", "#fff", "#f00", "#ff0"

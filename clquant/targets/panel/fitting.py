@@ -9,7 +9,7 @@ import PIL.ImageOps
 
 from clquant import params
 from clquant.images import ImageLike
-from clquant.panel.panel import over_white
+from clquant.targets.panel.panel import over_white
 
 WAYS = ("contain", "cover", "stretch")
 

@@ -17,8 +17,8 @@ import clquant
 from clquant import cli, tiles
 from clquant.images import lazy
 from clquant.palette.engine import predict
-from clquant.tiles import stores
-from clquant.tiles.stores import Place
+from clquant.targets.tiles import stores
+from clquant.targets.tiles.stores import Place
 
 SIX = clquant.Palette([(0, 0, 0), (255, 255, 255), (0, 160, 0), (0, 0, 255), (255, 0, 0), (90, 90, 90)])
 SIDE = 20  # no multiple of any mask

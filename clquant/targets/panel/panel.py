@@ -14,8 +14,8 @@ from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.images import ImageLike, device_arrays, read
 from clquant.palette import engine
-from clquant.panel.packing import pack_codes, pack_planes
 from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, ProgressCallback, open_session
+from clquant.targets.panel.packing import pack_codes, pack_planes
 
 BAND_PIXELS = 1 << 15  # of a thread, for the sake of caches
 # Rec. 601 luma, in thousandths.

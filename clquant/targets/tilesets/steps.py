@@ -1,4 +1,4 @@
-"""The steps of tile palettes on the device; the kernels' bounds are in `cl/tilesets/steps.cl`."""
+"""The steps of tile palettes on the device; the kernels' bounds are in `cl/targets/tilesets/steps.cl`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TileSteps:
             "FIRST": self._first,
             "INDEX": index,
         }
-        return self.session.program("tilesets/steps.cl", **constants).kernel(name)
+        return self.session.program("targets/tilesets/steps.cl", **constants).kernel(name)
 
     def points(self, scope: Scope, pictures: Sequence[Picture], tiles: Sequence[npt.NDArray[np.uint32]]) -> Buffer:
         """Points of some tiles of pictures, in turn.

@@ -16,7 +16,7 @@ from clquant.color.spaces import Space
 from clquant.runtime import InvalidArgument
 
 if TYPE_CHECKING:
-    from clquant.tilesets.engine import TilePalettes
+    from clquant.targets.tilesets.engine import TilePalettes
 
 MOST_SIDE, MOST_PIXELS = 256, 256
 MOST_PALETTES = 256

@@ -19,8 +19,8 @@ from clquant.color.display import nearest_displayable
 from clquant.images import Picture
 from clquant.palette.host_clusters import centers_of, sample_of, stretches
 from clquant.runtime import Buffer, Progress, Scope, philox4x32, seed_key
-from clquant.tilesets.params import TileParams
-from clquant.tilesets.steps import TileSteps
+from clquant.targets.tilesets.params import TileParams
+from clquant.targets.tilesets.steps import TileSteps
 
 # Most pixels that palettes are learned from; if there are more, tiles are drawn at random.
 MOST_PIXELS = 1 << 17

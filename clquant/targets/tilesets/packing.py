@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from clquant.images import Picture
 from clquant.runtime import Session
-from clquant.tilesets.params import TileParams
+from clquant.targets.tilesets.params import TileParams
 
 Colors = npt.NDArray[np.uint8]
 

@@ -26,8 +26,8 @@ from clquant.kmeans import KMeansPalette
 from clquant.palette import engine
 from clquant.params import shown
 from clquant.runtime import CommandQueue, FileError, InvalidArgument, Progress, ProgressCallback, reports_memory
-from clquant.tiles import stores, writers
-from clquant.tiles.stores import Place, Tiles
+from clquant.targets.tiles import stores, writers
+from clquant.targets.tiles.stores import Place, Tiles
 
 MOST_INDEXED = 256
 # The assumed size of a tile, which bounds how many are in memory before the first one is read.

@@ -9,8 +9,8 @@ from clquant import KMeansPalette, OrderedDither, TilePalettes, runtime
 from clquant.color import spaces
 from clquant.color.display import DISPLAY_FORMATS
 from clquant.runtime import InvalidArgument, NotFittedError, StoppedError, open_session
-from clquant.tilesets import fit as tiles_fit
-from clquant.tilesets.packing import packed_sets
+from clquant.targets.tilesets import fit as tiles_fit
+from clquant.targets.tilesets.packing import packed_sets
 from tests.reference import tilesets as reference
 
 

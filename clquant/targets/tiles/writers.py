@@ -17,7 +17,7 @@ from typing import Any
 
 from clquant.images import files
 from clquant.runtime import FileError
-from clquant.tiles.stores import MBTILES, METADATA_FILE, PMTILES, Place, pmtiles_module
+from clquant.targets.tiles.stores import MBTILES, METADATA_FILE, PMTILES, Place, pmtiles_module
 
 _SCHEMA = """
 CREATE TABLE metadata (name TEXT PRIMARY KEY, value TEXT);

@@ -1,5 +1,5 @@
 """Palettes per tile, as consoles have them."""
 
-from clquant.tilesets.engine import TilePalettes
+from clquant.targets.tilesets.engine import TilePalettes
 
 __all__ = ["TilePalettes"]

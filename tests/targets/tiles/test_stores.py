@@ -13,7 +13,7 @@ import sqlite3
 import pytest
 
 from clquant import runtime, tiles
-from clquant.tiles import stores
+from clquant.targets.tiles import stores
 from tests.portability.fuzz import damaged
 from tests.portability.store_seeds import codebook_case, histogram_case, store_case
 

@@ -26,10 +26,10 @@ from clquant.runtime import (
     Session,
     open_session,
 )
-from clquant.tilesets.fit import TileFit
-from clquant.tilesets.packing import OPAQUE_ALPHA, kept_colors
-from clquant.tilesets.params import TileParams
-from clquant.tilesets.steps import TileSteps
+from clquant.targets.tilesets.fit import TileFit
+from clquant.targets.tilesets.packing import OPAQUE_ALPHA, kept_colors
+from clquant.targets.tilesets.params import TileParams
+from clquant.targets.tilesets.steps import TileSteps
 
 ORDERED = ("blue-noise", "bayer", "bayer2", "bayer4", "bayer8", "bayer16")
 

@@ -1,0 +1,5 @@
+"""Tile pyramids of maps in one palette: folders z/x/y, MBTiles and PMTiles."""
+
+from clquant.targets.tiles import PyramidReport, histogram, quantize
+
+__all__ = ["PyramidReport", "histogram", "quantize"]
