@@ -226,6 +226,7 @@ def dithers(case: Case) -> Iterator[Row]:
     yield Row("panel.Panel.quantize", "", lambda: panel.quantize(case.rgb, queue=case.queue))
     yield Row("panel.Panel.in_device_colors", "", lambda: panel.in_device_colors(shown()))
     yield Row("panel.Panel.pack", "", lambda: panel.pack(shown()))
+    yield Row("panel.fitted", "", lambda: panels.fitted(case.rgb, (800, 480), "contain"))
 
 
 def values(case: Case) -> Iterator[Row]:
@@ -348,6 +349,18 @@ def scalars(case: Case) -> Iterator[Row]:
     floats = functools.cache(lambda: case.gray.astype(np.float16))
     yield Row("scalar_codebook", "rows", lambda: clquant.scalar_codebook(floats(), 16, axis=1, queue=case.queue))
     yield Row("scalar_codebook", "whole", lambda: clquant.scalar_codebook(case.gray, 16, queue=case.queue))
+    rows = functools.cache(lambda: case.gray[:512].reshape(-1, 16))
+    trained = functools.cache(lambda: clquant.VectorQuantizer(64, queue=case.queue).fit(rows()))
+    of_rows = functools.partial(clquant.VectorQuantizer, 64, queue=case.queue)
+    yield Row("VectorQuantizer.fit", "", lambda: of_rows().fit(rows()))
+    yield Row("VectorQuantizer.fit_predict", "", lambda: of_rows().fit_predict(rows()))
+    yield Row("VectorQuantizer.fit_transform", "", lambda: of_rows().fit_transform(rows()))
+    yield Row("VectorQuantizer.partial_fit", "", lambda: of_rows().partial_fit(rows()))
+    yield Row("VectorQuantizer.predict", "", lambda: trained().predict(rows()))
+    yield Row("VectorQuantizer.transform", "", lambda: trained().transform(rows()))
+    yield Row("VectorQuantizer.inverse_transform", "", lambda: trained().inverse_transform(trained().labels_))
+    yield Row("VectorQuantizer.score", "", lambda: trained().score(rows()))
+    yield Row("VectorQuantizer.stream", "", lambda: list(trained().stream([rows()], "predict")))
 
 
 def measures(case: Case) -> Iterator[Row]:

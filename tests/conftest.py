@@ -9,6 +9,7 @@ import importlib.util
 import os
 import pathlib
 import random
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -126,6 +127,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "full: not part of the quick suite, run by --all")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_LeftOut(config))
+    _keep_out_of_the_own_cache(config)
+
+
+def _keep_out_of_the_own_cache(config: pytest.Config) -> None:
+    """Tests neither read nor fill the person's own cache, nor does what runs while they are collected."""
+    folder = config.getoption("--programs")
+    if not folder:
+        made = tempfile.TemporaryDirectory(prefix="clquant-tests-", ignore_cleanup_errors=True)
+        config.add_cleanup(made.cleanup)
+        folder = made.name
+    os.environ["CLQUANT_CACHE_DIR"] = str(folder)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -169,14 +181,6 @@ def new_queue(device: cl.Device) -> Callable[..., cl.CommandQueue]:
         return cl.CommandQueue(contexts[-1], properties=properties)
 
     return make
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _own_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Tests neither read nor fill the person's own program cache."""
-    patch = pytest.MonkeyPatch()
-    folder = request.config.getoption("--programs") or tmp_path_factory.mktemp("cache")
-    patch.setenv("CLQUANT_CACHE_DIR", str(folder))
 
 
 @pytest.fixture(autouse=True)

@@ -135,7 +135,7 @@ def test_files_for_small_displays(folder):
     assert list(Palette.read("p.hex")) == [(255, 136, 17), (0, 119, 255)]
     ran("halftone", "gray.png", "-o", "dots.h", "-q")
     assert "#define DOTS_BITS 1\n" in (folder / "dots.h").read_text()
-    ran("panel", "a.png", "--panel", "bwr", "--size", "64x48", "-o", "label.c", "-q")
+    ran("panel", "a.png", "--panel", "bwr", "--size", "64x48", "--fit", "stretch", "-o", "label.c", "-q")
     assert "const uint8_t label_frame[768]" in (folder / "label.c").read_text()
 
 

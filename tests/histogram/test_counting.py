@@ -205,12 +205,3 @@ def test_integer_weights_stay_and_floats_scale_by_a_power_of_two():
 def test_weights_that_cannot_be_used_are_refused(weights, message):
     with pytest.raises(runtime.InvalidArgument, match=message):
         fixed_point_weights([weights])
-
-
-@pytest.mark.parametrize("width", [1, 3, 100, 128, 1 << 11, 1 << 16, 1 << 22])
-def test_thin_pictures_take_no_more_tiles_than_others(width):
-    pixels = (1 << 22) // width * width
-    wide, rows, tiles = bins.tiled(width, pixels // width, 16)
-    assert tiles * rows * bins.TILE_COLUMNS >= pixels
-    assert wide >= bins.TILE_COLUMNS
-    assert tiles <= 2 * bins.tiled(1 << 11, 1 << 11, 16)[2] == 1024
