@@ -33,27 +33,7 @@ def run(
     read: Read[T],
     work: Callable[[int, Source, T], Finish],
 ) -> int:
-    """Read, work on and finish every input, in order.
-
-    Parameters
-    ----------
-    args : Namespace
-    sources : sequence of Source
-    read : callable
-        From an input to what is in it, in a thread of its own.
-    work : callable
-        From an input's number, itself and what was read to what finishes it; in this thread.
-
-    Returns
-    -------
-    int
-        0, or 1 if some inputs failed: then the others are done, and each failure was said.
-
-    Raises
-    ------
-    ClquantError
-        If the only input fails, or an argument is wrong for all of them.
-    """
+    """Read, work on and finish every input, in order; 1 if some of several failed, while a single one raises."""
     if len(sources) == 1:
         work(0, sources[0], read(sources[0]))()()
         return 0
@@ -84,32 +64,13 @@ def run(
 
 
 def complain(source: Source, error: ClquantError) -> None:
-    """Say that an input failed.
-
-    Parameters
-    ----------
-    source : Source
-    error : ClquantError
-    """
+    """Say that an input failed."""
     text = str(error)
     streams.complain(f"clquant: {text if source.shown in text else f'{source.shown}: {text}'}\n")
 
 
 def report_failures(args: argparse.Namespace, total: int, failed: Sequence[tuple[Source, ClquantError]]) -> int:
-    """Say at the end which inputs failed.
-
-    Parameters
-    ----------
-    args : Namespace
-    total : int
-        Inputs.
-    failed : sequence of (Source, ClquantError)
-
-    Returns
-    -------
-    int
-        The exit status.
-    """
+    """Say at the end which inputs failed, and give the exit status."""
     common.record_failures(args, [(source.path, str(error)) for source, error in failed])
     if failed:
         names = ", ".join(source.shown for source, _ in failed)
@@ -118,13 +79,7 @@ def report_failures(args: argparse.Namespace, total: int, failed: Sequence[tuple
 
 
 def is_about(source: Source, error: ClquantError) -> bool:
-    """Whether an error is one input's own, and none of the arguments'.
-
-    Parameters
-    ----------
-    source : Source
-    error : ClquantError
-    """
+    """Whether an error is one input's own, and none of the arguments'."""
     return isinstance(error, FileError | FormatError | PictureError | DeviceMemoryError) or str(error).startswith(
         source.shown
     )

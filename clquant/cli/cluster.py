@@ -37,15 +37,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 @contextlib.contextmanager
 def opened(args: argparse.Namespace) -> Iterator[None]:
-    """The cluster that ``--cluster`` names, which computes what is asked for in the block; without it nothing.
-
-    Raises
-    ------
-    InvalidArgument
-        If it names none, options do not go with it, or Dask is not installed.
-    NoDeviceError
-        If no scheduler answers there, or a device is not there.
-    """
+    """The cluster that ``--cluster`` names, which computes what is asked for in the block; without it nothing."""
     if args.cluster is None:
         yield
         return
@@ -83,16 +75,7 @@ def picture(path: str) -> Any:
 
 
 def decompressed(path: str, codec: VQCodec, max_pixels: int, progress: ProgressCallback | None) -> Any:
-    """The picture of a .clvq file, by bands that the workers decode.
-
-    Parameters
-    ----------
-    path : str
-    codec : VQCodec
-    max_pixels : int
-    progress : callable or None
-        Called with (done, total) rows.
-    """
+    """The picture of a .clvq file, by bands that the workers decode."""
     from clquant.dask.coding import decompressed as lazily  # an extra
     from clquant.dask.parts import store
 
@@ -101,15 +84,7 @@ def decompressed(path: str, codec: VQCodec, max_pixels: int, progress: ProgressC
 
 
 def later(read: Callable[..., Any], args: argparse.Namespace, source: Source) -> Any:
-    """What a worker reads of an input, as `clquant.dask.files.Later`.
-
-    Parameters
-    ----------
-    read : callable
-        From the arguments and the input to an image, or a list of them.
-    args : Namespace
-    source : Source
-    """
+    """What a worker reads of an input, as `clquant.dask.files.Later`."""
     from clquant.dask.files import Later  # an extra
 
     whole = dataclasses.replace(source, path=os.path.abspath(source.path))
@@ -117,21 +92,7 @@ def later(read: Callable[..., Any], args: argparse.Namespace, source: Source) ->
 
 
 def check(args: argparse.Namespace, pairs: Sequence[tuple[Source, str | None]], options: Sequence[str] = ()) -> None:
-    """Refuse what workers cannot do, if there is a cluster.
-
-    Parameters
-    ----------
-    args : Namespace
-    pairs : sequence of (Source, str or None)
-        Inputs, and where their results go.
-    options : sequence of str
-        Names of options that do not go with a cluster.
-
-    Raises
-    ------
-    InvalidArgument
-        Naming the option, or the pipe.
-    """
+    """Refuse what workers cannot do, if there is a cluster."""
     if args.cluster is None:
         return
     for name in options:
@@ -144,27 +105,7 @@ def check(args: argparse.Namespace, pairs: Sequence[tuple[Source, str | None]], 
 def run(
     args: argparse.Namespace, pairs: Sequence[tuple[Source, str | None]], given: Mapping[str, Any] | None = None
 ) -> int:
-    """Have workers do the command on each of some inputs, one by one.
-
-    Parameters
-    ----------
-    args : Namespace
-        Of the command.
-    pairs : sequence of (Source, str or None)
-        Inputs, and where their results go.
-    given : mapping, optional
-        Attributes for the workers' arguments.
-
-    Returns
-    -------
-    int
-        As `batch.run`.
-
-    Raises
-    ------
-    ClquantError
-        As `batch.run`.
-    """
+    """Have workers do the command on each of some inputs, one by one."""
     from dask import delayed  # an extra
 
     from clquant.dask.work import results

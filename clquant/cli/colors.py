@@ -10,22 +10,7 @@ from clquant.runtime import InvalidArgument
 
 
 def given_palette(option: str, text: str) -> Palette:
-    """The palette that an option names: colours with commas between them, unless there is a file of that name.
-
-    Parameters
-    ----------
-    option : str
-        For errors, such as ``"--use"``.
-    text : str
-        ``"#f80,black"`` or a path.
-
-    Raises
-    ------
-    InvalidArgument
-        If it is neither.
-    FileError
-        If the file is no palette.
-    """
+    """The palette that an option names: colours with commas between them, unless there is a file of that name."""
     if os.path.exists(text):
         return Palette.read(text)
     parts = [part.strip() for part in text.split(",")]

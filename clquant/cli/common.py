@@ -32,16 +32,7 @@ def add_inputs(parser: argparse.ArgumentParser, what: str = "picture", *, option
 
 
 def add_output(parser: argparse.ArgumentParser, suffixes: str, default: str) -> None:
-    """Declare ``-o``.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-    suffixes : str
-        What suffixes mean, for the help.
-    default : str
-        What happens without it, for the help.
-    """
+    """Declare ``-o``."""
     parser.add_argument(
         "-o",
         "--output",
@@ -52,14 +43,7 @@ def add_output(parser: argparse.ArgumentParser, suffixes: str, default: str) -> 
 
 
 def add_batch(parser: argparse.ArgumentParser, fields: str) -> None:
-    """Declare how results are named and reported, and what becomes of files that are there.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-    fields : str
-        What ``--name`` knows beside the fields of all commands, for the help.
-    """
+    """Declare how results are named and reported, and what becomes of files that are there."""
     parser.add_argument(
         "--name",
         metavar="TEMPLATE",
@@ -103,33 +87,12 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def open_queue(args: argparse.Namespace) -> runtime.CommandQueue:
-    """The queue of the device that ``--device`` names, else of the default device.
-
-    Raises
-    ------
-    NoDeviceError
-        If there is no such device.
-    """
+    """The queue of the device that ``--device`` names, else of the default device."""
     return runtime.default_queue(runtime.find_device(args.device) if args.device is not None else None)
 
 
 def refuse(args: argparse.Namespace, names: Sequence[str], why: str) -> None:
-    """Refuse options that would have no effect.
-
-    Parameters
-    ----------
-    args : Namespace
-        In it an option that was not given is None.
-    names : sequence of str
-        The options' names there; in errors they begin with two dashes.
-    why : str
-        The rest of the sentence, after "--option is given ".
-
-    Raises
-    ------
-    InvalidArgument
-        Naming the first that was given.
-    """
+    """Refuse options that were given in vain; `why` is the rest of the sentence after "--option is given"."""
     for name in names:
         if getattr(args, name) is not None:
             raise InvalidArgument(f"--{name.replace('_', '-')} is given {why}")
@@ -141,17 +104,7 @@ def chosen(args: argparse.Namespace, defaults: Mapping[str, Any]) -> dict[str, A
 
 
 def say(args: argparse.Namespace, text: str, *, is_table: bool = False, **record: Any) -> None:
-    """Print a line about the work to standard error, unless ``--quiet``; with ``--json`` keep its record instead.
-
-    Parameters
-    ----------
-    args : Namespace
-    text : str
-    is_table : bool
-        Whether the text has lines, and no name of a file that may hold such.
-    **record
-        The same as values that JSON has; what is None is left out.
-    """
+    """Print a line about the work to standard error, unless ``--quiet``; with ``--json`` keep its record instead."""
     if hasattr(args, "told"):
         args.told.append((text, is_table, record))
     elif wants_json(args):
@@ -233,12 +186,6 @@ def progress_bar(args: argparse.Namespace, label: str) -> Iterator[Callable[[int
     """A ``progress=`` callback that shows a bar on a terminal's standard error once a second has passed.
 
     Uses tqdm where it is installed (extra ``cli``), else a plain percentage.
-
-    Parameters
-    ----------
-    args : Namespace
-        Its `quiet` silences the bar.
-    label : str
     """
     if args.quiet or sys.stderr is None or not sys.stderr.isatty():
         yield lambda _done, _total: None
@@ -283,17 +230,7 @@ class _Bar:
 
 
 def byte_count(text: str) -> int:
-    """A number of bytes: ``"60000"``, ``"60k"``, ``"1.5M"``, ``"64Ki"``, ``"2MB"``.
-
-    Parameters
-    ----------
-    text : str
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        If it is none.
-    """
+    """A number of bytes: ``"60000"``, ``"60k"``, ``"1.5M"``, ``"64Ki"``, ``"2MB"``."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKMG]?)(i?)B?", text.strip())
     if found is None or (found[3] and not found[2]):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes, such as 60000, 60k or 1.5M")

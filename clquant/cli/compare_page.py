@@ -83,24 +83,7 @@ def page(
     columns: Mapping[str, str],
     figures: Mapping[str, Mapping[str, float]],
 ) -> bytes:
-    """The page's bytes.
-
-    Parameters
-    ----------
-    title : str
-    original : ndarray, shape (H, W, 3), uint8
-    results : mapping of str to ndarray
-        Pictures of the same shape by their method's name.
-    columns : mapping of str to str
-        Headings of the table by the names of figures, in their order.
-    figures : mapping of str to mapping of str to float
-        Each method's figures.
-
-    Returns
-    -------
-    bytes
-        HTML in UTF-8, with the pictures as PNG inside.
-    """
+    """The page's bytes."""
     pictures = {ORIGINAL: original, **results}
     parts = {
         "TITLE": html.escape(title),

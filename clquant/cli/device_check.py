@@ -24,22 +24,7 @@ PORTABLE = "CLQUANT_VARIANT=portable"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check all devices, or one; 1 if any is unfit.
-
-    Parameters
-    ----------
-    args : Namespace
-        With `json`, `only`, `report` and `in_process`.
-
-    Raises
-    ------
-    FileError
-        If the report cannot be written; found out before the jobs run.
-    InvalidArgument
-        If there is no device of that number.
-    NoDeviceError
-        If there is no device at all.
-    """
+    """Check all devices, or one; 1 if any is unfit."""
     there = runtime.list_devices()
     if not there:
         runtime.default_device()  # says how to get one

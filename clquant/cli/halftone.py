@@ -255,21 +255,7 @@ def _size(source: Source) -> tuple[int, int]:
 def _encoded(
     levels: npt.NDArray[np.uint8], values: npt.NDArray[np.uint8], kind: str, target: str, kept: dict[str, Any]
 ) -> bytes:
-    """A halftone in a file format, indexed if that has a palette and all of its colours fit.
-
-    Parameters
-    ----------
-    levels : ndarray of uint8, shape (H, W), (H, W, 3) or (H, W, 4)
-        Numbers of levels, and alpha.
-    values : ndarray of uint8
-        What each level stands for.
-    kind : str
-        As `IndexedImage.to_bytes` takes it.
-    target : str
-        For errors.
-    kept : dict
-        What the file keeps of its input.
-    """
+    """A halftone in a file format, indexed if that has a palette and all of its colours fit."""
     gray = levels.ndim == 2
     count, channels = len(values), 1 if gray else 3
     alpha = None if gray or levels.shape[2] == 3 else levels[:, :, 3]  # which is as it was

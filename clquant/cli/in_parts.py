@@ -18,23 +18,12 @@ from clquant.images.decode import narrowed
 
 
 def is_read(source: Source) -> bool:
-    """Whether an input is a zarr or a TIFF so large that it is read in parts.
-
-    Parameters
-    ----------
-    source : Source
-    """
+    """Whether an input is a zarr or a TIFF so large that it is read in parts."""
     return suffix_of(source) is not None
 
 
 def is_written(source: Source, target: str | None) -> bool:
-    """Whether an input goes to its result in parts: into a zarr, or from one that is read in parts into a TIFF.
-
-    Parameters
-    ----------
-    source : Source
-    target : str or None
-    """
+    """Whether an input goes to its result in parts: into a zarr, or from one that is read in parts into a TIFF."""
     if source.piped or target is None:
         return False
     is_tiff = os.path.splitext(target)[1].lower() in geo.SUFFIXES
@@ -42,19 +31,7 @@ def is_written(source: Source, target: str | None) -> bool:
 
 
 def picture(args: argparse.Namespace, source: Source) -> Any:
-    """A picture of which rows are read when they are needed, gray if that is asked for.
-
-    Parameters
-    ----------
-    args : Namespace
-        With ``cluster`` and ``gray``.
-    source : Source
-
-    Returns
-    -------
-    dask.array.Array, Gray or str
-        Of the workers of a cluster, or here.
-    """
+    """A picture of which rows are read when they are needed, gray if that is asked for."""
     if args.cluster is not None:
         spread = cluster.picture(source.path)
         if spread.ndim == 3 and spread.shape[2] == 1:
@@ -68,13 +45,7 @@ def picture(args: argparse.Namespace, source: Source) -> Any:
 
 
 class Gray:
-    """A lazy picture in gray.
-
-    Parameters
-    ----------
-    source : object
-        (H, W, C), with ``shape``, ``dtype`` and ``__getitem__``.
-    """
+    """A lazy picture in gray."""
 
     def __init__(self, source: Any) -> None:
         self._source = source
@@ -87,11 +58,5 @@ class Gray:
 
 
 def luma(pixels: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """Rec. 601 luma of pixels, as Pillow has it.
-
-    Parameters
-    ----------
-    pixels : ndarray
-        (H, W, C) uint8 or uint16.
-    """
+    """Rec. 601 luma of pixels, as Pillow has it."""
     return np.asarray(PIL.Image.fromarray(narrowed(pixels)).convert("L"))

@@ -84,15 +84,7 @@ Naming = Callable[[Source], str]  # from an input to its result's name
 
 
 def expand(given: Sequence[str], suffixes: frozenset[str] = PICTURE_SUFFIXES) -> Inputs:
-    """Files and zarrs, in the order given; a folder stands for the files in it and below that have one of the suffixes.
-
-    Raises
-    ------
-    FileError
-        If a path is not there, or a folder cannot be searched or has no such file.
-    InvalidArgument
-        If ``-`` comes with other inputs, or a path is empty.
-    """
+    """Files and zarrs, in the order given; a folder stands for the files below it that have one of the suffixes."""
     if STDIN in given and len(given) > 1:
         raise InvalidArgument("- (standard input) cannot be mixed with other inputs")
     sources: list[Source] = []
@@ -117,25 +109,13 @@ def expand(given: Sequence[str], suffixes: frozenset[str] = PICTURE_SUFFIXES) ->
 
 
 def read_bytes(source: Source) -> bytes:
-    """All bytes of an input.
-
-    Raises
-    ------
-    FileError
-        If it cannot be read, or standard input is empty.
-    """
+    """All bytes of an input."""
     return streams.read() if source.piped else files.read_bytes(source.path)
 
 
 @contextlib.contextmanager
 def opened(source: Source) -> Iterator[BinaryIO]:
-    """An input's bytes, to be read piece by piece: of a pipe without an end no more is read than is asked for.
-
-    Raises
-    ------
-    FileError
-        If it cannot be opened.
-    """
+    """An input's bytes, to be read piece by piece: of a pipe without an end no more is read than is asked for."""
     with contextlib.ExitStack() as stack:
         try:
             file = streams.source() if source.piped else stack.enter_context(open(source.path, "rb"))
@@ -153,20 +133,6 @@ def without_own_results(sources: Inputs, name: Naming, output: str | None, origi
 
     Left out are, of what was found in folders, pictures that lie where the result of another one goes, or by `origin`
     went, and have its size, and all that lie in the output folder.
-
-    Parameters
-    ----------
-    sources : Inputs
-    name : callable
-        From an input to its result's name.
-    output : str or None
-        The option ``-o``.
-    origin : callable, optional
-        Recognizes names that calls with other options give; such results are indexed pictures.
-
-    Returns
-    -------
-    Inputs
     """
     found = [source for source in sources if source.found]
     if not found:
@@ -217,13 +183,7 @@ def _is_indexed(source: Source, most: int | None) -> bool:
 
 
 def read_picture(source: Source) -> Any:
-    """(H, W, C) uint8: an input's picture, by the rules of `clquant.images`.
-
-    Raises
-    ------
-    FileError, InvalidArgument, InvalidType
-        If it cannot be read, naming it.
-    """
+    """(H, W, C) uint8: an input's picture, by the rules of `clquant.images`."""
     pixels = decode.from_bytes(streams.read(), source.shown) if source.piped else source.path
     return images.read(pixels, argument=source.shown).array
 

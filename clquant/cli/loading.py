@@ -106,23 +106,7 @@ def unkept_by_tiff(path: str) -> tuple[str, ...]:
 
 
 def load(source: Source, keep_profile: bool = False, data: bytes | None = None, max_bits: int = 8) -> Loaded:
-    """An input's picture with what goes with it.
-
-    Parameters
-    ----------
-    source : Source
-    keep_profile : bool
-        Whether pixels stay in the colours of the file's ICC profile, instead of sRGB.
-    data : bytes, optional
-        What standard input gave, if it was read before.
-    max_bits : int
-        With 16, values of 16 bits are kept.
-
-    Raises
-    ------
-    FileError, InvalidArgument, InvalidType
-        If it cannot be read, naming it.
-    """
+    """An input's picture with what goes with it."""
     if data is None and not source.piped and (lazy.is_store(source.path) or geo.is_geotiff(source.path)):
         place, unkept = geo.place_tags(source.path), unkept_by_tiff(source.path)
         return Loaded(_pixels(source, max_bits), None, None, 1, None, False, None, place, unkept)
@@ -140,17 +124,7 @@ def load(source: Source, keep_profile: bool = False, data: bytes | None = None, 
 
 
 def load_still(args: argparse.Namespace, source: Source, why: str, **how: Any) -> Loaded:
-    """As `load`, saying so if the file has more frames.
-
-    Parameters
-    ----------
-    args : Namespace
-    source : Source
-    why : str
-        Why the first frame is all that is taken.
-    **how
-        As `load` takes it.
-    """
+    """As `load`, saying so if the file has more frames."""
     loaded = load(source, **how)
     if loaded.frames > 1:
         common.note(args, f"{source.relative}: the first of {loaded.frames} frames; {why}")
@@ -214,19 +188,7 @@ class Film:
 
 
 def load_film(source: Source, data: bytes | None = None) -> Film:
-    """Every frame of an input, by the rules of `clquant.images`; one of what is no animation.
-
-    Parameters
-    ----------
-    source : Source
-    data : bytes, optional
-        What standard input gave, if it was read before.
-
-    Raises
-    ------
-    FileError, InvalidArgument, InvalidType
-        If they cannot be read, naming it.
-    """
+    """Every frame of an input, by the rules of `clquant.images`; one of what is no animation."""
     data = data or _piped(source)
     file = source.path if data is None else data
     about = moving.about(file, source.shown)

@@ -30,14 +30,6 @@ class Outputs:
     """The outputs of one call: none replaces a file that the call reads, and no two are one file.
 
     Folders below an output folder are made when something is written into them, so that a refused call leaves none.
-
-    Parameters
-    ----------
-    inputs : Inputs
-    also : sequence of str or None
-        Other files that are read: a palette, a codebook. What is None or no file does not matter.
-    force : bool
-        Whether a result may replace its own input.
     """
 
     def __init__(self, inputs: Inputs, also: Sequence[str | None] = (), *, force: bool = False) -> None:
@@ -55,53 +47,11 @@ class Outputs:
         option: str = "-o",
         suffixes: Collection[str] | None = None,
     ) -> list[str]:
-        """Where the result of every input goes.
-
-        Parameters
-        ----------
-        output : str or None
-            The option's argument.
-        name : callable
-            The file name used beside an input (without the option) and in an output folder.
-        option : str
-            Its name, for errors.
-        suffixes : collection of str, optional
-            Those that a file may have; default: any.
-
-        Returns
-        -------
-        list of str
-            A path each, or ``"-"``.
-
-        Raises
-        ------
-        InvalidArgument
-            If a result would replace an input or another result, or has another suffix.
-        FileError
-            If there is no such folder, and none can be made.
-        """
+        """Where the result of every input goes."""
         return [self._place(source, output, name(source), option, suffixes) for source in self._inputs]
 
     def one(self, output: str, option: str = "-o", suffixes: Collection[str] | None = None) -> str:
-        """A file that an option names, checked as those of `each`.
-
-        Parameters
-        ----------
-        output, option, suffixes
-            As for `each`.
-
-        Returns
-        -------
-        str
-            Its path.
-
-        Raises
-        ------
-        InvalidArgument
-            As `each`.
-        FileError
-            If it is a folder, or its folder is not there.
-        """
+        """A file that an option names, checked as those of `each`."""
         return self._one(output, option, suffixes, None)
 
     def _one(self, output: str, option: str, suffixes: Collection[str] | None, source: Source | None) -> str:
@@ -157,15 +107,7 @@ class Outputs:
         return target
 
     def write(self, target: str, data: bytes) -> None:
-        """Write a result to a place that `each` or `one` gave: a file whole or not at all, or standard output.
-
-        Raises
-        ------
-        FileError
-            If it cannot be written.
-        InvalidArgument
-            If it would be printed into a terminal.
-        """
+        """Write a result to a place that `each` or `one` gave: a file whole or not at all, or standard output."""
         if target == STDOUT:
             streams.write(data)
             return
@@ -173,39 +115,13 @@ class Outputs:
         files.write_bytes(target, data)
 
     def make_folder(self, target: str) -> None:
-        """Make the folder of a place that `each` gave, if it is to be made.
-
-        Raises
-        ------
-        FileError
-            If it cannot be.
-        """
+        """Make the folder of a place that `each` gave, if it is to be made."""
         if target in self._folders:
             _make(pathlib.Path(target).parent)
 
 
 def named(template: str | None, default: Naming, **fields: Any) -> Naming:
-    """The names of results, as ``--name`` says.
-
-    Parameters
-    ----------
-    template : str or None
-        The option's argument: the text of a file name, with fields in braces.
-    default : callable
-        The names without the option.
-    **fields
-        What the template may name, beside the input's `stem`, `suffix` and `number`.
-
-    Returns
-    -------
-    callable
-        From an input to its result's name.
-
-    Raises
-    ------
-    InvalidArgument
-        If the template is no such text, or makes no file name.
-    """
+    """The names of results, as ``--name`` says."""
     if template is None:
         return default
     numbers: dict[Source, int] = {}
@@ -234,47 +150,19 @@ def named(template: str | None, default: Naming, **fields: Any) -> Naming:
 
 
 def kind_of(target: str) -> str:
-    """The format, for `IndexedImage.to_bytes`, of a place that results go to; PNG for standard output.
-
-    Raises
-    ------
-    InvalidArgument
-        If no format has its suffix.
-    """
+    """The format, for `IndexedImage.to_bytes`, of a place that results go to; PNG for standard output."""
     return "PNG" if target == STDOUT else format_of(target)
 
 
 def source_name(kind: str | None, target: str | None, source: Source) -> dict[str, str]:
-    """What arrays in a C source are called, as an option of `IndexedImage.to_bytes`: after its file, or its input.
-
-    Parameters
-    ----------
-    kind : str or None
-        The output's format.
-    target : str or None
-        Where it goes.
-    source : Source
-    """
+    """What arrays in a C source are called, as an option of `IndexedImage.to_bytes`: after its file, or its input."""
     if kind not in SOURCES:
         return {}
     return {"name": identifier(source.stem if target in (None, STDOUT) else pathlib.PurePath(str(target)).stem)}
 
 
 def lossless_kind(target: str, spoils: str) -> str:
-    """As `kind_of`, of formats without loss.
-
-    Parameters
-    ----------
-    target : str
-        A path, or ``"-"``, which gets PNG.
-    spoils : str
-        What losses would do, for the error.
-
-    Raises
-    ------
-    InvalidArgument
-        If no format has its suffix, or only one with losses.
-    """
+    """As `kind_of`, of formats without loss."""
     kind = kind_of(target)
     if kind in LOSSY:
         raise InvalidArgument(
@@ -306,23 +194,7 @@ def shown(target: str) -> str:
 
 
 def picture_bytes(image: PIL.Image.Image, kind: str, target: str, **options: Any) -> bytes:
-    """A picture in a file format.
-
-    Parameters
-    ----------
-    image : PIL.Image.Image
-    kind : str
-        The format's name for Pillow.
-    target : str
-        Where it will go, for the error.
-    **options
-        Passed to Pillow.
-
-    Raises
-    ------
-    InvalidArgument
-        If the format cannot hold it.
-    """
+    """A picture in a file format."""
     if kind == "PBM" and image.mode != "1":
         raise InvalidArgument(f"output {shown(target)!r}: a bitmap is black and white alone; try .pgm, .ppm or .png")
     if kind in SMALL_DISPLAYS:

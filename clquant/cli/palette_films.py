@@ -25,12 +25,7 @@ STILL_SUFFIX = ".png"
 
 
 def suffixes(sources: Inputs) -> dict[Source, str]:
-    """The suffix that each input's result gets by default: its own if it is animated, or read in parts.
-
-    Parameters
-    ----------
-    sources : Inputs
-    """
+    """The suffix that each input's result gets by default: its own if it is animated, or read in parts."""
     found = {}
     for source in sources:
         suffix = os.path.splitext(source.path)[1].lower()
@@ -71,24 +66,7 @@ def _frames(args: argparse.Namespace, source: Source, data: bytes | None = None)
 def film(
     options: Options, places: Outputs, target: str, shared: Palette | None, source: Source, loaded: Loaded
 ) -> batch.Finish:
-    """One animated input to an animated result with its times, in one palette.
-
-    Parameters
-    ----------
-    options : Options
-    places : Outputs
-    target : str
-    shared : Palette or None
-        Of all inputs.
-    source : Source
-    loaded : Loaded
-        Its first frame.
-
-    Returns
-    -------
-    callable
-        What writes it.
-    """
+    """One animated input to an animated result with its times, in one palette."""
     args, begin = options.args, time.perf_counter()
     if args.max_bytes is not None:
         raise InvalidArgument(f"{source.shown} has {loaded.frames} frames; --max-bytes is for still pictures alone")
@@ -141,19 +119,7 @@ def target(args: argparse.Namespace, places: Outputs) -> str:
 
 
 def animate(options: Options, sources: Inputs, places: Outputs) -> int:
-    """All inputs as frames of one file.
-
-    Parameters
-    ----------
-    options : Options
-    sources : Inputs
-    places : Outputs
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """All inputs as frames of one file."""
     args = options.args
     frames = [frame for source in sources for frame in _frames(args, source).pictures]
     begin = time.perf_counter()

@@ -78,15 +78,7 @@ def _is_large_tiff(path: str) -> bool:
 
 
 def is_in_parts(args: argparse.Namespace, source: Source, target: str | None) -> bool:
-    """Whether an input goes to its result in parts.
-
-    Parameters
-    ----------
-    args : Namespace
-    source : Source
-    target : str or None
-        Where its result goes.
-    """
+    """Whether an input goes to its result in parts."""
     if source.piped or target is None or target == STDOUT:
         return False
     if is_zarr(target):
@@ -104,15 +96,7 @@ def _has_layout(args: argparse.Namespace) -> bool:
 
 
 def check(args: argparse.Namespace, pairs: Iterable[tuple[Source, str | None]]) -> None:
-    """Refuse options that do not go with results that are written in parts, or go with those alone.
-
-    Raises
-    ------
-    InvalidArgument
-        Naming the option.
-    FileError
-        If the package that writes a result is not installed.
-    """
+    """Refuse options that do not go with results that are written in parts, or go with those alone."""
     lazy.memory_bytes(args.memory)
     pairs = list(pairs)
     in_parts = [target for source, target in pairs if is_in_parts(args, source, target)]
@@ -141,23 +125,7 @@ def check(args: argparse.Namespace, pairs: Iterable[tuple[Source, str | None]]) 
 def one(
     options: Options, places: Outputs, target: str, shared: Palette | None, source: Source, parts: Parts
 ) -> batch.Finish:
-    """One input to its result.
-
-    Parameters
-    ----------
-    options : Options
-    places : Outputs
-    target : str
-    shared : Palette or None
-        Of all inputs.
-    source : Source
-    parts : Parts
-
-    Returns
-    -------
-    callable
-        What reports it.
-    """
+    """One input to its result in parts, by the palette of all inputs if there is one."""
     args, begin, label = options.args, time.perf_counter(), source.relative.name
     with inputs.named(source), _transparency(args):
         whole = parts.path if args.cluster is None else cluster.picture(parts.path)

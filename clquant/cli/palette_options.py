@@ -211,13 +211,7 @@ def _add_writing(group: argparse._ArgumentGroup) -> None:
 
 
 def check(args: argparse.Namespace) -> None:
-    """Refuse arguments that do not go together.
-
-    Raises
-    ------
-    InvalidArgument
-        Naming the two.
-    """
+    """Refuse arguments that do not go together."""
     if args.use is not None:
         learning = [name for name in LEARNING if getattr(args, name) is not None]
         learning += ["method"] * (args.method != "kmeans") + ["sequential"] * args.sequential
@@ -282,13 +276,7 @@ def engine_class(method: str) -> Any:
 
 
 def settled(args: argparse.Namespace, pixels: Any) -> Any:
-    """A picture as ``--alpha`` has it.
-
-    Parameters
-    ----------
-    args : Namespace
-    pixels : ndarray of uint8, (H, W, C)
-    """
+    """A picture as ``--alpha`` has it."""
     return pixels if args.alpha == "palette" else clquant.alpha_edges(pixels, args.alpha)
 
 
@@ -316,13 +304,7 @@ def colors(args: argparse.Namespace) -> int:
 
 
 def weights(args: argparse.Namespace, pictures: list[Any]) -> list[Any] | None:
-    """The importance map, once for each picture.
-
-    Raises
-    ------
-    InvalidArgument
-        If it is not gray, or of another size than a picture.
-    """
+    """The importance map, once for each picture."""
     if args.weights is None:
         return None
     drawn = images.read(args.weights, argument="--weights")

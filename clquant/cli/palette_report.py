@@ -25,14 +25,7 @@ def _as_seen(pixels: npt.NDArray[np.uint8], alpha: bool) -> npt.NDArray[np.uint8
 
 
 def psnr(seen: npt.NDArray[np.uint8], picture: npt.NDArray[Any], queue: CommandQueue) -> float:
-    """PSNR in dB of a result's colours and its picture; of transparent ones over black and over white.
-
-    Parameters
-    ----------
-    seen, picture : ndarray of uint8, shape (H, W, C)
-        A picture of 16 bits per value is compared by round(v / 257).
-    queue : pyopencl.CommandQueue
-    """
+    """PSNR in dB of a result's colours and its picture; of transparent ones over black and over white."""
     picture = narrowed(picture)
     alpha = 4 in (picture.shape[2], seen.shape[2])
     return float(clquant.quality.psnr(_as_seen(picture, alpha), _as_seen(seen, alpha), queue=queue))

@@ -38,23 +38,7 @@ class Options:
     dither: Any
 
     def quantize(self, picture: Any, palette: Palette, label: str, as_shown: bool) -> IndexedImage:
-        """One picture through a palette.
-
-        Parameters
-        ----------
-        picture : ndarray of uint8 or uint16, (H, W, C)
-        palette : Palette
-            Gets a transparent entry where the picture has pixels whose alpha, in 8 bits, is 0.
-        label : str
-            The progress bar's.
-        as_shown : bool
-            Whether to take the colours that sixel rounds the palette to.
-
-        Returns
-        -------
-        IndexedImage
-            Its palette in the order that ``--order`` names.
-        """
+        """One picture through a palette."""
         chosen = palette
         if picture.shape[2] == 4 and not narrowed(picture[:, :, 3]).all():
             chosen = chosen.with_transparent()
@@ -72,20 +56,7 @@ class Options:
         return result if self.args.order == "fitted" else result.sorted(self.args.order)
 
     def learn(self, pictures: list[Any], label: str, most: int | None = None) -> Palette:
-        """The palette that ``--use`` names, or else one learned of some pictures together.
-
-        Parameters
-        ----------
-        pictures : list of ndarray of uint8, (H, W, C) each, or paths of pictures that are read in parts
-        label : str
-            What the progress bar calls the pictures.
-        most : int, optional
-            The most colours; default: as ``--colors`` says.
-
-        Returns
-        -------
-        Palette
-        """
+        """The palette that ``--use`` names, or else one learned of some pictures together."""
         if self.palette is not None:
             return self.palette
         learner = palette_options.learner(self.args, self.queue, most)
@@ -106,20 +77,7 @@ class Options:
         return palette
 
     def encoded(self, result: IndexedImage, kind: str, kept: dict[str, Any]) -> bytes:
-        """A result in a file format, as ``--effort``, ``--compression``, ``--lvgl`` and ``--color-format`` say.
-
-        Parameters
-        ----------
-        result : IndexedImage
-        kind : str
-            As `IndexedImage.to_bytes` takes it.
-        kept : dict
-            What the file keeps of its input, as options of that.
-
-        Returns
-        -------
-        bytes
-        """
+        """A result in a file format, as ``--effort``, ``--compression``, ``--lvgl`` and ``--color-format`` say."""
         more: dict[str, Any] = {}
         if kind == "PNG":
             more["effort"] = self.args.effort
@@ -133,24 +91,6 @@ class Options:
         """The result of the most colours, up to ``--colors``, whose file has at most ``--max-bytes`` bytes.
 
         Bisection: a file of more colours is taken to be no smaller.
-
-        Parameters
-        ----------
-        picture : ndarray of uint8, (H, W, C)
-        kind, kept
-            As `encoded` takes them.
-        label : str
-            The progress bar's.
-
-        Returns
-        -------
-        tuple
-            The result and its file.
-
-        Raises
-        ------
-        PictureError
-            If two colours take more.
         """
         low, high = FEWEST_COLORS, palette_options.colors(self.args)
         best: tuple[IndexedImage, bytes] | None = None

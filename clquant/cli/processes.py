@@ -44,21 +44,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def wanted(args: argparse.Namespace, pairs: Sequence[Pair], refused: Sequence[str]) -> int:
-    """How many processes there should be; 1 for this one alone.
-
-    Parameters
-    ----------
-    args : Namespace
-    pairs : sequence of (Source, str or None)
-        Inputs, and where their results go.
-    refused : sequence of str
-        Names of options for which all inputs must be in one process.
-
-    Raises
-    ------
-    InvalidArgument
-        If ``--jobs`` is out of range, or given with a pipe or one of those options.
-    """
+    """How many processes there should be; 1 for this one alone."""
     jobs: int | None = args.jobs
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
         raise InvalidArgument(f"--jobs is {jobs}; allowed: 1 to {MOST_JOBS}")
@@ -93,25 +79,6 @@ def run(args: argparse.Namespace, pairs: Sequence[Pair], jobs: int) -> int:
     """Have processes do the command on each of some inputs.
 
     When this one ends, whatever the reason, each ends with the input that it is at.
-
-    Parameters
-    ----------
-    args : Namespace
-        Of the command.
-    pairs : sequence of (Source, str or None)
-        Inputs, and where their results go.
-    jobs : int
-        Processes.
-
-    Returns
-    -------
-    int
-        As `batch.run`.
-
-    Raises
-    ------
-    ClquantError
-        As `batch.run`.
     """
     threads = max(1, open_session(common.open_queue(args)).limits.compute_units // jobs)
     environment = dict(os.environ) | {name: str(threads) for name in _THREADS}
@@ -124,13 +91,7 @@ def run(args: argparse.Namespace, pairs: Sequence[Pair], jobs: int) -> int:
 
 
 def _results(given: dict[str, Any], pairs: Sequence[Pair], workers: list[_Worker]) -> Iterator[tuple[int, Result]]:
-    """What the workers say of each input, as they are done; without any all is done here.
-
-    Raises
-    ------
-    ClquantError
-        The first failure that is none of one input's, as of a wrong argument.
-    """
+    """What the workers say of each input, as they are done; without any all is done here."""
     if not workers:
         for number, (source, target) in enumerate(pairs):
             yield number, _checked(source, relay.one(given, source.path, str(target)))

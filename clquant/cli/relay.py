@@ -25,12 +25,7 @@ Pair = tuple[Source, str | None]
 
 @contextlib.contextmanager
 def folders(pairs: Sequence[Pair]) -> Iterator[None]:
-    """The folders that results go to are there in the block; those that were made for it and stay empty go with it.
-
-    Parameters
-    ----------
-    pairs : sequence of (Source, str or None)
-    """
+    """The folders that results go to are there in the block; those that were made for it and stay empty go with it."""
     made: list[str] = []
     for folder in sorted({os.path.dirname(os.path.abspath(str(target))) for _, target in pairs}):
         missing = []
@@ -49,26 +44,7 @@ def folders(pairs: Sequence[Pair]) -> Iterator[None]:
 
 
 def tell(args: argparse.Namespace, pairs: Sequence[Pair], results: Iterable[tuple[int, Result]]) -> int:
-    """Say what workers said, in the order of the inputs.
-
-    Parameters
-    ----------
-    args : Namespace
-        Of the command.
-    pairs : sequence of (Source, str or None)
-    results : iterable of (int, Result)
-        Of each pair by its number, in any order.
-
-    Returns
-    -------
-    int
-        As `batch.run`.
-
-    Raises
-    ------
-    ClquantError
-        As `batch.run`.
-    """
+    """Say what workers said, in the order of the inputs."""
     found: dict[int, Result] = {}
     told = 0
     failed: list[tuple[Source, ClquantError]] = []
@@ -109,12 +85,7 @@ def _report(
 
 
 def portable(args: argparse.Namespace) -> dict[str, Any]:
-    """The arguments for workers: files by their whole paths, nothing shared out again.
-
-    Parameters
-    ----------
-    args : Namespace
-    """
+    """The arguments for workers: files by their whole paths, nothing shared out again."""
     made = {name: value for name, value in vars(args).items() if name not in ("records", "run")}
     for name in _FILES:
         value = made.get(name)
@@ -125,14 +96,7 @@ def portable(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def one(given: dict[str, Any], path: str, target: str) -> Result:
-    """What a worker does: the command on one input. What it says is kept.
-
-    Parameters
-    ----------
-    given : dict
-        As `portable` gives it.
-    path, target : str
-    """
+    """What a worker does: the command on one input. What it says is kept."""
     args = argparse.Namespace(**given | {"inputs": [path], "output": target, "told": []})
     run_command: Callable[[argparse.Namespace], int] = importlib.import_module(f"clquant.cli.{args.command}").run
     try:

@@ -19,18 +19,7 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u206
 
 
 def read(limit: int = MAX_INPUT_BYTES) -> bytes:
-    """All bytes of standard input.
-
-    Parameters
-    ----------
-    limit : int
-        Most bytes that are read.
-
-    Raises
-    ------
-    FileError
-        If it is closed, empty, longer than `limit`, or cannot be read.
-    """
+    """All bytes of standard input."""
     if sys.stdin is None:
         raise FileError("standard input is closed")
     data = bytearray()
@@ -47,26 +36,12 @@ def read(limit: int = MAX_INPUT_BYTES) -> bytes:
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Text whose control characters are escaped, so that names of files cannot command the terminal.
-
-    Parameters
-    ----------
-    text : str
-        Those that turn the direction of writing are escaped too, as they make names look like others.
-    keep : str
-        What stays as it is.
-    """
+    """Text whose control characters are escaped, so that names of files cannot command the terminal."""
     return _CONTROLS.sub(lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text)
 
 
 def source() -> BinaryIO:
-    """Standard input, to be read piece by piece.
-
-    Raises
-    ------
-    FileError
-        If it is closed.
-    """
+    """Standard input, to be read piece by piece."""
     if sys.stdin is None:
         raise FileError("standard input is closed")
     return sys.stdin.buffer
@@ -78,15 +53,7 @@ def is_terminal() -> bool:
 
 
 def write(data: bytes) -> None:
-    """Write a result to standard output.
-
-    Raises
-    ------
-    FileError
-        If it is closed, or its disk is full.
-    InvalidArgument
-        If it would be printed into a terminal.
-    """
+    """Write a result to standard output."""
     if is_terminal():
         raise InvalidArgument("the result is binary and standard output is a terminal; name a file with -o")
     show(data)
@@ -100,13 +67,7 @@ def show(data: bytes) -> None:
 
 
 def write_text(text: str) -> None:
-    """Print text to standard output.
-
-    Raises
-    ------
-    FileError
-        If it is closed, or its disk is full.
-    """
+    """Print text to standard output."""
     with _output_errors():
         # What the stream's encoding lacks, of names for instance, is written as escapes, as on standard error.
         encoding = sys.stdout.encoding or "utf-8"

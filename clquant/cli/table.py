@@ -10,17 +10,7 @@ Cell = str | int | float | None
 
 
 class Table:
-    """Rows of named cells under headings.
-
-    Parameters
-    ----------
-    title : str
-        One line above the table.
-    columns : mapping of str to str
-        Cell name to heading, in order; the unit belongs into the heading.
-    note : str
-        A line below the table.
-    """
+    """Rows of named cells under headings."""
 
     def __init__(self, title: str, columns: Mapping[str, str], note: str = "") -> None:
         self.title = title
@@ -29,13 +19,7 @@ class Table:
         self.rows: list[dict[str, Cell]] = []
 
     def add(self, **cells: Cell) -> None:
-        """Append a row; cells that are left out stay empty.
-
-        Raises
-        ------
-        KeyError
-            If a cell has no column.
-        """
+        """Append a row; cells that are left out stay empty."""
         unknown = set(cells) - set(self.columns)
         if unknown:
             raise KeyError(f"no column for {sorted(unknown)}; there is {list(self.columns)}")

@@ -20,13 +20,7 @@ _SIXEL = "4"
 
 
 def check() -> None:
-    """Refuse a terminal that cannot show pictures, before there is work for nothing; a file or pipe takes them all.
-
-    Raises
-    ------
-    InvalidArgument
-        If standard output is a terminal that does not show sixel.
-    """
+    """Refuse a terminal that cannot show pictures, before there is work for nothing; a file or pipe takes them all."""
     if streams.is_terminal() and not _can_sixel():
         raise InvalidArgument("this terminal does not show sixel pictures; write a file with -o instead of --show")
 

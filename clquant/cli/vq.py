@@ -319,13 +319,7 @@ def _info(args: argparse.Namespace) -> int:
 
 
 def _check_kind(source: Source) -> None:
-    """Refuse a file that is no .clvq file before there is work; pipes can be read once only and are left alone.
-
-    Raises
-    ------
-    FormatError, FileError
-        Naming it.
-    """
+    """Refuse a file that is no .clvq file before there is work; pipes can be read once only and are left alone."""
     if source.piped or not os.path.isfile(source.path):
         return
     try:

@@ -37,18 +37,7 @@ def no_warnings() -> Iterator[None]:
 
 
 def warn_of_dark(largest: int, argument: str) -> None:
-    """Warn if the largest value of a uint16 picture is an 8-bit value above 1.
-
-    Parameters
-    ----------
-    largest : int
-    argument : str
-        What the caller calls the picture.
-
-    Warns
-    -----
-    UserWarning
-    """
+    """Warn if the largest value of a uint16 picture is an 8-bit value above 1."""
     told = _told.get()
     if not 1 < largest <= 255 or (told and told[0]):
         return
@@ -78,24 +67,12 @@ class DarkRows:
         self._is_told = False
 
     def note(self, values: npt.NDArray[np.generic]) -> None:
-        """Take values that were read.
-
-        Parameters
-        ----------
-        values : ndarray
-            Of any dtype; others than uint16 say nothing.
-        """
+        """Take values that were read."""
         if self._largest <= 255 and values.dtype.newbyteorder("=") == np.uint16:
             self._largest = max(self._largest, int(values.max(initial=0)))
 
     def passed(self, row0: int, row1: int, height: int, argument: str) -> None:
-        """Rows were asked for; warns after the last if those before were too.
-
-        Parameters
-        ----------
-        row0, row1, height : int
-        argument : str
-        """
+        """Rows were asked for; warns after the last if those before were too."""
         if row0 <= self._rows:
             self._rows = max(self._rows, row1)
         if self._rows == height and not self._is_told:

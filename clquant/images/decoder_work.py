@@ -32,19 +32,7 @@ _PART = 1 << 16
 
 
 def check_work(image: PIL.Image.Image, nbytes: int) -> None:
-    """Refuse a picture that was opened, or a frame that was sought, whose decoding costs too much for its bytes.
-
-    Parameters
-    ----------
-    image : PIL.Image.Image
-        Whose pixels are not read yet.
-    nbytes : int
-        Of its file.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse a picture that was opened, or a frame that was sought, whose decoding costs too much for its bytes."""
     tiles = getattr(image, "tile", None) or []
     check_tiles(len(tiles), nbytes)
     check_exif(image.info, nbytes)
@@ -67,18 +55,7 @@ def check_work(image: PIL.Image.Image, nbytes: int) -> None:
 
 
 def frame_count(image: PIL.Image.Image, nbytes: int) -> int:
-    """How many frames a picture says it has; 1 of what is no animation.
-
-    Parameters
-    ----------
-    image, nbytes
-        As `check_work` takes them.
-
-    Raises
-    ------
-    ValueError
-        If it has more than `MAX_FRAMES`, or than its bytes can hold.
-    """
+    """How many frames a picture says it has; 1 of what is no animation."""
     most = min(MAX_FRAMES, nbytes // BYTES_PER_FRAME.get(image.format or "", BYTES_PER_OTHER_FRAME) + 1)
     file = getattr(image, "fp", None)
     if image.format == "TIFF" and file is not None:

@@ -38,28 +38,7 @@ _GRAY_ALPHA = "LA;16B"
 
 
 def deep_colors(image: PIL.Image.Image, argument: str, max_bits: int = 16) -> npt.NDArray[np.uint16] | None:
-    """The 16-bit colours of a file; None if it has none, or its pixels were read before.
-
-    Parameters
-    ----------
-    image : PIL.Image.Image
-        Of a file. If its profile is not sRGB's, it has none: Pillow converts 8-bit colours alone.
-    argument : str
-        The argument's name in the warning.
-    max_bits : int
-        Of the values that the caller wants.
-
-    Returns
-    -------
-    ndarray or None
-        (H, W, 3) uint16, or (H, W, 4) if it has alpha or names one colour as transparent; gray with alpha has four
-        channels, too.
-
-    Warns
-    -----
-    UserWarning
-        If a profile costs a caller 8 of the 16 bits.
-    """
+    """The 16-bit colours of a file; None if it has none, or its pixels were read before."""
     tiles: list[Any] = list(getattr(image, "tile", None) or [])
     layouts = [tile[3] if isinstance(tile[3], str) else tile[3][0] for tile in tiles if tile[3]]
     if image.format == "PNG" and layouts == [_GRAY_ALPHA] and image.mode == "RGBA":

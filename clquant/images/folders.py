@@ -17,19 +17,7 @@ _COMPANION = "._"
 
 
 def files_below(folder: str, suffixes: frozenset[str] = PICTURE_SUFFIXES) -> list[pathlib.Path]:
-    """The files in a folder and below that have one of some suffixes, sorted; a zarr counts as a file.
-
-    Parameters
-    ----------
-    folder : str
-    suffixes : frozenset of str
-        In lower case, with their dots.
-
-    Raises
-    ------
-    FileError
-        If it cannot be searched, or has no such file.
-    """
+    """The files in a folder and below that have one of some suffixes, sorted; a zarr counts as a file."""
 
     def refuse(error: OSError) -> None:
         raise FileError(f"cannot search the folder {str(error.filename)!r}: {error.strerror or error}") from error

@@ -24,19 +24,7 @@ _CHANNELS = ("band", "bands", "channel", "channels", "c", "rgb", "rgba")
 
 
 def as_array(source: Any, argument: str) -> npt.NDArray[Any] | None:
-    """The values of an array of another library; None if `source` speaks no array protocol.
-
-    Parameters
-    ----------
-    source : object
-    argument : str
-        The argument's name in error messages.
-
-    Raises
-    ------
-    InvalidType
-        If the library refuses (a tensor that needs gradients of complex numbers, say).
-    """
+    """The values of an array of another library; None if `source` speaks no array protocol."""
     if not any(hasattr(source, name) for name in ("__array__", "__array_interface__", "__dlpack__")):
         return None
     if hasattr(source, "detach"):  # a PyTorch tensor refuses to be read while it records gradients
@@ -48,14 +36,7 @@ def as_array(source: Any, argument: str) -> npt.NDArray[Any] | None:
 
 
 def channels_last(array: Any, source: Any) -> Any:
-    """An array whose channels come last, if the names of its dimensions say that they come first.
-
-    Parameters
-    ----------
-    array : array_like with three axes, or any other
-    source : object
-        With `dims`, as an xarray.DataArray; all others leave the array as it is.
-    """
+    """An array whose channels come last, if the names of its dimensions say that they come first."""
     dims = getattr(source, "dims", None)
     if isinstance(dims, tuple) and len(dims) == 3 and str(dims[0]).lower() in _CHANNELS:
         return array.transpose(1, 2, 0)
@@ -77,16 +58,6 @@ def encoded(source: Any, argument: str) -> bytes | None:
     """The bytes of an encoded picture in memory or in a binary file object; None if `source` is neither.
 
     A file object is read from where it stands, and left there if it can seek.
-
-    Parameters
-    ----------
-    source : object
-    argument : str
-
-    Raises
-    ------
-    FileError
-        If the file object cannot be read, or is open as text.
     """
     if isinstance(source, bytes | bytearray):
         return bytes(source)
@@ -105,20 +76,7 @@ def encoded(source: Any, argument: str) -> bytes | None:
 
 
 def with_mask_as_alpha(array: np.ma.MaskedArray[Any, Any], values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Masked pixels as pixels of alpha 0.
-
-    Parameters
-    ----------
-    array : numpy.ma.MaskedArray
-        (H, W) or (H, W, C) with C 1, 3 or 4.
-    values : ndarray
-        Its values as uint8 or uint16, of the same shape.
-
-    Returns
-    -------
-    ndarray
-        (H, W, 4) of the same dtype, or `values` if nothing is masked.
-    """
+    """Masked pixels as pixels of alpha 0."""
     mask = np.ma.getmaskarray(array)
     if not mask.any():
         return values

@@ -14,24 +14,7 @@ _PART = 1 << 16
 
 
 def segments(file: BinaryIO, start: int) -> Iterator[tuple[int, int, int]]:
-    """Segments up to the end of the image, as decoders find them: what lies between segments is passed over.
-
-    Parameters
-    ----------
-    file : binary file
-        May be read elsewhere in between.
-    start : int
-        Where the stream begins.
-
-    Yields
-    ------
-    kind : int
-        The marker's second byte.
-    position : int
-        Of the content, behind the segment's length.
-    size : int
-        The content's bytes as the segment tells them.
-    """
+    """Segments up to the end of the image, as decoders find them: what lies between segments is passed over."""
 
     def part_at(position: int) -> bytes:
         file.seek(position)

@@ -60,19 +60,7 @@ _HEX_EXIF = "Raw profile type exif"
 
 
 def check_head(file: BinaryIO, nbytes: int) -> None:
-    """Refuse, before Pillow opens it, a TIFF of too many strips, and a file whose metadata take too much.
-
-    Parameters
-    ----------
-    file : binary file
-        At its beginning.
-    nbytes : int
-        Its length.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse, before Pillow opens it, a TIFF of too many strips, and a file whose metadata take too much."""
     head = file.read(16)
     if head[:4] in _TIFF_HEADS:
         _check_tags(file, 0, nbytes, 1)
@@ -96,18 +84,7 @@ def check_pages(file: BinaryIO, nbytes: int) -> None:
 
 
 def check_exif(info: dict[Any, Any], nbytes: int) -> None:
-    """Refuse EXIF data, as an opened picture's `info` holds them, whose tags take too much.
-
-    Parameters
-    ----------
-    info : dict
-    nbytes : int
-        Of the picture's file.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse EXIF data, as an opened picture's `info` holds them, whose tags take too much."""
     exif, text = info.get("exif"), info.get(_HEX_EXIF)
     if isinstance(text, str):
         with contextlib.suppress(ValueError):

@@ -13,20 +13,7 @@ _AXES = ("t", "c", "z", "y", "x")
 
 
 class Planes:
-    """The picture in an array that has its channels, and perhaps times and depths, before its rows.
-
-    Parameters
-    ----------
-    array : object
-        A zarr array.
-    axes : tuple of str
-        Its axes, of ``"t"``, ``"c"``, ``"z"``, ``"y"`` and ``"x"``; the last two are the last.
-
-    Raises
-    ------
-    ValueError
-        If it has several times or depths, or other axes.
-    """
+    """The picture in an array that has its channels, and perhaps times and depths, before its rows."""
 
     def __init__(self, array: Any, axes: tuple[str, ...]) -> None:
         sides = dict(zip(axes, array.shape, strict=True))
@@ -52,21 +39,7 @@ class Planes:
 
 
 def picture_of(found: Any, path: str | None, zarr: Any) -> Any:
-    """The array behind what `zarr.open` gave: of a group its first level.
-
-    Parameters
-    ----------
-    found : object
-        A group or an array.
-    path : str or None
-        Where it is, to look for what holds it.
-    zarr : module
-
-    Raises
-    ------
-    KeyError, ValueError
-        If a group has no level, or the levels are no pictures.
-    """
+    """The array behind what `zarr.open` gave: of a group its first level."""
     is_group = not hasattr(found, "dtype")
     group = found if is_group else None
     if not is_group and found.ndim > 3 and path is not None:

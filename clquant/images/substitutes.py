@@ -55,20 +55,7 @@ _PAM_LINE = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*([A-Z]+)(?:[ \t]+([^\n]
 
 
 def substitute(source: str | bytes, most_pixels: int, most_per_byte: int) -> bytes | None:
-    """A TIFF with the same values; None of a file that Pillow reads as it is, and of what is damaged.
-
-    Parameters
-    ----------
-    source : str or bytes
-        A path, or a file's bytes.
-    most_pixels, most_per_byte : int
-        Pictures that claim more are left to Pillow's reader, which is refused them.
-
-    Raises
-    ------
-    OSError, ValueError, struct.error
-        If it is damaged, or its picture is cut off.
-    """
+    """A TIFF with the same values; None of a file that Pillow reads as it is, and of what is damaged."""
     with contextlib.ExitStack() as stack:
         data = _content(source, stack)
         found = _header(data)

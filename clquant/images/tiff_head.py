@@ -17,17 +17,7 @@ _INTEGERS = {1: "B", 3: "H", 4: "I", 16: "Q"}
 
 
 def first_directory(path: str) -> dict[int, int]:
-    """The tags of a TIFF's first directory, with the values of those that are one integer, else 0.
-
-    Parameters
-    ----------
-    path : str
-
-    Returns
-    -------
-    dict
-        Empty for what is no TIFF.
-    """
+    """The tags of a TIFF's first directory, with the values of those that are one integer, else 0."""
     try:
         with open(path, "rb") as file:
             head = file.read(16)
@@ -51,19 +41,7 @@ def first_directory(path: str) -> dict[int, int]:
 
 
 def check_claim(path: str, sides: tuple[int, int], tile: tuple[int, int]) -> None:
-    """Refuse a TIFF that is to be read in parts and claims more than its bytes can hold.
-
-    Parameters
-    ----------
-    path : str
-    sides, tile : (int, int)
-        Height and width of the picture, and of its tiles.
-
-    Raises
-    ------
-    FileError
-        If it claims too many pixels, or tiles, or too large ones; or none.
-    """
+    """Refuse a TIFF that is to be read in parts and claims more than its bytes can hold."""
     (height, width), (down, across), nbytes = sides, tile, os.path.getsize(path)
     if min(height, width, down, across) < 1:
         raise FileError(f"cannot read {path!r}: it claims {width} x {height} pixels in tiles of {across} x {down}")

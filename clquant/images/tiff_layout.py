@@ -41,13 +41,7 @@ class Directory:
     fields: Mapping[int, Field]
 
     def integers(self, tag: int, default: tuple[int, ...] = ()) -> tuple[int, ...]:
-        """A tag's values; `default` if it is not there or has none of integers.
-
-        Parameters
-        ----------
-        tag : int
-        default : tuple of int
-        """
+        """A tag's values; `default` if it is not there or has none of integers."""
         field = self.fields.get(tag)
         if field is None or field.kind not in _INTEGERS:
             return default
@@ -60,12 +54,7 @@ class Directory:
 
 
 def directory_of(data: bytes | mmap.mmap) -> Directory | None:
-    """The first directory of a file; None of what is no TIFF, or is cut off.
-
-    Parameters
-    ----------
-    data : bytes or mmap
-    """
+    """The first directory of a file; None of what is no TIFF, or is cut off."""
     try:
         order = {b"II": "<", b"MM": ">"}[bytes(data[:2])]
         version = struct.unpack_from(order + "H", data, 2)[0]
@@ -94,39 +83,12 @@ def directory_of(data: bytes | mmap.mmap) -> Directory | None:
 
 
 def integer_field(order: str, kind: int, *values: int) -> Field:
-    """A field of integers.
-
-    Parameters
-    ----------
-    order : str
-    kind : int
-        `SHORT`, `LONG` or `LONG8`.
-    *values : int
-
-    Raises
-    ------
-    struct.error
-        If a value does not fit.
-    """
+    """A field of integers."""
     return Field(kind, struct.pack(f"{order}{len(values)}{_INTEGERS[kind]}", *values))
 
 
 def with_directory(content: bytes | bytearray, order: str, is_big: bool, fields: Mapping[int, Field]) -> bytes:
-    """A TIFF of some content, whose first 16 bytes (8 if it is not big) make room for the head, and one directory.
-
-    Parameters
-    ----------
-    content : bytes
-    order : str
-    is_big : bool
-        Without it the file must be shorter than 4 GiB.
-    fields : mapping of int to Field
-
-    Raises
-    ------
-    struct.error
-        If a place does not fit.
-    """
+    """A TIFF of some content, whose first 16 bytes (8 if it is not big) make room for the head, and one directory."""
     number, place = ("Q", "Q") if is_big else ("H", "I")
     inline = struct.calcsize(place)
     parts, at = [b"\0" * (-len(content) % 8)], len(content) + -len(content) % 8

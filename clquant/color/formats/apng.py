@@ -22,17 +22,7 @@ _MAX_SHORT = 65535
 
 
 def encoded(frames: Sequence[Indexed], delays_ms: Sequence[int], plays: int) -> bytes:
-    """A whole file.
-
-    Parameters
-    ----------
-    frames : sequence of (indices, rgba)
-        At least one, all of one size, each of at most 65536 colours.
-    delays_ms : sequence of int
-        How long each stands.
-    plays : int
-        How often they are shown; 0 for ever.
-    """
+    """Frames as an APNG file."""
     height, width = frames[0][0].shape
     rgba = frames[0][1]
     alike = len(rgba) <= png.MAX_COLORS and all(np.array_equal(colors, rgba) for _, colors in frames)

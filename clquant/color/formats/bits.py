@@ -9,20 +9,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 def packed_rows(pixels: Bytes, bits: int) -> Bytes:
-    """Numbers of a few bits each, the first pixel in a byte's highest bits; each row begins with a new byte.
-
-    Parameters
-    ----------
-    pixels : ndarray of uint8, shape (H, W)
-        Below 2^bits.
-    bits : int
-        1, 2, 4 or 8.
-
-    Returns
-    -------
-    ndarray of uint8, shape (H, ceil(W bits / 8))
-        What is left of a row's last byte is 0.
-    """
+    """Numbers of a few bits each, the first pixel in a byte's highest bits; each row begins with a new byte."""
     if bits == 1:
         return np.packbits(pixels, axis=1)
     if bits == 8:

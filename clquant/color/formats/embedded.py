@@ -102,24 +102,7 @@ def c_source(
     color_format: str | None = None,
     lvgl: int | None = None,
 ) -> bytes:
-    """A picture as a C source file.
-
-    Parameters
-    ----------
-    indices : ndarray of integers, shape (H, W)
-        Below the number of colours; kept, packed in 1, 2, 4 or 8 bits.
-    rgba : ndarray of uint8, shape (n, 4)
-        The palette, at most 256 colours, in the order that the file keeps.
-    header : bool
-        Whether to write a file to be included, with a guard, and arrays that are ``static``.
-    name : str
-        An identifier: what the arrays' names begin with, and that of LVGL's image.
-    color_format : str, optional
-        ``"rgb565"`` and others of `clquant.color.display`: palette entries are 16-bit codes of these; by default 32-bit
-        numbers, alpha, red, green and blue from the highest bits. Not with `lvgl`, whose palettes are 32-bit.
-    lvgl : int, optional
-        8 or 9: an image of this version of LVGL, instead of plain arrays.
-    """
+    """A picture as a C source file."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidArgument(f"name is {params.shown(name)}; allowed: an identifier of C")
     display = checked_format(color_format)
@@ -143,15 +126,7 @@ def c_source(
 
 
 def c_frame(data: bytes, shape: tuple[int, int], bits: int, *, header: bool = False, name: str = "frame") -> bytes:
-    """A panel's packed frame as a C source file, whose array has the very bytes that the controller takes.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Height and width in pixels.
-    bits : int
-        Of a pixel; 0 for two planes of 1 bit, one after the other.
-    """
+    """A panel's packed frame as a C source file, whose array has the very bytes that the controller takes."""
     rows = f"{bits} bits per pixel, the first one in a byte's highest bits" if bits else "two planes of 1 bit per pixel"
     sides = {"HEIGHT": shape[0], "WIDTH": shape[1], "BITS": bits}
     defined = "".join(f"#define {name.upper()}_{key} {value}\n" for key, value in sides.items())
@@ -171,13 +146,7 @@ def _file(text: str, name: str, header: bool) -> bytes:
 
 
 def lvgl_binary(indices: Bytes, rgba: Bytes, *, lvgl: int = 9) -> bytes:
-    """A picture as a file that LVGL reads from its file systems.
-
-    Parameters
-    ----------
-    lvgl : int
-        8 or 9.
-    """
+    """A picture as a file that LVGL reads from its file systems."""
     version = params.choice("lvgl", lvgl, LVGL_VERSIONS)
     picture = _Packed.of(indices, rgba, "an LVGL image")
     picture.check_lvgl(version)

@@ -79,18 +79,7 @@ class Frame:
 def with_one_hole(
     indices: npt.NDArray[np.unsignedinteger[Any]], rgba: npt.NDArray[np.uint8]
 ) -> tuple[npt.NDArray[np.uint8], int | None]:
-    """A picture's indices as a GIF holds them, and the entry that all of alpha below 128 became, if any.
-
-    Parameters
-    ----------
-    indices : ndarray of unsigned integers, shape (H, W)
-    rgba : ndarray of uint8, shape (n, 4)
-
-    Returns
-    -------
-    tuple
-        (H, W) uint8, and the index or None.
-    """
+    """A picture's indices as a GIF holds them, and the entry that all of alpha below 128 became, if any."""
     if len(rgba) > MAX_COLORS:
         raise InvalidArgument(f"a GIF holds at most {MAX_COLORS} colours; this palette has {len(rgba)}")
     height, width = indices.shape
@@ -107,19 +96,7 @@ def with_one_hole(
 
 
 def encoded(width: int, height: int, frames: Iterable[Frame], delays: Sequence[int], plays: int) -> bytes:
-    """A whole file.
-
-    Parameters
-    ----------
-    width, height : int
-        Of the picture, 1 to `MAX_SIDE`.
-    frames : iterable of Frame
-        At least one. Those whose table is not the first one's carry their own.
-    delays : sequence of int
-        Hundredths of a second that each frame stands, up to `MAX_DELAY`.
-    plays : int
-        How often it is shown, up to `MAX_PLAYS`; 0 for ever.
-    """
+    """A whole file."""
     out = io.BytesIO()
     shared: tuple[int, bytes] | None = None
     for frame, delay in zip(frames, delays, strict=True):

@@ -26,20 +26,7 @@ _OPAQUE = 1 << 24  # beside 24 bits of colour, so that none is 0
 
 
 def drawn(frames: Sequence[Indexed], loop: bool) -> Iterator[Frame]:
-    """The frames as a GIF holds them; each drawn in its turn shows one of the given ones, pixel by pixel.
-
-    Parameters
-    ----------
-    frames : sequence of (indices, rgba)
-        At least one, all of one size.
-    loop : bool
-        Whether the first follows the last.
-
-    Yields
-    ------
-    Frame
-        One for each. The first covers all; one that changes nothing is a pixel drawn again.
-    """
+    """The frames as a GIF holds them; each drawn in its turn shows one of the given ones, pixel by pixel."""
     holes = any((rgba[:, 3] < OPAQUE_ALPHA).any() for _, rgba in frames)
     alike = all(np.array_equal(rgba, frames[0][1]) for _, rgba in frames)
     first = now = _Seen(frames[0], alike)

@@ -64,13 +64,7 @@ def own_options(image: PIL.Image.Image, name: str, options: Mapping[str, Any]) -
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """The name, for `IndexedImage.to_bytes`, of the format that a path's suffix stands for.
-
-    Returns
-    -------
-    str
-        Such as ``"PNG"``; ``"SIXEL"`` for .six and .sixel.
-    """
+    """The name, for `IndexedImage.to_bytes`, of the format that a path's suffix stands for."""
     named = files.path_of(path)
     name = format_of_suffix(named.suffix)
     if name is None:

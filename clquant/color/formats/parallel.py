@@ -36,17 +36,7 @@ def in_threads(work: Callable[[int], T], count: int) -> list[T]:
 
 
 def looked_up(table: npt.NDArray[Any], indices: npt.NDArray[np.integer[Any]]) -> npt.NDArray[Any]:
-    """``table[indices]``.
-
-    Parameters
-    ----------
-    table : ndarray, shape (n,) or (n, C)
-
-    Returns
-    -------
-    ndarray
-        Of the shape of `indices`, with C more.
-    """
+    """``table[indices]``."""
     flat = np.ascontiguousarray(indices).reshape(-1)
     found = np.empty((len(flat), *table.shape[1:]), table.dtype)
     if table.ndim == 1 and table.dtype == flat.dtype == np.uint8 and len(flat) >= _PAIRS_PAY and len(flat) % 2 == 0:

@@ -149,22 +149,7 @@ def indexed(
     dpi: tuple[float, float] | None = None,
     icc_profile: bytes | None = None,
 ) -> bytes:
-    """A picture of at most 256 colours.
-
-    Parameters
-    ----------
-    indices : ndarray of uint8, shape (H, W)
-        Below the number of colours.
-    rgba : ndarray of uint8, shape (n, 4)
-        The palette, 1 to 256 colours, in the order that the file keeps.
-    gray : bool
-        Whether to write a gray picture without a palette, whose depth and levels these are: n is 2, 4, 16 or 256, and
-        colour i is the gray value ``255 i / (n - 1)``.
-    effort : str
-        ``"fast"``, ``"medium"``, ``"normal"`` or ``"small"``: how long to search for repetitions.
-    dpi : (float, float), optional
-        Pixels per inch, across and down.
-    """
+    """A picture of at most 256 colours."""
     if len(rgba) > MAX_COLORS:
         raise InvalidArgument(f"an indexed PNG holds at most {MAX_COLORS} colours; this palette has {len(rgba)}")
     depth = bits_of(len(rgba))
@@ -183,14 +168,7 @@ def palette_chunks(rgba: Bytes) -> list[bytes]:
 
 
 def compressed(pixels: Bytes, depth: int, effort: str = "normal") -> bytes:
-    """The zlib stream of a picture's rows.
-
-    Parameters
-    ----------
-    pixels : ndarray of uint8, shape (H, W) or (H, W, C)
-    depth : int
-        Bits per value: 1, 2, 4 or 8.
-    """
+    """The zlib stream of a picture's rows."""
     return _encoded(pixels, depth, True, _effort(effort))[1]
 
 

@@ -111,19 +111,7 @@ def _named(name: str) -> Format:
 
 
 def from_bytes(data: bytes, format: str | None = None, suffix: str = "") -> Colors:
-    """A palette from a file's bytes.
-
-    Parameters
-    ----------
-    format : str, optional
-        One of `NAMES`; by default what the bytes begin with decides, then `suffix`, then whether it is a picture.
-    suffix : str
-        The file's, with its dot.
-
-    Returns
-    -------
-    ndarray of uint8, shape (n, 3) or (n, 4)
-    """
+    """A palette from a file's bytes."""
     if format is not None:
         return _named(format).read(data)
     for known in FORMATS:
@@ -136,27 +124,12 @@ def from_bytes(data: bytes, format: str | None = None, suffix: str = "") -> Colo
 
 
 def to_bytes(colors: Colors, format: str) -> bytes:
-    """A palette as a file's bytes.
-
-    Parameters
-    ----------
-    colors : ndarray of uint8, shape (n, 3) or (n, 4)
-    """
+    """A palette as a file's bytes."""
     return _named(format).write(colors)
 
 
 def read(path: str | os.PathLike[str], format: str | None = None) -> Colors:
-    """Read a palette file.
-
-    Parameters
-    ----------
-    format : str, optional
-        See `from_bytes`, which gets the file's suffix too.
-
-    Returns
-    -------
-    ndarray of uint8, shape (n, 3) or (n, 4)
-    """
+    """Read a palette file."""
     data = files.read_bytes(path, MOST_BYTES)
     try:
         return from_bytes(data, format, pathlib.Path(path).suffix)
@@ -165,14 +138,7 @@ def read(path: str | os.PathLike[str], format: str | None = None) -> Colors:
 
 
 def write(colors: Colors, path: str | os.PathLike[str], format: str | None = None) -> None:
-    """Write a palette file, whole or not at all.
-
-    Parameters
-    ----------
-    colors : ndarray of uint8, shape (n, 3) or (n, 4)
-    format : str, optional
-        One of `NAMES`; by default that of the path's suffix (``.pal`` is JASC's).
-    """
+    """Write a palette file, whole or not at all."""
     files.write_bytes(path, to_bytes(colors, format_of(path) if format is None else format))
 
 

@@ -35,17 +35,7 @@ def registers(colors: npt.NDArray[np.uint8]) -> Integers:
 
 
 def shown_colors(colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """The colours that a terminal shows: the registers' rounding; alpha below 128 becomes 0, else 255.
-
-    Parameters
-    ----------
-    colors : ndarray of uint8, shape (n, 3) or (n, 4)
-
-    Returns
-    -------
-    ndarray
-        Of the same shape, in the same order.
-    """
+    """The colours that a terminal shows: the registers' rounding; alpha below 128 becomes 0, else 255."""
     shown = ((registers(colors) * 255 + 50) // 100).astype(np.uint8)
     if colors.shape[1] == 3:
         return shown
@@ -54,20 +44,7 @@ def shown_colors(colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 
 
 def encode(indices: npt.NDArray[np.unsignedinteger[Any]], rgba: npt.NDArray[np.uint8]) -> bytes:
-    """A picture as sixel.
-
-    Parameters
-    ----------
-    indices : ndarray of unsigned integers, shape (H, W)
-        Below the number of colours.
-    rgba : ndarray of uint8, shape (n, 4)
-        At most 256 colours. Those of alpha below 128 are not drawn.
-
-    Returns
-    -------
-    bytes
-        From the introducer (ESC P) to the terminator.
-    """
+    """A picture as sixel."""
     if len(rgba) > MAX_REGISTERS:
         raise InvalidArgument(f"sixel holds at most {MAX_REGISTERS} colours; this palette has {len(rgba)}")
     height, width = indices.shape
@@ -136,15 +113,7 @@ def _changes(values: Integers) -> npt.NDArray[np.bool_]:
 
 
 def _written(lines: Integers, columns: Integers, lengths: Integers, characters: Integers, count: int) -> bytes:
-    """Runs as text.
-
-    Parameters
-    ----------
-    lines : ndarray
-        Of each run 256 times its band plus its colour, ascending.
-    columns, lengths, characters : ndarray
-        Where it begins, how long it is, and of what.
-    """
+    """Runs as text."""
     begins = _changes(lines)
     bands, colors = lines >> 8, lines & 255
     # Ends of bands are written before the next band's first run; else a line's end stands between two colours.

@@ -59,13 +59,7 @@ class Tiles(abc.ABC):
 
     @abc.abstractmethod
     def read(self, place: Place) -> bytes:
-        """A tile's file.
-
-        Raises
-        ------
-        FileError
-            If it cannot be read.
-        """
+        """A tile's file."""
 
     def close(self) -> None:  # noqa: B027 (most have nothing open)
         """Let go of files."""
@@ -73,22 +67,7 @@ class Tiles(abc.ABC):
 
 @contextlib.contextmanager
 def opened(source: Any, tms: bool = False) -> Iterator[Tiles]:
-    """A pyramid behind a path.
-
-    Parameters
-    ----------
-    source : path-like
-        A folder, or a file that ends in ``.mbtiles`` or ``.pmtiles``.
-    tms : bool
-        Whether rows of a folder are counted from the bottom.
-
-    Raises
-    ------
-    InvalidType, InvalidArgument
-        If it is no path, or `tms` is given with a file.
-    FileError
-        If it cannot be read, or has no tiles.
-    """
+    """A pyramid behind a path."""
     path = files.path_of(source, "source")
     params.boolean("tms", tms)
     suffix = path.suffix.lower()
@@ -117,14 +96,7 @@ def opened(source: Any, tms: bool = False) -> Iterator[Tiles]:
 
 
 class Folder(Tiles):
-    """A folder with files z/x/y.png, .jpg or .webp.
-
-    Parameters
-    ----------
-    path : Path
-    tms : bool
-        Whether rows are counted from the bottom.
-    """
+    """A folder with files z/x/y.png, .jpg or .webp."""
 
     def __init__(self, path: pathlib.Path, tms: bool) -> None:
         self._files: dict[Place, str] = {}
@@ -166,12 +138,7 @@ def _numbers(folder: pathlib.Path) -> list[int]:
 
 
 class MBTiles(Tiles):
-    """A database with a table (or view) ``tiles``, whose rows are counted from the bottom.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """A database with a table (or view) ``tiles``, whose rows are counted from the bottom."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self._path = path
@@ -234,18 +201,7 @@ def _checked(z: Any, x: Any, row: Any, bottom: bool = True) -> Place:
 
 
 def pmtiles_module(job: str) -> Any:
-    """The package pmtiles, which is an extra.
-
-    Parameters
-    ----------
-    job : str
-        What it is needed for.
-
-    Raises
-    ------
-    FileError
-        If it is not installed.
-    """
+    """The package pmtiles, which is an extra."""
     try:
         import pmtiles.reader
         import pmtiles.tile
@@ -256,12 +212,7 @@ def pmtiles_module(job: str) -> Any:
 
 
 class PMTiles(Tiles):
-    """A PMTiles file of version 3.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """A PMTiles file of version 3."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self._formats = pmtiles_module(f"read {str(path)!r}").tile

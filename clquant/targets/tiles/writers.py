@@ -30,15 +30,7 @@ _MOST_LATITUDE = 85.0511287798066
 
 
 class Writer(abc.ABC):
-    """A pyramid that is written.
-
-    Parameters
-    ----------
-    path : Path
-        Where the work is done; another name is given at the end.
-    metadata : dict of str
-        As MBTiles names it.
-    """
+    """A pyramid that is written."""
 
     def __init__(self, path: pathlib.Path, metadata: dict[str, Any]) -> None:
         self.path = path
@@ -62,23 +54,7 @@ class Writer(abc.ABC):
 
 @contextlib.contextmanager
 def writing(out: Any, metadata: dict[str, Any], tms: bool = False) -> Iterator[Writer]:
-    """A pyramid that has its name when the block ends, and none if the block raises.
-
-    Parameters
-    ----------
-    out : path-like
-        A folder that is new or empty, or a file that ends in ``.mbtiles`` or ``.pmtiles``, which is replaced.
-    metadata : dict of str
-    tms : bool
-        Whether rows of a folder are counted from the bottom.
-
-    Raises
-    ------
-    InvalidType, InvalidArgument
-        If it is no path.
-    FileError
-        If it cannot be written.
-    """
+    """A pyramid that has its name when the block ends, and none if the block raises."""
     target = files.path_of(out, "out")
     kind = {MBTILES: MBTilesWriter, PMTILES: PMTilesWriter}.get(target.suffix.lower(), FolderWriter)
     if not target.parent.is_dir():
@@ -105,15 +81,7 @@ def writing(out: Any, metadata: dict[str, Any], tms: bool = False) -> Iterator[W
 
 
 class FolderWriter(Writer):
-    """Files z/x/y.png; those of equal tiles are links to one, where the file system has links.
-
-    Parameters
-    ----------
-    path, metadata
-        As `Writer`.
-    tms : bool
-        Whether rows are counted from the bottom.
-    """
+    """Files z/x/y.png; those of equal tiles are links to one, where the file system has links."""
 
     def __init__(self, path: pathlib.Path, metadata: dict[str, Any], tms: bool = False) -> None:
         super().__init__(path, metadata)
@@ -146,13 +114,7 @@ class FolderWriter(Writer):
 
 
 class MBTilesWriter(Writer):
-    """A database whose view ``tiles`` joins places and pictures.
-
-    Parameters
-    ----------
-    path, metadata
-        As `Writer`.
-    """
+    """A database whose view ``tiles`` joins places and pictures."""
 
     def __init__(self, path: pathlib.Path, metadata: dict[str, Any]) -> None:
         super().__init__(path, metadata)
@@ -184,13 +146,7 @@ class MBTilesWriter(Writer):
 
 
 class PMTilesWriter(Writer):
-    """A PMTiles file, in the order that it is served in.
-
-    Parameters
-    ----------
-    path, metadata
-        As `Writer`.
-    """
+    """A PMTiles file, in the order that it is served in."""
 
     def __init__(self, path: pathlib.Path, metadata: dict[str, Any]) -> None:
         super().__init__(path, metadata)

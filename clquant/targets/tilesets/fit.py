@@ -56,18 +56,7 @@ class Choice:
 
 
 class TileFit:
-    """Palettes for tiles on the device.
-
-    Parameters
-    ----------
-    given : TileParams
-    steps : TileSteps
-    scope : Scope
-        Owns the points.
-    pictures : sequence of Picture
-    reserved : bool
-        Whether the first entries are for transparent pixels.
-    """
+    """Palettes for tiles on the device."""
 
     def __init__(
         self, given: TileParams, steps: TileSteps, scope: Scope, pictures: Sequence[Picture], reserved: bool
@@ -89,19 +78,7 @@ class TileFit:
         self._axes = np.ascontiguousarray(self._opaque.T, np.float64)  # as sums take them
 
     def run(self, progress: Progress) -> tuple[Colors, int]:
-        """The palettes, and what the tiles that were learned from cost in units of the points.
-
-        Parameters
-        ----------
-        progress : Progress
-            Told of starts and rounds of swaps.
-
-        Returns
-        -------
-        colors : ndarray
-            (palettes, n_colors, 3) uint8.
-        cost : int
-        """
+        """The palettes, and what the tiles that were learned from cost in units of the points."""
         total = self._given.rounds + 2
         best, choice = self._settled(self._start(self._means()), _STEPS)
         progress.report(1, total)
@@ -121,13 +98,7 @@ class TileFit:
         return self.shown(self._settled(best, _LAST_STEPS)[0])
 
     def shown(self, centers: Int) -> tuple[Colors, int]:
-        """8-bit colours, as the display has them, after steps that keep them so; and their cost.
-
-        Parameters
-        ----------
-        centers : ndarray
-            (palettes, n_colors, 3) int64.
-        """
+        """8-bit colours, as the display has them, after steps that keep them so; and their cost."""
         best = self._as_colors(centers)
         colors, lowest = best, None
         for _ in range(_SHOWN_STEPS):
@@ -142,13 +113,7 @@ class TileFit:
         return best, int(lowest or 0)
 
     def cost(self, colors: Colors) -> int:
-        """What the tiles cost in palettes.
-
-        Parameters
-        ----------
-        colors : ndarray
-            (palettes, n_colors, 3) uint8.
-        """
+        """What the tiles cost in palettes."""
         return self._choice(self._as_places(colors)).total
 
     def _as_colors(self, centers: Int) -> Colors:
@@ -313,16 +278,7 @@ class TileFit:
 
 
 def drawn_tiles(counts: Sequence[int], size: int, seed: int) -> list[npt.NDArray[np.uint32]]:
-    """Which tiles of pictures are learned from: all, or of many some drawn by position.
-
-    Parameters
-    ----------
-    counts : sequence of int
-        Tiles of each picture.
-    size : int
-        Pixels of a tile.
-    seed : int
-    """
+    """Which tiles of pictures are learned from: all, or of many some drawn by position."""
     ends = np.cumsum(counts)
     wanted = MOST_PIXELS // size
     if int(ends[-1]) <= wanted:

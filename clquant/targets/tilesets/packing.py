@@ -26,19 +26,6 @@ def packed_sets(sets: Sequence[frozenset[int]], bins: int, room: int) -> list[fr
     Sets that are parts of others go with those. The others come by falling size, then by their colours; each joins the
     palette with which it has the most colours in common among those with room (ties: the fullest, then the first), or
     begins a new one.
-
-    Parameters
-    ----------
-    sets : sequence of frozenset of int
-    bins : int
-        Palettes.
-    room : int
-        Colours of a palette.
-
-    Returns
-    -------
-    list of frozenset or None
-        At most `bins`; None if the search finds none.
     """
     ordered = sorted(set(sets), key=lambda colors: (-len(colors), sorted(colors)))
     largest: list[frozenset[int]] = []
@@ -61,21 +48,7 @@ def packed_sets(sets: Sequence[frozenset[int]], bins: int, room: int) -> list[fr
 
 
 def kept_colors(session: Session, pictures: list[Picture], given: TileParams, reserved: bool) -> Colors | None:
-    """Palettes that have all colours of every tile, if some are found.
-
-    Parameters
-    ----------
-    session : Session
-    pictures : list of Picture
-    given : TileParams
-    reserved : bool
-        Whether the first entries are for transparent pixels.
-
-    Returns
-    -------
-    ndarray or None
-        (palettes, n_colors, 3) uint8, as the display has them.
-    """
+    """Palettes that have all colours of every tile, if some are found."""
     sets: list[frozenset[int]] = []
     most, counts = given.n_palettes * given.n_colors, np.zeros(1 << 24, np.uint32) if given.learns_shared else None
     every: set[int] = set()

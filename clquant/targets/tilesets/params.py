@@ -56,13 +56,7 @@ class TileParams:
 
     @classmethod
     def of(cls, engine: TilePalettes) -> TileParams:
-        """The parameters of an engine.
-
-        Raises
-        ------
-        InvalidArgument, InvalidType
-            Naming the parameter that is not allowed.
-        """
+        """The parameters of an engine."""
         n_palettes = params.integer("n_palettes", engine.n_palettes, 1, MOST_PALETTES)
         n_colors = params.integer("n_colors", engine.n_colors, 2, 256)
         if n_palettes * n_colors > MOST_COLORS - 1:

@@ -19,20 +19,7 @@ Int = npt.NDArray[np.int64]
 
 
 class TileSteps:
-    """The kernels for one size of tiles and palettes.
-
-    Parameters
-    ----------
-    session : Session
-    space : Space
-        Without alpha.
-    side : (int, int)
-        Rows and columns of a tile.
-    n_colors : int
-        Entries of a palette.
-    first : int
-        Opaque pixels take entries from this one on.
-    """
+    """The kernels for one size of tiles and palettes."""
 
     def __init__(self, session: Session, space: Space, side: tuple[int, int], n_colors: int, first: int) -> None:
         self.session = session
@@ -69,21 +56,7 @@ class TileSteps:
         return self.session.program("targets/tilesets/steps.cl", **constants).kernel(name)
 
     def points(self, scope: Scope, pictures: Sequence[Picture], tiles: Sequence[npt.NDArray[np.uint32]]) -> Buffer:
-        """Points of some tiles of pictures, in turn.
-
-        Parameters
-        ----------
-        scope : Scope
-            Owns the result.
-        pictures : sequence of Picture
-        tiles : sequence of ndarray
-            For each picture (n,) uint32: numbers of its tiles in reading order.
-
-        Returns
-        -------
-        pyopencl.Buffer
-            (tiles, size) int4.
-        """
+        """Points of some tiles of pictures, in turn."""
         out = scope.empty(_POINT_BYTES * self.size * sum(map(len, tiles)))
         begin = 0
         for picture, chosen in zip(pictures, tiles, strict=True):
@@ -120,14 +93,7 @@ class TileSteps:
         )
 
     def centers(self, scope: Scope, places: Int) -> Buffer:
-        """Centers on the device.
-
-        Parameters
-        ----------
-        scope : Scope
-        places : ndarray
-            (palettes, n_colors, 3) int64, in units of the points.
-        """
+        """Centers on the device."""
         padded = np.zeros((*places.shape[:2], 4), np.int32)
         padded[..., :3] = places
         return scope.copy_of(padded)
@@ -159,19 +125,7 @@ class TileSteps:
         return entries
 
     def place(self, entries: Buffer, shape: tuple[int, int], index: str, out: Buffer, begin: int = 0) -> None:
-        """Queue the entries of all tiles of some rows as a picture has them.
-
-        Parameters
-        ----------
-        entries : pyopencl.Buffer
-        shape : (int, int)
-            Rows and columns.
-        index : str
-            The type of indices: ``"uchar"`` or ``"ushort"``.
-        out : pyopencl.Buffer
-        begin : int
-            The first index in `out`.
-        """
+        """Queue the entries of all tiles of some rows as a picture has them."""
         (height, width), kernel = shape, self._kernel("place_entries", index=index)
         _, across = self.grid(height, width)
         group = self.session.work_group_size(kernel, GROUP)
