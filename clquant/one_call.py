@@ -11,6 +11,7 @@ from clquant import params
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import MOST_COLORS, as_palette
 from clquant.images import ImageLike, sent
+from clquant.images.collections import is_lazy, verbs_of
 from clquant.kmeans import KMeansPalette
 from clquant.palette import engine
 from clquant.runtime import CommandQueue, ProgressCallback, reports_memory
@@ -72,6 +73,8 @@ def quantize(
         return engine.quantize(image, given, color_space=color_space, dither=dither, queue=queue, progress=progress)
     count = params.integer("colors", colors, 2, MOST_COLORS)
     learner = KMeansPalette(count, color_space=color_space, random_state=random_state, queue=queue)
+    if is_lazy(image):
+        return learner.fit(image, progress=progress).quantize(image, dither, progress=progress)
     if dither is None or dither is False:
         return IndexedImage.of_own(learner.fit_predict(image, progress=progress), learner.palette_)
     with sent(image, queue) as (_, picture):
@@ -136,7 +139,11 @@ def dominant_colors(
     learner = KMeansPalette(
         params.integer("count", count, 2, 256), color_space=color_space, random_state=random_state, queue=queue
     )
-    indexed = IndexedImage.of_own(learner.fit_predict(image), learner.palette_)
-    counts, names = indexed.counts(), indexed.palette.hex()
+    indices, collection = learner.fit_predict(image), verbs_of(image)
+    if collection is None:
+        counts = IndexedImage.of_own(indices, learner.palette_).counts()
+    else:
+        counts = collection.index_counts(indices, len(learner.palette_))
+    names = learner.palette_.hex()
     order = np.argsort(-counts, kind="stable")
     return [DominantColor(names[i], int(counts[i]) / int(counts.sum())) for i in order if counts[i]]

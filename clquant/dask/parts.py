@@ -20,7 +20,7 @@ from clquant.dask.work import client, release, workers
 from clquant.images import lazy
 from clquant.images.file_sinks import About
 from clquant.images.result_files import writing
-from clquant.images.sinks import Sink
+from clquant.images.sinks import ArraySink, Sink
 from clquant.params import shown
 from clquant.runtime import ClquantError, FileError, Progress
 
@@ -58,6 +58,13 @@ def opened(path: str | os.PathLike[str]) -> Any:
     chunks = (*sides, *((channels,) for channels in source.shape[2:]))
     meta = np.empty((0,) * len(chunks), source.dtype)
     return da.map_blocks(_read, name, chunks=chunks, dtype=source.dtype, meta=meta)
+
+
+def here(array: Any, report: Progress) -> npt.NDArray[Any]:
+    """A lazy result as an array of this process."""
+    made: npt.NDArray[Any] = np.empty(array.shape, array.dtype)
+    store(array, ArraySink(made), report)
+    return made
 
 
 def store(array: Any, sink: Sink, report: Progress) -> Any:

@@ -15,10 +15,10 @@ from clquant.dask.chains import serial_scan
 from clquant.dask.chunks import Inner, blocks_tiling, checked, cropped, mapped, tiling_of
 from clquant.dask.codebooks import fit as fit_codec
 from clquant.dask.coding import compress_to, decode, encode
-from clquant.dask.figures import mse, psnr, ssim
+from clquant.dask.figures import index_counts, mse, palette_error, psnr, ssim
 from clquant.dask.files import fit_many, stream
 from clquant.dask.learning import histogram, learned
-from clquant.dask.parts import store, written
+from clquant.dask.parts import here, store, written
 from clquant.dask.quadtrees import leaves
 from clquant.images import Picture
 from clquant.images.file_sinks import About
@@ -32,10 +32,13 @@ __all__ = [
     "fit_codec",
     "fit_many",
     "halftone",
+    "here",
     "histogram",
+    "index_counts",
     "learned",
     "leaves",
     "mse",
+    "palette_error",
     "predict",
     "psnr",
     "ssim",

@@ -352,6 +352,7 @@ class PinwheelHalftoner(Estimator):
         if self.palette is None:
             raise runtime.InvalidArgument("palette is None; quantize needs a palette")
         found: Any = self.transform(image, refine=refine, dpi=dpi, inches=inches, progress=progress)
+        found = _here(found, progress)
         return IndexedImage.of_own(found, as_palette(self.palette))
 
     def to_pil(
@@ -382,8 +383,14 @@ class PinwheelHalftoner(Estimator):
             made = self.quantize(image, refine=refine, dpi=dpi, inches=inches, progress=progress)
             return made.to_pil()
         result: Any = self.transform(image, refine=refine, dpi=dpi, inches=inches, progress=progress)
-        values = result.get() if isinstance(result, runtime.Array) else result
+        values = result.get() if isinstance(result, runtime.Array) else _here(result, progress)
         pixels = values[:, :, 0] if values.ndim == 3 and values.shape[2] == 1 else values
         picture = PIL.Image.fromarray(pixels)
         two_gray = picture.mode == "L" and self.levels == 2
         return picture.convert("1", dither=PIL.Image.Dither.NONE) if two_gray else picture
+
+
+def _here(result: Any, progress: runtime.ProgressCallback | None) -> Any:
+    """A result in this process, of a Dask array as well."""
+    collection = verbs_of(result)
+    return result if collection is None else collection.here(result, runtime.Progress(progress))

@@ -21,7 +21,7 @@ The rules, for every engine:
   the application has set it, or than a file's bytes can hold, are refused before they are decoded.
 - A device array must be uint8 or uint16 of the shapes above, of any strides; its result stays on the device, on the
   same queue, and is of the same class with the same attributes (of several arrays, of the first one's).
-- A picture without pixels is refused.
+- A picture without pixels is refused, and so is a Dask array, where a verb does not work on its chunks.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 import PIL.Image
 
-from clquant.images import decode, foreign, geo, lazy
+from clquant.images import collections, decode, foreign, geo, lazy
 from clquant.images.dark_values import warned_once
 from clquant.images.lazy import LazyRows
 from clquant.images.picture import ImageLike, Picture, device_arrays
@@ -178,6 +178,11 @@ def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4, m
         return source if max_bits == 16 else source.narrowed()
     if isinstance(source, Array):
         return _from_device(source, argument, max_channels, max_bits)
+    if collections.is_lazy(source):
+        raise InvalidType(
+            f"{argument} is a Dask array, of which this verb needs all pixels in one process; allowed: its compute(), "
+            "where that fits, or verbs that work on chunks (fit, predict, leaves ...: docs/dask.md has them)"
+        )
     try:
         array = _to_array(source, argument, max_bits)
         gray, channels = _check_shape(array.shape, argument, max_channels)

@@ -25,11 +25,11 @@ from clquant.images import (
     refuse_rows,
 )
 from clquant.images.batches import listed, read_in_groups, session_of
-from clquant.images.collections import verbs_of
+from clquant.images.collections import is_lazy, verbs_of
 from clquant.kmeans.fit import Fit, Fitted
 from clquant.kmeans.params import KMeansParams
 from clquant.palette.engine import PaletteEngine
-from clquant.palette.target_quality import Trial, shown_error
+from clquant.palette.target_quality import Trial, mean_shown_error
 from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, Scope, Session, open_session
 
 # Modules for 16-bit and lazy pictures and `fit_many` are imported at their use: the command starts without them.
@@ -251,8 +251,11 @@ class KMeansPalette(PaletteEngine):
         self.palette_, self.n_iter_ = fitted.palette, fitted.steps
         return self
 
+    def _trials(self, pictures: Sequence[Any], weight: Any) -> contextlib.AbstractContextManager[Trial]:
+        return super()._trials(pictures, weight) if any(map(is_lazy, pictures)) else self._counted(pictures, weight)
+
     @contextlib.contextmanager
-    def _trials(self, pictures: Sequence[Picture], weight: Any) -> Iterator[Trial]:
+    def _counted(self, pictures: Sequence[Picture], weight: Any) -> Iterator[Trial]:
         """As `fit` does it, with the colours counted once."""
         weights, unit = checked_weights(weight, pictures, list(pictures))
         session = open_session(self.queue, device_arrays(pictures))
@@ -266,7 +269,7 @@ class KMeansPalette(PaletteEngine):
                 learned = {name: value for name, value in vars(self).items() if name.endswith("_")}
                 # The inertia is the error already, of three channels a pixel.
                 told = weights is None and self.color_space == "srgb" and not self.palette_.has_alpha
-                return learned, self.inertia_ / (3 * pixels) if told else shown_error(self, pictures)
+                return learned, self.inertia_ / (3 * pixels) if told else mean_shown_error(self, pictures)
 
             yield trial
 

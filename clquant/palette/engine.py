@@ -13,11 +13,10 @@ from clquant import images
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.estimator import Estimator, weights_of
-from clquant.images import ImageLike, Picture
-from clquant.images import read as read_picture
+from clquant.images import ImageLike
+from clquant.images.collections import is_lazy
 from clquant.mapping import pipeline
-from clquant.mapping.error import mean_squared_error
-from clquant.palette.target_quality import FewestColors, Trial, allowed_error, fitted_anew
+from clquant.palette.target_quality import FewestColors, Trial, allowed_error, fitted_anew, shown_error
 from clquant.palette.verbs import predict, quantize, transform
 from clquant.runtime import CommandQueue, HostResult, ProgressCallback
 
@@ -227,6 +226,8 @@ class PaletteEngine(Estimator, abc.ABC):
         InvalidArgument, InvalidType, FileError, StoppedError
             As `fit` and `predict`.
         """
+        if is_lazy(image):
+            return self.fit(image, y, sample_weight, progress=progress).predict(image)
         with images.sent(image, self.queue) as (session, source):
             shape = (source.height, source.width)
             room = None if source.on_device else HostResult(session, shape, np.uint8)
@@ -261,6 +262,8 @@ class PaletteEngine(Estimator, abc.ABC):
         InvalidArgument, InvalidType, FileError, StoppedError
             As `fit` and `transform`.
         """
+        if is_lazy(image):
+            return self.fit(image, y, sample_weight, progress=progress).transform(image)
         with images.sent(image, self.queue) as (_, picture):
             self.fit(picture, y, sample_weight, progress=progress)
             return self.transform(picture, progress=progress)
@@ -288,20 +291,9 @@ class PaletteEngine(Estimator, abc.ABC):
         """
         self._check_fitted("palette_")
         given = images if isinstance(images, list | tuple) else [images]
-        read = [read_picture(one, argument=f"images[{i}]", max_bits=16) for i, one in enumerate(given)]
-        errors = [
-            mean_squared_error(
-                one,
-                self.palette_,
-                color_space=self.color_space,
-                metric=self.metric,
-                error_space="srgb",
-                queue=self.queue,
-            )
-            for one in read
-        ]
-        pixels = [one.pixels for one in read]
-        return -sum(e * n for e, n in zip(errors, pixels, strict=True)) / sum(pixels)
+        errors = [shown_error(self, one, f"images[{i}]") for i, one in enumerate(given)]
+        total: float = sum(e.mean * e.pixels for e in errors)
+        return -total / sum(e.pixels for e in errors)
 
     def _begin_fit(
         self, images: Any, sample_weight: Any, progress: ProgressCallback | None
@@ -310,7 +302,7 @@ class PaletteEngine(Estimator, abc.ABC):
         self.fit(images, sample_weight=sample_weight, progress=progress)
         return self.palette_, lambda: None
 
-    def _trials(self, pictures: Sequence[Picture], weight: Any) -> contextlib.AbstractContextManager[Trial]:
+    def _trials(self, pictures: Sequence[Any], weight: Any) -> contextlib.AbstractContextManager[Trial]:
         """What `fit_quality` learns from pictures with differing numbers of colours."""
         return fitted_anew(self, pictures, weight)
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from clquant import images, params
 from clquant.color.palette import MOST_COLORS, checked_fixed
-from clquant.images import Picture
-from clquant.mapping.error import mean_squared_error
+from clquant.images.collections import is_lazy, verbs_of
+from clquant.mapping.error import SummedError, summed_error
 from clquant.runtime import InvalidArgument, PictureError, Progress, ProgressCallback
 
 if TYPE_CHECKING:
@@ -50,7 +53,7 @@ class FewestColors:
         self.least = max(len(checked_fixed(given.get("fixed_colors"), self.most)) + 1, 2)
         sources = images.materialize(sources)
         images.refuse_rows(sources, "images")
-        self.pictures = images.read_many(sources)
+        self.pictures = _kept_lazy(sources, weight) or images.read_many(sources)
         self.weight = weight if isinstance(sources, list | tuple) else [weight] if weight is not None else None
         self.limit = limit
         self.progress = Progress(params.callback("progress", progress))
@@ -74,9 +77,20 @@ class FewestColors:
         return self.found[count][1]
 
 
+def _kept_lazy(sources: Any, weight: Any) -> list[Any]:
+    """Pictures among which are Dask arrays; empty where none are."""
+    given = sources if isinstance(sources, list | tuple) else [sources]
+    lazy = [source for source in given if is_lazy(source)]
+    if lazy and weight is not None:
+        raise InvalidArgument("sample_weight is given with a Dask array; allowed: with images in memory")
+    if any(source.dtype == np.uint16 for source in lazy):
+        raise InvalidArgument("images has a Dask array of uint16; allowed in fit_quality: 8 bits")
+    return list(given) if lazy else []
+
+
 @contextlib.contextmanager
-def fitted_anew(engine: PaletteEngine, pictures: Sequence[Picture], weight: Any) -> Iterator[Trial]:
-    """Trials of any engine: each a fit of its own.
+def fitted_anew(engine: PaletteEngine, pictures: Sequence[Any], weight: Any) -> Iterator[Trial]:
+    """Trials of any engine: each a fit of its own. The colours of Dask arrays are counted once.
 
     Parameters
     ----------
@@ -84,24 +98,37 @@ def fitted_anew(engine: PaletteEngine, pictures: Sequence[Picture], weight: Any)
         Its parameters and what it learned are changed.
     """
 
+    collection = next(filter(None, map(verbs_of, pictures)), None)
+    fit = functools.partial(engine.fit, pictures, sample_weight=weight)
+    if collection is not None and hasattr(engine, "fit_histogram"):
+        fit = functools.partial(engine.fit_histogram, collection.histogram(pictures))
+
     def trial(count: int) -> tuple[dict[str, Any], float]:
         engine.set_params(n_colors=count)
-        engine.fit(pictures, sample_weight=weight)
+        fit()
         learned = {name: value for name, value in vars(engine).items() if name.endswith("_")}
-        return learned, shown_error(engine, pictures)
+        return learned, mean_shown_error(engine, pictures)
 
     yield trial
 
 
-def shown_error(engine: PaletteEngine, pictures: Sequence[Picture]) -> float:
-    """The mean squared error in sRGB of pictures that are mapped as the engine maps them."""
-    how = {"color_space": engine.color_space, "metric": engine.metric}
-    errors = [
-        mean_squared_error(picture, engine.palette_, **how, error_space="srgb", queue=engine.queue)
-        for picture in pictures
-    ]
-    pixels = [picture.pixels for picture in pictures]
-    return math.fsum(e * n for e, n in zip(errors, pixels, strict=True)) / sum(pixels)
+def shown_error(engine: PaletteEngine, image: Any, argument: str = "images") -> SummedError:
+    """The squared error in sRGB of a picture that is mapped as the engine maps it; engines are fitted."""
+    return summed_error(
+        image,
+        engine.palette_,
+        argument,
+        color_space=engine.color_space,
+        metric=engine.metric,
+        error_space="srgb",
+        queue=engine.queue,
+    )
+
+
+def mean_shown_error(engine: PaletteEngine, pictures: Sequence[Any]) -> float:
+    """The mean squared error in sRGB of pictures together."""
+    errors = [shown_error(engine, picture) for picture in pictures]
+    return math.fsum(e.mean * e.pixels for e in errors) / sum(e.pixels for e in errors)
 
 
 def fewest_colors(error: Callable[[int], float], limit: float, most: int, least: int = 2) -> int | None:

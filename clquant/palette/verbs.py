@@ -182,4 +182,7 @@ def quantize(
     indices = predict(
         image, checked, color_space=color_space, metric=metric, dither=dither, queue=queue, progress=progress
     )
+    collection = verbs_of(indices)
+    if collection is not None:
+        indices = collection.here(indices, Progress(progress))
     return IndexedImage.of_own(indices, checked)
